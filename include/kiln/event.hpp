@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every decision Kiln takes leaves one event: found, missed, compiled, waited, loaded, rejected and so on.
+// Events go into a bounded ring (the last few thousand, always on) and, with KILN_EVENTS=FILE, to FILE
+// as JSON lines. The library never prints. Emitting is lock-free, off the heap and safe from any thread;
+// text longer than its field is cut. A subscriber runs on the emitting thread and must be quick.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+enum class event_kind : std::uint8_t {
+    found,           // a tier had it; reason = tier
+    missed,          // no tier had it; reason = why (absent, header-changed, recache, ...)
+    rejected,        // an entry was there and failed a check; reason = which
+    fault,           // a tier failed and was passed over; reason = tier, detail = error
+    compiled,        // the compiler made it; duration = compile time
+    compile_failed,  // detail = first line of the log
+    linked,          // nvJitLink made it
+    waited,          // a caller was blocked; duration = how long, reason = for what
+    published,       // written to a tier; reason = tier
+    evicted,         // removed to keep the bound; value = bytes freed
+    loaded,          // handed to the driver; value = image bytes
+    worker_started,  // value = pid
+    worker_ended,    // value = pid, reason = retired, crashed, hung, memory, parent
+    fell_back,       // a second choice was taken; reason = which, detail = why
+    warned,          // a thing a person should read once
+    note,            // everything else
+};
+
+[[nodiscard]] std::string_view name_of(event_kind kind) noexcept;
+
+template <std::size_t N>
+class inline_text {
+public:
+    inline_text() = default;
+    inline_text(std::string_view text) noexcept : size_{static_cast<std::uint8_t>(text.size() < N ? text.size() : N)} {
+        for (std::size_t i = 0; i < size_; ++i) chars_[i] = text[i];
+    }
+    template <class Text>
+        requires std::is_convertible_v<Text const&, std::string_view>
+    inline_text(Text const& text) noexcept : inline_text{std::string_view{text}} {}
+    [[nodiscard]] std::string_view view() const noexcept { return {chars_.data(), size_}; }
+    operator std::string_view() const noexcept { return view(); }
+
+private:
+    static_assert(N < 256);
+    std::array<char, N> chars_{};
+    std::uint8_t size_ = 0;
+};
+
+struct event {
+    event_kind kind = event_kind::note;
+    inline_text<47> unit{};       // unit or spec name; empty where none is meant
+    inline_text<15> target{};     // "sm_90", "compute_100", ...
+    inline_text<31> reason{};     // a stable code, never prose
+    inline_text<127> detail{};    // prose for people
+    std::uint64_t key = 0;        // first eight bytes of the key, 0 where none
+    std::int64_t duration_ns = 0;
+    std::int64_t value = 0;       // bytes, pid, count: see event_kind
+    // Filled in by emit():
+    std::int64_t time_ns = 0;     // monotonic clock at the end of what is reported
+    std::uint64_t sequence = 0;   // order of emission in this process
+    std::uint32_t thread = 0;     // kernel thread id
+};
+
+// One line of JSON without the newline, as written to KILN_EVENTS.
+[[nodiscard]] std::string to_json(event const& e);
+
+class event_log {
+public:
+    // The process's log: configured from KILN_EVENTS at first use.
+    [[nodiscard]] static event_log& process();
+
+    event_log();
+    ~event_log();
+    event_log(event_log const&) = delete;
+    event_log& operator=(event_log const&) = delete;
+
+    void emit(event e) noexcept;
+
+    // The newest events still in the ring, oldest first. Records being overwritten while read are left out.
+    [[nodiscard]] std::vector<event> recent(std::size_t most = 4096) const;
+    // How many events of this kind were emitted since the start; never wraps back with the ring.
+    [[nodiscard]] std::uint64_t count(event_kind kind) const noexcept;
+
+    // Appends to `path` from now on; an empty path stops. False if the file cannot be opened.
+    bool write_to(std::string const& path) noexcept;
+
+    // Called for each event until the returned token dies. The callback must not throw and must not emit.
+    using subscription = std::shared_ptr<void>;
+    [[nodiscard]] subscription subscribe(std::function<void(event const&)> callback);
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace kiln
