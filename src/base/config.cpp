@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config.hpp"
+
+#include "base/bytes.hpp"
+#include "base/files.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sys/auxv.h>
+
+namespace kiln::base {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+    auto const from = text.find_first_not_of(" \t\r");
+    if (from == text.npos) return {};
+    return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
+}
+
+std::string variable_of(std::string_view key) {
+    std::string out = "KILN_";
+    for (char const c : key) out += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c == '-' ? '_' : c);
+    return out;
+}
+
+std::string config_path() {
+    if (auto const* path = std::getenv("KILN_CONFIG")) return path;
+    if (auto const* xdg = std::getenv("XDG_CONFIG_HOME"); xdg != nullptr && *xdg == '/') return fmt::format("{}/kiln/kiln.conf", xdg);
+    if (auto const* home = std::getenv("HOME"); home != nullptr && *home == '/') return fmt::format("{}/.config/kiln/kiln.conf", home);
+    return {};
+}
+
+bool is_known(std::string_view variable) {
+    return std::ranges::any_of(knobs(), [&](knob const& k) { return k.variable == variable; });
+}
+
+}  // namespace
+
+std::string_view name_of(origin o) noexcept {
+    switch (o) {
+        case origin::preset: return "default";
+        case origin::file: return "file";
+        case origin::environment: return "environment";
+        case origin::flag: return "flag";
+        case origin::call: return "call";
+    }
+    return "unknown";
+}
+
+std::vector<knob> const& knobs() {
+    static std::vector<knob> const all{
+        {"KILN_CACHE_DIR", "", "where compiled artifacts are kept (else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln)"},
+        {"KILN_CACHE_PATH_RO", "", "further cache directories, read only, separated by colons"},
+        {"KILN_MAX_SIZE", "5G", "bound of the cache directory"},
+        {"KILN_READONLY", "", "1: read the cache, write nothing"},
+        {"KILN_DISABLE", "", "1: no cache on disk at all"},
+        {"KILN_RECACHE", "", "1: compile again and replace what the cache has"},
+        {"KILN_BUNDLES", "", "bundle files or directories of them, separated by colons"},
+        {"KILN_BUNDLE_KEY", "", "public key file: only bundles signed by it are used"},
+        {"KILN_JIT", "allow", "allow, warn or forbid compiling at run time"},
+        {"KILN_WORKERS", "", "number of compile processes (default: by cores and free memory; 0: compile in the process)"},
+        {"KILN_WORKER", "", "path of the kiln-worker program"},
+        {"KILN_WORKER_MEMORY", "4G", "memory bound of one compile process"},
+        {"KILN_COMPILE_TIMEOUT", "120", "seconds after which a compile is taken for hung"},
+        {"KILN_CUDA_PATH", "", "CUDA toolkit to use, exclusively"},
+        {"KILN_EVENTS", "", "file that receives every event as a line of JSON"},
+    };
+    return all;
+}
+
+config config::load() {
+    config out;
+    out.secure_ = ::getauxval(AT_SECURE) != 0;
+    for (auto const& k : knobs()) out.values_[std::string{k.variable}] = {std::string{k.preset}, origin::preset, {}};
+    if (out.secure_) return out;
+
+    if (auto const path = config_path(); !path.empty()) {
+        auto text = read_file(path, std::size_t{1} << 20);
+        if (!text) out.problems_.push_back(text.error().message());
+        else if (*text) {
+            std::string_view rest = as_text(**text);
+            for (int line = 1; !rest.empty(); ++line) {
+                auto const row = trimmed(rest.substr(0, rest.find('\n')));
+                rest.remove_prefix(std::min(rest.size(), rest.find('\n') == rest.npos ? rest.size() : rest.find('\n') + 1));
+                if (row.empty() || row.front() == '#') continue;
+                auto const equals = row.find('=');
+                auto const variable = variable_of(trimmed(row.substr(0, equals)));
+                if (equals == row.npos || !is_known(variable)) {
+                    out.problems_.push_back(fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
+                    continue;
+                }
+                out.values_[variable] = {std::string{trimmed(row.substr(equals + 1))}, origin::file, path};
+            }
+        }
+    }
+    for (auto const& k : knobs()) {
+        if (auto const* value = std::getenv(std::string{k.variable}.c_str())) out.set(k.variable, value, origin::environment);
+    }
+    if (auto const& size = out.text("KILN_MAX_SIZE"); !size.empty() && !parse_size(size)) {
+        out.problems_.push_back(fmt::format("KILN_MAX_SIZE: '{}' is not a size; write for example 5G or 512M; 5G is used", size));
+        out.set("KILN_MAX_SIZE", "5G", origin::preset);
+    }
+    if (auto const& jit = out.text("KILN_JIT"); jit != "allow" && jit != "warn" && jit != "forbid") {
+        out.problems_.push_back(fmt::format("KILN_JIT: '{}' is not one of allow, warn, forbid; forbid is used", jit));
+        out.set("KILN_JIT", "forbid", origin::preset);
+    }
+    return out;
+}
+
+setting const& config::get(std::string_view variable) const {
+    auto const at = values_.find(variable);
+    KILN_ASSERT(at != values_.end());
+    return at->second;
+}
+
+bool config::flag(std::string_view variable) const {
+    auto const& value = text(variable);
+    return value == "1" || value == "true" || value == "yes" || value == "on";
+}
+
+std::optional<std::uint64_t> config::size(std::string_view variable) const { return parse_size(text(variable)); }
+
+std::vector<std::string> config::list(std::string_view variable) const {
+    std::vector<std::string> out;
+    std::string_view rest = text(variable);
+    while (!rest.empty()) {
+        auto const colon = std::min(rest.find(':'), rest.size());
+        if (colon > 0) out.emplace_back(rest.substr(0, colon));
+        rest.remove_prefix(std::min(rest.size(), colon + 1));
+    }
+    return out;
+}
+
+void config::set(std::string_view variable, std::string value, origin from) {
+    KILN_ASSERT(is_known(variable));
+    values_[std::string{variable}] = {std::move(value), from, {}};
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+    std::uint64_t number = 0;
+    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (why != std::errc{}) return std::nullopt;
+    std::string_view suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
+    int shift = 0;
+    if (!suffix.empty() && suffix.front() != 'B') {
+        auto const unit = std::string_view{"KMGT"}.find(static_cast<char>(suffix.front() & ~0x20));
+        if (unit == std::string_view::npos) return std::nullopt;
+        shift = 10 * (static_cast<int>(unit) + 1);
+        suffix.remove_prefix(1);
+    }
+    if (suffix != "" && suffix != "B" && suffix != "iB") return std::nullopt;
+    if (number > (~std::uint64_t{0} >> shift)) return std::nullopt;
+    return number << shift;
+}
+
+}  // namespace kiln::base

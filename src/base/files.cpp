@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/files.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+namespace kiln::base {
+
+namespace {
+
+constexpr system_calls real{
+    .open = [](char const* path, int flags, unsigned mode) { return ::open(path, flags, mode); },
+    .read = [](int fd, void* data, std::size_t size) -> long { return ::read(fd, data, size); },
+    .write = [](int fd, void const* data, std::size_t size) -> long { return ::write(fd, data, size); },
+    .close = [](int fd) { return ::close(fd); },
+    .rename = [](char const* from, char const* to) { return ::rename(from, to); },
+    .unlink = [](char const* path) { return ::unlink(path); },
+    .fstat = [](int fd, struct ::stat* out) { return ::fstat(fd, out); },
+    .lstat = [](char const* path, struct ::stat* out) { return ::lstat(path, out); },
+    .mkdir = [](char const* path, unsigned mode) { return ::mkdir(path, mode); },
+    .fsync = [](int fd) { return ::fsync(fd); },
+    .flock = [](int fd, int operation) { return ::flock(fd, operation); },
+    .utimensat = [](int dir, char const* path, struct ::timespec const times[2],
+                    int flags) { return ::utimensat(dir, path, times, flags); },
+};
+
+std::atomic<system_calls const*> installed{&real};
+
+}  // namespace
+
+system_calls const& sys() noexcept { return *installed.load(std::memory_order_acquire); }
+system_calls const& real_system_calls() noexcept { return real; }
+void install_system_calls(system_calls const* calls) noexcept {
+    installed.store(calls != nullptr ? calls : &real, std::memory_order_release);
+}
+
+file_descriptor& file_descriptor::operator=(file_descriptor&& other) noexcept {
+    if (this != &other) {
+        reset();
+        fd_ = other.release();
+    }
+    return *this;
+}
+
+void file_descriptor::reset() noexcept {
+    if (fd_ >= 0) sys().close(release());
+}
+
+result<void> file_descriptor::close() {
+    // After EINTR Linux has closed the descriptor all the same; trying again could close another's.
+    if (fd_ >= 0 && sys().close(release()) != 0 && errno != EINTR) return io_error("close", errno);
+    return {};
+}
+
+result<file_descriptor> open_file(std::filesystem::path const& path, int flags, unsigned mode) {
+    for (;;) {
+        if (int const fd = sys().open(path.c_str(), flags | O_CLOEXEC, mode); fd >= 0) return file_descriptor{fd};
+        if (errno != EINTR) return io_error(path.native(), errno);
+    }
+}
+
+result<void> write_all(int fd, byte_span data) {
+    while (!data.empty()) {
+        auto const count = sys().write(fd, data.data(), data.size());
+        if (count > 0) data = data.subspan(static_cast<std::size_t>(count));
+        else if (count == 0) return io_error("write", ENOSPC);
+        else if (errno != EINTR) return io_error("write", errno);
+    }
+    return {};
+}
+
+result<bytes> read_all(int fd, std::size_t most) {
+    struct ::stat about {};
+    std::size_t expected = 0;
+    if (sys().fstat(fd, &about) == 0 && about.st_size > 0) expected = static_cast<std::size_t>(about.st_size);
+    if (expected > most) return fail(errc::corrupt, "file has {} bytes, more than the {} allowed", expected, most);
+    // One byte more than expected, so that the end of the file is seen without growing the buffer.
+    bytes out(expected + 1);
+    std::size_t size = 0;
+    for (;;) {
+        auto const count = sys().read(fd, out.data() + size, out.size() - size);
+        if (count < 0) {
+            if (errno == EINTR) continue;
+            return io_error("read", errno);
+        }
+        if (count == 0) break;
+        size += static_cast<std::size_t>(count);
+        if (size > most) return fail(errc::corrupt, "file has more than the {} bytes allowed", most);
+        if (size == out.size()) out.resize(out.size() * 2);
+    }
+    out.resize(size);
+    return out;
+}
+
+result<std::optional<bytes>> read_file(std::filesystem::path const& path, std::size_t most) {
+    auto file = open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!file) {
+        if (file.error().status() == ENOENT || file.error().status() == ENOTDIR) return std::optional<bytes>{};
+        return std::move(file).error();
+    }
+    struct ::stat about {};
+    if (sys().fstat(file->get(), &about) != 0) return io_error(path.native(), errno);
+    if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", path.native());
+    auto data = read_all(file->get(), most);
+    if (!data) return std::move(data).error().within(path.native());
+    return std::optional<bytes>{*std::move(data)};
+}
+
+result<void> replace_file(std::filesystem::path const& path, byte_span data, unsigned mode, durability how) {
+    auto temporary = path;
+    temporary += ".tmp-" + random_name();
+    auto write = [&]() -> result<void> {
+        KILN_TRY(auto file, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, mode));
+        KILN_CHECK(write_all(file.get(), data));
+        if (how == durability::synced && sys().fsync(file.get()) != 0) return io_error("fsync", errno);
+        KILN_CHECK(file.close());
+        if (sys().rename(temporary.c_str(), path.c_str()) != 0) return io_error("rename", errno);
+        return {};
+    };
+    auto done = write();
+    if (!done) {
+        sys().unlink(temporary.c_str());
+        return std::move(done).error().within(path.native());
+    }
+    return {};
+}
+
+result<void> make_directories(std::filesystem::path const& path, unsigned mode) {
+    if (sys().mkdir(path.c_str(), mode) == 0) return {};
+    int const why = errno;
+    if (why == ENOENT && path.has_parent_path() && path.parent_path() != path) {
+        KILN_CHECK(make_directories(path.parent_path(), mode));
+        if (sys().mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
+        return io_error(path.native(), errno);
+    }
+    if (why != EEXIST) return io_error(path.native(), why);
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(path, ignored)) return io_error(path.native(), ENOTDIR);
+    return {};
+}
+
+std::string random_name() {
+    std::uint64_t value = 0;
+    if (::getrandom(&value, sizeof value, 0) != static_cast<long>(sizeof value)) {
+        // Only on kernels older than getrandom: uniqueness within the host is then all there is.
+        static std::atomic<std::uint64_t> counter{0};
+        value = static_cast<std::uint64_t>(::getpid()) << 32 ^ counter.fetch_add(1);
+    }
+    return fmt::format("{:016x}", value);
+}
+
+result<temporary_directory> temporary_directory::make(std::string_view prefix) {
+    std::error_code why;
+    auto const base = std::filesystem::temp_directory_path(why);
+    if (why) return io_error("temporary directory", why.value());
+    auto path = (base / fmt::format("{}-XXXXXX", prefix)).native();
+    if (::mkdtemp(path.data()) == nullptr) return io_error(path, errno);
+    return temporary_directory{std::filesystem::path{path}};
+}
+
+temporary_directory::~temporary_directory() {
+    if (path_.empty()) return;
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace kiln::base
