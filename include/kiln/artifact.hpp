@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The immutable result of compiling a unit for a target: image bytes, entry points with their lowered names and
+// resource numbers, exported constants, and what it was made from. Shared as artifact_ptr; never changed.
+#pragma once
+
+#include <kiln/target.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+struct kernel_info {
+    std::string name;     // as asked for: "scale<float>"
+    std::string lowered;  // as in the image: "_Z5scaleIfEvPT_fi"
+    // -1 where the artifact's kind does not tell (PTX, LTO-IR).
+    int registers = -1;
+    int shared_bytes = -1;  // static
+    int local_bytes = -1;   // per thread
+};
+
+struct constant_info {
+    std::string name;
+    std::vector<std::byte> bytes;
+};
+
+// One file the compiler looked for. Paths are relative to a root, so that moving a project keeps its artifacts.
+struct dependency {
+    enum class root : std::uint8_t { source_directory, include_directory, toolkit, absolute };
+    root from = root::absolute;
+    std::uint16_t index = 0;  // which include directory
+    std::string path;
+    std::string content;      // SHA-256 in hex of what was read; empty = was not there and must not be
+};
+
+struct artifact {
+    std::string unit;
+    kiln::target target;
+    std::string key;        // 64 hex digits
+    std::string toolchain;  // "nvrtc 13.0 <build id>"
+    std::vector<std::byte> image;
+    std::vector<kernel_info> kernels;
+    std::vector<constant_info> constants;
+    std::vector<dependency> dependencies;
+    std::string log;         // warnings
+    double compile_ms = 0;   // what it cost to make, wherever that was
+
+    // By the name it was asked for, or by lowered name; nullptr if there is none.
+    [[nodiscard]] kernel_info const* find_kernel(std::string_view name) const noexcept;
+    [[nodiscard]] constant_info const* find_constant(std::string_view name) const noexcept;
+};
+using artifact_ptr = std::shared_ptr<artifact const>;
+
+}  // namespace kiln

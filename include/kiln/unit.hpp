@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A unit is a piece of CUDA C++ text with its entry points: the thing that is compiled. It is a plain value;
+// making one starts nothing and reads nothing. Usually a static constant next to the code that launches it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+struct header {
+    std::string name;  // as written between < > or " "
+    std::string text;
+};
+
+struct unit {
+    std::string name;    // appears in events, errors and bundles
+    std::string source;
+    // Entry points: extern "C" names, or expressions such as "scale<float>" for templates. None = every kernel found.
+    std::vector<std::string> kernels = {};
+    // NVRTC's own options. Architecture and artifact kind come from the target; an option whose effect cannot be
+    // part of the key is refused with an error that names it.
+    std::vector<std::string> options = {};
+    // Headers that are found before any file.
+    std::vector<header> headers = {};
+    // Searched in order; the CUDA toolkit's own headers are searched last, where they are installed.
+    std::vector<std::string> include_dirs = {};
+    // Where the source came from: searched first for #include "...". Empty = text from memory, no directory.
+    std::string directory = {};
+    // __constant__ variables whose initial bytes the artifact carries for the host.
+    std::vector<std::string> exports = {};
+    // Licence of the sources, for the bundle's manifest.
+    std::string licence = {};
+};
+
+}  // namespace kiln

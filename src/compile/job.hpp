@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One piece of work for a compiler, in this process or in a worker, and what comes of it. Jobs and products
+// cross a process boundary, so both can be encoded; see docs/formats/worker-protocol.md.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+
+#include <kiln/artifact.hpp>
+#include <kiln/unit.hpp>
+
+#include <variant>
+
+namespace kiln::compile {
+
+// Where the compiler libraries are. The host finds them once and tells its workers, so that both mean the same file.
+struct toolchain_paths {
+    std::string nvrtc;
+    std::string nvjitlink;
+    std::vector<std::string> toolkit_includes;
+};
+
+struct compile_job {
+    kiln::unit unit;
+    kiln::target target;
+};
+
+struct link_input {
+    std::string name;
+    artifact_kind kind = artifact_kind::ltoir;
+    base::bytes image;
+};
+
+// nvJitLink over LTO-IR (or PTX, cubin) inputs.
+struct link_job {
+    std::string name;
+    kiln::target target;
+    std::vector<link_input> inputs;
+    std::vector<std::string> kernels;  // the entry points to keep; all of them must be in the result
+    std::vector<std::string> exports;
+    std::vector<std::string> options;
+};
+
+struct job {
+    toolchain_paths tools;
+    std::variant<compile_job, link_job> work;
+    [[nodiscard]] std::string const& name() const noexcept;
+};
+
+// What a compiler made: an artifact whose `key` is still empty (the caller derives it, knowing the request).
+using product = kiln::artifact;
+
+[[nodiscard]] base::bytes encode(job const& j);
+[[nodiscard]] result<job> decode_job(base::byte_span data);
+
+// Also the payload of a store entry: docs/formats/artifact.md. Deterministic: the same artifact gives the same bytes.
+[[nodiscard]] base::bytes encode(kiln::artifact const& a);
+[[nodiscard]] result<kiln::artifact> decode_artifact(base::byte_span data);
+
+[[nodiscard]] base::bytes encode(error const& e);
+[[nodiscard]] result<error> decode_error(base::byte_span data);
+
+// Runs the job in this process: loads NVRTC or nvJitLink on first use. Compile errors are errc::compile_failed with the log.
+[[nodiscard]] result<product> run_job(job const& j);
+
+}  // namespace kiln::compile

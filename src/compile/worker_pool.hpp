@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiling in worker processes. NVRTC serialises inside a process and may crash, hang or eat memory; so jobs go to
+// kiln-worker children over socket pairs, one job at a time each, as many children as cores and free memory allow.
+// One thread of the pool owns all children: it starts them, talks to them and buries them. Nothing is started before
+// the first submit. A worker that dies or hangs costs one retry in a fresh worker; then the job fails with
+// errc::worker_failed (or errc::timeout) and a reproduction file. Where no worker can be started at all the job runs
+// in this process, with a fell_back event.
+#pragma once
+
+#include "compile/job.hpp"
+
+#include <kiln/event.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+namespace kiln::compile {
+
+// Larger runs earlier; equal priorities run in order of submission.
+enum class priority : std::uint8_t { predicted, declared, planned, blocking };
+
+struct pool_options {
+    int workers = -1;                                // -1: by cores and free memory; 0: always in this process
+    std::filesystem::path worker;                    // empty: KILN_WORKER, else looked for beside the library and the executable
+    std::uint64_t worker_memory = std::uint64_t{4} << 30;  // address-space-independent bound of one worker's memory
+    std::chrono::milliseconds compile_timeout{120'000};
+    std::chrono::milliseconds idle_timeout{10'000};  // idle workers are retired after this
+    std::filesystem::path reproductions;             // where reproduction files go; empty: none are written
+};
+
+class worker_pool {
+public:
+    worker_pool(pool_options options, event_log& events);
+    // Outstanding jobs end with errc::cancelled; workers are killed; takes milliseconds, whatever they were doing.
+    ~worker_pool();
+    worker_pool(worker_pool const&) = delete;
+    worker_pool& operator=(worker_pool const&) = delete;
+
+    using ticket = std::uint64_t;
+    // Called once, on a thread of the pool; must be quick and must not throw. `wall` is the time the job ran in its worker.
+    using completion = std::function<void(result<product>)>;
+
+    // Never blocks on a compiler.
+    ticket submit(job work, priority how, completion done);
+    // Raises (never lowers) a queued job; no effect once it runs.
+    void raise(ticket which, priority how);
+    // Withdraws a queued job (completion gets errc::cancelled); a running one is left to finish. True if it was withdrawn.
+    bool cancel(ticket which);
+
+    struct worker_state {
+        int pid = 0;
+        bool busy = false;
+        std::string unit;             // what it compiles now
+        std::uint64_t jobs_done = 0;
+        std::int64_t busy_ns = 0;
+    };
+    struct counters {
+        std::uint64_t submitted = 0, done = 0, failed = 0, retried = 0, started = 0, died = 0, in_process = 0, queued = 0;
+    };
+    [[nodiscard]] std::vector<worker_state> workers() const;
+    [[nodiscard]] counters count() const;
+    // How many workers there may be at once; decided at construction.
+    [[nodiscard]] int capacity() const noexcept;
+    // The program that would be started; errc::not_found names where it was looked for.
+    [[nodiscard]] static result<std::filesystem::path> find_worker(std::filesystem::path const& configured);
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+// The other side: the whole life of a kiln-worker process on this socket. Returns its exit status.
+[[nodiscard]] int serve_worker(int socket);
+
+}  // namespace kiln::compile
