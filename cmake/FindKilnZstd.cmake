@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# kiln::zstd: zstd by its CMake package where there is one, else by pkg-config. Installed with the package,
+# because users of the static library need it too.
+if(NOT TARGET kiln::zstd)
+    set(kiln_zstd_target "")
+    find_package(zstd CONFIG QUIET)
+    foreach(candidate IN ITEMS zstd::libzstd_shared zstd::libzstd zstd::libzstd_static)
+        if(TARGET ${candidate} AND NOT kiln_zstd_target)
+            set(kiln_zstd_target ${candidate})
+        endif()
+    endforeach()
+    if(NOT kiln_zstd_target)
+        find_package(PkgConfig QUIET)
+        if(PkgConfig_FOUND)
+            pkg_check_modules(KILN_ZSTD QUIET IMPORTED_TARGET libzstd)
+            if(KILN_ZSTD_FOUND)
+                set(kiln_zstd_target PkgConfig::KILN_ZSTD)
+            endif()
+        endif()
+    endif()
+endif()
+
+include(FindPackageHandleStandardArgs)
+if(TARGET kiln::zstd)
+    set(KilnZstd_FOUND TRUE)
+else()
+    find_package_handle_standard_args(KilnZstd REQUIRED_VARS kiln_zstd_target
+        REASON_FAILURE_MESSAGE "install libzstd-dev")
+    if(KilnZstd_FOUND)
+        add_library(kiln::zstd INTERFACE IMPORTED)
+        target_link_libraries(kiln::zstd INTERFACE ${kiln_zstd_target})
+    endif()
+endif()

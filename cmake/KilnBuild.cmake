@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# How everything is compiled. Only top-level builds change global settings; a project that takes Kiln in by
+# add_subdirectory keeps its own.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+    set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+    set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+    set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+    if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+        set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+    endif()
+    find_program(KILN_CCACHE ccache)
+    mark_as_advanced(KILN_CCACHE)
+    if(KILN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${KILN_CCACHE})
+    endif()
+endif()
+
+# What every target of ours is compiled with; never part of what is exported.
+add_library(kiln_flags INTERFACE)
+target_compile_options(kiln_flags INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
+    -Wcast-align -Wextra-semi -Wnull-dereference -Wformat=2 -Wimplicit-fallthrough -Wvla
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference -Wno-null-dereference -Wno-maybe-uninitialized>
+    $<$<BOOL:${KILN_DEVELOPER}>:-Werror>)
+if(KILN_SANITIZE)
+    # GCC's flow warnings misfire in instrumented code.
+    target_compile_options(kiln_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-error>)
+    add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${KILN_SANITIZE})
+    if(KILN_SANITIZE MATCHES "undefined")
+        add_compile_options(-fno-sanitize-recover=all)
+    endif()
+    if(KILN_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        add_compile_options(-Wno-tsan)  # atomic_thread_fence is not modelled
+    endif()
+endif()
+if(KILN_FUZZ)
+    if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+        message(FATAL_ERROR "KILN_FUZZ needs clang: configure with -DCMAKE_CXX_COMPILER=clang++")
+    endif()
+    add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=address,undefined)
+endif()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# One target per module, made from whatever .cpp files its folder holds: adding a file needs no edit here.
+
+# kiln_module(<name> [DEPENDS <module>...] [LINKS <library>...])
+#
+# kiln_<name> is a static library of src/<name>/*.cpp that links exactly the modules named after DEPENDS, so a
+# unit test of one module fails to link on an arrow upward. Its objects also go into libkiln, and LINKS are
+# what its users must link. A folder without sources yet makes a target that only carries the arrows.
+function(kiln_module name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;LINKS")
+    if(arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "kiln_module(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+    set(needs ${arg_LINKS})
+    foreach(other IN LISTS arg_DEPENDS)
+        if(NOT TARGET kiln_${other})
+            message(FATAL_ERROR "kiln_module(${name}): module '${other}' is not declared before it")
+        endif()
+        list(APPEND needs kiln_${other})
+    endforeach()
+
+    if(NOT sources)
+        message(STATUS "Module ${name}: no sources yet")
+        add_library(kiln_${name} INTERFACE)
+        target_include_directories(kiln_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+        target_link_libraries(kiln_${name} INTERFACE ${needs})
+    else()
+        add_library(kiln_${name}_objects OBJECT ${sources})
+        target_include_directories(kiln_${name}_objects
+            PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+        target_link_libraries(kiln_${name}_objects PRIVATE kiln_flags ${needs})
+
+        add_library(kiln_${name} STATIC $<TARGET_OBJECTS:kiln_${name}_objects>)
+        target_include_directories(kiln_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+        target_link_libraries(kiln_${name} PUBLIC ${needs})
+        set_target_properties(kiln_${name} PROPERTIES LINKER_LANGUAGE CXX)
+        set_property(GLOBAL APPEND PROPERTY KILN_OBJECTS $<TARGET_OBJECTS:kiln_${name}_objects>)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY KILN_MODULES ${name})
+endfunction()
+
+# kiln_program(<target> NAME <file name> FOLDER <folder> LINKS <library>...): an executable of all the .cpp files
+# in a folder; nothing where there are none yet.
+function(kiln_program target)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;FOLDER" "LINKS")
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${arg_FOLDER}/*.cpp)
+    if(NOT sources)
+        message(STATUS "Program ${arg_NAME}: no sources yet")
+        return()
+    endif()
+    add_executable(${target} ${sources})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME})
+    target_include_directories(${target} PRIVATE ${arg_FOLDER} ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${target} PRIVATE kiln_flags ${arg_LINKS})
+endfunction()
