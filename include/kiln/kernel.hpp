@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A kernel that is loaded on one device and ready to launch. A handle is two words, cheap to copy, and keeps
+// its library and context alive. Launching does nothing but cuLaunchKernel: no lookup, lock or allocation,
+// so it works inside graph capture and from any number of threads at once. A thread that has no current
+// context is given the kernel's own at its first launch. Handles never wait for the work they queue.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/result.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace kiln {
+
+namespace cuda {
+class function;
+}
+
+struct dim {
+    constexpr dim(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) noexcept : x{x_}, y{y_}, z{z_} {}
+    unsigned x;
+    unsigned y;
+    unsigned z;
+};
+
+struct launch_shape {
+    dim grid;   // blocks
+    dim block;  // threads
+    unsigned shared_bytes = 0;  // dynamic; more than 48 KiB needs allow_shared() once
+};
+
+struct kernel_resources {
+    int registers = 0;     // per thread
+    int static_shared_bytes = 0;  // per block
+    int local_bytes = 0;   // per thread
+    int max_threads = 0;   // per block, with these registers
+};
+
+template <class Signature>
+class kernel;
+
+// A kernel whose parameters are not known to the compiler. Prefer kernel<void(...)>.
+class untyped_kernel {
+public:
+    explicit untyped_kernel(std::shared_ptr<cuda::function const> function) noexcept;
+
+    // As in the image: mangled for templates.
+    [[nodiscard]] std::string_view name() const noexcept;
+    [[nodiscard]] int device() const noexcept;
+    [[nodiscard]] kernel_resources const& resources() const noexcept;
+
+    // Lets launches of this kernel use up to `bytes` of dynamic shared memory, through every handle to it.
+    result<void> allow_shared(std::size_t bytes) const;
+    // How many blocks of this many threads run at once on one multiprocessor.
+    [[nodiscard]] result<int> blocks_per_multiprocessor(unsigned threads, std::size_t shared_bytes = 0) const;
+
+    // `arguments` points at one pointer per parameter; the values are copied before this returns.
+    result<void> launch(stream_ref on, launch_shape const& shape, void** arguments) const;
+
+    // Same kernel with a signature: kernel.typed<void(float*, int)>(). Number and sizes of the parameters are
+    // checked where the driver can tell them (12.4 or newer): errc::invalid_argument.
+    template <class Signature>
+    [[nodiscard]] result<kernel<Signature>> typed() const;
+
+private:
+    [[nodiscard]] result<void> check_parameters(std::span<std::size_t const> sizes) const;
+
+    std::shared_ptr<cuda::function const> function_;
+};
+
+template <class... Args>
+class kernel<void(Args...)> : public untyped_kernel {
+    static_assert((!std::is_reference_v<Args> && ...),
+                  "kiln::kernel: a kernel parameter cannot be a reference; pass a pointer or a value");
+    static_assert((std::is_trivially_copyable_v<Args> && ...),
+                  "kiln::kernel: every kernel parameter must be trivially copyable, because its bytes are copied to the GPU");
+
+public:
+    using signature = void(Args...);
+
+    // Trusts the caller about the signature; untyped_kernel::typed() checks it.
+    explicit kernel(untyped_kernel trusted) noexcept : untyped_kernel{std::move(trusted)} {}
+
+    // Queued on `on`, which must be of this kernel's device; returns before the kernel has run.
+    result<void> operator()(stream_ref on, launch_shape const& shape, Args... args) const {
+        void* pointers[sizeof...(Args) + 1] = {const_cast<void*>(static_cast<void const volatile*>(std::addressof(args)))...,
+                                               nullptr};
+        return launch(on, shape, pointers);
+    }
+};
+
+template <class Signature>
+struct parameter_sizes;
+template <class... Args>
+struct parameter_sizes<void(Args...)> {
+    static constexpr std::array<std::size_t, sizeof...(Args)> value{sizeof(Args)...};
+};
+
+template <class Signature>
+result<kernel<Signature>> untyped_kernel::typed() const {
+    if (auto checked = check_parameters(parameter_sizes<Signature>::value); !checked) return std::move(checked).error();
+    return kernel<Signature>{*this};
+}
+
+// Loads one kernel of a cubin, a fatbin or a PTX text onto a device, code and all, so that the first launch does not
+// stall. The image is copied. `name` is as in the image: mangled for C++ kernels without extern "C".
+[[nodiscard]] result<untyped_kernel> load_kernel(std::span<std::byte const> image, std::string const& name, int device = 0);
+
+}  // namespace kiln

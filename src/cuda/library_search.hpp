@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the pieces of a CUDA toolkit are: shared libraries and headers. Places are asked in this order:
+// KILN_CUDA_PATH, CUDA_HOME, the loader's own path, /usr/local/cuda, pip wheels, conda, the build's own
+// copy. KILN_CUDA_PATH is exclusive: when it is set nothing else is looked at, so that it can pin a toolkit or
+// hide all of them. Nothing is run and nothing is loaded here; only directories are read. The driver is not
+// part of a toolkit and is not searched for here.
+#pragma once
+
+#include "base/config.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::cuda {
+
+// What the search reads of its surroundings. Tests fill it in by hand.
+struct search_environment {
+    std::string kiln_cuda_path;
+    std::string cuda_home;
+    std::string virtual_env;
+    std::string conda_prefix;
+    std::string path;  // PATH: to find python3 and so its prefix
+    std::string home;
+    std::string pyenv_root;
+    std::string pyenv_version;
+    std::filesystem::path build_cuda;   // toolkit fetched by the build; empty where there is none
+    std::filesystem::path root = "/";  // what /usr is under
+
+    // KILN_CUDA_PATH from the configuration, the rest from the environment; nothing from it when setuid.
+    [[nodiscard]] static search_environment process(base::config const& settings);
+    [[nodiscard]] static search_environment process();
+};
+
+enum class place_kind { kiln_cuda_path, cuda_home, loader_path, usr_local, pip, conda, build };
+// "KILN_CUDA_PATH", "CUDA_HOME", "loader path", "/usr/local/cuda", "pip", "conda", "build".
+[[nodiscard]] std::string_view name_of(place_kind kind) noexcept;
+
+struct place {
+    place_kind kind = place_kind::loader_path;
+    std::filesystem::path root;  // empty for the loader path
+
+    // "pip (/home/ann/venv/lib/python3.11/site-packages)".
+    [[nodiscard]] std::string text() const;
+};
+
+struct candidate {
+    place from;
+    std::filesystem::path file;  // a bare soname for the loader path: only dlopen can tell
+};
+
+struct include_finding {
+    place from;
+    std::filesystem::path directory;
+    std::string_view holds;  // "cuda" or "cccl"
+};
+
+class library_search {
+public:
+    explicit library_search(search_environment environment);
+
+    // Places worth asking, first to last, whether or not they exist.
+    [[nodiscard]] std::vector<place> const& places() const noexcept { return places_; }
+
+    // Files to try in order: place by place, within a place soname by soname.
+    [[nodiscard]] std::vector<candidate> candidates(std::span<std::string_view const> sonames) const;
+
+    // CCCL first, then the toolkit's own headers; at most one of each, from the first place that has it.
+    [[nodiscard]] std::vector<include_finding> find_includes() const;
+    [[nodiscard]] std::vector<std::filesystem::path> toolkit_includes() const;
+
+    // For messages: "KILN_CUDA_PATH (/opt/cuda)" or "CUDA_HOME (not set), loader path, ...".
+    [[nodiscard]] std::string tried() const;
+
+private:
+    search_environment environment_;
+    std::vector<place> places_;
+};
+
+}  // namespace kiln::cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finds, opens and resolves the driver, NVRTC and nvJitLink, each at first need and once; failures are
+// remembered too. The process's loader is the only mutable global of Kiln's CUDA code; it is never destroyed and never closes
+// a library. Safe from any thread: those who need the same library wait for one load.
+#pragma once
+
+#include "cuda/context.hpp"
+#include "cuda/driver_api.hpp"
+#include "cuda/library_search.hpp"
+#include "cuda/nvjitlink_api.hpp"
+#include "cuda/nvrtc_api.hpp"
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace kiln::cuda {
+
+struct loader_options {
+    search_environment environment;
+    std::vector<std::string> driver_names = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
+};
+
+class loader {
+public:
+    [[nodiscard]] static loader& process();
+
+    explicit loader(loader_options options);
+
+    [[nodiscard]] result<std::shared_ptr<driver_api const>> driver();
+    [[nodiscard]] result<std::shared_ptr<driver_api const>> started_driver();
+    [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc();
+    [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink();
+    [[nodiscard]] result<std::shared_ptr<context const>> context_of(int ordinal);
+    [[nodiscard]] library_search const& search() const noexcept { return search_; }
+
+private:
+    template <class T>
+    struct once {
+        std::mutex mutex;
+        std::optional<result<std::shared_ptr<T const>>> answer;
+    };
+
+    loader_options options_;
+    library_search search_;
+    once<driver_api> driver_;
+    once<driver_api> started_;
+    once<nvrtc_api> nvrtc_;
+    once<nvjitlink_api> nvjitlink_;
+    std::mutex contexts_mutex_;
+    std::map<int, std::shared_ptr<context const>> contexts_;
+};
+
+}  // namespace kiln::cuda
