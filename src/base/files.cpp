@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace kiln::base {
@@ -27,6 +29,16 @@ constexpr system_calls real{
     .flock = [](int fd, int operation) { return ::flock(fd, operation); },
     .utimensat = [](int dir, char const* path, struct ::timespec const times[2],
                     int flags) { return ::utimensat(dir, path, times, flags); },
+    .pread = [](int fd, void* data, std::size_t size, long offset) -> long { return ::pread(fd, data, size, offset); },
+    .pwrite = [](int fd, void const* data, std::size_t size, long offset) -> long { return ::pwrite(fd, data, size, offset); },
+    .linkat = [](int from_dir, char const* from, int to_dir, char const* to,
+                 int flags) { return ::linkat(from_dir, from, to_dir, to, flags); },
+    .rename_new =
+        [](char const* from, char const* to) {
+            return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE));
+        },
+    .getdents = [](int fd, void* data, std::size_t size) -> long { return ::syscall(SYS_getdents64, fd, data, size); },
+    .fstatfs = [](int fd, struct ::statfs* out) { return ::fstatfs(fd, out); },
 };
 
 std::atomic<system_calls const*> installed{&real};

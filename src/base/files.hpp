@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 namespace kiln::base {
 
@@ -27,6 +28,13 @@ struct system_calls {
     int (*fsync)(int fd);
     int (*flock)(int fd, int operation);
     int (*utimensat)(int dir, char const* path, struct ::timespec const times[2], int flags);
+    long (*pread)(int fd, void* data, std::size_t size, long offset);
+    long (*pwrite)(int fd, void const* data, std::size_t size, long offset);
+    int (*linkat)(int from_dir, char const* from, int to_dir, char const* to, int flags);
+    // rename(2) that fails with EEXIST instead of replacing; EINVAL where the file system cannot.
+    int (*rename_new)(char const* from, char const* to);
+    long (*getdents)(int fd, void* data, std::size_t size);
+    int (*fstatfs)(int fd, struct ::statfs* out);
 };
 
 // The real calls unless a test installed others.

@@ -79,10 +79,13 @@ enum class miss {
     too_large,
     bad_signature,
     refused,          // rejected earlier by the caller: the driver would not load it
+    recache,          // KILN_RECACHE: persistent tiers are not asked
 };
 [[nodiscard]] std::string_view name_of(miss why) noexcept;
-// True for every reason but absent and disabled: something was there and was not used.
-[[nodiscard]] constexpr bool is_rejection(miss why) noexcept { return why != miss::absent && why != miss::disabled; }
+// True for every reason but absent, disabled and recache: something was there and was not used.
+[[nodiscard]] constexpr bool is_rejection(miss why) noexcept {
+    return why != miss::absent && why != miss::disabled && why != miss::recache;
+}
 
 struct lookup {
     entry_ptr hit;               // null on a miss

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What fork() does to the store. Every mutex of the store is a forkable_mutex: fork() waits until none is held,
+// so the child finds each one free and what it protects whole. They are leaf locks: no thread takes a second
+// one while it holds one. A generation number tells a child that threads and locks of its parent are not its own,
+// and descriptors of lock files registered here are closed in the child at once.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace kiln::store {
+
+class forkable_mutex {
+public:
+    forkable_mutex();
+    ~forkable_mutex();
+    forkable_mutex(forkable_mutex const&) = delete;
+    forkable_mutex& operator=(forkable_mutex const&) = delete;
+
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+    bool try_lock() { return mutex_.try_lock(); }
+    // For std::condition_variable, which takes nothing else.
+    [[nodiscard]] std::mutex& native() noexcept { return mutex_; }
+
+private:
+    friend struct fork_registry;
+    std::mutex mutex_;
+    forkable_mutex* next_ = nullptr;
+    forkable_mutex* previous_ = nullptr;
+};
+
+// How many times this process is the child of a fork: 0 in the first.
+[[nodiscard]] std::uint64_t fork_generation() noexcept;
+
+// The child of a fork closes `fd` at once, so that a lock on it dies with the parent. False when the table is
+// full: the lock is then shared with children until they close it.
+bool close_in_child(int fd) noexcept;
+void forget_in_child(int fd) noexcept;
+
+}  // namespace kiln::store
