@@ -40,13 +40,14 @@ struct dependency {
 struct artifact {
     std::string unit;
     kiln::target target;
-    std::string key;        // 64 hex digits
-    std::string toolchain;  // "nvrtc 13.0 <build id>"
-    std::vector<std::byte> image;
-    std::vector<kernel_info> kernels;
-    std::vector<constant_info> constants;
-    std::vector<dependency> dependencies;
-    std::string log;         // warnings
+    std::string key = {};        // 64 hex digits
+    std::string toolchain = {};  // the compiler's identity: "nvrtc <build id>"
+    std::string compiler = {};   // for people: "NVRTC 13.0"
+    std::vector<std::byte> image = {};
+    std::vector<kernel_info> kernels = {};
+    std::vector<constant_info> constants = {};
+    std::vector<dependency> dependencies = {};
+    std::string log = {};         // warnings
     double compile_ms = 0;   // what it cost to make, wherever that was
 
     // By the name it was asked for, or by lowered name; nullptr if there is none.

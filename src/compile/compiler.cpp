@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_job for compile jobs: one NVRTC program from unit to artifact.
+#include "compile/compiler.hpp"
+
+#include "base/clock.hpp"
+#include "compile/elf.hpp"
+#include "compile/includes.hpp"
+#include "compile/open_hook.hpp"
+#include "compile/options.hpp"
+#include "compile/toolchain.hpp"
+
+#include <algorithm>
+
+namespace kiln::compile {
+
+namespace {
+
+class program {
+public:
+    program(cuda::nvrtc_api const& api, nvrtcProgram handle) : api_{api}, handle_{handle} {}
+    ~program() { api_.destroy_program(&handle_); }
+    program(program const&) = delete;
+    program& operator=(program const&) = delete;
+    [[nodiscard]] nvrtcProgram get() const noexcept { return handle_; }
+
+    [[nodiscard]] std::string log() const {
+        std::size_t size = 0;
+        if (api_.get_program_log_size(handle_, &size) != NVRTC_SUCCESS || size <= 1) return {};
+        std::string out(size, '\0');
+        if (api_.get_program_log(handle_, out.data()) != NVRTC_SUCCESS) return {};
+        out.resize(size - 1);
+        return out;
+    }
+
+private:
+    cuda::nvrtc_api const& api_;
+    nvrtcProgram handle_;
+};
+
+error nvrtc_error(cuda::nvrtc_api const& api, nvrtcResult status, std::string_view what) {
+    auto const code = status == NVRTC_ERROR_OUT_OF_MEMORY ? errc::out_of_memory : errc::compile_failed;
+    return fail(code, "{}: {}", what, api.words(status)).with_status(static_cast<int>(status));
+}
+
+include_roots roots_of(job const& j, compile_job const& c, normalized_options const& options) {
+    include_roots out;
+    out.source_directory = c.unit.directory;
+    out.include_directories = c.unit.include_dirs;
+    out.include_directories.insert(out.include_directories.end(), options.include_dirs.begin(), options.include_dirs.end());
+    out.toolkit = j.tools.toolkit_includes;
+    out.real_paths = options.debug;
+    return out;
+}
+
+std::vector<std::string> arguments_of(compile_job const& c, normalized_options const& options, include_roots const& roots) {
+    auto out = options.arguments;
+    out.push_back("--gpu-architecture=" + c.target.arch.name());
+    if (c.target.kind == artifact_kind::ltoir) out.emplace_back("-dlto");
+    for (auto& include : virtual_include_options(roots)) out.push_back(std::move(include));
+    return out;
+}
+
+result<std::vector<std::byte>> image_of(cuda::nvrtc_api const& api, program const& p, artifact_kind kind) {
+    auto get_size = kind == artifact_kind::cubin ? api.get_cubin_size : kind == artifact_kind::ptx ? api.get_ptx_size : api.get_ltoir_size;
+    auto get = kind == artifact_kind::cubin ? api.get_cubin : kind == artifact_kind::ptx ? api.get_ptx : api.get_ltoir;
+    std::size_t size = 0;
+    if (auto const status = get_size(p.get(), &size); status != NVRTC_SUCCESS) return nvrtc_error(api, status, name_of(kind));
+    if (size <= 1) return fail(errc::compile_failed, "the compiler reported success and gave an empty {}", name_of(kind));
+    std::vector<std::byte> out(size);
+    if (auto const status = get(p.get(), reinterpret_cast<char*>(out.data())); status != NVRTC_SUCCESS) {
+        return nvrtc_error(api, status, name_of(kind));
+    }
+    return out;
+}
+
+// The artifact's kernels: as asked for, or all that are in the image when none was named.
+result<void> describe_kernels(cuda::nvrtc_api const& api, program const& p, kiln::unit const& u, artifact& out) {
+    KILN_TRY(auto contents, read_image(out, u.exports));
+    out.constants = std::move(contents.constants);
+    if (u.kernels.empty()) {
+        out.kernels = std::move(contents.kernels);
+        return {};
+    }
+    for (auto const& name : u.kernels) {
+        char const* lowered = nullptr;
+        if (auto const status = api.get_lowered_name(p.get(), name.c_str(), &lowered); status != NVRTC_SUCCESS) {
+            return nvrtc_error(api, status, name);
+        }
+        KILN_TRY(auto info, kernel_named(contents.kernels, name, lowered, out.target.kind));
+        out.kernels.push_back(std::move(info));
+    }
+    return check_exports(u.exports, out);
+}
+
+error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, kiln::unit const& u, std::string log) {
+    auto const first = log.substr(0, log.find('\n'));
+    return nvrtc_error(api, status, fmt::format("unit '{}' does not compile: {}", u.name, first)).with_log(std::move(log));
+}
+
+result<nvrtcProgram> create_program(cuda::nvrtc_api const& api, kiln::unit const& u, include_roots const& roots) {
+    std::vector<char const*> texts;
+    std::vector<char const*> names;
+    for (auto const& h : u.headers) {
+        texts.push_back(h.text.c_str());
+        names.push_back(h.name.c_str());
+    }
+    nvrtcProgram handle = nullptr;
+    auto const status = api.create_program(&handle, u.source.c_str(), virtual_source_name(u.name, roots).c_str(),
+                                           static_cast<int>(names.size()), texts.data(), names.data());
+    if (status != NVRTC_SUCCESS) return nvrtc_error(api, status, u.name);
+    return handle;
+}
+
+}  // namespace
+
+result<cubin_contents> read_image(artifact const& a, std::span<std::string const> exports) {
+    cubin_contents out;
+    if (a.target.kind == artifact_kind::cubin) return read_cubin(a.image, a.target.arch.number(), exports);
+    if (a.target.kind == artifact_kind::ptx) {
+        for (auto& name : ptx_entries(base::as_text(a.image))) out.kernels.push_back({name, name});
+    }
+    return out;
+}
+
+result<kernel_info> kernel_named(std::span<kernel_info const> found, std::string const& name, std::string const& lowered,
+                                 artifact_kind kind) {
+    if (kind == artifact_kind::ltoir) return kernel_info{name, lowered};
+    auto const at = std::ranges::find(found, lowered, &kernel_info::lowered);
+    if (at == found.end()) {
+        return fail(errc::compile_failed, "the image has no kernel '{}' ('{}'); it has {}", name, lowered, found.size());
+    }
+    auto info = *at;
+    info.name = name;
+    return info;
+}
+
+result<void> check_exports(std::span<std::string const> exports, artifact const& a) {
+    if (a.target.kind != artifact_kind::cubin) return {};
+    for (auto const& name : exports) {
+        if (a.find_constant(name) == nullptr) {
+            return fail(errc::compile_failed, "the image has no constant '{}'; declare it extern \"C\" __constant__", name);
+        }
+    }
+    return {};
+}
+
+result<product> run_compile(job const& j, compile_job const& c) {
+    base::stopwatch const watch;
+    KILN_TRY(auto const api, open_nvrtc(j.tools.nvrtc));
+    KILN_TRY(auto const options, normalize(c.unit.options));
+    auto roots = roots_of(j, c, options);
+    bool const seen = hook_opens(api->library.handle).has_value();
+    if (!seen) roots.real_paths = true;
+    KILN_TRY(auto const handle, create_program(*api, c.unit, roots));
+    program const p{*api, handle};
+    for (auto const& name : c.unit.kernels) {
+        if (auto const status = api->add_name_expression(p.get(), name.c_str()); status != NVRTC_SUCCESS) {
+            return nvrtc_error(*api, status, name);
+        }
+    }
+    auto const arguments = arguments_of(c, options, roots);
+    std::vector<char const*> raw;
+    for (auto const& a : arguments) raw.push_back(a.c_str());
+
+    artifact out{.unit = c.unit.name, .target = c.target, .toolchain = toolchain_text(*api)};
+    out.compiler = fmt::format("NVRTC {}.{}", api->major, api->minor);
+    include_capture capture{roots};
+    auto const status = [&] {
+        scoped_capture const active{capture};
+        return api->compile_program(p.get(), static_cast<int>(raw.size()), raw.data());
+    }();
+    out.log = with_real_paths(p.log(), roots);
+    if (status != NVRTC_SUCCESS) return compile_error(*api, status, c.unit, std::move(out.log));
+    out.dependencies = capture.dependencies();
+    if (!seen) out.dependencies.push_back(unseen_reads());
+    KILN_TRY(out.image, image_of(*api, p, c.target.kind));
+    if (auto described = describe_kernels(*api, p, c.unit, out); !described) {
+        return std::move(described).error().within(fmt::format("unit '{}' for {}", c.unit.name, c.target.arch.name()));
+    }
+    out.compile_ms = watch.ms();
+    return out;
+}
+
+result<product> run_job(job const& j) {
+    if (auto const* c = std::get_if<compile_job>(&j.work)) return run_compile(j, *c);
+    return run_link(j, std::get<link_job>(j.work));
+}
+
+std::string const& job::name() const noexcept {
+    if (auto const* c = std::get_if<compile_job>(&work)) return c->unit.name;
+    return std::get<link_job>(work).name;
+}
+
+}  // namespace kiln::compile

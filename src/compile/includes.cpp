@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/includes.hpp"
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <unistd.h>
+
+namespace kiln::compile {
+
+namespace {
+
+constexpr std::string_view virtual_root = "/.kiln/";
+constexpr std::size_t largest_header = std::size_t{64} << 20;
+
+bool starts_with_root(std::string_view path) { return path.starts_with(virtual_root); }
+
+std::string joined(std::string const& directory, std::string_view path) {
+    return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", path);
+}
+
+bool exists(std::string const& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// SHA-256 in hex of a file's content; empty when it cannot be read.
+std::string content_of(std::string const& path) {
+    auto const data = base::read_file(path, largest_header);
+    return data && *data ? base::sha256_of(base::byte_span{**data}).hex() : std::string{};
+}
+
+}  // namespace
+
+std::string include_roots::locate(dependency const& d) const {
+    switch (d.from) {
+        case dependency::root::source_directory: return source_directory.empty() ? std::string{} : joined(source_directory, d.path);
+        case dependency::root::include_directory:
+            return d.index < include_directories.size() ? joined(include_directories[d.index], d.path) : std::string{};
+        case dependency::root::toolkit:
+            for (auto const& directory : toolkit) {
+                if (auto path = joined(directory, d.path); exists(path)) return path;
+            }
+            return {};
+        case dependency::root::absolute: return d.path;
+    }
+    return {};
+}
+
+std::string virtual_source_name(std::string_view unit, include_roots const& roots) {
+    std::string name{unit};
+    std::ranges::replace(name, '/', '_');
+    if (name.find('.') == name.npos) name += ".cu";
+    if (roots.real_paths && !roots.source_directory.empty()) return joined(roots.source_directory, name);
+    return fmt::format("{}s/{}", virtual_root, name);
+}
+
+std::vector<std::string> virtual_include_options(include_roots const& roots) {
+    std::vector<std::string> out;
+    if (roots.real_paths) {
+        for (auto const& directory : roots.include_directories) out.push_back("-I" + directory);
+        for (auto const& directory : roots.toolkit) out.push_back("-I" + directory);
+        return out;
+    }
+    for (std::size_t i = 0; i < roots.include_directories.size(); ++i) out.push_back(fmt::format("-I{}i{}", virtual_root, i));
+    if (!roots.toolkit.empty()) out.push_back(fmt::format("-I{}t", virtual_root));
+    return out;
+}
+
+std::string with_real_paths(std::string text, include_roots const& roots) {
+    auto replace = [&](std::string const& from, std::string const& to) {
+        for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+    };
+    replace(fmt::format("{}s/", virtual_root), roots.source_directory.empty() ? "" : joined(roots.source_directory, ""));
+    for (std::size_t i = 0; i < roots.include_directories.size(); ++i) {
+        replace(fmt::format("{}i{}/", virtual_root, i), joined(roots.include_directories[i], ""));
+    }
+    if (!roots.toolkit.empty()) replace(fmt::format("{}t/", virtual_root), joined(roots.toolkit.front(), ""));
+    return text;
+}
+
+dependency include_capture::classify(std::string const& path) const {
+    using root = dependency::root;
+    if (!starts_with_root(path)) return {root::absolute, 0, path, {}};
+    std::string_view rest = std::string_view{path}.substr(virtual_root.size());
+    auto const slash = rest.find('/');
+    auto const name = rest.substr(0, slash);
+    auto const inner = std::string{slash == rest.npos ? std::string_view{} : rest.substr(slash + 1)};
+    if (name == "s") return {root::source_directory, 0, inner, {}};
+    if (name == "t") return {root::toolkit, 0, inner, {}};
+    std::uint16_t index = 0;
+    std::from_chars(name.data() + 1, name.data() + name.size(), index);
+    return {root::include_directory, index, inner, {}};
+}
+
+std::FILE* include_capture::open(std::string const& path) {
+    auto look = classify(path);
+    if (auto const seen = seen_.find(path); seen != seen_.end() && seen->second.content.empty()) {
+        errno = ENOENT;
+        return nullptr;
+    }
+    auto const real = roots_.locate(look);
+    auto data = real.empty() ? result<std::optional<base::bytes>>{std::nullopt} : base::read_file(real, largest_header);
+    if (!data || !*data) {
+        // A source without a directory has nothing beside it, now or later: not worth remembering.
+        if (!(look.from == dependency::root::source_directory && roots_.source_directory.empty())) seen_.emplace(path, look);
+        errno = ENOENT;
+        return nullptr;
+    }
+    look.content = base::sha256_of(base::byte_span{**data}).hex();
+    seen_.insert_or_assign(path, look);
+    auto& text = texts_.emplace_back(std::move(**data));
+    if (text.empty()) return std::fopen("/dev/null", "r");
+    return ::fmemopen(text.data(), text.size(), "r");
+}
+
+std::vector<dependency> include_capture::dependencies() const {
+    std::vector<dependency> out;
+    out.reserve(seen_.size());
+    for (auto const& [path, look] : seen_) out.push_back(look);
+    return out;
+}
+
+dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }
+
+std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
+    for (auto const& d : dependencies) {
+        auto const real = roots.locate(d);
+        bool const there = !real.empty() && exists(real);
+        if (d.content.empty()) {
+            if (there) return fmt::format("{} appeared", real);
+            continue;
+        }
+        if (!there) {
+            if (how == absent_headers::are_sealed && d.content != unseen_reads().content) continue;
+            return fmt::format("{} is gone", d.path);
+        }
+        if (content_of(real) != d.content) return fmt::format("{} changed", real);
+    }
+    return {};
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where headers come from. NVRTC is given virtual directories (/.kiln/s, /.kiln/i0, /.kiln/i1, ..., /.kiln/t) instead of
+// real ones, and a hook on its fopen maps them: so every look is seen, the bytes that are hashed are the bytes that are
+// compiled, and no path of this machine gets into an artifact. Log texts are mapped back for people.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "base/check.hpp"
+
+#include <kiln/artifact.hpp>
+
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kiln::compile {
+
+struct include_roots {
+    std::string source_directory;                // may be empty
+    std::vector<std::string> include_directories;
+    std::vector<std::string> toolkit;            // searched as one
+    bool real_paths = false;                     // debug builds: the compiler sees this machine's own paths
+
+    // Real path of a dependency on this machine; empty when its root does not exist here.
+    [[nodiscard]] std::string locate(dependency const& d) const;
+};
+
+// What NVRTC is told.
+[[nodiscard]] std::string virtual_source_name(std::string_view unit, include_roots const& roots);
+[[nodiscard]] std::vector<std::string> virtual_include_options(include_roots const& roots);
+// "/.kiln/i0/a.h(3): error" → "<real directory>/a.h(3): error".
+[[nodiscard]] std::string with_real_paths(std::string text, include_roots const& roots);
+
+// Records every look during one compile and answers from memory.
+class include_capture {
+public:
+    explicit include_capture(include_roots roots) : roots_{std::move(roots)} {}
+
+    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file.
+    std::FILE* open(std::string const& path);
+    // Sorted, each look once.
+    [[nodiscard]] std::vector<dependency> dependencies() const;
+
+private:
+    [[nodiscard]] dependency classify(std::string const& path) const;
+    include_roots roots_;
+    std::deque<base::bytes> texts_;  // the open streams read from here
+    std::map<std::string, dependency> seen_;
+};
+
+// Stands for "what was read is not known": no machine ever has it, so the artifact is never found again.
+[[nodiscard]] dependency unseen_reads();
+
+enum class absent_headers { are_misses, are_sealed };
+
+// Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
+// the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone". With are_sealed a header
+// that cannot be found at all is taken as sealed in (bundles); one that differs or shadows never is.
+[[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how);
+
+}  // namespace kiln::compile

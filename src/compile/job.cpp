@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoding of jobs, artifacts and errors: docs/formats/artifact.md and worker-protocol.md describe the layouts.
+#include "compile/job.hpp"
+
+namespace kiln::compile {
+
+namespace {
+
+using base::byte_reader;
+using base::byte_writer;
+
+constexpr std::uint16_t artifact_version = 1;
+constexpr std::uint16_t job_version = 1;
+
+void put(byte_writer& w, std::vector<std::string> const& texts) {
+    w.put_u32(static_cast<std::uint32_t>(texts.size()));
+    for (auto const& t : texts) w.put_text(t);
+}
+
+std::vector<std::string> get_texts(byte_reader& r) {
+    std::vector<std::string> out(r.get_count(4));
+    for (auto& t : out) t = r.get_text();
+    return out;
+}
+
+void put(byte_writer& w, kiln::target const& t) {
+    w.put_text(t.arch.name());
+    w.put_u8(static_cast<std::uint8_t>(t.kind));
+}
+
+result<kiln::target> get_target(byte_reader& r) {
+    auto const arch = r.get_text();
+    auto const kind = r.get_u8();
+    if (!r.ok() || kind > static_cast<std::uint8_t>(artifact_kind::ltoir)) return fail(errc::corrupt, "no valid target in the bytes");
+    return target::parse(arch, static_cast<artifact_kind>(kind));
+}
+
+void put(byte_writer& w, kiln::unit const& u) {
+    w.put_text(u.name);
+    w.put_text(u.source);
+    put(w, u.kernels);
+    put(w, u.options);
+    w.put_u32(static_cast<std::uint32_t>(u.headers.size()));
+    for (auto const& h : u.headers) {
+        w.put_text(h.name);
+        w.put_text(h.text);
+    }
+    put(w, u.include_dirs);
+    w.put_text(u.directory);
+    put(w, u.exports);
+    w.put_text(u.licence);
+}
+
+kiln::unit get_unit(byte_reader& r) {
+    kiln::unit u;
+    u.name = r.get_text();
+    u.source = r.get_text();
+    u.kernels = get_texts(r);
+    u.options = get_texts(r);
+    u.headers.resize(r.get_count(8));
+    for (auto& h : u.headers) {
+        h.name = r.get_text();
+        h.text = r.get_text();
+    }
+    u.include_dirs = get_texts(r);
+    u.directory = r.get_text();
+    u.exports = get_texts(r);
+    u.licence = r.get_text();
+    return u;
+}
+
+void put(byte_writer& w, link_job const& l) {
+    w.put_text(l.name);
+    put(w, l.target);
+    w.put_u32(static_cast<std::uint32_t>(l.inputs.size()));
+    for (auto const& in : l.inputs) {
+        w.put_text(in.name);
+        w.put_u8(static_cast<std::uint8_t>(in.kind));
+        w.put_blob(in.image);
+    }
+    put(w, l.kernels);
+    put(w, l.exports);
+    put(w, l.options);
+}
+
+result<link_job> get_link(byte_reader& r) {
+    auto name = r.get_text();
+    KILN_TRY(auto const t, get_target(r));
+    link_job l{.name = std::move(name), .target = t, .inputs = {}, .kernels = {}, .exports = {}, .options = {}};
+    l.inputs.resize(r.get_count(9));
+    for (auto& in : l.inputs) {
+        in.name = r.get_text();
+        auto const kind = r.get_u8();
+        if (kind > static_cast<std::uint8_t>(artifact_kind::ltoir)) r.spoil();
+        in.kind = static_cast<artifact_kind>(kind);
+        auto const image = r.get_blob();
+        in.image.assign(image.begin(), image.end());
+    }
+    l.kernels = get_texts(r);
+    l.exports = get_texts(r);
+    l.options = get_texts(r);
+    return l;
+}
+
+int get_number(byte_reader& r) { return static_cast<int>(r.get_u32()); }
+
+void get_kernels(byte_reader& r, std::vector<kernel_info>& out) {
+    out.resize(r.get_count(20));
+    for (auto& k : out) {
+        k.name = r.get_text();
+        k.lowered = r.get_text();
+        k.registers = get_number(r);
+        k.shared_bytes = get_number(r);
+        k.local_bytes = get_number(r);
+    }
+}
+
+void get_dependencies(byte_reader& r, std::vector<dependency>& out) {
+    out.resize(r.get_count(11));
+    for (auto& d : out) {
+        auto const root = r.get_u8();
+        if (root > static_cast<std::uint8_t>(dependency::root::absolute)) r.spoil();
+        d.from = static_cast<dependency::root>(root);
+        d.index = r.get_u16();
+        d.path = r.get_text();
+        d.content = r.get_text();
+    }
+}
+
+}  // namespace
+
+base::bytes encode(job const& j) {
+    byte_writer w;
+    w.put_u16(job_version);
+    w.put_text(j.tools.nvrtc);
+    w.put_text(j.tools.nvjitlink);
+    put(w, j.tools.toolkit_includes);
+    w.put_u8(static_cast<std::uint8_t>(j.work.index()));
+    if (auto const* c = std::get_if<compile_job>(&j.work)) {
+        put(w, c->unit);
+        put(w, c->target);
+    } else put(w, std::get<link_job>(j.work));
+    return std::move(w).take();
+}
+
+result<job> decode_job(base::byte_span data) {
+    byte_reader r{data};
+    if (r.get_u16() != job_version) return fail(errc::corrupt, "the job has another version than this program knows");
+    toolchain_paths tools;
+    tools.nvrtc = r.get_text();
+    tools.nvjitlink = r.get_text();
+    tools.toolkit_includes = get_texts(r);
+    if (r.get_u8() == 0) {
+        auto u = get_unit(r);
+        KILN_TRY(auto const t, get_target(r));
+        if (!r.done()) return fail(errc::corrupt, "the compile job is damaged");
+        return job{std::move(tools), compile_job{std::move(u), t}};
+    }
+    KILN_TRY(auto l, get_link(r));
+    if (!r.done()) return fail(errc::corrupt, "the link job is damaged");
+    return job{std::move(tools), std::move(l)};
+}
+
+base::bytes encode(kiln::artifact const& a) {
+    byte_writer w;
+    w.put_u16(artifact_version);
+    w.put_text(a.unit);
+    put(w, a.target);
+    w.put_text(a.key);
+    w.put_text(a.toolchain);
+    w.put_text(a.compiler);
+    w.put_u32(static_cast<std::uint32_t>(a.kernels.size()));
+    for (auto const& k : a.kernels) {
+        w.put_text(k.name);
+        w.put_text(k.lowered);
+        w.put_u32(static_cast<std::uint32_t>(k.registers));
+        w.put_u32(static_cast<std::uint32_t>(k.shared_bytes));
+        w.put_u32(static_cast<std::uint32_t>(k.local_bytes));
+    }
+    w.put_u32(static_cast<std::uint32_t>(a.constants.size()));
+    for (auto const& c : a.constants) {
+        w.put_text(c.name);
+        w.put_blob(c.bytes);
+    }
+    w.put_u32(static_cast<std::uint32_t>(a.dependencies.size()));
+    for (auto const& d : a.dependencies) {
+        w.put_u8(static_cast<std::uint8_t>(d.from));
+        w.put_u16(d.index);
+        w.put_text(d.path);
+        w.put_text(d.content);
+    }
+    w.put_text(a.log);
+    w.put_f64(a.compile_ms);
+    w.put_blob(a.image);
+    return std::move(w).take();
+}
+
+result<kiln::artifact> decode_artifact(base::byte_span data) {
+    byte_reader r{data};
+    if (r.get_u16() != artifact_version) return fail(errc::corrupt, "the artifact has another version than this program knows");
+    auto unit = r.get_text();
+    KILN_TRY(auto const t, get_target(r));
+    kiln::artifact a{.unit = std::move(unit), .target = t};
+    a.key = r.get_text();
+    a.toolchain = r.get_text();
+    a.compiler = r.get_text();
+    get_kernels(r, a.kernels);
+    a.constants.resize(r.get_count(8));
+    for (auto& c : a.constants) {
+        c.name = r.get_text();
+        auto const bytes = r.get_blob();
+        c.bytes.assign(bytes.begin(), bytes.end());
+    }
+    get_dependencies(r, a.dependencies);
+    a.log = r.get_text();
+    a.compile_ms = r.get_f64();
+    auto const image = r.get_blob();
+    a.image.assign(image.begin(), image.end());
+    if (!r.done()) return fail(errc::corrupt, "the artifact is damaged");
+    return a;
+}
+
+base::bytes encode(error const& e) {
+    byte_writer w;
+    w.put_u8(static_cast<std::uint8_t>(e.code()));
+    w.put_u32(static_cast<std::uint32_t>(e.status()));
+    w.put_text(e.message());
+    w.put_text(e.log());
+    return std::move(w).take();
+}
+
+result<error> decode_error(base::byte_span data) {
+    byte_reader r{data};
+    auto const code = r.get_u8();
+    auto const status = static_cast<int>(r.get_u32());
+    auto message = r.get_text();
+    auto log = r.get_text();
+    if (!r.done() || code > static_cast<std::uint8_t>(errc::internal)) return fail(errc::corrupt, "the error report is damaged");
+    return error{static_cast<errc>(code), std::move(message)}.with_status(status).with_log(std::move(log));
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/keys.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace kiln::compile {
+
+namespace {
+
+using base::key_builder;
+
+digest request_of(digest const& family, kiln::target const& t, std::string_view toolchain) {
+    return key_builder{"kiln.request.v1"}
+        .add("family", family)
+        .add("arch", t.arch.name())
+        .add("kind", name_of(t.kind))
+        .add("toolchain", toolchain)
+        .finish();
+}
+
+void add_sorted(key_builder& key, std::string_view label, std::vector<std::string> values) {
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    for (auto const& value : values) key.add(label, value);
+}
+
+// Line splices may hide a directive from a plain search.
+std::string without_splices(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\') {
+            auto const next = i + 1 < text.size() && text[i + 1] == '\r' ? i + 2 : i + 1;
+            if (next < text.size() && text[next] == '\n') {
+                i = next;
+                continue;
+            }
+        }
+        out += text[i];
+    }
+    return out;
+}
+
+// Is the word "include" at `at` a plain directive for a header that is in memory?
+bool is_answered(std::string_view text, std::size_t at, std::set<std::string_view> const& in_memory) {
+    auto before = at;
+    while (before > 0 && (text[before - 1] == ' ' || text[before - 1] == '\t')) --before;
+    if (before == 0 || text[before - 1] != '#') return false;
+    auto const open = text.find_first_not_of(" \t", at + std::string_view{"include"}.size());
+    if (open == text.npos || (text[open] != '<' && text[open] != '"')) return false;
+    auto const close = text.find(text[open] == '<' ? '>' : '"', open + 1);
+    return close != text.npos && in_memory.contains(text.substr(open + 1, close - open - 1));
+}
+
+bool reads_no_file(std::string_view raw, std::set<std::string_view> const& in_memory) {
+    auto const text = without_splices(raw);
+    // "import" and "embed" may come to mean a file; trigraphs and digraphs can spell '#'.
+    if (text.find("import") != text.npos || text.find("embed") != text.npos) return false;
+    for (auto at = text.find("include"); at != text.npos; at = text.find("include", at + 1)) {
+        if (!is_answered(text, at, in_memory)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+digest family_of(kiln::unit const& u, normalized_options const& options) {
+    key_builder key{"kiln.family.v1"};
+    key.add("name", u.name).add("source", u.source);
+    add_sorted(key, "kernel", u.kernels);
+    add_sorted(key, "export", u.exports);
+    for (auto const& option : options.keyed) key.add("option", option);
+    auto headers = u.headers;
+    std::ranges::sort(headers, {}, &header::name);
+    for (auto const& h : headers) key.add("header.name", h.name).add("header.text", h.text);
+    if (options.debug) {
+        // Line information holds paths, so here, and only here, they are part of the result.
+        key.add("directory", u.directory);
+        for (auto const& dir : u.include_dirs) key.add("include", dir);
+        for (auto const& dir : options.include_dirs) key.add("include", dir);
+    }
+    return key.finish();
+}
+
+bool is_self_contained(kiln::unit const& u, normalized_options const& options) {
+    if (std::ranges::any_of(options.keyed, [](auto const& o) { return o.starts_with("--pre-include"); })) return false;
+    // A macro's value can be an include's operand, but the directive itself must stand in the text.
+    std::set<std::string_view> in_memory;
+    for (auto const& h : u.headers) in_memory.insert(h.name);
+    return reads_no_file(u.source, in_memory) &&
+           std::ranges::all_of(u.headers, [&](header const& h) { return reads_no_file(h.text, in_memory); });
+}
+
+result<identity> identify(kiln::unit const& u, kiln::target const& t, std::string_view toolchain) {
+    KILN_TRY(auto const options, normalize(u.options));
+    identity out;
+    out.family = family_of(u, options);
+    out.request = request_of(out.family, t, toolchain);
+    out.self_contained = is_self_contained(u, options);
+    return out;
+}
+
+identity identify(link_job const& j, std::string_view toolchain) {
+    key_builder key{"kiln.link.v1"};
+    key.add("name", j.name);
+    for (auto const& in : j.inputs) {
+        key.add("input.name", in.name).add("input.kind", name_of(in.kind)).add("input.image", base::sha256_of(in.image));
+    }
+    add_sorted(key, "kernel", j.kernels);
+    add_sorted(key, "export", j.exports);
+    for (auto const& option : j.options) key.add("option", option);
+    identity out;
+    out.family = key.finish();
+    out.request = request_of(out.family, j.target, toolchain);
+    out.self_contained = true;
+    return out;
+}
+
+digest seal(digest const& request, std::span<dependency const> dependencies) {
+    // Only what was read counts: a probe that found nothing guards the lookup but does not change the bytes.
+    std::vector<std::pair<std::string, std::string>> read;
+    for (auto const& d : dependencies) {
+        if (d.content.empty()) continue;
+        read.emplace_back(fmt::format("{}:{}:{}", static_cast<int>(d.from), d.index, d.path), d.content);
+    }
+    std::ranges::sort(read);
+    key_builder key{"kiln.artifact.v1"};
+    key.add("request", request);
+    for (auto const& [where, content] : read) key.add("path", where).add("content", content);
+    return key.finish();
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/open_hook.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <mutex>
+#include <set>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace kiln::compile {
+
+namespace {
+
+std::mutex capture_mutex;                        // held for the length of one compile
+std::atomic<include_capture*> current{nullptr};
+
+bool is_system_path(char const* path) {
+    for (auto const* prefix : {"/proc/", "/sys/", "/dev/"}) {
+        if (std::strncmp(path, prefix, std::strlen(prefix)) == 0) return true;
+    }
+    return false;
+}
+
+std::FILE* hooked_fopen(char const* path, char const* mode) {
+    auto* const capture = current.load(std::memory_order_acquire);
+    bool const reads = mode != nullptr && mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
+    if (capture == nullptr || !reads || path[0] != '/' || is_system_path(path)) return std::fopen(path, mode);
+    return capture->open(path);
+}
+
+struct dynamic_section {
+    ElfW(Sym) const* symbols = nullptr;
+    char const* strings = nullptr;
+    ElfW(Rela) const* relocations[2] = {};
+    std::size_t counts[2] = {};
+};
+
+dynamic_section read_dynamic(link_map const& map) {
+    dynamic_section out;
+    // glibc rewrites these to absolute addresses, other loaders leave them relative.
+    auto address = [&](ElfW(Addr) value) { return value < map.l_addr ? value + map.l_addr : value; };
+    for (auto const* d = map.l_ld; d->d_tag != DT_NULL; ++d) {
+        switch (d->d_tag) {
+            case DT_SYMTAB: out.symbols = reinterpret_cast<ElfW(Sym) const*>(address(d->d_un.d_ptr)); break;
+            case DT_STRTAB: out.strings = reinterpret_cast<char const*>(address(d->d_un.d_ptr)); break;
+            case DT_JMPREL: out.relocations[0] = reinterpret_cast<ElfW(Rela) const*>(address(d->d_un.d_ptr)); break;
+            case DT_PLTRELSZ: out.counts[0] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+            case DT_RELA: out.relocations[1] = reinterpret_cast<ElfW(Rela) const*>(address(d->d_un.d_ptr)); break;
+            case DT_RELASZ: out.counts[1] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+            default: break;
+        }
+    }
+    return out;
+}
+
+bool is_import(ElfW(Rela) const& r) {
+    auto const type = ELF64_R_TYPE(r.r_info);
+#if defined(__x86_64__)
+    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+    return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+#else
+    return false && type;
+#endif
+}
+
+bool point_at_hook(void** slot) {
+    auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    auto const start = reinterpret_cast<std::uintptr_t>(slot) & ~(page - 1);
+    // The slot may lie in memory that was made read-only after relocation.
+    if (::mprotect(reinterpret_cast<void*>(start), page, PROT_READ | PROT_WRITE) != 0) return false;
+    __atomic_store_n(slot, reinterpret_cast<void*>(&hooked_fopen), __ATOMIC_RELEASE);
+    return true;
+}
+
+}  // namespace
+
+result<void> hook_opens(void* library) {
+    static std::mutex mutex;
+    static std::set<void*> done;
+    std::lock_guard const lock{mutex};
+    if (done.contains(library)) return {};
+
+    link_map* map = nullptr;
+    if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
+        return fail(errc::unsupported, "cannot look into the compiler library: {}", ::dlerror());
+    }
+    auto const dynamic = read_dynamic(*map);
+    int hooked = 0;
+    for (int table = 0; table < 2 && dynamic.symbols != nullptr && dynamic.strings != nullptr; ++table) {
+        for (std::size_t i = 0; i < dynamic.counts[table]; ++i) {
+            auto const& r = dynamic.relocations[table][i];
+            if (!is_import(r)) continue;
+            std::string_view const name = dynamic.strings + dynamic.symbols[ELF64_R_SYM(r.r_info)].st_name;
+            if (name != "fopen" && name != "fopen64") continue;
+            if (point_at_hook(reinterpret_cast<void**>(map->l_addr + r.r_offset))) ++hooked;
+        }
+    }
+    if (hooked == 0) return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);
+    done.insert(library);
+    return {};
+}
+
+scoped_capture::scoped_capture(include_capture& capture) {
+    capture_mutex.lock();
+    current.store(&capture, std::memory_order_release);
+}
+
+scoped_capture::~scoped_capture() {
+    current.store(nullptr, std::memory_order_release);
+    capture_mutex.unlock();
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/options.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace kiln::compile {
+
+namespace {
+
+using enum option_role;
+using value = option_value;
+
+constexpr std::string_view use_target = "the architecture and kind come from the target; remove the option";
+constexpr std::string_view no_pch = "precompiled headers belong to one process and are managed by Kiln; remove the option";
+constexpr std::string_view writes_file = "it writes a file of its own, which a cached result would not; remove the option";
+
+constexpr option_row table[] = {
+    {"--define-macro", "-D", value::required, macro, "A=1"},
+    {"--undefine-macro", "-U", value::required, macro, "A"},
+    {"--include-path", "-I", value::required, include, "."},
+    {"--pre-include", "-include", value::required, repeated, "x.h"},
+    {"--std", "-std", value::required, keyed, "c++17"},
+    {"--fmad", "-fmad", value::optional, keyed, "false"},
+    {"--use_fast_math", "-use_fast_math", value::none, keyed, ""},
+    {"--ftz", "-ftz", value::required, keyed, "true"},
+    {"--prec-sqrt", "-prec-sqrt", value::required, keyed, "false"},
+    {"--prec-div", "-prec-div", value::required, keyed, "false"},
+    {"--extra-device-vectorization", "-extra-device-vectorization", value::none, keyed, ""},
+    {"--maxrregcount", "-maxrregcount", value::required, keyed, "64"},
+    {"--restrict", "-restrict", value::none, keyed, ""},
+    {"--default-device", "-default-device", value::none, keyed, "", "--device-as-default-execution-space"},
+    {"--device-int128", "-device-int128", value::none, keyed, ""},
+    {"--device-float128", "-device-float128", value::none, keyed, ""},
+    {"--relocatable-device-code", "-rdc", value::required, keyed, "true"},
+    {"--device-c", "-dc", value::none, keyed, ""},
+    {"--device-w", "-dw", value::none, keyed, ""},
+    {"--extensible-whole-program", "-ewp", value::none, keyed, ""},
+    {"--gen-opt-lto", "-gen-opt-lto", value::none, keyed, ""},
+    {"--dopt", "-dopt", value::required, keyed, "on"},
+    {"--Ofast-compile", "-Ofast-compile", value::required, keyed, "min", "-Ofc"},
+    {"--ptxas-options", "-Xptxas", value::required, repeated, "-O2"},
+    {"--device-debug", "-G", value::none, keyed, ""},
+    {"--generate-line-info", "-lineinfo", value::none, keyed, ""},
+    {"--minimal", "-minimal", value::none, keyed, ""},
+    {"--modify-stack-limit", "-modify-stack-limit", value::required, keyed, "false"},
+    {"--builtin-move-forward", "-builtin-move-forward", value::required, keyed, "false"},
+    {"--builtin-initializer-list", "-builtin-initializer-list", value::required, keyed, "false"},
+    {"--jump-table-density", "-jtd", value::required, keyed, "50"},
+    {"--device-stack-protector", "-device-stack-protector", value::required, keyed, "true"},
+    {"--frandom-seed", "-frandom-seed", value::required, keyed, "7"},
+    {"--no-source-include", "-no-source-include", value::none, keyed, ""},
+    {"--disable-warnings", "-w", value::none, unkeyed, ""},
+    {"--Werror", "-Werror", value::none, keyed, ""},
+    {"--diag-error", "-diag-error", value::required, repeated, "177"},
+    {"--diag-suppress", "-diag-suppress", value::required, repeated, "177"},
+    {"--diag-warn", "-diag-warn", value::required, repeated, "177"},
+    {"--brief-diagnostics", "-brief-diag", value::required, unkeyed, "true"},
+    {"--display-error-number", "-err-no", value::none, unkeyed, ""},
+    {"--no-display-error-number", "-no-err-no", value::none, unkeyed, ""},
+    {"--split-compile", "-split-compile", value::required, unkeyed, "2"},
+    {"--no-cache", "-no-cache", value::none, unkeyed, ""},
+    {"--gpu-architecture", "-arch", value::required, refused, use_target},
+    {"--dlink-time-opt", "-dlto", value::none, refused, use_target},
+    {"--optix-ir", "-optix-ir", value::none, refused, "OptiX IR is not a kind of artifact Kiln makes"},
+    {"--pch", "-pch", value::none, refused, no_pch},
+    {"--create-pch", "-create-pch", value::required, refused, no_pch},
+    {"--use-pch", "-use-pch", value::required, refused, no_pch},
+    {"--pch-dir", "-pch-dir", value::required, refused, no_pch},
+    {"--pch-verbose", "-pch-verbose", value::required, refused, no_pch},
+    {"--pch-messages", "-pch-messages", value::required, refused, no_pch},
+    {"--instantiate-templates-in-pch", "-instantiate-templates-in-pch", value::required, refused, no_pch},
+    {"--time", "-time", value::required, refused, writes_file},
+    {"--fdevice-time-trace", "-fdevice-time-trace", value::required, refused, writes_file},
+    {"--fdevice-syntax-only", "-fdevice-syntax-only", value::none, refused, "it makes no artifact; remove the option"},
+};
+
+struct found_option {
+    option_row const* row = nullptr;
+    std::string value;
+    bool has_value = false;
+};
+
+bool spells(option_row const& row, std::string_view text) {
+    return text == row.name || (!row.alias.empty() && text == row.alias) || (!row.alias2.empty() && text == row.alias2);
+}
+
+// "-DA", "-I/x": the value directly behind a one-letter alias.
+bool is_glued(option_row const& row, std::string_view text) {
+    return row.alias.size() == 2 && (row.role == macro || row.role == include) && text.size() > 2 && text.starts_with(row.alias);
+}
+
+result<found_option> parse_one(std::span<std::string const> options, std::size_t& at) {
+    std::string_view const text = options[at];
+    auto const equals = text.find('=');
+    for (auto const& row : table) {
+        if (spells(row, text)) {
+            if (row.value != value::required) return found_option{&row, {}, false};
+            if (row.role == refused) return found_option{&row, {}, false};
+            if (at + 1 >= options.size()) return fail(errc::invalid_argument, "option {} needs a value", text);
+            return found_option{&row, options[++at], true};
+        }
+        if (is_glued(row, text)) {
+            auto const rest = text.substr(2);
+            return found_option{&row, std::string{rest.starts_with('=') ? rest.substr(1) : rest}, true};
+        }
+        if (equals != text.npos && spells(row, text.substr(0, equals))) {
+            if (row.value == value::none) return fail(errc::invalid_argument, "option {} takes no value", row.name);
+            return found_option{&row, std::string{text.substr(equals + 1)}, true};
+        }
+    }
+    return fail(errc::unsupported,
+                "option '{}' is not in Kiln's option table, so its effect could not be part of the key; "
+                "remove it or ask for it to be added",
+                text);
+}
+
+std::string macro_name(std::string_view definition) {
+    return std::string{definition.substr(0, definition.find_first_of("=("))};
+}
+
+std::string spelled(found_option const& o) {
+    return o.has_value ? fmt::format("{}={}", o.row->name, o.value) : std::string{o.row->name};
+}
+
+// NVRTC does not take every long spelling (there is no --Werror or --device-int128=...); aliases are what it documents.
+std::string argument(found_option const& o) {
+    if (o.row->role == macro) return fmt::format("{}{}", o.row->alias, o.value);
+    if (o.row->name == "--Werror") return "-Werror";
+    if (o.row->name == "--frandom-seed") return fmt::format("-frandom-seed={}", o.value);
+    return spelled(o);
+}
+
+}  // namespace
+
+std::span<option_row const> option_table() noexcept { return table; }
+
+result<normalized_options> normalize(std::span<std::string const> options) {
+    normalized_options out;
+    std::map<std::string, std::string> single;                 // keyed: last one wins
+    std::map<std::string, std::vector<std::string>> per_macro;  // order kept inside one macro
+    std::vector<std::string> ordered;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        KILN_TRY(auto const found, parse_one(options, i));
+        auto const& row = *found.row;
+        if (row.name == "--device-debug" || row.name == "--generate-line-info") out.debug = true;
+        switch (row.role) {
+            case refused: return fail(errc::unsupported, "option {} is refused: {}", options[i], row.note);
+            case include: out.include_dirs.push_back(found.value); continue;
+            case macro: {
+                // -DA and -DA=1 mean the same.
+                auto const text = found.row->alias == "-D" && found.value.find('=') == std::string::npos ? found.value + "=1" : found.value;
+                per_macro[macro_name(found.value)].push_back(fmt::format("{}{}", row.alias, text));
+                break;
+            }
+            case keyed: single[std::string{row.name}] = spelled(found); break;
+            case repeated: ordered.push_back(spelled(found)); break;
+            case unkeyed: break;
+        }
+        out.arguments.push_back(argument(found));
+    }
+    for (auto const& [name, text] : single) out.keyed.push_back(text);
+    for (auto const& [name, texts] : per_macro) out.keyed.insert(out.keyed.end(), texts.begin(), texts.end());
+    out.keyed.insert(out.keyed.end(), ordered.begin(), ordered.end());
+    return out;
+}
+
+}  // namespace kiln::compile

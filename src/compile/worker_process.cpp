@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/worker_process.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kiln::compile {
+
+namespace {
+
+constexpr std::size_t last_words_bytes = 4096;
+constexpr int most_reads = 64;  // of 64 KiB in one receive()
+
+class file_actions {
+public:
+    file_actions() { ::posix_spawn_file_actions_init(&actions_); }
+    ~file_actions() { ::posix_spawn_file_actions_destroy(&actions_); }
+    file_actions(file_actions const&) = delete;
+    file_actions& operator=(file_actions const&) = delete;
+
+    void open(int fd, char const* path, int flags) { keep(::posix_spawn_file_actions_addopen(&actions_, fd, path, flags, 0)); }
+    void duplicate(int from, int to) { keep(::posix_spawn_file_actions_adddup2(&actions_, from, to)); }
+    void close_from(int first) {
+#if __GLIBC_PREREQ(2, 34)
+        keep(::posix_spawn_file_actions_addclosefrom_np(&actions_, first));
+#else
+        static_cast<void>(first);  // descriptors the host left open across exec are then open in the worker
+#endif
+    }
+    [[nodiscard]] int status() const noexcept { return status_; }
+    [[nodiscard]] posix_spawn_file_actions_t const* get() const noexcept { return &actions_; }
+
+private:
+    void keep(int status) noexcept {
+        if (status_ == 0) status_ = status;
+    }
+    posix_spawn_file_actions_t actions_;
+    int status_ = 0;
+};
+
+class spawn_attributes {
+public:
+    // No signal blocked or ignored, whatever the host does: what it ignores a compiler may need.
+    spawn_attributes() {
+        ::posix_spawnattr_init(&attributes_);
+        sigset_t none, all;
+        ::sigemptyset(&none);
+        ::sigfillset(&all);
+        ::posix_spawnattr_setsigmask(&attributes_, &none);
+        ::posix_spawnattr_setsigdefault(&attributes_, &all);
+        ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    }
+    ~spawn_attributes() { ::posix_spawnattr_destroy(&attributes_); }
+    spawn_attributes(spawn_attributes const&) = delete;
+    spawn_attributes& operator=(spawn_attributes const&) = delete;
+    [[nodiscard]] posix_spawnattr_t const* get() const noexcept { return &attributes_; }
+
+private:
+    posix_spawnattr_t attributes_;
+};
+
+struct socket_ends {
+    base::file_descriptor ours, theirs;
+};
+
+result<socket_ends> make_sockets() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return io_error("socketpair", errno);
+    socket_ends out{base::file_descriptor{ends[0]}, base::file_descriptor{ends[1]}};
+    if (::fcntl(out.ours.get(), F_SETFL, O_NONBLOCK) != 0) return io_error("worker socket", errno);
+    // Descriptors 0 to 2 are replaced in the child before the socket is put in place: keep clear of them.
+    if (out.theirs.get() < worker_socket) {
+        int const higher = ::fcntl(out.theirs.get(), F_DUPFD_CLOEXEC, worker_socket);
+        if (higher < 0) return io_error("worker socket", errno);
+        out.theirs = base::file_descriptor{higher};
+    }
+    return out;
+}
+
+// Where the child's output goes: memory, appended to. Without it the child's words are lost, nothing else.
+base::file_descriptor make_words() noexcept {
+    base::file_descriptor words{::memfd_create("kiln-worker-output", MFD_CLOEXEC)};
+    if (!words) return words;
+    if (words.get() <= worker_socket) words = base::file_descriptor{::fcntl(words.get(), F_DUPFD_CLOEXEC, worker_socket + 1)};
+    if (words) ::fcntl(words.get(), F_SETFL, O_APPEND);
+    return words;
+}
+
+}  // namespace
+
+bool child_end::from_outside() const noexcept {
+    if (how == kind::unknown) return true;
+    if (how == kind::exited) return false;
+    return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+std::string child_end::describe() const {
+    switch (how) {
+        case kind::exited: return fmt::format("exited with status {}", number);
+        case kind::signalled: {
+            auto const* name = ::strsignal(number);
+            return fmt::format("killed by signal {} ({})", number, name != nullptr ? name : "unknown");
+        }
+        case kind::unknown: break;
+    }
+    return "ended (the host program took its exit status)";
+}
+
+result<worker_process> worker_process::start(std::filesystem::path const& program, worker_limits const& limits) {
+    worker_process out;
+    KILN_TRY(auto sockets, make_sockets());
+    out.words_ = make_words();
+
+    file_actions files;
+    files.open(STDIN_FILENO, "/dev/null", O_RDONLY);
+    for (int const fd : {STDOUT_FILENO, STDERR_FILENO}) {
+        if (out.words_) files.duplicate(out.words_.get(), fd);
+        else files.open(fd, "/dev/null", O_WRONLY);
+    }
+    files.duplicate(sockets.theirs.get(), worker_socket);
+    files.close_from(worker_socket + 1);
+    if (files.status() != 0) return io_error("posix_spawn", files.status());
+
+    spawn_attributes const attributes;
+    auto name = program.native();
+    char* const arguments[] = {name.data(), nullptr};
+    if (int const why = ::posix_spawn(&out.pid_, program.c_str(), files.get(), attributes.get(), arguments, environ); why != 0) {
+        return io_error(program.native(), why);
+    }
+    out.socket_ = std::move(sockets.ours);
+#ifdef SYS_pidfd_open
+    out.pidfd_ = base::file_descriptor{static_cast<int>(::syscall(SYS_pidfd_open, out.pid_, 0))};
+#endif
+    // Cannot fail: the frame is small and the socket is empty. A child that is gone already is noticed by its end.
+    static_cast<void>(out.send(frame_kind::configure, encode(limits)));
+    return out;
+}
+
+result<void> worker_process::send(frame_kind kind, base::byte_span body) {
+    KILN_TRY(auto whole, make_frame(kind, body));
+    if (!has_unsent()) {
+        outbox_ = std::move(whole);
+        sent_ = 0;
+    } else {
+        outbox_.insert(outbox_.end(), whole.begin(), whole.end());
+    }
+    return flush();
+}
+
+result<void> worker_process::flush() {
+    while (has_unsent()) {
+        auto const count = ::send(socket_.get(), outbox_.data() + sent_, outbox_.size() - sent_, MSG_NOSIGNAL);
+        if (count >= 0) sent_ += static_cast<std::size_t>(count);
+        else if (errno == EAGAIN) return {};
+        else if (errno != EINTR) return io_error("worker socket", errno);
+    }
+    outbox_ = {};
+    sent_ = 0;
+    return {};
+}
+
+result<worker_process::stream> worker_process::receive() {
+    std::array<std::byte, 65536> buffer;
+    for (int reads = 0; reads < most_reads;) {
+        auto const count = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+        if (count > 0) {
+            parser_.feed({buffer.data(), static_cast<std::size_t>(count)});
+            ++reads;
+        } else if (count == 0 || errno == ECONNRESET) {
+            return stream::ended;
+        } else if (errno == EAGAIN) {
+            return stream::open;
+        } else if (errno != EINTR) {
+            return io_error("worker socket", errno);
+        }
+    }
+    return stream::more;
+}
+
+void worker_process::kill() noexcept {
+#ifdef SYS_pidfd_send_signal
+    if (pidfd_ && ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0) == 0) return;
+#endif
+    if (!pidfd_) ::kill(pid_, SIGKILL);
+}
+
+std::optional<child_end> worker_process::reap() noexcept {
+    int status = 0;
+    auto const got = ::waitpid(pid_, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return std::nullopt;
+    if (got < 0) return child_end{};
+    if (WIFSIGNALED(status)) return child_end{child_end::kind::signalled, WTERMSIG(status)};
+    return child_end{child_end::kind::exited, WEXITSTATUS(status)};
+}
+
+std::string worker_process::last_words() const {
+    struct ::stat about {};
+    if (!words_ || ::fstat(words_.get(), &about) != 0 || about.st_size <= 0) return {};
+    std::string out(std::min<std::size_t>(last_words_bytes, static_cast<std::size_t>(about.st_size)), '\0');
+    auto const count = ::pread(words_.get(), out.data(), out.size(), about.st_size - static_cast<off_t>(out.size()));
+    out.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    return out;
+}
+
+void worker_process::forget_words() noexcept {
+    struct ::stat about {};
+    if (words_ && ::fstat(words_.get(), &about) == 0 && about.st_size > 65536) {
+        [[maybe_unused]] int const ignored = ::ftruncate(words_.get(), 0);
+    }
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the worker program is: next to what uses it, however Kiln was installed.
+#include "base/config.hpp"
+#include "compile/worker_pool.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+namespace kiln::compile {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool can_run(fs::path const& program) {
+    std::error_code ignored;
+    return fs::is_regular_file(program, ignored) && ::access(program.c_str(), X_OK) == 0;
+}
+
+// The directory of the file this code was loaded from: libkiln, or the program that has it linked in.
+fs::path library_directory() {
+    Dl_info about{};
+    if (::dladdr(reinterpret_cast<void*>(&worker_pool::find_worker), &about) == 0 || about.dli_fname == nullptr) return {};
+    std::error_code why;
+    auto const real = fs::canonical(about.dli_fname, why);
+    return why ? fs::path{} : real.parent_path();
+}
+
+fs::path executable_directory() {
+    std::error_code why;
+    auto const real = fs::read_symlink("/proc/self/exe", why);
+    return why ? fs::path{} : real.parent_path();
+}
+
+std::vector<fs::path> places() {
+    std::vector<fs::path> out;
+    auto add = [&](fs::path const& directory) {
+        auto program = (directory / "kiln-worker").lexically_normal();
+        if (std::find(out.begin(), out.end(), program) == out.end()) out.push_back(std::move(program));
+    };
+    if (auto const library = library_directory(); !library.empty()) {
+        add(library);
+        add(library / "../bin");
+        add(library / "../libexec/kiln");
+        add(library / "../../bin");  // lib/<architecture>/ as on Debian
+        add(library / "../../libexec/kiln");
+    }
+    if (auto const program = executable_directory(); !program.empty()) {
+        add(program);
+        add(program / "../libexec/kiln");
+    }
+    return out;
+}
+
+result<fs::path> named_by(std::string_view who, fs::path const& program) {
+    if (can_run(program)) return fs::absolute(program);
+    return fail(errc::not_found, "{} names '{}', which is not a program that can be run", who, program.native());
+}
+
+}  // namespace
+
+result<fs::path> worker_pool::find_worker(fs::path const& configured) {
+    if (!configured.empty()) return named_by("the worker setting", configured);
+    if (auto const named = base::config::load().text("KILN_WORKER"); !named.empty()) return named_by("KILN_WORKER", named);
+    std::string looked;
+    for (auto const& program : places()) {
+        if (can_run(program)) return program;
+        looked += (looked.empty() ? "" : ", ") + program.native();
+    }
+    return fail(errc::not_found, "kiln-worker was not found; looked for {}; set KILN_WORKER to its path", looked);
+}
+
+}  // namespace kiln::compile
