@@ -229,7 +229,7 @@ base::bytes encode(error const& e) {
     return std::move(w).take();
 }
 
-result<error> decode_error(base::byte_span data) {
+error decode_error(base::byte_span data) {
     byte_reader r{data};
     auto const code = r.get_u8();
     auto const status = static_cast<int>(r.get_u32());

@@ -59,7 +59,8 @@ using product = kiln::artifact;
 [[nodiscard]] result<kiln::artifact> decode_artifact(base::byte_span data);
 
 [[nodiscard]] base::bytes encode(error const& e);
-[[nodiscard]] result<error> decode_error(base::byte_span data);
+// Bytes that cannot be read give errc::corrupt, which is an error all the same.
+[[nodiscard]] error decode_error(base::byte_span data);
 
 // Runs the job in this process: loads NVRTC or nvJitLink on first use. Compile errors are errc::compile_failed with the log.
 [[nodiscard]] result<product> run_job(job const& j);
