@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Where CUDA is. Works in a project and in script mode; `cmake -P cmake/KilnCudaSearch.cmake` prints the root.
 #
-# Only headers matter here: cuda.h, nvrtc.h, nvJitLink.h. The libraries are opened at run time. The order:
+# Only headers matter here: cuda.h (12.8 or newer), nvrtc.h, nvJitLink.h. The libraries are opened at run
+# time. The order:
 #   1. KILN_CUDA_PATH (cache variable, then environment): if set, nothing else is tried
 #   2. CUDA_HOME   3. /usr/local/cuda   4. pip wheels   5. conda   6. build/cuda, filled by scripts/setup
 # KILN_SETUP_IGNORE_SYSTEM_CUDA=1 in the environment leaves out 2 to 5: for testing 6.
@@ -29,6 +30,12 @@ function(kiln_cuda_includes_of root out)
         list(APPEND found ${where})
     endforeach()
     list(REMOVE_DUPLICATES found)
+    list(GET found 0 first)
+    file(STRINGS ${first}/cuda.h version REGEX "^#define CUDA_VERSION [0-9]+" LIMIT_COUNT 1)
+    string(REGEX MATCH "[0-9]+" version "${version}")
+    if(NOT version OR version LESS 12080)
+        set(found "")
+    endif()
     set(${out} ${found} PARENT_SCOPE)
 endfunction()
 

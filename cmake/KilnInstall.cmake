@@ -1,1 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
+# Install rules and the package: find_package(kiln) gives kiln::kiln and kiln::kiln_static, from an installed tree
+# and from the build tree alike.
+#
+# The library looks for kiln-worker in its own folder, in ../bin and in ../libexec/kiln: both trees fit.
+include(CMakePackageConfigHelpers)
+if(NOT TARGET kiln_shared)
+    return()
+endif()
+
+set(kiln_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
+set(kiln_build_package_dir ${PROJECT_BINARY_DIR}/lib/cmake/kiln)
+
+install(TARGETS kiln_shared kiln_static EXPORT kilnTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.hpp")
+if(TARGET kiln_cli)
+    install(TARGETS kiln_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET kiln_worker)
+    install(TARGETS kiln_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/kiln)
+
+install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${kiln_package_dir})
+export(EXPORT kilnTargets NAMESPACE kiln:: FILE ${kiln_build_package_dir}/kilnTargets.cmake)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/kilnConfig.cmake.in
+    ${kiln_build_package_dir}/kilnConfig.cmake INSTALL_DESTINATION ${kiln_package_dir})
+# Before 1.0 a minor version may break users.
+write_basic_package_version_file(${kiln_build_package_dir}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+file(COPY ${PROJECT_SOURCE_DIR}/cmake/FindKilnZstd.cmake DESTINATION ${kiln_build_package_dir})
+install(FILES
+    ${kiln_build_package_dir}/kilnConfig.cmake ${kiln_build_package_dir}/kilnConfigVersion.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/FindKilnZstd.cmake
+    DESTINATION ${kiln_package_dir})
+
+file(RELATIVE_PATH KILN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" KILN_PC_PREFIX "${KILN_PC_PREFIX}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# The face of the build. CMake does the work; `cmake --preset dev` and so on do as well.
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+SHELL := /bin/bash
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+CTEST := ctest --output-on-failure --no-tests=error
+# For `make test T='-L unit -R disk'`: more arguments to ctest.
+T ?=
+
+.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install clean
+
+help: ## what can be made
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+setup: ## packages and CUDA headers; every other target does this by itself
+	@scripts/setup
+
+build: setup ## build/bin/kiln, the libraries and the tests
+	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --build build -j $(JOBS)
+
+run: build ## the main job on one screen
+	@build/bin/kiln demo
+
+test: build ## all tests that this machine can run
+	@$(CTEST) --test-dir build -j 2 $(T)
+
+bench: build ## every benchmark that needs no GPU, one after the other
+	@cmake --build build -j $(JOBS) --target kiln_bench
+	@scripts/bench build
+
+device-test: ## on a machine with a GPU: tests, then device tests under compute-sanitizer
+	@scripts/device-test
+
+device-bench: ## on a machine with a GPU: all benchmarks
+	@scripts/device-bench
+
+format: ## clang-format over all sources
+	@scripts/format
+
+format-check: ## which sources are not formatted
+	@scripts/format --check
+
+tidy: setup ## clang-tidy over the library and the programs
+	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS)
+	@JOBS=$(JOBS) scripts/tidy build
+
+asan: setup ## unit, format, compile and process tests with AddressSanitizer and UBSan
+	@cmake --preset asan --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --build build-asan -j $(JOBS)
+	@$(CTEST) --test-dir build-asan -j 2 -L '^(unit|format|compile|process)$$' $(T)
+
+tsan: setup ## the same with ThreadSanitizer
+	@cmake --preset tsan --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --build build-tsan -j $(JOBS)
+	@$(CTEST) --test-dir build-tsan -j 2 -L '^(unit|format|compile|process)$$' $(T)
+
+fuzz: setup ## libFuzzer targets, a minute each (needs clang)
+	@cmake --preset fuzz --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --build build-fuzz -j $(JOBS)
+	@$(CTEST) --test-dir build-fuzz -R '^format\.fuzz\.' $(T)
+
+release: setup ## what packagers build, in build-release
+	@cmake --preset release --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --build build-release -j $(JOBS)
+
+install: release ## install to PREFIX (default /usr/local)
+	@cmake --install build-release --prefix $(PREFIX)
+
+clean: ## everything that was built; the CUDA fetched by setup stays
+	@rm -rf build-release build-asan build-tsan build-fuzz build-device
+	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name cuda -exec rm -rf {} +; fi

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a checkout's sources and fails on what the compiler cannot see: an include against the direction of the
+architecture, a library that prints, a to-do nobody owns, a file that has grown too long.
+
+    check_tree.py ROOT     prints "file:line: rule: what and why" per finding; exit status 1 if there are any
+"""
+
+import pathlib
+import re
+import sys
+
+# What each module may include besides itself. The same arrows as src/CMakeLists.txt.
+ALLOWED = {
+    "base": set(),
+    "cuda": {"base"},
+    "compile": {"base", "cuda"},
+    "store": {"base"},
+    "engine": {"base", "cuda", "compile", "store"},
+    "warmup": {"base", "cuda", "compile", "store", "engine"},
+    "runtime": {"base", "cuda", "compile", "store", "engine"},
+    "prims": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "packs": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
+}
+WITHOUT_CUDA = {"base", "store"}
+MOST_LINES = 800
+
+CUDA_HEADER = re.compile(r"^(cuda\.h|cuda[_A-Z].*|nvrtc\.h|nvJitLink\.h|nvPTXCompiler\.h|cupti.*|driver_types\.h|"
+                         r"vector_types\.h|cub/.*|thrust/.*|cuda/std/.*|crt/.*)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+PRINTS = re.compile(r"(?<![\w:.>])(?:std::)?(?:printf|puts|putchar|perror|vprintf)\s*\(|"
+                    r"\bf(?:printf|puts|putc|write)\s*\([^;]*\bstd(?:out|err)\b|"
+                    r"\bstd::(?:cout|cerr|clog)\b|"
+                    r"\bfmt::print(?:ln)?\s*\(|"
+                    r"(?<![\w:.>])(?:std::|::)?(?:_?exit|quick_exit)\s*\(")
+TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\s*\(#\d+\)|\s*#\d+)")
+TEST_MACRO = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|INSTANTIATE_TEST_SUITE_P|"
+                        r"INSTANTIATE_TYPED_TEST_SUITE_P)\s*\(", re.MULTILINE)
+
+SOURCE_SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".txt"}
+
+
+def blank_comments_and_strings(text):
+    """The same text with the insides of comments and string literals as spaces: lines and columns stay."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
+                         re.DOTALL)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+class checker:
+    def __init__(self, root):
+        self.root = root
+        self.findings = []
+
+    def report(self, path, line, rule, message):
+        self.findings.append(f"{path.relative_to(self.root)}:{line}: {rule}: {message}")
+
+    def files(self, folder, suffixes):
+        base = self.root / folder
+        return sorted(p for p in base.rglob("*") if p.suffix in suffixes and p.is_file()) if base.is_dir() else []
+
+    def run(self):
+        for path in self.files("src", SOURCE_SUFFIXES):
+            self.check_module_file(path)
+        for path in self.files("include", SOURCE_SUFFIXES):
+            self.check_public_header(path)
+        for folder in ("src", "include", "tools", "kernels", "bench", "examples", "tests", "scripts", "cmake"):
+            for path in self.files(folder, TEXT_SUFFIXES):
+                if "policy" not in path.relative_to(self.root).parts:
+                    self.check_any_file(path)
+        for kind in ("unit", "compile", "device", "format", "process"):
+            for path in self.files(f"tests/{kind}", {".cpp"}):
+                if path.name.endswith("_test.cpp") and not TEST_MACRO.search(path.read_text(encoding="utf-8")):
+                    self.report(path, 1, "no-tests", "a test file without a test")
+        return self.findings
+
+    def includes(self, text):
+        for number, line in enumerate(text.splitlines(), 1):
+            if match := INCLUDE.match(line):
+                yield number, match.group(1), match.group(2)
+
+    def check_module_file(self, path):
+        parts = path.relative_to(self.root / "src").parts
+        module = parts[0]
+        if len(parts) < 2:
+            self.report(path, 1, "layout", "sources live in a module's folder")
+            return
+        if module not in ALLOWED:
+            self.report(path, 1, "layout", f"'{module}' is no module: add it to {pathlib.Path(__file__).name} and "
+                                           "src/CMakeLists.txt")
+            return
+        text = path.read_text(encoding="utf-8")
+        for line, quote, name in self.includes(text):
+            first = name.split("/")[0]
+            if quote == '"' and "/" not in name and not (path.parent / name).exists():
+                self.report(path, line, "include", f'"{name}": write the module too, "{module}/{name}"')
+            elif quote == '"' and ".." in name.split("/"):
+                self.report(path, line, "include", f'"{name}": no "..": write "module/file.hpp"')
+            elif quote == '"' and first in ALLOWED and first != module and first not in ALLOWED[module]:
+                self.report(path, line, "arrow", f"{module} may not include {first} ({name})")
+            elif quote == '"' and first in ("tools", "tests", "bench", "examples"):
+                self.report(path, line, "arrow", f"nothing in src/ includes {first}/ ({name})")
+            elif module in WITHOUT_CUDA and CUDA_HEADER.match(name):
+                self.report(path, line, "cuda", f"{module} knows nothing of CUDA ({name})")
+        code = blank_comments_and_strings(text)
+        for number, line in enumerate(code.splitlines(), 1):
+            if match := PRINTS.search(line):
+                self.report(path, number, "prints",
+                            f"'{match.group().strip()}': the library never prints and never exits; emit an event")
+
+    def check_public_header(self, path):
+        for line, quote, name in self.includes(path.read_text(encoding="utf-8")):
+            first = name.split("/")[0]
+            if first in ALLOWED and (self.root / "src" / name).exists():
+                self.report(path, line, "public", f"a public header includes a private one ({name})")
+            elif quote == '"':
+                self.report(path, line, "public", f'public headers are included as <kiln/...>, not "{name}"')
+            elif first == "kiln" and not (self.root / "include" / name).exists():
+                self.report(path, line, "public", f"<{name}> is not in include/")
+            elif CUDA_HEADER.match(name):
+                self.report(path, line, "public", f"users need no CUDA headers ({name})")
+
+    def check_any_file(self, path):
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for number, line in enumerate(lines, 1):
+            if match := TODO.search(line):
+                self.report(path, number, "todo", f"{match.group()} without an issue: write {match.group()}(#12)")
+        if path.suffix == ".cpp" and len(lines) > MOST_LINES:
+            self.report(path, MOST_LINES, "length",
+                        f"{len(lines)} lines, {MOST_LINES} at most: find the second concept in it and name it")
+
+
+def main():
+    if len(sys.argv) != 2 or not (pathlib.Path(sys.argv[1]) / "src").is_dir():
+        sys.exit("usage: check_tree.py ROOT, where ROOT holds src/")
+    findings = checker(pathlib.Path(sys.argv[1]).resolve()).run()
+    for finding in findings:
+        print(finding)
+    print(f"{len(findings)} finding(s)")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shows every rule of check_tree.py failing on a small bad tree, and a good tree passing."""
+
+import pathlib
+import tempfile
+import unittest
+
+from check_tree import MOST_LINES, checker
+
+GOOD = {
+    "include/kiln/result.hpp": "#pragma once\n#include <string>\n",
+    "src/base/files.hpp": "#include <kiln/result.hpp>\n",
+    "src/base/files.cpp": '#include "base/files.hpp"\n// never printf("x") here\nint n = snprintf(b, 2, "std::cout");\n',
+    "src/cuda/driver.hpp": '#include "base/files.hpp"\n#include <cuda.h>\n',
+    "src/store/tier.cpp": '#include "base/files.hpp"\n',
+    "src/engine/engine.cpp": '#include "store/tier.hpp"\n#include "cuda/driver.hpp"\n// TODO(#7): later\n',
+    "tools/kiln/main.cpp": '#include "engine/engine.hpp"\nint main() { std::cout << 1; }\n',
+    "tests/unit/base/files_test.cpp": "TEST(files, exist) {}\n",
+}
+
+
+class rules(unittest.TestCase):
+    def findings(self, changes):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder).resolve()
+            for name, text in {**GOOD, **changes}.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            return checker(root).run()
+
+    def expect(self, rule, name, text, line=1):
+        found = self.findings({name: text})
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith(f"{name}:{line}: {rule}:"), found[0])
+
+    def test_good_tree_passes(self):
+        self.assertEqual(self.findings({}), [])
+
+    def test_arrow_upward(self):
+        self.expect("arrow", "src/base/bad.cpp", '#include "cuda/driver.hpp"\n')
+        self.expect("arrow", "src/store/bad.cpp", '\n#include "compile/keys.hpp"\n', line=2)
+        self.expect("arrow", "src/compile/bad.cpp", '#include "store/tier.hpp"\n')
+        self.expect("arrow", "src/cuda/bad.hpp", '#include "engine/engine.hpp"\n')
+        self.expect("arrow", "src/engine/bad.hpp", '#include "warmup/plan.hpp"\n')
+        self.expect("arrow", "src/engine/bad.hpp", '#include "tools/kiln/main.hpp"\n')
+
+    def test_cuda_header_below_cuda(self):
+        for header in ("cuda.h", "nvrtc.h", "nvJitLink.h", "cuda_runtime.h", "cudaTypedefs.h", "cub/cub.cuh"):
+            self.expect("cuda", "src/store/bad.cpp", f"#include <{header}>\n")
+            self.expect("cuda", "src/base/bad.hpp", f"#  include <{header}>\n")
+
+    def test_public_header_reaches_inside(self):
+        self.expect("public", "include/kiln/bad.hpp", '#include "base/files.hpp"\n')
+        self.expect("public", "include/kiln/bad.hpp", "#include <base/files.hpp>\n")
+        self.expect("public", "include/kiln/bad.hpp", '#include "result.hpp"\n')
+        self.expect("public", "include/kiln/bad.hpp", "#include <kiln/absent.hpp>\n")
+        self.expect("public", "include/kiln/bad.hpp", "#include <cuda.h>\n")
+
+    def test_library_prints_or_exits(self):
+        for statement in ('printf("x");', 'std::printf("x");', "std::cout << 1;", "std::cerr << 1;", 'puts("x");',
+                          'fprintf(stderr, "x");', 'std::fputs("x", stdout);', 'fmt::print("x");', "std::exit(1);",
+                          "exit(1);", "::_exit(1);"):
+            with self.subTest(statement):
+                self.expect("prints", "src/engine/bad.cpp", f"void f() {{ {statement} }}\n")
+
+    def test_todo_without_issue(self):
+        self.expect("todo", "src/base/bad.cpp", "// TODO: nicer\n")
+        self.expect("todo", "tests/support/bad.hpp", "// FIXME(me) nicer\n")
+
+    def test_long_file(self):
+        self.expect("length", "src/base/bad.cpp", "int x;\n" * (MOST_LINES + 1), line=MOST_LINES)
+
+    def test_layout(self):
+        self.expect("layout", "src/misc/bad.cpp", "int x;\n")
+        self.expect("layout", "src/bad.cpp", "int x;\n")
+        self.expect("include", "src/base/bad.cpp", '#include "../base/files.hpp"\n')
+        self.expect("include", "src/base/bad.cpp", '#include "filez.hpp"\n')
+
+    def test_file_without_tests(self):
+        self.expect("no-tests", "tests/unit/base/bad_test.cpp", "int x;\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
