@@ -27,6 +27,7 @@ struct search_environment {
     std::string home;
     std::string pyenv_root;
     std::string pyenv_version;
+    std::string ld_library_path;
     std::filesystem::path build_cuda;   // toolkit fetched by the build; empty where there is none
     std::filesystem::path root = "/";  // what /usr is under
 
@@ -65,17 +66,23 @@ public:
     // Places worth asking, first to last, whether or not they exist.
     [[nodiscard]] std::vector<place> const& places() const noexcept { return places_; }
 
-    // Files to try in order: place by place, within a place soname by soname.
+    // What to open, in order: place by place, within a place soname by soname. Files exist; for the loader path there
+    // are the bare sonames.
     [[nodiscard]] std::vector<candidate> candidates(std::span<std::string_view const> sonames) const;
+    // The same for those who will not open anything: bare sonames are replaced by the files the loader would most
+    // likely take (LD_LIBRARY_PATH, ld.so.conf, system directories).
+    [[nodiscard]] std::vector<candidate> files(std::span<std::string_view const> sonames) const;
 
     // CCCL first, then the toolkit's own headers; at most one of each, from the first place that has it.
     [[nodiscard]] std::vector<include_finding> find_includes() const;
     [[nodiscard]] std::vector<std::filesystem::path> toolkit_includes() const;
 
-    // For messages: "KILN_CUDA_PATH (/opt/cuda)" or "CUDA_HOME (not set), loader path, ...".
+    // For messages: "KILN_CUDA_PATH (/opt/cuda)", or "loader path, /usr/local/cuda, pip (...); CUDA_HOME is not set".
     [[nodiscard]] std::string tried() const;
 
 private:
+    [[nodiscard]] std::vector<std::filesystem::path> loader_directories() const;
+
     search_environment environment_;
     std::vector<place> places_;
 };

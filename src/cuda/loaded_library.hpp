@@ -18,6 +18,8 @@ struct library_identity {
 
 // Of the object that holds `address`: reads the notes of its loaded segments.
 [[nodiscard]] result<library_identity> identify(void const* address);
+// Of a file that is not loaded: what identify() would say if it were.
+[[nodiscard]] result<library_identity> identify_file(std::filesystem::path const& file);
 // The GNU build id in a run of ELF notes, in hex; empty where there is none. `align` is the segment's alignment.
 [[nodiscard]] std::string build_id_in(base::byte_span notes, std::size_t align);
 

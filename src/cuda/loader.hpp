@@ -32,8 +32,13 @@ public:
     [[nodiscard]] result<std::shared_ptr<driver_api const>> started_driver();
     [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc();
     [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink();
+    [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc_at(std::filesystem::path const& file);
+    [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink_at(std::filesystem::path const& file);
     [[nodiscard]] result<std::shared_ptr<context const>> context_of(int ordinal);
     [[nodiscard]] library_search const& search() const noexcept { return search_; }
+
+    // From here on handles of this loader's driver do not call it. Runs by itself when the process exits.
+    void note_exit() noexcept;
 
 private:
     template <class T>
@@ -42,12 +47,19 @@ private:
         std::optional<result<std::shared_ptr<T const>>> answer;
     };
 
+    template <class T>
+    [[nodiscard]] once<T>& at(std::map<std::filesystem::path, once<T>>& files, std::filesystem::path const& file);
+
     loader_options options_;
     library_search search_;
     once<driver_api> driver_;
     once<driver_api> started_;
     once<nvrtc_api> nvrtc_;
     once<nvjitlink_api> nvjitlink_;
+    std::atomic<driver_state*> ending_{nullptr};
+    std::mutex files_mutex_;
+    std::map<std::filesystem::path, once<nvrtc_api>> nvrtc_files_;
+    std::map<std::filesystem::path, once<nvjitlink_api>> nvjitlink_files_;
     std::mutex contexts_mutex_;
     std::map<int, std::shared_ptr<context const>> contexts_;
 };

@@ -45,6 +45,8 @@ inline constexpr std::string_view nvjitlink_sonames[] = {"libnvJitLink.so.13", "
 
 [[nodiscard]] result<nvjitlink_api> resolve_nvjitlink(symbol_source const& symbols);
 
+// Exactly this file; nothing else is tried. Remembered by path.
+[[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> load_nvjitlink(std::filesystem::path const& file);
 // The process's nvJitLink: found, opened and resolved at the first call; the same answer ever after.
 [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> load_nvjitlink();
 

@@ -57,6 +57,9 @@ inline constexpr int nvrtc_needed_minor = 8;
 // errc::unsupported for versions before 12.8, errc::not_found for an entry every version has.
 [[nodiscard]] result<nvrtc_api> resolve_nvrtc(symbol_source const& symbols);
 
+// Exactly this file, which need not be the one a search would find; nothing else is tried. Remembered by path. Its
+// builtins library, which NVRTC asks the loader for by bare name, is taken from the same directory.
+[[nodiscard]] result<std::shared_ptr<nvrtc_api const>> load_nvrtc(std::filesystem::path const& file);
 // The process's NVRTC: found, opened and resolved at the first call; the same answer ever after.
 [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> load_nvrtc();
 

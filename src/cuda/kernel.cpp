@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/kernel.hpp>
+
+#include "base/clock.hpp"
+#include "cuda/library.hpp"
+
+#include <kiln/event.hpp>
+
+#include <limits>
+
+namespace kiln {
+
+namespace cuda {
+
+namespace {
+
+// Above this a kernel needs allow_shared() on every architecture.
+constexpr unsigned shared_without_asking = 48U << 10;
+
+std::string advice(CUresult status, launch_shape const& shape, kernel_resources const& resources) {
+    if (status != CUDA_ERROR_INVALID_VALUE && status != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) return {};
+    auto const threads = std::uint64_t{shape.block.x} * shape.block.y * shape.block.z;
+    if (resources.max_threads > 0 && threads > static_cast<std::uint64_t>(resources.max_threads)) {
+        return fmt::format("; a block of this kernel can have {} threads, not {}", resources.max_threads, threads);
+    }
+    if (shape.shared_bytes + static_cast<unsigned>(resources.static_shared_bytes) > shared_without_asking) {
+        return fmt::format("; call allow_shared({}) once before", shape.shared_bytes);
+    }
+    return {};
+}
+
+std::string spelled(dim const& d) { return fmt::format("{}x{}x{}", d.x, d.y, d.z); }
+
+}  // namespace
+
+function::function(std::shared_ptr<library const> owner, library::resolved const& kernel) noexcept
+    : launch_{owner->where().api().launch_kernel}, handle_{kernel.handle}, owner_{std::move(owner)}, kernel_{kernel} {}
+
+result<void> function::recover(CUresult status, CUstream stream, launch_shape const& shape, void** arguments) const {
+    auto const& api = where().api();
+    auto const again = [&] {
+        return launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
+                       shape.shared_bytes, stream, arguments, nullptr);
+    };
+    CUcontext current = nullptr;
+    bool const known = api.ctx_get_current(&current) == CUDA_SUCCESS;
+    bool const about_context =
+        status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_HANDLE;
+    if (known && about_context && current == nullptr) {
+        // Left current, so that this thread pays once.
+        if (api.ctx_set_current(where().get()) == CUDA_SUCCESS) status = again();
+    } else if (known && about_context && current != where().get()) {
+        // Another device's context belongs to the caller: it is put back.
+        if (auto const scope = current_context::enter(where())) status = again();
+    }
+    if (status == CUDA_SUCCESS) return {};
+    return driver_error(api, &api.launch_kernel, status)
+        .within(fmt::format("launch of '{}' on device {} (grid {}, block {}, {} bytes shared{})", name(), where().device(),
+                            spelled(shape.grid), spelled(shape.block), shape.shared_bytes, advice(status, shape, resources())));
+}
+
+}  // namespace cuda
+
+using cuda::call;
+using cuda::driver_api;
+
+untyped_kernel::untyped_kernel(std::shared_ptr<cuda::function const> function) noexcept : function_{std::move(function)} {}
+
+std::string_view untyped_kernel::name() const noexcept { return function_->name(); }
+int untyped_kernel::device() const noexcept { return function_->where().device(); }
+kernel_resources const& untyped_kernel::resources() const noexcept { return function_->resources(); }
+
+result<void> untyped_kernel::launch(stream_ref on, launch_shape const& shape, void** arguments) const {
+    return function_->launch(on.get(), shape, arguments);
+}
+
+result<void> untyped_kernel::allow_shared(std::size_t bytes) const {
+    auto const within = [&](error&& why) { return std::move(why).within(fmt::format("'{}': {} bytes of shared memory", name(), bytes)); };
+    if (bytes > std::size_t{std::numeric_limits<int>::max()}) return within(fail(errc::invalid_argument, "no device has as much"));
+    KILN_TRY(auto const scope, cuda::current_context::enter(function_->where()));
+    auto done = call<&driver_api::func_set_attribute>(function_->where().api(), function_->get(),
+                                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+    if (!done) return within(std::move(done).error());
+    return {};
+}
+
+result<int> untyped_kernel::blocks_per_multiprocessor(unsigned threads, std::size_t shared_bytes) const {
+    KILN_TRY(auto const scope, cuda::current_context::enter(function_->where()));
+    int out = 0;
+    KILN_CHECK(call<&driver_api::occupancy_max_active_blocks>(function_->where().api(), &out, function_->get(),
+                                                              static_cast<int>(threads), shared_bytes));
+    return out;
+}
+
+result<void> untyped_kernel::check_parameters(std::span<std::size_t const> sizes) const {
+    auto const& api = function_->where().api();
+    if (api.func_get_param_info == nullptr) return {};
+    KILN_TRY(auto const scope, cuda::current_context::enter(function_->where()));
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (api.func_get_param_info(function_->get(), i, &offset, &size) != CUDA_SUCCESS) {
+            return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), i, sizes.size());
+        }
+        if (size != sizes[i]) {
+            return fail(errc::invalid_argument, "kernel '{}': parameter {} has {} bytes, in the signature {}", name(), i + 1, size, sizes[i]);
+        }
+    }
+    // One too few would make the driver read a pointer that is not there.
+    if (api.func_get_param_info(function_->get(), sizes.size(), &offset, &size) == CUDA_SUCCESS) {
+        return fail(errc::invalid_argument, "kernel '{}' has more parameters than the {} of the signature", name(), sizes.size());
+    }
+    return {};
+}
+
+result<untyped_kernel> load_kernel(std::span<std::byte const> image, std::string const& name, int device) {
+    KILN_TRY(auto const where, cuda::context::of(device));
+    std::string const names[] = {name};
+    base::stopwatch const watch;
+    KILN_TRY(auto const loaded, cuda::library::make(where, image, names));
+    event_log::process().emit({.kind = event_kind::loaded,
+                               .unit = name,
+                               .target = where->info().target(),
+                               .duration_ns = watch.ns(),
+                               .value = static_cast<std::int64_t>(image.size())});
+    KILN_TRY(auto function, loaded->find(name));
+    return untyped_kernel{std::move(function)};
+}
+
+}  // namespace kiln

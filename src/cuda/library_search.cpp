@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/library_search.hpp"
+
+#include "base/files.hpp"
+#include "cuda/python_places.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <glob.h>
+
+namespace kiln::cuda {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string variable(char const* name) {
+    auto const* value = ::secure_getenv(name);
+    return value == nullptr ? std::string{} : std::string{value};
+}
+
+bool file_exists(fs::path const& path) {
+    std::error_code ignored;
+    return fs::is_regular_file(path, ignored);
+}
+
+bool directory_exists(fs::path const& path) {
+    std::error_code ignored;
+    return fs::is_directory(path, ignored);
+}
+
+// Folders of a root that may hold what is looked for: the usual ones of a toolkit, of conda and of wheels.
+// `leaf` is "lib" or "include".
+std::vector<fs::path> layouts(fs::path const& root, std::string const& leaf) {
+    std::vector<fs::path> out;
+    if (leaf == "lib") out.push_back(root / "lib64");
+    out.push_back(root / leaf);
+    for (auto const& target : subdirectories(root / "targets")) out.push_back(target / leaf);
+    for (auto const& wheels : {root / "nvidia", root}) {
+        for (auto const* part : {"cu13", "cuda_nvrtc", "nvjitlink", "cuda_runtime", "cuda_cccl"}) out.push_back(wheels / part / leaf);
+    }
+    out.push_back(root);
+    return out;
+}
+
+std::vector<fs::path> split(std::string_view list) {
+    std::vector<fs::path> out;
+    while (!list.empty()) {
+        auto const colon = std::min(list.find(':'), list.size());
+        if (colon > 0) out.emplace_back(list.substr(0, colon));
+        list.remove_prefix(std::min(list.size(), colon + 1));
+    }
+    return out;
+}
+
+std::vector<fs::path> expand(fs::path const& pattern) {
+    std::vector<fs::path> out;
+    ::glob_t found{};
+    if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+        for (std::size_t i = 0; i < found.gl_pathc; ++i) out.emplace_back(found.gl_pathv[i]);
+    }
+    ::globfree(&found);
+    return out;
+}
+
+constexpr int deepest_include = 4;
+
+// Directories named by ld.so.conf and what it includes.
+void add_configured(fs::path const& root, fs::path const& file, int depth, std::vector<fs::path>& out) {
+    auto const text = base::read_file(file, std::size_t{1} << 20);
+    if (!text || !*text || depth > deepest_include) return;
+    std::string_view rest = base::as_text(**text);
+    while (!rest.empty()) {
+        auto const end = std::min(rest.find('\n'), rest.size());
+        auto line = rest.substr(0, std::min(end, rest.find('#')));
+        rest.remove_prefix(std::min(rest.size(), end + 1));
+        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
+        line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+        if (line.starts_with("include ")) {
+            fs::path const pattern{line.substr(line.find_first_not_of(' ', 7))};
+            auto const where = pattern.is_absolute() ? root / pattern.relative_path() : file.parent_path() / pattern;
+            for (auto const& more : expand(where)) add_configured(root, more, depth + 1, out);
+        } else if (line.starts_with('/')) {
+            out.push_back(root / line.substr(1));
+        }
+    }
+}
+
+void add_existing(std::vector<candidate>& out, place const& from, std::span<fs::path const> directories,
+                  std::span<std::string_view const> sonames) {
+    for (auto const& soname : sonames) {
+        for (auto const& directory : directories) {
+            if (auto file = directory / soname; file_exists(file)) out.push_back({from, std::move(file)});
+        }
+    }
+}
+
+// The build puts programs into build/bin, libraries into build/lib and, where it had to fetch one, a toolkit into
+// build/cuda. An installed library has no such neighbour.
+fs::path build_toolkit() {
+#ifdef KILN_BUILD_CUDA_DIR
+    if (directory_exists(KILN_BUILD_CUDA_DIR)) return KILN_BUILD_CUDA_DIR;
+#endif
+    ::Dl_info self{};
+    if (::dladdr(reinterpret_cast<void const*>(&build_toolkit), &self) == 0 || self.dli_fname == nullptr) return {};
+    std::error_code failed;
+    auto const file = fs::canonical(self.dli_fname, failed);
+    auto toolkit = file.parent_path().parent_path() / "cuda";
+    return !failed && directory_exists(toolkit / "nvidia") ? toolkit : fs::path{};
+}
+
+bool holds_cccl(fs::path const& directory) {
+    return file_exists(directory / "cuda" / "std" / "version") || file_exists(directory / "cub" / "version.cuh");
+}
+
+bool holds_cuda(fs::path const& directory) { return file_exists(directory / "cuda_fp16.h"); }
+
+}  // namespace
+
+search_environment search_environment::process() { return process(base::config::load()); }
+
+search_environment search_environment::process(base::config const& settings) {
+    search_environment out;
+    out.kiln_cuda_path = settings.text("KILN_CUDA_PATH");
+    out.cuda_home = variable("CUDA_HOME");
+    out.virtual_env = variable("VIRTUAL_ENV");
+    out.conda_prefix = variable("CONDA_PREFIX");
+    out.path = variable("PATH");
+    out.home = variable("HOME");
+    out.pyenv_root = variable("PYENV_ROOT");
+    out.pyenv_version = variable("PYENV_VERSION");
+    out.ld_library_path = variable("LD_LIBRARY_PATH");
+    out.build_cuda = build_toolkit();
+    return out;
+}
+
+std::string_view name_of(place_kind kind) noexcept {
+    switch (kind) {
+        case place_kind::kiln_cuda_path: return "KILN_CUDA_PATH";
+        case place_kind::cuda_home: return "CUDA_HOME";
+        case place_kind::loader_path: return "loader path";
+        case place_kind::usr_local: return "/usr/local/cuda";
+        case place_kind::pip: return "pip";
+        case place_kind::conda: return "conda";
+        case place_kind::build: return "build";
+    }
+    return "unknown";
+}
+
+std::string place::text() const {
+    if (kind == place_kind::loader_path || root == name_of(kind)) return std::string{name_of(kind)};
+    return fmt::format("{} ({})", name_of(kind), root.string());
+}
+
+library_search::library_search(search_environment environment) : environment_{std::move(environment)} {
+    auto const& e = environment_;
+    if (!e.kiln_cuda_path.empty()) {
+        places_.push_back({place_kind::kiln_cuda_path, e.kiln_cuda_path});
+        return;
+    }
+    if (!e.cuda_home.empty()) places_.push_back({place_kind::cuda_home, e.cuda_home});
+    places_.push_back({place_kind::loader_path, {}});
+    places_.push_back({place_kind::usr_local, e.root / "usr/local/cuda"});
+    for (auto& site : python_places(e)) places_.push_back({place_kind::pip, std::move(site)});
+    if (!e.conda_prefix.empty()) places_.push_back({place_kind::conda, e.conda_prefix});
+    if (!e.build_cuda.empty()) places_.push_back({place_kind::build, e.build_cuda});
+}
+
+std::vector<candidate> library_search::candidates(std::span<std::string_view const> sonames) const {
+    std::vector<candidate> out;
+    for (auto const& from : places_) {
+        if (from.kind == place_kind::loader_path) {
+            for (auto const& soname : sonames) out.push_back({from, soname});
+        } else {
+            add_existing(out, from, layouts(from.root, "lib"), sonames);
+        }
+    }
+    return out;
+}
+
+std::vector<candidate> library_search::files(std::span<std::string_view const> sonames) const {
+    std::vector<candidate> out;
+    for (auto const& from : places_) {
+        bool const loader = from.kind == place_kind::loader_path;
+        add_existing(out, from, loader ? loader_directories() : layouts(from.root, "lib"), sonames);
+    }
+    return out;
+}
+
+std::vector<fs::path> library_search::loader_directories() const {
+    auto out = split(environment_.ld_library_path);
+    auto const& root = environment_.root;
+    add_configured(root, root / "etc/ld.so.conf", 0, out);
+    for (auto const* directory : {"lib", "usr/lib", "lib64", "usr/lib64"}) out.push_back(root / directory);
+    return out;
+}
+
+std::vector<include_finding> library_search::find_includes() const {
+    std::optional<include_finding> cccl;
+    std::optional<include_finding> cuda;
+    for (auto const& from : places_) {
+        if (from.kind == place_kind::loader_path) continue;
+        for (auto const& directory : layouts(from.root, "include")) {
+            if (!cuda && holds_cuda(directory)) cuda = {from, directory, "cuda"};
+            for (auto const& inner : {directory / "cccl", directory}) {
+                if (!cccl && holds_cccl(inner)) cccl = {from, inner, "cccl"};
+            }
+        }
+    }
+    std::vector<include_finding> out;
+    if (cccl) out.push_back(*cccl);
+    if (cuda) out.push_back(*cuda);
+    return out;
+}
+
+std::vector<fs::path> library_search::toolkit_includes() const {
+    std::vector<fs::path> out;
+    for (auto& found : find_includes()) {
+        if (std::ranges::find(out, found.directory) == out.end()) out.push_back(std::move(found.directory));
+    }
+    return out;
+}
+
+std::string library_search::tried() const {
+    std::string out;
+    for (auto const& from : places_) {
+        bool const missing = from.kind != place_kind::loader_path && !directory_exists(from.root);
+        out += fmt::format("{}{}{}", out.empty() ? "" : ", ", from.text(), missing ? " [no such directory]" : "");
+    }
+    auto const& e = environment_;
+    if (e.kiln_cuda_path.empty() && e.cuda_home.empty()) out += "; CUDA_HOME and KILN_CUDA_PATH are not set";
+    return out;
+}
+
+}  // namespace kiln::cuda

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/loaded_library.hpp"
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+
+namespace kiln::cuda {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string hex(base::byte_span data) {
+    std::string out;
+    for (auto const b : data) out += fmt::format("{:02x}", static_cast<unsigned>(b));
+    return out;
+}
+
+// One loaded object, while dl_iterate_phdr walks over them.
+struct object_query {
+    std::uintptr_t address;
+    bool found = false;
+    std::string file;
+    std::string build_id;
+};
+
+bool covers(::dl_phdr_info const& object, std::uintptr_t from, std::size_t size) {
+    return std::ranges::any_of(std::span{object.dlpi_phdr, object.dlpi_phnum}, [&](ElfW(Phdr) const& segment) {
+        auto const start = object.dlpi_addr + segment.p_vaddr;
+        return segment.p_type == PT_LOAD && (segment.p_flags & PF_R) != 0 && from >= start &&
+               from - start + size <= segment.p_memsz;
+    });
+}
+
+int visit_object(::dl_phdr_info* object, std::size_t, void* data) {
+    auto& query = *static_cast<object_query*>(data);
+    if (!covers(*object, query.address, 1)) return 0;
+    query.found = true;
+    query.file = object->dlpi_name == nullptr ? "" : object->dlpi_name;
+    for (auto const& segment : std::span{object->dlpi_phdr, object->dlpi_phnum}) {
+        auto const start = object->dlpi_addr + segment.p_vaddr;
+        if (segment.p_type != PT_NOTE || !query.build_id.empty() || !covers(*object, start, segment.p_memsz)) continue;
+        auto const* notes = reinterpret_cast<std::byte const*>(start);
+        query.build_id = build_id_in({notes, segment.p_memsz}, segment.p_align);
+    }
+    return 1;
+}
+
+result<std::string> digest_of(fs::path const& file) {
+    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+    base::sha256 hash;
+    base::bytes block(std::size_t{1} << 20);
+    for (;;) {
+        auto const got = base::sys().read(fd.get(), block.data(), block.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_error(file.string(), errno);
+        if (got == 0) return "sha256:" + hash.finish().hex();
+        hash.update({block.data(), static_cast<std::size_t>(got)});
+    }
+}
+
+// Reads `size` bytes at `offset` of a file.
+result<base::bytes> read_range(int fd, fs::path const& file, std::uint64_t offset, std::size_t size) {
+    base::bytes out(size);
+    for (std::size_t done = 0; done < size;) {
+        auto const got = ::pread(fd, out.data() + done, size - done, static_cast<::off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return io_error(file.string(), errno);
+        if (got == 0) return fail(errc::corrupt, "{}: ends in the middle of its ELF headers", file.string());
+        done += static_cast<std::size_t>(got);
+    }
+    return out;
+}
+
+template <class T>
+T value_at(base::byte_span data, std::size_t offset) {
+    T out;
+    std::memcpy(&out, data.data() + offset, sizeof out);
+    return out;
+}
+
+constexpr std::size_t largest_notes = std::size_t{1} << 16;
+
+}  // namespace
+
+std::string build_id_in(base::byte_span notes, std::size_t align) {
+    std::size_t const unit = align == 8 ? 8 : 4;
+    auto const padded = [&](std::size_t n) { return (n + unit - 1) / unit * unit; };
+    constexpr std::size_t header = 12;
+    while (notes.size() >= header) {
+        auto const name_size = value_at<std::uint32_t>(notes, 0);
+        auto const data_size = value_at<std::uint32_t>(notes, 4);
+        auto const type = value_at<std::uint32_t>(notes, 8);
+        auto const data_at = padded(header + std::size_t{name_size});
+        if (data_at > notes.size() || data_size > notes.size() - data_at) return {};
+        bool const gnu = name_size == 4 && std::memcmp(notes.data() + header, "GNU", 4) == 0;
+        if (gnu && type == NT_GNU_BUILD_ID && data_size > 0) return hex(notes.subspan(data_at, data_size));
+        notes = notes.subspan(std::min(notes.size(), padded(data_at + data_size)));
+    }
+    return {};
+}
+
+result<library_identity> identify(void const* address) {
+    object_query query{.address = reinterpret_cast<std::uintptr_t>(address), .file = {}, .build_id = {}};
+    ::dl_iterate_phdr(visit_object, &query);
+    if (!query.found) return fail(errc::not_found, "no loaded object holds address {}", address);
+    library_identity out{query.file, query.build_id};
+    if (out.file.empty()) out.file = "/proc/self/exe";
+    if (out.build_id.empty()) {
+        KILN_TRY(out.build_id, digest_of(out.file));
+    }
+    return out;
+}
+
+result<library_identity> identify_file(fs::path const& file) {
+    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+    KILN_TRY(auto const head, read_range(fd.get(), file, 0, sizeof(ElfW(Ehdr))));
+    auto const elf = value_at<ElfW(Ehdr)>(head, 0);
+    if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_phentsize != sizeof(ElfW(Phdr))) {
+        return fail(errc::corrupt, "{}: not a shared library of this machine", file.string());
+    }
+    KILN_TRY(auto const table, read_range(fd.get(), file, elf.e_phoff, std::size_t{elf.e_phnum} * sizeof(ElfW(Phdr))));
+    for (std::size_t i = 0; i < elf.e_phnum; ++i) {
+        auto const segment = value_at<ElfW(Phdr)>(table, i * sizeof(ElfW(Phdr)));
+        if (segment.p_type != PT_NOTE || segment.p_filesz > largest_notes) continue;
+        KILN_TRY(auto const notes, read_range(fd.get(), file, segment.p_offset, segment.p_filesz));
+        if (auto id = build_id_in(notes, segment.p_align); !id.empty()) return library_identity{file, std::move(id)};
+    }
+    KILN_TRY(auto digest, digest_of(file));
+    return library_identity{file, std::move(digest)};
+}
+
+void* loaded_library::symbol(char const* name) const noexcept { return ::dlsym(handle, name); }
+
+result<loaded_library> open_library(candidate const& what) {
+    loaded_library out;
+    out.from = what.from;
+    out.handle = ::dlopen(what.file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (out.handle == nullptr) {
+        auto const* why = ::dlerror();
+        return fail(errc::not_found, "{}", why == nullptr ? what.file.c_str() : why);
+    }
+    ::link_map* map = nullptr;
+    if (::dlinfo(out.handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
+        return fail(errc::internal, "{}: the loader does not tell where it is", what.file.string());
+    }
+    out.map = map;
+    KILN_TRY(out.identity, identify(map->l_ld));
+    return out;
+}
+
+symbol_source symbols_of(loaded_library const& library) {
+    return [handle = library.handle](char const* name) { return ::dlsym(handle, name); };
+}
+
+}  // namespace kiln::cuda
