@@ -19,7 +19,7 @@ setup: ## packages and CUDA headers; every other target does this by itself
 	@scripts/setup
 
 build: setup ## build/bin/kiln, the libraries and the tests
-	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS) >/dev/null
 	@cmake --build build -j $(JOBS)
 
 run: build ## the main job on one screen
@@ -45,26 +45,26 @@ format-check: ## which sources are not formatted
 	@scripts/format --check
 
 tidy: setup ## clang-tidy over the library and the programs
-	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS) >/dev/null
 	@JOBS=$(JOBS) scripts/tidy build
 
 asan: setup ## unit, format, compile and process tests with AddressSanitizer and UBSan
-	@cmake --preset asan --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --preset asan --log-level=WARNING $(CMAKE_ARGS) >/dev/null
 	@cmake --build build-asan -j $(JOBS)
 	@$(CTEST) --test-dir build-asan -j 2 -L '^(unit|format|compile|process)$$' $(T)
 
 tsan: setup ## the same with ThreadSanitizer
-	@cmake --preset tsan --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --preset tsan --log-level=WARNING $(CMAKE_ARGS) >/dev/null
 	@cmake --build build-tsan -j $(JOBS)
 	@$(CTEST) --test-dir build-tsan -j 2 -L '^(unit|format|compile|process)$$' $(T)
 
 fuzz: setup ## libFuzzer targets, a minute each (needs clang)
-	@cmake --preset fuzz --log-level=WARNING $(CMAKE_ARGS)
-	@cmake --build build-fuzz -j $(JOBS)
+	@cmake --preset fuzz --log-level=WARNING $(CMAKE_ARGS) >/dev/null
+	@cmake --build build-fuzz -j $(JOBS) --target kiln_fuzz
 	@$(CTEST) --test-dir build-fuzz -R '^format\.fuzz\.' $(T)
 
 release: setup ## what packagers build, in build-release
-	@cmake --preset release --log-level=WARNING $(CMAKE_ARGS)
+	@cmake --preset release --log-level=WARNING $(CMAKE_ARGS) >/dev/null
 	@cmake --build build-release -j $(JOBS)
 
 install: release ## install to PREFIX (default /usr/local)
