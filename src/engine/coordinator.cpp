@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/coordinator.hpp"
+
+#include <algorithm>
+
+namespace kiln::engine_detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds first_pause{2};
+constexpr std::chrono::milliseconds longest_pause{50};
+
+event describe(event_kind kind, subject const& what) {
+    return {.kind = kind, .unit = what.name, .target = what.target.arch.name(), .key = what.id.request.prefix()};
+}
+
+}  // namespace
+
+// One request in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.
+struct coordinator::flight {
+    explicit flight(order o) : work{std::move(o)}, answer{std::make_shared<pending<obtained>::state>()} {}
+
+    order work;
+    std::shared_ptr<pending<obtained>::state> answer;
+    base::stopwatch watch;
+    store::flight lead;
+    std::optional<base::time_point> give_up;  // when to stop waiting for another process
+    std::chrono::milliseconds pause{first_pause};
+
+    std::mutex mutex;
+    compile::priority how = compile::priority::declared;
+    std::optional<compile::worker_pool::ticket> ticket;
+    std::optional<base::time_point> failed_at;
+};
+
+coordinator::coordinator(coordinator_options options, store::store& kept, compile::worker_pool& pool, event_log& events)
+    : options_{std::move(options)}, store_{kept}, pool_{pool}, events_{events} {}
+
+coordinator::~coordinator() { background_.stop(); }
+
+template <class Fill>
+void coordinator::count(Fill fill) {
+    store::statistics more;
+    fill(more);
+    store_.count(more);
+}
+
+pending<obtained> coordinator::ask(order what, urgency how) {
+    counts_.requests.fetch_add(1, std::memory_order_relaxed);
+    flight_ptr f;
+    bool mine = false;
+    {
+        std::lock_guard const lock{mutex_};
+        auto& slot = flights_[what.what.id.request];
+        if (slot) {
+            std::lock_guard const inner{slot->mutex};
+            // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
+            if (slot->failed_at && base::clock::now() - *slot->failed_at > options_.failure_memory) slot.reset();
+        }
+        if (!slot) {
+            slot = std::make_shared<flight>(std::move(what));
+            mine = true;
+        }
+        f = slot;
+    }
+    if (how == urgency::blocking) raise(f);
+    if (mine) {
+        if (how == urgency::blocking) advance(f);
+        else background_.post([this, f] { advance(f); });
+    }
+    return pending<obtained>{f->answer};
+}
+
+void coordinator::raise(flight_ptr const& f) {
+    std::lock_guard const lock{f->mutex};
+    f->how = compile::priority::blocking;
+    if (f->ticket) pool_.raise(*f->ticket, f->how);
+}
+
+bool coordinator::answer_from_store(flight_ptr const& f) {
+    auto found = look_up(store_, f->work.what);
+    if (found.what) {
+        auto& count = found.from == provenance::memory ? counts_.memory : found.from == provenance::disk ? counts_.disk : counts_.bundle;
+        count.fetch_add(1, std::memory_order_relaxed);
+        finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
+        return true;
+    }
+    return !is_allowed(f, found);
+}
+
+// Emits why it was missed, and answers with an error where compiling cannot or must not happen.
+bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) {
+    auto const& what = f->work.what;
+    auto why = describe(event_kind::missed, what);
+    why.reason = missed.reason;
+    why.detail = missed.detail;
+    events_.emit(why);
+
+    auto const nearest = missed.nearest.empty() ? std::string{"nothing of this unit"} : missed.nearest;
+    auto const wanted = fmt::format("'{}' for {} {}", what.name, what.target.arch.name(), name_of(what.target.kind));
+    if (options_.jit == jit_policy::forbid) {
+        finish(f, fail(errc::forbidden,
+                       "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
+                       "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
+                       wanted, describe_tiers(store_), nearest, what.target.arch.name()));
+        return false;
+    }
+    if (what.toolchain.empty()) {
+        bool const links = std::holds_alternative<compile::link_job>(f->work.work.work);
+        finish(f, fail(errc::not_found,
+                       "{} must be {} and no {} was found on this machine; asked: {}; nearest found: {}; install the CUDA toolkit or "
+                       "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
+                       wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC", describe_tiers(store_), nearest,
+                       links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
+        return false;
+    }
+    if (options_.jit == jit_policy::warn) {
+        auto warned = describe(event_kind::warned, what);
+        warned.reason = "jit";
+        warned.detail = fmt::format("compiling at run time ({}); nearest found: {}", missed.reason, nearest);
+        events_.emit(warned);
+    }
+    return true;
+}
+
+void coordinator::advance(flight_ptr const& f) {
+    if (answer_from_store(f)) return;
+    auto const now = base::clock::now();
+    if (!f->give_up) f->give_up = now + options_.flight_deadline;
+    auto lead = store_.try_lead(f->work.what.id.request, now);
+    switch (lead.outcome()) {
+        case store::flight_outcome::leader:
+            f->lead = std::move(lead);
+            // Whoever led before may have published between our look and our lead.
+            if (!answer_from_store(f)) compile(f);
+            return;
+        case store::flight_outcome::unsupported: compile(f); return;
+        case store::flight_outcome::finished:
+        case store::flight_outcome::timed_out: break;
+    }
+    if (now >= *f->give_up) {
+        auto slow = describe(event_kind::fell_back, f->work.what);
+        slow.reason = "flight-deadline";
+        slow.detail = "another process compiles this and does not finish; compiling here";
+        events_.emit(slow);
+        compile(f);
+        return;
+    }
+    background_.post_at(now + f->pause, [this, f] { advance(f); });
+    f->pause = std::min(f->pause * 2, longest_pause);
+}
+
+void coordinator::compile(flight_ptr const& f) {
+    std::lock_guard const lock{f->mutex};
+    f->ticket = pool_.submit(f->work.work, f->how, [this, f](result<compile::product> made) { complete(f, std::move(made)); });
+}
+
+void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
+    auto const& what = f->work.what;
+    if (!made) {
+        auto failed = describe(event_kind::compile_failed, what);
+        failed.reason = name_of(made.error().code());
+        failed.detail = made.error().message();
+        events_.emit(failed);
+        f->lead.release();
+        finish(f, std::move(made).error());
+        return;
+    }
+    auto a = *std::move(made);
+    // The compiler that ran may be another build than the file promised: its own identity counts.
+    auto request = what.id.request;
+    if (a.toolchain != what.toolchain) {
+        if (auto const* c = std::get_if<compile::compile_job>(&f->work.work.work)) {
+            if (auto const id = compile::identify(c->unit, what.target, a.toolchain)) request = id->request;
+        } else request = compile::identify(std::get<compile::link_job>(f->work.work.work), a.toolchain).request;
+    }
+    auto const key = compile::seal(request, a.dependencies);
+    a.key = key.hex();
+
+    auto done = describe(std::holds_alternative<compile::link_job>(f->work.work.work) ? event_kind::linked : event_kind::compiled, what);
+    done.key = key.prefix();
+    done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
+    done.value = static_cast<std::int64_t>(a.image.size());
+    events_.emit(done);
+    counts_.compiled.fetch_add(1, std::memory_order_relaxed);
+    count([](store::statistics& more) { more.compiled = 1; });
+
+    auto entry = std::make_shared<store::entry>();
+    entry->about = {.at = {what.id.family, request, key},
+                    .name = a.unit,
+                    .target = a.target.arch.name(),
+                    .kind = std::string{name_of(a.target.kind)},
+                    .toolchain = a.toolchain,
+                    .producer = options_.producer,
+                    .licence = f->work.licence};
+    entry->payload = compile::encode(a);
+    store_.put(std::move(entry), std::move(f->lead));
+    finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
+}
+
+void coordinator::finish(flight_ptr const& f, result<obtained> with) {
+    count([](store::statistics& more) { more.requests = 1; });
+    f->lead.release();
+    {
+        std::lock_guard const lock{mutex_};
+        auto const at = flights_.find(f->work.what.id.request);
+        if (at != flights_.end() && at->second == f) {
+            if (with || options_.failure_memory.count() == 0) flights_.erase(at);
+            else {
+                std::lock_guard const inner{f->mutex};
+                f->failed_at = base::clock::now();
+            }
+        }
+    }
+    if (!with) counts_.failed.fetch_add(1, std::memory_order_relaxed);
+    f->answer->finish(std::move(with));
+}
+
+void coordinator::reject(store::address const& at) { store_.reject(at); }
+
+void coordinator::count_blocked(std::int64_t ns) {
+    counts_.blocked.fetch_add(1, std::memory_order_relaxed);
+    counts_.blocked_ns.fetch_add(ns, std::memory_order_relaxed);
+    count([&](store::statistics& more) {
+        more.blocked = 1;
+        more.blocked_ms = static_cast<std::uint64_t>((ns + 500'000) / 1'000'000);
+    });
+}
+
+engine_status coordinator::status() const {
+    auto const load = [](auto const& n) { return n.load(std::memory_order_relaxed); };
+    engine_status out;
+    out.requests = load(counts_.requests);
+    out.from_memory = load(counts_.memory);
+    out.from_disk = load(counts_.disk);
+    out.from_bundle = load(counts_.bundle);
+    out.compiled = load(counts_.compiled);
+    out.failed = load(counts_.failed);
+    out.blocked = load(counts_.blocked);
+    out.blocked_ms = static_cast<double>(load(counts_.blocked_ns)) * 1e-6;
+    std::lock_guard const lock{mutex_};
+    for (auto const& [request, f] : flights_) {
+        std::lock_guard const inner{f->mutex};
+        if (!f->failed_at) ++out.in_progress;
+    }
+    return out;
+}
+
+}  // namespace kiln::engine_detail

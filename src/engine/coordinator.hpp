@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One answer per request, however many ask: looks a request up, and on a miss sees that one thread of one process
+// compiles it. The life of a request here:
+//
+//     look ──hit──► answer
+//       └─miss─► allowed? ─► lead (of all processes)? ──busy──► look again a little later, until the flight deadline
+//                                    └─yes─► look once more ─► worker ─► answer + publish
+//
+// Steps run on whichever thread has the request in hand (the asker, the background thread, a thread of the pool); none
+// of them blocks on a compiler or on another process.
+#pragma once
+
+#include "compile/worker_pool.hpp"
+#include "engine/background_thread.hpp"
+#include "engine/lookup.hpp"
+
+#include <atomic>
+#include <map>
+
+namespace kiln::engine_detail {
+
+enum class jit_policy { allow, warn, forbid };
+
+struct coordinator_options {
+    jit_policy jit = jit_policy::allow;
+    std::chrono::milliseconds flight_deadline{10'000};  // how long another process's compile is waited for
+    std::chrono::milliseconds failure_memory{250};      // a failed request is answered from memory this long
+    std::string producer;
+};
+
+// Everything needed to look for and to make one artifact.
+struct order {
+    subject what;
+    compile::job work;
+    std::string licence;
+};
+
+enum class urgency { background, blocking };
+
+class coordinator {
+public:
+    coordinator(coordinator_options options, store::store& kept, compile::worker_pool& pool, event_log& events);
+    ~coordinator();
+
+    // Returns at once; the answer comes through the pending. With urgency::blocking the lookup is done on this thread.
+    [[nodiscard]] pending<obtained> ask(order what, urgency how);
+
+    // The driver would not load it: forget these bytes everywhere.
+    void reject(store::address const& at);
+
+    [[nodiscard]] engine_status status() const;
+    void count_blocked(std::int64_t ns);
+    // No new compiles; what is in progress ends with errc::cancelled as the pool goes down.
+    void stop() noexcept { background_.stop(); }
+
+private:
+    struct flight;
+    using flight_ptr = std::shared_ptr<flight>;
+
+    void advance(flight_ptr const& f);
+    [[nodiscard]] bool answer_from_store(flight_ptr const& f);
+    [[nodiscard]] bool is_allowed(flight_ptr const& f, found_artifact const& missed);
+    void compile(flight_ptr const& f);
+    void complete(flight_ptr const& f, result<compile::product> made);
+    void finish(flight_ptr const& f, result<obtained> with);
+    void raise(flight_ptr const& f);
+    template <class Fill>
+    void count(Fill fill);
+
+    coordinator_options options_;
+    store::store& store_;
+    compile::worker_pool& pool_;
+    event_log& events_;
+    mutable std::mutex mutex_;
+    std::map<base::digest, flight_ptr> flights_;  // in progress, and failures for a moment
+    struct counts {
+        std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, compiled{0}, failed{0}, blocked{0};
+        std::atomic<std::int64_t> blocked_ns{0};
+    } counts_;
+    background_thread background_;  // last: its tasks use everything above
+};
+
+}  // namespace kiln::engine_detail

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine_state.hpp"
+
+#include "cuda/context.hpp"
+
+#include <kiln/version.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <pthread.h>
+
+namespace kiln {
+
+namespace {
+
+using engine_detail::jit_policy;
+using engine_detail::order;
+using engine_detail::urgency;
+
+jit_policy policy_of(base::config const& config) {
+    auto const& text = config.text("KILN_JIT");
+    return text == "allow" ? jit_policy::allow : text == "warn" ? jit_policy::warn : jit_policy::forbid;
+}
+
+compile::pool_options pool_options_of(base::config const& config) {
+    compile::pool_options out;
+    if (auto const& workers = config.text("KILN_WORKERS"); !workers.empty()) out.workers = std::atoi(workers.c_str());
+    out.worker = config.text("KILN_WORKER");
+    if (auto const memory = config.size("KILN_WORKER_MEMORY")) out.worker_memory = *memory;
+    if (auto const seconds = std::atoi(config.text("KILN_COMPILE_TIMEOUT").c_str()); seconds > 0) {
+        out.compile_timeout = std::chrono::seconds{seconds};
+    }
+    auto const kept = store::options_from(config);
+    if (kept.disk) out.reproductions = kept.disk->root / "reproductions";
+    return out;
+}
+
+base::config config_with(engine_options const& options) {
+    auto out = base::config::load();
+    for (auto const& [name, value] : options.settings) out.set(name, value, base::origin::call);
+    return out;
+}
+
+std::string absolute(std::string const& path) {
+    std::error_code ignored;
+    return path.empty() ? path : std::filesystem::absolute(path, ignored).lexically_normal().native();
+}
+
+std::atomic<engine*> process_engine{nullptr};
+
+}  // namespace
+
+std::string_view name_of(provenance p) noexcept {
+    switch (p) {
+        case provenance::compiled: return "compiled";
+        case provenance::memory: return "memory";
+        case provenance::disk: return "disk";
+        case provenance::bundle: return "bundle";
+    }
+    return "unknown";
+}
+
+engine::state::state(base::config settings, event_log& log)
+    : config{std::move(settings)}, events{log}, search{cuda::search_environment::process(config)} {
+    store = store::make_store(config, events);
+    pool = std::make_unique<compile::worker_pool>(pool_options_of(config), events);
+    requests = std::make_unique<engine_detail::coordinator>(
+        engine_detail::coordinator_options{.jit = policy_of(config), .producer = fmt::format("kiln {}", kiln::version)}, *store, *pool,
+        events);
+    for (auto const& problem : config.problems()) events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
+}
+
+void engine::state::find_tools() {
+    std::call_once(tools_once_, [this] {
+        nvrtc_ = compile::find_nvrtc(search);
+        nvjitlink_ = compile::find_nvjitlink(search);
+        if (*nvrtc_) tools_.nvrtc = (*nvrtc_)->path;
+        if (*nvjitlink_) tools_.nvjitlink = (*nvjitlink_)->path;
+        for (auto const& directory : search.toolkit_includes()) tools_.toolkit_includes.push_back(directory);
+    });
+}
+
+compile::toolchain_paths const& engine::state::tools() { return find_tools(), tools_; }
+result<compile::tool> const& engine::state::nvrtc() { return find_tools(), *nvrtc_; }
+result<compile::tool> const& engine::state::nvjitlink() { return find_tools(), *nvjitlink_; }
+
+result<order> engine::state::order_for(unit const& u, kiln::target t, std::optional<arch> device) {
+    // Workers have another working directory: every path is made absolute here, and none gets into the key.
+    auto copy = u;
+    KILN_TRY(auto const options, compile::normalize(copy.options));
+    copy.options = options.arguments;
+    copy.directory = absolute(copy.directory);
+    copy.include_dirs.insert(copy.include_dirs.end(), options.include_dirs.begin(), options.include_dirs.end());
+    for (auto& directory : copy.include_dirs) directory = absolute(directory);
+
+    auto const toolchain = nvrtc() ? nvrtc()->toolchain : std::string{};
+    KILN_TRY(auto const id, compile::identify(copy, t, toolchain));
+    engine_detail::subject what{.name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = device};
+    what.roots.source_directory = copy.directory;
+    what.roots.include_directories = copy.include_dirs;
+    what.roots.toolkit = tools().toolkit_includes;
+    auto licence = copy.licence;
+    return order{std::move(what), compile::job{tools(), compile::compile_job{std::move(copy), t}}, std::move(licence)};
+}
+
+order engine::state::order_for(link_request const& what) {
+    compile::link_job work{.name = what.name, .target = what.target, .inputs = {}, .kernels = what.kernels, .exports = what.exports,
+                           .options = what.options};
+    for (auto const& in : what.inputs) work.inputs.push_back({in->unit, in->target.kind, in->image});
+    auto const toolchain = nvjitlink() ? nvjitlink()->toolchain : std::string{};
+    engine_detail::subject about{.name = what.name,
+                                 .target = what.target,
+                                 .id = compile::identify(work, toolchain),
+                                 .toolchain = toolchain,
+                                 .roots = {},
+                                 .device = {}};
+    return {std::move(about), compile::job{tools(), std::move(work)}, {}};
+}
+
+result<obtained> engine::state::ask_sync(order what, wait_options how) {
+    base::stopwatch const watch;
+    auto const name = what.what.name;
+    auto const target_name = what.what.target.arch.name();
+    auto const answer = requests->ask(std::move(what), urgency::blocking);
+    if (auto done = answer.wait_until_sync(base::clock::now())) return *std::move(done);
+
+    auto done = answer.wait_until_sync(base::clock::now() + how.deadline);
+    requests->count_blocked(watch.ns());
+    events.emit({.kind = event_kind::waited,
+                 .unit = name,
+                 .target = target_name,
+                 .reason = done ? "compile" : "deadline",
+                 .duration_ns = watch.ns()});
+    if (!done) {
+        return fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background", name, target_name,
+                    how.deadline.count());
+    }
+    return *std::move(done);
+}
+
+void engine::state::shut_down() noexcept {
+    requests->stop();
+    loading.stop();
+    pool.reset();
+    store->flush(base::clock::now() + std::chrono::milliseconds{200});
+}
+
+engine& engine::process() {
+    static std::once_flag once;
+    if (auto* const made = process_engine.load(std::memory_order_acquire)) return *made;
+    static std::mutex mutex;
+    std::lock_guard const lock{mutex};
+    if (auto* const made = process_engine.load(std::memory_order_acquire)) return *made;
+    auto* const made = new engine;  // never destroyed: other threads may ask until the very end
+    std::call_once(once, [] {
+        // A forked child has none of its parent's threads and must not talk to its parent's workers.
+        ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
+        std::atexit([] {
+            if (auto* const last = process_engine.load(std::memory_order_acquire)) last->state_->shut_down();
+        });
+    });
+    process_engine.store(made, std::memory_order_release);
+    return *made;
+}
+
+engine::engine(engine_options options)
+    : state_{std::make_unique<state>(config_with(options), options.events != nullptr ? *options.events : event_log::process())} {}
+
+engine::~engine() { state_->shut_down(); }
+
+result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how) {
+    KILN_TRY(auto what, state_->order_for(u, t));
+    return state_->ask_sync(std::move(what), how);
+}
+
+pending<obtained> engine::artifact(unit const& u, target t) {
+    auto what = state_->order_for(u, t);
+    if (what) return state_->requests->ask(*std::move(what), urgency::background);
+    auto failed = std::make_shared<pending<obtained>::state>();
+    failed->finish(std::move(what).error());
+    return pending<obtained>{std::move(failed)};
+}
+
+result<obtained> engine::link_sync(link_request const& what, wait_options how) {
+    for (auto const& in : what.inputs) {
+        if (!in) return fail(errc::invalid_argument, "'{}': an input of the link is null", what.name);
+    }
+    return state_->ask_sync(state_->order_for(what), how);
+}
+
+bool engine::flush_sync(std::chrono::milliseconds deadline) { return state_->store->flush(base::clock::now() + deadline); }
+
+engine_status engine::status() const { return state_->requests->status(); }
+
+}  // namespace kiln
