@@ -3,9 +3,10 @@
 // Compiling in worker processes. NVRTC serialises inside a process and may crash, hang or eat memory; so jobs go to
 // kiln-worker children over socket pairs, one job at a time each, as many children as cores and free memory allow.
 // One thread of the pool owns all children: it starts them, talks to them and buries them. Nothing is started before
-// the first submit. A worker that dies or hangs costs one retry in a fresh worker; then the job fails with
-// errc::worker_failed (or errc::timeout) and a reproduction file. Where no worker can be started at all the job runs
-// in this process, with a fell_back event.
+// the first submit. A worker that crashes, hangs or runs out of memory costs one retry in a fresh worker; then the job
+// fails with errc::worker_failed (errc::timeout, errc::out_of_memory) and a reproduction file. A worker killed from
+// outside says nothing about its job, which is tried a few times more. Where no worker can be started at all the job
+// runs in this process, with a fell_back event. After fork() the child's pool starts afresh, with nothing queued.
 #pragma once
 
 #include "compile/job.hpp"
@@ -23,6 +24,8 @@ namespace kiln::compile {
 // Larger runs earlier; equal priorities run in order of submission.
 enum class priority : std::uint8_t { predicted, declared, planned, blocking };
 
+using job_runner = std::function<result<product>(job const&)>;
+
 struct pool_options {
     int workers = -1;                                // -1: by cores and free memory; 0: always in this process
     std::filesystem::path worker;                    // empty: KILN_WORKER, else looked for beside the library and the executable
@@ -30,6 +33,7 @@ struct pool_options {
     std::chrono::milliseconds compile_timeout{120'000};
     std::chrono::milliseconds idle_timeout{10'000};  // idle workers are retired after this
     std::filesystem::path reproductions;             // where reproduction files go; empty: none are written
+    job_runner in_process = run_job;                 // for jobs no worker can be had for
 };
 
 class worker_pool {
@@ -41,10 +45,11 @@ public:
     worker_pool& operator=(worker_pool const&) = delete;
 
     using ticket = std::uint64_t;
-    // Called once, on a thread of the pool; must be quick and must not throw. `wall` is the time the job ran in its worker.
+    // Called once, on a thread of the pool (for a withdrawn job on the caller's), with no lock held; must be quick and
+    // must not throw.
     using completion = std::function<void(result<product>)>;
 
-    // Never blocks on a compiler.
+    // Never blocks on a compiler. Relative directories in the job mean this process's working directory at the call.
     ticket submit(job work, priority how, completion done);
     // Raises (never lowers) a queued job; no effect once it runs.
     void raise(ticket which, priority how);
@@ -56,7 +61,7 @@ public:
         bool busy = false;
         std::string unit;             // what it compiles now
         std::uint64_t jobs_done = 0;
-        std::int64_t busy_ns = 0;
+        std::int64_t busy_ns = 0;     // spent on jobs so far, this one included
     };
     struct counters {
         std::uint64_t submitted = 0, done = 0, failed = 0, retried = 0, started = 0, died = 0, in_process = 0, queued = 0;
@@ -73,7 +78,8 @@ private:
     std::unique_ptr<state> state_;
 };
 
-// The other side: the whole life of a kiln-worker process on this socket. Returns its exit status.
-[[nodiscard]] int serve_worker(int socket);
+// The other side: the whole life of a kiln-worker process on this socket, jobs run by `run`. Changes the process (working
+// directory, limits, priority) and ends it at once when the other end is closed. Returns its exit status.
+[[nodiscard]] int serve_worker(int socket, job_runner const& run = run_job);
 
 }  // namespace kiln::compile

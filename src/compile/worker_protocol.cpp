@@ -21,7 +21,7 @@ error malformed(std::string_view what) { return fail(errc::corrupt, "worker prot
 
 }  // namespace
 
-base::bytes encode(hello const& h) {
+base::bytes encode(worker_hello const& h) {
     base::byte_writer w;
     w.put_u32(h.protocol);
     w.put_u32(h.pid);
@@ -44,9 +44,9 @@ base::bytes encode(numbered_body const& b) {
     return std::move(w).take();
 }
 
-result<hello> decode_hello(base::byte_span body) {
+result<worker_hello> decode_hello(base::byte_span body) {
     base::byte_reader r{body};
-    hello h;
+    worker_hello h;
     h.protocol = r.get_u32();
     h.pid = r.get_u32();
     h.kiln = r.get_text();
@@ -74,7 +74,7 @@ result<numbered_body> decode_numbered(base::byte_span body) {
     return b;
 }
 
-result<void> check_protocol(hello const& theirs) {
+result<void> check_protocol(worker_hello const& theirs) {
     if (theirs.protocol == worker_protocol_version) return {};
     return fail(errc::unsupported,
                 "kiln-worker {} speaks worker protocol {}, this library ({}) speaks {}; install both from the same build",

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t worker_protocol_version = 1;
 inline constexpr std::size_t frame_header_bytes = 12;
 inline constexpr std::size_t most_frame_body_bytes = std::size_t{256} << 20;
 
-enum class frame_kind : std::uint16_t { hello = 1, configure, job, product, failure };
+enum class frame_kind : std::uint16_t { hello = 1, configure, request, reply, failure };
 
 struct frame {
     frame_kind kind = frame_kind::hello;
@@ -26,7 +26,7 @@ struct frame {
 };
 
 // The worker's first frame. Later versions of the protocol may append fields, never change these.
-struct hello {
+struct worker_hello {
     std::uint32_t protocol = worker_protocol_version;
     std::uint32_t pid = 0;
     std::string kiln;  // the version of Kiln the worker was built from
@@ -39,21 +39,21 @@ struct worker_limits {
     std::uint32_t parent = 0;  // pid of the pool's process: a worker with another parent is an orphan
 };
 
-// Job, product and failure: which job it is about, and the encoded job, artifact or error.
+// Request, reply and failure: which job it is about, and the encoded job, artifact or error.
 struct numbered_body {
     std::uint64_t id = 0;
     base::byte_span payload;  // borrowed
 };
 
-[[nodiscard]] base::bytes encode(hello const& h);
+[[nodiscard]] base::bytes encode(worker_hello const& h);
 [[nodiscard]] base::bytes encode(worker_limits const& l);
 [[nodiscard]] base::bytes encode(numbered_body const& b);
-[[nodiscard]] result<hello> decode_hello(base::byte_span body);
+[[nodiscard]] result<worker_hello> decode_hello(base::byte_span body);
 [[nodiscard]] result<worker_limits> decode_limits(base::byte_span body);
 [[nodiscard]] result<numbered_body> decode_numbered(base::byte_span body);
 
 // An error that names both versions, unless the worker speaks this library's protocol.
-[[nodiscard]] result<void> check_protocol(hello const& theirs);
+[[nodiscard]] result<void> check_protocol(worker_hello const& theirs);
 
 // errc::invalid_argument if the body is larger than a frame may be.
 [[nodiscard]] result<base::bytes> make_frame(frame_kind kind, base::byte_span body);

@@ -3,6 +3,7 @@
 #include "base/config.hpp"
 #include "compile/worker_pool.hpp"
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loop, and the life of workers: starting -> idle <-> busy -> dying -> gone. A worker leaves the list only when it
+// has been reaped. What becomes of jobs is in dispatcher_jobs.cpp.
+#include "compile/dispatcher.hpp"
+
+#include "compile/host_resources.hpp"
+
+#include <cerrno>
+
+namespace kiln::compile {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint8_t worker_nice = 15;
+constexpr auto hello_timeout = 10s;
+constexpr auto reap_interval = 5ms;  // where there are no pidfds to wait for
+constexpr auto shut_down_timeout = 1s;
+
+::timespec to_timespec(std::chrono::nanoseconds span) {
+    auto const ns = std::max<std::int64_t>(0, span.count());
+    return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+}
+
+}  // namespace
+
+void run_dispatcher(std::shared_ptr<pool_core> core) {
+    std::shared_ptr<bell const> wake;
+    {
+        std::lock_guard const lock{core->mutex};
+        wake = core->wake;
+    }
+    dispatcher{*core, std::move(wake)}.run();
+}
+
+dispatcher::dispatcher(pool_core& core, std::shared_ptr<bell const> wake)
+    : core_{core}, wake_{std::move(wake)}, here_{core.options.in_process, wake_}, limit_{core.capacity}, oom_kills_{oom_kills()} {}
+
+void dispatcher::run() {
+    auto const stopping = [this] {
+        std::lock_guard const lock{core_.mutex};
+        return core_.stopping;
+    };
+    while (!stopping()) {
+        auto const now = base::clock::now();
+        bury(now);
+        if (auto outcome = here_.take()) {
+            auto finished = std::move(*here_job_);
+            here_job_.reset();
+            finish(finished, *std::move(outcome));
+        }
+        expire(now);
+        start_workers(now);
+        assign(now);
+        run_here(now);
+        publish();
+        wait(now);
+    }
+    shut_down();
+}
+
+int dispatcher::count(phase where) const noexcept {
+    return static_cast<int>(std::ranges::count(workers_, where, &worker::where));
+}
+
+int dispatcher::count_fresh() const noexcept {
+    return static_cast<int>(std::ranges::count_if(workers_, [](worker const& w) {
+        return w.where == phase::starting || (w.where == phase::idle && w.jobs_done == 0);
+    }));
+}
+
+int dispatcher::count_alive() const noexcept { return static_cast<int>(workers_.size()) - count(phase::dying); }
+
+void dispatcher::expire(base::time_point now) {
+    int over = count_alive() - limit_.at(now);
+    for (auto& w : workers_) {
+        if (w.where == phase::starting && now - w.since >= hello_timeout) {
+            auto const why = fmt::format("{} said nothing for {} s", program_.native(), hello_timeout.count());
+            trouble_.give_up(now, why);
+            end(w, "hung", why);
+        } else if (w.where == phase::idle && (over-- > 0 || now - w.since >= core_.options.idle_timeout)) {
+            end(w, "retired");
+        } else if (w.where == phase::busy && now >= w.work->deadline) {
+            auto job = std::move(*w.work);
+            w.work.reset();
+            auto const how = fmt::format("no result within {} ms", core_.options.compile_timeout.count());
+            end(w, "hung", fmt::format("{}: {}", job.work->name(), how));
+            came_to_grief(std::move(job), mishap::hung, how, w.process.last_words());
+        }
+    }
+}
+
+// As many at once as there are jobs to take them, within the limit. A retry wants a worker that has done nothing yet; if
+// there is no room for one, an idle used worker makes it.
+void dispatcher::start_workers(base::time_point now) {
+    if (core_.capacity == 0 || trouble_.resting(now)) return;
+    int const retries = static_cast<int>(retries_.size());
+    int const jobs = static_cast<int>(queued()) + retries;
+    int const ready = count(phase::idle) + count(phase::starting);
+    int const wanted_fresh = std::max(0, retries - count_fresh());
+    int const wanted = std::max(wanted_fresh, jobs - ready);
+    if (wanted <= 0) return;
+    int room = limit_.at(now) - count_alive();
+    if (room < wanted_fresh) {
+        retire_stale(wanted_fresh - std::max(0, room));
+        room = limit_.at(now) - count_alive();
+    }
+    for (int i = 0; i < std::min(wanted, room); ++i) {
+        if (auto started = start_worker(now); !started) {
+            trouble_.give_up(now, started.error().message());
+            program_.clear();
+            return;
+        }
+    }
+}
+
+void dispatcher::retire_stale(int most) {
+    for (auto& w : workers_) {
+        if (most > 0 && w.where == phase::idle && w.jobs_done > 0) {
+            end(w, "retired");
+            --most;
+        }
+    }
+}
+
+result<void> dispatcher::start_worker(base::time_point now) {
+    if (program_.empty()) {
+        KILN_TRY(program_, worker_pool::find_worker(core_.options.worker));
+    }
+    worker_limits const limits{core_.options.worker_memory, worker_nice, static_cast<std::uint32_t>(core_.owner)};
+    KILN_TRY(auto process, worker_process::start(program_, limits));
+    core_.events.emit({.kind = event_kind::worker_started, .value = process.pid()});
+    core_.count([](auto& c) { ++c.started; });
+    workers_.push_back({.process = std::move(process), .where = phase::starting, .since = now});
+    return {};
+}
+
+void dispatcher::end(worker& w, std::string_view reason, std::string detail) {
+    w.process.kill();
+    w.where = phase::dying;
+    w.end_reason = reason;
+    w.end_detail = std::move(detail);
+}
+
+void dispatcher::lost_stream(worker& w, std::string detail) {
+    if (w.where == phase::dying) return;
+    w.process.kill();
+    w.where = phase::dying;
+    w.end_detail = std::move(detail);
+}
+
+void dispatcher::hear(worker& w) {
+    using stream = worker_process::stream;
+    auto state = stream::more;
+    while (state == stream::more) {
+        auto got = w.process.receive();
+        if (!got) return lost_stream(w, got.error().message());
+        state = *got;
+        while (w.where != phase::dying) {
+            auto f = w.process.next_frame();
+            if (!f) return lost_stream(w, f.error().message());
+            if (!*f) break;
+            if (auto understood = understand(w, **f); !understood) return lost_stream(w, understood.error().message());
+        }
+        // Ends, however much a worker talks: frames are bounded and one out of turn is its last.
+        if (w.where == phase::dying) return;
+    }
+    if (state == stream::ended) lost_stream(w, {});
+}
+
+result<void> dispatcher::understand(worker& w, frame const& f) {
+    if (f.kind == frame_kind::hello && w.where == phase::starting) return welcome(w, f);
+    if (w.where != phase::busy || (f.kind != frame_kind::reply && f.kind != frame_kind::failure)) {
+        return fail(errc::corrupt, "worker protocol: a frame out of turn");
+    }
+    KILN_TRY(auto const body, decode_numbered(f.body));
+    if (body.id != w.work->id) return fail(errc::corrupt, "worker protocol: an answer nobody asked for");
+    if (f.kind == frame_kind::reply) {
+        KILN_TRY(auto made, decode_artifact(body.payload));
+        settle(w, std::move(made));
+    } else {
+        settle(w, decode_error(body.payload));
+    }
+    return {};
+}
+
+result<void> dispatcher::welcome(worker& w, frame const& f) {
+    KILN_TRY(auto const theirs, decode_hello(f.body));
+    auto const now = base::clock::now();
+    if (auto same = check_protocol(theirs); !same) {
+        trouble_.give_up(now, same.error().message());
+        program_.clear();
+        end(w, "retired", same.error().message());
+        return {};
+    }
+    trouble_.succeeded();
+    w.greeted = true;
+    w.where = phase::idle;
+    w.since = now;
+    return {};
+}
+
+void dispatcher::bury(base::time_point now) {
+    for (auto at = workers_.begin(); at != workers_.end();) {
+        auto const how = at->where == phase::dying ? at->process.reap() : std::nullopt;
+        if (how) mourn(*at, *how, now);
+        at = how ? workers_.erase(at) : std::next(at);
+    }
+}
+
+mishap dispatcher::classify(child_end const& how, std::string_view words) {
+    if (how.from_outside()) {
+        auto const kills = oom_kills();
+        bool const by_kernel = kills && oom_kills_ && *kills > *oom_kills_;
+        oom_kills_ = kills;
+        return by_kernel ? mishap::memory : mishap::killed;
+    }
+    // A compiler that cannot handle the lack of memory says so and aborts.
+    bool const short_of_memory = words.find("bad_alloc") != words.npos || words.find("ut of memory") != words.npos;
+    return short_of_memory ? mishap::memory : mishap::crashed;
+}
+
+void dispatcher::mourn(worker& w, child_end const& how, base::time_point now) {
+    auto const words = w.process.last_words();
+    bool const by_us = !w.end_reason.empty();
+    bool const spoke_nonsense = !by_us && !w.end_detail.empty();
+    auto const what = by_us || spoke_nonsense ? mishap::crashed : classify(how, words);
+    auto const detail = w.end_detail.empty() ? how.describe() : w.end_detail;
+    core_.events.emit({.kind = event_kind::worker_ended,
+                       .unit = w.work ? std::string_view{w.work->work->name()} : std::string_view{},
+                       .reason = by_us ? w.end_reason : what == mishap::memory ? "memory" : "crashed",
+                       .detail = detail,
+                       .value = w.process.pid()});
+    if (!by_us) core_.count([](auto& c) { ++c.died; });
+    if (!by_us && !w.greeted) {
+        auto const last_line = words.substr(0, words.find('\n'));
+        trouble_.ended_early(w.since, now, fmt::format("{} {} before it said hello{}{}", program_.native(), detail,
+                                                       last_line.empty() ? "" : ": ", last_line));
+    }
+    if (w.work) came_to_grief(std::move(*w.work), what, detail, words);
+}
+
+void dispatcher::publish() {
+    std::vector<worker_snapshot> seen;
+    for (auto const& w : workers_) {
+        if (w.where == phase::dying) continue;
+        bool const busy = w.where == phase::busy;
+        seen.push_back({{w.process.pid(), busy, busy ? w.work->work->name() : std::string{}, w.jobs_done, w.busy_ns}, w.since});
+    }
+    std::lock_guard const lock{core_.mutex};
+    core_.workers = std::move(seen);
+}
+
+base::time_point dispatcher::next_wake(base::time_point now) const {
+    auto wake = base::time_point::max();
+    auto sooner = [&](base::time_point t) { wake = std::min(wake, t); };
+    for (auto const& w : workers_) {
+        switch (w.where) {
+            case phase::starting: sooner(w.since + hello_timeout); break;
+            case phase::idle: sooner(w.since + core_.options.idle_timeout); break;
+            case phase::busy: sooner(w.work->deadline); break;
+            case phase::dying:
+                if (w.process.pidfd() < 0) sooner(now + reap_interval);
+                break;
+        }
+    }
+    if (!retries_.empty() || queued() > 0) {
+        if (limit_.next_change() > now) sooner(limit_.next_change());
+        if (trouble_.resting(now)) sooner(trouble_.until());
+    }
+    return wake;
+}
+
+void dispatcher::wait(base::time_point now) {
+    polled_.assign(1, {wake_->fd(), POLLIN, 0});
+    for (auto const& w : workers_) {
+        auto const interest = static_cast<short>(POLLIN | (w.process.has_unsent() ? POLLOUT : 0));
+        polled_.push_back({w.where == phase::dying ? -1 : w.process.socket(), interest, 0});
+        polled_.push_back({w.process.pidfd(), POLLIN, 0});
+    }
+    auto const wake = next_wake(now);
+    auto const timeout = to_timespec(wake - base::clock::now());
+    int const ready = ::ppoll(polled_.data(), polled_.size(), wake == base::time_point::max() ? nullptr : &timeout, nullptr);
+    excuse_lateness(wake);
+    if (ready > 0) listen();
+}
+
+void dispatcher::listen() {
+    if (polled_[0].revents != 0) wake_->clear();
+    auto entry = polled_.begin() + 1;
+    // Completions called from here may submit, but nothing here changes the list itself.
+    for (auto& w : workers_) {
+        auto const on_socket = (entry++)->revents;
+        bool const ended = (entry++)->revents != 0;
+        if ((on_socket & POLLOUT) != 0 && w.where != phase::dying) {
+            if (auto sent = w.process.flush(); !sent) lost_stream(w, {});
+        }
+        if ((on_socket & ~POLLOUT) != 0 || (ended && w.where != phase::dying)) hear(w);
+        if (ended) lost_stream(w, {});
+    }
+}
+
+// If this whole process was stopped (a debugger, the terminal's suspend key, a frozen container), so probably were its
+// workers: the time does not count against their deadlines.
+void dispatcher::excuse_lateness(base::time_point planned) {
+    if (planned == base::time_point::max()) return;
+    auto const late = base::clock::now() - planned;
+    if (late < 1s) return;
+    for (auto& w : workers_) {
+        if (w.where == phase::busy) w.work->deadline += late;
+        if (w.where == phase::starting) w.since += late;
+    }
+}
+
+void dispatcher::shut_down() {
+    std::vector<active_job> orphans;
+    for (auto& w : workers_) {
+        if (w.work) orphans.push_back(std::move(*w.work));
+        w.work.reset();
+        if (w.where != phase::dying) end(w, "parent");
+    }
+    for (auto& j : retries_) orphans.push_back(std::move(j));
+    if (here_job_) orphans.push_back(std::move(*here_job_));
+    while (auto j = next_queued()) orphans.push_back(std::move(*j));
+
+    // Killed processes go in microseconds. One that the kernel holds on to is not waited for.
+    auto const until = base::clock::now() + shut_down_timeout;
+    for (;;) {
+        auto const now = base::clock::now();
+        bury(now);
+        if (workers_.empty() || now >= until) break;
+        ::pollfd first{workers_.front().process.pidfd(), POLLIN, 0};
+        auto const timeout = to_timespec(first.fd < 0 ? reap_interval / 5 : until - now);
+        ::ppoll(&first, 1, &timeout, nullptr);
+    }
+    publish();
+    for (auto& j : orphans) finish(j, fail(errc::cancelled, "{}: the worker pool was closed before it was compiled", j.work->name()));
+}
+
+}  // namespace kiln::compile

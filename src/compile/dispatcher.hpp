@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The pool's thread: owns every worker, gives jobs to them, watches deadlines and deaths, and decides what becomes of a
+// job whose worker came to grief. Everything here is touched by that one thread only; what callers see goes through
+// pool_core.
+#pragma once
+
+#include "base/digest.hpp"
+#include "compile/in_process.hpp"
+#include "compile/pool_policy.hpp"
+#include "compile/worker_process.hpp"
+
+#include <deque>
+#include <list>
+#include <poll.h>
+#include <unordered_map>
+
+namespace kiln::compile {
+
+class dispatcher {
+public:
+    dispatcher(pool_core& core, std::shared_ptr<bell const> wake);
+    void run();
+
+private:
+    struct active_job {
+        worker_pool::ticket id = 0;
+        std::shared_ptr<job const> work;
+        worker_pool::completion done;
+        attempts tries{};
+        base::time_point started{};
+        base::time_point deadline{};
+    };
+
+    enum class phase { starting, idle, busy, dying };
+
+    struct worker {
+        worker_process process;
+        phase where = phase::starting;
+        base::time_point since;                // when this phase began
+        std::optional<active_job> work{};      // busy; or dying, and what becomes of the job depends on how it ended
+        std::string_view end_reason = {};      // dying at our hand
+        std::string end_detail = {};
+        bool greeted = false;                  // it said hello
+        std::uint64_t jobs_done = 0;
+        std::int64_t busy_ns = 0;
+    };
+    using worker_list = std::list<worker>;
+
+    // One turn of the loop.
+    void expire(base::time_point now);
+    void start_workers(base::time_point now);
+    void assign(base::time_point now);
+    void run_here(base::time_point now);
+    void publish();
+    void wait(base::time_point now);
+    void listen();
+    void excuse_lateness(base::time_point planned);
+    [[nodiscard]] base::time_point next_wake(base::time_point now) const;
+    void shut_down();
+
+    // Workers.
+    [[nodiscard]] result<void> start_worker(base::time_point now);
+    void hear(worker& w);
+    [[nodiscard]] result<void> understand(worker& w, frame const& f);
+    [[nodiscard]] result<void> welcome(worker& w, frame const& f);
+    void end(worker& w, std::string_view reason, std::string detail = {});
+    void lost_stream(worker& w, std::string detail);
+    void bury(base::time_point now);
+    void mourn(worker& w, child_end const& how, base::time_point now);
+    [[nodiscard]] mishap classify(child_end const& how, std::string_view words);
+    void retire_stale(int most);
+    [[nodiscard]] int count(phase where) const noexcept;
+    [[nodiscard]] int count_fresh() const noexcept;  // starting, or idle and never used
+    [[nodiscard]] int count_alive() const noexcept;
+
+    // Jobs.
+    [[nodiscard]] std::optional<active_job> next_job(worker const& w, base::time_point now);
+    [[nodiscard]] std::optional<active_job> next_queued();
+    [[nodiscard]] std::size_t queued() const;
+    void give(worker& w, active_job j, base::time_point now);
+    void settle(worker& w, result<product> outcome);
+    void came_to_grief(active_job j, mishap what, std::string const& how, std::string const& words);
+    [[nodiscard]] error final_error(active_job const& j, mishap what, std::string const& how, std::string const& words);
+    [[nodiscard]] error const* quarantined(base::byte_span encoded) const;
+    void finish(active_job& j, result<product> outcome);
+
+    pool_core& core_;
+    std::shared_ptr<bell const> wake_;
+    worker_list workers_;
+    std::deque<active_job> retries_;  // before anything queued, and each in a fresh worker
+    std::optional<active_job> here_job_;
+    in_process_runner here_;
+    concurrency_limit limit_;
+    start_trouble trouble_;
+    std::filesystem::path program_;  // empty: to be looked for
+    std::optional<std::uint64_t> oom_kills_;
+    std::unordered_map<base::digest, error, base::digest_hash> quarantine_;
+    std::vector<::pollfd> polled_;
+};
+
+}  // namespace kiln::compile

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/in_process.hpp"
+
+#include <new>
+
+namespace kiln::compile {
+
+namespace {
+
+result<product> run_guarded(job_runner const& run, job const& work) {
+    try {
+        return run(work);
+    } catch (std::bad_alloc const&) {
+        return fail(errc::out_of_memory, "{}: out of memory", work.name());
+    } catch (std::exception const& e) {
+        return fail(errc::internal, "{}: {}", work.name(), e.what());
+    }
+}
+
+}  // namespace
+
+result<void> in_process_runner::start(std::shared_ptr<job const> work) {
+    auto mine = std::make_shared<slot>();
+    KILN_TRY(auto thread, start_quiet_thread([mine, work = std::move(work), run = run_, wake = wake_] {
+                 auto outcome = run_guarded(run, *work);
+                 std::lock_guard const lock{mine->mutex};
+                 mine->outcome = std::move(outcome);
+                 wake->ring();
+             }));
+    thread.detach();
+    slot_ = std::move(mine);
+    return {};
+}
+
+std::optional<result<product>> in_process_runner::take() {
+    if (!slot_) return std::nullopt;
+    std::optional<result<product>> out;
+    {
+        std::lock_guard const lock{slot_->mutex};
+        out = std::move(slot_->outcome);
+    }
+    if (out) slot_.reset();
+    return out;
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/job_queue.hpp"
+
+namespace kiln::compile {
+
+void job_queue::push(queued_job j) {
+    order_.insert({j.how, j.id});
+    auto const id = j.id;
+    jobs_.emplace(id, std::move(j));
+}
+
+std::optional<queued_job> job_queue::pop() {
+    if (order_.empty()) return std::nullopt;
+    return take(order_.begin()->id);
+}
+
+std::optional<queued_job> job_queue::take(worker_pool::ticket id) {
+    auto const at = jobs_.find(id);
+    if (at == jobs_.end()) return std::nullopt;
+    auto out = std::move(at->second);
+    order_.erase({out.how, id});
+    jobs_.erase(at);
+    return out;
+}
+
+void job_queue::raise(worker_pool::ticket id, priority how) {
+    auto const at = jobs_.find(id);
+    if (at == jobs_.end() || at->second.how >= how) return;
+    order_.erase({at->second.how, id});
+    at->second.how = how;
+    order_.insert({how, id});
+}
+
+}  // namespace kiln::compile

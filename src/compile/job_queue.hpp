@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that wait for a worker, the most urgent first. Not safe for threads by itself: the pool's mutex guards it.
+#pragma once
+
+#include "compile/worker_pool.hpp"
+
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+namespace kiln::compile {
+
+struct queued_job {
+    worker_pool::ticket id = 0;
+    priority how = priority::predicted;
+    job work;
+    worker_pool::completion done;
+};
+
+class job_queue {
+public:
+    void push(queued_job j);
+    // The most urgent; of equals the one with the smallest ticket.
+    [[nodiscard]] std::optional<queued_job> pop();
+    [[nodiscard]] std::optional<queued_job> take(worker_pool::ticket id);
+    void raise(worker_pool::ticket id, priority how);
+    [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }
+
+private:
+    struct place {
+        priority how;
+        worker_pool::ticket id;
+        bool operator<(place const& other) const noexcept { return how != other.how ? how > other.how : id < other.id; }
+    };
+    std::set<place> order_;
+    std::unordered_map<worker_pool::ticket, queued_job> jobs_;
+};
+
+}  // namespace kiln::compile

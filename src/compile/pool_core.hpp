@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the callers of a worker_pool and its thread share, and the bell that wakes the thread.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "compile/job_queue.hpp"
+
+#include <mutex>
+#include <thread>
+
+namespace kiln::compile {
+
+// An eventfd: ring() from anywhere, any number of times; the thread that polls fd() clears it.
+class bell {
+public:
+    [[nodiscard]] static result<bell> make();
+    void ring() const noexcept;
+    void clear() const noexcept;
+    [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+
+private:
+    explicit bell(base::file_descriptor fd) noexcept : fd_{std::move(fd)} {}
+    base::file_descriptor fd_;
+};
+
+// What workers() tells, as the pool's thread last left it.
+struct worker_snapshot {
+    worker_pool::worker_state state;
+    base::time_point busy_since{};
+};
+
+struct pool_core {
+    pool_core(pool_options o, event_log& log, int most) : options{std::move(o)}, events{log}, capacity{most} {}
+
+    pool_options const options;
+    event_log& events;
+    int const capacity;
+    pid_t const owner = ::getpid();  // after fork() all of this belongs to somebody else
+
+    mutable std::mutex mutex;  // guards what follows
+    job_queue queue;
+    bool stopping = false;
+    worker_pool::ticket last_ticket = 0;
+    worker_pool::counters counters;
+    std::vector<worker_snapshot> workers;
+    std::shared_ptr<bell const> wake;  // made with the thread, at the first submit
+    std::thread thread;
+
+    template <class Change>
+    void count(Change change) {
+        std::lock_guard const lock{mutex};
+        change(counters);
+    }
+};
+
+// A thread that leaves all signals to the host program's own threads.
+template <class Body>
+[[nodiscard]] result<std::thread> start_quiet_thread(Body body);
+
+// The life of the pool's thread: until core->stopping.
+void run_dispatcher(std::shared_ptr<pool_core> core);
+
+}  // namespace kiln::compile
+
+#include <csignal>
+#include <system_error>
+
+template <class Body>
+kiln::result<std::thread> kiln::compile::start_quiet_thread(Body body) {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread out;
+    int why = 0;
+    try {
+        out = std::thread{std::move(body)};
+    } catch (std::system_error const& e) {
+        why = e.code().value();
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (why != 0) return io_error("starting a thread", why);
+    return out;
+}

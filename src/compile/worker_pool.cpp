@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/worker_pool.hpp"
+
+#include "base/config.hpp"
+#include "compile/host_resources.hpp"
+#include "compile/pool_core.hpp"
+
+#include <atomic>
+#include <charconv>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace kiln::compile {
+
+namespace {
+
+constexpr int most_workers = 1024;
+
+int decide_capacity(pool_options const& options, event_log& events) {
+    if (options.workers >= 0) return std::min(options.workers, most_workers);
+    auto const text = base::config::load().text("KILN_WORKERS");
+    int asked = 0;
+    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), asked);
+    bool const is_number = !text.empty() && why == std::errc{} && end == text.data() + text.size() && asked >= 0;
+    if (is_number) return std::min(asked, most_workers);
+    if (!text.empty()) {
+        events.emit({.kind = event_kind::warned,
+                     .reason = "workers",
+                     .detail = fmt::format("KILN_WORKERS: '{}' is not a number from 0; cores and memory decide", text)});
+    }
+    return std::min(fitting_workers(host_resources::read()), most_workers);
+}
+
+// Workers have a working directory of their own.
+void make_absolute(std::string& directory) {
+    if (directory.empty() || directory.front() == '/') return;
+    std::error_code why;
+    auto const absolute = std::filesystem::absolute(directory, why);
+    if (!why) directory = absolute.native();
+}
+
+void make_absolute(job& work) {
+    auto* const c = std::get_if<compile_job>(&work.work);
+    if (c == nullptr) return;
+    make_absolute(c->unit.directory);
+    for (auto& directory : c->unit.include_dirs) make_absolute(directory);
+}
+
+error cancelled(std::string const& name) { return fail(errc::cancelled, "{}: withdrawn before it was compiled", name); }
+
+// With core->mutex held, which the new thread asks for first.
+result<void> start(std::shared_ptr<pool_core> const& core) {
+    KILN_TRY(auto made, bell::make());
+    KILN_TRY(core->thread, start_quiet_thread([core] { run_dispatcher(core); }));
+    core->wake = std::make_shared<bell const>(std::move(made));
+    return {};
+}
+
+}  // namespace
+
+result<bell> bell::make() {
+    base::file_descriptor fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (!fd) return io_error("eventfd", errno);
+    return bell{std::move(fd)};
+}
+
+void bell::ring() const noexcept {
+    std::uint64_t const one = 1;
+    [[maybe_unused]] auto const ignored = ::write(fd_.get(), &one, sizeof one);
+}
+
+void bell::clear() const noexcept {
+    std::uint64_t rings = 0;
+    [[maybe_unused]] auto const ignored = ::read(fd_.get(), &rings, sizeof rings);
+}
+
+// A pool survives fork(): the child's first call finds that the core has another owner, whose thread, sockets and
+// perhaps locked mutex are no use to it, and goes on with a new one. The old one is left as it is; it is not the child's
+// to clean up.
+struct worker_pool::state {
+    struct holder {
+        std::shared_ptr<pool_core> core;
+    };
+    std::atomic<holder*> current;
+
+    explicit state(std::shared_ptr<pool_core> core) : current{new holder{std::move(core)}} {}
+
+    [[nodiscard]] std::shared_ptr<pool_core> core() {
+        auto* seen = current.load(std::memory_order_acquire);
+        if (seen->core->owner == ::getpid()) return seen->core;
+        auto const& old = *seen->core;
+        auto* const fresh = new holder{std::make_shared<pool_core>(old.options, old.events, old.capacity)};
+        if (current.compare_exchange_strong(seen, fresh, std::memory_order_acq_rel)) return fresh->core;
+        delete fresh;
+        return seen->core;
+    }
+};
+
+worker_pool::worker_pool(pool_options options, event_log& events) {
+    int const capacity = decide_capacity(options, events);
+    state_ = std::make_unique<state>(std::make_shared<pool_core>(std::move(options), events, capacity));
+}
+
+worker_pool::~worker_pool() {
+    auto* const held = state_->current.load(std::memory_order_acquire);
+    auto& core = *held->core;
+    if (core.owner != ::getpid()) return;
+    {
+        std::lock_guard const lock{core.mutex};
+        core.stopping = true;
+        if (core.wake) core.wake->ring();
+    }
+    if (core.thread.joinable()) {
+        // The last completion may be what destroys the pool; its thread then ends by itself.
+        if (core.thread.get_id() == std::this_thread::get_id()) core.thread.detach();
+        else core.thread.join();
+    }
+    delete held;
+}
+
+worker_pool::ticket worker_pool::submit(job work, priority how, completion done) {
+    auto const core = state_->core();
+    make_absolute(work);
+    auto enqueue = [&]() -> result<ticket> {
+        std::lock_guard const lock{core->mutex};
+        if (core->stopping) return cancelled(work.name());
+        if (!core->wake) KILN_CHECK(start(core));
+        auto const id = ++core->last_ticket;
+        ++core->counters.submitted;
+        core->queue.push({id, how, std::move(work), std::move(done)});
+        core->wake->ring();
+        return id;
+    };
+    auto accepted = enqueue();
+    if (accepted) return *accepted;
+    done(std::move(accepted).error());
+    return 0;
+}
+
+void worker_pool::raise(ticket which, priority how) {
+    auto const core = state_->core();
+    std::lock_guard const lock{core->mutex};
+    core->queue.raise(which, how);
+}
+
+bool worker_pool::cancel(ticket which) {
+    auto const core = state_->core();
+    auto withdrawn = [&] {
+        std::lock_guard const lock{core->mutex};
+        return core->queue.take(which);
+    }();
+    if (!withdrawn) return false;
+    core->count([](counters& c) { ++c.failed; });
+    withdrawn->done(cancelled(withdrawn->work.name()));
+    return true;
+}
+
+std::vector<worker_pool::worker_state> worker_pool::workers() const {
+    auto const core = state_->core();
+    auto const now = base::clock::now();
+    std::lock_guard const lock{core->mutex};
+    std::vector<worker_state> out;
+    for (auto const& w : core->workers) {
+        out.push_back(w.state);
+        if (w.state.busy) out.back().busy_ns += std::chrono::nanoseconds{now - w.busy_since}.count();
+    }
+    return out;
+}
+
+worker_pool::counters worker_pool::count() const {
+    auto const core = state_->core();
+    std::lock_guard const lock{core->mutex};
+    auto out = core->counters;
+    out.queued = core->queue.size();
+    return out;
+}
+
+int worker_pool::capacity() const noexcept { return state_->current.load(std::memory_order_acquire)->core->capacity; }
+
+}  // namespace kiln::compile

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A worker's life: say hello, take its limits, then run one job after the other until the parent hangs up. The main
+// thread reads and compiles; a second thread does nothing but wait for the hang-up, because a compile cannot be
+// interrupted and must not outlive whoever asked for it.
+#include "compile/worker_pool.hpp"
+#include "compile/worker_protocol.hpp"
+
+#include <kiln/version.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <malloc.h>
+#include <new>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace kiln::compile {
+
+namespace {
+
+constexpr int exit_done = 0, exit_protocol = 2;
+
+void settle_in() {
+    // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
+    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_IGN);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::umask(077);
+    [[maybe_unused]] int const ignored = ::chdir("/");  // so that no mount is kept busy
+    ::rlimit const no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    // When memory runs out the kernel should take a worker, never the program that uses it.
+    if (int const fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
+        [[maybe_unused]] auto const written = ::write(fd, "500", 3);
+        ::close(fd);
+    }
+}
+
+// Bytes of private writable memory mapped now, which is what RLIMIT_DATA counts.
+std::uint64_t mapped_data() {
+    unsigned long long pages = 0;
+    if (auto* const file = std::fopen("/proc/self/statm", "re")) {
+        if (std::fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) != 1) pages = 0;
+        std::fclose(file);
+    }
+    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void apply(worker_limits const& limits) {
+    if (limits.parent != 0 && ::getppid() != static_cast<pid_t>(limits.parent)) ::_exit(exit_done);
+    ::setpriority(PRIO_PROCESS, 0, limits.nice);
+    if (limits.memory == 0) return;
+    // RLIMIT_DATA, not RLIMIT_AS: reserving addresses is free, and the compiler, the driver and the sanitizers do it
+    // lavishly. Counted from what is mapped already, because a sanitizer's shadow is terabytes of it.
+    auto const bound = mapped_data() + limits.memory;
+    ::rlimit const data{bound, bound};
+    ::setrlimit(RLIMIT_DATA, &data);
+}
+
+void watch_parent(int socket) {
+    std::thread{[socket] {
+        for (;;) {
+            ::pollfd hangup{socket, POLLRDHUP, 0};
+            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0) ::_exit(exit_done);
+        }
+    }}.detach();
+}
+
+result<product> run_guarded(job const& work, job_runner const& run) {
+    try {
+        return run(work);
+    } catch (std::bad_alloc const&) {
+        return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name());
+    } catch (std::exception const& e) {
+        return fail(errc::internal, "{}: {}", work.name(), e.what());
+    }
+}
+
+result<void> answer(int socket, std::uint64_t id, result<product> const& made) {
+    if (made) {
+        auto const payload = encode(*made);
+        auto sent = send_frame(socket, frame_kind::reply, encode(numbered_body{id, payload}));
+        if (sent || sent.error().code() != errc::invalid_argument) return sent;
+        return answer(socket, id, std::move(sent).error());
+    }
+    auto const payload = encode(made.error());
+    return send_frame(socket, frame_kind::failure, encode(numbered_body{id, payload}));
+}
+
+result<void> serve_job(int socket, frame const& request, job_runner const& run) {
+    KILN_TRY(auto const body, decode_numbered(request.body));
+    auto work = decode_job(body.payload);
+    if (!work) return answer(socket, body.id, std::move(work).error());
+    KILN_CHECK(answer(socket, body.id, run_guarded(*work, run)));
+    // A front end leaves hundreds of megabytes of free lists behind; give them back while nobody waits.
+    ::malloc_trim(0);
+    return {};
+}
+
+result<void> serve(int socket, job_runner const& run) {
+    frame_parser parser;
+    KILN_CHECK(send_frame(socket, frame_kind::hello,
+                          encode(worker_hello{worker_protocol_version, static_cast<std::uint32_t>(::getpid()), std::string{kiln::version}})));
+    KILN_TRY(auto const first, receive_frame(socket, parser));
+    if (!first) return {};
+    if (first->kind != frame_kind::configure) return fail(errc::corrupt, "worker protocol: the first frame is not 'configure'");
+    KILN_TRY(auto const limits, decode_limits(first->body));
+    apply(limits);
+    watch_parent(socket);
+    for (;;) {
+        KILN_TRY(auto const request, receive_frame(socket, parser));
+        if (!request) return {};
+        if (request->kind != frame_kind::request) return fail(errc::corrupt, "worker protocol: a frame that is not a job");
+        KILN_CHECK(serve_job(socket, *request, run));
+    }
+}
+
+}  // namespace
+
+int serve_worker(int socket, job_runner const& run) {
+    settle_in();
+    auto const served = serve(socket, run);
+    // A parent that went away is the usual end; anything else goes where the parent looks for last words.
+    if (served || served.error().code() == errc::io) return exit_done;
+    std::fprintf(stderr, "kiln-worker: %s\n", served.error().message().c_str());
+    return exit_protocol;
+}
+
+}  // namespace kiln::compile
