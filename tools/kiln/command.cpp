@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include "embedded/cli_docs.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace kiln::cli {
+
+namespace {
+
+// Help is the page itself: one source for the documentation and the program.
+class page_formatter : public CLI::Formatter {
+public:
+    explicit page_formatter(std::string page) : page_{std::move(page)} {}
+    std::string make_help(CLI::App const*, std::string, CLI::AppFormatMode) const override { return page_text(page_); }
+
+private:
+    std::string page_;
+};
+
+}  // namespace
+
+std::string page_text(std::string const& page) {
+    for (auto const& file : embedded::cli_docs()) {
+        if (file.name == page + ".md") return std::string{file.data};
+    }
+    return fmt::format("no page '{}' in this build\n", page);
+}
+
+std::string summary_of(std::string const& page) {
+    auto const text = page_text(page);
+    auto const from = text.find_first_not_of('\n', text.find('\n'));
+    return from == text.npos ? std::string{} : text.substr(from, text.find('\n', from) - from);
+}
+
+CLI::App* add_command(CLI::App& parent, std::string const& name, std::string const& page) {
+    auto const& source = page.empty() ? name : page;
+    auto* const app = parent.add_subcommand(name, summary_of(source));
+    app->formatter(std::make_shared<page_formatter>(source));
+    return app;
+}
+
+void complain(std::string_view text) { std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(text.size()), text.data()); }
+
+void complain(error const& e) {
+    complain(e.message());
+    if (!e.log().empty()) std::fprintf(stderr, "%s%s", e.log().c_str(), e.log().ends_with('\n') ? "" : "\n");
+}
+
+void print(json const& data) { print(data.dump(2) + "\n"); }
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::string bytes_text(std::uint64_t bytes) {
+    if (bytes < 1024) return fmt::format("{} B", bytes);
+    auto value = static_cast<double>(bytes);
+    for (auto const* unit : {"KiB", "MiB", "GiB"}) {
+        value /= 1024;
+        if (value < 1024 || std::string_view{unit} == "GiB") return fmt::format("{:.1f} {}", value, unit);
+    }
+    return {};
+}
+
+std::string table(std::vector<std::vector<std::string>> const& rows) {
+    std::vector<std::size_t> widths;
+    for (auto const& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string out;
+    for (auto const& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        out += line + '\n';
+    }
+    return out;
+}
+
+local_arch arch_of_this_machine() {
+    if (auto const all = devices(); all) {
+        auto const& first = all->front();
+        return {arch::of_device(first.major, first.minor), true, first.name};
+    }
+    return {arch::of_device(9, 0), false, {}};
+}
+
+}  // namespace kiln::cli

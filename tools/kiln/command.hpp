@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command of the CLI shares. Data goes to stdout, messages to stderr; exit status 0 only if all went well.
+#pragma once
+
+#include "base/check.hpp"
+
+#include <kiln/engine.hpp>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kiln::cli {
+
+using json = nlohmann::ordered_json;
+
+// Exit statuses: also documented in docs/cli/kiln.md.
+inline constexpr int ok = 0;
+inline constexpr int failed = 1;      // the work, or a part of it, did not succeed
+inline constexpr int misused = 2;     // the command line makes no sense
+
+// A command adds itself to the application and says what to run.
+struct command {
+    CLI::App* app = nullptr;
+    std::function<int()> run;
+};
+
+// Makes a subcommand whose --help is docs/cli/<page>.md; `page` is the name unless it is a command of a command.
+[[nodiscard]] CLI::App* add_command(CLI::App& parent, std::string const& name, std::string const& page = {});
+// First line of a page without its heading: the one-line summary.
+[[nodiscard]] std::string summary_of(std::string const& page);
+[[nodiscard]] std::string page_text(std::string const& page);
+
+// One per command, each in the file of its name.
+void add_doctor(CLI::App& root, std::vector<command>& commands);
+void add_compile(CLI::App& root, std::vector<command>& commands);
+void add_demo(CLI::App& root, std::vector<command>& commands);
+
+// "kiln: message", then the log if there is one.
+void complain(error const& e);
+void complain(std::string_view text);
+
+void print(json const& data);
+void print(std::string_view text);
+
+// "12.3 KiB".
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+
+// Columns aligned by content; the first row is the heading.
+[[nodiscard]] std::string table(std::vector<std::vector<std::string>> const& rows);
+
+// The GPU of this machine as an architecture, or sm_90 where there is none; `found` tells which.
+struct local_arch {
+    kiln::arch arch;
+    bool found = false;
+    std::string device;  // its name
+};
+[[nodiscard]] local_arch arch_of_this_machine();
+
+}  // namespace kiln::cli

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/files.hpp"
+#include "progress.hpp"
+#include "unit_arguments.hpp"
+
+#include <filesystem>
+
+namespace kiln::cli {
+
+namespace {
+
+struct compile_arguments {
+    unit_arguments what;
+    std::string output;
+    bool as_json = false;
+};
+
+struct item {
+    unit const* of = nullptr;
+    target for_target;
+    std::optional<result<obtained>> answer;
+};
+
+json describe(item const& i, obtained const& got) {
+    json kernels = json::array();
+    for (auto const& k : got.what->kernels) {
+        kernels.push_back({{"name", k.name},
+                           {"lowered", k.lowered},
+                           {"registers", k.registers},
+                           {"shared_bytes", k.shared_bytes},
+                           {"local_bytes", k.local_bytes}});
+    }
+    return {{"unit", got.what->unit},
+            {"target", i.for_target.arch.name()},
+            {"kind", name_of(i.for_target.kind)},
+            {"from", name_of(got.from)},
+            {"ms", got.ms},
+            {"bytes", got.what->image.size()},
+            {"key", got.what->key},
+            {"compiler", got.what->compiler},
+            {"kernels", std::move(kernels)}};
+}
+
+result<void> save(std::string const& directory, artifact const& a) {
+    KILN_CHECK(base::make_directories(directory, 0755));
+    auto const file = std::filesystem::path{directory} / fmt::format("{}.{}.{}", a.unit, a.target.arch.name(), name_of(a.target.kind));
+    return base::replace_file(file, a.image, 0644);
+}
+
+void run_all(std::vector<item>& items, engine& e, progress& bar) {
+    std::vector<pending<obtained>> waiting;
+    for (auto const& i : items) {
+        waiting.push_back(e.artifact(*i.of, i.for_target));
+        waiting.back().then([&bar, &i](result<obtained> const& got) {
+            bar.step(fmt::format("{} {} {}", i.of->name, i.for_target.arch.name(), got ? name_of(got->from) : "failed"));
+        });
+    }
+    for (std::size_t n = 0; n < items.size(); ++n) items[n].answer = waiting[n].wait_sync(std::chrono::hours{24});
+}
+
+std::string text_of(std::vector<item> const& items) {
+    std::vector<std::vector<std::string>> rows{{"unit", "target", "kind", "from", "ms", "size", "kernel", "registers", "shared", "local"}};
+    for (auto const& i : items) {
+        if (!*i.answer) continue;
+        auto const& got = **i.answer;
+        std::vector<std::string> row{got.what->unit, i.for_target.arch.name(), std::string{name_of(i.for_target.kind)},
+                                     std::string{name_of(got.from)}, fmt::format("{:.1f}", got.ms), bytes_text(got.what->image.size())};
+        if (got.what->kernels.empty()) rows.push_back(row);
+        for (auto const& k : got.what->kernels) {
+            auto number = [](int n) { return n < 0 ? std::string{"-"} : std::to_string(n); };
+            row.insert(row.end(), {k.name, number(k.registers), number(k.shared_bytes), number(k.local_bytes)});
+            rows.push_back(row);
+            row.assign(6, "");
+        }
+    }
+    return rows.size() > 1 ? table(rows) : std::string{};
+}
+
+int run(compile_arguments const& a) {
+    auto const units = a.what.units().value();
+    auto const targets = a.what.targets().value();
+    std::vector<item> items;
+    for (auto const& u : units) {
+        for (auto const& t : targets) items.push_back({&u, t, {}});
+    }
+    engine e{a.what.engine()};
+    {
+        progress bar{"compile", items.size(), items.size() < 2 ? progress::style::silent : progress::style::automatic};
+        run_all(items, e, bar);
+    }
+    int status = ok;
+    json all = json::array();
+    for (auto const& i : items) {
+        auto const& answer = *i.answer;
+        if (!answer) {
+            complain(answer.error());
+            status = failed;
+            continue;
+        }
+        if (!answer->what->log.empty()) std::fputs(answer->what->log.c_str(), stderr);
+        all.push_back(describe(i, *answer));
+        if (a.output.empty()) continue;
+        if (auto saved = save(a.output, *answer->what); !saved) {
+            complain(saved.error());
+            status = failed;
+        }
+    }
+    if (a.as_json) print(all);
+    else print(text_of(items));
+    e.flush_sync();
+    return status;
+}
+
+}  // namespace
+
+void add_compile(CLI::App& root, std::vector<command>& commands) {
+    auto arguments = std::make_shared<compile_arguments>();
+    auto* const app = add_command(root, "compile");
+    arguments->what.add_to(*app);
+    app->add_option("-o,--output", arguments->output, "directory for the images");
+    app->add_flag("--json", arguments->as_json, "JSON on stdout");
+    commands.push_back({app, [arguments] { return run(*arguments); }});
+}
+
+}  // namespace kiln::cli

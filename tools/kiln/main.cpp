@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include <kiln/version.hpp>
+
+int main(int count, char** arguments) {
+    using namespace kiln::cli;
+    CLI::App root{"Kiln: GPU kernels compiled before they are needed"};
+    root.name("kiln");
+    root.set_version_flag("--version", fmt::format("kiln {}", kiln::version));
+    root.require_subcommand(1);
+    root.fallthrough(false);
+
+    std::vector<command> commands;
+    add_demo(root, commands);
+    add_doctor(root, commands);
+    add_compile(root, commands);
+
+    try {
+        root.parse(count, arguments);
+    } catch (CLI::ParseError const& e) {
+        // Help and version arrive here too, with status 0.
+        return root.exit(e) == 0 ? ok : misused;
+    }
+    try {
+        for (auto const& c : commands) {
+            if (c.app->parsed()) return c.run();
+        }
+    } catch (kiln::error const& e) {
+        complain(e);
+        return failed;
+    } catch (std::exception const& e) {
+        complain(e.what());
+        return failed;
+    }
+    return misused;
+}

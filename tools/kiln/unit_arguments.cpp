@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit_arguments.hpp"
+
+#include "base/files.hpp"
+
+#include <filesystem>
+
+namespace kiln::cli {
+
+void unit_arguments::add_to(CLI::App& app) {
+    app.add_option("FILE", files, "CUDA C++ sources")->required();
+    app.add_option("--arch,-a", archs, "architectures")->delimiter(',');
+    app.add_option("--name,-n", names, "entry points or expressions");
+    app.add_option("-D,--define", defines, "macro");
+    app.add_option("-U,--undefine", undefines, "macro");
+    app.add_option("-I,--include", includes, "directory");
+    app.add_option("--std", standard, "language standard");
+    app.add_option("--kind,-k", kind, "cubin, ptx or ltoir");
+    app.add_option("--option,-X", options, "an NVRTC option")->allow_extra_args(false);
+    app.add_option("--export", exports, "constant to carry");
+    app.add_option("--licence", licence, "licence of the sources");
+    app.add_option("--jobs,-j", jobs, "compile processes")->check(CLI::NonNegativeNumber);
+}
+
+result<std::vector<unit>> unit_arguments::units() const {
+    std::vector<unit> out;
+    for (auto const& file : files) {
+        std::filesystem::path const path{file};
+        KILN_TRY(auto const text, base::read_file(path, std::size_t{64} << 20));
+        if (!text) return fail(errc::not_found, "{}: no such file", file);
+        unit u;
+        u.name = path.extension() == ".cu" ? path.stem().native() : path.filename().native();
+        u.source = std::string{base::as_text(*text)};
+        u.kernels = names;
+        // "." stands for the working directory: a file without a folder still has one.
+        u.directory = path.has_parent_path() ? path.parent_path().native() : ".";
+        u.include_dirs = includes;
+        for (auto const& d : defines) u.options.push_back("-D" + d);
+        for (auto const& d : undefines) u.options.push_back("-U" + d);
+        if (!standard.empty()) u.options.push_back("--std=" + standard);
+        u.options.insert(u.options.end(), options.begin(), options.end());
+        u.exports = exports;
+        u.licence = licence;
+        out.push_back(std::move(u));
+    }
+    return out;
+}
+
+result<std::vector<target>> unit_arguments::targets() const {
+    KILN_TRY(auto const what, parse_kind(kind));
+    std::vector<target> out;
+    for (auto const& text : archs) {
+        KILN_TRY(auto const t, target::parse(text, what));
+        out.push_back(t);
+    }
+    if (out.empty()) {
+        KILN_TRY(auto const t, target::make(arch_of_this_machine().arch, what));
+        out.push_back(t);
+    }
+    return out;
+}
+
+engine_options unit_arguments::engine() const {
+    engine_options out;
+    if (jobs > 0) out.settings.emplace_back("KILN_WORKERS", std::to_string(jobs));
+    return out;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments that say what to compile and how: shared by compile, build and explain.
+#pragma once
+
+#include "command.hpp"
+
+namespace kiln::cli {
+
+struct unit_arguments {
+    std::vector<std::string> files;
+    std::vector<std::string> archs;
+    std::vector<std::string> names;
+    std::vector<std::string> defines;
+    std::vector<std::string> undefines;
+    std::vector<std::string> includes;
+    std::vector<std::string> options;
+    std::vector<std::string> exports;
+    std::string standard;
+    std::string kind = "cubin";
+    std::string licence;
+    int jobs = 0;
+
+    void add_to(CLI::App& app);
+    // One per file; errors name the file.
+    [[nodiscard]] result<std::vector<unit>> units() const;
+    // Every architecture asked for, or this machine's.
+    [[nodiscard]] result<std::vector<target>> targets() const;
+    // Settings for the engine: --jobs.
+    [[nodiscard]] engine_options engine() const;
+};
+
+}  // namespace kiln::cli
