@@ -88,6 +88,8 @@ public:
 
 private:
     bundle_tier() = default;
+    [[nodiscard]] static result<std::shared_ptr<bundle_tier>> from_source(std::unique_ptr<byte_source> source, std::string origin,
+                                                                          signature_policy const& policy);
     using page_ptr = std::shared_ptr<base::bytes const>;
     [[nodiscard]] result<void> load(signature_policy const& policy);
     [[nodiscard]] result<void> check_signature(signature_policy const& policy);

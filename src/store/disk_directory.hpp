@@ -41,6 +41,8 @@ public:
     [[nodiscard]] result<void> make_writable();
     // Make again what someone deleted under us.
     [[nodiscard]] result<void> remake(digest const& family);
+    // The file system refuses writes: keep reading, say it once.
+    void become_read_only(std::string const& why);
     [[nodiscard]] lock_support locks();
     // Looks, but makes nothing.
     [[nodiscard]] directory_report report();
@@ -48,7 +50,8 @@ public:
 private:
     [[nodiscard]] result<directory_state> inspect();
     void settle(directory_state state, std::string reason);
-    void look_at_filesystem();
+    [[nodiscard]] error cannot_make(error why);
+    void look_at_filesystem(int fd);
     void warn(std::string_view reason, std::string_view detail);
 
     disk_layout layout_;
@@ -57,7 +60,6 @@ private:
     mutable forkable_mutex mutex_;  // the members below; never held over a system call
     directory_report known_;
     bool probed_ = false;
-    bool warned_ = false;
     std::atomic<bool> good_{false};      // readable, settled
     std::atomic<bool> prepared_{false};  // writable, directories made
 };

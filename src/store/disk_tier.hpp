@@ -9,6 +9,7 @@
 #include "store/disk_directory.hpp"
 #include "store/event_outlet.hpp"
 #include "store/flight.hpp"
+#include "store/publish_file.hpp"
 #include "store/refusals.hpp"
 #include "store/statistics.hpp"
 #include "store/tier.hpp"
@@ -58,13 +59,14 @@ public:
     [[nodiscard]] bool resting() const noexcept;
 
 private:
-    struct read_outcome;
-    [[nodiscard]] result<read_outcome> read_entry(address const& at);
     void remove_invalid(std::filesystem::path const& path, struct ::stat const& seen, address const& at);
     void renew(std::filesystem::path const& path, struct ::stat const& seen);
     [[nodiscard]] result<void> publish(entry const& what, base::byte_span data);
-    [[nodiscard]] result<bool> settle_existing(entry const& what, std::filesystem::path const& path);
+    [[nodiscard]] result<void> settle_existing(entry const& what, base::byte_span data);
     [[nodiscard]] bool make_room(std::uint64_t bytes);
+    void give_back(std::size_t bytes);
+    void told_of_publication(entry const& what, std::size_t bytes);
+    void told_of_eviction(std::uint64_t entries, std::uint64_t bytes);
     void write_fault(error const& why);
     void count_dropped(std::string_view why);
     void count_error(std::string_view why);
@@ -73,6 +75,8 @@ private:
     std::shared_ptr<event_outlet> events_;
     disk_directory directory_;
     usage_account usage_;
+    publish_modes modes_;
+    std::atomic<unsigned> puts_{0};
     refusals refused_;
     mutable forkable_mutex mutex_;  // the members below
     statistics counts_;

@@ -22,7 +22,8 @@ struct store_options {
     std::optional<disk_options> disk;                    // nullopt: nothing is kept on disk
     std::vector<std::filesystem::path> read_only_roots;  // further cache directories, in order
     std::vector<std::filesystem::path> bundles;          // files, or directories of *.kiln
-    signature_policy signatures;
+    bool bundle_beside_program = false;                  // also <executable>.kiln, where there is one
+    std::filesystem::path trusted_key;                   // not empty: only bundles signed by it are used
     reuse mode = reuse::normal;
     std::string no_disk_reason;                          // said once as `warned` when not empty
     std::size_t queue_entries = 4096;
@@ -93,7 +94,7 @@ public:
 private:
     struct state;
     store_options options_;
-    std::unique_ptr<state> state_;
+    std::shared_ptr<state> state_;
 };
 
 [[nodiscard]] std::unique_ptr<store> make_store(base::config const& config, event_log& log);

@@ -33,7 +33,7 @@ private:
     disk_layout layout_;
 };
 
-// One entry file as seen by a scan. Times are wall clock, nanoseconds, later ones clamped to `now`.
+// One entry file as seen by a scan. Times are wall clock, as found: clamp before comparing.
 struct stored_file {
     std::filesystem::path path;
     std::uint64_t bytes = 0;

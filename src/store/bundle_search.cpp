@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/bundle_search.hpp"
+
+#include "store/disk_layout.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace kiln::store {
+
+namespace {
+
+std::filesystem::path beside_program() {
+    std::string path(4096, '\0');
+    auto const size = ::readlink("/proc/self/exe", path.data(), path.size());
+    if (size <= 0 || static_cast<std::size_t>(size) == path.size()) return {};
+    path.resize(static_cast<std::size_t>(size));
+    return path + ".kiln";
+}
+
+std::string reason_of(error const& why) {
+    switch (why.code()) {
+        case errc::forbidden: return std::string{name_of(miss::bad_signature)};
+        case errc::unsupported: return std::string{name_of(miss::newer_format)};
+        case errc::corrupt: return "bad_bundle";
+        default: return std::string{name_of(why.code())};
+    }
+}
+
+std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
+    struct ::stat about {};
+    if (base::sys().lstat(path.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) return {path};
+    std::vector<std::filesystem::path> out;
+    (void)for_each_name(path, [&](std::string_view name) {
+        if (name.ends_with(".kiln")) out.push_back(path / name);
+    });
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
+}  // namespace
+
+opened_bundles open_bundles(bundle_places const& places, event_outlet& events) {
+    opened_bundles out;
+    signature_policy policy;
+    if (!places.trusted_key.empty()) {
+        policy.what = signature_policy::need::trusted;
+        // Without the key nothing can be trusted: every bundle is refused, and this says why.
+        auto key = public_key::load(places.trusted_key);
+        if (key) policy.keys.push_back(*std::move(key));
+        else events.emit({.kind = event_kind::warned, .reason = "bundle_key", .detail = key.error().message()});
+    }
+    auto const open = [&](std::filesystem::path const& file, bool optional) {
+        auto bundle = bundle_tier::open(file, policy);
+        if (bundle) {
+            out.bundles.push_back(*std::move(bundle));
+            return;
+        }
+        if (bundle.error().code() == errc::not_found && optional) return;
+        out.rejected.push_back(reason_of(bundle.error()));
+        events.emit({.kind = event_kind::rejected, .reason = out.rejected.back(), .detail = bundle.error().message()});
+    };
+    for (auto const& path : places.paths) {
+        for (auto const& file : files_of(path)) open(file, false);
+    }
+    if (places.beside_program) {
+        if (auto const file = beside_program(); !file.empty()) open(file, true);
+    }
+    return out;
+}
+
+}  // namespace kiln::store

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/disk_directory.hpp"
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace kiln::store {
+
+namespace {
+
+struct filesystem_kind {
+    unsigned long magic;
+    std::string_view name;
+    bool remote;
+};
+// statfs(2) numbers. A remote one may cache, reorder and lock in ways of its own.
+constexpr std::array known_filesystems{
+    filesystem_kind{0x6969, "nfs", true},         filesystem_kind{0x517B, "smb", true},
+    filesystem_kind{0xFF534D42, "cifs", true},    filesystem_kind{0xFE534D42, "smb2", true},
+    filesystem_kind{0x0BD00BD0, "lustre", true},  filesystem_kind{0x47504653, "gpfs", true},
+    filesystem_kind{0x19830326, "beegfs", true},  filesystem_kind{0x00C36400, "ceph", true},
+    filesystem_kind{0x5346414F, "afs", true},     filesystem_kind{0x65735546, "fuse", true},
+    filesystem_kind{0x01021997, "9p", true},      filesystem_kind{0x794C7630, "overlayfs", false},
+    filesystem_kind{0xEF53, "ext4", false},       filesystem_kind{0x58465342, "xfs", false},
+    filesystem_kind{0x9123683E, "btrfs", false},  filesystem_kind{0x01021994, "tmpfs", false},
+    filesystem_kind{0x2FC12FC1, "zfs", false},    filesystem_kind{0xF2F52010, "f2fs", false},
+    filesystem_kind{0xCA451A4E, "bcachefs", false},
+};
+
+bool is_about_permission(int number) noexcept { return number == EACCES || number == EPERM || number == EROFS; }
+
+}  // namespace
+
+std::string_view name_of(directory_state state) noexcept {
+    switch (state) {
+        case directory_state::unused: return "unused";
+        case directory_state::missing: return "missing";
+        case directory_state::writable: return "writable";
+        case directory_state::read_only: return "read_only";
+        case directory_state::off: return "off";
+    }
+    return "unknown";
+}
+
+disk_directory::disk_directory(std::filesystem::path root, access mode, std::shared_ptr<event_outlet> events)
+    : layout_{std::move(root)}, mode_{mode}, events_{std::move(events)} {
+    known_.root = layout_.root();
+}
+
+// Whoever can write here can make us run their code: the directory must be ours (or root's) and nobody else's to write.
+result<directory_state> disk_directory::inspect() {
+    auto const& root = layout_.root();
+    auto const refuse = [&](std::string why) -> result<directory_state> {
+        settle(directory_state::off, std::move(why));
+        return directory_state::off;
+    };
+    struct ::stat about {};
+    if (base::sys().lstat(root.c_str(), &about) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return directory_state::missing;
+        return refuse(io_error(root.native(), errno).message());
+    }
+    auto const us = ::geteuid();
+    auto const trusted = [us](struct ::stat const& s) { return s.st_uid == us || s.st_uid == 0; };
+    if (S_ISLNK(about.st_mode) && !trusted(about)) {
+        return refuse(fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", root.native(), about.st_uid));
+    }
+    auto fd = base::open_file(root, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    if (!fd) {
+        if (fd.error().status() == EMFILE || fd.error().status() == ENFILE) return std::move(fd).error();
+        return refuse(fd.error().message());
+    }
+    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(root.native(), errno);
+    if (mode_ == access::read_write && !trusted(about)) {
+        return refuse(fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own", root.native(), about.st_uid));
+    }
+    auto const forbidden = mode_ == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
+    if ((about.st_mode & static_cast<mode_t>(forbidden)) != 0) {
+        return refuse(fmt::format("{}: others may write there; chmod go-w it", root.native()));
+    }
+    look_at_filesystem(fd->get());
+    return mode_ == access::read_only ? directory_state::read_only : directory_state::writable;
+}
+
+void disk_directory::look_at_filesystem(int fd) {
+    struct ::statfs about {};
+    if (base::sys().fstatfs(fd, &about) != 0) return;
+    auto const magic = static_cast<unsigned long>(about.f_type) & 0xFFFFFFFFUL;
+    std::string name = fmt::format("0x{:x}", magic);
+    bool remote = false;
+    for (auto const& kind : known_filesystems) {
+        if (kind.magic == magic) name = kind.name, remote = kind.remote;
+    }
+    bool tell = false;
+    {
+        std::lock_guard const lock{mutex_};
+        tell = remote && !known_.remote;
+        known_.filesystem = name;
+        known_.remote = remote;
+    }
+    if (tell && mode_ == access::read_write) {
+        warn("remote_filesystem", fmt::format("{} is on {}: a local KILN_CACHE_DIR is faster", layout_.root().native(), name));
+    }
+}
+
+bool disk_directory::readable() {
+    if (good_.load(std::memory_order_acquire)) return true;
+    {
+        std::lock_guard const lock{mutex_};
+        if (known_.state == directory_state::off) return false;
+    }
+    auto const state = inspect();
+    if (!state || *state == directory_state::off) return false;
+    if (*state == directory_state::missing) return false;
+    if (mode_ == access::read_only) settle(directory_state::read_only, "opened read-only");
+    good_.store(true, std::memory_order_release);
+    return true;
+}
+
+result<void> disk_directory::make_writable() {
+    if (prepared_.load(std::memory_order_acquire)) return {};
+    if (mode_ == access::read_only) return fail(errc::forbidden, "{}: opened read-only", layout_.root().native());
+    {
+        std::lock_guard const lock{mutex_};
+        if (known_.state == directory_state::off || known_.state == directory_state::read_only) {
+            return fail(errc::forbidden, "{}", known_.reason);
+        }
+    }
+    KILN_TRY(auto state, inspect());
+    if (state == directory_state::missing) {
+        if (auto made = base::make_directories(layout_.root(), 0700); !made) return cannot_make(std::move(made).error());
+        KILN_TRY(state, inspect());
+    }
+    if (state == directory_state::off) return fail(errc::forbidden, "{}: not used", layout_.root().native());
+    for (auto const& path : {layout_.v1(), layout_.temporaries(), layout_.locks()}) {
+        if (auto made = base::make_directories(path, 0700); !made) return cannot_make(std::move(made).error());
+    }
+    settle(directory_state::writable, {});
+    good_.store(true, std::memory_order_release);
+    prepared_.store(true, std::memory_order_release);
+    return {};
+}
+
+error disk_directory::cannot_make(error why) {
+    auto const number = why.status();
+    if (is_about_permission(number)) {
+        become_read_only(why.message());
+        return fail(errc::forbidden, "{}", why.message());
+    }
+    if (number == ENOTDIR || number == ELOOP || number == ENAMETOOLONG || number == ENOENT) {
+        settle(directory_state::off, why.message());
+        return fail(errc::forbidden, "{}", why.message());
+    }
+    return why;
+}
+
+void disk_directory::become_read_only(std::string const& why) {
+    prepared_.store(false, std::memory_order_release);
+    settle(directory_state::read_only, why);
+}
+
+result<void> disk_directory::remake(digest const& family) {
+    auto const shard = layout_.shard(family);
+    if (base::sys().mkdir(shard.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    if (errno != ENOENT) return io_error(shard.native(), errno);
+    prepared_.store(false, std::memory_order_release);  // all of it was deleted under us
+    KILN_CHECK(make_writable());
+    if (base::sys().mkdir(shard.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    return io_error(shard.native(), errno);
+}
+
+lock_support disk_directory::locks() {
+    {
+        std::lock_guard const lock{mutex_};
+        if (probed_) return known_.locks;
+    }
+    if (!make_writable()) return lock_support::unsupported;
+    auto const support = probe_locks(layout_.locks() / "probe");
+    {
+        std::lock_guard const lock{mutex_};
+        known_.locks = support;
+        if (std::exchange(probed_, true)) return support;
+    }
+    if (support != lock_support::excludes) {
+        events_->emit({.kind = event_kind::fell_back,
+                       .reason = "in_process_flight",
+                       .detail = fmt::format("{}: flock {}", layout_.root().native(), name_of(support))});
+    }
+    return support;
+}
+
+directory_report disk_directory::report() {
+    (void)readable();
+    auto state = directory_state::unused;
+    {
+        std::lock_guard const lock{mutex_};
+        state = known_.state;
+    }
+    if (state == directory_state::unused) {
+        if (auto const seen = inspect()) state = *seen;
+    }
+    std::lock_guard const lock{mutex_};
+    auto out = known_;
+    if (out.state == directory_state::unused) out.state = state;
+    return out;
+}
+
+void disk_directory::settle(directory_state state, std::string reason) {
+    bool tell = false;
+    {
+        std::lock_guard const lock{mutex_};
+        tell = state == directory_state::off || (state == directory_state::read_only && mode_ == access::read_write);
+        tell = tell && known_.state != state;
+        known_.state = state;
+        known_.reason = reason;
+    }
+    if (tell) warn(state == directory_state::off ? "directory_off" : "directory_read_only", reason);
+}
+
+void disk_directory::warn(std::string_view reason, std::string_view detail) {
+    events_->emit({.kind = event_kind::warned, .reason = reason, .detail = detail});
+}
+
+}  // namespace kiln::store

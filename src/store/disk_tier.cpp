@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/disk_tier.hpp"
+
+#include "store/errno_names.hpp"
+#include "store/expectations.hpp"
+#include "store/read_entry.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <fcntl.h>
+#include <thread>
+
+namespace kiln::store {
+
+namespace {
+
+using base::sys;
+using namespace std::chrono_literals;
+
+// An error about one name, or about this process: says nothing about the disk.
+bool says_nothing_of_disk(int number) noexcept {
+    switch (number) {
+        case EMFILE:
+        case ENFILE:
+        case ENOMEM:
+        case EINTR:
+        case ENOENT:
+        case EEXIST:
+        case EISDIR:
+        case ENOTEMPTY:
+        case ENOTDIR:
+        case ESTALE: return true;
+        default: return false;
+    }
+}
+
+std::int64_t wall_seconds() noexcept { return std::int64_t{::time(nullptr)}; }
+
+}  // namespace
+
+disk_tier::disk_tier(disk_options options, std::shared_ptr<event_outlet> events)
+    : options_{std::move(options)},
+      events_{std::move(events)},
+      directory_{options_.root, options_.mode, events_},
+      usage_{directory_.layout()} {}
+
+disk_tier::~disk_tier() = default;
+
+capabilities disk_tier::can() const noexcept { return {.writable = options_.mode == access::read_write, .persistent = true}; }
+
+result<lookup> disk_tier::find(address const& at, expectation const& expected) {
+    if (!directory_.readable()) return lookup{};
+    {
+        std::lock_guard const lock{mutex_};
+        if (!bad_.empty() && bad_.contains(at.key)) return lookup{};
+    }
+    auto const path = directory_.layout().entry(at);
+    KILN_TRY(auto read, read_entry(path, options_.max_entry_bytes));
+    if (read.what) {
+        auto const wrong = mismatch(read.what->about, at, expected);
+        if (!wrong && !refused_.has(at.key, read.payload)) {
+            renew(path, read.seen);
+            return lookup{.hit = std::move(read.what)};
+        }
+        read.why = wrong.value_or(miss::refused);
+    }
+    if (is_rejection(read.why) && read.why != miss::newer_format) remove_invalid(path, read.seen, at);
+    return lookup{.hit = {}, .why = read.why};
+}
+
+// Only the very file that was read: another may have replaced it by a good one.
+void disk_tier::remove_invalid(std::filesystem::path const& path, struct ::stat const& seen, address const& at) {
+    struct ::stat now {};
+    if (sys().lstat(path.c_str(), &now) != 0 || now.st_ino != seen.st_ino || now.st_dev != seen.st_dev) return;
+    if (options_.mode == access::read_write && sys().unlink(path.c_str()) == 0) {
+        if (S_ISREG(seen.st_mode)) (void)usage_.add(-std::int64_t{seen.st_size}, -1);
+        return;
+    }
+    std::lock_guard const lock{mutex_};
+    bad_.insert(at.key);
+}
+
+// Recency is ours to keep: access times are off or coarse on most systems. A time in the future is brought back.
+void disk_tier::renew(std::filesystem::path const& path, struct ::stat const& seen) {
+    if (options_.mode == access::read_only) return;
+    auto const age = wall_seconds() - std::int64_t{seen.st_mtim.tv_sec};
+    if (age > options_.touch_interval.count() || age < -options_.touch_interval.count()) {
+        sys().utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+    }
+}
+
+result<std::vector<summary>> disk_tier::list(digest const& family, std::optional<digest> const& request) {
+    std::vector<summary> out;
+    if (!directory_.readable()) return out;
+    auto const shard = directory_.layout().shard(family);
+    auto const prefix = name_prefix(family, request);
+    std::vector<std::pair<std::int64_t, summary>> some;
+    KILN_CHECK(for_each_name(shard, [&](std::string_view name) {
+        if (!name.starts_with(prefix) || !is_entry_name(name)) return;
+        auto about = read_label(shard / name, options_.max_entry_bytes);
+        if (!about || about->what.about.at.family != family) return;
+        if (request && about->what.about.at.request != *request) return;
+        some.emplace_back(about->used_ns, std::move(about->what));
+    }));
+    std::sort(some.begin(), some.end(), [](auto const& a, auto const& b) {
+        return std::tie(b.first, b.second.about.at.key) < std::tie(a.first, a.second.about.at.key);
+    });
+    for (auto& [used, what] : some) out.push_back(std::move(what));
+    return out;
+}
+
+void disk_tier::reject(address const& at) noexcept {
+    if (!directory_.readable()) return;
+    auto const path = directory_.layout().entry(at);
+    auto const read = read_entry(path, options_.max_entry_bytes);
+    if (!read || !read->what || read->what->about.at != at) return;
+    refused_.add(at.key, read->payload);
+    remove_invalid(path, read->seen, at);
+}
+
+flight disk_tier::try_lead(digest const& request, base::time_point deadline) {
+    if (resting() || directory_.locks() != lock_support::excludes) return flight{flight_outcome::unsupported};
+    auto leading = lead_at(directory_.layout().lock(request), deadline);
+    if (leading.outcome() != flight_outcome::unsupported) return leading;
+    // The directory may have been deleted under us: make it again, once.
+    if (!directory_.remake(request)) return leading;
+    return lead_at(directory_.layout().lock(request), deadline);
+}
+
+statistics disk_tier::take_counts() {
+    std::lock_guard const lock{mutex_};
+    return std::exchange(counts_, {});
+}
+
+bool disk_tier::add_to_directory(statistics const& more) {
+    if (options_.mode == access::read_only || !directory_.readable() || resting()) return false;
+    auto const& layout = directory_.layout();
+    auto const added = add_statistics(layout.statistics(), layout.statistics_lock(), more);
+    return added && *added;
+}
+
+directory_report disk_tier::report() { return directory_.report(); }
+
+bool disk_tier::resting() const noexcept {
+    std::lock_guard const lock{mutex_};
+    return base::clock::now() < resting_until_;
+}
+
+void disk_tier::count_dropped(std::string_view why) {
+    std::lock_guard const lock{mutex_};
+    counts_.dropped += 1;
+    counts_.errors[std::string{why}] += 1;
+}
+
+// One event when the rest begins, not one per kernel.
+void disk_tier::write_fault(error const& why) {
+    bool tell = false;
+    {
+        std::lock_guard const lock{mutex_};
+        counts_.errors[errno_name(why.status())] += 1;
+        counts_.dropped += 1;
+        auto const now = base::clock::now();
+        if (!says_nothing_of_disk(why.status())) {
+            tell = now >= resting_until_;
+            resting_until_ = now + options_.write_rest;
+        }
+    }
+    if (why.status() == EROFS || why.status() == EACCES) directory_.become_read_only(why.message());
+    else if (tell) events_->emit({.kind = event_kind::fault, .reason = name(), .detail = why.message()});
+}
+
+}  // namespace kiln::store

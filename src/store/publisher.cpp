@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/publisher.hpp"
+
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <system_error>
+#include <thread>
+
+namespace kiln::store {
+
+// Everything the thread uses. Plain mutex: after fork() the child never looks at its parent's state again.
+struct publisher::state {
+    struct item {
+        entry_ptr what;  // null: only run idle
+        flight leading;
+    };
+
+    publisher_limits limits;
+    tasks work;
+    std::uint64_t generation = fork_generation();
+    std::thread thread;
+
+    std::mutex mutex;
+    std::condition_variable wake, calm;
+    std::deque<item> queue;
+    std::uint64_t queued_bytes = 0;
+    bool busy = false;
+    bool stopping = false;
+    bool abandoned = false;
+
+    void run();
+};
+
+void publisher::state::run() {
+    std::unique_lock lock{mutex};
+    for (;;) {
+        wake.wait(lock, [&] { return stopping || !queue.empty(); });
+        if (abandoned || queue.empty()) return;
+        auto next = std::move(queue.front());
+        queue.pop_front();
+        if (next.what) queued_bytes -= next.what->payload.size();
+        busy = true;
+        lock.unlock();
+        if (next.what) work.publish(next.what);
+        next = {};
+        lock.lock();
+        if (queue.empty() && !abandoned) {
+            lock.unlock();
+            work.idle();
+            lock.lock();
+        }
+        busy = false;
+        if (queue.empty()) calm.notify_all();
+    }
+}
+
+std::shared_ptr<publisher::state> publisher::current() {
+    std::lock_guard const lock{mutex_};
+    if (state_ && state_->generation == fork_generation()) return state_;
+    // The parent's thread is not here and its locks are in any state: left alone for ever, not destroyed.
+    if (state_) new std::shared_ptr<state>{std::move(state_)};
+    auto fresh = std::make_shared<state>();
+    fresh->limits = limits_;
+    fresh->work = tasks_;
+    // Signals are the program's business and not this thread's.
+    ::sigset_t all, old;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &old);
+    try {
+        fresh->thread = std::thread{[fresh] { fresh->run(); }};
+    } catch (std::system_error const&) {
+        fresh = nullptr;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    state_ = fresh;
+    return fresh;
+}
+
+bool publisher::push(entry_ptr what, flight leading) {
+    auto const s = current();
+    if (!s) return false;
+    {
+        std::lock_guard const lock{s->mutex};
+        if (s->stopping) return false;
+        auto const bytes = what ? what->payload.size() : 0;
+        if (what && (s->queue.size() >= limits_.entries || s->queued_bytes + bytes > limits_.bytes)) return false;
+        s->queued_bytes += bytes;
+        s->queue.push_back({.what = std::move(what), .leading = std::move(leading)});
+    }
+    s->wake.notify_one();
+    return true;
+}
+
+bool publisher::enqueue(entry_ptr what, flight leading) { return push(std::move(what), std::move(leading)); }
+void publisher::poke() { (void)push(nullptr, {}); }
+
+bool publisher::wait_idle(base::time_point deadline) {
+    std::shared_ptr<state> s;
+    {
+        std::lock_guard const lock{mutex_};
+        s = state_;
+    }
+    if (!s || s->generation != fork_generation()) return true;
+    std::unique_lock lock{s->mutex};
+    return s->calm.wait_until(lock, deadline, [&] { return s->queue.empty() && !s->busy; });
+}
+
+bool publisher::stop(base::time_point deadline) {
+    std::shared_ptr<state> s;
+    {
+        std::lock_guard const lock{mutex_};
+        s = std::exchange(state_, nullptr);
+    }
+    if (!s) return true;
+    if (s->generation != fork_generation()) {
+        new std::shared_ptr<state>{std::move(s)};
+        return true;
+    }
+    std::unique_lock lock{s->mutex};
+    s->stopping = true;
+    s->wake.notify_one();
+    bool const drained = s->calm.wait_until(lock, deadline, [&] { return s->queue.empty() && !s->busy; });
+    if (drained) {
+        lock.unlock();
+        s->thread.join();
+        return true;
+    }
+    s->abandoned = true;
+    s->queue.clear();
+    s->thread.detach();
+    return false;
+}
+
+}  // namespace kiln::store

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads entry files that others may replace, truncate or remove at any moment: opened without following links and
+// without blocking, read into memory, checked whole.
+#pragma once
+
+#include "store/tier.hpp"
+
+#include <filesystem>
+#include <sys/stat.h>
+
+namespace kiln::store {
+
+struct read_outcome {
+    entry_ptr what;            // null: see why
+    digest payload;
+    miss why = miss::absent;
+    struct ::stat seen {};     // of what was there; zeros when nothing was
+};
+[[nodiscard]] result<read_outcome> read_entry(std::filesystem::path const& path, std::uint64_t most_payload);
+
+// The label of one entry file without reading its payload; nullopt for anything invalid.
+struct labelled_file {
+    summary what;
+    std::int64_t used_ns = 0;  // wall clock, as found
+};
+[[nodiscard]] std::optional<labelled_file> read_label(std::filesystem::path const& path, std::uint64_t most_payload);
+
+}  // namespace kiln::store

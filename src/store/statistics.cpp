@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/statistics.hpp"
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+#include "store/wait_lock.hpp"
+
+#include <array>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <utility>
+
+namespace kiln::store {
+
+namespace {
+
+constexpr std::string_view magic = "KILNSTAT";
+constexpr std::uint32_t version = 1;
+constexpr std::size_t most_file_bytes = 64 << 10;
+constexpr std::size_t most_name_bytes = 128;
+
+using number = std::uint64_t statistics::*;
+using group = counter_map statistics::*;
+
+constexpr std::array<std::pair<std::string_view, number>, 9> numbers{{
+    {"requests", &statistics::requests},
+    {"compiled", &statistics::compiled},
+    {"blocked", &statistics::blocked},
+    {"blocked_ms", &statistics::blocked_ms},
+    {"published", &statistics::published},
+    {"evicted", &statistics::evicted},
+    {"evicted_bytes", &statistics::evicted_bytes},
+    {"dropped", &statistics::dropped},
+    {"divergent", &statistics::divergent},
+}};
+constexpr std::array<std::pair<std::string_view, group>, 3> groups{{
+    {"hits.", &statistics::hits},
+    {"rejected.", &statistics::rejected},
+    {"errors.", &statistics::errors},
+}};
+
+void add_to(counter_map& sums, counter_map const& more) {
+    for (auto const& [name, value] : more) sums[name] += value;
+}
+
+void set_by_name(statistics& s, std::string_view name, std::uint64_t value) {
+    for (auto const& [known, member] : numbers) {
+        if (name == known) {
+            s.*member = value;
+            return;
+        }
+    }
+    for (auto const& [prefix, member] : groups) {
+        if (name.starts_with(prefix)) {
+            (s.*member)[std::string{name.substr(prefix.size())}] = value;
+            return;
+        }
+    }
+    s.other[std::string{name}] = value;
+}
+
+}  // namespace
+
+void statistics::add(statistics const& more) {
+    for (auto const& [name, member] : numbers) this->*member += more.*member;
+    for (auto const& [prefix, member] : groups) add_to(this->*member, more.*member);
+    add_to(other, more.other);
+}
+
+bool statistics::empty() const noexcept { return *this == statistics{}; }
+
+base::bytes encode_statistics(statistics const& s) {
+    counter_map flat = s.other;
+    for (auto const& [name, member] : numbers) flat[std::string{name}] = s.*member;
+    for (auto const& [prefix, member] : groups) {
+        for (auto const& [name, value] : s.*member) flat[std::string{prefix} + name] = value;
+    }
+    base::byte_writer w;
+    w.put_raw(base::as_bytes(magic));
+    w.put_u32(version);
+    w.put_u32(static_cast<std::uint32_t>(flat.size()));
+    for (auto const& [name, value] : flat) {
+        w.put_text(std::string_view{name}.substr(0, most_name_bytes));
+        w.put_u64(value);
+    }
+    auto const check = base::sha256_of(w.view());
+    w.put_raw(std::as_bytes(std::span{check.bytes}));
+    return std::move(w).take();
+}
+
+result<statistics> decode_statistics(base::byte_span data) {
+    constexpr std::size_t check_bytes = 32;
+    auto const bad = [] { return fail(errc::corrupt, "statistics: damaged"); };
+    if (data.size() < magic.size() + check_bytes) return bad();
+    auto const covered = data.first(data.size() - check_bytes);
+    if (std::memcmp(base::sha256_of(covered).bytes.data(), data.data() + covered.size(), check_bytes) != 0) return bad();
+    base::byte_reader r{covered};
+    if (base::as_text(r.get_raw(magic.size())) != magic || r.get_u32() != version) return bad();
+    statistics out;
+    for (auto left = r.get_count(12); left > 0; --left) {
+        auto const name = base::as_text(r.get_blob());
+        auto const value = r.get_u64();
+        if (name.size() > most_name_bytes) return bad();
+        set_by_name(out, name, value);
+    }
+    if (!r.done()) return bad();
+    return out;
+}
+
+result<statistics> read_statistics(std::filesystem::path const& file) {
+    KILN_TRY(auto const data, base::read_file(file, most_file_bytes));
+    if (!data) return statistics{};
+    auto sum = decode_statistics(*data);
+    return sum ? *std::move(sum) : statistics{};
+}
+
+result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::path const& lock, statistics const& more) {
+    KILN_TRY(auto const held, base::open_file(lock, O_RDWR | O_CREAT | O_NOFOLLOW));
+    if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{5}) == lock_attempt::busy) return false;
+    KILN_TRY(auto sum, read_statistics(file));
+    sum.add(more);
+    KILN_CHECK(base::replace_file(file, encode_statistics(sum)));
+    return true;
+}
+
+}  // namespace kiln::store
