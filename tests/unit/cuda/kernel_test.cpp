@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/cuda/fake_driver_test.hpp"
+
+#include <thread>
+
+namespace kiln::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class kernel_test : public fake_driver_test {
+protected:
+    [[nodiscard]] untyped_kernel load(std::string const& name) {
+        auto const loaded = library::make(context_on(table()), fake::cubin()).value();
+        static_cast<void>(driver_.take());
+        return untyped_kernel{loaded->find(name).value()};
+    }
+    void enter_kernels_context() { fake::stack.push_back(fake::handle<CUcontext>(100)); }
+};
+
+using one_signature = void(int*, int);
+
+TEST_F(kernel_test, a_launch_is_one_driver_call) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    EXPECT_TRUE(one({}, {.grid = 2, .block = {32, 2}}, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre("launch"));
+    EXPECT_THAT(driver_.launched, ElementsAre(42));
+}
+
+TEST_F(kernel_test, knows_its_name_device_and_resources) {
+    auto const one = load("one");
+    EXPECT_EQ(one.name(), "one");
+    EXPECT_EQ(one.device(), 0);
+    EXPECT_EQ(one.resources().registers, 24);
+    EXPECT_EQ(one.resources().max_threads, 1024);
+    EXPECT_EQ(one.blocks_per_multiprocessor(256).value(), 8);
+}
+
+TEST_F(kernel_test, without_parameters) {
+    auto const two = load("two").typed<void()>().value();
+    enter_kernels_context();
+    EXPECT_TRUE(two({}, {}));
+}
+
+TEST_F(kernel_test, copies_share_one_library_and_the_last_unloads_it) {
+    {
+        auto const one = load("one");
+        auto const typed = one.typed<one_signature>().value();
+        auto const copy = typed;
+    }
+    EXPECT_THAT(driver_.take(), ElementsAre("library_unload", "release 0"));
+}
+
+TEST_F(kernel_test, a_thread_without_a_context_is_given_one_once) {
+    auto const one = load("one").typed<one_signature>().value();
+    std::thread{[&] {
+        EXPECT_TRUE(one({}, {}, nullptr, 1));
+        EXPECT_TRUE(one({}, {}, nullptr, 2));
+    }}.join();
+    EXPECT_THAT(driver_.take(), ElementsAre("set_current 100", "launch", "launch"));
+}
+
+TEST_F(kernel_test, another_devices_context_is_put_back) {
+    auto const one = load("one").typed<one_signature>().value();
+    fake::stack.push_back(fake::handle<CUcontext>(101));
+    EXPECT_TRUE(one({}, {}, nullptr, 1));
+    EXPECT_THAT(fake::stack, ElementsAre(fake::handle<CUcontext>(101)));
+}
+
+TEST_F(kernel_test, a_launch_that_fails_is_not_repeated) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    driver_.failing["launch"] = CUDA_ERROR_INVALID_HANDLE;
+    auto const done = one({}, {}, nullptr, 1);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().status(), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_THAT(driver_.take(), ElementsAre("launch"));
+}
+
+TEST_F(kernel_test, the_error_tells_the_shape_and_the_remedy) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    driver_.failing["launch"] = CUDA_ERROR_INVALID_VALUE;
+    auto const large = one({}, {.grid = 1, .block = 32, .shared_bytes = 65536}, nullptr, 1);
+    EXPECT_THAT(large.error().message(), HasSubstr("launch of 'one' on device 0 (grid 1x1x1, block 32x1x1, 65536 bytes shared"));
+    EXPECT_THAT(large.error().message(), HasSubstr("call allow_shared(65536) once before"));
+    auto const wide = one({}, {.grid = 1, .block = {1024, 2}}, nullptr, 1);
+    EXPECT_THAT(wide.error().message(), HasSubstr("can have 1024 threads, not 2048"));
+}
+
+TEST_F(kernel_test, allow_shared_asks_the_driver) {
+    auto const one = load("one");
+    EXPECT_TRUE(one.allow_shared(100000));
+    EXPECT_THAT(driver_.take(), ElementsAre("func_set_attribute 100000"));
+    EXPECT_EQ(one.allow_shared(std::size_t{1} << 40).error().code(), errc::invalid_argument);
+    EXPECT_THAT(driver_.take(), IsEmpty());
+}
+
+TEST_F(kernel_test, a_wrong_signature_is_refused) {
+    auto const one = load("one");
+    EXPECT_EQ((one.typed<void(int*, long)>().error().message()), "kernel 'one': parameter 2 has 4 bytes, in the signature 8");
+    EXPECT_EQ((one.typed<void(int*, int, int)>().error().message()), "kernel 'one' has 2 parameters, the signature 3");
+    EXPECT_EQ((one.typed<void(int*)>().error().message()), "kernel 'one' has more parameters than the 1 of the signature");
+}
+
+TEST_F(kernel_test, a_driver_that_cannot_tell_parameters_is_trusted) {
+    auto old = fake::table();
+    old.func_get_param_info = nullptr;
+    auto const loaded = library::make(context_on(table(old)), fake::cubin()).value();
+    EXPECT_TRUE(untyped_kernel{loaded->find("one").value()}.typed<void()>());
+}
+
+TEST_F(kernel_test, many_threads_launch_one_handle) {
+    auto const one = load("one").typed<one_signature>().value();
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+        threads.emplace_back([one] {
+            for (int i = 0; i < 100; ++i) EXPECT_TRUE(one({}, {}, nullptr, i));
+        });
+    }
+    threads.clear();
+    EXPECT_EQ(driver_.launched.size(), 800U);
+}
+
+}  // namespace
+}  // namespace kiln::cuda
