@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Comes before every CUB header: makes NVRTC read about a quarter of what CUB would pull in. It defines the include
+// guards of large headers that CUB's agents name but do not need, and includes the few small ones they do. Nothing of
+// CUB is changed, and a wrong guess is a compile error, never another program: the host then compiles once more with
+// KILN_PRIM_PLAIN, which turns all of this off.
+#pragma once
+
+#ifndef KILN_PRIM_PLAIN
+#define _CUDA_PTX
+#include <cuda/__ptx/instructions/get_sreg.h>
+#define _CUDA_STD_ALGORITHM
+#include <cuda/std/__algorithm/clamp.h>
+#include <cuda/std/__algorithm/max.h>
+#include <cuda/std/__algorithm/min.h>
+#define _CUDA_STD_MDSPAN
+#define _CUDA_STD_SPAN
+#include <cuda/std/__fwd/mdspan.h>
+#include <cuda/std/__fwd/span.h>
+_LIBCUDACXX_BEGIN_NAMESPACE_STD
+template <class, class, class, class>
+class mdspan;
+_LIBCUDACXX_END_NAMESPACE_STD
+#define _CUDA_STD_FUNCTIONAL
+#include <cuda/std/__functional/identity.h>
+#include <cuda/std/__functional/invoke.h>
+#include <cuda/std/__functional/operations.h>
+#define _CUDA_STD_ITERATOR
+#include <cuda/std/__iterator/iterator.h>
+#include <cuda/std/__iterator/iterator_traits.h>
+#define _CUDA_CMATH
+#include <cuda/__cmath/ceil_div.h>
+#include <cuda/__cmath/round_down.h>
+#include <cuda/__cmath/round_up.h>
+#include <cuda/std/cstddef>
+#include <cuda/std/cstdint>
+#include <cuda/std/limits>
+#include <cuda/std/type_traits>
+#endif
+
+#include <cub/config.cuh>
+
+#ifndef __CUDACC_RDC__
+// NVRTC declares these two only for relocatable code; CUB's merge sort calls them.
+static __device__ __forceinline__ void cudaGridDependencySynchronize() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" :::);
+#endif
+}
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduction: every block reduces its share, then one block reduces the partial results.
+#include "kiln/prims/prelude.cuh"
+
+#include <cub/agent/agent_reduce.cuh>
+#include <cub/grid/grid_even_share.cuh>
+
+#include "kiln/prims/tuning.cuh"
+
+#include <cub/device/dispatch/tuning/tuning_reduce.cuh>
+
+#define KILN_OPERATOR_RESULT kiln_value
+#define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
+#include "kiln/prims/operator.cuh"
+
+using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
+using policy = hub::MaxPolicy::ActivePolicy::ReducePolicy;
+using last_policy = hub::MaxPolicy::ActivePolicy::SingleTilePolicy;
+using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
+using last_agent =
+    cub::detail::reduce::AgentReduce<last_policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
+
+KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, last_policy::BLOCK_THREADS, last_policy::ITEMS_PER_THREAD);
+
+extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
+    kiln_reduce_partial(kiln_value const* in, kiln_value* partial, kiln_u64 n, KILN_STATE_PARAMETER) {
+    __shared__ agent::TempStorage storage;
+    cub::GridEvenShare<kiln_u64> share;
+    share.DispatchInit(n, int(gridDim.x), policy::BLOCK_THREADS * policy::ITEMS_PER_THREAD);
+    kiln_value const reduced = agent(storage, in, kiln_functor{state}).ConsumeTiles(share);
+    if (threadIdx.x == 0) partial[blockIdx.x] = reduced;
+}
+
+extern "C" __global__ void __launch_bounds__(last_policy::BLOCK_THREADS, 1)
+    kiln_reduce_last(kiln_value const* in, kiln_value* out, kiln_u64 n, kiln_value init, KILN_STATE_PARAMETER) {
+    __shared__ last_agent::TempStorage storage;
+    kiln_functor const op{state};
+    if (n == 0) {
+        if (threadIdx.x == 0) *out = init;
+        return;
+    }
+    kiln_value const reduced = last_agent(storage, in, op).ConsumeRange(kiln_u64{0}, n);
+    if (threadIdx.x == 0) *out = op(init, reduced);
+}
