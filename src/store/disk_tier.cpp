@@ -65,7 +65,9 @@ result<lookup> disk_tier::find(address const& at, expectation const& expected) {
         }
         read.why = wrong.value_or(miss::refused);
     }
-    if (is_rejection(read.why) && read.why != miss::newer_format) remove_invalid(path, read.seen, at);
+    // A valid entry under its own name is left alone even if the rest of its address is another: names hold only a part.
+    bool const at_home = read.why == miss::wrong_key && path.filename() == entry_name(read.what->about.at);
+    if (is_rejection(read.why) && read.why != miss::newer_format && !at_home) remove_invalid(path, read.seen, at);
     return lookup{.hit = {}, .why = read.why};
 }
 

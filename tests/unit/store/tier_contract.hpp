@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every tier must do, written once. A fixture gives: `fill(entries)` returns a tier that has them. A tier that
+// cannot be written to is filled by other means.
+#pragma once
+
+#include "support/store_entries.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::test {
+
+template <class Fixture>
+class tier_contract : public ::testing::Test {
+protected:
+    std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) { return fixture_.fill(some); }
+    Fixture fixture_;
+};
+TYPED_TEST_SUITE_P(tier_contract);
+
+TYPED_TEST_P(tier_contract, what_was_kept_is_found_whole) {
+    auto const e = entry_of(1, 50'000);
+    auto const tier = this->fill({e});
+    auto const found = tier->find(e->about.at, expected_of(*e)).value();
+    ASSERT_TRUE(found.hit);
+    EXPECT_EQ(found.hit->payload, e->payload);
+    EXPECT_EQ(found.hit->about.at, e->about.at);
+    EXPECT_EQ(found.hit->about.name, e->about.name);
+    EXPECT_EQ(found.hit->about.toolchain, e->about.toolchain);
+    EXPECT_EQ(found.hit->about.producer, e->about.producer);
+    EXPECT_EQ(found.hit->about.licence, e->about.licence);
+}
+
+TYPED_TEST_P(tier_contract, an_empty_payload_is_a_payload) {
+    auto const e = entry_of(1, 0);
+    auto const tier = this->fill({e});
+    auto const found = tier->find(e->about.at, {}).value();
+    ASSERT_TRUE(found.hit);
+    EXPECT_TRUE(found.hit->payload.empty());
+}
+
+TYPED_TEST_P(tier_contract, what_was_not_kept_is_absent) {
+    auto const tier = this->fill({entry_of(1)});
+    auto const found = tier->find(address_of(2), {}).value();
+    EXPECT_FALSE(found.hit);
+    EXPECT_EQ(found.why, store::miss::absent);
+}
+
+TYPED_TEST_P(tier_contract, an_empty_tier_has_nothing) {
+    auto const tier = this->fill({});
+    EXPECT_EQ(tier->find(address_of(2), {}).value().why, store::miss::absent);
+    EXPECT_TRUE(tier->list(address_of(2).family, {}).value().empty());
+}
+
+TYPED_TEST_P(tier_contract, every_part_of_the_address_counts) {
+    auto const e = entry_of(1);
+    auto const tier = this->fill({e});
+    for (auto const part : {&store::address::family, &store::address::request, &store::address::key}) {
+        auto other = e->about.at;
+        (other.*part).bytes[31] ^= 1;
+        EXPECT_FALSE(tier->find(other, {}).value().hit);
+    }
+    EXPECT_TRUE(tier->find(e->about.at, {}).value().hit);
+}
+
+TYPED_TEST_P(tier_contract, expectations_are_checked) {
+    auto const e = entry_of(1);
+    using store::miss;
+    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = "sm_100", .kind = {}, .toolchain = {}}).value().why, miss::wrong_target);
+    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = {}, .kind = "ptx", .toolchain = {}}).value().why, miss::wrong_kind);
+    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = {}, .kind = {}, .toolchain = "nvrtc 1"}).value().why, miss::wrong_toolchain);
+}
+
+TYPED_TEST_P(tier_contract, lists_a_family_and_a_request) {
+    std::vector<store::entry_ptr> all;
+    for (unsigned i = 0; i < 40; ++i) all.push_back(entry_of(i, 100));
+    auto const tier = this->fill(all);
+    auto const family = tier->list(address_of(8).family, {}).value();
+    EXPECT_EQ(family.size(), 4u);
+    for (auto const& s : family) {
+        EXPECT_EQ(s.about.at.family, address_of(8).family);
+        EXPECT_EQ(s.about.target, "sm_90");
+        EXPECT_GT(s.bytes, 0u);
+    }
+    auto const request = tier->list(address_of(8).family, address_of(8).request).value();
+    EXPECT_EQ(request.size(), 2u);
+    EXPECT_TRUE(tier->list(address_of(8).family, address_of(0).request).value().empty());
+}
+
+TYPED_TEST_P(tier_contract, rejected_bytes_are_not_offered_again) {
+    auto const e = entry_of(1), other = entry_of(2);
+    auto const tier = this->fill({e, other});
+    tier->reject(e->about.at);
+    EXPECT_FALSE(tier->find(e->about.at, {}).value().hit);
+    if (tier->can().writable) {
+        ASSERT_TRUE(tier->put(e));
+        EXPECT_FALSE(tier->find(e->about.at, {}).value().hit) << "the same bytes again";
+        auto fresh = std::make_shared<store::entry>(*e);
+        fresh->payload.push_back(std::byte{1});
+        ASSERT_TRUE(tier->put(fresh));
+        EXPECT_TRUE(tier->find(e->about.at, {}).value().hit) << "other bytes are another matter";
+    }
+    EXPECT_TRUE(tier->find(other->about.at, {}).value().hit);
+    tier->reject(address_of(77));  // not there: no matter
+}
+
+TYPED_TEST_P(tier_contract, putting_twice_is_putting_once) {
+    auto const e = entry_of(1);
+    auto const tier = this->fill({e});
+    if (!tier->can().writable) {
+        EXPECT_EQ(tier->put(e).error().code(), errc::forbidden);
+        return;
+    }
+    ASSERT_TRUE(tier->put(e));
+    ASSERT_TRUE(tier->put(e));
+    EXPECT_TRUE(tier->find(e->about.at, {}).value().hit);
+    EXPECT_EQ(tier->list(e->about.at.family, {}).value().size(), 1u);
+}
+
+TYPED_TEST_P(tier_contract, many_are_all_found) {
+    std::vector<store::entry_ptr> all;
+    for (unsigned i = 0; i < 1000; ++i) all.push_back(entry_of(i, 64));
+    auto const tier = this->fill(all);
+    for (auto const& e : all) {
+        auto const found = tier->find(e->about.at, expected_of(*e)).value();
+        ASSERT_TRUE(found.hit) << e->about.name;
+        ASSERT_EQ(found.hit->payload, e->payload);
+    }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(tier_contract, what_was_kept_is_found_whole, an_empty_payload_is_a_payload, what_was_not_kept_is_absent,
+                            an_empty_tier_has_nothing, every_part_of_the_address_counts, expectations_are_checked,
+                            lists_a_family_and_a_request, rejected_bytes_are_not_offered_again, putting_twice_is_putting_once,
+                            many_are_all_found);
+
+}  // namespace kiln::test
