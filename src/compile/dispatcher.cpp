@@ -15,7 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint8_t worker_nice = 15;
-constexpr auto hello_timeout = 10s;
 constexpr auto reap_interval = 5ms;  // where there are no pidfds to wait for
 constexpr auto shut_down_timeout = 1s;
 
@@ -76,8 +75,8 @@ int dispatcher::count_alive() const noexcept { return static_cast<int>(workers_.
 void dispatcher::expire(base::time_point now) {
     int over = count_alive() - limit_.at(now);
     for (auto& w : workers_) {
-        if (w.where == phase::starting && now - w.since >= hello_timeout) {
-            auto const why = fmt::format("{} said nothing for {} s", program_.native(), hello_timeout.count());
+        if (w.where == phase::starting && now - w.since >= core_.options.start_timeout) {
+            auto const why = fmt::format("{} said nothing for {} ms", program_.native(), core_.options.start_timeout.count());
             trouble_.give_up(now, why);
             end(w, "hung", why);
         } else if (w.where == phase::idle && (over-- > 0 || now - w.since >= core_.options.idle_timeout)) {
@@ -258,7 +257,7 @@ base::time_point dispatcher::next_wake(base::time_point now) const {
     auto sooner = [&](base::time_point t) { wake = std::min(wake, t); };
     for (auto const& w : workers_) {
         switch (w.where) {
-            case phase::starting: sooner(w.since + hello_timeout); break;
+            case phase::starting: sooner(w.since + core_.options.start_timeout); break;
             case phase::idle: sooner(w.since + core_.options.idle_timeout); break;
             case phase::busy: sooner(w.work->deadline); break;
             case phase::dying:

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -29,6 +30,15 @@ bool exists(std::string const& path) { return ::access(path.c_str(), F_OK) == 0;
 std::string content_of(std::string const& path) {
     auto const data = base::read_file(path, largest_header);
     return data && *data ? base::sha256_of(base::byte_span{**data}).hex() : std::string{};
+}
+
+// A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
+std::FILE* stream_over(base::byte_span text) {
+    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
+    if (!fd || !base::write_all(fd.get(), text) || ::lseek(fd.get(), 0, SEEK_SET) != 0) return nullptr;
+    auto* const stream = ::fdopen(fd.get(), "r");
+    if (stream != nullptr) fd.release();
+    return stream;
 }
 
 }  // namespace
@@ -110,9 +120,12 @@ std::FILE* include_capture::open(std::string const& path) {
     }
     look.content = base::sha256_of(base::byte_span{**data}).hex();
     seen_.insert_or_assign(path, look);
-    auto& text = texts_.emplace_back(std::move(**data));
-    if (text.empty()) return std::fopen("/dev/null", "r");
-    return ::fmemopen(text.data(), text.size(), "r");
+    return stream_over(**data);
+}
+
+std::string include_capture::real_path(std::string const& path) const {
+    auto real = roots_.locate(classify(path));
+    return real.empty() ? path : real;
 }
 
 std::vector<dependency> include_capture::dependencies() const {

@@ -11,7 +11,6 @@
 #include <kiln/artifact.hpp>
 
 #include <cstdio>
-#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,13 +40,14 @@ public:
 
     // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file.
     std::FILE* open(std::string const& path);
+    // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
+    [[nodiscard]] std::string real_path(std::string const& path) const;
     // Sorted, each look once.
     [[nodiscard]] std::vector<dependency> dependencies() const;
 
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;
     include_roots roots_;
-    std::deque<base::bytes> texts_;  // the open streams read from here
     std::map<std::string, dependency> seen_;
 };
 

@@ -10,7 +10,9 @@
 #include <mutex>
 #include <set>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace kiln::compile {
 
@@ -31,6 +33,32 @@ std::FILE* hooked_fopen(char const* path, char const* mode) {
     bool const reads = mode != nullptr && mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
     if (capture == nullptr || !reads || path[0] != '/' || is_system_path(path)) return std::fopen(path, mode);
     return capture->open(path);
+}
+
+// NVRTC asks what a path is before it opens it. Old binaries import __xstat, newer ones stat; on 64-bit Linux the *64
+// forms have the same layout.
+int hooked_stat(char const* path, struct ::stat* out) {
+    auto* const capture = current.load(std::memory_order_acquire);
+    if (capture == nullptr) return ::stat(path, out);
+    return ::stat(capture->real_path(path).c_str(), out);
+}
+
+int hooked_xstat(int, char const* path, struct ::stat* out) { return hooked_stat(path, out); }
+
+struct hook {
+    std::string_view import;
+    void* replacement;
+};
+
+std::vector<hook> const& hooks() {
+    static std::vector<hook> const all{
+        {"fopen", reinterpret_cast<void*>(&hooked_fopen)},     {"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
+        {"stat", reinterpret_cast<void*>(&hooked_stat)},       {"stat64", reinterpret_cast<void*>(&hooked_stat)},
+        {"lstat", reinterpret_cast<void*>(&hooked_stat)},      {"lstat64", reinterpret_cast<void*>(&hooked_stat)},
+        {"__xstat", reinterpret_cast<void*>(&hooked_xstat)},   {"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        {"__lxstat", reinterpret_cast<void*>(&hooked_xstat)},  {"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
+    };
+    return all;
 }
 
 struct dynamic_section {
@@ -69,12 +97,12 @@ bool is_import(ElfW(Rela) const& r) {
 #endif
 }
 
-bool point_at_hook(void** slot) {
+bool point_at(void** slot, void* replacement) {
     auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     auto const start = reinterpret_cast<std::uintptr_t>(slot) & ~(page - 1);
     // The slot may lie in memory that was made read-only after relocation.
     if (::mprotect(reinterpret_cast<void*>(start), page, PROT_READ | PROT_WRITE) != 0) return false;
-    __atomic_store_n(slot, reinterpret_cast<void*>(&hooked_fopen), __ATOMIC_RELEASE);
+    __atomic_store_n(slot, replacement, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -97,8 +125,10 @@ result<void> hook_opens(void* library) {
             auto const& r = dynamic.relocations[table][i];
             if (!is_import(r)) continue;
             std::string_view const name = dynamic.strings + dynamic.symbols[ELF64_R_SYM(r.r_info)].st_name;
-            if (name != "fopen" && name != "fopen64") continue;
-            if (point_at_hook(reinterpret_cast<void**>(map->l_addr + r.r_offset))) ++hooked;
+            for (auto const& h : hooks()) {
+                if (h.import != name || !point_at(reinterpret_cast<void**>(map->l_addr + r.r_offset), h.replacement)) continue;
+                if (name.starts_with("fopen")) ++hooked;
+            }
         }
     }
     if (hooked == 0) return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);

@@ -31,6 +31,7 @@ struct pool_options {
     std::filesystem::path worker;                    // empty: KILN_WORKER, else looked for beside the library and the executable
     std::uint64_t worker_memory = std::uint64_t{4} << 30;  // address-space-independent bound of one worker's memory
     std::chrono::milliseconds compile_timeout{120'000};
+    std::chrono::milliseconds start_timeout{10'000};  // a worker that says nothing for this long will never
     std::chrono::milliseconds idle_timeout{10'000};  // idle workers are retired after this
     std::filesystem::path reproductions;             // where reproduction files go; empty: none are written
     job_runner in_process = run_job;                 // for jobs no worker can be had for
