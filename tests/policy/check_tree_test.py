@@ -64,6 +64,11 @@ class rules(unittest.TestCase):
             with self.subTest(statement):
                 self.expect("prints", "src/engine/bad.cpp", f"void f() {{ {statement} }}\n")
 
+    def test_exceptions_are_by_file(self):
+        exit_now = "void f() { ::_exit(1); }\n"
+        self.assertEqual(self.findings({"src/compile/worker_server.cpp": exit_now}), [])
+        self.expect("prints", "src/engine/worker_server.cpp", exit_now)
+
     def test_todo_without_issue(self):
         self.expect("todo", "src/base/bad.cpp", "// TODO: nicer\n")
         self.expect("todo", "tests/support/bad.hpp", "// FIXME(me) nicer\n")
