@@ -31,16 +31,16 @@ struct dim {
 };
 
 struct launch_shape {
-    dim grid;   // blocks
-    dim block;  // threads
+    dim grid;                   // blocks
+    dim block;                  // threads
     unsigned shared_bytes = 0;  // dynamic; more than 48 KiB needs allow_shared() once
 };
 
 struct kernel_resources {
-    int registers = 0;     // per thread
+    int registers = 0;            // per thread
     int static_shared_bytes = 0;  // per block
-    int local_bytes = 0;   // per thread
-    int max_threads = 0;   // per block, with these registers
+    int local_bytes = 0;          // per thread
+    int max_threads = 0;          // per block, with these registers
 };
 
 template <class Signature>
@@ -79,8 +79,9 @@ template <class... Args>
 class kernel<void(Args...)> : public untyped_kernel {
     static_assert((!std::is_reference_v<Args> && ...),
                   "kiln::kernel: a kernel parameter cannot be a reference; pass a pointer or a value");
-    static_assert((std::is_trivially_copyable_v<Args> && ...),
-                  "kiln::kernel: every kernel parameter must be trivially copyable, because its bytes are copied to the GPU");
+    static_assert(
+        (std::is_trivially_copyable_v<Args> && ...),
+        "kiln::kernel: every kernel parameter must be trivially copyable, because its bytes are copied to the GPU");
 
 public:
     using signature = void(Args...);
@@ -90,8 +91,8 @@ public:
 
     // Queued on `on`, which must be of this kernel's device; returns before the kernel has run.
     result<void> operator()(stream_ref on, launch_shape const& shape, Args... args) const {
-        void* pointers[sizeof...(Args) + 1] = {const_cast<void*>(static_cast<void const volatile*>(std::addressof(args)))...,
-                                               nullptr};
+        void* pointers[sizeof...(Args) + 1] = {
+            const_cast<void*>(static_cast<void const volatile*>(std::addressof(args)))..., nullptr};
         return launch(on, shape, pointers);
     }
 };
@@ -111,6 +112,7 @@ result<kernel<Signature>> untyped_kernel::typed() const {
 
 // Loads one kernel of a cubin, a fatbin or a PTX text onto a device, code and all, so that the first launch does not
 // stall. The image is copied. `name` is as in the image: mangled for C++ kernels without extern "C".
-[[nodiscard]] result<untyped_kernel> load_kernel(std::span<std::byte const> image, std::string const& name, int device = 0);
+[[nodiscard]] result<untyped_kernel> load_kernel(std::span<std::byte const> image, std::string const& name,
+                                                 int device = 0);
 
 }  // namespace kiln

@@ -38,7 +38,8 @@ result<std::vector<device_info>> list_devices(driver_api const& api) {
     int count = 0;
     KILN_CHECK(call<&driver_api::device_get_count>(api, &count));
     if (count == 0) {
-        return fail(errc::no_device, "the driver (CUDA {}) sees no GPU; is one installed and does CUDA_VISIBLE_DEVICES allow it?",
+        return fail(errc::no_device,
+                    "the driver (CUDA {}) sees no GPU; is one installed and does CUDA_VISIBLE_DEVICES allow it?",
                     api.version_text());
     }
     std::vector<device_info> out;

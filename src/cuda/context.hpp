@@ -11,7 +11,8 @@ namespace kiln::cuda {
 class context {
 public:
     // Retains the primary context; about 0.1 s when nobody else has. `api` must be initialised.
-    [[nodiscard]] static result<std::shared_ptr<context const>> make(std::shared_ptr<driver_api const> api, int ordinal);
+    [[nodiscard]] static result<std::shared_ptr<context const>> make(std::shared_ptr<driver_api const> api,
+                                                                     int ordinal);
     // The process's context of a device: made at the first call and kept until the process ends, because making
     // one anew for every short-lived handle would cost more than all its work.
     [[nodiscard]] static result<std::shared_ptr<context const>> of(int ordinal);

@@ -63,7 +63,8 @@ result<stream> stream::make(shared_context where) {
 }
 
 stream::stream(shared_context where, CUstream_st* handle) noexcept : context_{std::move(where)}, handle_{handle} {}
-stream::stream(stream&& other) noexcept : context_{std::move(other.context_)}, handle_{std::exchange(other.handle_, nullptr)} {}
+stream::stream(stream&& other) noexcept
+    : context_{std::move(other.context_)}, handle_{std::exchange(other.handle_, nullptr)} {}
 stream& stream::operator=(stream&& other) noexcept {
     if (this != &other) {
         reset();
@@ -107,7 +108,8 @@ result<device_event> device_event::make(shared_context where, event_timing timin
     return device_event{std::move(where), handle};
 }
 
-device_event::device_event(shared_context where, CUevent_st* handle) noexcept : context_{std::move(where)}, handle_{handle} {}
+device_event::device_event(shared_context where, CUevent_st* handle) noexcept
+    : context_{std::move(where)}, handle_{handle} {}
 device_event::device_event(device_event&& other) noexcept
     : context_{std::move(other.context_)}, handle_{std::exchange(other.handle_, nullptr)} {}
 device_event& device_event::operator=(device_event&& other) noexcept {
@@ -171,7 +173,9 @@ result<device_memory> device_memory::make(std::size_t bytes, shared_context wher
 device_memory::device_memory(shared_context where, void* address, std::size_t bytes) noexcept
     : context_{std::move(where)}, address_{address}, bytes_{bytes} {}
 device_memory::device_memory(device_memory&& other) noexcept
-    : context_{std::move(other.context_)}, address_{std::exchange(other.address_, nullptr)}, bytes_{std::exchange(other.bytes_, 0)} {}
+    : context_{std::move(other.context_)},
+      address_{std::exchange(other.address_, nullptr)},
+      bytes_{std::exchange(other.bytes_, 0)} {}
 device_memory& device_memory::operator=(device_memory&& other) noexcept {
     if (this != &other) {
         reset();
@@ -184,7 +188,8 @@ device_memory& device_memory::operator=(device_memory&& other) noexcept {
 device_memory::~device_memory() { reset(); }
 
 void device_memory::reset() noexcept {
-    if (address_ != nullptr) cuda::release_in<&driver_api::mem_free>(*context_, number_of(std::exchange(address_, nullptr)));
+    if (address_ != nullptr)
+        cuda::release_in<&driver_api::mem_free>(*context_, number_of(std::exchange(address_, nullptr)));
     context_.reset();
 }
 
@@ -194,7 +199,8 @@ result<void> device_memory::upload_sync(stream_ref on, std::span<std::byte const
     if (from.size() > bytes_) return fail(errc::invalid_argument, "upload of {} bytes into {}", from.size(), bytes_);
     KILN_TRY(auto const scope, current_context::enter(*context_));
     auto const& api = context_->api();
-    KILN_CHECK(call<&driver_api::memcpy_htod_async>(api, number_of(address_), static_cast<void const*>(from.data()), from.size(), on.get()));
+    KILN_CHECK(call<&driver_api::memcpy_htod_async>(api, number_of(address_), static_cast<void const*>(from.data()),
+                                                    from.size(), on.get()));
     return call<&driver_api::stream_synchronize>(api, on.get());
 }
 
@@ -202,7 +208,8 @@ result<void> device_memory::download_sync(stream_ref on, std::span<std::byte> to
     if (to.size() > bytes_) return fail(errc::invalid_argument, "download of {} bytes from {}", to.size(), bytes_);
     KILN_TRY(auto const scope, current_context::enter(*context_));
     auto const& api = context_->api();
-    KILN_CHECK(call<&driver_api::memcpy_dtoh_async>(api, static_cast<void*>(to.data()), number_of(address_), to.size(), on.get()));
+    KILN_CHECK(call<&driver_api::memcpy_dtoh_async>(api, static_cast<void*>(to.data()), number_of(address_), to.size(),
+                                                    on.get()));
     return call<&driver_api::stream_synchronize>(api, on.get());
 }
 

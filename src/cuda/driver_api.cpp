@@ -9,7 +9,10 @@ namespace {
 
 template <auto Member>
 constexpr driver_entry row(char const* symbol, char const* exported, int since, presence need = presence::always) {
-    return {symbol, exported, since, need,
+    return {symbol,
+            exported,
+            since,
+            need,
             [](driver_api& api, void* function) {
                 api.*Member = reinterpret_cast<std::remove_reference_t<decltype(api.*Member)>>(function);
             },
@@ -43,6 +46,8 @@ constexpr driver_entry rows[] = {
     row<&d::stream_destroy>("cuStreamDestroy", "cuStreamDestroy_v2", 4000),
     row<&d::stream_synchronize>("cuStreamSynchronize", "cuStreamSynchronize", 2000),
     row<&d::stream_query>("cuStreamQuery", "cuStreamQuery", 2000),
+    row<&d::stream_get_id>("cuStreamGetId", "cuStreamGetId", 12000, presence::optional),
+    row<&d::stream_get_capture_info>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010, presence::optional),
 
     row<&d::event_create>("cuEventCreate", "cuEventCreate", 2000),
     row<&d::event_destroy>("cuEventDestroy", "cuEventDestroy_v2", 4000),
@@ -55,13 +60,17 @@ constexpr driver_entry rows[] = {
     row<&d::mem_free>("cuMemFree", "cuMemFree_v2", 3020),
     row<&d::memcpy_htod_async>("cuMemcpyHtoDAsync", "cuMemcpyHtoDAsync_v2", 3020),
     row<&d::memcpy_dtoh_async>("cuMemcpyDtoHAsync", "cuMemcpyDtoHAsync_v2", 3020),
+    row<&d::memcpy_dtod_async>("cuMemcpyDtoDAsync", "cuMemcpyDtoDAsync_v2", 3020),
     row<&d::memset_d8_async>("cuMemsetD8Async", "cuMemsetD8Async", 3020),
+    row<&d::mem_alloc_async>("cuMemAllocAsync", "cuMemAllocAsync", 11020, presence::optional),
+    row<&d::mem_free_async>("cuMemFreeAsync", "cuMemFreeAsync", 11020, presence::optional),
 
     row<&d::library_load_data>("cuLibraryLoadData", "cuLibraryLoadData", 12000, presence::optional),
     row<&d::library_unload>("cuLibraryUnload", "cuLibraryUnload", 12000, presence::optional),
     row<&d::library_get_kernel>("cuLibraryGetKernel", "cuLibraryGetKernel", 12000, presence::optional),
     row<&d::library_get_kernel_count>("cuLibraryGetKernelCount", "cuLibraryGetKernelCount", 12040, presence::optional),
-    row<&d::library_enumerate_kernels>("cuLibraryEnumerateKernels", "cuLibraryEnumerateKernels", 12040, presence::optional),
+    row<&d::library_enumerate_kernels>("cuLibraryEnumerateKernels", "cuLibraryEnumerateKernels", 12040,
+                                       presence::optional),
     row<&d::kernel_get_name>("cuKernelGetName", "cuKernelGetName", 12030, presence::optional),
     row<&d::kernel_get_function>("cuKernelGetFunction", "cuKernelGetFunction", 12000, presence::optional),
 
@@ -122,7 +131,8 @@ result<driver_api> resolve_driver(symbol_source const& symbols) {
         void* function = nullptr;
         if (get_proc != nullptr) {
             CUdriverProcAddressQueryResult found{};
-            auto const status = get_proc(entry.symbol, &function, entry.since, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
+            auto const status =
+                get_proc(entry.symbol, &function, entry.since, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
             if (status != CUDA_SUCCESS || found != CU_GET_PROC_ADDRESS_SUCCESS) function = nullptr;
         }
         if (function == nullptr) function = symbols(entry.exported);
@@ -140,7 +150,8 @@ error missing_entry(driver_api const& api, void const* slot) {
 }
 
 error driver_error(driver_api const& api, void const* slot, CUresult status) {
-    return fail(code_of(status), "{}: {}", entry_at(api, slot).symbol, api.words(status)).with_status(static_cast<int>(status));
+    return fail(code_of(status), "{}: {}", entry_at(api, slot).symbol, api.words(status))
+        .with_status(static_cast<int>(status));
 }
 
 }  // namespace kiln::cuda

@@ -16,8 +16,8 @@ namespace kiln::cuda {
 
 // Shared by all handles of one table.
 struct driver_state {
-    std::atomic<bool> exiting{false};           // the process is ending: the driver must not be called again
-    std::atomic<std::uint64_t> unreleased{0};   // what destructors could not give back
+    std::atomic<bool> exiting{false};          // the process is ending: the driver must not be called again
+    std::atomic<std::uint64_t> unreleased{0};  // what destructors could not give back
 };
 
 struct driver_api {
@@ -48,6 +48,8 @@ struct driver_api {
     PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
     PFN_cuStreamSynchronize_v2000 stream_synchronize = nullptr;
     PFN_cuStreamQuery_v2000 stream_query = nullptr;
+    PFN_cuStreamGetId_v12000 stream_get_id = nullptr;
+    PFN_cuStreamGetCaptureInfo_v10010 stream_get_capture_info = nullptr;
 
     PFN_cuEventCreate_v2000 event_create = nullptr;
     PFN_cuEventDestroy_v4000 event_destroy = nullptr;
@@ -60,7 +62,10 @@ struct driver_api {
     PFN_cuMemFree_v3020 mem_free = nullptr;
     PFN_cuMemcpyHtoDAsync_v3020 memcpy_htod_async = nullptr;
     PFN_cuMemcpyDtoHAsync_v3020 memcpy_dtoh_async = nullptr;
+    PFN_cuMemcpyDtoDAsync_v3020 memcpy_dtod_async = nullptr;
     PFN_cuMemsetD8Async_v3020 memset_d8_async = nullptr;
+    PFN_cuMemAllocAsync_v11020 mem_alloc_async = nullptr;
+    PFN_cuMemFreeAsync_v11020 mem_free_async = nullptr;
 
     PFN_cuLibraryLoadData_v12000 library_load_data = nullptr;
     PFN_cuLibraryUnload_v12000 library_unload = nullptr;

@@ -44,8 +44,8 @@ result<void> function::recover(CUresult status, CUstream stream, launch_shape co
     };
     CUcontext current = nullptr;
     bool const known = api.ctx_get_current(&current) == CUDA_SUCCESS;
-    bool const about_context =
-        status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_INVALID_HANDLE;
+    bool const about_context = status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+                               status == CUDA_ERROR_INVALID_HANDLE;
     if (known && about_context && current == nullptr) {
         // Left current, so that this thread pays once.
         if (api.ctx_set_current(where().get()) == CUDA_SUCCESS) status = again();
@@ -55,8 +55,9 @@ result<void> function::recover(CUresult status, CUstream stream, launch_shape co
     }
     if (status == CUDA_SUCCESS) return {};
     return driver_error(api, &api.launch_kernel, status)
-        .within(fmt::format("launch of '{}' on device {} (grid {}, block {}, {} bytes shared{})", name(), where().device(),
-                            spelled(shape.grid), spelled(shape.block), shape.shared_bytes, advice(status, shape, resources())));
+        .within(fmt::format("launch of '{}' on device {} (grid {}, block {}, {} bytes shared{})", name(),
+                            where().device(), spelled(shape.grid), spelled(shape.block), shape.shared_bytes,
+                            advice(status, shape, resources())));
 }
 
 }  // namespace cuda
@@ -64,7 +65,8 @@ result<void> function::recover(CUresult status, CUstream stream, launch_shape co
 using cuda::call;
 using cuda::driver_api;
 
-untyped_kernel::untyped_kernel(std::shared_ptr<cuda::function const> function) noexcept : function_{std::move(function)} {}
+untyped_kernel::untyped_kernel(std::shared_ptr<cuda::function const> function) noexcept
+    : function_{std::move(function)} {}
 
 std::string_view untyped_kernel::name() const noexcept { return function_->name(); }
 int untyped_kernel::device() const noexcept { return function_->where().device(); }
@@ -75,11 +77,15 @@ result<void> untyped_kernel::launch(stream_ref on, launch_shape const& shape, vo
 }
 
 result<void> untyped_kernel::allow_shared(std::size_t bytes) const {
-    auto const within = [&](error&& why) { return std::move(why).within(fmt::format("'{}': {} bytes of shared memory", name(), bytes)); };
-    if (bytes > std::size_t{std::numeric_limits<int>::max()}) return within(fail(errc::invalid_argument, "no device has as much"));
+    auto const within = [&](error&& why) {
+        return std::move(why).within(fmt::format("'{}': {} bytes of shared memory", name(), bytes));
+    };
+    if (bytes > std::size_t{std::numeric_limits<int>::max()})
+        return within(fail(errc::invalid_argument, "no device has as much"));
     KILN_TRY(auto const scope, cuda::current_context::enter(function_->where()));
-    auto done = call<&driver_api::func_set_attribute>(function_->where().api(), function_->get(),
-                                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
+    auto done =
+        call<&driver_api::func_set_attribute>(function_->where().api(), function_->get(),
+                                              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes));
     if (!done) return within(std::move(done).error());
     return {};
 }
@@ -100,15 +106,18 @@ result<void> untyped_kernel::check_parameters(std::span<std::size_t const> sizes
     std::size_t size = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         if (api.func_get_param_info(function_->get(), i, &offset, &size) != CUDA_SUCCESS) {
-            return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), i, sizes.size());
+            return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), i,
+                        sizes.size());
         }
         if (size != sizes[i]) {
-            return fail(errc::invalid_argument, "kernel '{}': parameter {} has {} bytes, in the signature {}", name(), i + 1, size, sizes[i]);
+            return fail(errc::invalid_argument, "kernel '{}': parameter {} has {} bytes, in the signature {}", name(),
+                        i + 1, size, sizes[i]);
         }
     }
     // One too few would make the driver read a pointer that is not there.
     if (api.func_get_param_info(function_->get(), sizes.size(), &offset, &size) == CUDA_SUCCESS) {
-        return fail(errc::invalid_argument, "kernel '{}' has more parameters than the {} of the signature", name(), sizes.size());
+        return fail(errc::invalid_argument, "kernel '{}' has more parameters than the {} of the signature", name(),
+                    sizes.size());
     }
     return {};
 }

@@ -25,7 +25,8 @@ bool inside(base::byte_span image, std::uint64_t offset, std::uint64_t count, st
 
 result<void> check_elf(base::byte_span image) {
     Elf64_Ehdr head;
-    if (image.size() < sizeof head) return fail(errc::corrupt, "cubin of {} bytes: shorter than its header", image.size());
+    if (image.size() < sizeof head)
+        return fail(errc::corrupt, "cubin of {} bytes: shorter than its header", image.size());
     std::memcpy(&head, image.data(), sizeof head);
     bool ok = head.e_ident[EI_CLASS] == ELFCLASS64 && inside(image, head.e_phoff, head.e_phnum, head.e_phentsize) &&
               inside(image, head.e_shoff, head.e_shnum, head.e_shentsize) &&
@@ -46,27 +47,17 @@ result<void> check_fatbin(base::byte_span image) {
         std::uint16_t header_size;
         std::uint64_t body_size;
     } head{};
-    if (image.size() < sizeof head) return fail(errc::corrupt, "fatbin of {} bytes: shorter than its header", image.size());
+    if (image.size() < sizeof head)
+        return fail(errc::corrupt, "fatbin of {} bytes: shorter than its header", image.size());
     std::memcpy(&head, image.data(), sizeof head);
     if (!inside(image, head.header_size, head.body_size, 1)) {
-        return fail(errc::corrupt, "fatbin of {} bytes: its header says {}", image.size(), head.header_size + head.body_size);
+        return fail(errc::corrupt, "fatbin of {} bytes: its header says {}", image.size(),
+                    head.header_size + head.body_size);
     }
     return {};
 }
 
 constexpr std::size_t log_size = 8192;
-
-// cuLibraryLoadData with the JIT's words kept: PTX is compiled by the driver and may fail for its text.
-result<CUlibrary> load_image(context const& where, void const* image) {
-    std::array<char, log_size> log{};
-    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
-    CUlibrary out = nullptr;
-    auto loaded = call<&driver_api::library_load_data>(where.api(), &out, image, options, values, 2U,
-                                                       static_cast<CUlibraryOption*>(nullptr), static_cast<void**>(nullptr), 0U);
-    if (!loaded) return std::move(loaded).error().with_log(std::string{log.data(), ::strnlen(log.data(), log.size())});
-    return out;
-}
 
 kernel_resources resources_of(driver_api const& api, CUfunction function) {
     kernel_resources out;
@@ -80,11 +71,6 @@ kernel_resources resources_of(driver_api const& api, CUfunction function) {
     return out;
 }
 
-error about_device(error&& why, context const& where) {
-    auto const& info = where.info();
-    return std::move(why).within(fmt::format("device {} ({}, {})", info.ordinal, info.name, info.target()));
-}
-
 }  // namespace
 
 result<void> check_image(base::byte_span image) {
@@ -93,34 +79,58 @@ result<void> check_image(base::byte_span image) {
     if (is_fatbin(image)) return check_fatbin(image);
     // The driver takes everything else for PTX: text up to the first zero.
     auto const text = base::as_text(image);
-    if (text.find(".version") == text.npos) return fail(errc::corrupt, "image of {} bytes: neither cubin, fatbin nor PTX", image.size());
+    if (text.find(".version") == text.npos)
+        return fail(errc::corrupt, "image of {} bytes: neither cubin, fatbin nor PTX", image.size());
     return {};
 }
 
-library::library(std::shared_ptr<context const> where, CUlibrary handle) noexcept
-    : context_{std::move(where)}, handle_{handle} {}
+library::library(std::shared_ptr<context const> where) noexcept : context_{std::move(where)} {}
 
-library::~library() { release_in<&driver_api::library_unload>(*context_, handle_); }
+library::~library() {
+    if (handle_ != nullptr) release_in<&driver_api::library_unload>(*context_, handle_);
+}
+
+result<void> library::load(base::byte_span image) {
+    bool const text = !is_elf(image) && !is_fatbin(image);
+    std::string const terminated{text ? base::as_text(image) : std::string_view{}};
+    void const* const code = text ? static_cast<void const*>(terminated.c_str()) : image.data();
+    // The driver compiles PTX, perhaps only when a kernel is asked for, so its log outlives this call.
+    if (!is_elf(image)) log_.resize(log_size);
+    CUjit_option jit[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {log_.data(), reinterpret_cast<void*>(log_.size())};
+    CUlibraryOption* const no_options = nullptr;
+    void** const no_values = nullptr;
+    CUlibrary loaded = nullptr;
+    KILN_CHECK(call<&driver_api::library_load_data>(context_->api(), &loaded, code, jit, values,
+                                                    is_elf(image) ? 0U : 2U, no_options, no_values, 0U));
+    handle_ = loaded;
+    return {};
+}
 
 result<std::shared_ptr<library const>> library::make(std::shared_ptr<context const> where, base::byte_span image,
                                                      std::span<std::string const> names) {
     KILN_CHECK(check_image(image));
     KILN_TRY(auto const scope, current_context::enter(*where));
-    bool const text = !is_elf(image) && !is_fatbin(image);
-    std::string const terminated{text ? base::as_text(image) : std::string_view{}};
-    auto handle = load_image(*where, text ? static_cast<void const*>(terminated.c_str()) : image.data());
-    if (!handle) return about_device(std::move(handle).error(), *where);
-
-    std::shared_ptr<library> out{new library{where, *handle}};
-    std::vector<std::string> wanted{names.begin(), names.end()};
-    if (wanted.empty()) {
-        KILN_TRY(wanted, out->all_names());
-    }
-    out->kernels_.reserve(wanted.size());
-    for (auto const& name : wanted) {
-        if (auto resolved = out->resolve(name); !resolved) return about_device(std::move(resolved).error(), *where);
+    std::shared_ptr<library> out{new library{std::move(where)}};
+    if (auto filled = out->fill(image, names); !filled) {
+        auto const& info = out->context_->info();
+        return std::move(filled)
+            .error()
+            .with_log(std::string{out->log_.c_str()})
+            .within(fmt::format("device {} ({}, {})", info.ordinal, info.name, info.target()));
     }
     return std::shared_ptr<library const>{std::move(out)};
+}
+
+result<void> library::fill(base::byte_span image, std::span<std::string const> names) {
+    KILN_CHECK(load(image));
+    std::vector<std::string> wanted{names.begin(), names.end()};
+    if (wanted.empty()) {
+        KILN_TRY(wanted, all_names());
+    }
+    kernels_.reserve(wanted.size());
+    for (auto const& name : wanted) KILN_CHECK(resolve(name));
+    return {};
 }
 
 result<std::vector<std::string>> library::all_names() const {
@@ -161,7 +171,8 @@ std::vector<std::string> library::names() const {
 
 result<std::shared_ptr<function const>> library::find(std::string_view name) const {
     auto const at = std::ranges::find(kernels_, name, &resolved::name);
-    if (at == kernels_.end()) return fail(errc::not_found, "no kernel '{}' was loaded; there are: {}", name, fmt::join(names(), ", "));
+    if (at == kernels_.end())
+        return fail(errc::not_found, "no kernel '{}' was loaded; there are: {}", name, fmt::join(names(), ", "));
     return std::make_shared<function const>(shared_from_this(), *at);
 }
 

@@ -24,7 +24,8 @@ public:
     // `names`: the kernels to resolve now, as in the image; empty means all of them, which needs driver 12.4. The
     // image is copied by the driver. errc::unsupported: made for another GPU; corrupt, compile_failed (PTX, with
     // the driver's log), not_found (a name).
-    [[nodiscard]] static result<std::shared_ptr<library const>> make(std::shared_ptr<context const> where, base::byte_span image,
+    [[nodiscard]] static result<std::shared_ptr<library const>> make(std::shared_ptr<context const> where,
+                                                                     base::byte_span image,
                                                                      std::span<std::string const> names = {});
 
     library(library const&) = delete;
@@ -46,12 +47,15 @@ private:
     };
     friend class function;
 
-    library(std::shared_ptr<context const> where, CUlibrary handle) noexcept;
+    explicit library(std::shared_ptr<context const> where) noexcept;
+    [[nodiscard]] result<void> fill(base::byte_span image, std::span<std::string const> names);
+    [[nodiscard]] result<void> load(base::byte_span image);
     [[nodiscard]] result<void> resolve(std::string const& name);
     [[nodiscard]] result<std::vector<std::string>> all_names() const;
 
     std::shared_ptr<context const> context_;
-    CUlibrary handle_;
+    CUlibrary handle_ = nullptr;
+    std::string log_;  // the JIT writes here; empty for cubins, which it does not touch
     std::vector<resolved> kernels_;
 };
 
@@ -68,13 +72,15 @@ public:
     [[nodiscard]] result<void> launch(CUstream stream, launch_shape const& shape, void** arguments) const {
         CUresult const status = launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
                                         shape.block.z, shape.shared_bytes, stream, arguments, nullptr);
-        if (status == CUDA_SUCCESS) [[likely]] return {};
+        if (status == CUDA_SUCCESS) [[likely]]
+            return {};
         return recover(status, stream, shape, arguments);
     }
 
 private:
     // A thread without a context, or with another device's, gets one retry; everything else becomes an error.
-    [[nodiscard]] result<void> recover(CUresult status, CUstream stream, launch_shape const& shape, void** arguments) const;
+    [[nodiscard]] result<void> recover(CUresult status, CUstream stream, launch_shape const& shape,
+                                       void** arguments) const;
 
     PFN_cuLaunchKernel_v4000 launch_;
     CUfunction handle_;

@@ -38,7 +38,8 @@ std::vector<fs::path> layouts(fs::path const& root, std::string const& leaf) {
     out.push_back(root / leaf);
     for (auto const& target : subdirectories(root / "targets")) out.push_back(target / leaf);
     for (auto const& wheels : {root / "nvidia", root}) {
-        for (auto const* part : {"cu13", "cuda_nvrtc", "nvjitlink", "cuda_runtime", "cuda_cccl"}) out.push_back(wheels / part / leaf);
+        for (auto const* part : {"cu13", "cuda_nvrtc", "nvjitlink", "cuda_runtime", "cuda_cccl"})
+            out.push_back(wheels / part / leaf);
     }
     out.push_back(root);
     return out;

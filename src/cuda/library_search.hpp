@@ -28,7 +28,7 @@ struct search_environment {
     std::string pyenv_root;
     std::string pyenv_version;
     std::string ld_library_path;
-    std::filesystem::path build_cuda;   // toolkit fetched by the build; empty where there is none
+    std::filesystem::path build_cuda;  // toolkit fetched by the build; empty where there is none
     std::filesystem::path root = "/";  // what /usr is under
 
     // KILN_CUDA_PATH from the configuration, the rest from the environment; nothing from it when setuid.

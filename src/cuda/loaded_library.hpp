@@ -24,8 +24,8 @@ struct library_identity {
 [[nodiscard]] std::string build_id_in(base::byte_span notes, std::size_t align);
 
 struct loaded_library {
-    void* handle = nullptr;            // of dlopen
-    ::link_map const* map = nullptr;   // base address (l_addr) and dynamic section (l_ld): for GOT patching
+    void* handle = nullptr;           // of dlopen
+    ::link_map const* map = nullptr;  // base address (l_addr) and dynamic section (l_ld): for GOT patching
     library_identity identity;
     place from;
 

@@ -46,8 +46,8 @@ shared_result<nvjitlink_api> open_nvjitlink(candidate const& what) {
 // The first candidate that opens and resolves. When none does: the reason of one that was there but cannot be used, else
 // where was looked.
 template <class T>
-shared_result<T> open_first(library_search const& search, std::string_view title, std::span<std::string_view const> sonames,
-                            shared_result<T> (*open)(candidate const&)) {
+shared_result<T> open_first(library_search const& search, std::string_view title,
+                            std::span<std::string_view const> sonames, shared_result<T> (*open)(candidate const&)) {
     std::string unusable;
     auto code = errc::not_found;
     for (auto const& what : search.candidates(sonames)) {
@@ -58,9 +58,11 @@ shared_result<T> open_first(library_search const& search, std::string_view title
         unusable += fmt::format("; {}: {}", what.file.string(), opened.error().message());
         if (opened.error().code() == errc::unsupported) code = errc::unsupported;
     }
-    return fail(code, "{} ({}) not found in {}{}. Install the CUDA toolkit or NVIDIA's wheels (pip install 'nvidia-cuda-nvrtc' "
-                      "'nvidia-nvjitlink'), or set KILN_CUDA_PATH to where they are",
-                title, fmt::join(sonames, ", "), search.tried(), unusable);
+    return fail(
+        code,
+        "{} ({}) not found in {}{}. Install the CUDA toolkit or NVIDIA's wheels (pip install 'nvidia-cuda-nvrtc' "
+        "'nvidia-nvjitlink'), or set KILN_CUDA_PATH to where they are",
+        title, fmt::join(sonames, ", "), search.tried(), unusable);
 }
 
 constexpr std::string_view driver_remedy =
@@ -148,7 +150,9 @@ shared_result<driver_api> start_driver() { return loader::process().started_driv
 shared_result<nvrtc_api> load_nvrtc() { return loader::process().nvrtc(); }
 shared_result<nvrtc_api> load_nvrtc(std::filesystem::path const& file) { return loader::process().nvrtc_at(file); }
 shared_result<nvjitlink_api> load_nvjitlink() { return loader::process().nvjitlink(); }
-shared_result<nvjitlink_api> load_nvjitlink(std::filesystem::path const& file) { return loader::process().nvjitlink_at(file); }
+shared_result<nvjitlink_api> load_nvjitlink(std::filesystem::path const& file) {
+    return loader::process().nvjitlink_at(file);
+}
 result<std::shared_ptr<context const>> context::of(int ordinal) { return loader::process().context_of(ordinal); }
 
 }  // namespace kiln::cuda

@@ -48,7 +48,9 @@ std::string_view words(nvJitLinkResult status) noexcept {
     }
 }
 
-std::string nvjitlink_api::toolchain() const { return fmt::format("nvjitlink {}.{} {}", major, minor, library.identity.build_id); }
+std::string nvjitlink_api::toolchain() const {
+    return fmt::format("nvjitlink {}.{} {}", major, minor, library.identity.build_id);
+}
 
 result<nvjitlink_api> resolve_nvjitlink(symbol_source const& symbols) {
     nvjitlink_api out;

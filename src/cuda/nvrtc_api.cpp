@@ -46,7 +46,9 @@ char const* resolve_all(symbol_source const& symbols, nvrtc_api& api) {
 
 }  // namespace
 
-std::string nvrtc_api::toolchain() const { return fmt::format("nvrtc {}.{} {}", major, minor, library.identity.build_id); }
+std::string nvrtc_api::toolchain() const {
+    return fmt::format("nvrtc {}.{} {}", major, minor, library.identity.build_id);
+}
 
 std::string nvrtc_api::words(nvrtcResult status) const {
     auto const* text = get_error_string == nullptr ? nullptr : get_error_string(status);
@@ -74,7 +76,8 @@ result<nvrtc_api> resolve_nvrtc(symbol_source const& symbols) {
         return fail(errc::unsupported, "NVRTC {}.{} or newer is needed; this one is {}.{}", nvrtc_needed_major,
                     nvrtc_needed_minor, out.major, out.minor);
     }
-    if (missing != nullptr) return fail(errc::not_found, "{}: NVRTC {}.{} does not export it", missing, out.major, out.minor);
+    if (missing != nullptr)
+        return fail(errc::not_found, "{}: NVRTC {}.{} does not export it", missing, out.major, out.minor);
     return out;
 }
 

@@ -41,7 +41,8 @@ void add_prefixes_on_path(search_environment const& e, std::vector<fs::path>& ou
         } else {
             // A virtual environment's python3 is a link to another prefix: its own packages come first.
             out.push_back(directory.parent_path());
-            if (auto const real = fs::canonical(python, missing); !missing) out.push_back(real.parent_path().parent_path());
+            if (auto const real = fs::canonical(python, missing); !missing)
+                out.push_back(real.parent_path().parent_path());
         }
         return;
     }
@@ -78,7 +79,8 @@ std::vector<fs::path> python_places(search_environment const& e) {
             for (auto const* leaf : {"site-packages", "dist-packages"}) {
                 auto place = python / leaf;
                 std::error_code ignored;
-                if (!fs::is_directory(place / "nvidia", ignored) || std::ranges::find(out, place) != out.end()) continue;
+                if (!fs::is_directory(place / "nvidia", ignored) || std::ranges::find(out, place) != out.end())
+                    continue;
                 out.push_back(std::move(place));
             }
         }

@@ -11,6 +11,7 @@ namespace kiln::cuda {
 [[nodiscard]] std::vector<std::filesystem::path> python_places(search_environment const& environment);
 
 // Sorted, newest version first: python3.12 before python3.9. Empty where the directory cannot be read.
-[[nodiscard]] std::vector<std::filesystem::path> subdirectories(std::filesystem::path const& of, std::string_view prefix = {});
+[[nodiscard]] std::vector<std::filesystem::path> subdirectories(std::filesystem::path const& of,
+                                                                std::string_view prefix = {});
 
 }  // namespace kiln::cuda

@@ -61,9 +61,9 @@ TEST_F(device_test, events_record_query_and_time) {
         EXPECT_TRUE(end.wait_sync());
         EXPECT_DOUBLE_EQ(elapsed_ms(begin, end).value(), 1.5);
     }
-    EXPECT_THAT(driver_.take(), ElementsAre("event_create 0", "event_create 2", "event_record 9",
-                                            "event_query", "event_query", "event_synchronize", "event_elapsed_time",
-                                            "event_destroy", "event_destroy"));
+    EXPECT_THAT(driver_.take(),
+                ElementsAre("event_create 0", "event_create 2", "event_record 9", "event_query", "event_query",
+                            "event_synchronize", "event_elapsed_time", "event_destroy", "event_destroy"));
 }
 
 TEST_F(device_test, memory_copies_in_the_order_of_the_stream_and_waits_for_it) {
@@ -75,8 +75,8 @@ TEST_F(device_test, memory_copies_in_the_order_of_the_stream_and_waits_for_it) {
         EXPECT_TRUE(memory.fill({}, 0));
         EXPECT_TRUE(memory.download_sync(fake::handle<CUstream>(9), data));
     }
-    EXPECT_THAT(driver_.take(), ElementsAre("mem_alloc 16", "htod 16 on 9", "stream_synchronize", "memset", "dtoh 16 on 9",
-                                            "stream_synchronize", "mem_free"));
+    EXPECT_THAT(driver_.take(), ElementsAre("mem_alloc 16", "htod 16 on 9", "stream_synchronize", "memset",
+                                            "dtoh 16 on 9", "stream_synchronize", "mem_free"));
 }
 
 TEST_F(device_test, memory_refuses_more_than_it_holds) {

@@ -62,7 +62,8 @@ TEST(resolve_driver, the_message_names_the_version_of_each_entry) {
     exported_version = 12000;
     auto const api = resolve_driver(symbols_with_get_proc);
     ASSERT_TRUE(api);
-    EXPECT_EQ(missing_entry(*api, &api->func_load).message(), "cuFuncLoad: driver 12.4 or newer is needed; this one is 12.0");
+    EXPECT_EQ(missing_entry(*api, &api->func_load).message(),
+              "cuFuncLoad: driver 12.4 or newer is needed; this one is 12.0");
 }
 
 TEST(resolve_driver, without_cuGetProcAddress_the_exported_names_are_used) {

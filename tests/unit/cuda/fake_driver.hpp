@@ -59,7 +59,9 @@ inline driver_api table() {
     t.get_error_string = [](CUresult, char const** out) { return *out = "words", CUDA_SUCCESS; };
     t.device_get_count = [](int* n) { return *n = current->device_count, current->note("device_get_count"); };
     t.device_get = [](CUdevice* d, int ordinal) { return *d = ordinal, CUDA_SUCCESS; };
-    t.device_get_name = [](char* name, int size, CUdevice) { return std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size)), CUDA_SUCCESS; };
+    t.device_get_name = [](char* name, int size, CUdevice) {
+        return std::strncpy(name, "Fake GPU", static_cast<std::size_t>(size)), CUDA_SUCCESS;
+    };
     t.device_get_attribute = [](int* out, CUdevice_attribute which, CUdevice device) {
         *out = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 - device
                : which == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT   ? 132
@@ -72,7 +74,8 @@ inline driver_api table() {
         return CUDA_SUCCESS;
     };
     t.primary_ctx_retain = [](CUcontext* out, CUdevice d) {
-        return *out = handle<CUcontext>(100 + static_cast<std::uintptr_t>(d)), current->note("retain " + std::to_string(d));
+        return *out = handle<CUcontext>(100 + static_cast<std::uintptr_t>(d)),
+               current->note("retain " + std::to_string(d));
     };
     t.primary_ctx_release = [](CUdevice d) { return current->note("release " + std::to_string(d)); };
     t.ctx_get_current = [](CUcontext* out) { return *out = stack.empty() ? nullptr : stack.back(), CUDA_SUCCESS; };
@@ -83,23 +86,36 @@ inline driver_api table() {
     };
     t.ctx_push_current = [](CUcontext c) { return stack.push_back(c), CUDA_SUCCESS; };
     t.ctx_pop_current = [](CUcontext* out) { return *out = stack.back(), stack.pop_back(), CUDA_SUCCESS; };
-    t.stream_create = [](CUstream* out, unsigned) { return *out = handle<CUstream>(7), current->note("stream_create"); };
+    t.stream_create = [](CUstream* out, unsigned) {
+        return *out = handle<CUstream>(7), current->note("stream_create");
+    };
     t.stream_destroy = [](CUstream) { return current->note("stream_destroy"); };
     t.stream_synchronize = [](CUstream) { return current->note("stream_synchronize"); };
     t.stream_query = [](CUstream) { return current->note("stream_query"); };
-    t.event_create = [](CUevent* out, unsigned flags) { return *out = handle<CUevent>(8), current->note("event_create " + std::to_string(flags)); };
+    t.event_create = [](CUevent* out, unsigned flags) {
+        return *out = handle<CUevent>(8), current->note("event_create " + std::to_string(flags));
+    };
     t.event_destroy = [](CUevent) { return current->note("event_destroy"); };
     t.event_record = [](CUevent, CUstream s) { return current->note("event_record " + number(s)); };
     t.event_query = [](CUevent) { return current->note("event_query"); };
     t.event_synchronize = [](CUevent) { return current->note("event_synchronize"); };
-    t.event_elapsed_time = [](float* out, CUevent, CUevent) { return *out = 1.5F, current->note("event_elapsed_time"); };
-    t.mem_alloc = [](CUdeviceptr* out, std::size_t n) { return *out = 4096, current->note("mem_alloc " + std::to_string(n)); };
+    t.event_elapsed_time = [](float* out, CUevent, CUevent) {
+        return *out = 1.5F, current->note("event_elapsed_time");
+    };
+    t.mem_alloc = [](CUdeviceptr* out, std::size_t n) {
+        return *out = 4096, current->note("mem_alloc " + std::to_string(n));
+    };
     t.mem_free = [](CUdeviceptr) { return current->note("mem_free"); };
-    t.memcpy_htod_async = [](CUdeviceptr, void const*, std::size_t n, CUstream s) { return current->note("htod " + std::to_string(n) + " on " + number(s)); };
-    t.memcpy_dtoh_async = [](void*, CUdeviceptr, std::size_t n, CUstream s) { return current->note("dtoh " + std::to_string(n) + " on " + number(s)); };
+    t.memcpy_htod_async = [](CUdeviceptr, void const*, std::size_t n, CUstream s) {
+        return current->note("htod " + std::to_string(n) + " on " + number(s));
+    };
+    t.memcpy_dtoh_async = [](void*, CUdeviceptr, std::size_t n, CUstream s) {
+        return current->note("dtoh " + std::to_string(n) + " on " + number(s));
+    };
     t.memset_d8_async = [](CUdeviceptr, unsigned char, std::size_t, CUstream) { return current->note("memset"); };
-    t.library_load_data = [](CUlibrary* out, void const*, CUjit_option*, void** values, unsigned, CUlibraryOption*, void**, unsigned) {
-        std::strcpy(static_cast<char*>(values[0]), current->jit_log.c_str());
+    t.library_load_data = [](CUlibrary* out, void const*, CUjit_option*, void** values, unsigned count,
+                             CUlibraryOption*, void**, unsigned) {
+        if (count > 0) std::strcpy(static_cast<char*>(values[0]), current->jit_log.c_str());
         return *out = handle<CUlibrary>(20), current->note("library_load_data");
     };
     t.library_unload = [](CUlibrary) { return current->note("library_unload"); };
@@ -110,22 +126,33 @@ inline driver_api table() {
         return n == 0 ? CUDA_ERROR_NOT_FOUND : status;
     };
     t.library_get_kernel_count = [](unsigned* n, CUlibrary) { return *n = 2, CUDA_SUCCESS; };
-    t.library_enumerate_kernels = [](CUkernel* out, unsigned, CUlibrary) { return out[0] = handle<CUkernel>(31), out[1] = handle<CUkernel>(32), CUDA_SUCCESS; };
-    t.kernel_get_name = [](char const** out, CUkernel k) { return *out = k == handle<CUkernel>(31) ? "one" : "two", CUDA_SUCCESS; };
-    t.kernel_get_function = [](CUfunction* out, CUkernel k) { return *out = reinterpret_cast<CUfunction>(k), current->note("kernel_get_function"); };
+    t.library_enumerate_kernels = [](CUkernel* out, unsigned, CUlibrary) {
+        return out[0] = handle<CUkernel>(31), out[1] = handle<CUkernel>(32), CUDA_SUCCESS;
+    };
+    t.kernel_get_name = [](char const** out, CUkernel k) {
+        return *out = k == handle<CUkernel>(31) ? "one" : "two", CUDA_SUCCESS;
+    };
+    t.kernel_get_function = [](CUfunction* out, CUkernel k) {
+        return *out = reinterpret_cast<CUfunction>(k), current->note("kernel_get_function");
+    };
     t.func_load = [](CUfunction) { return current->note("func_load"); };
     t.func_get_attribute = [](int* out, CUfunction_attribute which, CUfunction) {
         *out = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 24 : which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
         return CUDA_SUCCESS;
     };
-    t.func_set_attribute = [](CUfunction, CUfunction_attribute, int v) { return current->note("func_set_attribute " + std::to_string(v)); };
+    t.func_set_attribute = [](CUfunction, CUfunction_attribute, int v) {
+        return current->note("func_set_attribute " + std::to_string(v));
+    };
     t.func_get_param_info = [](CUfunction f, std::size_t i, std::size_t*, std::size_t* size) {
         if (f != handle<CUfunction>(31) || i > 1) return CUDA_ERROR_INVALID_VALUE;
         return *size = i == 0 ? sizeof(int*) : sizeof(int), CUDA_SUCCESS;
     };
-    t.occupancy_max_active_blocks = [](int* out, CUfunction, int threads, std::size_t) { return *out = 2048 / threads, CUDA_SUCCESS; };
+    t.occupancy_max_active_blocks = [](int* out, CUfunction, int threads, std::size_t) {
+        return *out = 2048 / threads, CUDA_SUCCESS;
+    };
     // Like the real one it wants the kernel's context current.
-    t.launch_kernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void** args, void**) {
+    t.launch_kernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                         void** args, void**) {
         if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
         if (stack.back() != handle<CUcontext>(100)) return CUDA_ERROR_INVALID_HANDLE;
         if (f == handle<CUfunction>(31)) {

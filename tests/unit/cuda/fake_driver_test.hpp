@@ -20,7 +20,8 @@ protected:
     [[nodiscard]] std::shared_ptr<driver_api const> table(driver_api api = fake::table()) const {
         return std::make_shared<driver_api const>(std::move(api));
     }
-    [[nodiscard]] static std::shared_ptr<context const> context_on(std::shared_ptr<driver_api const> api, int device = 0) {
+    [[nodiscard]] static std::shared_ptr<context const> context_on(std::shared_ptr<driver_api const> api,
+                                                                   int device = 0) {
         return context::make(std::move(api), device).value();
     }
 

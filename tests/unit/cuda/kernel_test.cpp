@@ -85,7 +85,8 @@ TEST_F(kernel_test, the_error_tells_the_shape_and_the_remedy) {
     enter_kernels_context();
     driver_.failing["launch"] = CUDA_ERROR_INVALID_VALUE;
     auto const large = one({}, {.grid = 1, .block = 32, .shared_bytes = 65536}, nullptr, 1);
-    EXPECT_THAT(large.error().message(), HasSubstr("launch of 'one' on device 0 (grid 1x1x1, block 32x1x1, 65536 bytes shared"));
+    EXPECT_THAT(large.error().message(),
+                HasSubstr("launch of 'one' on device 0 (grid 1x1x1, block 32x1x1, 65536 bytes shared"));
     EXPECT_THAT(large.error().message(), HasSubstr("call allow_shared(65536) once before"));
     auto const wide = one({}, {.grid = 1, .block = {1024, 2}}, nullptr, 1);
     EXPECT_THAT(wide.error().message(), HasSubstr("can have 1024 threads, not 2048"));
@@ -101,9 +102,11 @@ TEST_F(kernel_test, allow_shared_asks_the_driver) {
 
 TEST_F(kernel_test, a_wrong_signature_is_refused) {
     auto const one = load("one");
-    EXPECT_EQ((one.typed<void(int*, long)>().error().message()), "kernel 'one': parameter 2 has 4 bytes, in the signature 8");
+    EXPECT_EQ((one.typed<void(int*, long)>().error().message()),
+              "kernel 'one': parameter 2 has 4 bytes, in the signature 8");
     EXPECT_EQ((one.typed<void(int*, int, int)>().error().message()), "kernel 'one' has 2 parameters, the signature 3");
-    EXPECT_EQ((one.typed<void(int*)>().error().message()), "kernel 'one' has more parameters than the 1 of the signature");
+    EXPECT_EQ((one.typed<void(int*)>().error().message()),
+              "kernel 'one' has more parameters than the 1 of the signature");
 }
 
 TEST_F(kernel_test, a_driver_that_cannot_tell_parameters_is_trusted) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/files.hpp"
 #include "cuda/library_search.hpp"
+#include "base/files.hpp"
 #include "cuda/python_places.hpp"
 
 #include <gmock/gmock.h>
@@ -42,8 +42,8 @@ protected:
 };
 
 TEST_F(library_search_test, knows_every_layout) {
-    for (auto const* layout : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib",
-                               "nvidia/nvjitlink/lib", "cu13/lib", "cuda_nvrtc/lib", "."}) {
+    for (auto const* layout : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib", "nvidia/cu13/lib",
+                               "nvidia/cuda_nvrtc/lib", "nvidia/nvjitlink/lib", "cu13/lib", "cuda_nvrtc/lib", "."}) {
         auto const toolkit = fs::path{"t"} / std::to_string(std::hash<std::string>{}(layout));
         auto const file = touch((toolkit / layout / "libfake.so.13").lexically_normal());
         environment_.kiln_cuda_path = root() / toolkit;
@@ -138,7 +138,8 @@ TEST_F(library_search_test, headers_of_separate_wheels) {
     touch("venv/lib/python3.11/site-packages/nvidia/cuda_cccl/include/cuda/std/version");
     environment_.virtual_env = root() / "venv";
     auto const wheels = root() / "venv/lib/python3.11/site-packages/nvidia";
-    EXPECT_THAT(library_search{environment_}.toolkit_includes(), ElementsAre(wheels / "cuda_cccl/include", wheels / "cuda_runtime/include"));
+    EXPECT_THAT(library_search{environment_}.toolkit_includes(),
+                ElementsAre(wheels / "cuda_cccl/include", wheels / "cuda_runtime/include"));
 }
 
 class python_places_test : public library_search_test {

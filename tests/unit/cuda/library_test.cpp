@@ -19,8 +19,8 @@ protected:
 TEST_F(library_test, resolves_and_loads_everything_at_once) {
     auto const loaded = load({"one"});
     ASSERT_TRUE(loaded) << loaded.error().message();
-    EXPECT_THAT(driver_.take(), ElementsAre("device_get_count", "retain 0", "library_load_data", "library_get_kernel one",
-                                            "kernel_get_function", "func_load"));
+    EXPECT_THAT(driver_.take(), ElementsAre("device_get_count", "retain 0", "library_load_data",
+                                            "library_get_kernel one", "kernel_get_function", "func_load"));
     EXPECT_EQ((*loaded)->find("one").value()->resources().registers, 24);
     EXPECT_THAT(driver_.take(), ElementsAre()) << "finding asks the driver nothing";
 }
@@ -44,7 +44,8 @@ TEST_F(library_test, a_driver_without_libraries_is_told_by_version) {
     auto const loaded = load({"one"}, old);
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code(), errc::unsupported);
-    EXPECT_THAT(loaded.error().message(), HasSubstr("cuLibraryLoadData: driver 12.0 or newer is needed; this one is 11.8"));
+    EXPECT_THAT(loaded.error().message(),
+                HasSubstr("cuLibraryLoadData: driver 12.0 or newer is needed; this one is 11.8"));
 }
 
 TEST_F(library_test, a_function_keeps_library_and_context_alive) {
@@ -82,6 +83,7 @@ TEST_F(library_test, the_jits_words_are_kept) {
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code(), errc::compile_failed);
     EXPECT_EQ(loaded.error().log(), "ptxas fatal");
+    EXPECT_THAT(driver_.take(), testing::Not(testing::Contains("library_unload"))) << "there is nothing to unload";
 }
 
 TEST_F(library_test, asking_for_a_kernel_that_was_not_loaded_lists_those_that_were) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/loaded_library.hpp"
 #include "base/digest.hpp"
 #include "base/files.hpp"
-#include "cuda/loaded_library.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,7 +76,8 @@ base::bytes note(std::uint32_t type, std::string_view name, std::string_view tex
     w.put_u32(static_cast<std::uint32_t>(text.size()));
     w.put_u32(type);
     auto const put = [&](std::string_view part, std::size_t size) {
-        for (std::size_t i = 0; i < (size + 3) / 4 * 4; ++i) w.put_u8(i < part.size() ? static_cast<std::uint8_t>(part[i]) : 0);
+        for (std::size_t i = 0; i < (size + 3) / 4 * 4; ++i)
+            w.put_u8(i < part.size() ? static_cast<std::uint8_t>(part[i]) : 0);
     };
     put(name, name.size() + 1);
     put(text, text.size());
@@ -85,14 +86,16 @@ base::bytes note(std::uint32_t type, std::string_view name, std::string_view tex
 
 TEST(build_id_in, finds_it_among_other_notes) {
     auto notes = note(1, "GNU", "abcde");
-    for (auto const& more : {note(3, "stapsdt", "xyz"), note(3, "GNU", "\x01\x02\xff")}) notes.insert(notes.end(), more.begin(), more.end());
+    for (auto const& more : {note(3, "stapsdt", "xyz"), note(3, "GNU", "\x01\x02\xff")})
+        notes.insert(notes.end(), more.begin(), more.end());
     EXPECT_EQ(build_id_in(notes, 4), "0102ff");
 }
 
 TEST(build_id_in, notes_that_lie_about_their_size_are_left_alone) {
     auto const whole = note(3, "GNU", std::string(20, 'b'));
     ASSERT_FALSE(build_id_in(whole, 4).empty());
-    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_EQ(build_id_in(base::byte_span{whole}.first(size), 4), "") << size;
+    for (std::size_t size = 0; size < whole.size(); ++size)
+        EXPECT_EQ(build_id_in(base::byte_span{whole}.first(size), 4), "") << size;
     auto huge = whole;
     std::memset(huge.data(), 0xff, 8);
     EXPECT_EQ(build_id_in(huge, 4), "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/files.hpp"
 #include "cuda/loader.hpp"
+#include "base/files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ TEST(loader, no_driver_is_no_device_with_a_remedy) {
         auto const driver = here.started_driver();
         ASSERT_FALSE(driver);
         EXPECT_EQ(driver.error().code(), errc::no_device);
-        EXPECT_THAT(driver.error().message(), AllOf(HasSubstr("libcuda-is-not-there.so.1"), HasSubstr("install NVIDIA's driver")));
+        EXPECT_THAT(driver.error().message(),
+                    AllOf(HasSubstr("libcuda-is-not-there.so.1"), HasSubstr("install NVIDIA's driver")));
     }
     EXPECT_EQ(here.context_of(0).error().code(), errc::no_device);
 }
@@ -45,10 +46,12 @@ TEST(loader, no_toolkit_tells_where_was_looked) {
     auto const nvrtc = here.nvrtc();
     ASSERT_FALSE(nvrtc);
     EXPECT_EQ(nvrtc.error().code(), errc::not_found);
-    EXPECT_THAT(nvrtc.error().message(),
-                AllOf(HasSubstr("NVRTC (libnvrtc.so.13, libnvrtc.so.12) not found in KILN_CUDA_PATH (/nonexistent/cuda)"),
-                      HasSubstr("set KILN_CUDA_PATH")));
-    EXPECT_THAT(here.nvjitlink().error().message(), HasSubstr("nvJitLink (libnvJitLink.so.13, libnvJitLink.so.12) not found"));
+    EXPECT_THAT(
+        nvrtc.error().message(),
+        AllOf(HasSubstr("NVRTC (libnvrtc.so.13, libnvrtc.so.12) not found in KILN_CUDA_PATH (/nonexistent/cuda)"),
+              HasSubstr("set KILN_CUDA_PATH")));
+    EXPECT_THAT(here.nvjitlink().error().message(),
+                HasSubstr("nvJitLink (libnvJitLink.so.13, libnvJitLink.so.12) not found"));
 }
 
 TEST(loader, a_file_of_the_right_name_that_is_no_library_is_mentioned) {
@@ -119,7 +122,9 @@ TEST_F(toolkit_test, nvjitlink_resolves_and_answers) {
 TEST_F(toolkit_test, compiles_with_the_builtins_beside_it) {
     auto const api = here_.nvrtc().value();
     nvrtcProgram program = nullptr;
-    ASSERT_EQ(api->create_program(&program, "extern \"C\" __global__ void f(int* p) { *p = 1; }", "f.cu", 0, nullptr, nullptr), NVRTC_SUCCESS);
+    ASSERT_EQ(api->create_program(&program, "extern \"C\" __global__ void f(int* p) { *p = 1; }", "f.cu", 0, nullptr,
+                                  nullptr),
+              NVRTC_SUCCESS);
     char const* const options[] = {"-arch=sm_90"};
     EXPECT_EQ(api->compile_program(program, 1, options), NVRTC_SUCCESS);
     std::size_t size = 0;

@@ -11,8 +11,9 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char const* functions[] = {"Create",          "Destroy",      "AddData",     "Complete",       "GetLinkedCubinSize", "GetLinkedCubin", "GetLinkedPtxSize",
-                                     "GetLinkedPtx", "GetErrorLogSize", "GetErrorLog", "GetInfoLogSize", "GetInfoLog"};
+constexpr char const* functions[] = {
+    "Create",           "Destroy",      "AddData",         "Complete",    "GetLinkedCubinSize", "GetLinkedCubin",
+    "GetLinkedPtxSize", "GetLinkedPtx", "GetErrorLogSize", "GetErrorLog", "GetInfoLogSize",     "GetInfoLog"};
 
 template <unsigned Major, unsigned Minor>
 nvJitLinkResult version_is(unsigned* major, unsigned* minor) {
@@ -23,7 +24,8 @@ nvJitLinkResult version_is(unsigned* major, unsigned* minor) {
 class fake_library {
 public:
     fake_library& exporting(std::string const& ending) {
-        for (auto const* function : functions) add((ending.empty() ? "nvJitLink" : "__nvJitLink") + std::string{function} + ending);
+        for (auto const* function : functions)
+            add((ending.empty() ? "nvJitLink" : "__nvJitLink") + std::string{function} + ending);
         return *this;
     }
     fake_library& version(nvJitLinkResult (*function)(unsigned*, unsigned*)) {

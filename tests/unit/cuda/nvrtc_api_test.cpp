@@ -13,13 +13,16 @@ using testing::HasSubstr;
 
 int major_version = 13;
 int minor_version = 0;
-nvrtcResult fake_version(int* major, int* minor) { return *major = major_version, *minor = minor_version, NVRTC_SUCCESS; }
+nvrtcResult fake_version(int* major, int* minor) {
+    return *major = major_version, *minor = minor_version, NVRTC_SUCCESS;
+}
 void some_function() {}
 
 symbol_source library_without(std::set<std::string> missing) {
     return [missing = std::move(missing)](char const* name) -> void* {
         if (missing.contains(name)) return nullptr;
-        return std::string_view{name} == "nvrtcVersion" ? reinterpret_cast<void*>(&fake_version) : reinterpret_cast<void*>(&some_function);
+        return std::string_view{name} == "nvrtcVersion" ? reinterpret_cast<void*>(&fake_version)
+                                                        : reinterpret_cast<void*>(&some_function);
     };
 }
 
