@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine with real NVRTC in real workers, without a GPU.
+#include "compile/engine_fixture.hpp"
+
+#include <atomic>
+#include <thread>
+
+namespace kiln {
+
+using testing_support::engine_fixture;
+class engine_compile : public engine_fixture {};
+
+TEST_F(engine_compile, compiled_once_then_memory_then_disk) {
+    auto e = make_engine();
+    auto const first = e->artifact_sync(simple(), sm90()).value();
+    EXPECT_EQ(first.from, provenance::compiled);
+    EXPECT_EQ(first.what->key.size(), 64u);
+    EXPECT_GT(first.what->image.size(), 500u);
+    EXPECT_GT(first.what->find_kernel("simple")->registers, 0);
+    EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::memory);
+    ASSERT_TRUE(e->flush_sync());
+    auto next = make_engine();
+    auto const again = next->artifact_sync(simple(), sm90()).value();
+    EXPECT_EQ(again.from, provenance::disk);
+    EXPECT_EQ(again.what->image, first.what->image);
+    EXPECT_EQ(again.what->key, first.what->key);
+    EXPECT_EQ(next->status().compiled, 0u);
+}
+
+TEST_F(engine_compile, templates_for_five_architectures_without_a_gpu) {
+    unit const u{.name = "scale",
+                 .source = "template <class T, int N> __global__ void scale(T* x, T a) { __shared__ T s[N]; s[threadIdx.x] = x[threadIdx.x]; "
+                           "__syncthreads(); x[threadIdx.x] = s[N - 1 - threadIdx.x] * a; }",
+                 .kernels = {"scale<float, 64>", "scale<double, 128>"}};
+    auto e = make_engine();
+    for (auto const* arch : {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"}) {
+        auto const got = e->artifact_sync(u, target::parse(arch).value()).value();
+        ASSERT_EQ(got.what->kernels.size(), 2u) << arch;
+        auto const& k = *got.what->find_kernel("scale<double, 128>");
+        EXPECT_EQ(k.lowered, "_Z5scaleIdLi128EEvPT_S0_");
+        EXPECT_EQ(k.shared_bytes, 1024) << arch;
+        EXPECT_GT(k.registers, 0) << arch;
+    }
+}
+
+TEST_F(engine_compile, ptx_and_ltoir_and_linking) {
+    unit const op{.name = "op", .source = "extern \"C\" __device__ int op(int a, int b) { return a > b ? a : b; }", .options = {"-rdc=true"}};
+    unit const body{.name = "body",
+                    .source = "extern \"C\" __device__ int op(int, int);\nextern \"C\" __constant__ int info[2] = {3, 4};\n"
+                              "extern \"C\" __global__ void apply(int* x) { x[threadIdx.x] = op(x[threadIdx.x], info[1]); }",
+                    .kernels = {"apply"},
+                    .options = {"-rdc=true"}};
+    auto e = make_engine();
+    auto const lto = target::parse("sm_90", artifact_kind::ltoir).value();
+    auto const a = e->artifact_sync(body, lto).value();
+    auto const b = e->artifact_sync(op, lto).value();
+    auto const linked = e->link_sync({.name = "applied", .target = sm90(), .inputs = {a.what, b.what}, .kernels = {"apply"}, .exports = {"info"}}).value();
+    EXPECT_EQ(linked.from, provenance::compiled);
+    ASSERT_NE(linked.what->find_kernel("apply"), nullptr);
+    EXPECT_EQ(linked.what->find_constant("info")->bytes.size(), 8u);
+    EXPECT_EQ(e->link_sync({.name = "applied", .target = sm90(), .inputs = {a.what, b.what}, .kernels = {"apply"}, .exports = {"info"}}).value().from,
+              provenance::memory);
+    auto const missing = e->link_sync({.name = "applied", .target = sm90(), .inputs = {a.what}, .kernels = {"apply"}});
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code(), errc::link_failed);
+    auto const ptx = e->artifact_sync(simple(), target::parse("sm_90", artifact_kind::ptx).value()).value();
+    EXPECT_NE(base::as_text(ptx.what->image).find(".entry simple"), std::string_view::npos);
+}
+
+TEST_F(engine_compile, a_missing_brace_gives_the_log_and_leaves_nothing) {
+    auto e = make_engine();
+    auto broken = simple();
+    broken.source = "extern \"C\" __global__ void simple(int* x) {\n  x[0] = 1;\n  x[1] = y;\n}\n";
+    auto const r = e->artifact_sync(broken, sm90());
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code(), errc::compile_failed);
+    EXPECT_NE(r.error().message().find("'simple'"), std::string::npos);
+    EXPECT_NE(r.error().log().find("simple.cu(3): error"), std::string::npos) << r.error().log();
+    EXPECT_EQ(e->status().failed, 1u);
+    e->flush_sync();
+    std::size_t entries = 0;
+    for (auto const& f : std::filesystem::recursive_directory_iterator{scratch_.path()}) entries += f.path().extension() == ".kiln" ? 1 : 0;
+    EXPECT_EQ(entries, 0u);
+}
+
+TEST_F(engine_compile, a_kernel_that_is_not_there_is_an_error) {
+    auto u = simple();
+    u.kernels = {"no_such_kernel"};
+    EXPECT_EQ(make_engine()->artifact_sync(u, sm90()).error().code(), errc::compile_failed);
+    u = simple();
+    u.exports = {"no_such_constant"};
+    auto const r = make_engine()->artifact_sync(u, sm90());
+    ASSERT_FALSE(r);
+    EXPECT_NE(r.error().message().find("no_such_constant"), std::string::npos);
+}
+
+TEST_F(engine_compile, P9_a_thousand_threads_ask_for_one_unit_and_it_is_compiled_once) {
+    auto e = make_engine();
+    std::atomic<int> good{0};
+    std::atomic<bool> go{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 1000; ++i) {
+        threads.emplace_back([&] {
+            while (!go.load()) std::this_thread::yield();
+            if (e->artifact_sync(simple(), sm90())) ++good;
+        });
+    }
+    go = true;
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(good, 1000);
+    EXPECT_EQ(e->status().compiled, 1u);
+    EXPECT_EQ(count(event_kind::compiled), 1u);
+}
+
+TEST_F(engine_compile, P9_a_failure_reaches_every_waiter_and_can_be_retried) {
+    auto e = make_engine();
+    write("inc/value.h", "#error not yet\n");
+    unit const u{.name = "retry", .source = "#include \"value.h\"\nextern \"C\" __global__ void retry(int* x) { *x = VALUE; }", .kernels = {"retry"},
+                 .include_dirs = {path("inc")}};
+    std::atomic<int> failed{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 16; ++i) threads.emplace_back([&] { failed += e->artifact_sync(u, sm90()) ? 0 : 1; });
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(failed, 16);
+    write("inc/value.h", "#define VALUE 7\n");
+    // The failure is remembered for a moment; after that the unit is tried again.
+    auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    result<obtained> again = e->artifact_sync(u, sm90());
+    while (!again && std::chrono::steady_clock::now() < deadline) again = e->artifact_sync(u, sm90());
+    EXPECT_TRUE(again);
+}
+
+TEST_F(engine_compile, headers_count_by_content) {
+    write("inc/q.h", "#define Q 3\n");
+    unit const u{.name = "q", .source = "#include \"q.h\"\nextern \"C\" __global__ void q(int* x) { *x = Q; }", .kernels = {"q"}, .include_dirs = {path("first"), path("inc")}};
+    auto e = make_engine();
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::compiled);
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::memory);
+    write("inc/q.h", "#define Q 3\n");  // same bytes, new file
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::memory) << "touching is a hit";
+    write("inc/q.h", "#define Q 4\n");
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::compiled) << "editing is a miss";
+    EXPECT_GE(count(event_kind::missed, "header-changed"), 1u);
+    write("inc/q.h", "#define Q 3\n");
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::memory) << "the old text finds the old artifact";
+    write("first/q.h", "#define Q 5\n");
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::compiled) << "V7: shadowing is a miss";
+}
+
+TEST_F(engine_compile, V6_working_directory_and_place_do_not_matter) {
+    write("one/inc/q.h", "#define Q __FILE__[0]\n");
+    unit u{.name = "q", .source = "#include \"q.h\"\nextern \"C\" __global__ void q(int* x) { *x = Q; }", .kernels = {"q"}, .include_dirs = {path("one/inc")}};
+    auto e = make_engine();
+    auto const first = e->artifact_sync(u, sm90()).value();
+    std::filesystem::rename(path("one"), path("two"));
+    u.include_dirs = {path("two/inc")};
+    auto const moved = e->artifact_sync(u, sm90()).value();
+    EXPECT_EQ(moved.from, provenance::memory);
+    EXPECT_EQ(moved.what->key, first.what->key);
+    auto const before = std::filesystem::current_path();
+    std::filesystem::current_path(path("two"));
+    u.include_dirs = {"inc"};
+    EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::memory);
+    std::filesystem::current_path(before);
+}
+
+TEST_F(engine_compile, an_option_that_cannot_be_keyed_is_refused_by_name) {
+    auto u = simple();
+    u.options = {"--time=/tmp/x"};
+    auto const r = make_engine()->artifact_sync(u, sm90());
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code(), errc::unsupported);
+    EXPECT_NE(r.error().message().find("--time"), std::string::npos);
+}
+
+TEST_F(engine_compile, forbid_names_the_unit_the_target_the_tiers_and_the_nearest) {
+    {
+        auto e = make_engine();
+        (void)e->artifact_sync(simple(), target::parse("sm_80").value()).value();
+        e->flush_sync();
+    }
+    auto e = make_engine({{"KILN_JIT", "forbid"}});
+    EXPECT_EQ(e->artifact_sync(simple(), target::parse("sm_80").value()).value().from, provenance::disk);
+    auto const r = e->artifact_sync(simple(), sm90());
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code(), errc::forbidden);
+    for (auto const* part : {"'simple'", "sm_90", "KILN_JIT", cache().c_str(), "sm_80"}) {
+        EXPECT_NE(r.error().message().find(part), std::string::npos) << part << " in " << r.error().message();
+    }
+    EXPECT_EQ(e->status().compiled, 0u);
+}
+
+TEST_F(engine_compile, warn_compiles_and_says_so) {
+    auto e = make_engine({{"KILN_JIT", "warn"}});
+    EXPECT_TRUE(e->artifact_sync(simple(), sm90()));
+    EXPECT_EQ(count(event_kind::warned, "jit"), 1u);
+}
+
+TEST_F(engine_compile, G5_without_a_compiler_the_cache_still_serves) {
+    {
+        auto e = make_engine();
+        (void)e->artifact_sync(simple(), sm90()).value();
+        e->flush_sync();
+    }
+    auto e = make_engine({{"KILN_CUDA_PATH", path("empty")}});
+    EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::disk);
+    auto const r = e->artifact_sync(simple("other"), sm90());
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code(), errc::not_found);
+    EXPECT_NE(r.error().message().find("pip install"), std::string::npos) << "the remedy";
+}
+
+TEST_F(engine_compile, the_answer_comes_later_when_asked_that_way) {
+    auto e = make_engine();
+    auto const one = e->artifact(simple("one"), sm90());
+    auto const two = e->artifact(simple("two"), sm90());
+    EXPECT_EQ(one.wait_sync().value().from, provenance::compiled);
+    EXPECT_TRUE(two.wait_sync());
+    EXPECT_TRUE(one.ready());
+}
+
+TEST_F(engine_compile, a_deadline_passes_and_the_work_goes_on) {
+    auto e = make_engine();
+    auto const r = e->artifact_sync(simple(), sm90(), {.deadline = std::chrono::milliseconds{0}});
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().code(), errc::timeout);
+    EXPECT_TRUE(e->artifact_sync(simple(), sm90()));
+    EXPECT_EQ(e->status().compiled, 1u);
+}
+
+TEST_F(engine_compile, in_the_process_when_there_is_no_worker) {
+    auto e = make_engine({{"KILN_WORKERS", "0"}});
+    EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::compiled);
+    EXPECT_GE(count(event_kind::fell_back), 1u);
+}
+
+TEST_F(engine_compile, waiting_is_an_event_and_a_number) {
+    auto e = make_engine();
+    (void)e->artifact_sync(simple(), sm90()).value();
+    (void)e->artifact_sync(simple(), sm90()).value();
+    EXPECT_EQ(count(event_kind::waited), 1u);
+    EXPECT_EQ(e->status().blocked, 1u);
+    EXPECT_GT(e->status().blocked_ms, 0);
+}
+
+TEST_F(engine_compile, a_second_engine_waits_for_the_first_instead_of_compiling) {
+    auto a = make_engine();
+    auto b = make_engine();
+    auto const slow = simple("slow", "for (int i = 0; i < 64; ++i) x[i] = x[i] * i + x[i + 1];");
+    auto const one = a->artifact(slow, sm90());
+    auto const two = b->artifact(slow, sm90());
+    EXPECT_TRUE(one.wait_sync());
+    EXPECT_TRUE(two.wait_sync());
+    EXPECT_EQ(a->status().compiled + b->status().compiled, 1u);
+}
+
+}  // namespace kiln

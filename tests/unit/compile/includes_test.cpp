@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/includes.hpp"
+
+#include "base/files.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::compile {
+
+class includes : public testing::Test {
+protected:
+    void SetUp() override {
+        for (auto const* name : {"source", "first", "second", "kit"}) base::make_directories(dir(name)).value();
+        write("second/q.h", "two");
+        write("kit/cuda.h", "kit");
+        roots_.source_directory = dir("source");
+        roots_.include_directories = {dir("first"), dir("second")};
+        roots_.toolkit = {dir("nothing"), dir("kit")};
+    }
+    std::string dir(std::string const& name) const { return scratch_.path() / name; }
+    void write(std::string const& name, std::string_view text) { base::replace_file(dir(name), base::as_bytes(text)).value(); }
+    static std::string read(std::FILE* f) {
+        if (f == nullptr) return "(none)";
+        char text[100] = {};
+        auto const size = std::fread(text, 1, sizeof text, f);
+        std::fclose(f);
+        return {text, size};
+    }
+    std::vector<dependency> look_as_nvrtc_does() {
+        include_capture capture{roots_};
+        EXPECT_EQ(read(capture.open("/.kiln/s/q.h")), "(none)");
+        EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+        EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+        EXPECT_EQ(read(capture.open("/.kiln/t/cuda.h")), "kit");
+        return capture.dependencies();
+    }
+    std::string change(std::vector<dependency> const& deps, absent_headers how = absent_headers::are_misses) {
+        return first_change(deps, roots_, how);
+    }
+
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-includes").value();
+    include_roots roots_;
+};
+
+TEST_F(includes, every_look_is_recorded_without_any_path_of_this_machine) {
+    auto const deps = look_as_nvrtc_does();
+    ASSERT_EQ(deps.size(), 4u);
+    for (auto const& d : deps) EXPECT_EQ(d.path.find(scratch_.path().native()), std::string::npos);
+    EXPECT_EQ(change(deps), "");
+}
+
+TEST_F(includes, touching_is_a_hit_and_editing_is_a_miss) {
+    auto const deps = look_as_nvrtc_does();
+    write("second/q.h", "two");
+    EXPECT_EQ(change(deps), "");
+    write("second/q.h", "two!");
+    EXPECT_NE(change(deps).find("q.h changed"), std::string::npos);
+}
+
+TEST_F(includes, V7_a_header_that_appears_earlier_on_the_path_is_a_miss) {
+    auto const deps = look_as_nvrtc_does();
+    write("first/q.h", "two");
+    EXPECT_NE(change(deps).find("appeared"), std::string::npos);
+}
+
+TEST_F(includes, a_header_that_is_gone_is_a_miss_unless_sealed) {
+    auto const deps = look_as_nvrtc_does();
+    std::filesystem::remove(dir("second/q.h"));
+    EXPECT_NE(change(deps).find("gone"), std::string::npos);
+    EXPECT_EQ(change(deps, absent_headers::are_sealed), "");
+    write("second/q.h", "other");
+    EXPECT_NE(change(deps, absent_headers::are_sealed), "") << "a bundle never wins over a header that is there and differs";
+}
+
+TEST_F(includes, V6_a_project_that_moved_still_hits) {
+    auto const deps = look_as_nvrtc_does();
+    std::filesystem::rename(dir("second"), dir("moved"));
+    roots_.include_directories[1] = dir("moved");
+    EXPECT_EQ(change(deps), "");
+}
+
+TEST_F(includes, V8_the_bytes_that_are_hashed_are_the_bytes_that_are_read) {
+    include_capture capture{roots_};
+    auto* const stream = capture.open("/.kiln/i1/q.h");
+    ASSERT_NE(stream, nullptr);
+    write("second/q.h", "changed while the compiler reads");
+    EXPECT_EQ(read(stream), "two");
+    EXPECT_NE(change(capture.dependencies()), "") << "and the entry is not found with the new text";
+}
+
+TEST_F(includes, messages_name_real_files) {
+    EXPECT_EQ(with_real_paths("/.kiln/s/k.cu(3): error, see /.kiln/i1/q.h(1)", roots_),
+              dir("source") + "/k.cu(3): error, see " + dir("second") + "/q.h(1)");
+}
+
+TEST_F(includes, an_empty_header_is_a_header) {
+    write("first/empty.h", "");
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/i0/empty.h")), "");
+    EXPECT_FALSE(capture.dependencies().front().content.empty());
+}
+
+TEST_F(includes, unseen_reads_are_never_satisfied) {
+    std::vector<dependency> const deps{unseen_reads()};
+    EXPECT_NE(change(deps), "");
+    EXPECT_NE(change(deps, absent_headers::are_sealed), "");
+}
+
+}  // namespace kiln::compile

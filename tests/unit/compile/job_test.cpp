@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/job.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::compile {
+
+namespace {
+
+artifact full_artifact() {
+    artifact a{.unit = "u", .target = target::parse("sm_90a").value()};
+    a.key = std::string(64, '1');
+    a.toolchain = "nvrtc abc";
+    a.compiler = "NVRTC 13.0";
+    a.image = {std::byte{1}, std::byte{2}};
+    a.kernels = {{"k<float>", "_Z1kIfEvv", 12, 1024, 8}, {"p", "p"}};
+    a.constants = {{"info", {std::byte{9}}}};
+    a.dependencies = {{dependency::root::toolkit, 0, "cuda.h", std::string(64, '2')}, {dependency::root::include_directory, 3, "x.h", ""}};
+    a.log = "warning";
+    a.compile_ms = 1.5;
+    return a;
+}
+
+job full_job() {
+    compile_job c{.unit = {.name = "u", .source = "text", .kernels = {"k"}, .options = {"-w"}, .headers = {{"h", "t"}}, .include_dirs = {"/i"},
+                           .directory = "/d", .exports = {"e"}, .licence = "MIT"},
+                  .target = target::parse("compute_90", artifact_kind::ptx).value()};
+    return {{"/lib/nvrtc", "/lib/nvjitlink", {"/inc"}}, std::move(c)};
+}
+
+}  // namespace
+
+TEST(job_codec, artifacts_survive) {
+    auto const a = full_artifact();
+    auto const b = decode_artifact(encode(a)).value();
+    EXPECT_EQ(encode(b), encode(a));
+    EXPECT_EQ(b.find_kernel("k<float>")->lowered, "_Z1kIfEvv");
+    EXPECT_EQ(b.find_kernel("_Z1kIfEvv")->shared_bytes, 1024);
+    EXPECT_EQ(b.find_kernel("p")->registers, -1);
+    EXPECT_EQ(b.find_kernel("none"), nullptr);
+    EXPECT_EQ(b.find_constant("info")->bytes.size(), 1u);
+    EXPECT_EQ(b.dependencies[1].index, 3);
+}
+
+TEST(job_codec, jobs_survive) {
+    auto const bytes = encode(full_job());
+    EXPECT_EQ(encode(decode_job(bytes).value()), bytes);
+    link_job const l{.name = "l", .target = target::parse("sm_90").value(), .inputs = {{"i", artifact_kind::ltoir, {std::byte{1}}}},
+                     .kernels = {"k"}, .exports = {"e"}, .options = {"-O3"}};
+    auto const linked = encode(job{{}, l});
+    EXPECT_EQ(encode(decode_job(linked).value()), linked);
+}
+
+TEST(job_codec, errors_survive) {
+    auto const e = decode_error(encode(error{errc::compile_failed, "m"}.with_status(6).with_log("log")));
+    EXPECT_EQ(e.code(), errc::compile_failed);
+    EXPECT_EQ(e.status(), 6);
+    EXPECT_EQ(e.log(), "log");
+    EXPECT_EQ(decode_error({}).code(), errc::corrupt);
+}
+
+// Bytes come from other processes and files: every truncation is an error, and a flipped byte is at worst another value.
+TEST(job_codec, damaged_bytes_are_refused_or_harmless) {
+    auto const a = encode(full_artifact());
+    auto const j = encode(full_job());
+    for (std::size_t n = 0; n < a.size(); ++n) EXPECT_FALSE(decode_artifact(base::byte_span{a}.first(n))) << n;
+    for (std::size_t n = 0; n < j.size(); ++n) EXPECT_FALSE(decode_job(base::byte_span{j}.first(n))) << n;
+    for (auto const* original : {&a, &j}) {
+        for (std::size_t n = 0; n < original->size(); ++n) {
+            auto flipped = *original;
+            flipped[n] ^= std::byte{0xff};
+            (void)decode_artifact(flipped);
+            (void)decode_job(flipped);
+        }
+    }
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/keys.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::compile {
+
+namespace {
+
+kiln::unit plain() {
+    return {.name = "k", .source = "extern \"C\" __global__ void k() {}", .kernels = {"k"}};
+}
+target sm90() { return target::parse("sm_90").value(); }
+digest request_of(kiln::unit const& u, target t = sm90(), std::string_view toolchain = "nvrtc 1") {
+    return identify(u, t, toolchain).value().request;
+}
+digest with_options(std::vector<std::string> options) {
+    auto u = plain();
+    u.options = std::move(options);
+    return request_of(u);
+}
+
+}  // namespace
+
+// V5, from the table itself: an option that was given a role in the key must change the key.
+TEST(faults, V5_every_keyed_option_changes_the_key) {
+    auto const base = request_of(plain());
+    for (auto const& row : option_table()) {
+        std::string text{row.name};
+        if (row.value == option_value::required) text += "=" + std::string{row.note};
+        auto u = plain();
+        u.options = {text};
+        auto const id = identify(u, sm90(), "nvrtc 1");
+        switch (row.role) {
+            case option_role::keyed:
+            case option_role::repeated:
+            case option_role::macro: EXPECT_NE(id.value().request, base) << text; break;
+            case option_role::unkeyed:
+            case option_role::include: EXPECT_EQ(id.value().request, base) << text; break;
+            case option_role::refused:
+                ASSERT_FALSE(id) << text;
+                EXPECT_NE(id.error().message().find(text.substr(0, text.find('='))), std::string::npos) << "names the option";
+                break;
+        }
+    }
+}
+
+TEST(faults, V5_every_other_input_changes_the_key) {
+    auto const base = request_of(plain());
+    auto u = plain();
+    u.source += " ";
+    EXPECT_NE(request_of(u), base);
+    u = plain();
+    u.name = "k2";
+    EXPECT_NE(request_of(u), base);
+    u = plain();
+    u.kernels.push_back("j");
+    EXPECT_NE(request_of(u), base);
+    u = plain();
+    u.exports = {"info"};
+    EXPECT_NE(request_of(u), base);
+    u = plain();
+    u.headers = {{"a.h", "1"}};
+    auto const with_header = request_of(u);
+    EXPECT_NE(with_header, base);
+    u.headers = {{"a.h", "2"}};
+    EXPECT_NE(request_of(u), with_header);
+    EXPECT_NE(request_of(plain(), target::parse("sm_90a").value()), base);
+    EXPECT_NE(request_of(plain(), target::parse("sm_90", artifact_kind::ltoir).value()), base);
+    EXPECT_NE(request_of(plain(), sm90(), "nvrtc 2"), base) << "V1: another build of the compiler";
+}
+
+TEST(faults, V6_inputs_that_must_not_matter_do_not) {
+    auto const base = request_of(plain());
+    auto u = plain();
+    u.include_dirs = {"/somewhere"};
+    u.directory = "/elsewhere";
+    u.licence = "MIT";
+    EXPECT_EQ(request_of(u), base);
+    EXPECT_EQ(with_options({"-w"}), base);
+    EXPECT_EQ(with_options({"--fmad=false", "--std=c++17"}), with_options({"-std=c++17", "-fmad=false"}));
+    EXPECT_EQ(with_options({"-DA=1", "-DB=2"}), with_options({"-D", "B=2", "--define-macro=A=1"}));
+    EXPECT_EQ(with_options({"-DA"}), with_options({"-DA=1"}));
+    u = plain();
+    u.headers = {{"a.h", ""}, {"b.h", ""}};
+    auto v = plain();
+    v.headers = {{"b.h", ""}, {"a.h", ""}};
+    EXPECT_EQ(request_of(u), request_of(v));
+}
+
+TEST(keys, order_counts_where_it_does) {
+    EXPECT_NE(with_options({"-DA=1", "-UA"}), with_options({"-UA", "-DA=1"}));
+    EXPECT_NE(with_options({"-DA=1 2"}), with_options({"-DA=1", "-D2"}));
+    EXPECT_EQ(with_options({"--fmad=true", "--fmad=false"}), with_options({"--fmad=false"})) << "the last one wins";
+}
+
+TEST(faults, V11_debug_is_distinct_and_holds_paths) {
+    auto u = plain();
+    u.options = {"-lineinfo"};
+    auto const here = request_of(u);
+    EXPECT_NE(here, request_of(plain()));
+    u.directory = "/other";
+    EXPECT_NE(request_of(u), here);
+}
+
+TEST(keys, an_unknown_option_is_refused_by_name) {
+    auto u = plain();
+    u.options = {"--no-such-option=1"};
+    auto const r = identify(u, sm90(), "nvrtc 1");
+    ASSERT_FALSE(r);
+    EXPECT_NE(r.error().message().find("--no-such-option=1"), std::string::npos);
+}
+
+TEST(keys, sealing_takes_what_was_read_and_not_what_was_looked_for) {
+    auto const request = request_of(plain());
+    dependency read{dependency::root::include_directory, 0, "a.h", std::string(64, 'a')};
+    dependency probed{dependency::root::include_directory, 0, "b.h", ""};
+    auto const sealed = seal(request, std::vector{read});
+    EXPECT_NE(sealed, seal(request, {}));
+    EXPECT_EQ(sealed, seal(request, std::vector{probed, read}));
+    read.content[0] = 'b';
+    EXPECT_NE(sealed, seal(request, std::vector{read}));
+}
+
+struct text_case {
+    char const* text;
+    bool contained;
+};
+class self_contained : public testing::TestWithParam<text_case> {};
+
+TEST_P(self_contained, is_decided_conservatively) {
+    auto u = plain();
+    u.source = GetParam().text;
+    u.headers = {{"mem.h", "// no more"}};
+    EXPECT_EQ(is_self_contained(u, {}), GetParam().contained) << GetParam().text;
+}
+
+INSTANTIATE_TEST_SUITE_P(texts, self_contained,
+                         testing::Values(text_case{"int x;", true}, text_case{"#include <mem.h>\n", true}, text_case{"# include \"mem.h\"", true},
+                                         text_case{"#include <other.h>", false}, text_case{"#inc\\\nlude <other.h>", false},
+                                         text_case{"#include MACRO", false}, text_case{"%:include <other.h>", false},
+                                         text_case{"??=include <mem.h>", false}, text_case{"__has_include(<other.h>)", false},
+                                         text_case{"import thing;", false}, text_case{"#include <mem.h>\n#include <x.h>", false}));
+
+TEST(self_contained, a_header_in_memory_may_ask_for_a_file) {
+    auto u = plain();
+    u.source = "#include <mem.h>";
+    u.headers = {{"mem.h", "#include <disk.h>"}};
+    EXPECT_FALSE(is_self_contained(u, {}));
+    u.options = {"--pre-include=x.h"};
+    u.source = "";
+    u.headers = {};
+    EXPECT_FALSE(is_self_contained(u, normalize(u.options).value()));
+}
+
+}  // namespace kiln::compile
