@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool and the program it lives in: no worker to be had, the program's death, its exit, its forks, its signals.
+#include "base/clock.hpp"
+#include "pool_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+// The fork test starts threads in the child of a process with threads: what it checks is that this works.
+extern "C" char const* __tsan_default_options() { return "die_after_fork=0"; }
+#endif
+
+namespace kiln::compile::testing {
+
+using ::testing::HasSubstr;
+
+// ---- no worker -----------------------------------------------------------------------------------------------------
+
+outcome echo_here(job const& j) { return product{.unit = j.name(), .target = std::get<compile_job>(j.work).target}; }
+
+class fallback_test : public worker_pool_test {
+protected:
+    // Opens a pool on this program, runs three jobs and returns the detail of the first event.
+    std::string run_three(fs::path program, std::chrono::milliseconds start_timeout = 10s) {
+        auto o = options(2);
+        o.worker = std::move(program);
+        o.start_timeout = start_timeout;
+        o.in_process = echo_here;
+        open(std::move(o));
+        std::vector<std::future<outcome>> all;
+        for (int i = 0; i < 3; ++i) all.push_back(submit(make_job("unit", "echo")));
+        for (auto& one : all) EXPECT_EQ(one.get().value().unit, "unit");
+        EXPECT_EQ(pool_->count().in_process, 3u);
+        EXPECT_EQ(pool_->count().done, 3u);
+        auto const seen = events(event_kind::fell_back);
+        EXPECT_EQ(seen.size(), 3u);
+        if (seen.empty()) return {};
+        EXPECT_EQ(seen[0].reason.view(), "in-process");
+        EXPECT_EQ(seen[0].unit.view(), "unit");
+        EXPECT_EQ(seen[0].target.view(), "sm_90");
+        return std::string{seen[0].detail.view()};
+    }
+};
+
+TEST_F(fallback_test, a_missing_worker_program) {
+    EXPECT_THAT(run_three(scratch("nothing-here")), HasSubstr("not a program that can be run"));
+    EXPECT_EQ(pool_->count().started, 0u);
+}
+
+TEST_F(fallback_test, a_program_that_cannot_be_executed) {
+    std::ofstream{scratch("junk")} << "no program at all";
+    fs::permissions(scratch("junk"), fs::perms::owner_all);
+    EXPECT_THAT(run_three(scratch("junk")), HasSubstr("Exec format error"));
+}
+
+TEST_F(fallback_test, a_worker_that_dies_before_it_says_hello) {
+    auto const why = run_three(worker_named("early-exit"));
+    EXPECT_THAT(why, HasSubstr("exited with status 127 before it said hello"));
+    // Three rounds of two, and the last ones that were started before the third was counted.
+    EXPECT_LE(pool_->count().started, 8u);
+}
+
+TEST_F(fallback_test, a_worker_that_never_says_hello) {
+    EXPECT_THAT(run_three(worker_named("silent"), 100ms), HasSubstr("said nothing for 100 ms"));
+}
+
+TEST_F(fallback_test, a_worker_of_another_build) {
+    auto const why = run_three(worker_named("wrong-version"));
+    EXPECT_THAT(why, HasSubstr("kiln-worker 9.9.9 speaks worker protocol 99"));
+    EXPECT_THAT(why, HasSubstr("speaks 1"));
+}
+
+TEST_F(fallback_test, no_workers_by_choice_is_no_fallback) {
+    auto o = options(0);
+    o.in_process = echo_here;
+    open(std::move(o));
+    EXPECT_TRUE(submit("echo").get());
+    EXPECT_EQ(pool_->count().in_process, 1u);
+    EXPECT_EQ(events_.count(event_kind::fell_back), 0u);
+    EXPECT_EQ(pool_->capacity(), 0);
+}
+
+TEST_F(fallback_test, closing_does_not_wait_for_a_compile_in_this_process) {
+    auto gate = std::make_shared<std::promise<void>>();
+    auto o = options(0);
+    o.in_process = [opened = gate->get_future().share()](job const& j) {
+        opened.wait();
+        return echo_here(j);
+    };
+    open(std::move(o));
+    auto running = submit("echo");
+    ASSERT_TRUE(eventually([&] { return pool_->count().in_process == 1; }));
+    pool_.reset();
+    EXPECT_EQ(running.get().error().code(), errc::cancelled);
+    gate->set_value();
+}
+
+TEST(find_worker, names_where_it_looked) {
+    auto const named = worker_pool::find_worker("/nowhere/kiln-worker");
+    ASSERT_FALSE(named);
+    EXPECT_EQ(named.error().code(), errc::not_found);
+    EXPECT_THAT(named.error().message(), HasSubstr("/nowhere/kiln-worker"));
+    // In the build tree it is beside this program.
+    EXPECT_EQ(worker_pool::find_worker({}).value(), KILN_TEST_WORKER);
+}
+
+// ---- the host's death and exit -------------------------------------------------------------------------------------
+
+class host_test : public worker_pool_test {
+protected:
+    pid_t host_ = -1;
+    std::FILE* output_ = nullptr;
+
+    // Runs the helper pool_parent with four held jobs; see there for the endings.
+    std::vector<pid_t> start_host(std::string ending) {
+        int ends[2];
+        EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        posix_spawn_file_actions_t actions;
+        ::posix_spawn_file_actions_init(&actions);
+        ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+        std::string program = KILN_TEST_BIN_DIR "/kiln-test-pool_parent", worker = fault_worker(), source = hold(), count = "4";
+        char* arguments[] = {program.data(), worker.data(), count.data(), source.data(), ending.data(), nullptr};
+        EXPECT_EQ(::posix_spawn(&host_, program.c_str(), &actions, nullptr, arguments, environ), 0);
+        ::posix_spawn_file_actions_destroy(&actions);
+        ::close(ends[1]);
+        output_ = ::fdopen(ends[0], "r");
+        std::istringstream words{line()};
+        std::string word;
+        words >> word;
+        EXPECT_EQ(word, "pids");
+        std::vector<pid_t> pids;
+        for (pid_t pid = 0; words >> pid;) pids.push_back(pid);
+        return pids;
+    }
+    std::string line() {
+        char buffer[512];
+        return std::fgets(buffer, sizeof buffer, output_) != nullptr ? buffer : "";
+    }
+    void TearDown() override {
+        if (output_ != nullptr) std::fclose(output_);
+    }
+};
+
+TEST_F(host_test, kill_9_of_the_parent_leaves_no_worker_after_a_second) {
+    auto const pids = start_host("wait");
+    ASSERT_EQ(pids.size(), 4u);
+    for (auto const pid : pids) ASSERT_TRUE(is_running(pid));
+    ASSERT_EQ(::kill(host_, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(host_, nullptr, 0), host_);
+    EXPECT_TRUE(eventually([&] { return std::ranges::none_of(pids, is_running); }, 1s * slowness));
+}
+
+TEST_F(host_test, workers_outlive_ctrl_c_and_hang_up_in_the_terminal) {
+    auto const pids = start_host("wait");
+    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) {
+        for (auto const pid : pids) ::kill(pid, signal);
+    }
+    // A signal that would end a process has done so by the time another one is delivered.
+    for (auto const pid : pids) EXPECT_TRUE(is_running(pid));
+    ::kill(host_, SIGKILL);
+    ::waitpid(host_, nullptr, 0);
+    EXPECT_TRUE(eventually([&] { return std::ranges::none_of(pids, is_running); }));
+}
+
+class host_exit_test : public host_test, public ::testing::WithParamInterface<char const*> {};
+
+TEST_P(host_exit_test, with_jobs_running_takes_no_time_and_leaves_nobody) {
+    auto const pids = start_host(GetParam());
+    long long left = 0;
+    ASSERT_EQ(std::sscanf(line().c_str(), "leaving %lld", &left), 1);
+    int status = -1;
+    ASSERT_EQ(::waitpid(host_, &status, 0), host_);
+    EXPECT_LT(static_cast<double>(base::now_ns() - left) * 1e-6, 200.0 * slowness);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_TRUE(eventually([&] { return std::ranges::none_of(pids, is_running); }, 1s * slowness));
+}
+
+INSTANTIATE_TEST_SUITE_P(all, host_exit_test, ::testing::Values("exit", "destroy", "static"),
+                         [](auto const& one) { return std::string{one.param}; });
+
+// ---- fork and SIGCHLD ----------------------------------------------------------------------------------------------
+
+TEST_F(worker_pool_test, after_fork_the_child_starts_workers_of_its_own) {
+    open(options(2));
+    auto held_job = submit(hold());
+    ASSERT_TRUE(eventually([&] { return held().size() == 1; }));
+    pid_t const child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        bool right = pool_->workers().empty() && pool_->count().submitted == 0;
+        right = right && image_text(submit("echo from the child").get()) == "from the child";
+        right = right && pool_->workers().size() == 1 && pool_->workers()[0].pid != held()[0];
+        pool_.reset();
+        ::_exit(right && is_running(held()[0]) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    release();
+    EXPECT_TRUE(held_job.get());
+}
+
+TEST_F(worker_pool_test, a_forked_child_may_leave_without_touching_the_pool) {
+    open(options(1));
+    auto held_job = submit(hold());
+    ASSERT_TRUE(eventually([&] { return held().size() == 1; }));
+    pid_t const child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        pool_.reset();
+        ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(is_running(held()[0]));
+    release();
+    EXPECT_TRUE(held_job.get());
+}
+
+std::atomic<int> child_signals{0};
+void on_child(int) { ++child_signals; }
+
+// The host's handling of SIGCHLD for the length of a test.
+class sigchld_test : public worker_pool_test {
+protected:
+    struct sigaction before_ {};
+    void handle(void (*handler)(int)) {
+        struct sigaction mine {};
+        mine.sa_handler = handler;
+        mine.sa_flags = SA_RESTART;
+        ASSERT_EQ(::sigaction(SIGCHLD, &mine, &before_), 0);
+    }
+    void TearDown() override {
+        pool_.reset();
+        ::sigaction(SIGCHLD, &before_, nullptr);
+    }
+};
+
+TEST_F(sigchld_test, the_hosts_handler_and_its_children_are_left_alone) {
+    handle(on_child);
+    std::string program = "/bin/true";
+    char* arguments[] = {program.data(), nullptr};
+    pid_t own = -1;
+    ASSERT_EQ(::posix_spawn(&own, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+    ASSERT_TRUE(eventually([&] { return !is_running(own); }));
+    open(options(2));
+    EXPECT_TRUE(submit("echo").get());
+    EXPECT_FALSE(submit("signal 11").get());
+    pool_.reset();
+    struct sigaction now {};
+    ASSERT_EQ(::sigaction(SIGCHLD, nullptr, &now), 0);
+    EXPECT_EQ(now.sa_handler, &on_child);
+    int status = -1;
+    EXPECT_EQ(::waitpid(own, &status, 0), own) << "the pool has reaped somebody else's child";
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "a worker was left unreaped";
+}
+
+TEST_F(sigchld_test, a_host_that_ignores_its_children) {
+    handle(SIG_IGN);
+    auto o = options(2);
+    o.idle_timeout = 20ms;
+    open(std::move(o));
+    EXPECT_TRUE(submit("echo").get());
+    EXPECT_TRUE(submit("once " + scratch("crashed").native()).get());
+    ASSERT_TRUE(eventually([&] { return pool_->workers().empty(); }));
+    EXPECT_TRUE(submit("echo").get());
+}
+
+TEST_F(sigchld_test, a_host_that_reaps_every_child_there_is) {
+    handle([](int) {
+        int const saved = errno;
+        while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
+        errno = saved;
+    });
+    open(options(2));
+    EXPECT_TRUE(submit("once " + scratch("crashed").native()).get());
+    EXPECT_EQ(submit("signal 11").get().error().code(), errc::worker_failed);
+    EXPECT_TRUE(submit("echo").get());
+}
+
+}  // namespace kiln::compile::testing

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A worker whose "compiler" does what the unit's source text says: the first word is the command, the rest its argument.
+//   echo TEXT     succeeds with TEXT as the image
+//   hold DIR      writes its pid into DIR, then waits for the file DIR/go
+//   once FILE     dies by SIGSEGV unless FILE exists, and makes it
+//   signal N, exit N, hang, recurse, allocate, abort-for-memory, garbage, wrong-id, hang-up, throw
+//   surroundings  succeeds with a description of the process as the image
+// The name it is started by selects how it starts: wrong-version, silent, early-exit; anything else is a good start.
+#include "compile/worker_pool.hpp"
+#include "compile/worker_process.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace kiln;
+using namespace kiln::compile;
+namespace fs = std::filesystem;
+
+int number_in(std::string const& text) {
+    int out = 0;
+    std::from_chars(text.data(), text.data() + text.size(), out);
+    return out;
+}
+
+[[noreturn]] void hang() {
+    for (;;) ::pause();
+}
+
+void hold(fs::path const& directory) {
+    std::ofstream{directory / std::to_string(::getpid())}.put('\n');
+    while (!fs::exists(directory / "go")) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+}
+
+[[noreturn]] void allocate() {
+    constexpr std::size_t piece = std::size_t{8} << 20;
+    for (std::size_t total = 0; total < std::size_t{8} << 30; total += piece) {
+        if (::mmap(nullptr, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) throw std::bad_alloc{};
+    }
+    throw std::runtime_error{"8 GiB were to be had"};
+}
+
+int recurse(int volatile* depth) {
+    int volatile here[1024] = {*depth + 1};
+    return here[0] < 0 ? 0 : recurse(here) + here[0];
+}
+
+void send_bytes(base::byte_span data) { static_cast<void>(::send(worker_socket, data.data(), data.size(), MSG_NOSIGNAL)); }
+
+std::string surroundings() {
+    std::string out = fmt::format("cwd={} nice={} sigint={}", fs::current_path().native(), ::getpriority(PRIO_PROCESS, 0),
+                                  std::signal(SIGINT, SIG_IGN) == SIG_IGN ? "ignored" : "heard");
+    ::rlimit core{}, data{};
+    ::getrlimit(RLIMIT_CORE, &core);
+    ::getrlimit(RLIMIT_DATA, &data);
+    auto const mask = ::umask(0);
+    out += fmt::format(" core={} data={} umask={:o} fds=", core.rlim_cur, data.rlim_cur == RLIM_INFINITY ? "any" : "bound", mask);
+    std::vector<int> fds;
+    for (int fd = 0; fd < 256; ++fd) {
+        struct ::stat about {};
+        if (::fstat(fd, &about) == 0) fds.push_back(fd);
+    }
+    return out += fmt::format("{}", fmt::join(fds, ","));
+}
+
+result<product> with_image(job const& work, std::string_view text) {
+    product out{.unit = work.name(), .target = std::get<compile_job>(work.work).target};
+    auto const data = base::as_bytes(text);
+    out.image.assign(data.begin(), data.end());
+    return out;
+}
+
+result<product> obey(job const& work) {
+    auto const& text = std::get<compile_job>(work.work).unit.source;
+    auto const blank = std::min(text.find(' '), text.size());
+    auto const command = text.substr(0, blank);
+    auto const argument = text.substr(std::min(text.size(), blank + 1));
+    if (command == "hold") hold(argument);
+    else if (command == "once" && !fs::exists(argument)) std::ofstream{argument}.put('\n'), std::raise(SIGSEGV);
+    else if (command == "signal") std::raise(number_in(argument));
+    else if (command == "exit") ::_exit(number_in(argument));
+    else if (command == "hang") hang();
+    else if (command == "recurse") { int volatile zero = 0; recurse(&zero); }
+    else if (command == "allocate") allocate();
+    else if (command == "abort-for-memory") std::fputs("LLVM ERROR: out of memory\n", stderr), std::abort();
+    else if (command == "garbage") send_bytes(base::as_bytes("this is not a frame at all")), hang();
+    else if (command == "wrong-id") send_bytes(*make_frame(frame_kind::failure, encode(numbered_body{~std::uint64_t{0}, {}}))), hang();
+    else if (command == "hang-up") ::shutdown(worker_socket, SHUT_RDWR), hang();
+    else if (command == "throw") throw std::runtime_error{argument};
+    else if (command == "refuse") return error{errc::compile_failed, argument}.with_log("the log");
+    else if (command == "surroundings") return with_image(work, surroundings());
+    return with_image(work, argument);
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+    // A death by signal must look like one, not like a sanitizer's report.
+    for (int const fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE}) std::signal(fatal, SIG_DFL);
+    auto const name = fs::path{argv[0]}.filename();
+    if (name == "early-exit") std::fputs("cannot load libexample.so\n", stderr), ::_exit(127);
+    if (name == "silent") hang();
+    if (name == "wrong-version") {
+        send_bytes(*make_frame(frame_kind::hello, encode(worker_hello{99, static_cast<std::uint32_t>(::getpid()), "9.9.9"})));
+        hang();
+    }
+    ::_exit(serve_worker(worker_socket, obey));
+}
