@@ -97,7 +97,7 @@ static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, k
     kiln_u64 const length = r.end - r.begin;
 
     bool left = false;
-    if (length > Long) {
+    if (length > Long && waiting.capacity > 0) {
         kiln_u64 slot = 0;
         if (lane == 0) slot = atomicAdd(waiting.entries, kiln_u64{1});
         // Lanes of one segment stay together; groups of one warp may differ.
