@@ -28,9 +28,10 @@ run: build ## the main job on one screen
 test: build ## all tests that this machine can run
 	@$(CTEST) --test-dir build -j 2 $(T)
 
-bench: build ## every benchmark that needs no GPU, one after the other
-	@cmake --build build -j $(JOBS) --target kiln_bench
-	@scripts/bench build
+bench: setup ## the benchmarks, fully optimised, in build-release; those that need a GPU skip themselves
+	@cmake --preset release --log-level=WARNING $(CMAKE_ARGS) >/dev/null
+	@cmake --build build-release -j $(JOBS) --target kiln_bench
+	@scripts/bench build-release
 
 device-test: ## on a machine with a GPU: tests, then device tests under compute-sanitizer
 	@scripts/device-test
