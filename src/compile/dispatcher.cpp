@@ -7,6 +7,7 @@
 #include "compile/host_resources.hpp"
 
 #include <cerrno>
+#include <sys/wait.h>
 
 namespace kiln::compile {
 
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint8_t worker_nice = 15;
 constexpr auto reap_interval = 5ms;  // where there are no pidfds to wait for
-constexpr auto shut_down_timeout = 1s;
+constexpr auto shut_down_timeout = 20ms;
 
 ::timespec to_timespec(std::chrono::nanoseconds span) {
     auto const ns = std::max<std::int64_t>(0, span.count());
@@ -324,7 +325,6 @@ void dispatcher::shut_down() {
     if (here_job_) orphans.push_back(std::move(*here_job_));
     while (auto j = next_queued()) orphans.push_back(std::move(*j));
 
-    // Killed processes go in microseconds. One that the kernel holds on to is not waited for.
     auto const until = base::clock::now() + shut_down_timeout;
     for (;;) {
         auto const now = base::clock::now();
@@ -334,8 +334,27 @@ void dispatcher::shut_down() {
         auto const timeout = to_timespec(first.fd < 0 ? reap_interval / 5 : until - now);
         ::ppoll(&first, 1, &timeout, nullptr);
     }
+    leave_to_undertaker();
     publish();
     for (auto& j : orphans) finish(j, fail(errc::cancelled, "{}: the worker pool was closed before it was compiled", j.work->name()));
+}
+
+// Killed processes go in microseconds, but theirs is a low priority and the machine may be busy. Nobody waits for those
+// that take longer; a thread of their own keeps them from staying zombies in a host that lives on.
+void dispatcher::leave_to_undertaker() {
+    if (workers_.empty()) return;
+    std::vector<pid_t> late;
+    for (auto& w : workers_) {
+        late.push_back(w.process.pid());
+        mourn(w, {}, {});
+    }
+    workers_.clear();
+    auto undertaker = start_quiet_thread([late = std::move(late)] {
+        for (auto const pid : late) {
+            while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
+        }
+    });
+    if (undertaker) undertaker->detach();
 }
 
 }  // namespace kiln::compile

@@ -58,6 +58,7 @@ private:
     void excuse_lateness(base::time_point planned);
     [[nodiscard]] base::time_point next_wake(base::time_point now) const;
     void shut_down();
+    void leave_to_undertaker();
 
     // Workers.
     [[nodiscard]] result<void> start_worker(base::time_point now);
