@@ -22,7 +22,7 @@ std::string reason_of(error const& why) {
     switch (why.code()) {
         case errc::forbidden: return std::string{name_of(miss::bad_signature)};
         case errc::unsupported: return std::string{name_of(miss::newer_format)};
-        case errc::corrupt: return "bad_bundle";
+        case errc::corrupt: return "bad-bundle";
         default: return std::string{name_of(why.code())};
     }
 }
@@ -48,7 +48,7 @@ opened_bundles open_bundles(bundle_places const& places, event_outlet& events) {
         // Without the key nothing can be trusted: every bundle is refused, and this says why.
         auto key = public_key::load(places.trusted_key);
         if (key) policy.keys.push_back(*std::move(key));
-        else events.emit({.kind = event_kind::warned, .reason = "bundle_key", .detail = key.error().message()});
+        else events.emit({.kind = event_kind::warned, .reason = "bundle-key", .detail = key.error().message()});
     }
     auto const open = [&](std::filesystem::path const& file, bool optional) {
         auto bundle = bundle_tier::open(file, policy);

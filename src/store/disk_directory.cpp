@@ -38,7 +38,7 @@ std::string_view name_of(directory_state state) noexcept {
         case directory_state::unused: return "unused";
         case directory_state::missing: return "missing";
         case directory_state::writable: return "writable";
-        case directory_state::read_only: return "read_only";
+        case directory_state::read_only: return "read-only";
         case directory_state::off: return "off";
     }
     return "unknown";
@@ -100,7 +100,7 @@ void disk_directory::look_at_filesystem(int fd) {
         known_.remote = remote;
     }
     if (tell && mode_ == access::read_write) {
-        warn("remote_filesystem", fmt::format("{} is on {}: a local KILN_CACHE_DIR is faster", layout_.root().native(), name));
+        warn("remote-filesystem", fmt::format("{} is on {}: a local KILN_CACHE_DIR is faster", layout_.root().native(), name));
     }
 }
 
@@ -176,18 +176,23 @@ lock_support disk_directory::locks() {
         if (probed_) return known_.locks;
     }
     if (!make_writable()) return lock_support::unsupported;
-    auto const support = probe_locks(layout_.locks() / "probe");
+    auto support = probe_locks(layout_.locks() / "probe");
+    if (!support && support.error().status() == ENOENT) {
+        prepared_.store(false, std::memory_order_release);  // deleted under us
+        if (make_writable()) support = probe_locks(layout_.locks() / "probe");
+    }
+    if (!support) return lock_support::unsupported;  // for now
     {
         std::lock_guard const lock{mutex_};
-        known_.locks = support;
-        if (std::exchange(probed_, true)) return support;
+        known_.locks = *support;
+        if (std::exchange(probed_, true)) return *support;
     }
-    if (support != lock_support::excludes) {
+    if (*support != lock_support::excludes) {
         events_->emit({.kind = event_kind::fell_back,
-                       .reason = "in_process_flight",
-                       .detail = fmt::format("{}: flock {}", layout_.root().native(), name_of(support))});
+                       .reason = "in-process-flight",
+                       .detail = fmt::format("{}: flock {}", layout_.root().native(), name_of(*support))});
     }
-    return support;
+    return *support;
 }
 
 directory_report disk_directory::report() {
@@ -215,7 +220,7 @@ void disk_directory::settle(directory_state state, std::string reason) {
         known_.state = state;
         known_.reason = reason;
     }
-    if (tell) warn(state == directory_state::off ? "directory_off" : "directory_read_only", reason);
+    if (tell) warn(state == directory_state::off ? "directory-off" : "directory-read-only", reason);
 }
 
 void disk_directory::warn(std::string_view reason, std::string_view detail) {

@@ -37,9 +37,9 @@ result<void> disk_tier::put(entry_ptr const& what) {
     if (resting()) return count_dropped("resting"), result<void>{};
     auto const& at = what->about.at;
     if (refused_.any() && refused_.has(at.key, base::sha256_of(what->payload))) return count_dropped("refused"), result<void>{};
-    if (what->payload.size() > options_.max_entry_bytes) return count_dropped("too_large"), result<void>{};
+    if (what->payload.size() > options_.max_entry_bytes) return count_dropped("too-large"), result<void>{};
     KILN_TRY(auto const data, encode_entry(*what));
-    if (data.size() > options_.max_bytes) return count_dropped("too_large"), result<void>{};
+    if (data.size() > options_.max_bytes) return count_dropped("too-large"), result<void>{};
 
     if (auto ready = directory_.make_writable(); !ready) {
         if (ready.error().code() == errc::forbidden) return count_dropped("unwritable"), result<void>{};

@@ -16,7 +16,7 @@ std::string_view name_of(flight_outcome outcome) noexcept {
     switch (outcome) {
         case flight_outcome::leader: return "leader";
         case flight_outcome::finished: return "finished";
-        case flight_outcome::timed_out: return "timed_out";
+        case flight_outcome::timed_out: return "timed-out";
         case flight_outcome::unsupported: return "unsupported";
     }
     return "unknown";
@@ -25,7 +25,7 @@ std::string_view name_of(flight_outcome outcome) noexcept {
 std::string_view name_of(lock_support support) noexcept {
     switch (support) {
         case lock_support::excludes: return "excludes";
-        case lock_support::does_not_exclude: return "does_not_exclude";
+        case lock_support::does_not_exclude: return "does-not-exclude";
         case lock_support::unsupported: return "unsupported";
     }
     return "unknown";
@@ -113,16 +113,15 @@ flight lead_at(std::filesystem::path const& path, base::time_point deadline) {
     }
 }
 
-lock_support probe_locks(std::filesystem::path const& path) {
-    auto const first = base::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW);
-    auto const second = base::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW);
-    if (!first || !second) return lock_support::unsupported;
-    switch (try_flock(first->get(), LOCK_EX)) {
+result<lock_support> probe_locks(std::filesystem::path const& path) {
+    KILN_TRY(auto const first, base::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+    KILN_TRY(auto const second, base::open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+    switch (try_flock(first.get(), LOCK_EX)) {
         case lock_attempt::failed: return lock_support::unsupported;
         case lock_attempt::busy: return lock_support::excludes;  // another process is probing: it works
         case lock_attempt::taken: break;
     }
-    switch (try_flock(second->get(), LOCK_EX)) {
+    switch (try_flock(second.get(), LOCK_EX)) {
         case lock_attempt::failed: return lock_support::unsupported;
         case lock_attempt::busy: return lock_support::excludes;
         case lock_attempt::taken: break;

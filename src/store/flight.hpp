@@ -42,9 +42,9 @@ private:
 // Takes or waits for the lock file `path`, whose directory exists. Blocks until `deadline` at most.
 [[nodiscard]] flight lead_at(std::filesystem::path const& path, base::time_point deadline);
 
-// What an exclusive flock on `path` does there; the file is made if it is not.
+// What an exclusive flock on `path` does there; the file is made if it is not. An error: it could not be opened.
 enum class lock_support { excludes, does_not_exclude, unsupported };
-[[nodiscard]] lock_support probe_locks(std::filesystem::path const& path);
+[[nodiscard]] result<lock_support> probe_locks(std::filesystem::path const& path);
 [[nodiscard]] std::string_view name_of(lock_support support) noexcept;
 
 }  // namespace kiln::store

@@ -105,7 +105,7 @@ std::shared_ptr<slots const> store::state::tiers() {
         if (bundles_open) return current;
         tell = !std::exchange(told, true) && !options.disk && !options.no_disk_reason.empty();
     }
-    if (tell) events->emit({.kind = event_kind::warned, .reason = "memory_only", .detail = options.no_disk_reason});
+    if (tell) events->emit({.kind = event_kind::warned, .reason = "memory-only", .detail = options.no_disk_reason});
     auto opened = open_bundles(
         {.paths = options.bundles, .beside_program = options.bundle_beside_program, .trusted_key = options.trusted_key}, *events);
     std::lock_guard const lock{mutex};
@@ -310,7 +310,7 @@ void store::put(entry_ptr what, flight leading) {
     std::lock_guard const lock{state_->mutex};
     for (auto* counts : {&state_->sum, &state_->pending}) {
         counts->dropped += 1;
-        counts->errors["queue_full"] += 1;
+        counts->errors["queue-full"] += 1;
     }
 }
 

@@ -11,17 +11,17 @@ std::string_view name_of(miss why) noexcept {
         case miss::disabled: return "disabled";
         case miss::truncated: return "truncated";
         case miss::trailing: return "trailing";
-        case miss::bad_magic: return "bad_magic";
-        case miss::newer_format: return "newer_format";
-        case miss::bad_header: return "bad_header";
-        case miss::bad_digest: return "bad_digest";
-        case miss::wrong_key: return "wrong_key";
-        case miss::wrong_target: return "wrong_target";
-        case miss::wrong_kind: return "wrong_kind";
-        case miss::wrong_toolchain: return "wrong_toolchain";
-        case miss::not_regular: return "not_regular";
-        case miss::too_large: return "too_large";
-        case miss::bad_signature: return "bad_signature";
+        case miss::bad_magic: return "bad-magic";
+        case miss::newer_format: return "newer-format";
+        case miss::bad_header: return "bad-header";
+        case miss::bad_digest: return "bad-digest";
+        case miss::wrong_key: return "wrong-key";
+        case miss::wrong_target: return "wrong-target";
+        case miss::wrong_kind: return "wrong-kind";
+        case miss::wrong_toolchain: return "wrong-toolchain";
+        case miss::not_regular: return "not-regular";
+        case miss::too_large: return "too-large";
+        case miss::bad_signature: return "bad-signature";
         case miss::refused: return "refused";
         case miss::recache: return "recache";
     }

@@ -200,7 +200,7 @@ TEST_F(store_faults, W9_an_entry_larger_than_the_cache_stays_in_memory) {
     store->put(entry_of(2, 100));
     EXPECT_TRUE(store->flush(base::clock::now() + std::chrono::seconds{5}));
     EXPECT_EQ(store->find(address_of(1), {}).tier, "memory");
-    EXPECT_EQ(store->counts().errors.at("too_large"), 1u);
+    EXPECT_EQ(store->counts().errors.at("too-large"), 1u);
     EXPECT_FALSE(std::filesystem::exists(path_of(*entry_of(1))));
     EXPECT_TRUE(std::filesystem::exists(path_of(*entry_of(2))));
 }
