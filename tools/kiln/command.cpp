@@ -49,7 +49,7 @@ void complain(error const& e) {
     if (!e.log().empty()) std::fprintf(stderr, "%s%s", e.log().c_str(), e.log().ends_with('\n') ? "" : "\n");
 }
 
-void print(json const& data) { print(data.dump(2) + "\n"); }
+void print_json(json const& data) { print(data.dump(2) + "\n"); }
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string bytes_text(std::uint64_t bytes) {

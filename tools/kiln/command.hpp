@@ -43,7 +43,7 @@ void add_demo(CLI::App& root, std::vector<command>& commands);
 void complain(error const& e);
 void complain(std::string_view text);
 
-void print(json const& data);
+void print_json(json const& data);
 void print(std::string_view text);
 
 // "12.3 KiB".

@@ -105,7 +105,7 @@ int run(compile_arguments const& a) {
             status = failed;
         }
     }
-    if (a.as_json) print(all);
+    if (a.as_json) print_json(all);
     else print(text_of(items));
     e.flush_sync();
     return status;

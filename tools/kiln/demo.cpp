@@ -69,7 +69,7 @@ int run(bool as_json) {
                             {"cold", {{"from", name_of(cold.got[i].from)}, {"ms", cold.got[i].ms}}},
                             {"warm", {{"from", name_of(warm.got[i].from)}, {"ms", warm.got[i].ms}}}});
         }
-        print(json{{"units", std::move(rows)}, {"cold_ms", cold.total_ms}, {"warm_ms", warm.total_ms}});
+        print_json(json{{"units", std::move(rows)}, {"cold_ms", cold.total_ms}, {"warm_ms", warm.total_ms}});
         return ok;
     }
     print(here.found ? fmt::format("Kiln: {} units for {} ({})\n\n", units.size(), here.device, t.arch.name())
