@@ -26,7 +26,7 @@ add_library(kiln_flags INTERFACE)
 target_compile_options(kiln_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
     -Wcast-align -Wextra-semi -Wformat=2 -Wimplicit-fallthrough -Wvla
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference -Wno-maybe-uninitialized>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>
     $<$<BOOL:${KILN_DEVELOPER}>:-Werror>)
 if(KILN_SANITIZE)
     # GCC's flow warnings misfire in instrumented code.

@@ -5,7 +5,8 @@
 #
 # kiln_<name> is a static library of src/<name>/*.cpp that links exactly the modules named after DEPENDS, so a
 # unit test of one module fails to link on an arrow upward. Its objects also go into libkiln, and LINKS are
-# what its users must link. A folder without sources yet makes a target that only carries the arrows.
+# what its users must link. Device text in kernels/<name>/ is embedded, as "embedded/<name>_kernels.hpp". A folder
+# without sources yet makes a target that only carries the arrows.
 function(kiln_module name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;LINKS")
     if(arg_UNPARSED_ARGUMENTS)
@@ -30,6 +31,11 @@ function(kiln_module name)
         target_include_directories(kiln_${name}_objects
             PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
         target_link_libraries(kiln_${name}_objects PRIVATE kiln_flags ${needs})
+
+        file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/${name}/*.cu ${PROJECT_SOURCE_DIR}/kernels/${name}/*.cuh)
+        if(kernels)
+            kiln_embed(kiln_${name}_objects NAME ${name}_kernels FILES ${kernels})
+        endif()
 
         add_library(kiln_${name} STATIC $<TARGET_OBJECTS:kiln_${name}_objects>)
         target_include_directories(kiln_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
