@@ -50,7 +50,6 @@ struct prim_options {
 namespace prims {
 
 class specialisation;
-struct request;
 
 // What all handles share: kernels on a device, launch constants, the captured value.
 class handle {
@@ -73,8 +72,6 @@ protected:
     std::shared_ptr<specialisation const> what_;
     op::state_bytes state_{};
 };
-
-[[nodiscard]] result<std::shared_ptr<specialisation const>> make(request what, prim_options const& how);
 
 enum class scan_form { exclusive, inclusive };
 enum class bound_side { lower, upper };

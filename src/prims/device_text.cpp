@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request to the units a compiler is given.
+#include "prims/operator_text.hpp"
+#include "prims/sources.hpp"
+
+namespace kiln::prims {
+
+namespace {
+
+bool uses_cub(algorithm what) { return what != algorithm::transform && what != algorithm::gather; }
+
+// kiln/prims/spec.cuh: the types by the names the device text uses.
+std::string spec_text(request const& r) {
+    std::string out = "#pragma once\n#include \"kiln/prims/names.cuh\"\n";
+    if (needs_half(r)) out += "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";
+    out += r.value.definition + "\n";
+    if (r.mapped.size != 0 && r.mapped != r.value) out += r.mapped.definition + "\n";
+    out += fmt::format("using kiln_value = {};\n", r.value.name);
+    auto const check = [&](std::string_view name, element_type const& type) {
+        out += fmt::format("static_assert(sizeof({0}) == {1} && alignof({0}) == {2}, \"{0}: the host's type has {1} bytes aligned to {2}\");\n",
+                           name, type.size, type.align);
+    };
+    check("kiln_value", r.value);
+    if (r.mapped.size != 0) {
+        out += fmt::format("using kiln_mapped = {};\n", r.mapped.name);
+        check("kiln_mapped", r.mapped);
+    }
+    return out;
+}
+
+std::vector<std::string> options_of(request const& r, part which) {
+    std::vector<std::string> out{"-std=c++17", "-default-device"};
+    if (which == part::skeleton) {
+        out.emplace_back("-rdc=true");
+        out.emplace_back("-gen-opt-lto");
+    }
+    if (!uses_cub(r.what)) return out;
+    // One header of CCCL parses in exponential time at the default depth; nothing here needs more than this.
+    out.emplace_back("-D_CCCL_META_UNROLL_LIMIT=4");
+    out.emplace_back("-DCUB_RUNTIME_FUNCTION=__device__");
+    if (!needs_half(r)) {
+        out.emplace_back("-DCCCL_DISABLE_FP16_SUPPORT");
+        out.emplace_back("-DCCCL_DISABLE_BF16_SUPPORT");
+    }
+    out.emplace_back("-DCCCL_DISABLE_NVFP8_SUPPORT");
+    return out;
+}
+
+std::string source_of(request const& r, part which, header_source from) {
+    std::string out;
+    for (auto const& define : r.defines) out += fmt::format("#define {}\n", define);
+    if (which == part::skeleton) out += "#define KILN_PRIM_LINKED\n";
+    if (from == header_source::plain) out += "#define KILN_PRIM_PLAIN\n";
+    return out + fmt::format("#include \"kiln/prims/{}.cu\"\n", name_of(r.what));
+}
+
+// Every operator and every entry point of an algorithm shares one template, whoever asks for it.
+std::string template_name(request const& r) {
+    auto out = fmt::format("{} {}", name_of(r.what), r.value.label());
+    if (r.mapped.size != 0) out += " " + r.mapped.label();
+    for (auto const& define : r.defines) out += " " + define;
+    return out + " template";
+}
+
+}  // namespace
+
+unit device_unit(request const& r, part which, header_source from) {
+    unit out{.name = which == part::whole ? r.name : template_name(r), .source = source_of(r, which, from)};
+    out.kernels = which == part::whole ? r.kernels : all_kernels(r.what);
+    out.options = options_of(r, which);
+    out.exports = {std::string{info_name}};
+    out.headers = kernel_headers();
+    out.headers.push_back({"kiln/prims/spec.cuh", spec_text(r)});
+    if (which == part::whole && r.by) out.headers.push_back({"kiln/prims/written_operator.cuh", operator_text(r, linkage::local)});
+    if (from == header_source::pinned) {
+        auto const carried = pinned();
+        if (carried) out.headers.insert(out.headers.end(), carried->files.begin(), carried->files.end());
+    }
+    out.licence = "Apache-2.0 WITH LLVM-exception";
+    return out;
+}
+
+unit operator_unit(request const& r) {
+    unit out{.name = r.name + " operator", .source = "#include \"kiln/prims/spec.cuh\"\n" + operator_text(r, linkage::external)};
+    // 940: a function that ends without a value.
+    out.options = {"-std=c++17", "-default-device", "-rdc=true", "-diag-error=940"};
+    for (auto const& h : kernel_headers()) {
+        if (h.name == "kiln/prims/names.cuh") out.headers.push_back(h);
+    }
+    out.headers.push_back({"kiln/prims/spec.cuh", spec_text(r)});
+    if (needs_half(r)) {
+        if (auto const carried = pinned()) out.headers.insert(out.headers.end(), carried->files.begin(), carried->files.end());
+    }
+    return out;
+}
+
+base::digest family_of(request const& r, part which) {
+    base::key_builder key{"kiln.prims.family.v1"};
+    key.add("kernels", kernel_digest()).add("algorithm", name_of(r.what)).add("types", spec_text(r));
+    for (auto const& define : r.defines) key.add("define", define);
+    for (auto const& option : options_of(r, which)) key.add("option", option);
+    if (which == part::skeleton) return key.add("part", "skeleton").finish();
+    for (auto const& kernel : r.kernels) key.add("kernel", kernel);
+    if (r.by) {
+        key.add("operator", operator_text(r, linkage::external));
+        key.add("image", r.by->image());
+    }
+    return key.finish();
+}
+
+}  // namespace kiln::prims

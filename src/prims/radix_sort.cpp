@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One block for what fits in it. Otherwise one histogram of all digits, their sums, and one sweep per digit, each over
+// portions of fewer than 2^28 items because the look-back counts with 30 bits.
+#include "prims/specialisation.hpp"
+
+namespace kiln::prims {
+
+namespace {
+
+enum kernel_index { histogram, sums, sweep, small };
+
+struct constants {
+    int radix_bits;
+    int histogram_threads;
+    int sum_threads;
+    int small_threads;
+    std::size_t small_items;
+    std::size_t offset_bytes;
+};
+constants constants_of(prim_info const& info) {
+    return {info.more[0], info.more[1], info.more[2], info.more[3],
+            static_cast<std::size_t>(info.more[3]) * static_cast<std::size_t>(info.more[4]), static_cast<std::size_t>(info.more[5])};
+}
+
+// Where everything lies in the scratch. Counters and the first portion's bins are cleared together.
+struct layout {
+    int passes = 0;
+    std::size_t digits = 0;
+    std::size_t portion = 0;   // items
+    std::size_t portions = 0;
+    std::size_t bins = 0, lookback = 0, keys = 0, values = 0, total = 0;
+    std::size_t cleared = 0;
+};
+
+layout layout_for(specialisation const& s, std::size_t n, int bits) {
+    auto const c = constants_of(s.info);
+    layout out;
+    out.passes = static_cast<int>(ceil_div(static_cast<std::size_t>(bits), static_cast<std::size_t>(c.radix_bits)));
+    out.digits = std::size_t{1} << c.radix_bits;
+    out.portion = ((std::size_t{1} << 28) - 1) / s.info.tile() * s.info.tile();
+    out.portions = ceil_div(n, out.portion);
+    auto const passes = static_cast<std::size_t>(out.passes);
+    out.bins = aligned_256(out.portions * passes * sizeof(std::int32_t));
+    out.cleared = out.bins + passes * out.digits * c.offset_bytes;
+    out.lookback = out.bins + aligned_256(out.portions * passes * out.digits * c.offset_bytes);
+    out.keys = out.lookback + aligned_256(s.tiles(std::min(n, out.portion)) * out.digits * sizeof(std::int32_t));
+    bool const turns = out.passes > 1;
+    out.values = out.keys + (turns ? aligned_256(n * s.value_bytes) : 0);
+    out.total = out.values + (turns ? aligned_256(n * s.mapped_bytes) : 0);
+    return out;
+}
+
+class sorting {
+public:
+    sorting(specialisation const& s, stream_ref on, sort_call const& call, int last_bit)
+        : s_{s}, on_{on}, call_{call}, last_bit_{last_bit}, shape_{layout_for(s, call.n, last_bit - call.first_bit)} {}
+
+    [[nodiscard]] result<void> in_one_block() const {
+        auto const c = constants_of(s_.info);
+        int const n = static_cast<int>(call_.n);
+        return launch(s_.kernels[small], on_, 1, c.small_threads,
+                      {call_.keys_in, call_.keys_out, call_.values_in, call_.values_out, n, call_.first_bit, last_bit_});
+    }
+
+    [[nodiscard]] result<void> in_sweeps(std::byte* scratch) const {
+        auto const c = constants_of(s_.info);
+        void* const bins = scratch + shape_.bins;
+        KILN_CHECK(set_zero(s_, on_, scratch, shape_.cleared));
+        // Offsets are 32 or 64 bits wide: a little-endian machine may pass either from the same place.
+        std::uint64_t const n = call_.n;
+        KILN_CHECK(launch(s_.kernels[histogram], on_, s_.resident_blocks, c.histogram_threads,
+                          {bins, call_.keys_in, n, call_.first_bit, last_bit_}));
+        KILN_CHECK(launch(s_.kernels[sums], on_, static_cast<std::size_t>(shape_.passes), c.sum_threads, {bins}));
+        void const* keys = call_.keys_in;
+        void const* values = call_.values_in;
+        for (int pass = 0; pass < shape_.passes; ++pass) {
+            bool const to_out = (shape_.passes - 1 - pass) % 2 == 0;
+            void* const keys_to = to_out ? call_.keys_out : scratch + shape_.keys;
+            void* const values_to = to_out ? call_.values_out : scratch + shape_.values;
+            for (std::size_t portion = 0; portion < shape_.portions; ++portion) {
+                KILN_CHECK(one_sweep(scratch, pass, portion, {keys, keys_to, values, values_to}));
+            }
+            keys = keys_to;
+            values = values_to;
+        }
+        return {};
+    }
+
+private:
+    struct move {
+        void const* keys;
+        void* keys_to;
+        void const* values;
+        void* values_to;
+    };
+
+    [[nodiscard]] result<void> one_sweep(std::byte* scratch, int pass, std::size_t portion, move const& m) const {
+        auto const c = constants_of(s_.info);
+        auto const first = portion * shape_.portion;
+        int const n = static_cast<int>(std::min(call_.n - first, shape_.portion));
+        auto const blocks = s_.tiles(static_cast<std::size_t>(n));
+        void* const lookback = scratch + shape_.lookback;
+        KILN_CHECK(set_zero(s_, on_, lookback, blocks * shape_.digits * sizeof(std::int32_t)));
+
+        auto const passes = static_cast<std::size_t>(shape_.passes);
+        auto const bins_of = [&](std::size_t p) {
+            return scratch + shape_.bins + (p * passes + static_cast<std::size_t>(pass)) * shape_.digits * c.offset_bytes;
+        };
+        void* const counter = scratch + (portion * passes + static_cast<std::size_t>(pass)) * sizeof(std::int32_t);
+        void* const bins_out = portion + 1 < shape_.portions ? bins_of(portion + 1) : nullptr;
+        void const* const bins_in = bins_of(portion);
+        void const* const keys = static_cast<std::byte const*>(m.keys) + first * s_.value_bytes;
+        void const* const values = static_cast<std::byte const*>(m.values) + first * s_.mapped_bytes;
+        int const bit = call_.first_bit + pass * c.radix_bits;
+        int const bits = std::min(c.radix_bits, last_bit_ - bit);
+        return launch(s_.kernels[sweep], on_, blocks, s_.info.threads,
+                      {lookback, counter, bins_out, bins_in, m.keys_to, keys, m.values_to, values, n, bit, bits});
+    }
+
+    specialisation const& s_;
+    stream_ref on_;
+    sort_call const& call_;
+    int last_bit_;
+    layout shape_;
+};
+
+}  // namespace
+
+result<radix_sort> radix_sort::make(element_type key, element_type value, sort_order order, prim_options const& how) {
+    KILN_TRY(auto what, specialisation::make(radix_sort_request(std::move(key), std::move(value), order, how.items), how));
+    return radix_sort{std::move(what), nullptr};
+}
+
+std::size_t radix_sort::scratch_bytes(std::size_t n) const noexcept {
+    if (n <= constants_of(what_->info).small_items) return 0;
+    return layout_for(*what_, n, static_cast<int>(what_->value_bytes * 8)).total;
+}
+
+result<void> radix_sort::run(stream_ref on, sort_call const& call) const {
+    auto const& s = *what_;
+    int const key_bits = static_cast<int>(s.value_bytes * 8);
+    int const last_bit = call.last_bit < 0 ? key_bits : call.last_bit;
+    if (call.first_bit < 0 || call.first_bit > last_bit || last_bit > key_bits) {
+        return fail(errc::invalid_argument, "{}: bits {} to {} of keys that have {}", s.name, call.first_bit, last_bit, key_bits);
+    }
+    auto const c = constants_of(s.info);
+    if (c.offset_bytes == 4 && call.n > 0xffffffffU) return too_many(s, call.n);
+    if (call.n == 0) return {};
+    KILN_TRY(auto const scope, call_scope::enter(s));
+    if (call.first_bit == last_bit) {
+        KILN_CHECK(copy(s, on, call.keys_in, call.keys_out, call.n * s.value_bytes));
+        return copy(s, on, call.values_in, call.values_out, call.n * s.mapped_bytes);
+    }
+    sorting const work{s, on, call, last_bit};
+    if (call.n <= c.small_items) return work.in_one_block();
+    auto const bytes = layout_for(s, call.n, last_bit - call.first_bit).total;
+    KILN_TRY(auto const lease, s.scratch->acquire(on, bytes, call.scratch));
+    return work.in_sweeps(lease.get());
+}
+
+}  // namespace kiln::prims

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prims/routes.hpp"
+
+#include "engine/engine_state.hpp"
+#include "prims/operator_text.hpp"
+#include "prims/shipped.hpp"
+#include "prims/sources.hpp"
+
+namespace kiln::prims {
+
+namespace {
+
+bool is_template_type(element_type const& t) {
+    switch (t.kind) {
+        case scalar::i32:
+        case scalar::u32:
+        case scalar::i64:
+        case scalar::u64:
+        case scalar::f32:
+        case scalar::f64: return true;
+        default: return false;
+    }
+}
+
+// The compiler's first complaint, or its first line.
+std::string first_error(std::string const& log) {
+    auto const at = log.find("error");
+    auto const begin = at == log.npos ? 0 : log.rfind('\n', at) + 1;
+    return log.substr(begin, log.find('\n', begin) - begin);
+}
+
+// No other route would get further than this.
+bool is_final(error const& e) {
+    return e.code() == errc::forbidden || e.code() == errc::timeout || e.code() == errc::cancelled || e.code() == errc::invalid_argument ||
+           e.code() == errc::out_of_memory;
+}
+
+class router {
+public:
+    router(engine& with, request const& what, target t, wait_options wait) : engine_{with}, what_{what}, target_{t}, wait_{wait} {}
+
+    [[nodiscard]] std::optional<found_image> shipped(closeness how) const {
+        auto const targets = how == closeness::near ? nearest_targets(target_.arch) : std::vector{target_};
+        auto const family = family_of(what_, part::whole);
+        for (auto const& t : targets) {
+            auto found = find_shipped(*state().store, family, t);
+            if (!found) continue;
+            note_found(*found, t);
+            return found_image{*std::move(found), address_of(family, t, any_toolchain)};
+        }
+        return std::nullopt;
+    }
+
+    [[nodiscard]] std::optional<found_image> kept() const {
+        auto const at = local_address();
+        auto found = find_at(*state().store, at, target_);
+        if (!found) return std::nullopt;
+        note_found(*found, target_);
+        return found_image{*std::move(found), at};
+    }
+
+    [[nodiscard]] result<found_image> linked(header_source from) {
+        link_request link{.name = what_.name, .target = target_, .inputs = {}};
+        link.kernels = what_.kernels;
+        link.exports = {std::string{info_name}};
+        target const ir{target_.arch, artifact_kind::ltoir};
+        // The operator first: it is quick, and the template may not be needed at all.
+        if (what_.by) {
+            auto made = engine_.artifact_sync(operator_unit(what_), ir, wait_);
+            if (!made) return operator_error(std::move(made).error());
+            link.inputs.push_back(made->what);
+            if (what_.by->kind() == op::form::ltoir) link.inputs.push_back(given_ir(ir));
+        }
+        KILN_TRY(auto const skeleton, obtain_template(engine_, what_, target_, from, wait_));
+        link.inputs.insert(link.inputs.begin(), skeleton.what);
+        auto made = engine_.link_sync(link, wait_);
+        // A template made by a newer compiler than this machine's linker understands: make one here.
+        if (!made && made.error().code() == errc::link_failed && skeleton.from == provenance::bundle) {
+            fell_back("template", made.error());
+            KILN_TRY(auto const own, engine_.artifact_sync(device_unit(what_, part::skeleton, from), ir, wait_));
+            link.inputs.front() = own.what;
+            made = engine_.link_sync(link, wait_);
+        }
+        if (!made) return std::move(made).error();
+        return keep(*std::move(made), from);
+    }
+
+    [[nodiscard]] result<found_image> full(header_source from) {
+        auto made = engine_.artifact_sync(device_unit(what_, part::whole, from), target_, wait_);
+        if (!made) return std::move(made).error();
+        return keep(*std::move(made), from);
+    }
+
+    // Compiles the operator alone, so that what is wrong with it is said about it and not about CUB.
+    [[nodiscard]] result<void> check_operator() {
+        auto made = engine_.artifact_sync(operator_unit(what_), {target_.arch, artifact_kind::ltoir}, wait_);
+        if (made) return {};
+        return operator_error(std::move(made).error());
+    }
+
+    void fell_back(std::string_view from, error const& why) const {
+        state().events.emit({.kind = event_kind::fell_back,
+                             .unit = what_.name,
+                             .target = target_.arch.name(),
+                             .reason = fmt::format("prims-{}", from),
+                             .detail = why.message()});
+    }
+
+    [[nodiscard]] bool operator_failed() const noexcept { return operator_failed_; }
+
+private:
+    [[nodiscard]] engine::state& state() const noexcept { return engine_.internals(); }
+
+    [[nodiscard]] store::address local_address() const {
+        auto const name = [](result<compile::tool> const& tool) { return tool ? tool->toolchain : std::string{"none"}; };
+        auto const headers = pinned() ? pinned()->digest.hex() : std::string{"machine"};
+        return address_of(family_of(what_, part::whole), target_, name(state().nvrtc()) + "\n" + name(state().nvjitlink()) + "\n" + headers);
+    }
+
+    void note_found(obtained const& found, target const& t) const {
+        state().events.emit({.kind = event_kind::found, .unit = what_.name, .target = t.arch.name(), .reason = name_of(found.from)});
+    }
+
+    // Kept under its own address too, unless the machine's headers had a say in it.
+    [[nodiscard]] found_image keep(obtained made, header_source from) const {
+        auto const at = local_address();
+        if (from == header_source::pinned && pinned()) {
+            auto kept = entry_of(*made.what, at, what_.name);
+            state().store->put(std::make_shared<store::entry const>(std::move(kept)));
+        }
+        return {std::move(made), at};
+    }
+
+    [[nodiscard]] artifact_ptr given_ir(target const& t) const {
+        artifact out{.unit = what_.by->name(), .target = t};
+        out.image = what_.by->image();
+        return std::make_shared<artifact const>(std::move(out));
+    }
+
+    [[nodiscard]] error operator_error(error why) {
+        if (why.code() != errc::compile_failed) return why;
+        operator_failed_ = true;
+        return fail(errc::compile_failed, "{}: the operator does not compile: {}; the operator is: {}", what_.name, first_error(why.log()),
+                    excerpt(*what_.by))
+            .with_status(why.status())
+            .with_log(why.log());
+    }
+
+    engine& engine_;
+    request const& what_;
+    target target_;
+    wait_options wait_;
+    bool operator_failed_ = false;
+};
+
+header_source best_headers() { return pinned() ? header_source::pinned : header_source::machine; }
+
+// Linked wherever a template may be shipped or shared; other types compile in one go, which is quicker once.
+bool prefers_link(request const& r) {
+    if (!r.by) return false;
+    return r.by->kind() == op::form::ltoir || (is_template_type(r.value) && r.what != algorithm::transform);
+}
+
+result<found_image> make_image(router& by, request const& what) {
+    std::optional<error> first;
+    auto const step = [&](std::string_view name, result<found_image> made) -> std::optional<result<found_image>> {
+        if (made || by.operator_failed() || is_final(made.error())) return made;
+        by.fell_back(name, made.error());
+        if (!first) first = made.error();
+        return std::nullopt;
+    };
+    if (prefers_link(what)) {
+        if (auto done = step("linked", by.linked(best_headers()))) return *std::move(done);
+        if (what.by->kind() == op::form::ltoir) return *std::move(first);  // it exists only as something to link
+    } else if (what.by) {
+        // Text that does not compile is told apart from everything else here, and at once.
+        if (auto checked = by.check_operator(); !checked) return std::move(checked).error();
+    }
+    if (auto done = step("full", by.full(best_headers()))) return *std::move(done);
+    if (auto done = step("plain", by.full(header_source::plain))) return *std::move(done);
+    return *std::move(first);
+}
+
+}  // namespace
+
+result<obtained> obtain_template(engine& with, request const& what, target t, header_source from, wait_options wait) {
+    target const ir{t.arch, artifact_kind::ltoir};
+    if (auto found = find_shipped(*with.internals().store, family_of(what, part::skeleton), ir)) return *std::move(found);
+    return with.artifact_sync(device_unit(what, part::skeleton, from), ir, wait);
+}
+
+result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route, wait_options wait) {
+    KILN_CHECK(check(what));
+    router by{with, what, t, wait};
+    bool const disabled = with.internals().config.flag("KILN_DISABLE");
+    switch (route) {
+        case prim_route::linked: return by.linked(best_headers());
+        case prim_route::full: return by.full(best_headers());
+        case prim_route::plain: return by.full(header_source::plain);
+        case prim_route::shipped:
+            if (auto found = by.shipped(how)) return *std::move(found);
+            return fail(errc::not_found, "{} for {} is not shipped with this build of Kiln", what.name, t.arch.name());
+        case prim_route::automatic: break;
+    }
+    if (!disabled) {
+        if (auto found = by.shipped(how)) return *std::move(found);
+        if (auto found = by.kept()) return *std::move(found);
+    }
+    return make_image(by, what);
+}
+
+result<ready_unit> load_request(engine& with, request const& what, prim_options const& how) {
+    KILN_TRY(auto const info, kiln::device(how.device));
+    KILN_TRY(auto const t, target::make(arch::of_device(info.major, info.minor), artifact_kind::cubin));
+    auto& state = with.internals();
+    auto const load = [&](found_image const& image) {
+        engine_detail::order const order{.what = {.name = what.name,
+                                                  .target = image.got.what->target,
+                                                  .id = {.family = image.at.family, .request = image.at.request},
+                                                  .toolchain = image.got.what->toolchain,
+                                                  .roots = {},
+                                                  .device = t.arch},
+                                         .work = {.tools = {}, .work = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
+                                         .licence = {}};
+        return state.load(order, image.got, how.device);
+    };
+    KILN_TRY(auto const image, obtain(with, what, t, closeness::near, how.route, how.wait));
+    auto loaded = load(image);
+    if (loaded || image.got.from == provenance::compiled || how.route != prim_route::automatic) return loaded;
+    // It passed every check and the driver still refuses it: forget it and make it anew, once.
+    state.events.emit({.kind = event_kind::rejected, .unit = what.name, .target = t.arch.name(), .reason = "driver",
+                       .detail = loaded.error().message()});
+    state.store->reject(image.at);
+    router by{with, what, t, how.wait};
+    KILN_TRY(auto const again, make_image(by, what));
+    return load(again);
+}
+
+}  // namespace kiln::prims

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prims/scratch_pool.hpp"
+
+#include <algorithm>
+
+namespace kiln::prims {
+
+namespace {
+
+constexpr std::size_t least_block = std::size_t{64} << 10;
+
+// A little more than asked for, so that slowly growing calls do not allocate each time.
+std::size_t rounded(std::size_t bytes) { return std::max(least_block, (bytes + bytes / 8 + 0xffff) & ~std::size_t{0xffff}); }
+
+struct all_pools {
+    std::mutex mutex;
+    std::map<int, std::unique_ptr<scratch_pool>> by_device;
+};
+all_pools& pools() {
+    static auto* const all = new all_pools;  // other threads may call until the very end
+    return *all;
+}
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+scratch_pool& scratch_pool::of(std::shared_ptr<cuda::context const> const& where) {
+    auto& all = pools();
+    std::scoped_lock const lock{all.mutex};
+    auto& pool = all.by_device[where->device()];
+    if (!pool) pool = std::make_unique<scratch_pool>(where);
+    return *pool;
+}
+
+scratch_pool::~scratch_pool() {
+    auto const release = [this](block const& b) {
+        if (b.data != 0) cuda::release_in<&cuda::driver_api::mem_free>(*context_, b.data);
+    };
+    for (auto const& [id, s] : slots_) {
+        for (auto const* const b : {&s->current, &s->reserved, &s->captured}) release(*b);
+    }
+    for (auto const& b : retired_) release(b);
+}
+
+result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on) {
+    auto const& api = context_->api();
+    // A destroyed stream's handle may come back as another stream; its number never does.
+    unsigned long long id = reinterpret_cast<std::uintptr_t>(on.get());
+    if (api.stream_get_id != nullptr) KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_id>(api, on.get(), &id));
+
+    thread_local struct {
+        scratch_pool const* pool = nullptr;
+        unsigned long long id = 0;
+        slot* found = nullptr;
+    } last;
+    if (last.pool == this && last.id == id) return last.found;
+    slot* found = nullptr;
+    {
+        std::shared_lock const lock{mutex_};
+        if (auto const at = slots_.find(id); at != slots_.end()) found = at->second.get();
+    }
+    if (found == nullptr) {
+        std::unique_lock const lock{mutex_};
+        auto& made = slots_[id];
+        if (!made) made = std::make_unique<slot>();
+        found = made.get();
+    }
+    last = {this, id, found};
+    return found;
+}
+
+result<cuuint64_t> scratch_pool::capture_of(stream_ref on) const {
+    auto const& api = context_->api();
+    if (api.stream_get_capture_info == nullptr) return cuuint64_t{0};
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_capture_info>(api, on.get(), &status, &id));
+    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : cuuint64_t{0};
+}
+
+result<scratch_pool::lease> scratch_pool::acquire(stream_ref on, std::size_t bytes, scratch_span own) {
+    if (bytes == 0) return lease{};
+    if (own.data != nullptr) {
+        if (own.size < bytes) return too_small("scratch", own.size, bytes);
+        if (reinterpret_cast<std::uintptr_t>(own.data) % 256 != 0) {
+            return fail(errc::invalid_argument, "scratch at {} is not aligned to 256 bytes", static_cast<void*>(own.data));
+        }
+        return lease{own.data};
+    }
+    KILN_TRY(auto* const s, slot_of(on));
+    std::unique_lock lock{s->mutex};
+    KILN_TRY(auto const capture, capture_of(on));
+    if (capture != 0) {
+        KILN_CHECK(enter_capture(*s, capture, bytes));
+        return lease{pointer(s->captured.data), std::move(lock)};
+    }
+    if (s->current.bytes < bytes) KILN_CHECK(grow(*s, on, bytes));
+    return lease{pointer(s->current.data), std::move(lock)};
+}
+
+result<void> scratch_pool::enter_capture(slot& s, cuuint64_t capture, std::size_t bytes) {
+    if (s.capture == capture && s.captured.bytes >= bytes) return {};
+    if (s.capture != capture && s.reserved.bytes >= bytes) {
+        retire(s.captured);
+        s.captured = std::exchange(s.reserved, {});
+        s.capture = capture;
+        return {};
+    }
+    return fail(errc::invalid_argument,
+                "{} bytes of scratch are needed while the stream is being captured, and nothing can be allocated now: call reserve() "
+                "of every handle the capture uses on this stream before it begins, each time, or hand in scratch",
+                bytes);
+}
+
+result<void> scratch_pool::reserve(stream_ref on, std::size_t bytes) {
+    if (bytes == 0) return {};
+    KILN_TRY(auto* const s, slot_of(on));
+    std::unique_lock const lock{s->mutex};
+    KILN_TRY(auto const capture, capture_of(on));
+    if (capture != 0) return fail(errc::invalid_argument, "reserve(): the stream is being captured; call it before the capture begins");
+    if (s->reserved.bytes >= bytes) return {};
+    KILN_TRY(auto const next, allocate(on, bytes, order::at_once));
+    if (s->reserved.data != 0) cuda::release<&cuda::driver_api::mem_free>(context_->api(), s->reserved.data);
+    s->reserved = next;
+    return {};
+}
+
+result<scratch_pool::block> scratch_pool::allocate(stream_ref on, std::size_t bytes, order when) const {
+    auto const& api = context_->api();
+    block out{.data = 0, .bytes = bytes, .ordered = false};
+    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+    if (when == order::of_stream && api.mem_alloc_async != nullptr && api.mem_free_async != nullptr) {
+        status = api.mem_alloc_async(&out.data, bytes, on.get());
+        out.ordered = status == CUDA_SUCCESS;
+    }
+    if (status != CUDA_SUCCESS) status = api.mem_alloc(&out.data, bytes);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+        return fail(errc::out_of_memory, "device {}: no {} bytes of scratch to be had", context_->device(), bytes)
+            .with_status(static_cast<int>(status));
+    }
+    if (status != CUDA_SUCCESS) return cuda::driver_error(api, &api.mem_alloc, status);
+    return out;
+}
+
+result<void> scratch_pool::grow(slot& s, stream_ref on, std::size_t bytes) {
+    KILN_TRY(auto const next, allocate(on, rounded(bytes), order::of_stream));
+    if (s.current.ordered) {
+        // Freed when the work queued before has run.
+        cuda::release<&cuda::driver_api::mem_free_async>(context_->api(), s.current.data, on.get());
+    } else {
+        retire(s.current);
+    }
+    s.current = next;
+    event_log::process().emit({.kind = event_kind::note, .reason = "scratch-grown", .value = static_cast<std::int64_t>(next.bytes)});
+    return {};
+}
+
+// Something that is queued, or a graph, may use the block: it is kept until trim_sync().
+void scratch_pool::retire(block& b) noexcept {
+    if (b.data == 0) return;
+    std::scoped_lock const lock{retired_mutex_};
+    retired_.push_back(std::exchange(b, {}));
+}
+
+result<void> scratch_pool::trim_sync() {
+    KILN_TRY(auto const scope, cuda::current_context::enter(*context_));
+    auto const& api = context_->api();
+    std::unique_lock const lock{mutex_};
+    for (auto const& [id, s] : slots_) {
+        std::scoped_lock const held{s->mutex};
+        for (auto* const b : {&s->current, &s->reserved, &s->captured}) {
+            if (b->data != 0) cuda::release<&cuda::driver_api::mem_free>(api, b->data);
+            *b = {};
+        }
+        s->capture = 0;
+    }
+    std::scoped_lock const retired{retired_mutex_};
+    for (auto const& b : retired_) cuda::release<&cuda::driver_api::mem_free>(api, b.data);
+    retired_.clear();
+    return {};
+}
+
+result<void> scratch_pool::trim_all_sync() {
+    auto& all = pools();
+    std::scoped_lock const lock{all.mutex};
+    for (auto const& [device, pool] : all.by_device) KILN_CHECK(pool->trim_sync());
+    return {};
+}
+
+std::size_t scratch_pool::held_bytes() const {
+    std::shared_lock const lock{mutex_};
+    std::size_t total = 0;
+    for (auto const& [id, s] : slots_) {
+        std::scoped_lock const held{s->mutex};
+        total += s->current.bytes + s->reserved.bytes + s->captured.bytes;
+    }
+    return total;
+}
+
+}  // namespace kiln::prims
+
+namespace kiln {
+result<void> trim_scratch_sync() { return prims::scratch_pool::trim_all_sync(); }
+}  // namespace kiln

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prims/specialisation.hpp"
+
+namespace kiln::prims {
+
+namespace {
+
+enum kernel_index { block_each, queued, lanes_8, lanes_32 };
+
+// Mean lengths up to which a few lanes per segment are faster than a block.
+constexpr std::size_t mean_for_8 = 24;
+constexpr std::size_t mean_for_32 = 1024;
+constexpr std::size_t queue_blocks_per_multiprocessor = 4;
+
+// As in the device text.
+struct segments {
+    void const* begins;
+    void const* ends;
+    std::uint64_t count;
+    std::int32_t wide;
+    std::int32_t unused;
+};
+struct queue {
+    std::uint64_t* entries;
+    std::uint64_t capacity;
+};
+static_assert(sizeof(segments) == 32 && sizeof(queue) == 16);
+
+struct plan {
+    kernel_index kernel;
+    std::size_t per_block;     // segments
+    std::size_t long_segment;  // longer ones are queued; 0: no queue
+    std::size_t capacity;      // of the queue
+};
+
+plan plan_for(prim_info const& info, std::size_t n, std::size_t count) {
+    auto const mean = count > 0 ? n / count : 0;
+    auto const threads = static_cast<std::size_t>(info.more[0]);
+    if (mean > mean_for_32) return {block_each, 1, 0, 0};
+    bool const few = mean <= mean_for_8;
+    auto const limit = static_cast<std::size_t>(few ? info.more[1] : info.more[2]);
+    return {few ? lanes_8 : lanes_32, threads / (few ? 8 : 32), limit, n / limit};
+}
+
+}  // namespace
+
+result<segmented_reduce> segmented_reduce::make(element_type type, op const& by, prim_options const& how) {
+    KILN_TRY(auto what, specialisation::make(segmented_reduce_request(std::move(type), by), how));
+    return segmented_reduce{std::move(what), &by};
+}
+
+std::size_t segmented_reduce::scratch_bytes(std::size_t n, std::size_t segments) const noexcept {
+    auto const capacity = plan_for(what_->info, n, segments).capacity;
+    return capacity == 0 ? 0 : aligned_256((1 + capacity) * sizeof(std::uint64_t));
+}
+
+result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n, segment_offsets const& where, void* out, void const* init,
+                                   scratch_span scratch) const {
+    if (where.count == 0) return {};
+    auto const& s = *what_;
+    auto const p = plan_for(s.info, n, where.count);
+    KILN_TRY(auto const scope, call_scope::enter(s));
+    KILN_TRY(auto const lease, s.scratch->acquire(on, scratch_bytes(n, where.count), scratch));
+    segments const all{where.begins, where.ends, where.count, where.width == 8 ? 1 : 0, 0};
+    queue const waiting{reinterpret_cast<std::uint64_t*>(lease.get()), p.capacity};
+    argument::bytes_at const start{init};
+    if (p.capacity > 0) KILN_CHECK(set_zero(s, on, waiting.entries, sizeof(std::uint64_t)));
+
+    auto const per_launch = most_blocks * p.per_block;
+    for (std::size_t done = 0; done < where.count; done += std::min(per_launch, where.count - done)) {
+        std::uint64_t const first = done;
+        auto const blocks = ceil_div(std::min(per_launch, where.count - done), p.per_block);
+        if (p.kernel == block_each) {
+            KILN_CHECK(launch(s.kernels[block_each], on, blocks, s.info.threads, {in, out, all, first, start, state_}));
+        } else {
+            KILN_CHECK(launch(s.kernels[p.kernel], on, blocks, s.info.more[0], {in, out, all, first, waiting, start, state_}));
+        }
+    }
+    if (p.capacity == 0) return {};
+    auto const multiprocessors = static_cast<std::size_t>(std::max(1, s.context->info().multiprocessors));
+    auto const blocks = std::min(p.capacity, multiprocessors * queue_blocks_per_multiprocessor);
+    return launch(s.kernels[queued], on, blocks, s.info.threads, {in, out, all, waiting, start, state_});
+}
+
+}  // namespace kiln::prims

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prims/sources.hpp"
+
+#include "embedded/prims_kernels.hpp"
+#include "prims/products.hpp"
+
+#include <algorithm>
+#include <zstd.h>
+
+namespace kiln::prims {
+
+namespace {
+
+constexpr std::uint32_t pack_version = 1;
+constexpr std::size_t most_unpacked = std::size_t{64} << 20;
+
+base::digest digest_of(std::span<header const> files, std::string_view schema) {
+    base::key_builder key{schema};
+    for (auto const& f : files) key.add("name", f.name).add("text", f.text);
+    return key.finish();
+}
+
+}  // namespace
+
+std::vector<header> const& kernel_headers() {
+    static std::vector<header> const files = [] {
+        std::vector<header> out;
+        for (auto const& f : embedded::prims_kernels()) out.push_back({"kiln/prims/" + std::string{f.name}, std::string{f.data}});
+        std::ranges::sort(out, {}, &header::name);
+        return out;
+    }();
+    return files;
+}
+
+base::digest const& kernel_digest() {
+    static base::digest const digest = digest_of(kernel_headers(), "kiln.prims.kernels.v1");
+    return digest;
+}
+
+std::shared_ptr<pinned_headers const> pinned() {
+    static std::shared_ptr<pinned_headers const> const carried = [] {
+        auto const packed = embedded_headers();
+        if (packed.empty()) return std::shared_ptr<pinned_headers const>{};
+        auto files = unpack(packed);
+        KILN_ASSERT(files.has_value());  // linked into this very library
+        return std::make_shared<pinned_headers const>(*std::move(files));
+    }();
+    return carried;
+}
+
+base::bytes pack(std::span<header const> files) {
+    std::vector<header> sorted{files.begin(), files.end()};
+    std::ranges::sort(sorted, {}, &header::name);
+    base::byte_writer raw;
+    raw.put_u32(static_cast<std::uint32_t>(sorted.size()));
+    for (auto const& f : sorted) {
+        raw.put_text(f.name);
+        raw.put_text(f.text);
+    }
+    base::bytes packed(ZSTD_compressBound(raw.size()));
+    auto const size = ZSTD_compress(packed.data(), packed.size(), raw.view().data(), raw.size(), 19);
+    KILN_ASSERT(ZSTD_isError(size) == 0);
+    packed.resize(size);
+    base::byte_writer out;
+    out.put_raw(base::as_bytes("KILNHDRS"));
+    out.put_u32(pack_version);
+    out.put_u64(raw.size());
+    out.put_blob(packed);
+    return std::move(out).take();
+}
+
+result<pinned_headers> unpack(base::byte_span packed) {
+    base::byte_reader in{packed};
+    if (base::as_text(in.get_raw(8)) != "KILNHDRS") return fail(errc::corrupt, "packed headers: not a pack of headers");
+    if (auto const version = in.get_u32(); version != pack_version) {
+        return fail(errc::unsupported, "packed headers: version {}, this Kiln reads {}", version, pack_version);
+    }
+    auto const raw_size = in.get_u64();
+    auto const blob = in.get_blob();
+    if (!in.done() || raw_size > most_unpacked) return fail(errc::corrupt, "packed headers: truncated or damaged");
+    base::bytes raw(raw_size);
+    auto const size = ZSTD_decompress(raw.data(), raw.size(), blob.data(), blob.size());
+    if (ZSTD_isError(size) != 0 || size != raw_size) return fail(errc::corrupt, "packed headers: damaged");
+    base::byte_reader files{raw};
+    pinned_headers out;
+    auto const count = files.get_count(8);
+    for (std::uint32_t i = 0; i < count && files.ok(); ++i) {
+        auto name = files.get_text();
+        out.files.push_back({std::move(name), files.get_text()});
+    }
+    if (!files.done()) return fail(errc::corrupt, "packed headers: damaged");
+    out.digest = digest_of(out.files, "kiln.prims.pinned.v1");
+    return out;
+}
+
+}  // namespace kiln::prims

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The texts a primitive is compiled from, as they travel in the library: its own device text, and the CCCL headers it was
+// written for. The headers are packed; they are unpacked at the first compile that needs them.
+#pragma once
+
+#include "base/check.hpp"
+#include "base/digest.hpp"
+
+#include <kiln/unit.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace kiln::prims {
+
+// "kiln/prims/scan.cu" and so on.
+[[nodiscard]] std::vector<header> const& kernel_headers();
+[[nodiscard]] base::digest const& kernel_digest();
+
+struct pinned_headers {
+    std::vector<header> files;  // by the name they are included with, sorted
+    base::digest digest;
+};
+// Null where none are carried: while Kiln itself is being built.
+[[nodiscard]] std::shared_ptr<pinned_headers const> pinned();
+
+// The packed form: see docs/formats/pinned-headers.md.
+[[nodiscard]] base::bytes pack(std::span<header const> files);
+[[nodiscard]] result<pinned_headers> unpack(base::byte_span packed);
+
+}  // namespace kiln::prims
