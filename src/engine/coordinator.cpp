@@ -24,6 +24,7 @@ struct coordinator::flight {
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
+    bool missed = false;                      // the first look found nothing
     std::optional<base::time_point> give_up;  // when to stop waiting for another process
     std::chrono::milliseconds pause{first_pause};
 
@@ -79,13 +80,15 @@ void coordinator::raise(flight_ptr const& f) {
 
 bool coordinator::answer_from_store(flight_ptr const& f) {
     auto found = look_up(store_, f->work.what);
-    if (found.what) {
-        auto& count = found.from == provenance::memory ? counts_.memory : found.from == provenance::disk ? counts_.disk : counts_.bundle;
-        count.fetch_add(1, std::memory_order_relaxed);
-        finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
-        return true;
+    if (!found.what) {
+        // Looked up again after waiting for a lead: the miss was told, and allowed, the first time.
+        if (std::exchange(f->missed, true)) return false;
+        return !is_allowed(f, found);
     }
-    return !is_allowed(f, found);
+    auto& hits = found.from == provenance::memory ? counts_.memory : found.from == provenance::disk ? counts_.disk : counts_.bundle;
+    hits.fetch_add(1, std::memory_order_relaxed);
+    finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
+    return true;
 }
 
 // Emits why it was missed, and answers with an error where compiling cannot or must not happen.

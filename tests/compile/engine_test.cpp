@@ -184,7 +184,7 @@ TEST_F(engine_compile, forbid_names_the_unit_the_target_the_tiers_and_the_neares
     auto const r = e->artifact_sync(simple(), sm90());
     ASSERT_FALSE(r);
     EXPECT_EQ(r.error().code(), errc::forbidden);
-    for (auto const* part : {"'simple'", "sm_90", "KILN_JIT", cache().c_str(), "sm_80"}) {
+    for (std::string const& part : {std::string{"'simple'"}, std::string{"sm_90"}, std::string{"KILN_JIT"}, cache(), std::string{"sm_80"}}) {
         EXPECT_NE(r.error().message().find(part), std::string::npos) << part << " in " << r.error().message();
     }
     EXPECT_EQ(e->status().compiled, 0u);
@@ -229,9 +229,15 @@ TEST_F(engine_compile, a_deadline_passes_and_the_work_goes_on) {
 }
 
 TEST_F(engine_compile, in_the_process_when_there_is_no_worker) {
+    auto e = make_engine({{"KILN_WORKER", path("no-such-program")}});
+    EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::compiled);
+    EXPECT_GE(count(event_kind::fell_back), 1u) << "said, because nobody asked for it";
+}
+
+TEST_F(engine_compile, in_the_process_by_choice) {
     auto e = make_engine({{"KILN_WORKERS", "0"}});
     EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::compiled);
-    EXPECT_GE(count(event_kind::fell_back), 1u);
+    EXPECT_EQ(count(event_kind::worker_started), 0u);
 }
 
 TEST_F(engine_compile, waiting_is_an_event_and_a_number) {
