@@ -35,7 +35,7 @@ private:
     device_info info_;
 };
 
-// Makes a context current for a scope and puts back what was current before.
+// Makes a context current for a scope, which the context must outlive, and puts back what was current before.
 class current_context {
 public:
     [[nodiscard]] static result<current_context> enter(context const& where);

@@ -111,7 +111,8 @@ result<std::shared_ptr<library const>> library::make(std::shared_ptr<context con
                                                      std::span<std::string const> names) {
     KILN_CHECK(check_image(image));
     KILN_TRY(auto const scope, current_context::enter(*where));
-    std::shared_ptr<library> out{new library{std::move(where)}};
+    // A copy: on failure the library goes before the scope does, and must not take the context with it.
+    std::shared_ptr<library> out{new library{where}};
     if (auto filled = out->fill(image, names); !filled) {
         auto const& info = out->context_->info();
         return std::move(filled)

@@ -102,11 +102,15 @@ TEST_F(kernel_test, allow_shared_asks_the_driver) {
 
 TEST_F(kernel_test, a_wrong_signature_is_refused) {
     auto const one = load("one");
-    EXPECT_EQ((one.typed<void(int*, long)>().error().message()),
-              "kernel 'one': parameter 2 has 4 bytes, in the signature 8");
-    EXPECT_EQ((one.typed<void(int*, int, int)>().error().message()), "kernel 'one' has 2 parameters, the signature 3");
-    EXPECT_EQ((one.typed<void(int*)>().error().message()),
-              "kernel 'one' has more parameters than the 1 of the signature");
+    auto const size = one.typed<void(int*, long)>();
+    auto const more = one.typed<void(int*, int, int)>();
+    auto const fewer = one.typed<void(int*)>();
+    ASSERT_FALSE(size);
+    ASSERT_FALSE(more);
+    ASSERT_FALSE(fewer);
+    EXPECT_EQ(size.error().message(), "kernel 'one': parameter 2 has 4 bytes, in the signature 8");
+    EXPECT_EQ(more.error().message(), "kernel 'one' has 2 parameters, the signature 3");
+    EXPECT_EQ(fewer.error().message(), "kernel 'one' has more parameters than the 1 of the signature");
 }
 
 TEST_F(kernel_test, a_driver_that_cannot_tell_parameters_is_trusted) {
