@@ -37,6 +37,13 @@ struct dependency {
     std::string content;      // SHA-256 in hex of what was read; empty = was not there and must not be
 };
 
+// One thing the key was made from, in words or as a digest: what `kiln explain` compares.
+struct input_field {
+    std::string name;
+    std::string value;
+    bool operator==(input_field const&) const = default;
+};
+
 struct artifact {
     std::string unit;
     kiln::target target;
@@ -47,6 +54,7 @@ struct artifact {
     std::vector<kernel_info> kernels = {};
     std::vector<constant_info> constants = {};
     std::vector<dependency> dependencies = {};
+    std::vector<input_field> inputs = {};
     std::string log = {};         // warnings
     double compile_ms = 0;   // what it cost to make, wherever that was
 

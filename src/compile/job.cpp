@@ -189,6 +189,11 @@ base::bytes encode(kiln::artifact const& a) {
         w.put_text(d.path);
         w.put_text(d.content);
     }
+    w.put_u32(static_cast<std::uint32_t>(a.inputs.size()));
+    for (auto const& i : a.inputs) {
+        w.put_text(i.name);
+        w.put_text(i.value);
+    }
     w.put_text(a.log);
     w.put_f64(a.compile_ms);
     w.put_blob(a.image);
@@ -212,6 +217,11 @@ result<kiln::artifact> decode_artifact(base::byte_span data) {
         c.bytes.assign(bytes.begin(), bytes.end());
     }
     get_dependencies(r, a.dependencies);
+    a.inputs.resize(r.get_count(8));
+    for (auto& i : a.inputs) {
+        i.name = r.get_text();
+        i.value = r.get_text();
+    }
     a.log = r.get_text();
     a.compile_ms = r.get_f64();
     auto const image = r.get_blob();

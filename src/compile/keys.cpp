@@ -83,6 +83,25 @@ digest family_of(kiln::unit const& u, normalized_options const& options) {
     return key.finish();
 }
 
+std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options const& options) {
+    auto joined = [](std::vector<std::string> texts, bool sorted) {
+        if (sorted) std::ranges::sort(texts);
+        std::string out;
+        for (auto const& t : texts) out += (out.empty() ? "" : " ") + t;
+        return out;
+    };
+    std::vector<input_field> out{{"name", u.name},
+                                 {"source", base::sha256_of(u.source).hex()},
+                                 {"kernels", joined(u.kernels, true)},
+                                 {"exports", joined(u.exports, true)},
+                                 {"options", joined(options.keyed, false)}};
+    auto headers = u.headers;
+    std::ranges::sort(headers, {}, &header::name);
+    for (auto const& h : headers) out.push_back({"header " + h.name, base::sha256_of(h.text).hex()});
+    if (options.debug) out.push_back({"directory", u.directory});
+    return out;
+}
+
 bool is_self_contained(kiln::unit const& u, normalized_options const& options) {
     if (std::ranges::any_of(options.keyed, [](auto const& o) { return o.starts_with("--pre-include"); })) return false;
     // A macro's value can be an include's operand, but the directive itself must stand in the text.

@@ -23,6 +23,9 @@ struct identity {
 [[nodiscard]] result<identity> identify(kiln::unit const& u, kiln::target const& t, std::string_view toolchain);
 [[nodiscard]] digest family_of(kiln::unit const& u, normalized_options const& options);
 
+// What family_of() hashes, field by field, for people: long texts as digests.
+[[nodiscard]] std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options const& options);
+
 [[nodiscard]] identity identify(link_job const& j, std::string_view toolchain);
 
 [[nodiscard]] digest seal(digest const& request, std::span<dependency const> dependencies);

@@ -16,6 +16,27 @@ event describe(event_kind kind, subject const& what) {
 
 }  // namespace
 
+std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, std::string const& producer) {
+    auto request = what.what.id.request;
+    if (auto const* c = std::get_if<compile::compile_job>(&what.work.work)) {
+        if (auto const options = compile::normalize(c->unit.options)) a.inputs = compile::describe_inputs(c->unit, *options);
+        if (auto const id = compile::identify(c->unit, a.target, a.toolchain)) request = id->request;
+    } else request = compile::identify(std::get<compile::link_job>(what.work.work), a.toolchain).request;
+    auto const key = compile::seal(request, a.dependencies);
+    a.key = key.hex();
+
+    auto out = std::make_shared<store::entry>();
+    out->about = {.at = {what.what.id.family, request, key},
+                  .name = a.unit,
+                  .target = a.target.arch.name(),
+                  .kind = std::string{name_of(a.target.kind)},
+                  .toolchain = a.toolchain,
+                  .producer = producer,
+                  .licence = what.licence};
+    out->payload = compile::encode(a);
+    return out;
+}
+
 // One request in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.
 struct coordinator::flight {
     explicit flight(order o) : work{std::move(o)}, answer{std::make_shared<pending<obtained>::state>()} {}
@@ -170,33 +191,16 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
         return;
     }
     auto a = *std::move(made);
-    // The compiler that ran may be another build than the file promised: its own identity counts.
-    auto request = what.id.request;
-    if (a.toolchain != what.toolchain) {
-        if (auto const* c = std::get_if<compile::compile_job>(&f->work.work.work)) {
-            if (auto const id = compile::identify(c->unit, what.target, a.toolchain)) request = id->request;
-        } else request = compile::identify(std::get<compile::link_job>(f->work.work.work), a.toolchain).request;
-    }
-    auto const key = compile::seal(request, a.dependencies);
-    a.key = key.hex();
+    auto entry = entry_for(f->work, a, options_.producer);
 
     auto done = describe(std::holds_alternative<compile::link_job>(f->work.work.work) ? event_kind::linked : event_kind::compiled, what);
-    done.key = key.prefix();
+    done.key = entry->about.at.key.prefix();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());
     events_.emit(done);
     counts_.compiled.fetch_add(1, std::memory_order_relaxed);
     count([](store::statistics& more) { more.compiled = 1; });
 
-    auto entry = std::make_shared<store::entry>();
-    entry->about = {.at = {what.id.family, request, key},
-                    .name = a.unit,
-                    .target = a.target.arch.name(),
-                    .kind = std::string{name_of(a.target.kind)},
-                    .toolchain = a.toolchain,
-                    .producer = options_.producer,
-                    .licence = f->work.licence};
-    entry->payload = compile::encode(a);
     store_.put(std::move(entry), std::move(f->lead));
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
 }

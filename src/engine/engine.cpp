@@ -2,6 +2,7 @@
 #include "engine/engine_state.hpp"
 
 #include "cuda/context.hpp"
+#include "engine/embedded_bundles.hpp"
 
 #include <kiln/version.hpp>
 
@@ -66,10 +67,17 @@ engine::state::state(base::config settings, event_log& log)
     store = store::make_store(config, events);
     pool = std::make_unique<compile::worker_pool>(pool_options_of(config), events);
     requests = std::make_unique<engine_detail::coordinator>(
-        engine_detail::coordinator_options{.jit = policy_of(config), .producer = fmt::format("kiln {}", kiln::version)}, *store, *pool,
+        engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()}, *store, *pool,
         events);
+    for (auto const& b : engine_detail::embedded_bundles()) {
+        auto opened = store::bundle_tier::from_memory(b.data, b.name);
+        if (opened) store->add_tier(*std::move(opened));
+        else events.emit({.kind = event_kind::rejected, .unit = b.name, .reason = "bundle", .detail = opened.error().message()});
+    }
     for (auto const& problem : config.problems()) events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
 }
+
+std::string engine::state::producer() const { return fmt::format("kiln {}", kiln::version); }
 
 void engine::state::find_tools() {
     std::call_once(tools_once_, [this] {

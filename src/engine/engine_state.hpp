@@ -39,6 +39,7 @@ struct engine::state {
     // What an artifact of this unit takes; errc::invalid_argument or unsupported for options that cannot be keyed.
     [[nodiscard]] result<engine_detail::order> order_for(unit const& u, kiln::target t, std::optional<arch> device = {});
     [[nodiscard]] engine_detail::order order_for(link_request const& what);
+    [[nodiscard]] std::string producer() const;
     [[nodiscard]] result<obtained> ask_sync(engine_detail::order what, wait_options how);
     [[nodiscard]] result<ready_unit> load(engine_detail::order const& what, obtained const& made, int device);
     // Workers die, queued writes get 0.2 s.

@@ -16,6 +16,7 @@ artifact full_artifact() {
     a.kernels = {{"k<float>", "_Z1kIfEvv", 12, 1024, 8}, {"p", "p"}};
     a.constants = {{"info", {std::byte{9}}}};
     a.dependencies = {{dependency::root::toolkit, 0, "cuda.h", std::string(64, '2')}, {dependency::root::include_directory, 3, "x.h", ""}};
+    a.inputs = {{"source", "abc"}};
     a.log = "warning";
     a.compile_ms = 1.5;
     return a;

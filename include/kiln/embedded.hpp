@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bundle that is part of a program. kiln_add_kernels(... BUNDLE) makes one; a static object of this type tells the
+// engines of the process about it. Registering stores a pointer: nothing is read, opened or started. Engines made before
+// do not see it, so keep these objects static.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace kiln {
+
+class embedded_bundle {
+public:
+    // Both must outlive every engine.
+    embedded_bundle(std::string_view name, std::span<std::byte const> data);
+};
+
+}  // namespace kiln

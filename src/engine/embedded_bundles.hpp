@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundles that static objects of the program registered.
+#pragma once
+
+#include "base/bytes.hpp"
+
+#include <vector>
+
+namespace kiln::engine_detail {
+
+struct embedded_data {
+    std::string name;
+    base::byte_span data;
+};
+
+[[nodiscard]] std::vector<embedded_data> embedded_bundles();
+
+}  // namespace kiln::engine_detail
