@@ -38,6 +38,12 @@ struct command {
 void add_doctor(CLI::App& root, std::vector<command>& commands);
 void add_compile(CLI::App& root, std::vector<command>& commands);
 void add_demo(CLI::App& root, std::vector<command>& commands);
+void add_build(CLI::App& root, std::vector<command>& commands);
+void add_inspect(CLI::App& root, std::vector<command>& commands);
+void add_verify(CLI::App& root, std::vector<command>& commands);
+void add_key(CLI::App& root, std::vector<command>& commands);
+void add_cache(CLI::App& root, std::vector<command>& commands);
+void add_explain(CLI::App& root, std::vector<command>& commands);
 
 // "kiln: message", then the log if there is one.
 void complain(error const& e);

@@ -15,6 +15,12 @@ int main(int count, char** arguments) {
     add_demo(root, commands);
     add_doctor(root, commands);
     add_compile(root, commands);
+    add_build(root, commands);
+    add_inspect(root, commands);
+    add_verify(root, commands);
+    add_key(root, commands);
+    add_cache(root, commands);
+    add_explain(root, commands);
 
     try {
         root.parse(count, arguments);

@@ -7,8 +7,8 @@
 
 namespace kiln::cli {
 
-void unit_arguments::add_to(CLI::App& app) {
-    app.add_option("FILE", files, "CUDA C++ sources")->required();
+void unit_arguments::add_to(CLI::App& app, files_are need) {
+    app.add_option("FILE", files, "CUDA C++ sources")->required(need == files_are::required);
     app.add_option("--arch,-a", archs, "architectures")->delimiter(',');
     app.add_option("--name,-n", names, "entry points or expressions");
     app.add_option("-D,--define", defines, "macro");

@@ -20,7 +20,8 @@ struct unit_arguments {
     std::string licence;
     int jobs = 0;
 
-    void add_to(CLI::App& app);
+    enum class files_are { required, optional };
+    void add_to(CLI::App& app, files_are need = files_are::required);
     // One per file; errors name the file.
     [[nodiscard]] result<std::vector<unit>> units() const;
     // Every architecture asked for, or this machine's.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/files.hpp"
+#include "compile/job.hpp"
+#include "engine/engine_state.hpp"
+#include "store/bundle.hpp"
+#include "unit_arguments.hpp"
+
+#include <map>
+
+namespace kiln::cli {
+
+namespace {
+
+struct verify_arguments {
+    unit_arguments what;
+    std::string file;
+    std::string key;
+    bool deep = false;
+    int sample = 8;
+    bool as_json = false;
+};
+
+struct finding {
+    std::string what;
+    std::string problem;
+};
+
+result<std::shared_ptr<store::bundle_tier>> open(verify_arguments const& a) {
+    store::signature_policy policy;
+    if (!a.key.empty()) {
+        KILN_TRY(auto key, store::public_key::load(a.key));
+        policy.what = store::signature_policy::need::trusted;
+        policy.keys.push_back(std::move(key));
+    }
+    return store::bundle_tier::open(a.file, policy);
+}
+
+// Compiles a sample anew, around every cache, and compares the images byte for byte.
+int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector<finding>& bad) {
+    auto const units = a.what.units().value();
+    auto const scratch = base::temporary_directory::make("kiln-verify").value();
+    auto options = a.what.engine();
+    options.settings.insert(options.settings.end(), {{"KILN_CACHE_DIR", scratch.path() / "cache"}, {"KILN_BUNDLES", ""}, {"KILN_JIT", "allow"}});
+    engine e{options};
+    std::map<std::string, unit const*> by_name;
+    for (auto const& u : units) by_name[u.name] = &u;
+    std::vector<store::summary> entries;
+    bundle.for_each([&](store::summary const& s) { entries.push_back(s); }).value();
+    int compared = 0;
+    for (auto const& s : entries) {
+        auto const at = by_name.find(s.about.name);
+        if (at == by_name.end() || compared >= a.sample) continue;
+        auto const what = fmt::format("{} {}", s.about.name, s.about.target);
+        auto const found = bundle.find(s.about.at, {}).value();
+        if (!found.hit) continue;  // already among the bad ones
+        auto const shipped = compile::decode_artifact(found.hit->payload).value();
+        auto const made = e.artifact_sync(*at->second, shipped.target);
+        ++compared;
+        if (!made) bad.push_back({what, made.error().message()});
+        else if (made->what->toolchain != shipped.toolchain) bad.push_back({what, fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain, made->what->toolchain)});
+        else if (made->what->key != shipped.key) bad.push_back({what, "another key: source, options or headers differ ('kiln explain' tells which)"});
+        else if (made->what->image != shipped.image) bad.push_back({what, "same key, other bytes"});
+    }
+    return compared;
+}
+
+int run(verify_arguments const& a) {
+    if (a.deep && a.what.files.empty()) {
+        complain("--deep recompiles: name the source files, with the options the bundle was built with");
+        return misused;
+    }
+    auto const bundle = open(a).value();
+    std::vector<finding> bad;
+    for (auto const& [at, why] : bundle->verify().value()) bad.push_back({at.key.hex().substr(0, 16), std::string{store::name_of(why)}});
+    int const compared = a.deep ? recompile(a, *bundle, bad) : 0;
+    auto const& info = bundle->info();
+    if (a.as_json) {
+        json list = json::array();
+        for (auto const& f : bad) list.push_back({{"what", f.what}, {"problem", f.problem}});
+        print_json(json{{"file", a.file}, {"artifacts", info.entries}, {"signature", store::name_of(info.signed_by)}, {"recompiled", compared},
+                        {"bad", std::move(list)}});
+    } else {
+        for (auto const& f : bad) complain(fmt::format("{}: {}: {}", a.file, f.what, f.problem));
+        print(fmt::format("{}: {} artifacts checked, {} bad, signature {}{}\n", a.file, info.entries, bad.size(), store::name_of(info.signed_by),
+                          a.deep ? fmt::format(", {} recompiled and compared", compared) : ""));
+    }
+    return bad.empty() ? ok : failed;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& root, std::vector<command>& commands) {
+    auto arguments = std::make_shared<verify_arguments>();
+    auto* const app = add_command(root, "verify");
+    app->add_option("BUNDLE", arguments->file, "bundle")->required();
+    arguments->what.add_to(*app, unit_arguments::files_are::optional);
+    app->add_option("--key", arguments->key, "public key");
+    app->add_flag("--deep", arguments->deep, "recompile and compare");
+    app->add_option("--sample", arguments->sample, "how many to recompile");
+    app->add_flag("--json", arguments->as_json, "JSON on stdout");
+    commands.push_back({app, [arguments] { return run(*arguments); }});
+}
+
+}  // namespace kiln::cli
