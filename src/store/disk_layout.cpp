@@ -41,7 +41,6 @@ void names_in(base::byte_span block, std::function<void(std::string_view)> const
 }  // namespace
 
 std::filesystem::path disk_layout::shard(digest const& family) const { return v1_ / family.hex().substr(0, 2); }
-std::filesystem::path disk_layout::shard(unsigned number) const { return v1_ / fmt::format("{:02x}", number); }
 std::filesystem::path disk_layout::entry(address const& at) const { return shard(at.family) / entry_name(at); }
 std::filesystem::path disk_layout::lock(digest const& request) const { return locks() / short_hex(request); }
 
@@ -58,6 +57,8 @@ bool is_entry_name(std::string_view name) noexcept {
            name[short_digits * 2 + 1] == '-' && is_hex(name.substr(0, short_digits)) &&
            is_hex(name.substr(short_digits + 1, short_digits)) && is_hex(name.substr(short_digits * 2 + 2, full_digits));
 }
+
+bool is_shard_name(std::string_view name) noexcept { return name.size() == 2 && is_hex(name); }
 
 result<void> for_each_name(std::filesystem::path const& directory, std::function<void(std::string_view)> const& callback) {
     auto fd = base::open_file(directory, O_RDONLY | O_DIRECTORY | O_NONBLOCK);

@@ -17,7 +17,6 @@ public:
     [[nodiscard]] std::filesystem::path const& root() const noexcept { return root_; }
     [[nodiscard]] std::filesystem::path const& v1() const noexcept { return v1_; }
     [[nodiscard]] std::filesystem::path shard(digest const& family) const;
-    [[nodiscard]] std::filesystem::path shard(unsigned number) const;  // 0..255
     [[nodiscard]] std::filesystem::path entry(address const& at) const;
     [[nodiscard]] std::filesystem::path temporaries() const { return v1_ / "tmp"; }
     [[nodiscard]] std::filesystem::path locks() const { return v1_ / "locks"; }
@@ -37,6 +36,7 @@ private:
 [[nodiscard]] std::string name_prefix(digest const& family, std::optional<digest> const& request);
 // Exactly the shape of entry_name(): everything else in a shard is unknown and left alone.
 [[nodiscard]] bool is_entry_name(std::string_view name) noexcept;
+[[nodiscard]] bool is_shard_name(std::string_view name) noexcept;
 
 // Calls back for each name but "." and ".."; a directory that is not there has none.
 [[nodiscard]] result<void> for_each_name(std::filesystem::path const& directory,

@@ -122,17 +122,19 @@ void disk_tier::give_back(std::size_t bytes) { (void)usage_.add(-static_cast<std
 bool disk_tier::make_room(std::uint64_t bytes) {
     auto const max = options_.max_bytes;
     auto const hard = max + max / 8;  // while another process evicts, others may go this far
-    auto sum = usage_.add(static_cast<std::int64_t>(bytes), 1);
     auto const puts = puts_.fetch_add(1);
     bool const count_now = (puts == 0 && sweep_is_due(directory_.layout(), options_.stale_temporary)) ||
                            (puts % count_every == 0 && directory_.locks() != lock_support::excludes);
-    if (sum && sum->bytes <= max && !count_now) return true;
-
-    eviction_limits const limits{
-        .max_bytes = max, .low_bytes = max - max / 10, .incoming = bytes, .stale = options_.stale_temporary};
     auto const deadline = base::clock::now() + patience_with_evictor;
-    for (;;) {
-        auto const report = evict(directory_.layout(), usage_, limits);
+    auto sum = usage_.add(static_cast<std::int64_t>(bytes), 1);
+    for (bool reserved = sum.has_value();;) {
+        if (sum && sum->bytes <= max && !count_now) return true;
+        auto const report = evict(directory_.layout(), usage_,
+                                  {.max_bytes = max,
+                                   .low_bytes = max - max / 10,
+                                   .incoming = bytes,
+                                   .need = reserved ? eviction_limits::when::always : eviction_limits::when::account_missing,
+                                   .stale = options_.stale_temporary});
         if (!report) {
             count_error(errno_name(report.error().status()));
             return true;  // the write itself will tell what is wrong
@@ -141,14 +143,15 @@ bool disk_tier::make_room(std::uint64_t bytes) {
             told_of_eviction(report->evicted, report->evicted_bytes);
             return true;
         }
-        if (sum && sum->bytes <= hard) return true;
-        if (base::clock::now() >= deadline) break;
-        std::this_thread::sleep_for(2ms);
-        sum = usage_.read();
-        if (sum && sum->bytes <= max) return true;
+        if (reserved && sum && sum->bytes <= hard) return true;
+        if (base::clock::now() >= deadline) {
+            if (reserved) give_back(bytes);
+            return false;
+        }
+        if (report->state == eviction_state::busy) std::this_thread::sleep_for(1ms);
+        sum = reserved ? usage_.read() : usage_.add(static_cast<std::int64_t>(bytes), 1);
+        reserved = reserved || sum.has_value();
     }
-    give_back(bytes);
-    return false;
 }
 
 void disk_tier::told_of_eviction(std::uint64_t entries, std::uint64_t bytes) {

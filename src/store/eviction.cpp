@@ -89,6 +89,10 @@ result<eviction_report> evict(disk_layout const& layout, usage_account& account,
     eviction_report out;
     auto const now_ns = filesystem_now_ns(layout);
     auto const before = account.read();
+    if (before && limits.need == eviction_limits::when::account_missing) {
+        out.state = eviction_state::unneeded;  // another rebuilt it while we waited for the lock
+        return out;
+    }
     out.swept = sweep(layout, now_ns, limits.stale);
     KILN_TRY(auto seen, scan_entries(layout));
     out.left = seen.total;

@@ -14,10 +14,11 @@ struct eviction_limits {
     std::uint64_t max_bytes = 0;    // evict when more than this
     std::uint64_t low_bytes = 0;    // down to this
     std::uint64_t incoming = 0;     // about to be added
+    enum class when { always, account_missing } need = when::always;
     std::chrono::seconds stale{3600};  // age of temporaries and lock files to sweep
 };
 
-enum class eviction_state { done, busy };
+enum class eviction_state { done, busy, unneeded };
 
 struct eviction_report {
     eviction_state state = eviction_state::done;

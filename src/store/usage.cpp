@@ -94,9 +94,12 @@ void usage_account::set(usage counted, std::optional<usage> before) {
 }
 
 result<scan_result> scan_entries(disk_layout const& layout) {
+    std::vector<std::filesystem::path> shards;
+    KILN_CHECK(for_each_name(layout.v1(), [&](std::string_view name) {
+        if (is_shard_name(name)) shards.push_back(layout.v1() / name);
+    }));
     scan_result out;
-    for (unsigned number = 0; number < 256; ++number) {
-        auto const shard = layout.shard(number);
+    for (auto const& shard : shards) {
         KILN_CHECK(for_each_name(shard, [&](std::string_view name) {
             if (!is_entry_name(name)) return;
             auto path = shard / name;
