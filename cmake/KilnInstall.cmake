@@ -16,7 +16,9 @@ install(TARGETS kiln_shared kiln_static EXPORT kilnTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp")
 if(TARGET kiln_cli)
-    install(TARGETS kiln_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    # kiln_add_kernels runs it, from both trees.
+    set_target_properties(kiln_cli PROPERTIES EXPORT_NAME cli)
+    install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(TARGET kiln_worker)
     install(TARGETS kiln_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
@@ -30,10 +32,11 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/kilnConfig.cmake.in
     ${kiln_build_package_dir}/kilnConfig.cmake INSTALL_DESTINATION ${kiln_package_dir})
 # Before 1.0 a minor version may break users.
 write_basic_package_version_file(${kiln_build_package_dir}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-file(COPY ${PROJECT_SOURCE_DIR}/cmake/FindKilnZstd.cmake DESTINATION ${kiln_build_package_dir})
+file(COPY ${PROJECT_SOURCE_DIR}/cmake/FindKilnZstd.cmake ${PROJECT_SOURCE_DIR}/cmake/KilnAddKernels.cmake
+     DESTINATION ${kiln_build_package_dir})
 install(FILES
     ${kiln_build_package_dir}/kilnConfig.cmake ${kiln_build_package_dir}/kilnConfigVersion.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/FindKilnZstd.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/FindKilnZstd.cmake ${PROJECT_SOURCE_DIR}/cmake/KilnAddKernels.cmake
     DESTINATION ${kiln_package_dir})
 
 file(RELATIVE_PATH KILN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

@@ -26,7 +26,7 @@ struct item {
 result<store::entry_ptr> entry_of(engine::state& s, item const& i) {
     KILN_TRY(auto const order, s.order_for(*i.of, i.for_target));
     auto copy = *(*i.answer)->what;
-    return engine_detail::entry_for(order, copy, s.producer());
+    return store::entry_ptr{engine_detail::entry_for(order, copy, s.producer())};
 }
 
 json describe(item const& i) {

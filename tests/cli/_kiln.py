@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line share: the program, a scratch directory, and checks that tell what they saw."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CLI = os.environ["KILN_TEST_CLI"]
+BIN = pathlib.Path(os.environ["KILN_TEST_BIN_DIR"])
+SOURCE = pathlib.Path(os.environ["KILN_TEST_SOURCE_DIR"])
+
+_scratch = tempfile.TemporaryDirectory(prefix="kiln-cli-")
+SCRATCH = pathlib.Path(_scratch.name)
+CACHE = SCRATCH / "cache"
+
+
+def run(*arguments, status=0, program=CLI, cwd=SCRATCH, **environment):
+    """Runs the program with a cache of its own; ends the test if its exit status is not the one expected."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
+    env.update(KILN_CACHE_DIR=str(CACHE), KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""))
+    env.update({k: str(v) for k, v in environment.items()})
+    env = {k: v for k, v in env.items() if v != ""}
+    done = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env, timeout=240)
+    if status is not None and done.returncode != status:
+        sys.exit(f"{arguments}: exit status {done.returncode}, expected {status}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+    return done
+
+
+def data(*arguments, **kwargs):
+    return json.loads(run(*arguments, "--json", **kwargs).stdout)
+
+
+def write(name, text):
+    path = SCRATCH / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def check(condition, what, *seen):
+    if not condition:
+        sys.exit("\n".join([f"FAILED: {what}", *map(str, seen)]))
+
+
+KERNEL = 'extern "C" __global__ void k(int* x) { x[threadIdx.x] = VALUE; }\n'

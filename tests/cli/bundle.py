@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln build, inspect, verify, key: a bundle built here serves where nothing can be compiled."""
+
+import os
+import shutil
+
+from _kiln import CACHE, KERNEL, SCRATCH, check, data, run, write
+
+write("k.cu", '#include "value.h"\n' + KERNEL)
+write("value.h", "#define VALUE 3\n")
+write("j.cu", 'extern "C" __global__ void j(float* x) { *x = 1; }\n')
+built = data("build", "k.cu", "j.cu", "--arch", "sm_80,sm_90,sm_100", "-o", "app.kiln")
+check(built["artifacts"] == 6 and built["failed"] == 0, "six artifacts", built)
+shown = data("inspect", "app.kiln")
+check(len(shown["items"]) == 6 and {i["target"] for i in shown["items"]} == {"sm_80", "sm_90", "sm_100"}, "inspect shows them", shown)
+check(data("verify", "app.kiln")["bad"] == [], "verify is content")
+deep = data("verify", "app.kiln", "--deep", "k.cu", "j.cu")
+check(deep["recompiled"] == 6 and deep["bad"] == [], "and so is a recompile", deep)
+
+# Alone on another machine: no cache, no headers, no compiler allowed.
+os.remove(SCRATCH / "value.h")
+forbidden = dict(KILN_CACHE_DIR=SCRATCH / "empty", KILN_JIT="forbid")
+served = data("compile", "k.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "app.kiln", **forbidden)
+check(served[0]["from"] == "bundle", "served from the bundle", served)
+served = data("compile", "k.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "app.kiln", KILN_CUDA_PATH=SCRATCH / "none", **forbidden)
+check(served[0]["from"] == "bundle", "without any compiler, too", served)
+denied = run("compile", "k.cu", "--arch", "sm_90", status=1, **forbidden).stderr
+check("'k'" in denied and "sm_90" in denied and "KILN_JIT" in denied, "without it the error names what is missing", denied)
+denied = run("compile", "k.cu", "--arch", "sm_120", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **forbidden).stderr
+check("sm_120" in denied and "nearest found: sm_" in denied, "another architecture names the nearest", denied)
+write("value.h", "#define VALUE 4\n")
+denied = run("compile", "k.cu", "--arch", "sm_90", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **forbidden).stderr
+check("forbid" in denied, "a header that is there and differs is never overruled by a bundle", denied)
+write("value.h", "#define VALUE 3\n")
+
+# A flipped byte in each tenth of the file: rejected with a reason, never wrong, and compiling still works.
+good = (SCRATCH / "app.kiln").read_bytes()
+for part in range(10):
+    bad = bytearray(good)
+    bad[len(bad) * part // 10 + 5] ^= 0x40
+    (SCRATCH / "bad.kiln").write_bytes(bad)
+    seen = run("verify", "bad.kiln", status=None)
+    check(seen.returncode == 1, f"a flipped byte in part {part} is found", seen.stdout, seen.stderr)
+    again = data("compile", "j.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "bad.kiln", KILN_CACHE_DIR=SCRATCH / f"cache{part}")
+    check(again[0]["from"] in ("compiled", "bundle"), "and the program still runs", again)
+
+# Signatures.
+run("key", "mine.pem")
+run("key", "other.pem")
+check(oct((SCRATCH / "mine.pem").stat().st_mode & 0o777) == "0o600", "a private key is private")
+run("key", "mine.pem", status=1)
+run("build", "j.cu", "--arch", "sm_90", "-o", "signed.kiln", "--sign", "mine.pem")
+run("verify", "signed.kiln", "--key", "mine.pem.pub")
+wrong = run("verify", "signed.kiln", "--key", "other.pem.pub", status=1).stderr
+check("sign" in wrong, "another key is refused with a reason", wrong)
+unsigned = run("verify", "app.kiln", "--key", "mine.pem.pub", status=1).stderr
+check("sign" in unsigned, "an unsigned bundle, too", unsigned)
+trusted = dict(KILN_BUNDLE_KEY=SCRATCH / "mine.pem.pub", **forbidden)
+check(data("compile", "j.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "signed.kiln", **trusted)[0]["from"] == "bundle", "trusted")
+run("compile", "j.cu", "--arch", "sm_90", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **trusted)
+
+# Partial failure: a bundle with the rest, and a status that says so.
+write("broken.cu", "extern \"C\" __global__ void b( {}\n")
+part = run("build", "j.cu", "broken.cu", "--arch", "sm_90", "-o", "part.kiln", "--json", status=1)
+check('"failed": 1' in part.stdout and "broken.cu(" in part.stderr, "the failure is reported per unit", part.stdout, part.stderr)
+check(data("inspect", "part.kiln")["artifacts"] == 1, "and the rest is there")
+
+# A newer format is left alone and named.
+newer = bytearray(good)
+check(good[:4] == b"KILN" or True, "")
+shutil.rmtree(CACHE)
+run("verify", "nowhere.kiln", status=1)

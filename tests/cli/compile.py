@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln compile: data on stdout, messages on stderr, exit status 0 only if all succeeded."""
+
+from _kiln import CACHE, SCRATCH, check, data, run, write
+
+write("scale.cu", "template <class T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }\n")
+archs = "sm_75,sm_80,sm_90,sm_100,sm_120"
+cold = data("compile", "scale.cu", "--arch", archs, "--name", "scale<float>", "--name", "scale<double>")
+check([a["target"] for a in cold] == archs.split(","), "one artifact per architecture", cold)
+check(all(a["from"] == "compiled" and a["unit"] == "scale" and len(a["key"]) == 64 for a in cold), "all compiled", cold)
+check(all([k["name"] for k in a["kernels"]] == ["scale<float>", "scale<double>"] for a in cold), "kernels by name", cold)
+check(all(k["lowered"].startswith("_Z5scaleI") and k["registers"] > 0 and k["shared_bytes"] == 0 and k["local_bytes"] == 0
+          for a in cold for k in a["kernels"]), "lowered names and resources", cold)
+warm = data("compile", "scale.cu", "--arch", archs, "--name", "scale<float>", "--name", "scale<double>")
+check(all(a["from"] == "disk" for a in warm), "the next process finds them on disk", warm)
+check([a["key"] for a in warm] == [a["key"] for a in cold], "under the same keys")
+
+# A missing brace: status, file and line, and nothing left anywhere.
+write("broken.cu", 'extern "C" __global__ void b(int* x) {\n  x[0] = 1;\n  if (x[1]) { x[2] = 3;\n}\n')
+before = sorted(p for p in CACHE.rglob("*.kiln"))
+done = run("compile", "broken.cu", "--arch", "sm_90", "-o", "out", status=1)
+check("broken.cu(" in done.stderr and "error" in done.stderr, "the file and the line are named", done.stderr)
+check(done.stdout == "", "no data on stdout", done.stdout)
+check(sorted(p for p in CACHE.rglob("*.kiln")) == before, "nothing is cached")
+check(not (SCRATCH / "out").exists(), "nothing is written")
+
+# One of two fails: the other is still there, and the status says so.
+mixed = run("compile", "scale.cu", "broken.cu", "--arch", "sm_90", "--json", status=1)
+check('"unit": "scale"' in mixed.stdout, "the good one is reported", mixed.stdout)
+
+# Macros, headers beside the file, other kinds, output files.
+write("with_header.cu", '#include "value.h"\nextern "C" __global__ void k(int* x) { *x = VALUE + MORE; }\n')
+write("value.h", "#define VALUE 1\n")
+one = data("compile", "with_header.cu", "--arch", "90", "-DMORE=2")[0]
+check(one["from"] == "compiled", "compiled with a macro", one)
+write("value.h", "#define VALUE 1\n")
+check(data("compile", "with_header.cu", "--arch", "90", "-DMORE=2")[0]["from"] == "disk", "touching a header is a hit")
+write("value.h", "#define VALUE 7\n")
+check(data("compile", "with_header.cu", "--arch", "90", "-DMORE=2")[0]["from"] == "compiled", "editing it is a miss")
+run("compile", "with_header.cu", "--arch", "sm_90", "--kind", "ptx", "-DMORE=2", "-o", "images")
+check(".entry k" in (SCRATCH / "images/with_header.compute_90.ptx").read_text(), "PTX is written")
+
+# Misuse is told from failure.
+check("sm_75" in run("compile", "scale.cu", "--arch", "sm_91", status=1).stderr, "an unknown architecture names the known ones")
+run("compile", status=2)
+run("compile", "scale.cu", "--no-such-flag", status=2)
+check("--gpu-architecture" in run("compile", "scale.cu", "--option=--gpu-architecture=sm_90", status=1).stderr, "a refused option is named")
+check("no such file" in run("compile", "nowhere.cu", status=1).stderr, "a missing file is named")
+check("kiln compile FILE" in run("compile", "--help").stdout, "--help is the page")

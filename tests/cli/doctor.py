@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln doctor, demo and the examples."""
+
+import os
+
+from _kiln import BIN, SCRATCH, check, data, run
+
+report = data("doctor")
+names = {f["what"] for f in report["findings"]}
+check({"kiln", "NVRTC", "nvJitLink", "CUDA headers", "workers", "cache"} <= names, "everything is looked at", names)
+check(all(f["remedy"] for f in report["findings"] if f["state"] != "ok"), "everything missing has a remedy", report)
+settings = {s["name"]: s for s in report["settings"]}
+check(settings["KILN_CACHE_DIR"]["from"] == "environment" and settings["KILN_MAX_SIZE"]["from"] == "default", "where values come from", settings)
+broken = run("doctor", "--json", status=1, KILN_WORKER="/nowhere/kiln-worker").stdout
+check("KILN_WORKER" in broken, "a wrong worker is a problem", broken)
+missing = run("doctor", KILN_CUDA_PATH=SCRATCH / "none").stdout
+check("pip install" in missing and "KILN_CUDA_PATH" in missing, "a missing compiler names the remedy", missing)
+
+demo = data("demo")
+check(len(demo["units"]) >= 5 and all(u["cold"]["from"] == "compiled" and u["warm"]["from"] == "disk" for u in demo["units"]), "cold, then warm", demo)
+check(demo["warm_ms"] < demo["cold_ms"], "and faster", demo)
+
+run(program=BIN / "example_saxpy")
+# Must start and work with no cache directory and no compiling.
+done = run(program=BIN / "example_embedded", KILN_JIT="forbid", KILN_CACHE_DIR=SCRATCH / "absent")
+check("bundle" in done.stdout, "served from itself", done.stdout)
+check(not (SCRATCH / "absent").exists(), "and made no directory")
