@@ -19,6 +19,7 @@ struct nvjitlink_api {
     unsigned major = 0;      // 12.0 also stands for 12.1 and 12.2, which cannot tell their version
     unsigned minor = 0;
 
+    // Leaves a handle even when it fails: its log says why, and it must be destroyed.
     nvJitLinkResult (*create)(nvJitLinkHandle*, std::uint32_t count, char const* const* options) = nullptr;
     nvJitLinkResult (*destroy)(nvJitLinkHandle*) = nullptr;
     nvJitLinkResult (*add_data)(nvJitLinkHandle, nvJitLinkInputType, void const* data, std::size_t size,

@@ -117,6 +117,8 @@ TEST_F(toolkit_test, nvjitlink_resolves_and_answers) {
     EXPECT_EQ(api.destroy(&handle), NVJITLINK_SUCCESS);
     char const* const wrong[] = {"-arch=sm_90", "-no-such-option"};
     EXPECT_NE(api.create(&handle, 2, wrong), NVJITLINK_SUCCESS);
+    ASSERT_NE(handle, nullptr) << "a failed create leaves a handle for its log, which must be destroyed too";
+    EXPECT_EQ(api.destroy(&handle), NVJITLINK_SUCCESS);
 }
 
 TEST_F(toolkit_test, compiles_with_the_builtins_beside_it) {
