@@ -29,7 +29,7 @@ constexpr option_row table[] = {
     {"--extra-device-vectorization", "-extra-device-vectorization", value::none, keyed, ""},
     {"--maxrregcount", "-maxrregcount", value::required, keyed, "64"},
     {"--restrict", "-restrict", value::none, keyed, ""},
-    {"--default-device", "-default-device", value::none, keyed, "", "--device-as-default-execution-space"},
+    {"--device-as-default-execution-space", "-default-device", value::none, keyed, ""},
     {"--device-int128", "-device-int128", value::none, keyed, ""},
     {"--device-float128", "-device-float128", value::none, keyed, ""},
     {"--relocatable-device-code", "-rdc", value::required, keyed, "true"},
