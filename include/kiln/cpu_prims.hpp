@@ -27,8 +27,8 @@ template <class T>
 }
 template <class T, class N>
 [[nodiscard]] T from_number(N value) noexcept {
-    if constexpr (std::is_same_v<T, f16>) return to_f16(value);
-    else if constexpr (std::is_same_v<T, bf16>) return to_bf16(value);
+    if constexpr (std::is_same_v<T, f16>) return to_f16(static_cast<float>(value));
+    else if constexpr (std::is_same_v<T, bf16>) return to_bf16(static_cast<float>(value));
     else return static_cast<T>(value);
 }
 // Integers wrap around, as they do on the device.

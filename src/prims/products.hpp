@@ -6,6 +6,20 @@
 
 #include "base/bytes.hpp"
 
+#ifndef KILN_EMBEDDED_FILE
+#define KILN_EMBEDDED_FILE
+namespace kiln::embedded {
+struct file {
+    std::string_view name;
+    std::string_view data;
+};
+}  // namespace kiln::embedded
+#endif
+
+namespace kiln::embedded {
+[[nodiscard]] std::span<file const> prims_products() noexcept;
+}
+
 namespace kiln::prims {
 
 // A bundle of cubins; empty where there is none.

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// What handles promise whatever the algorithm: operators, routes, streams, threads, captures, scratch.
+#include "device/prims/prims_fixture.hpp"
+
+#include "cuda/context.hpp"
+
+#include <kiln/catalogue.hpp>
+
+#include <dlfcn.h>
+#include <thread>
+
+namespace kiln {
+struct limits {
+    std::int32_t low, high;
+};
+template <>
+struct device_type<limits> {
+    static constexpr std::string_view name = "limits", definition = "struct limits { int low, high; };";
+};
+}  // namespace kiln
+
+namespace kiln::device_tests {
+
+namespace {
+
+class handles : public prims_test {
+protected:
+    template <class Reference>
+    void check(scan_handle<std::int32_t> const& scan, Reference by, std::string const& what) {
+        auto const data = make_data<std::int32_t>(200'003, pattern::random, 11);
+        device_vector<std::int32_t> const in{on(), data};
+        device_vector<std::int32_t> out{data.size()};
+        scan(on(), in.in(), out.span()).value();
+        std::vector<std::int32_t> expected(data.size());
+        cpu::inclusive_scan<std::int32_t>(data, std::span{expected}, by);
+        EXPECT_TRUE(equals(what, expected, out.get(on())));
+    }
+};
+
+std::int32_t clamped(std::int32_t value, limits const& l) { return std::clamp(value, l.low, l.high); }
+
+}  // namespace
+
+TEST_F(handles, take_operators_of_every_form) {
+    limits const l{-1000, 1000};
+    // The larger after clamping both: associative, and different from every built-in operator.
+    auto const by = [&](std::int32_t a, std::int32_t b) { return std::max(clamped(a, l), clamped(b, l)); };
+    auto const expression = made(inclusive_scan<std::int32_t>(op{"max(min(max(a, s.low), s.high), min(max(b, s.low), s.high))"}.with(l)));
+    auto const text = "__device__ int top(int a, int b, limits const& l) { return max(min(max(a, l.low), l.high), min(max(b, l.low), l.high)); }";
+    auto const function = made(inclusive_scan<std::int32_t>(op::function("top", text).with(l)));
+    check(expression, by, "expression");
+    check(function, by, "function");
+}
+
+TEST_F(handles, take_lto_ir_made_elsewhere) {
+    auto const t = made(target::parse(info_.target(), artifact_kind::ltoir));
+    unit const elsewhere{.name = "elsewhere", .source = "extern \"C\" __device__ int largest(int a, int b) { return a > b ? a : b; }",
+                         .kernels = {}, .options = {"-rdc=true"}};
+    auto const ir = made(engine::process().artifact_sync(elsewhere, t));
+    check(made(inclusive_scan<std::int32_t>(op::ltoir("largest", ir.what->image))), cpu::max, "LTO-IR");
+
+    auto const missing = inclusive_scan<std::int32_t>(op::ltoir("smallest", ir.what->image));
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code(), errc::link_failed) << missing.error().what();
+    EXPECT_THAT(missing.error().log() + missing.error().message(), testing::HasSubstr("smallest"));
+}
+
+TEST_F(handles, come_by_every_route_and_agree) {
+    for (auto const route : {prim_route::automatic, prim_route::linked, prim_route::full, prim_route::plain}) {
+        check(made(inclusive_scan<std::int32_t>(plus, {.route = route})), cpu::plus, "route " + std::to_string(static_cast<int>(route)));
+    }
+}
+
+TEST_F(handles, are_shipped_for_every_named_specialisation) {
+    for (auto const& s : catalogue()) {
+        auto const prepared = prepare_sync(s.name);
+        EXPECT_TRUE(prepared) << s.name << ": " << (prepared ? "" : prepared.error().what());
+    }
+}
+
+TEST_F(handles, capture_values_and_not_only_types) {
+    auto const at_most = [](int most) { return made(exclusive_scan<std::int32_t>(op{"a + b > s ? s : a + b"}.with(most))); };
+    std::vector<std::int32_t> const ones(5000, 1);
+    device_vector<std::int32_t> const in{on(), ones};
+    device_vector<std::int32_t> out{ones.size()};
+    for (int const most : {10, 1000}) {
+        at_most(most)(on(), in.in(), out.span()).value();
+        EXPECT_EQ(out.get(on()).back(), std::min(most, 4999));
+    }
+}
+
+TEST_F(handles, work_on_several_streams_and_threads_at_once) {
+    auto const sum = made(exclusive_scan<std::int32_t>(plus));
+    auto const sort = made(radix_sort<std::int32_t, std::int32_t>());
+    int const rounds = quick() ? 3 : 40;
+    auto const work = [&](unsigned seed, stream const& mine) {
+        auto const data = make_data<std::int32_t>(40'000 + 1000 * seed, pattern::random, seed + 1);
+        auto const n = data.size();
+        device_vector<std::int32_t> const in{mine, data};
+        device_vector<std::int32_t> const values{mine, data};
+        device_vector<std::int32_t> sums{n};
+        device_vector<std::int32_t> keys_out{n};
+        device_vector<std::int32_t> values_out{n};
+        std::vector<std::int32_t> expected_sums(n);
+        auto expected_keys = data;
+        cpu::exclusive_scan<std::int32_t>(data, std::span{expected_sums}, cpu::plus);
+        std::sort(expected_keys.begin(), expected_keys.end());
+        for (int i = 0; i < rounds; ++i) {
+            sum(mine, in.in(), sums.span()).value();
+            sort(mine, {.keys_in = in.in(), .keys_out = keys_out.data(), .values_in = values.data(), .values_out = values_out.data()}).value();
+        }
+        EXPECT_TRUE(equals("sums of thread " + std::to_string(seed), expected_sums, sums.get(mine)));
+        EXPECT_TRUE(equals("keys of thread " + std::to_string(seed), expected_keys, keys_out.get(mine)));
+        EXPECT_TRUE(equals("values of thread " + std::to_string(seed), expected_keys, values_out.get(mine)));
+    };
+    std::vector<stream> streams;
+    for (int i = 0; i < 4; ++i) streams.push_back(stream::make().value());
+    {
+        // Two threads to a stream: their launches must not mix in its scratch.
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i < 8; ++i) threads.emplace_back([&, i] { work(i, streams[i % 4]); });
+    }
+}
+
+TEST_F(handles, use_scratch_that_is_handed_in) {
+    auto const sum = made(exclusive_scan<std::int64_t>(plus));
+    auto const data = make_data<std::int64_t>(500'001, pattern::random, 2);
+    device_vector<std::int64_t> const in{on(), data};
+    device_vector<std::int64_t> out{data.size()};
+    auto const needed = sum.scratch_bytes(data.size());
+    ASSERT_GT(needed, 0U);
+    device_vector<std::byte> scratch{needed};
+    sum(on(), in.in(), out.span(), {.scratch = scratch.span()}).value();
+    std::vector<std::int64_t> expected(data.size());
+    cpu::exclusive_scan<std::int64_t>(data, std::span{expected}, cpu::plus);
+    EXPECT_TRUE(equals("own scratch", expected, out.get(on())));
+    EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data(), needed - 1}}).error().code(), errc::invalid_argument);
+    EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data() + 8, needed}}).error().code(), errc::invalid_argument);
+}
+
+TEST_F(handles, stop_allocating_once_warm) {
+    auto const sort = made(radix_sort<std::int32_t, std::int32_t>());
+    device_vector<std::int32_t> const keys{on(), make_data<std::int32_t>(100'000, pattern::random, 1)};
+    device_vector<std::int32_t> const keys_out{100'000};
+    device_vector<std::int32_t> const values_out{100'000};
+    sort_arguments<std::int32_t, std::int32_t> const call{
+        .keys_in = keys.in(), .keys_out = keys_out.data(), .values_in = keys.data(), .values_out = values_out.data()};
+    sort(on(), call).value();
+    int grown = 0;
+    auto const watching = event_log::process().subscribe([&](event const& e) { grown += e.reason.view() == "scratch-grown" ? 1 : 0; });
+    for (int i = 0; i < 100; ++i) sort(on(), call).value();
+    on().wait_sync().value();
+    EXPECT_EQ(grown, 0);
+}
+
+namespace {
+
+// Graph calls, which Kiln itself does not need.
+struct graph_api {
+    PFN_cuStreamBeginCapture_v10010 begin;
+    PFN_cuStreamEndCapture_v10000 end;
+    PFN_cuGraphInstantiateWithFlags_v11040 instantiate;
+    PFN_cuGraphLaunch_v10000 launch;
+    PFN_cuGraphExecDestroy_v10000 destroy_exec;
+    PFN_cuGraphDestroy_v10000 destroy;
+
+    static graph_api load() {
+        void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
+        auto const from = [&]<class F>(F& out, char const* name) { out = reinterpret_cast<F>(::dlsym(library, name)); };
+        graph_api out{};
+        from(out.begin, "cuStreamBeginCapture_v2");
+        from(out.end, "cuStreamEndCapture");
+        from(out.instantiate, "cuGraphInstantiateWithFlags");
+        from(out.launch, "cuGraphLaunch");
+        from(out.destroy_exec, "cuGraphExecDestroy");
+        from(out.destroy, "cuGraphDestroy");
+        return out;
+    }
+};
+
+}  // namespace
+
+TEST_F(handles, can_be_captured_into_graphs) {
+    auto const api = graph_api::load();
+    auto const sum = made(exclusive_scan<std::int32_t>(plus));
+    auto const sort = made(radix_sort<std::int32_t>());
+    std::size_t const n = 300'007;
+    auto const data = make_data<std::int32_t>(n, pattern::random, 4);
+    device_vector<std::int32_t> const in{on(), data};
+    device_vector<std::int32_t> sums{n};
+    device_vector<std::int32_t> sorted{n};
+    sum(on(), in.in(), sums.span()).value();  // an eager call before: its scratch is not the graph's
+    on().wait_sync().value();
+
+    auto const capture = [&](bool prepared) {
+        if (prepared) {
+            sum.reserve(on(), n).value();
+            sort.reserve(on(), n).value();
+        }
+        EXPECT_EQ(api.begin(on().get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+        auto const first = sum(on(), in.in(), sums.span());
+        auto const second = sort(on(), {.keys_in = in.in(), .keys_out = sorted.data()});
+        CUgraph graph = nullptr;
+        EXPECT_EQ(api.end(on().get(), &graph), CUDA_SUCCESS);
+        EXPECT_EQ(first.has_value(), prepared);
+        EXPECT_EQ(second.has_value(), prepared);
+        if (!prepared) {
+            EXPECT_THAT(first.error().message(), testing::HasSubstr("reserve()"));
+        }
+        return graph;
+    };
+    api.destroy(capture(false));
+
+    std::vector<std::int32_t> expected_sums(n);
+    auto expected_keys = data;
+    cpu::exclusive_scan<std::int32_t>(data, std::span{expected_sums}, cpu::plus);
+    std::sort(expected_keys.begin(), expected_keys.end());
+    for (int round = 0; round < 2; ++round) {
+        CUgraph const graph = capture(true);
+        CUgraphExec exec = nullptr;
+        ASSERT_EQ(api.instantiate(&exec, graph, 0), CUDA_SUCCESS);
+        sums.poison(on());
+        sorted.poison(on());
+        on().wait_sync().value();
+        auto const elsewhere = stream::make().value();
+        for (int i = 0; i < 3; ++i) ASSERT_EQ(api.launch(exec, elsewhere.get()), CUDA_SUCCESS);
+        elsewhere.wait_sync().value();
+        EXPECT_TRUE(equals("sums of the graph", expected_sums, sums.get(on())));
+        EXPECT_TRUE(equals("keys of the graph", expected_keys, sorted.get(on())));
+        api.destroy_exec(exec);
+        api.destroy(graph);
+    }
+}
+
+}  // namespace kiln::device_tests

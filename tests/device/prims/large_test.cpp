@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes at which counters, grids and portions overflow when they are too narrow.
+#include "device/prims/prims_fixture.hpp"
+
+namespace kiln::device_tests {
+
+namespace {
+
+class large : public prims_test {
+protected:
+    void SetUp() override {
+        prims_test::SetUp();
+        if (IsSkipped()) return;
+        if (quick()) GTEST_SKIP() << "KILN_TEST_QUICK";
+        if (info_.memory_bytes < (std::uint64_t{60} << 30)) GTEST_SKIP() << "needs 60 GiB of device memory";
+    }
+
+    template <class T>
+    std::vector<T> window(T const* from, std::size_t n) const {
+        device_vector<T> copy{n};
+        made(gather<T, std::uint64_t>())(on(), from, index(n).in(), copy.span()).value();
+        return copy.get(on());
+    }
+    [[nodiscard]] device_vector<std::uint64_t> index(std::size_t n) const {
+        std::vector<std::uint64_t> numbers(n);
+        std::iota(numbers.begin(), numbers.end(), 0U);
+        return {on(), numbers};
+    }
+};
+
+constexpr std::size_t two_28 = std::size_t{1} << 28;
+
+}  // namespace
+
+TEST_F(large, scan_and_reduce) {
+    auto const [sum, total] = make_together([] { return exclusive_scan<std::int32_t>(plus); }, [] { return reduce<double>(plus); });
+    auto const data = make_data<std::int32_t>(two_28, pattern::random, 7);
+    device_vector<std::int32_t> const in{on(), data};
+    device_vector<std::int32_t> out{two_28};
+    sum(on(), in.in(), out.span()).value();
+    std::vector<std::int32_t> expected(two_28);
+    cpu::exclusive_scan<std::int32_t>(data, std::span{expected}, cpu::plus);
+    EXPECT_TRUE(equals("scan of 2^28", expected, out.get(on())));
+
+    device_vector<double> const ones{on(), std::vector<double>(two_28 + 13, 1.0)};
+    device_vector<double> result{1};
+    total(on(), ones.in(), result.data()).value();
+    EXPECT_EQ(result.get(on()).front(), static_cast<double>(two_28 + 13));
+}
+
+TEST_F(large, scan_of_more_than_2_32_items) {
+    std::size_t const n = (std::size_t{1} << 32) + 1'000'003;
+    auto const sum = made(exclusive_scan<std::uint8_t>(plus));
+    auto memory = device_memory::make(n).value();
+    auto result = device_memory::make(n).value();
+    memory.fill(on(), 1).value();
+    sum(on(), {memory.as<std::uint8_t>(), n}, {result.as<std::uint8_t>(), n}).value();
+    for (std::size_t const first : {std::size_t{0}, (std::size_t{1} << 31) - 5000, (std::size_t{1} << 32) - 5000, n - 10'000}) {
+        std::vector<std::uint8_t> expected(10'000);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<std::uint8_t>(first + i);
+        EXPECT_TRUE(equals("from " + std::to_string(first), expected, window(result.as<std::uint8_t>() + first, 10'000)));
+    }
+}
+
+TEST_F(large, select_of_more_than_2_31_items) {
+    std::size_t const n = (std::size_t{1} << 31) + 100'000'007;
+    auto const keep = made(select_indices<std::int64_t>());
+    auto mask = device_memory::make(n).value();
+    mask.fill(on(), 0).value();
+    std::vector<std::uint64_t> chosen{0, 5, (1ULL << 31) - 2, (1ULL << 31) - 1, 1ULL << 31, (1ULL << 31) + 1, n - 1};
+    for (std::uint64_t i = 1'000'000; i < n; i += 999'983) chosen.push_back(i);
+    std::sort(chosen.begin(), chosen.end());
+    // Set by a transform that writes through what it captured: uploading bytes one by one would take longer.
+    auto const mark = made(transform<std::uint64_t, std::uint64_t>(op{"(static_cast<unsigned char*>(s)[a] = 1, a)"}.with(mask.get())));
+    device_vector<std::uint64_t> const places{on(), chosen};
+    mark(on(), places.in(), places.span()).value();
+    device_vector<std::int64_t> out{chosen.size()};
+    device_vector<std::uint64_t> count{1};
+    keep(on(), {mask.as<std::uint8_t>(), n}, out.data(), count.data()).value();
+    ASSERT_EQ(count.get(on()).front(), chosen.size());
+    EXPECT_TRUE(equals("indices", std::vector<std::int64_t>(chosen.begin(), chosen.end()), out.get(on())));
+}
+
+TEST_F(large, radix_sort_of_more_than_one_portion) {
+    std::size_t const n = two_28 + 12'345;
+    auto const sort = made(radix_sort<std::uint32_t, std::uint32_t>());
+    auto const keys = make_data<std::uint32_t>(n, pattern::random, 3);
+    std::vector<std::uint32_t> values(n);
+    std::iota(values.begin(), values.end(), 0U);
+    device_vector<std::uint32_t> const keys_in{on(), keys};
+    device_vector<std::uint32_t> const values_in{on(), values};
+    device_vector<std::uint32_t> keys_out{n};
+    device_vector<std::uint32_t> values_out{n};
+    sort(on(), {.keys_in = keys_in.in(), .keys_out = keys_out.data(), .values_in = values_in.data(), .values_out = values_out.data()}).value();
+    auto const sorted = keys_out.get(on());
+    auto const order = values_out.get(on());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < n && wrong == 0; ++i) {
+        bool const right = order[i] < n && keys[order[i]] == sorted[i] &&
+                           (i == 0 || sorted[i - 1] < sorted[i] || (sorted[i - 1] == sorted[i] && order[i - 1] < order[i]));
+        if (!right) {
+            ADD_FAILURE() << "at " << i << ": key " << sorted[i] << " from " << order[i];
+            ++wrong;
+        }
+    }
+}
+
+TEST_F(large, merge_sort) {
+    std::size_t const n = (std::size_t{1} << 26) + 77;
+    auto const sort = made(merge_sort<std::uint64_t, std::int32_t>());
+    auto const keys = make_data<std::uint64_t>(n, pattern::random, 3);
+    std::vector<std::int32_t> values(n);
+    std::iota(values.begin(), values.end(), 0);
+    device_vector<std::uint64_t> const keys_in{on(), keys};
+    device_vector<std::int32_t> const values_in{on(), values};
+    device_vector<std::uint64_t> keys_out{n};
+    device_vector<std::int32_t> values_out{n};
+    sort(on(), {.keys_in = keys_in.in(), .keys_out = keys_out.data(), .values_in = values_in.data(), .values_out = values_out.data()}).value();
+    auto const sorted = keys_out.get(on());
+    auto const order = values_out.get(on());
+    for (std::size_t i = 0; i < n; ++i) {
+        bool const right = keys[static_cast<std::size_t>(order[i])] == sorted[i] && (i == 0 || sorted[i - 1] <= sorted[i]);
+        ASSERT_TRUE(right) << "at " << i << ": key " << sorted[i] << " from " << order[i];
+    }
+}
+
+}  // namespace kiln::device_tests
