@@ -4,8 +4,8 @@
 // entries, and the cost of opening a bundle. A plain program: each sample is a process of its own.
 //
 //     bench_store [SAMPLES]          scratch files go to TMPDIR
-#include "store/maintenance.hpp"
 #include "store/store.hpp"
+#include "store/maintenance.hpp"
 
 #include <fmt/format.h>
 
@@ -28,18 +28,25 @@ namespace fs = std::filesystem;
 constexpr std::size_t artifact_bytes = 50'000;
 
 store::address address_of(unsigned n) {
-    return {.family = base::sha256_of(fmt::format("f{}", n)), .request = base::sha256_of(fmt::format("r{}", n)),
+    return {.family = base::sha256_of(fmt::format("f{}", n)),
+            .request = base::sha256_of(fmt::format("r{}", n)),
             .key = base::sha256_of(fmt::format("k{}", n))};
 }
 
 // About as compressible as a cubin: to a half.
 store::entry entry_of(unsigned n, std::size_t size) {
     store::entry e;
-    e.about = {.at = address_of(n), .name = fmt::format("unit_{}", n), .target = "sm_90", .kind = "cubin",
-               .toolchain = "nvrtc 13.0 31b78904841e6706", .producer = "kiln bench", .licence = {}};
+    e.about = {.at = address_of(n),
+               .name = fmt::format("unit_{}", n),
+               .target = "sm_90",
+               .kind = "cubin",
+               .toolchain = "nvrtc 13.0 31b78904841e6706",
+               .producer = "kiln bench",
+               .licence = {}};
     e.payload.resize(size);
     std::minstd_rand random{n + 1};
-    for (std::size_t i = 0; i < size; ++i) e.payload[i] = static_cast<std::byte>(i % 64 < 28 ? random() >> 8 : i / 64 % 16);
+    for (std::size_t i = 0; i < size; ++i)
+        e.payload[i] = static_cast<std::byte>(i % 64 < 28 ? random() >> 8 : i / 64 % 16);
     return e;
 }
 
@@ -122,8 +129,10 @@ void open_cost(fs::path const& file, std::string_view what) {
     for (unsigned i = 0; i < bundle->info().entries; ++i) (void)bundle->list(address_of(i).family, {});
     auto const used = ::mallinfo2().uordblks;
     row(fmt::format("open a bundle of {}: time", what), median(times), "us", "limit 1000");
-    row(fmt::format("open a bundle of {}: memory", what), static_cast<double>(opened - before) / 1024, "KiB", "limit 1024");
-    row(fmt::format("  after every entry was looked up"), static_cast<double>(used - before) / 1024, "KiB", "limit 1024");
+    row(fmt::format("open a bundle of {}: memory", what), static_cast<double>(opened - before) / 1024, "KiB",
+        "limit 1024");
+    row(fmt::format("  after every entry was looked up"), static_cast<double>(used - before) / 1024, "KiB",
+        "limit 1024");
 }
 
 }  // namespace
@@ -146,10 +155,14 @@ int main(int argc, char** argv) {
                 second.push_back(b);
             }
             auto const limit = kind == "disk" ? "limit 500" : "limit 100";
-            row(fmt::format("{} hit, 50 KB, fresh process, {} entries: first", kind, count), median(first), "us", limit);
-            row(fmt::format("{} hit, 50 KB, fresh process, {} entries: second", kind, count), median(second), "us", limit);
+            row(fmt::format("{} hit, 50 KB, fresh process, {} entries: first", kind, count), median(first), "us",
+                limit);
+            row(fmt::format("{} hit, 50 KB, fresh process, {} entries: second", kind, count), median(second), "us",
+                limit);
             if (at_ten.empty()) at_ten = {median(first), median(second)};
-            else row(fmt::format("  growth from 10 to 10,000: first"), 100 * (median(first) / at_ten[0] - 1), "%", "limit 25");
+            else
+                row(fmt::format("  growth from 10 to 10,000: first"), 100 * (median(first) / at_ten[0] - 1), "%",
+                    "limit 25");
         }
     }
     auto const thousand = scratch.path() / "thousand.kiln";

@@ -43,7 +43,7 @@ private:
 struct signature_policy {
     enum class need { none, trusted };  // trusted: signed by one of `keys`
     need what = need::none;
-    std::vector<public_key> keys;       // with need::none: a signature by one of these must still be right
+    std::vector<public_key> keys;  // with need::none: a signature by one of these must still be right
 };
 
 enum class signature_state { none, unchecked, good };
@@ -55,7 +55,7 @@ struct bundle_info {
     std::uint64_t entries = 0;
     std::uint64_t file_bytes = 0;
     signature_state signed_by = signature_state::none;
-    std::string key;     // hexadecimal id of the signing key; empty when unsigned
+    std::string key;  // hexadecimal id of the signing key; empty when unsigned
 };
 
 class bundle_tier final : public tier {
@@ -65,14 +65,16 @@ public:
     [[nodiscard]] static result<std::shared_ptr<bundle_tier>> open(std::filesystem::path const& file,
                                                                    signature_policy const& policy = {});
     // `data` must outlive the tier.
-    [[nodiscard]] static result<std::shared_ptr<bundle_tier>> from_memory(base::byte_span data, std::string origin = "embedded",
+    [[nodiscard]] static result<std::shared_ptr<bundle_tier>> from_memory(base::byte_span data,
+                                                                          std::string origin = "embedded",
                                                                           signature_policy const& policy = {});
 
     [[nodiscard]] std::string_view name() const noexcept override { return "bundle"; }
     [[nodiscard]] capabilities can() const noexcept override { return {.writable = false, .persistent = true}; }
     // A damaged blob is a miss and stays one for this process; a damaged index page is a fault and ends the bundle.
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
-    [[nodiscard]] result<std::vector<summary>> list(digest const& family, std::optional<digest> const& request) override;
+    [[nodiscard]] result<std::vector<summary>> list(digest const& family,
+                                                    std::optional<digest> const& request) override;
     [[nodiscard]] result<void> put(entry_ptr const& what) override;  // errc::forbidden
     void reject(address const& at) noexcept override;
 
@@ -81,14 +83,17 @@ public:
     [[nodiscard]] result<manifest> read_manifest();
     // Every label in order of address. Reads one small header per entry.
     [[nodiscard]] result<void> for_each(std::function<void(summary const&)> const& callback);
-    struct usable { std::uint64_t usable = 0, total = 0; };
+    struct usable {
+        std::uint64_t usable = 0, total = 0;
+    };
     [[nodiscard]] result<usable> count_usable(std::function<bool(label const&)> const& can_use);
     // Reads and checks everything: index, headers, payloads. The addresses that fail, with their reasons.
     [[nodiscard]] result<std::vector<std::pair<address, miss>>> verify();
 
 private:
     bundle_tier() = default;
-    [[nodiscard]] static result<std::shared_ptr<bundle_tier>> from_source(std::unique_ptr<byte_source> source, std::string origin,
+    [[nodiscard]] static result<std::shared_ptr<bundle_tier>> from_source(std::unique_ptr<byte_source> source,
+                                                                          std::string origin,
                                                                           signature_policy const& policy);
     using page_ptr = std::shared_ptr<base::bytes const>;
     [[nodiscard]] result<void> load(signature_policy const& policy);

@@ -87,7 +87,8 @@ public:
         if (offset > size_ || count > size_ - offset) return damaged("a part lies beyond its end");
         base::bytes out(count);
         for (std::size_t have = 0; have < count;) {
-            auto const some = base::sys().pread(file_.get(), out.data() + have, count - have, static_cast<long>(offset + have));
+            auto const some =
+                base::sys().pread(file_.get(), out.data() + have, count - have, static_cast<long>(offset + have));
             if (some == 0) return damaged("it became shorter while in use");
             if (some < 0 && errno != EINTR) return io_error("bundle", errno);
             if (some > 0) have += static_cast<std::size_t>(some);
@@ -138,8 +139,8 @@ result<void> check_bundle_header(byte_span data) {
     get_array(r, check.bytes);
     if (base::sha256_of(data.first(magic.size() + 8)) != check) return damaged("header");
     if (version > bundle_format_version) {
-        return fail(errc::unsupported, "bundle format {}; this version of Kiln reads up to {}: use a newer Kiln", version,
-                    bundle_format_version);
+        return fail(errc::unsupported, "bundle format {}; this version of Kiln reads up to {}: use a newer Kiln",
+                    version, bundle_format_version);
     }
     auto const padding = r.get_raw(r.left());
     bool const clean = std::all_of(padding.begin(), padding.end(), [](std::byte b) { return b == std::byte{0}; });
@@ -270,7 +271,8 @@ base::bytes encode_manifest(manifest const& m) {
     w.put_u64(m.entries);
     w.put_u64(m.raw_bytes);
     w.put_u64(m.stored_bytes);
-    for (auto const* texts : {&m.names, &m.targets, &m.kinds, &m.toolchains, &m.producers, &m.licences}) put_texts(w, *texts);
+    for (auto const* texts : {&m.names, &m.targets, &m.kinds, &m.toolchains, &m.producers, &m.licences})
+        put_texts(w, *texts);
     w.put_u32(static_cast<std::uint32_t>(m.facts.size()));
     for (auto const& [name, value] : m.facts) {
         w.put_text(name);
@@ -286,7 +288,8 @@ result<manifest> decode_manifest(byte_span data) {
     m.entries = r.get_u64();
     m.raw_bytes = r.get_u64();
     m.stored_bytes = r.get_u64();
-    for (auto* texts : {&m.names, &m.targets, &m.kinds, &m.toolchains, &m.producers, &m.licences}) *texts = get_texts(r);
+    for (auto* texts : {&m.names, &m.targets, &m.kinds, &m.toolchains, &m.producers, &m.licences})
+        *texts = get_texts(r);
     for (auto left = r.get_count(8); left > 0 && r.ok(); --left) {
         auto name = get_bounded(r);
         m.facts[std::move(name)] = get_bounded(r);
@@ -304,7 +307,8 @@ result<std::unique_ptr<byte_source>> open_source(std::filesystem::path const& fi
     struct ::stat about {};
     if (base::sys().fstat(fd->get(), &about) != 0) return io_error(file.native(), errno);
     if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", file.native());
-    return std::unique_ptr<byte_source>{std::make_unique<file_source>(*std::move(fd), static_cast<std::uint64_t>(about.st_size))};
+    return std::unique_ptr<byte_source>{
+        std::make_unique<file_source>(*std::move(fd), static_cast<std::uint64_t>(about.st_size))};
 }
 
 std::unique_ptr<byte_source> memory_source(byte_span data) { return std::make_unique<span_source>(data); }

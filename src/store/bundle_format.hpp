@@ -45,7 +45,7 @@ struct bundle_footer {
     std::uint64_t manifest_offset = 0;
     std::uint64_t manifest_bytes = 0;
     std::uint64_t file_bytes = 0;
-    digest index_root;     // digest of the topmost page
+    digest index_root;  // digest of the topmost page
     digest manifest_digest;
     bool is_signed = false;
     key_id key{};
@@ -73,10 +73,16 @@ struct manifest {
 [[nodiscard]] result<manifest> decode_manifest(base::byte_span data);
 
 // All pages in file order, and the digest of the topmost.
-struct encoded_index { base::bytes pages; digest root; };
+struct encoded_index {
+    base::bytes pages;
+    digest root;
+};
 [[nodiscard]] encoded_index encode_index(std::vector<index_record> const& sorted);
 [[nodiscard]] index_record read_record(base::byte_span page, std::size_t slot);
-struct index_node { std::array<digest, 3> first; digest page; };
+struct index_node {
+    std::array<digest, 3> first;
+    digest page;
+};
 [[nodiscard]] index_node read_node(base::byte_span page, std::size_t slot);
 
 // Bytes at a place: a file that stays open, or memory.

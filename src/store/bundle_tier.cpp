@@ -29,12 +29,14 @@ std::string_view name_of(signature_state state) noexcept {
     return "unknown";
 }
 
-result<std::shared_ptr<bundle_tier>> bundle_tier::open(std::filesystem::path const& file, signature_policy const& policy) {
+result<std::shared_ptr<bundle_tier>> bundle_tier::open(std::filesystem::path const& file,
+                                                       signature_policy const& policy) {
     KILN_TRY(auto source, open_source(file));
     return from_source(std::move(source), file.native(), policy);
 }
 
-result<std::shared_ptr<bundle_tier>> bundle_tier::from_memory(base::byte_span data, std::string origin, signature_policy const& policy) {
+result<std::shared_ptr<bundle_tier>> bundle_tier::from_memory(base::byte_span data, std::string origin,
+                                                              signature_policy const& policy) {
     return from_source(memory_source(data), std::move(origin), policy);
 }
 
@@ -52,7 +54,8 @@ result<void> bundle_tier::load(signature_policy const& policy) {
     if (size < bundle_header_bytes) return fail(errc::corrupt, "not a bundle, or truncated: {} bytes", size);
     KILN_TRY(auto const head, source_->read(0, bundle_header_bytes));
     KILN_CHECK(check_bundle_header(head));
-    if (size < bundle_header_bytes + bundle_footer_bytes) return fail(errc::corrupt, "truncated bundle: {} bytes", size);
+    if (size < bundle_header_bytes + bundle_footer_bytes)
+        return fail(errc::corrupt, "truncated bundle: {} bytes", size);
     KILN_TRY(auto const tail, source_->read(size - bundle_footer_bytes, bundle_footer_bytes));
     KILN_TRY(footer_, decode_footer(tail, size));
     shape_ = index_shape::of(footer_.entries);
@@ -73,7 +76,8 @@ result<void> bundle_tier::check_signature(signature_policy const& policy) {
     for (auto const& key : policy.keys) {
         if (key.id() != footer_.key) continue;
         if (!key.verifies(signed_message(footer_), footer_.sig)) {
-            return fail(errc::forbidden, "bundle's signature by key {} is wrong: it was changed after signing", info_.key);
+            return fail(errc::forbidden, "bundle's signature by key {} is wrong: it was changed after signing",
+                        info_.key);
         }
         info_.signed_by = signature_state::good;
         return {};
@@ -101,7 +105,8 @@ result<bundle_tier::page_ptr> bundle_tier::page(std::size_t level, std::uint64_t
     auto const offset = footer_.index_offset + shape_.position(level, number) * index_page_bytes;
     auto data = source_->read(offset, index_page_bytes);
     if (!data) return end_bundle(std::move(data).error());
-    if (base::sha256_of(*data) != expected) return end_bundle(fail(errc::corrupt, "damaged bundle: index page {} of level {}", number, level));
+    if (base::sha256_of(*data) != expected)
+        return end_bundle(fail(errc::corrupt, "damaged bundle: index page {} of level {}", number, level));
     auto made = std::make_shared<base::bytes const>(*std::move(data));
     std::lock_guard const lock{mutex_};
     if (pages_.size() >= most_kept_pages) pages_.clear();
@@ -121,7 +126,8 @@ result<std::uint64_t> bundle_tier::lower_bound(place const& at) {
     for (auto level = shape_.pages.size() - 1; level > 0; --level) {
         KILN_TRY(auto const nodes, page(level, number));
         auto const first = number * nodes_per_page;
-        auto const count = static_cast<std::size_t>(std::min<std::uint64_t>(nodes_per_page, shape_.pages[level - 1] - first));
+        auto const count =
+            static_cast<std::size_t>(std::min<std::uint64_t>(nodes_per_page, shape_.pages[level - 1] - first));
         std::size_t slot = 0;
         while (slot + 1 < count && read_node(*nodes, slot + 1).first <= at) ++slot;
         number = first + slot;
@@ -146,8 +152,9 @@ result<lookup> bundle_tier::find(address const& at, expectation const& expected)
     }
     KILN_TRY(auto answer, read_blob(r, at, expected));
     // A blob that failed its checks fails them for ever; one that is only not what was asked for does not.
-    bool const damaged = is_rejection(answer.why) && answer.why != miss::wrong_target && answer.why != miss::wrong_kind &&
-                         answer.why != miss::wrong_toolchain && answer.why != miss::refused;
+    bool const damaged = is_rejection(answer.why) && answer.why != miss::wrong_target &&
+                         answer.why != miss::wrong_kind && answer.why != miss::wrong_toolchain &&
+                         answer.why != miss::refused;
     if (!answer.hit && damaged) {
         std::lock_guard const lock{mutex_};
         bad_.insert(at.key);
@@ -158,7 +165,8 @@ result<lookup> bundle_tier::find(address const& at, expectation const& expected)
 result<lookup> bundle_tier::read_blob(index_record const& r, address const& at, expectation const& expected) {
     auto const no = [](miss why) { return lookup{.hit = {}, .why = why}; };
     if (r.bytes > most_payload_bytes + most_header_bytes) return no(miss::too_large);
-    if (r.offset < bundle_header_bytes || r.offset > footer_.index_offset || r.bytes > footer_.index_offset - r.offset) {
+    if (r.offset < bundle_header_bytes || r.offset > footer_.index_offset ||
+        r.bytes > footer_.index_offset - r.offset) {
         return no(miss::truncated);
     }
     auto const data = source_->read(r.offset, static_cast<std::size_t>(r.bytes));
@@ -176,7 +184,8 @@ result<lookup> bundle_tier::read_blob(index_record const& r, address const& at, 
 // nullopt: the header of this blob is damaged.
 result<std::optional<summary>> bundle_tier::read_label(index_record const& r) {
     std::optional<summary> none;
-    if (r.offset < bundle_header_bytes || r.offset > footer_.index_offset || r.bytes > footer_.index_offset - r.offset) return none;
+    if (r.offset < bundle_header_bytes || r.offset > footer_.index_offset || r.bytes > footer_.index_offset - r.offset)
+        return none;
     auto front = source_->read(r.offset, static_cast<std::size_t>(std::min<std::uint64_t>(r.bytes, label_read)));
     if (!front) return std::move(front).error();
     if (auto const need = std::min<std::uint64_t>(entry_front_bytes(*front), r.bytes); need > front->size()) {
@@ -201,7 +210,9 @@ result<std::vector<summary>> bundle_tier::list(digest const& family, std::option
     return out;
 }
 
-result<void> bundle_tier::put(entry_ptr const&) { return fail(errc::forbidden, "{}: a bundle is never written in place", info_.origin); }
+result<void> bundle_tier::put(entry_ptr const&) {
+    return fail(errc::forbidden, "{}: a bundle is never written in place", info_.origin);
+}
 
 void bundle_tier::reject(address const& at) noexcept {
     auto const there = find(at, {});
@@ -210,7 +221,8 @@ void bundle_tier::reject(address const& at) noexcept {
 
 result<manifest> bundle_tier::read_manifest() {
     KILN_TRY(auto const data, source_->read(footer_.manifest_offset, static_cast<std::size_t>(footer_.manifest_bytes)));
-    if (base::sha256_of(data) != footer_.manifest_digest) return fail(errc::corrupt, "{}: damaged bundle: manifest", info_.origin);
+    if (base::sha256_of(data) != footer_.manifest_digest)
+        return fail(errc::corrupt, "{}: damaged bundle: manifest", info_.origin);
     return decode_manifest(data);
 }
 
@@ -235,7 +247,8 @@ result<std::vector<std::pair<address, miss>>> bundle_tier::verify() {
     place previous{};
     for (std::uint64_t number = 0; number < footer_.entries; ++number) {
         KILN_TRY(auto const r, record(number));
-        if (number > 0 && !(previous < r.at)) return fail(errc::corrupt, "{}: damaged bundle: index out of order", info_.origin);
+        if (number > 0 && !(previous < r.at))
+            return fail(errc::corrupt, "{}: damaged bundle: index out of order", info_.origin);
         previous = r.at;
         KILN_TRY(auto const answer, read_blob(r, address_of(r.at), {}));
         if (!answer.hit) bad.emplace_back(address_of(r.at), answer.why);

@@ -23,7 +23,8 @@ result<void> bundle_writer::add(entry const& what) {
     auto const& at = what.about.at;
     auto& there = entries_[{at.family, at.request, at.key}];
     if (!there.blob.empty() && there.blob != blob) {
-        return fail(errc::invalid_argument, "{} for {}: added twice with different bytes", what.about.name, what.about.target);
+        return fail(errc::invalid_argument, "{} for {}: added twice with different bytes", what.about.name,
+                    what.about.target);
     }
     there = stored{.about = what.about, .raw_bytes = what.payload.size(), .blob = std::move(blob)};
     return {};
@@ -48,7 +49,8 @@ result<base::bytes> bundle_writer::encode(private_key const* signer) const {
     about.facts = facts_;
     about.entries = entries_.size();
     about.names = sorted_once(names), about.targets = sorted_once(targets), about.kinds = sorted_once(kinds);
-    about.toolchains = sorted_once(toolchains), about.producers = sorted_once(producers), about.licences = sorted_once(licences);
+    about.toolchains = sorted_once(toolchains), about.producers = sorted_once(producers),
+    about.licences = sorted_once(licences);
 
     bundle_footer footer;
     footer.entries = entries_.size();

@@ -17,15 +17,15 @@ struct filesystem_kind {
 };
 // statfs(2) numbers. A remote one may cache, reorder and lock in ways of its own.
 constexpr std::array known_filesystems{
-    filesystem_kind{0x6969, "nfs", true},         filesystem_kind{0x517B, "smb", true},
-    filesystem_kind{0xFF534D42, "cifs", true},    filesystem_kind{0xFE534D42, "smb2", true},
-    filesystem_kind{0x0BD00BD0, "lustre", true},  filesystem_kind{0x47504653, "gpfs", true},
-    filesystem_kind{0x19830326, "beegfs", true},  filesystem_kind{0x00C36400, "ceph", true},
-    filesystem_kind{0x5346414F, "afs", true},     filesystem_kind{0x65735546, "fuse", true},
-    filesystem_kind{0x01021997, "9p", true},      filesystem_kind{0x794C7630, "overlayfs", false},
-    filesystem_kind{0xEF53, "ext4", false},       filesystem_kind{0x58465342, "xfs", false},
-    filesystem_kind{0x9123683E, "btrfs", false},  filesystem_kind{0x01021994, "tmpfs", false},
-    filesystem_kind{0x2FC12FC1, "zfs", false},    filesystem_kind{0xF2F52010, "f2fs", false},
+    filesystem_kind{0x6969, "nfs", true},           filesystem_kind{0x517B, "smb", true},
+    filesystem_kind{0xFF534D42, "cifs", true},      filesystem_kind{0xFE534D42, "smb2", true},
+    filesystem_kind{0x0BD00BD0, "lustre", true},    filesystem_kind{0x47504653, "gpfs", true},
+    filesystem_kind{0x19830326, "beegfs", true},    filesystem_kind{0x00C36400, "ceph", true},
+    filesystem_kind{0x5346414F, "afs", true},       filesystem_kind{0x65735546, "fuse", true},
+    filesystem_kind{0x01021997, "9p", true},        filesystem_kind{0x794C7630, "overlayfs", false},
+    filesystem_kind{0xEF53, "ext4", false},         filesystem_kind{0x58465342, "xfs", false},
+    filesystem_kind{0x9123683E, "btrfs", false},    filesystem_kind{0x01021994, "tmpfs", false},
+    filesystem_kind{0x2FC12FC1, "zfs", false},      filesystem_kind{0xF2F52010, "f2fs", false},
     filesystem_kind{0xCA451A4E, "bcachefs", false},
 };
 
@@ -64,7 +64,8 @@ result<directory_state> disk_directory::inspect() {
     auto const us = ::geteuid();
     auto const trusted = [us](struct ::stat const& s) { return s.st_uid == us || s.st_uid == 0; };
     if (S_ISLNK(about.st_mode) && !trusted(about)) {
-        return refuse(fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", root.native(), about.st_uid));
+        return refuse(fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", root.native(),
+                                  about.st_uid));
     }
     auto fd = base::open_file(root, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (!fd) {
@@ -73,7 +74,8 @@ result<directory_state> disk_directory::inspect() {
     }
     if (base::sys().fstat(fd->get(), &about) != 0) return io_error(root.native(), errno);
     if (mode_ == access::read_write && !trusted(about)) {
-        return refuse(fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own", root.native(), about.st_uid));
+        return refuse(fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own",
+                                  root.native(), about.st_uid));
     }
     auto const forbidden = mode_ == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
     if ((about.st_mode & static_cast<mode_t>(forbidden)) != 0) {
@@ -100,7 +102,8 @@ void disk_directory::look_at_filesystem(int fd) {
         known_.remote = remote;
     }
     if (tell && mode_ == access::read_write) {
-        warn("remote-filesystem", fmt::format("{} is on {}: a local KILN_CACHE_DIR is faster", layout_.root().native(), name));
+        warn("remote-filesystem",
+             fmt::format("{} is on {}: a local KILN_CACHE_DIR is faster", layout_.root().native(), name));
     }
 }
 
@@ -129,7 +132,8 @@ result<void> disk_directory::make_writable() {
     }
     KILN_TRY(auto state, inspect());
     if (state == directory_state::missing) {
-        if (auto made = base::make_directories(layout_.root(), 0700); !made) return cannot_make(std::move(made).error());
+        if (auto made = base::make_directories(layout_.root(), 0700); !made)
+            return cannot_make(std::move(made).error());
         KILN_TRY(state, inspect());
     }
     if (state == directory_state::off) return fail(errc::forbidden, "{}: not used", layout_.root().native());

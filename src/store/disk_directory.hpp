@@ -13,11 +13,11 @@ namespace kiln::store {
 enum class access { read_write, read_only };
 
 enum class directory_state {
-    unused,      // not looked at yet
-    missing,     // not there and not made
+    unused,   // not looked at yet
+    missing,  // not there and not made
     writable,
-    read_only,   // by choice or because the file system says so
-    off,         // not ours, not a directory, open to others: neither read nor written
+    read_only,  // by choice or because the file system says so
+    off,        // not ours, not a directory, open to others: neither read nor written
 };
 [[nodiscard]] std::string_view name_of(directory_state state) noexcept;
 

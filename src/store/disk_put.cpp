@@ -27,16 +27,19 @@ std::string errno_name(int number) {
     auto const* const name = ::strerrorname_np(number);
     if (name == nullptr) return "unknown";
     std::string out = name;
-    std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return out;
 }
 
 result<void> disk_tier::put(entry_ptr const& what) {
     KILN_ASSERT(what != nullptr);
-    if (options_.mode == access::read_only) return fail(errc::forbidden, "{}: opened read-only", options_.root.native());
+    if (options_.mode == access::read_only)
+        return fail(errc::forbidden, "{}: opened read-only", options_.root.native());
     if (resting()) return count_dropped("resting"), result<void>{};
     auto const& at = what->about.at;
-    if (refused_.any() && refused_.has(at.key, base::sha256_of(what->payload))) return count_dropped("refused"), result<void>{};
+    if (refused_.any() && refused_.has(at.key, base::sha256_of(what->payload)))
+        return count_dropped("refused"), result<void>{};
     if (what->payload.size() > options_.max_entry_bytes) return count_dropped("too-large"), result<void>{};
     KILN_TRY(auto const data, encode_entry(*what));
     if (data.size() > options_.max_bytes) return count_dropped("too-large"), result<void>{};
@@ -56,10 +59,12 @@ result<void> disk_tier::put(entry_ptr const& what) {
 }
 
 result<void> disk_tier::publish(entry const& what, base::byte_span data) {
-    publish_place const place{.final = directory_.layout().entry(what.about.at), .temporaries = directory_.layout().temporaries()};
+    publish_place const place{.final = directory_.layout().entry(what.about.at),
+                              .temporaries = directory_.layout().temporaries()};
     auto const rule = options_.rule == put_rule::replace ? publish_rule::replace : publish_rule::keep_existing;
     struct ::stat old {};
-    bool const over = rule == publish_rule::replace && base::sys().lstat(place.final.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+    bool const over =
+        rule == publish_rule::replace && base::sys().lstat(place.final.c_str(), &old) == 0 && S_ISREG(old.st_mode);
     auto outcome = publish_file(place, data, rule, modes_);
     if (!outcome && outcome.error().status() == ENOENT) {
         KILN_CHECK(directory_.remake(what.about.at.family));
@@ -88,11 +93,13 @@ void disk_tier::told_of_publication(entry const& what, std::size_t bytes) {
 
 // The first writer wins: a valid entry stays, whatever its bytes. An invalid one is replaced.
 result<void> disk_tier::settle_existing(entry const& what, base::byte_span data) {
-    publish_place const place{.final = directory_.layout().entry(what.about.at), .temporaries = directory_.layout().temporaries()};
+    publish_place const place{.final = directory_.layout().entry(what.about.at),
+                              .temporaries = directory_.layout().temporaries()};
     KILN_TRY(auto const there, read_entry(place.final, options_.max_entry_bytes));
     bool const newer = there.why == miss::newer_format;
-    bool const valid = there.what && there.what->about.at == what.about.at && there.what->about.target == what.about.target &&
-                       there.what->about.kind == what.about.kind && there.what->about.toolchain == what.about.toolchain &&
+    bool const valid = there.what && there.what->about.at == what.about.at &&
+                       there.what->about.target == what.about.target && there.what->about.kind == what.about.kind &&
+                       there.what->about.toolchain == what.about.toolchain &&
                        !refused_.has(what.about.at.key, there.payload);
     if (newer || valid) {
         give_back(data.size());
@@ -129,12 +136,13 @@ bool disk_tier::make_room(std::uint64_t bytes) {
     auto sum = usage_.add(static_cast<std::int64_t>(bytes), 1);
     for (bool reserved = sum.has_value();;) {
         if (sum && sum->bytes <= max && !count_now) return true;
-        auto const report = evict(directory_.layout(), usage_,
-                                  {.max_bytes = max,
-                                   .low_bytes = max - max / 10,
-                                   .incoming = bytes,
-                                   .need = reserved ? eviction_limits::when::always : eviction_limits::when::account_missing,
-                                   .stale = options_.stale_temporary});
+        auto const report =
+            evict(directory_.layout(), usage_,
+                  {.max_bytes = max,
+                   .low_bytes = max - max / 10,
+                   .incoming = bytes,
+                   .need = reserved ? eviction_limits::when::always : eviction_limits::when::account_missing,
+                   .stale = options_.stale_temporary});
         if (!report) {
             count_error(errno_name(report.error().status()));
             return true;  // the write itself will tell what is wrong

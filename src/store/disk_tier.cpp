@@ -47,7 +47,9 @@ disk_tier::disk_tier(disk_options options, std::shared_ptr<event_outlet> events)
 
 disk_tier::~disk_tier() = default;
 
-capabilities disk_tier::can() const noexcept { return {.writable = options_.mode == access::read_write, .persistent = true}; }
+capabilities disk_tier::can() const noexcept {
+    return {.writable = options_.mode == access::read_write, .persistent = true};
+}
 
 result<lookup> disk_tier::find(address const& at, expectation const& expected) {
     if (!directory_.readable()) return lookup{};

@@ -28,9 +28,9 @@ struct disk_options {
     put_rule rule = put_rule::keep_valid;  // replace: KILN_RECACHE
     std::uint64_t max_bytes = std::uint64_t{5} << 30;
     std::uint64_t max_entry_bytes = std::uint64_t{256} << 20;
-    std::chrono::milliseconds write_rest{30'000};      // after a write fault
-    std::chrono::seconds touch_interval{600};          // recency of an entry is renewed at most this often
-    std::chrono::seconds stale_temporary{3600};        // older temporaries and lock files are swept
+    std::chrono::milliseconds write_rest{30'000};  // after a write fault
+    std::chrono::seconds touch_interval{600};      // recency of an entry is renewed at most this often
+    std::chrono::seconds stale_temporary{3600};    // older temporaries and lock files are swept
 };
 
 class disk_tier final : public tier {
@@ -41,7 +41,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "disk"; }
     [[nodiscard]] capabilities can() const noexcept override;
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
-    [[nodiscard]] result<std::vector<summary>> list(digest const& family, std::optional<digest> const& request) override;
+    [[nodiscard]] result<std::vector<summary>> list(digest const& family,
+                                                    std::optional<digest> const& request) override;
     // Dropped without an error while writing rests, in read-only mode and for entries larger than the bound.
     [[nodiscard]] result<void> put(entry_ptr const& what) override;
     void reject(address const& at) noexcept override;
@@ -80,7 +81,7 @@ private:
     refusals refused_;
     mutable forkable_mutex mutex_;  // the members below
     statistics counts_;
-    std::set<digest> bad_;          // keys found invalid in a read-only directory: not read again
+    std::set<digest> bad_;  // keys found invalid in a read-only directory: not read again
     base::time_point resting_until_{};
 };
 

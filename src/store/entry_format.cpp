@@ -63,7 +63,8 @@ std::optional<entry_header> parse_fields(byte_span fields) {
     h.about.at.family = get_digest(r);
     h.about.at.request = get_digest(r);
     h.about.at.key = get_digest(r);
-    for (auto* text : {&h.about.name, &h.about.target, &h.about.kind, &h.about.toolchain, &h.about.producer, &h.about.licence}) {
+    for (auto* text :
+         {&h.about.name, &h.about.target, &h.about.kind, &h.about.toolchain, &h.about.producer, &h.about.licence}) {
         *text = get_short_text(r);
     }
     auto const packing = r.get_u8();
@@ -97,12 +98,13 @@ result<base::bytes> encode_entry(entry const& what) {
     auto const& a = what.about;
     for (auto const* text : {&a.name, &a.target, &a.kind, &a.toolchain, &a.producer, &a.licence}) {
         if (text->size() > most_label_text) {
-            return fail(errc::invalid_argument, "{}: a label text of {} bytes; {} are allowed", a.name.substr(0, 64), text->size(),
-                        most_label_text);
+            return fail(errc::invalid_argument, "{}: a label text of {} bytes; {} are allowed", a.name.substr(0, 64),
+                        text->size(), most_label_text);
         }
     }
     if (what.payload.size() > most_payload_bytes) {
-        return fail(errc::invalid_argument, "{}: a payload of {} bytes; {} are allowed", a.name, what.payload.size(), most_payload_bytes);
+        return fail(errc::invalid_argument, "{}: a payload of {} bytes; {} are allowed", a.name, what.payload.size(),
+                    most_payload_bytes);
     }
     auto const small = packed(what.payload);
     byte_span const stored = small.empty() ? byte_span{what.payload} : byte_span{small};
@@ -111,7 +113,8 @@ result<base::bytes> encode_entry(entry const& what) {
     put_digest(fields, a.at.family);
     put_digest(fields, a.at.request);
     put_digest(fields, a.at.key);
-    for (auto const* text : {&a.name, &a.target, &a.kind, &a.toolchain, &a.producer, &a.licence}) fields.put_text(*text);
+    for (auto const* text : {&a.name, &a.target, &a.kind, &a.toolchain, &a.producer, &a.licence})
+        fields.put_text(*text);
     fields.put_u8(static_cast<std::uint8_t>(small.empty() ? codec::none : codec::zstd));
     fields.put_u64(what.payload.size());
     fields.put_u64(stored.size());
@@ -129,7 +132,8 @@ result<base::bytes> encode_entry(entry const& what) {
 
 std::size_t entry_front_bytes(byte_span front) noexcept {
     if (front.size() < entry_prefix_bytes) return entry_prefix_bytes;
-    return entry_prefix_bytes + std::min<std::size_t>(parse_prefix(front).header_bytes, most_header_bytes) + digest_bytes;
+    return entry_prefix_bytes + std::min<std::size_t>(parse_prefix(front).header_bytes, most_header_bytes) +
+           digest_bytes;
 }
 
 bool is_newer_format(byte_span front) noexcept {
@@ -142,7 +146,8 @@ bool is_newer_format(byte_span front) noexcept {
 // damaged version number is told from a newer format.
 header_outcome decode_header(byte_span front, std::uint64_t file_bytes, std::uint64_t most_payload) {
     auto const no = [](miss why) { return header_outcome{.header = std::nullopt, .why = why}; };
-    if (base::as_text(front.first(std::min(front.size(), magic.size()))) != magic.substr(0, front.size())) return no(miss::bad_magic);
+    if (base::as_text(front.first(std::min(front.size(), magic.size()))) != magic.substr(0, front.size()))
+        return no(miss::bad_magic);
     if (front.size() < entry_prefix_bytes) return no(miss::truncated);
     auto const p = parse_prefix(front);
     if (p.header_bytes > most_header_bytes) return no(miss::bad_header);

@@ -7,7 +7,7 @@
 namespace kiln::store {
 
 inline constexpr std::uint32_t entry_format_version = 1;
-inline constexpr std::size_t entry_prefix_bytes = 16;                 // magic, version, header length
+inline constexpr std::size_t entry_prefix_bytes = 16;  // magic, version, header length
 inline constexpr std::size_t most_header_bytes = std::size_t{64} << 10;
 inline constexpr std::size_t most_label_text = 4096;
 inline constexpr std::uint64_t most_payload_bytes = std::uint64_t{1} << 30;
@@ -19,9 +19,9 @@ struct entry_header {
     codec packing = codec::none;
     std::uint64_t raw_bytes = 0;
     std::uint64_t stored_bytes = 0;
-    digest payload;            // SHA-256 of the raw payload
-    digest check;              // the header digest
-    std::size_t bytes = 0;     // everything before the stored payload
+    digest payload;         // SHA-256 of the raw payload
+    digest check;           // the header digest
+    std::size_t bytes = 0;  // everything before the stored payload
 };
 
 // invalid_argument: a label text or the payload is larger than the format allows.

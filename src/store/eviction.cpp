@@ -84,7 +84,8 @@ bool sweep_is_due(disk_layout const& layout, std::chrono::seconds stale) {
 result<eviction_report> evict(disk_layout const& layout, usage_account& account, eviction_limits const& limits) {
     KILN_TRY(auto const lock, base::open_file(layout.evict_lock(), O_RDWR | O_CREAT | O_NOFOLLOW));
     // Where locks fail, two evictors at once remove a little too much: no harm.
-    if (try_flock(lock.get(), LOCK_EX) == lock_attempt::busy) return eviction_report{.state = eviction_state::busy, .left = {}};
+    if (try_flock(lock.get(), LOCK_EX) == lock_attempt::busy)
+        return eviction_report{.state = eviction_state::busy, .left = {}};
 
     eviction_report out;
     auto const now_ns = filesystem_now_ns(layout);

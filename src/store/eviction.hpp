@@ -11,9 +11,9 @@
 namespace kiln::store {
 
 struct eviction_limits {
-    std::uint64_t max_bytes = 0;    // evict when more than this
-    std::uint64_t low_bytes = 0;    // down to this
-    std::uint64_t incoming = 0;     // about to be added
+    std::uint64_t max_bytes = 0;  // evict when more than this
+    std::uint64_t low_bytes = 0;  // down to this
+    std::uint64_t incoming = 0;   // about to be added
     enum class when { always, account_missing } need = when::always;
     std::chrono::seconds stale{3600};  // age of temporaries and lock files to sweep
 };
@@ -24,12 +24,13 @@ struct eviction_report {
     eviction_state state = eviction_state::done;
     std::uint64_t evicted = 0;
     std::uint64_t evicted_bytes = 0;
-    std::uint64_t swept = 0;        // temporaries and lock files
-    usage left;                     // with `incoming`
+    std::uint64_t swept = 0;  // temporaries and lock files
+    usage left;               // with `incoming`
 };
 
 // Counts the files, evicts the least recently used until within the limits, sweeps, and corrects the account.
-[[nodiscard]] result<eviction_report> evict(disk_layout const& layout, usage_account& account, eviction_limits const& limits);
+[[nodiscard]] result<eviction_report> evict(disk_layout const& layout, usage_account& account,
+                                            eviction_limits const& limits);
 
 enum class removal { removed, gone, kept };
 // Removes one entry file. kept: it is of a newer format and left alone, or unlink failed.

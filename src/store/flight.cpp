@@ -64,9 +64,10 @@ void flight::release() noexcept {
 }
 
 bool same_file(int fd, std::filesystem::path const& path) noexcept {
-    struct ::stat here {}, there {};
-    return base::sys().fstat(fd, &here) == 0 && base::sys().lstat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
-           here.st_dev == there.st_dev;
+    struct ::stat here {
+    }, there{};
+    return base::sys().fstat(fd, &here) == 0 && base::sys().lstat(path.c_str(), &there) == 0 &&
+           here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
 lock_attempt try_flock(int fd, int operation) noexcept {

@@ -27,7 +27,8 @@ result<lookup> memory_tier::find(address const& at, expectation const& expected)
         hit = it->second.what;
     }
     if (auto const wrong = mismatch(hit->about, at, expected)) return lookup{.hit = {}, .why = *wrong};
-    if (refused_.any() && refused_.has(at.key, base::sha256_of(hit->payload))) return lookup{.hit = {}, .why = miss::refused};
+    if (refused_.any() && refused_.has(at.key, base::sha256_of(hit->payload)))
+        return lookup{.hit = {}, .why = miss::refused};
     return lookup{.hit = std::move(hit)};
 }
 

@@ -24,7 +24,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "memory"; }
     [[nodiscard]] capabilities can() const noexcept override { return {.writable = true, .persistent = false}; }
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
-    [[nodiscard]] result<std::vector<summary>> list(digest const& family, std::optional<digest> const& request) override;
+    [[nodiscard]] result<std::vector<summary>> list(digest const& family,
+                                                    std::optional<digest> const& request) override;
     // An entry larger than the whole tier is not kept; that is no error.
     [[nodiscard]] result<void> put(entry_ptr const& what) override;
     void reject(address const& at) noexcept override;

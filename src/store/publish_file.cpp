@@ -31,7 +31,8 @@ result<std::optional<publish_outcome>> publish_unnamed(publish_place const& plac
     if (sys().linkat(AT_FDCWD, self.c_str(), AT_FDCWD, place.final.c_str(), AT_SYMLINK_FOLLOW) != 0) {
         if (errno == EEXIST) return std::optional{publish_outcome::exists};
         // ENOENT: no /proc, or the folder is gone, which the other way will tell.
-        if (errno == ENOENT || errno == EOPNOTSUPP || errno == EPERM || errno == EXDEV || errno == ENOSYS) return other_way;
+        if (errno == ENOENT || errno == EOPNOTSUPP || errno == EPERM || errno == EXDEV || errno == ENOSYS)
+            return other_way;
         return io_error("link", errno);
     }
     if (auto closed = file->close(); !closed) {
@@ -56,7 +57,8 @@ int rename_by_rule(std::string const& from, std::filesystem::path const& to, pub
     return sys().rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-result<publish_outcome> publish_named(publish_place const& place, base::byte_span data, publish_rule rule, publish_modes& modes) {
+result<publish_outcome> publish_named(publish_place const& place, base::byte_span data, publish_rule rule,
+                                      publish_modes& modes) {
     auto const temporary = (place.temporaries / (base::random_name() + base::random_name())).native();
     struct ::stat about {};
     auto write = [&]() -> result<void> {
@@ -81,7 +83,8 @@ result<publish_outcome> publish_named(publish_place const& place, base::byte_spa
 
 }  // namespace
 
-result<publish_outcome> publish_file(publish_place const& place, base::byte_span data, publish_rule rule, publish_modes& modes) {
+result<publish_outcome> publish_file(publish_place const& place, base::byte_span data, publish_rule rule,
+                                     publish_modes& modes) {
     if (rule == publish_rule::keep_existing && modes.unnamed.load()) {
         KILN_TRY(auto const outcome, publish_unnamed(place, data));
         if (outcome) return *outcome;

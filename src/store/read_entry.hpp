@@ -11,10 +11,10 @@
 namespace kiln::store {
 
 struct read_outcome {
-    entry_ptr what;            // null: see why
+    entry_ptr what;  // null: see why
     digest payload;
     miss why = miss::absent;
-    struct ::stat seen {};     // of what was there; zeros when nothing was
+    struct ::stat seen {};  // of what was there; zeros when nothing was
 };
 [[nodiscard]] result<read_outcome> read_entry(std::filesystem::path const& path, std::uint64_t most_payload);
 

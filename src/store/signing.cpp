@@ -44,7 +44,9 @@ std::shared_ptr<void> checked(EVP_PKEY* key) {
     return key != nullptr && EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 ? out : nullptr;
 }
 
-unsigned char const* as_unsigned(base::byte_span data) noexcept { return reinterpret_cast<unsigned char const*>(data.data()); }
+unsigned char const* as_unsigned(base::byte_span data) noexcept {
+    return reinterpret_cast<unsigned char const*>(data.data());
+}
 
 // A prompt for a pass phrase would block a program: encrypted keys are refused.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
@@ -66,7 +68,8 @@ public_key::public_key(std::shared_ptr<void> key) : key_{std::move(key)} {
 }
 
 result<public_key> public_key::from_pem(std::string_view pem) {
-    if (auto key = checked(PEM_read_bio_PUBKEY(reader_of(pem).get(), nullptr, no_pass_phrase, nullptr))) return public_key{std::move(key)};
+    if (auto key = checked(PEM_read_bio_PUBKEY(reader_of(pem).get(), nullptr, no_pass_phrase, nullptr)))
+        return public_key{std::move(key)};
     if (auto key = checked(PEM_read_bio_PrivateKey(reader_of(pem).get(), nullptr, no_pass_phrase, nullptr))) {
         return public_key{std::move(key)};
     }
@@ -126,7 +129,8 @@ signature private_key::sign(base::byte_span message) const {
     std::size_t size = out.size();
     context_ptr const context{EVP_MD_CTX_new()};
     KILN_ASSERT(context != nullptr && EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, native(key_)) == 1 &&
-                EVP_DigestSign(context.get(), out.data(), &size, as_unsigned(message), message.size()) == 1 && size == out.size());
+                EVP_DigestSign(context.get(), out.data(), &size, as_unsigned(message), message.size()) == 1 &&
+                size == out.size());
     return out;
 }
 

@@ -94,7 +94,8 @@ result<statistics> decode_statistics(base::byte_span data) {
     auto const bad = [] { return fail(errc::corrupt, "statistics: damaged"); };
     if (data.size() < magic.size() + check_bytes) return bad();
     auto const covered = data.first(data.size() - check_bytes);
-    if (std::memcmp(base::sha256_of(covered).bytes.data(), data.data() + covered.size(), check_bytes) != 0) return bad();
+    if (std::memcmp(base::sha256_of(covered).bytes.data(), data.data() + covered.size(), check_bytes) != 0)
+        return bad();
     base::byte_reader r{covered};
     if (base::as_text(r.get_raw(magic.size())) != magic || r.get_u32() != version) return bad();
     statistics out;
@@ -115,9 +116,11 @@ result<statistics> read_statistics(std::filesystem::path const& file) {
     return sum ? *std::move(sum) : statistics{};
 }
 
-result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::path const& lock, statistics const& more) {
+result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::path const& lock,
+                            statistics const& more) {
     KILN_TRY(auto const held, base::open_file(lock, O_RDWR | O_CREAT | O_NOFOLLOW));
-    if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{5}) == lock_attempt::busy) return false;
+    if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{5}) == lock_attempt::busy)
+        return false;
     KILN_TRY(auto sum, read_statistics(file));
     sum.add(more);
     KILN_CHECK(base::replace_file(file, encode_statistics(sum)));

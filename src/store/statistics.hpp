@@ -25,12 +25,12 @@ struct statistics {
     std::uint64_t published = 0;   // entries written to the disk
     std::uint64_t evicted = 0;     // entries removed to keep the bound
     std::uint64_t evicted_bytes = 0;
-    std::uint64_t dropped = 0;     // puts not persisted: queue full, resting, too large
-    std::uint64_t divergent = 0;   // puts whose bytes differed from the valid entry already there
-    counter_map hits{};              // by tier
-    counter_map rejected{};          // by reason
-    counter_map errors{};            // by reason
-    counter_map other{};             // names this version does not know
+    std::uint64_t dropped = 0;    // puts not persisted: queue full, resting, too large
+    std::uint64_t divergent = 0;  // puts whose bytes differed from the valid entry already there
+    counter_map hits{};           // by tier
+    counter_map rejected{};       // by reason
+    counter_map errors{};         // by reason
+    counter_map other{};          // names this version does not know
 
     void add(statistics const& more);
     [[nodiscard]] bool empty() const noexcept;

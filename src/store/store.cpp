@@ -73,7 +73,8 @@ struct store::state : std::enable_shared_from_this<store::state> {
 
 void store::state::assemble() {
     auto made = std::make_shared<slots>();
-    auto const limits = health_limits{.faults_to_rest = options.faults_to_rest, .rest = options.tier_rest, .slow = options.slow};
+    auto const limits =
+        health_limits{.faults_to_rest = options.faults_to_rest, .rest = options.tier_rest, .slow = options.slow};
     auto const add = [&](std::shared_ptr<tier> t) { made->push_back(std::make_shared<slot>(std::move(t), limits)); };
     memory = std::make_shared<memory_tier>(options.memory);
     add(memory);
@@ -91,7 +92,8 @@ void store::state::assemble() {
 
 void store::state::append(std::shared_ptr<tier> t) {
     auto more = std::make_shared<slots>(*current);
-    auto const limits = health_limits{.faults_to_rest = options.faults_to_rest, .rest = options.tier_rest, .slow = options.slow};
+    auto const limits =
+        health_limits{.faults_to_rest = options.faults_to_rest, .rest = options.tier_rest, .slow = options.slow};
     more->push_back(std::make_shared<slot>(std::move(t), limits));
     current = std::move(more);
 }
@@ -107,7 +109,8 @@ std::shared_ptr<slots const> store::state::tiers() {
     }
     if (tell) events->emit({.kind = event_kind::warned, .reason = "memory-only", .detail = options.no_disk_reason});
     auto opened = open_bundles(
-        {.paths = options.bundles, .beside_program = options.bundle_beside_program, .trusted_key = options.trusted_key}, *events);
+        {.paths = options.bundles, .beside_program = options.bundle_beside_program, .trusted_key = options.trusted_key},
+        *events);
     std::lock_guard const lock{mutex};
     if (bundles_open) return current;
     bundles_open = true;
@@ -219,14 +222,21 @@ void store::state::add_counts_sometimes() {
     (void)add_counts();
 }
 
-store::store(store_options options, event_log& log) : options_{std::move(options)}, state_{std::make_shared<state>(options_, log)} {
+store::store(store_options options, event_log& log)
+    : options_{std::move(options)}, state_{std::make_shared<state>(options_, log)} {
     state_->assemble();
     // Weak: an abandoned thread must not keep itself alive; it holds the state only while it works.
     std::weak_ptr<state> const weak = state_;
-    state_->background = std::make_unique<publisher>(
-        publisher_limits{.entries = options_.queue_entries, .bytes = options_.queue_bytes},
-        publisher::tasks{.publish = [weak](entry_ptr const& e) { if (auto const s = weak.lock()) s->publish(e); },
-                         .idle = [weak] { if (auto const s = weak.lock()) s->add_counts_sometimes(); }});
+    state_->background =
+        std::make_unique<publisher>(publisher_limits{.entries = options_.queue_entries, .bytes = options_.queue_bytes},
+                                    publisher::tasks{.publish =
+                                                         [weak](entry_ptr const& e) {
+                                                             if (auto const s = weak.lock()) s->publish(e);
+                                                         },
+                                                     .idle =
+                                                         [weak] {
+                                                             if (auto const s = weak.lock()) s->add_counts_sometimes();
+                                                         }});
 }
 
 store::~store() {
@@ -276,8 +286,10 @@ found store::find(address const& at, expectation const& expected) {
     if (out.hit && out.tier != "memory") (void)state_->memory->put(out.hit);
     if (!out.hit) {
         out.why = most_telling(out.misses);
-        state_->events->emit(
-            {.kind = event_kind::missed, .target = expected.target, .reason = name_of(out.why), .key = at.key.prefix()});
+        state_->events->emit({.kind = event_kind::missed,
+                              .target = expected.target,
+                              .reason = name_of(out.why),
+                              .key = at.key.prefix()});
     }
     return out;
 }
@@ -323,7 +335,8 @@ void store::reject(address const& at) {
     for (auto const& s : *all) s->what->reject(at);
     {
         std::lock_guard const lock{state_->mutex};
-        for (auto* counts : {&state_->sum, &state_->pending}) counts->rejected[std::string{name_of(miss::refused)}] += 1;
+        for (auto* counts : {&state_->sum, &state_->pending})
+            counts->rejected[std::string{name_of(miss::refused)}] += 1;
     }
     state_->events->emit({.kind = event_kind::rejected, .reason = name_of(miss::refused), .key = at.key.prefix()});
 }

@@ -25,13 +25,13 @@ struct store_options {
     bool bundle_beside_program = false;                  // also <executable>.kiln, where there is one
     std::filesystem::path trusted_key;                   // not empty: only bundles signed by it are used
     reuse mode = reuse::normal;
-    std::string no_disk_reason;                          // said once as `warned` when not empty
+    std::string no_disk_reason;  // said once as `warned` when not empty
     std::size_t queue_entries = 4096;
     std::uint64_t queue_bytes = std::uint64_t{512} << 20;
-    std::chrono::milliseconds drain{200};                // at destruction
-    std::chrono::milliseconds tier_rest{10'000};         // of a tier that failed `faults_to_rest` times running
+    std::chrono::milliseconds drain{200};         // at destruction
+    std::chrono::milliseconds tier_rest{10'000};  // of a tier that failed `faults_to_rest` times running
     unsigned faults_to_rest = 3;
-    std::chrono::milliseconds slow{2'000};               // a lookup that takes longer makes the tier rest
+    std::chrono::milliseconds slow{2'000};  // a lookup that takes longer makes the tier rest
 };
 
 // KILN_CACHE_DIR and so on. Never fails: what cannot be used becomes an event at first use.
@@ -43,10 +43,10 @@ struct asked {
 };
 
 struct found {
-    entry_ptr hit;               // null on a miss
-    std::string_view tier;       // which one had it
-    miss why = miss::absent;     // on a miss: the most telling of the reasons below
-    std::vector<asked> misses;   // every tier asked that did not have it, in order
+    entry_ptr hit;              // null on a miss
+    std::string_view tier;      // which one had it
+    miss why = miss::absent;    // on a miss: the most telling of the reasons below
+    std::vector<asked> misses;  // every tier asked that did not have it, in order
     explicit operator bool() const noexcept { return hit != nullptr; }
 };
 

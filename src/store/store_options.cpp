@@ -41,8 +41,9 @@ store_options options_from(base::config const& config) {
     for (auto const& path : config.list("KILN_CACHE_PATH_RO")) out.read_only_roots.emplace_back(made_absolute(path));
     auto root = config.secure() ? std::filesystem::path{} : cache_root(config);
     if (root.empty()) {
-        out.no_disk_reason = config.secure() ? "the program runs with raised privileges: no cache directory is used"
-                                             : "no KILN_CACHE_DIR, XDG_CACHE_HOME or HOME: set one to keep what is compiled";
+        out.no_disk_reason = config.secure()
+                                 ? "the program runs with raised privileges: no cache directory is used"
+                                 : "no KILN_CACHE_DIR, XDG_CACHE_HOME or HOME: set one to keep what is compiled";
         return out;
     }
     out.disk = disk_options{

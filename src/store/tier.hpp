@@ -64,22 +64,22 @@ struct expectation {
 // Stable codes: they appear in events, counters and JSON.
 enum class miss {
     absent,
-    disabled,         // KILN_DISABLE, or the tier is resting after faults
-    truncated,        // shorter than it says
-    trailing,         // longer than it says
+    disabled,   // KILN_DISABLE, or the tier is resting after faults
+    truncated,  // shorter than it says
+    trailing,   // longer than it says
     bad_magic,
-    newer_format,     // left alone
-    bad_header,       // header digest, or a field out of range
-    bad_digest,       // payload does not match
-    wrong_key,        // a valid entry of another address
+    newer_format,  // left alone
+    bad_header,    // header digest, or a field out of range
+    bad_digest,    // payload does not match
+    wrong_key,     // a valid entry of another address
     wrong_target,
     wrong_kind,
     wrong_toolchain,
-    not_regular,      // directory, FIFO, device, symlink
+    not_regular,  // directory, FIFO, device, symlink
     too_large,
     bad_signature,
-    refused,          // rejected earlier by the caller: the driver would not load it
-    recache,          // KILN_RECACHE: persistent tiers are not asked
+    refused,  // rejected earlier by the caller: the driver would not load it
+    recache,  // KILN_RECACHE: persistent tiers are not asked
 };
 [[nodiscard]] std::string_view name_of(miss why) noexcept;
 // True for every reason but absent, disabled and recache: something was there and was not used.
@@ -88,8 +88,8 @@ enum class miss {
 }
 
 struct lookup {
-    entry_ptr hit;               // null on a miss
-    miss why = miss::absent;     // meaningful on a miss
+    entry_ptr hit;            // null on a miss
+    miss why = miss::absent;  // meaningful on a miss
 };
 
 struct capabilities {
@@ -109,7 +109,8 @@ public:
     [[nodiscard]] virtual result<lookup> find(address const& at, expectation const& expected) = 0;
 
     // What this tier has of a family, newest first; with `request`, only that request. Costs no payload reads.
-    [[nodiscard]] virtual result<std::vector<summary>> list(digest const& family, std::optional<digest> const& request) = 0;
+    [[nodiscard]] virtual result<std::vector<summary>> list(digest const& family,
+                                                            std::optional<digest> const& request) = 0;
 
     // Idempotent. A valid entry already there may be kept; an invalid one is replaced.
     [[nodiscard]] virtual result<void> put(entry_ptr const& what) = 0;

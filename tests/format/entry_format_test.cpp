@@ -52,7 +52,8 @@ TEST(entry_format, C2_every_length_but_the_right_one_is_rejected) {
     for (auto const& e : {plain_entry(), packed_entry()}) {
         auto const good = encode_entry(e).value();
         for (std::size_t size = 0; size < good.size(); ++size) {
-            base::bytes const cut{good.begin(), good.begin() + static_cast<long>(size)};  // its own block: over-reads are seen
+            base::bytes const cut{good.begin(),
+                                  good.begin() + static_cast<long>(size)};  // its own block: over-reads are seen
             auto const read = decode_entry(cut);
             ASSERT_FALSE(read.what) << size;
             ASSERT_EQ(read.why, miss::truncated) << size;

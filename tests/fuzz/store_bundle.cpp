@@ -45,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         mend(mended, footer + 56, all.subspan(static_cast<std::size_t>(index), store::index_page_bytes));
     }
     if (manifest <= footer && manifest_bytes <= footer - manifest) {
-        mend(mended, footer + 88, all.subspan(static_cast<std::size_t>(manifest), static_cast<std::size_t>(manifest_bytes)));
+        mend(mended, footer + 88,
+             all.subspan(static_cast<std::size_t>(manifest), static_cast<std::size_t>(manifest_bytes)));
     }
     mend(mended, size - 32, all.subspan(footer, store::bundle_footer_bytes - 32));
     use(mended);

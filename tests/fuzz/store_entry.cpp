@@ -17,7 +17,8 @@ void decode(base::byte_span data) {
     auto const whole = store::decode_entry(data, most);
     if (!whole.what) return;
     // What is accepted agrees with its header and can be written and read again.
-    if (!header.header || whole.what->payload.size() != header.header->raw_bytes || whole.what->payload.size() > most) std::abort();
+    if (!header.header || whole.what->payload.size() != header.header->raw_bytes || whole.what->payload.size() > most)
+        std::abort();
     auto const again = store::encode_entry(*whole.what);
     if (!again || !store::decode_entry(*again, most).what) std::abort();
 }

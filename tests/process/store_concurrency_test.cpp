@@ -29,7 +29,8 @@ TEST_F(store_concurrency, P2_a_stopped_leader_delays_until_the_deadline_and_no_l
     ASSERT_EQ(holder.line(), "leads");
     holder.signal(SIGSTOP);
     base::stopwatch const watch;
-    auto const outcome = disk()->try_lead(address_of(1).request, base::clock::now() + std::chrono::milliseconds{100}).outcome();
+    auto const outcome =
+        disk()->try_lead(address_of(1).request, base::clock::now() + std::chrono::milliseconds{100}).outcome();
     EXPECT_EQ(outcome, flight_outcome::timed_out);
     EXPECT_GE(watch.ms(), 95);
     EXPECT_LT(watch.ms(), 5000);
@@ -67,7 +68,8 @@ TEST_F(store_concurrency, P8_statistics_of_many_writers_add_up) {
 TEST_F(store_concurrency, P1_cold_processes_compile_each_key_about_once) {
     constexpr unsigned processes = 64, keys = 50;
     std::vector<actor> all;
-    for (unsigned i = 0; i < processes; ++i) all.emplace_back(std::vector<std::string>{"cold", root(), std::to_string(keys)});
+    for (unsigned i = 0; i < processes; ++i)
+        all.emplace_back(std::vector<std::string>{"cold", root(), std::to_string(keys)});
     for (auto& a : all) a.go();
     unsigned compiled = 0;
     for (auto& a : all) {
@@ -81,7 +83,9 @@ TEST_F(store_concurrency, P1_cold_processes_compile_each_key_about_once) {
 }
 
 TEST_F(store_concurrency, P1_soak) {
-    actor soak{{"--root", root(), "--seconds", "10", "--processes", "32", "--keys", "500"}, {}, KILN_TEST_BIN_DIR "/kiln-test-soak"};
+    actor soak{{"--root", root(), "--seconds", "10", "--processes", "32", "--keys", "500"},
+               {},
+               KILN_TEST_BIN_DIR "/kiln-test-soak"};
     std::string report;
     for (auto line = soak.line(); !line.empty(); line = soak.line()) report += line + "\n";
     EXPECT_EQ(soak.wait(), 0) << report;

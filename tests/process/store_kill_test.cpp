@@ -39,7 +39,8 @@ TEST_F(store_kill, W1_a_put_killed_at_every_call_leaves_a_whole_entry_or_none) {
             expect_heals(e);
             // Cleaned by age; the account is right after the next count.
             auto const hours_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours{3};
-            for (auto const& f : std::filesystem::directory_iterator{root() / "v1" / "tmp"}) std::filesystem::last_write_time(f, hours_ago);
+            for (auto const& f : std::filesystem::directory_iterator{root() / "v1" / "tmp"})
+                std::filesystem::last_write_time(f, hours_ago);
             std::filesystem::last_write_time(root() / "v1" / "evict.lock", hours_ago);
             ASSERT_TRUE(disk()->put(entry_of(3)));
             EXPECT_EQ(temporaries(), 0);

@@ -17,8 +17,24 @@
 namespace kiln::test {
 
 enum class call {
-    open, read, write, close, rename, unlink, fstat, lstat, mkdir, fsync, flock, utimensat, pread, pwrite, linkat, rename_new,
-    getdents, fstatfs,
+    open,
+    read,
+    write,
+    close,
+    rename,
+    unlink,
+    fstat,
+    lstat,
+    mkdir,
+    fsync,
+    flock,
+    utimensat,
+    pread,
+    pwrite,
+    linkat,
+    rename_new,
+    getdents,
+    fstatfs,
 };
 
 enum class answer {
@@ -32,10 +48,10 @@ struct rule {
     call which;
     int error = 0;
     answer how = answer::fail;
-    int after = 0;                                  // matching calls let through first
-    int times = std::numeric_limits<int>::max();    // then this many answered
-    std::string path_part{};                        // of a call with a path: what it must contain
-    int flags = 0;                                  // of open: flags that must all be there
+    int after = 0;                                // matching calls let through first
+    int times = std::numeric_limits<int>::max();  // then this many answered
+    std::string path_part{};                      // of a call with a path: what it must contain
+    int flags = 0;                                // of open: flags that must all be there
 };
 
 class faulty_calls {
@@ -69,7 +85,9 @@ private:
         std::lock_guard const lock{mutex_};
         for (auto& r : rules_) {
             if (r.which != which || (flags & r.flags) != r.flags) continue;
-            if (!r.path_part.empty() && (path == nullptr || std::string_view{path}.find(r.path_part) == std::string_view::npos)) continue;
+            if (!r.path_part.empty() &&
+                (path == nullptr || std::string_view{path}.find(r.path_part) == std::string_view::npos))
+                continue;
             if (r.after > 0) {
                 --r.after;
                 continue;
@@ -107,49 +125,69 @@ private:
 
     static base::system_calls const& table() {
         static constexpr base::system_calls faulty{
-            .open = [](char const* p, int f, unsigned m) { return answer_call(call::open, p, f, [=] { return os_().open(p, f, m); }); },
-            .read = [](int fd, void* d, std::size_t n) {
-                return answer_transfer(call::read, n, [=](std::size_t some) { return os_().read(fd, d, some); });
-            },
-            .write = [](int fd, void const* d, std::size_t n) {
-                return answer_transfer(call::write, n, [=](std::size_t some) { return os_().write(fd, d, some); });
-            },
+            .open = [](char const* p, int f,
+                       unsigned m) { return answer_call(call::open, p, f, [=] { return os_().open(p, f, m); }); },
+            .read =
+                [](int fd, void* d, std::size_t n) {
+                    return answer_transfer(call::read, n, [=](std::size_t some) { return os_().read(fd, d, some); });
+                },
+            .write =
+                [](int fd, void const* d, std::size_t n) {
+                    return answer_transfer(call::write, n, [=](std::size_t some) { return os_().write(fd, d, some); });
+                },
             // A failing close(2) closes all the same.
-            .close = [](int fd) {
-                auto const* const r = current()->judge(call::close, nullptr, 0);
-                auto const done = os_().close(fd);
-                if (r == nullptr) return done;
-                errno = r->error;
-                return -1;
-            },
-            .rename = [](char const* a, char const* b) { return answer_call(call::rename, b, 0, [=] { return os_().rename(a, b); }); },
+            .close =
+                [](int fd) {
+                    auto const* const r = current()->judge(call::close, nullptr, 0);
+                    auto const done = os_().close(fd);
+                    if (r == nullptr) return done;
+                    errno = r->error;
+                    return -1;
+                },
+            .rename = [](char const* a,
+                         char const* b) { return answer_call(call::rename, b, 0, [=] { return os_().rename(a, b); }); },
             .unlink = [](char const* p) { return answer_call(call::unlink, p, 0, [=] { return os_().unlink(p); }); },
-            .fstat = [](int fd, struct ::stat* s) { return answer_call(call::fstat, nullptr, 0, [=] { return os_().fstat(fd, s); }); },
-            .lstat = [](char const* p, struct ::stat* s) { return answer_call(call::lstat, p, 0, [=] { return os_().lstat(p, s); }); },
-            .mkdir = [](char const* p, unsigned m) { return answer_call(call::mkdir, p, 0, [=] { return os_().mkdir(p, m); }); },
+            .fstat =
+                [](int fd, struct ::stat* s) {
+                    return answer_call(call::fstat, nullptr, 0, [=] { return os_().fstat(fd, s); });
+                },
+            .lstat = [](char const* p,
+                        struct ::stat* s) { return answer_call(call::lstat, p, 0, [=] { return os_().lstat(p, s); }); },
+            .mkdir = [](char const* p,
+                        unsigned m) { return answer_call(call::mkdir, p, 0, [=] { return os_().mkdir(p, m); }); },
             .fsync = [](int fd) { return answer_call(call::fsync, nullptr, 0, [=] { return os_().fsync(fd); }); },
-            .flock = [](int fd, int op) { return answer_call(call::flock, nullptr, op, [=] { return os_().flock(fd, op); }); },
-            .utimensat = [](int d, char const* p, struct ::timespec const* t, int f) {
-                return answer_call(call::utimensat, p, 0, [=] { return os_().utimensat(d, p, t, f); });
-            },
-            .pread = [](int fd, void* d, std::size_t n, long at) {
-                return answer_transfer(call::pread, n, [=](std::size_t some) { return os_().pread(fd, d, some, at); });
-            },
-            .pwrite = [](int fd, void const* d, std::size_t n, long at) {
-                return answer_transfer(call::pwrite, n, [=](std::size_t some) { return os_().pwrite(fd, d, some, at); });
-            },
-            .linkat = [](int a, char const* from, int b, char const* to, int f) {
-                return answer_call(call::linkat, to, 0, [=] { return os_().linkat(a, from, b, to, f); });
-            },
-            .rename_new = [](char const* a, char const* b) {
-                return answer_call(call::rename_new, b, 0, [=] { return os_().rename_new(a, b); });
-            },
-            .getdents = [](int fd, void* d, std::size_t n) {
-                return answer_call(call::getdents, nullptr, 0, [=] { return os_().getdents(fd, d, n); });
-            },
-            .fstatfs = [](int fd, struct ::statfs* s) {
-                return answer_call(call::fstatfs, nullptr, 0, [=] { return os_().fstatfs(fd, s); });
-            },
+            .flock = [](int fd,
+                        int op) { return answer_call(call::flock, nullptr, op, [=] { return os_().flock(fd, op); }); },
+            .utimensat =
+                [](int d, char const* p, struct ::timespec const* t, int f) {
+                    return answer_call(call::utimensat, p, 0, [=] { return os_().utimensat(d, p, t, f); });
+                },
+            .pread =
+                [](int fd, void* d, std::size_t n, long at) {
+                    return answer_transfer(call::pread, n,
+                                           [=](std::size_t some) { return os_().pread(fd, d, some, at); });
+                },
+            .pwrite =
+                [](int fd, void const* d, std::size_t n, long at) {
+                    return answer_transfer(call::pwrite, n,
+                                           [=](std::size_t some) { return os_().pwrite(fd, d, some, at); });
+                },
+            .linkat =
+                [](int a, char const* from, int b, char const* to, int f) {
+                    return answer_call(call::linkat, to, 0, [=] { return os_().linkat(a, from, b, to, f); });
+                },
+            .rename_new =
+                [](char const* a, char const* b) {
+                    return answer_call(call::rename_new, b, 0, [=] { return os_().rename_new(a, b); });
+                },
+            .getdents =
+                [](int fd, void* d, std::size_t n) {
+                    return answer_call(call::getdents, nullptr, 0, [=] { return os_().getdents(fd, d, n); });
+                },
+            .fstatfs =
+                [](int fd, struct ::statfs* s) {
+                    return answer_call(call::fstatfs, nullptr, 0, [=] { return os_().fstatfs(fd, s); });
+                },
         };
         return faulty;
     }

@@ -11,7 +11,8 @@ namespace kiln::test {
 
 inline base::bytes golden_file(std::string_view name, base::byte_span now) {
     auto const path = std::filesystem::path{KILN_TEST_SOURCE_DIR} / "tests/format/golden" / name;
-    if (std::getenv("KILN_WRITE_GOLDEN") != nullptr && !std::filesystem::exists(path)) base::replace_file(path, now, 0644).value();
+    if (std::getenv("KILN_WRITE_GOLDEN") != nullptr && !std::filesystem::exists(path))
+        base::replace_file(path, now, 0644).value();
     return base::read_file(path).value().value();
 }
 

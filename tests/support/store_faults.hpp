@@ -22,16 +22,24 @@ protected:
         return std::make_shared<store::disk_tier>(std::move(o), std::make_shared<store::event_outlet>(&log_));
     }
     [[nodiscard]] std::shared_ptr<store::disk_tier> disk() { return disk(options()); }
-    [[nodiscard]] std::unique_ptr<store::store> make(store::store_options o) { return std::make_unique<store::store>(std::move(o), log_); }
+    [[nodiscard]] std::unique_ptr<store::store> make(store::store_options o) {
+        return std::make_unique<store::store>(std::move(o), log_);
+    }
     [[nodiscard]] std::unique_ptr<store::store> make() {
         store::store_options o;
         o.disk = options();
         return make(std::move(o));
     }
 
-    [[nodiscard]] std::filesystem::path path_of(store::entry const& e) const { return store::disk_layout{root()}.entry(e.about.at); }
-    [[nodiscard]] base::bytes bytes_of(std::filesystem::path const& path) const { return base::read_file(path).value().value(); }
-    void overwrite(std::filesystem::path const& path, base::byte_span data) const { base::replace_file(path, data).value(); }
+    [[nodiscard]] std::filesystem::path path_of(store::entry const& e) const {
+        return store::disk_layout{root()}.entry(e.about.at);
+    }
+    [[nodiscard]] base::bytes bytes_of(std::filesystem::path const& path) const {
+        return base::read_file(path).value().value();
+    }
+    void overwrite(std::filesystem::path const& path, base::byte_span data) const {
+        base::replace_file(path, data).value();
+    }
 
     // No file left behind by an unfinished put.
     [[nodiscard]] int temporaries() const {

@@ -133,7 +133,8 @@ int run_child(options const& o, board& shared) {
 
 class parent {
 public:
-    parent(options o, char* program, board& shared) : options_{std::move(o)}, program_{program}, shared_{shared}, pids_(options_.processes) {
+    parent(options o, char* program, board& shared)
+        : options_{std::move(o)}, program_{program}, shared_{shared}, pids_(options_.processes) {
         seen_.resize(options_.processes, {0, base::clock::now()});
     }
 
@@ -157,13 +158,22 @@ public:
 private:
     void start(unsigned i) {
         auto const left = std::chrono::duration_cast<std::chrono::seconds>(end_ - base::clock::now()).count() + 1;
-        std::vector<std::string> text{program_, "--root", options_.root, "--seconds", std::to_string(std::max<long>(left, 1)), "--keys",
-                                      std::to_string(options_.keys), "--max-bytes", std::to_string(options_.max_bytes), "--child",
+        std::vector<std::string> text{program_,
+                                      "--root",
+                                      options_.root,
+                                      "--seconds",
+                                      std::to_string(std::max<long>(left, 1)),
+                                      "--keys",
+                                      std::to_string(options_.keys),
+                                      "--max-bytes",
+                                      std::to_string(options_.max_bytes),
+                                      "--child",
                                       std::to_string(i)};
         std::vector<char*> argv;
         for (auto& t : text) argv.push_back(t.data());
         argv.push_back(nullptr);
-        if (::posix_spawn(&pids_[i], program_, nullptr, nullptr, argv.data(), environ) != 0) fail("cannot start a process");
+        if (::posix_spawn(&pids_[i], program_, nullptr, nullptr, argv.data(), environ) != 0)
+            fail("cannot start a process");
         seen_[i] = {shared_.progress[i], base::clock::now()};
     }
 
@@ -229,15 +239,17 @@ private:
         auto const slack = options_.max_bytes / 8 + options_.processes * (largest_payload + 600);
         if (most_ > options_.max_bytes + slack) fail("the directory grew beyond its bound");
         auto const compiles = shared_.compiles.load();
-        std::printf("requests %lu  hits %lu  compiles %lu  concurrent duplicates %lu (%.2f %%)  waits timed out %lu\n",
-                    static_cast<unsigned long>(shared_.requests), static_cast<unsigned long>(shared_.hits),
-                    static_cast<unsigned long>(compiles), static_cast<unsigned long>(shared_.duplicates),
-                    compiles != 0 ? 100.0 * static_cast<double>(shared_.duplicates) / static_cast<double>(compiles) : 0.0,
-                    static_cast<unsigned long>(shared_.timed_out));
-        std::printf("kills %lu  wrong %lu  largest size %lu of %lu allowed + %lu slack  entries at the end %lu, bad %zu\n", kills_,
-                    static_cast<unsigned long>(shared_.wrong), static_cast<unsigned long>(most_),
-                    static_cast<unsigned long>(options_.max_bytes), static_cast<unsigned long>(slack),
-                    checked ? static_cast<unsigned long>(checked->checked) : 0ul, checked ? checked->bad.size() : 0);
+        std::printf(
+            "requests %lu  hits %lu  compiles %lu  concurrent duplicates %lu (%.2f %%)  waits timed out %lu\n",
+            static_cast<unsigned long>(shared_.requests), static_cast<unsigned long>(shared_.hits),
+            static_cast<unsigned long>(compiles), static_cast<unsigned long>(shared_.duplicates),
+            compiles != 0 ? 100.0 * static_cast<double>(shared_.duplicates) / static_cast<double>(compiles) : 0.0,
+            static_cast<unsigned long>(shared_.timed_out));
+        std::printf(
+            "kills %lu  wrong %lu  largest size %lu of %lu allowed + %lu slack  entries at the end %lu, bad %zu\n",
+            kills_, static_cast<unsigned long>(shared_.wrong), static_cast<unsigned long>(most_),
+            static_cast<unsigned long>(options_.max_bytes), static_cast<unsigned long>(slack),
+            checked ? static_cast<unsigned long>(checked->checked) : 0ul, checked ? checked->bad.size() : 0);
         if (shared_.requests == 0 || shared_.hits == 0 || compiles == 0) fail("nothing happened");
         if (compiles > 100 && shared_.duplicates * 4 > compiles) fail("too many duplicate compiles");
         std::printf("%s\n", failed_ ? "FAILED" : "passed");
@@ -266,7 +278,8 @@ private:
 int main(int argc, char** argv) {
     auto const o = parse(argc, argv);
     if (o.root.empty()) {
-        std::fprintf(stderr, "usage: %s --root DIR [--seconds 10] [--processes 64] [--keys 500] [--max-bytes 400000]\n", argv[0]);
+        std::fprintf(stderr, "usage: %s --root DIR [--seconds 10] [--processes 64] [--keys 500] [--max-bytes 400000]\n",
+                     argv[0]);
         return 64;
     }
     auto board_file = o.root;

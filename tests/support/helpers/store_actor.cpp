@@ -30,7 +30,8 @@ int number_from(char const* variable) {
 }
 
 std::shared_ptr<disk_tier> disk_at(char const* root, std::uint64_t max_bytes = std::uint64_t{1} << 30) {
-    return std::make_shared<disk_tier>(disk_options{.root = root, .max_bytes = max_bytes}, std::make_shared<event_outlet>(nullptr));
+    return std::make_shared<disk_tier>(disk_options{.root = root, .max_bytes = max_bytes},
+                                       std::make_shared<event_outlet>(nullptr));
 }
 
 void say(char const* what) {
@@ -159,9 +160,10 @@ int main(int argc, char** argv) {
     std::string const command = argv[1];
     auto const number = static_cast<unsigned>(std::atoi(argv[3]));
     int status = 64;
-    for (auto const& [name, work] : {std::pair{"put", &put}, std::pair{"evict", &evict}, std::pair{"count", &count},
-                                     std::pair{"bundle", &bundle}, std::pair{"hold", &hold}, std::pair{"follow", &follow},
-                                     std::pair{"race", &race}, std::pair{"cold", &cold}, std::pair{"leave", &leave}}) {
+    for (auto const& [name, work] :
+         {std::pair{"put", &put}, std::pair{"evict", &evict}, std::pair{"count", &count}, std::pair{"bundle", &bundle},
+          std::pair{"hold", &hold}, std::pair{"follow", &follow}, std::pair{"race", &race}, std::pair{"cold", &cold},
+          std::pair{"leave", &leave}}) {
         if (command == name) status = work(argv[2], number);
     }
     // Statics end while the table is still ours.

@@ -94,7 +94,8 @@ TEST(bundle, signatures) {
     auto const key = private_key::generate().value(), other = private_key::generate().value();
     auto const writer = writer_of(0, 30);
     auto const with = writer.encode(&key).value(), without = writer.encode().value();
-    signature_policy const open_policy, trusts_key{.what = signature_policy::need::trusted, .keys = {key.public_half()}},
+    signature_policy const open_policy,
+        trusts_key{.what = signature_policy::need::trusted, .keys = {key.public_half()}},
         trusts_other{.what = signature_policy::need::trusted, .keys = {other.public_half()}};
 
     EXPECT_EQ(bundle_tier::from_memory(with, "x", open_policy).value()->info().signed_by, signature_state::unchecked);
@@ -143,7 +144,8 @@ TEST(store_faults_bundle, B1_a_blob_replaced_by_another_valid_entry_is_not_cover
     auto const footer = decode_footer(base::byte_span{data}.last(bundle_footer_bytes), data.size()).value();
     std::copy(evil_data.begin(), evil_data.begin() + static_cast<long>(footer.index_offset), forged.begin());
     auto const tier =
-        bundle_tier::from_memory(forged, "x", {.what = signature_policy::need::trusted, .keys = {key.public_half()}}).value();
+        bundle_tier::from_memory(forged, "x", {.what = signature_policy::need::trusted, .keys = {key.public_half()}})
+            .value();
     EXPECT_EQ(tier->find(address_of(0), {}).value().why, miss::bad_header);
 }
 
@@ -202,8 +204,10 @@ TEST(store_faults_bundle, B2_a_bundle_for_other_targets_loads_and_says_that_noth
     EXPECT_EQ(none.usable, 0u);
     EXPECT_EQ(none.total, 8u);
     EXPECT_EQ(tier->count_usable([](label const& l) { return l.target == "sm_90"; }).value().usable, 8u);
-    EXPECT_EQ(tier->find(address_of(1), {.target = "sm_100", .kind = {}, .toolchain = {}}).value().why, miss::wrong_target);
-    EXPECT_TRUE(tier->find(address_of(1), {.target = "sm_90", .kind = {}, .toolchain = {}}).value().hit) << "not held against it";
+    EXPECT_EQ(tier->find(address_of(1), {.target = "sm_100", .kind = {}, .toolchain = {}}).value().why,
+              miss::wrong_target);
+    EXPECT_TRUE(tier->find(address_of(1), {.target = "sm_90", .kind = {}, .toolchain = {}}).value().hit)
+        << "not held against it";
 }
 
 TEST(store_faults_bundle, B3_a_bundle_replaced_while_open_stays_as_it_was) {
@@ -231,8 +235,9 @@ TEST(store_faults_bundle, C5_C7_a_lying_index_is_bounded) {
     auto const good = writer_of(0, 1).encode().value();
     auto footer = decode_footer(base::byte_span{good}.last(bundle_footer_bytes), good.size()).value();
     auto const page = base::byte_span{good}.subspan(static_cast<std::size_t>(footer.index_offset), index_page_bytes);
-    for (auto const& [offset, bytes] : {std::pair{std::uint64_t{64}, std::uint64_t{1} << 63}, std::pair{~std::uint64_t{0}, std::uint64_t{100}},
-                                        std::pair{footer.index_offset, std::uint64_t{100}}, std::pair{std::uint64_t{0}, std::uint64_t{100}}}) {
+    for (auto const& [offset, bytes] :
+         {std::pair{std::uint64_t{64}, std::uint64_t{1} << 63}, std::pair{~std::uint64_t{0}, std::uint64_t{100}},
+          std::pair{footer.index_offset, std::uint64_t{100}}, std::pair{std::uint64_t{0}, std::uint64_t{100}}}) {
         auto r = read_record(page, 0);
         r.offset = offset;
         r.bytes = bytes;
@@ -267,7 +272,8 @@ TEST(signing, keys_travel_as_pem) {
     auto const file = scratch.path() / "key.pem";
     auto const key = private_key::generate().value();
     key.save(file).value();
-    EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    EXPECT_EQ(std::filesystem::status(file).permissions(),
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
     EXPECT_EQ(key.save(file).error().code(), errc::invalid_argument) << "never overwritten";
     auto const again = private_key::load(file).value();
     auto const message = base::as_bytes("message");

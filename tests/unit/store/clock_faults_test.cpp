@@ -86,7 +86,9 @@ TEST_F(store_faults, T2_the_least_recently_used_go_first) {
     bool gone = false;
     for (unsigned i = 0; i < 20; ++i) {
         bool const here = std::filesystem::exists(path_of(*entry_of(i)));
-        if (gone) { EXPECT_FALSE(here) << i; }
+        if (gone) {
+            EXPECT_FALSE(here) << i;
+        }
         gone = gone || !here;
     }
 }
@@ -105,7 +107,8 @@ TEST_F(store_faults, T3_age_of_a_temporary_is_measured_by_the_clock_of_its_file_
     {
         faulty_calls faults{{{.which = call::utimensat, .how = answer::pretend, .path_part = "evict.lock"}}};
         faults.hook = [&](call which, char const* path, int) {
-            if (which == call::utimensat && std::string_view{path}.ends_with("evict.lock")) set_time(path, now() - 3700);
+            if (which == call::utimensat && std::string_view{path}.ends_with("evict.lock"))
+                set_time(path, now() - 3700);
         };
         (void)evict(layout, account, {.max_bytes = 1 << 20, .low_bytes = 1 << 20, .incoming = 0}).value();
     }
@@ -122,7 +125,8 @@ TEST_F(store_faults, T4_waits_and_rests_are_measured_on_the_monotonic_clock) {
     auto const leading = tier->try_lead(digest_of("r"), base::clock::now());
     ASSERT_TRUE(leading.leads());
     base::stopwatch const watch;
-    EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now() - std::chrono::hours{1}).outcome(), flight_outcome::timed_out);
+    EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now() - std::chrono::hours{1}).outcome(),
+              flight_outcome::timed_out);
     EXPECT_LT(watch.ms(), 1000);
 }
 

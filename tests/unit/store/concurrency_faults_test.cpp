@@ -69,7 +69,8 @@ TEST_F(store_faults, P4_a_good_entry_that_replaced_a_bad_one_meanwhile_is_not_re
     faults.hook = [&](call which, char const*, int) {
         if (which != call::read || std::exchange(done, true)) return;
         auto const fresh = scratch_.path() / "fresh";
-        std::ofstream{fresh, std::ios::binary}.write(reinterpret_cast<char const*>(good.data()), static_cast<long>(good.size()));
+        std::ofstream{fresh, std::ios::binary}.write(reinterpret_cast<char const*>(good.data()),
+                                                     static_cast<long>(good.size()));
         std::filesystem::rename(fresh, path_of(*e));
     };
     EXPECT_EQ(tier->find(e->about.at, {}).value().why, miss::bad_digest);
@@ -99,7 +100,8 @@ TEST_F(store_faults, P6_names_of_temporaries_are_random_and_long) {
     faulty_calls faults{{no_unnamed_files()}};
     faults.hook = [&](call which, char const* path, int) {
         if (which == call::open && std::string_view{path}.find("/tmp/") != std::string_view::npos &&
-            std::filesystem::path{path}.parent_path().filename() == "tmp" && std::filesystem::path{path}.filename().native().size() == 32) {
+            std::filesystem::path{path}.parent_path().filename() == "tmp" &&
+            std::filesystem::path{path}.filename().native().size() == 32) {
             names.push_back(std::filesystem::path{path}.filename());
         }
     };
@@ -108,7 +110,8 @@ TEST_F(store_faults, P6_names_of_temporaries_are_random_and_long) {
     ASSERT_GE(names.size(), 10u);
     std::sort(names.begin(), names.end());
     EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-    EXPECT_EQ(names[0].find(std::to_string(::getpid())), std::string::npos) << "128 random bits, no process id to be reused";
+    EXPECT_EQ(names[0].find(std::to_string(::getpid())), std::string::npos)
+        << "128 random bits, no process id to be reused";
 }
 
 TEST_F(store_faults, P7_a_forked_child_has_a_working_store_and_publishes_nothing_of_its_parents) {
@@ -231,7 +234,8 @@ TEST_F(store_faults, P2_P3_waiters_are_told_what_happened) {
     auto const tier = disk();
     auto leading = tier->try_lead(digest_of("r"), base::clock::now());
     ASSERT_TRUE(leading.leads());
-    EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now() + std::chrono::milliseconds{20}).outcome(), flight_outcome::timed_out);
+    EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now() + std::chrono::milliseconds{20}).outcome(),
+              flight_outcome::timed_out);
     EXPECT_TRUE(tier->try_lead(digest_of("other"), base::clock::now()).leads());
     std::atomic<bool> waiting{false};
     auto outcome = flight_outcome::unsupported;
@@ -254,7 +258,11 @@ TEST_F(store_faults, P3_a_swept_lock_file_does_not_split_the_leaders) {
     auto leading = tier->try_lead(digest_of("r"), base::clock::now());
     ASSERT_TRUE(leading.leads());
     usage_account account{layout};
-    auto const sweep = [&] { (void)evict(layout, account, {.max_bytes = 1 << 20, .low_bytes = 1 << 20, .incoming = 0, .stale = std::chrono::seconds{-1}}).value(); };
+    auto const sweep = [&] {
+        (void)evict(layout, account,
+                    {.max_bytes = 1 << 20, .low_bytes = 1 << 20, .incoming = 0, .stale = std::chrono::seconds{-1}})
+            .value();
+    };
     sweep();
     EXPECT_TRUE(std::filesystem::exists(path)) << "in use: not swept";
     leading.release();
@@ -264,12 +272,14 @@ TEST_F(store_faults, P3_a_swept_lock_file_does_not_split_the_leaders) {
     faulty_calls faults;
     bool done = false;
     faults.hook = [&](call which, char const*, int) {
-        if (which == call::flock && std::filesystem::exists(path) && !std::exchange(done, true)) std::filesystem::remove(path);
+        if (which == call::flock && std::filesystem::exists(path) && !std::exchange(done, true))
+            std::filesystem::remove(path);
     };
     auto const again = tier->try_lead(digest_of("r"), soon());
     EXPECT_TRUE(done);
     EXPECT_TRUE(again.leads());
-    EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now()).outcome(), flight_outcome::timed_out) << "both look at one file";
+    EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now()).outcome(), flight_outcome::timed_out)
+        << "both look at one file";
 }
 
 }  // namespace kiln::test

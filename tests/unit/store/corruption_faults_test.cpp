@@ -52,7 +52,8 @@ TEST_F(store_faults, C2_truncated_extended_and_swapped_files_are_rejected) {
     ASSERT_TRUE(tier->put(b));
     auto const good_a = bytes_of(path_of(*a)), good_b = bytes_of(path_of(*b));
 
-    for (std::size_t const size : {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{16}, std::size_t{200}, good_a.size() - 1}) {
+    for (std::size_t const size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{16}, std::size_t{200}, good_a.size() - 1}) {
         overwrite(path_of(*a), base::byte_span{good_a}.first(size));
         EXPECT_EQ(tier->find(a->about.at, {}).value().why, miss::truncated) << size;
     }
@@ -83,8 +84,9 @@ TEST_F(store_faults, C3_a_valid_entry_under_another_name_is_rejected) {
 
 TEST_F(store_faults, C4_an_entry_for_another_target_or_toolchain_never_gets_through) {
     auto const wanted = entry_of(1);
-    for (auto const& [field, why] : {std::pair{&label::target, miss::wrong_target}, std::pair{&label::kind, miss::wrong_kind},
-                                     std::pair{&label::toolchain, miss::wrong_toolchain}}) {
+    for (auto const& [field, why] :
+         {std::pair{&label::target, miss::wrong_target}, std::pair{&label::kind, miss::wrong_kind},
+          std::pair{&label::toolchain, miss::wrong_toolchain}}) {
         std::filesystem::remove_all(root());
         auto const store = make();
         auto planted = std::make_shared<entry>(*wanted);
@@ -105,8 +107,10 @@ namespace {
 // An entry whose header is valid but says what it likes.
 base::bytes forged(entry const& e, codec packing, std::uint64_t raw, std::uint64_t stored, base::byte_span payload) {
     base::byte_writer fields;
-    for (auto const* d : {&e.about.at.family, &e.about.at.request, &e.about.at.key}) fields.put_raw(std::as_bytes(std::span{d->bytes}));
-    for (auto const* t : {&e.about.name, &e.about.target, &e.about.kind, &e.about.toolchain, &e.about.producer, &e.about.licence}) {
+    for (auto const* d : {&e.about.at.family, &e.about.at.request, &e.about.at.key})
+        fields.put_raw(std::as_bytes(std::span{d->bytes}));
+    for (auto const* t :
+         {&e.about.name, &e.about.target, &e.about.kind, &e.about.toolchain, &e.about.producer, &e.about.licence}) {
         fields.put_text(*t);
     }
     fields.put_u8(static_cast<std::uint8_t>(packing));

@@ -31,8 +31,9 @@ TEST_F(disk_tier_test, touches_nothing_before_the_first_use_and_makes_nothing_be
 TEST_F(disk_tier_test, an_entry_lies_where_the_format_document_says) {
     ASSERT_TRUE(disk()->put(entry_of(1)));
     auto const& at = entry_of(1)->about.at;
-    auto const expected = root() / "v1" / at.family.hex().substr(0, 2) /
-                          (at.family.hex().substr(0, 16) + "-" + at.request.hex().substr(0, 16) + "-" + at.key.hex() + ".kiln");
+    auto const expected =
+        root() / "v1" / at.family.hex().substr(0, 2) /
+        (at.family.hex().substr(0, 16) + "-" + at.request.hex().substr(0, 16) + "-" + at.key.hex() + ".kiln");
     EXPECT_TRUE(std::filesystem::is_regular_file(expected));
 }
 
@@ -87,8 +88,9 @@ TEST_F(disk_tier_test, read_only_mode_changes_nothing) {
     faulty_calls faults;
     bool changed = false;
     faults.hook = [&](call which, char const*, int) {
-        changed = changed || which == call::unlink || which == call::utimensat || which == call::mkdir || which == call::write ||
-                  which == call::pwrite || which == call::rename || which == call::linkat || which == call::rename_new;
+        changed = changed || which == call::unlink || which == call::utimensat || which == call::mkdir ||
+                  which == call::write || which == call::pwrite || which == call::rename || which == call::linkat ||
+                  which == call::rename_new;
     };
     EXPECT_TRUE(tier->find(entry_of(1)->about.at, {}).value().hit);
     EXPECT_EQ(tier->put(entry_of(2)).error().code(), errc::forbidden);
@@ -138,10 +140,12 @@ TEST_F(disk_tier_test, stale_temporaries_are_swept_and_fresh_ones_are_not) {
     auto const tier = disk();
     ASSERT_TRUE(tier->put(entry_of(1)));
     disk_layout const layout{root()};
-    auto const old_file = layout.temporaries() / "old", new_file = layout.temporaries() / "new", old_stats = layout.v1() / "stats.tmp-1";
+    auto const old_file = layout.temporaries() / "old", new_file = layout.temporaries() / "new",
+               old_stats = layout.v1() / "stats.tmp-1";
     for (auto const& path : {old_file, new_file, old_stats}) std::ofstream{path} << "x";
     auto const hours_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours{3};
-    for (auto const& path : {old_file, old_stats, layout.evict_lock()}) std::filesystem::last_write_time(path, hours_ago);
+    for (auto const& path : {old_file, old_stats, layout.evict_lock()})
+        std::filesystem::last_write_time(path, hours_ago);
     ASSERT_TRUE(disk()->put(entry_of(2))) << "the first put of a process looks whether a sweep is due";
     EXPECT_FALSE(std::filesystem::exists(old_file));
     EXPECT_FALSE(std::filesystem::exists(old_stats));
@@ -153,7 +157,8 @@ TEST_F(disk_tier_test, lists_most_recently_used_first_and_skips_the_invalid) {
     auto const tier = disk();
     for (unsigned i = 0; i < 4; ++i) ASSERT_TRUE(tier->put(entry_of(i)));
     auto const now = std::filesystem::file_time_type::clock::now();
-    for (unsigned i = 0; i < 4; ++i) std::filesystem::last_write_time(path_of(*entry_of(i)), now - std::chrono::minutes{i});
+    for (unsigned i = 0; i < 4; ++i)
+        std::filesystem::last_write_time(path_of(*entry_of(i)), now - std::chrono::minutes{i});
     auto const all = tier->list(address_of(0).family, {}).value();
     ASSERT_EQ(all.size(), 4u);
     for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(all[i].about.name, "unit_" + std::to_string(i));
@@ -180,7 +185,8 @@ TEST_F(disk_tier_test, maintenance_lists_prunes_and_verifies) {
     auto const tier = disk();
     for (unsigned i = 0; i < 10; ++i) ASSERT_TRUE(tier->put(entry_of(i)));
     auto const now = std::filesystem::file_time_type::clock::now();
-    for (unsigned i = 0; i < 10; ++i) std::filesystem::last_write_time(path_of(*entry_of(i)), now - std::chrono::hours{i});
+    for (unsigned i = 0; i < 10; ++i)
+        std::filesystem::last_write_time(path_of(*entry_of(i)), now - std::chrono::hours{i});
     maintenance care{root()};
     auto const all = care.list().value();
     ASSERT_EQ(all.size(), 10u);

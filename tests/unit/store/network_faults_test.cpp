@@ -129,7 +129,8 @@ TEST_F(store_faults, N3_a_tier_that_keeps_failing_rests_and_comes_back) {
 }
 
 TEST_F(store_faults, N4_flock_that_fails_or_does_not_exclude_is_noticed_and_lived_without) {
-    for (auto const& broken : {rule{.which = call::flock, .error = ENOLCK}, rule{.which = call::flock, .how = answer::pretend}}) {
+    for (auto const& broken :
+         {rule{.which = call::flock, .error = ENOLCK}, rule{.which = call::flock, .how = answer::pretend}}) {
         std::filesystem::remove_all(root());
         faulty_calls const faults{{broken}};
         auto const store = make();
@@ -153,7 +154,8 @@ TEST_F(store_faults, N4_the_bound_holds_without_locks) {
 }
 
 TEST_F(store_faults, N5_a_rename_whose_reply_was_lost_is_recognised) {
-    faulty_calls const faults{{no_unnamed_files(), {.which = call::rename_new, .error = ENOENT, .how = answer::do_and_fail, .times = 1}}};
+    faulty_calls const faults{
+        {no_unnamed_files(), {.which = call::rename_new, .error = ENOENT, .how = answer::do_and_fail, .times = 1}}};
     auto const tier = disk();
     ASSERT_TRUE(tier->put(entry_of(0)));
     EXPECT_TRUE(tier->find(entry_of(0)->about.at, {}).value().hit);
@@ -246,7 +248,8 @@ TEST_F(store_faults, N7_a_root_that_cannot_be_made_means_memory_only_said_once) 
 
 TEST_F(store_faults, N8_no_home_means_memory_only_said_once) {
     environment env;
-    for (auto const* name : {"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KILN_CACHE_DIR", "KILN_CONFIG"}) env.set(name, nullptr);
+    for (auto const* name : {"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "KILN_CACHE_DIR", "KILN_CONFIG"})
+        env.set(name, nullptr);
     auto const store = make_store(base::config::load(), log_);
     EXPECT_FALSE(store->directory());
     for (unsigned i = 0; i < 5; ++i) {

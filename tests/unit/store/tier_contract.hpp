@@ -66,9 +66,12 @@ TYPED_TEST_P(tier_contract, every_part_of_the_address_counts) {
 TYPED_TEST_P(tier_contract, expectations_are_checked) {
     auto const e = entry_of(1);
     using store::miss;
-    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = "sm_100", .kind = {}, .toolchain = {}}).value().why, miss::wrong_target);
-    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = {}, .kind = "ptx", .toolchain = {}}).value().why, miss::wrong_kind);
-    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = {}, .kind = {}, .toolchain = "nvrtc 1"}).value().why, miss::wrong_toolchain);
+    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = "sm_100", .kind = {}, .toolchain = {}}).value().why,
+              miss::wrong_target);
+    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = {}, .kind = "ptx", .toolchain = {}}).value().why,
+              miss::wrong_kind);
+    EXPECT_EQ(this->fill({e})->find(e->about.at, {.target = {}, .kind = {}, .toolchain = "nvrtc 1"}).value().why,
+              miss::wrong_toolchain);
 }
 
 TYPED_TEST_P(tier_contract, lists_a_family_and_a_request) {
@@ -128,9 +131,9 @@ TYPED_TEST_P(tier_contract, many_are_all_found) {
     }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(tier_contract, what_was_kept_is_found_whole, an_empty_payload_is_a_payload, what_was_not_kept_is_absent,
-                            an_empty_tier_has_nothing, every_part_of_the_address_counts, expectations_are_checked,
-                            lists_a_family_and_a_request, rejected_bytes_are_not_offered_again, putting_twice_is_putting_once,
-                            many_are_all_found);
+REGISTER_TYPED_TEST_SUITE_P(tier_contract, what_was_kept_is_found_whole, an_empty_payload_is_a_payload,
+                            what_was_not_kept_is_absent, an_empty_tier_has_nothing, every_part_of_the_address_counts,
+                            expectations_are_checked, lists_a_family_and_a_request,
+                            rejected_bytes_are_not_offered_again, putting_twice_is_putting_once, many_are_all_found);
 
 }  // namespace kiln::test

@@ -21,8 +21,9 @@ struct disk_fixture {
     base::temporary_directory scratch = base::temporary_directory::make().value();
     int made = 0;
     std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
-        auto out = std::make_shared<store::disk_tier>(store::disk_options{.root = scratch.path() / std::to_string(made++)},
-                                                      std::make_shared<store::event_outlet>(nullptr));
+        auto out =
+            std::make_shared<store::disk_tier>(store::disk_options{.root = scratch.path() / std::to_string(made++)},
+                                               std::make_shared<store::event_outlet>(nullptr));
         for (auto const& e : some) out->put(e).value();
         return out;
     }
@@ -64,7 +65,8 @@ struct embedded_bundle_fixture {
 
 }  // namespace
 
-using every_tier = ::testing::Types<memory_fixture, disk_fixture, read_only_disk_fixture, bundle_file_fixture, embedded_bundle_fixture>;
+using every_tier = ::testing::Types<memory_fixture, disk_fixture, read_only_disk_fixture, bundle_file_fixture,
+                                    embedded_bundle_fixture>;
 INSTANTIATE_TYPED_TEST_SUITE_P(all, tier_contract, every_tier);
 
 }  // namespace kiln::test

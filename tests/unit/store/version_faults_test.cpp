@@ -16,8 +16,13 @@ entry_ptr entry_for(std::string const& target, std::string const& options, std::
     auto const family = base::key_builder{"family"}.add("source", "x").add("options", options).finish();
     auto const request = base::key_builder{"request"}.add("family", family).add("target", target).finish();
     auto const key = base::key_builder{"key"}.add("request", request).finish();
-    out->about = {.at = {.family = family, .request = request, .key = key}, .name = "x", .target = target, .kind = "cubin",
-                  .toolchain = "nvrtc 13.0", .producer = "kiln test", .licence = {}};
+    out->about = {.at = {.family = family, .request = request, .key = key},
+                  .name = "x",
+                  .target = target,
+                  .kind = "cubin",
+                  .toolchain = "nvrtc 13.0",
+                  .producer = "kiln test",
+                  .licence = {}};
     out->payload = {base::as_bytes(content).begin(), base::as_bytes(content).end()};
     return out;
 }

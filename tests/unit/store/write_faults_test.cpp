@@ -36,7 +36,8 @@ TEST_F(store_faults, W3_a_file_cut_or_zeroed_by_power_loss_is_never_used) {
     auto const tier = disk();
     ASSERT_TRUE(tier->put(e));
     auto const good = bytes_of(path_of(*e));
-    base::bytes zeros(good.size()), half(good.begin(), good.begin() + static_cast<long>(good.size() / 2)), tail_lost = good;
+    base::bytes zeros(good.size()), half(good.begin(), good.begin() + static_cast<long>(good.size() / 2)),
+        tail_lost = good;
     std::fill(tail_lost.begin() + static_cast<long>(tail_lost.size() / 2), tail_lost.end(), std::byte{0});
     for (auto const& bad : {base::bytes{}, zeros, half, tail_lost}) {
         overwrite(path_of(*e), bad);
@@ -183,7 +184,8 @@ TEST_F(store_faults, W6_short_and_interrupted_transfers_are_carried_on) {
 TEST_F(store_faults, W6_erofs_makes_the_directory_read_only_and_says_so_once) {
     ASSERT_TRUE(disk()->put(entry_of(9)));
     auto const tier = disk();
-    faulty_calls const faults{{{.which = call::open, .error = EROFS, .flags = O_TMPFILE}, {.which = call::open, .error = EROFS, .flags = O_CREAT}}};
+    faulty_calls const faults{{{.which = call::open, .error = EROFS, .flags = O_TMPFILE},
+                               {.which = call::open, .error = EROFS, .flags = O_CREAT}}};
     EXPECT_FALSE(tier->put(entry_of(1)));
     for (unsigned i = 2; i < 8; ++i) EXPECT_TRUE(tier->put(entry_of(i)));
     EXPECT_EQ(warnings(), 1u);
