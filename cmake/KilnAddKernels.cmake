@@ -52,7 +52,7 @@ function(kiln_add_kernels target)
         list(APPEND sources ${file})
         string(APPEND declarations "[[nodiscard]] kiln::unit const& ${function}();\n")
         string(APPEND blobs "    \".balign 16\\n${symbol}_begin:\\n.incbin \\\"${file}\\\"\\n${symbol}_end:\\n\"\n")
-        string(APPEND definitions "extern ${quote}C${quote} char const ${symbol}_begin[], ${symbol}_end[];
+        string(APPEND definitions "extern ${quote}C${quote} __attribute__((visibility(${quote}hidden${quote}))) char const ${symbol}_begin[], ${symbol}_end[];
 kiln::unit const& ${function}() {
     static kiln::unit const u{.name = ${quote}${stem}${quote}, .source = std::string(${symbol}_begin, ${symbol}_end), .options = {${options}},
                               .include_dirs = {${includes}}, .directory = ${quote}${directory}${quote}};
@@ -71,7 +71,7 @@ kiln::unit const& ${function}() {
         list(APPEND depends ${bundle})
         set(symbol kiln_${arg_NAME}_bundle)
         string(APPEND blobs "    \".balign 16\\n${symbol}_begin:\\n.incbin \\\"${bundle}\\\"\\n${symbol}_end:\\n\"\n")
-        string(APPEND definitions "extern ${quote}C${quote} std::byte const ${symbol}_begin[], ${symbol}_end[];
+        string(APPEND definitions "extern ${quote}C${quote} __attribute__((visibility(${quote}hidden${quote}))) std::byte const ${symbol}_begin[], ${symbol}_end[];
 static kiln::embedded_bundle const registered{${quote}${arg_NAME}${quote}, {${symbol}_begin, ${symbol}_end}};
 ")
     endif()

@@ -59,7 +59,8 @@ public:
         return *std::move(answer);
     }
 
-    // Runs at once if the answer is there, else on the thread that brings it; must be quick and must not throw.
+    // Runs at once if the answer is there, else on the thread that brings it, perhaps after waiters have gone on: own what you
+    // use. Must be quick and must not throw.
     void then(std::function<void(result<T> const&)> callback) const {
         {
             std::lock_guard const lock{state_->mutex};

@@ -61,12 +61,12 @@ int run(build_arguments const& a) {
     }
     engine e{a.what.engine()};
     {
-        progress bar{"build", items.size()};
+        auto const bar = std::make_shared<progress>("build", items.size());
         std::vector<pending<obtained>> waiting;
         for (auto const& i : items) {
             waiting.push_back(e.artifact(*i.of, i.for_target));
-            waiting.back().then([&bar, &i](result<obtained> const& got) {
-                bar.step(fmt::format("{} {} {}", i.of->name, i.for_target.arch.name(), got ? name_of(got->from) : "failed"));
+            waiting.back().then([bar, name = i.of->name, arch = i.for_target.arch.name()](result<obtained> const& got) {
+                bar->step(fmt::format("{} {} {}", name, arch, got ? name_of(got->from) : "failed"));
             });
         }
         for (std::size_t n = 0; n < items.size(); ++n) items[n].answer = waiting[n].wait_sync(std::chrono::hours{24});

@@ -47,12 +47,12 @@ result<void> save(std::string const& directory, artifact const& a) {
     return base::replace_file(file, a.image, 0644);
 }
 
-void run_all(std::vector<item>& items, engine& e, progress& bar) {
+void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> const& bar) {
     std::vector<pending<obtained>> waiting;
     for (auto const& i : items) {
         waiting.push_back(e.artifact(*i.of, i.for_target));
-        waiting.back().then([&bar, &i](result<obtained> const& got) {
-            bar.step(fmt::format("{} {} {}", i.of->name, i.for_target.arch.name(), got ? name_of(got->from) : "failed"));
+        waiting.back().then([bar, name = i.of->name, arch = i.for_target.arch.name()](result<obtained> const& got) {
+            bar->step(fmt::format("{} {} {}", name, arch, got ? name_of(got->from) : "failed"));
         });
     }
     for (std::size_t n = 0; n < items.size(); ++n) items[n].answer = waiting[n].wait_sync(std::chrono::hours{24});
@@ -85,7 +85,7 @@ int run(compile_arguments const& a) {
     }
     engine e{a.what.engine()};
     {
-        progress bar{"compile", items.size(), items.size() < 2 ? progress::style::silent : progress::style::automatic};
+        auto const bar = std::make_shared<progress>("compile", items.size(), items.size() < 2 ? progress::style::silent : progress::style::automatic);
         run_all(items, e, bar);
     }
     int status = ok;

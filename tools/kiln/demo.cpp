@@ -35,11 +35,11 @@ result<pass> make_ready(std::vector<unit> const& units, target t, std::string co
     base::stopwatch const watch;
     pass out;
     {
-        progress bar{title, units.size()};
+        auto const bar = std::make_shared<progress>(title, units.size());
         std::vector<pending<obtained>> waiting;
         for (auto const& u : units) {
             waiting.push_back(e.artifact(u, t));
-            waiting.back().then([&bar, &u](result<obtained> const&) { bar.step(u.name); });
+            waiting.back().then([bar, name = u.name](result<obtained> const&) { bar->step(name); });
         }
         for (auto const& w : waiting) {
             KILN_TRY(auto got, w.wait_sync());
