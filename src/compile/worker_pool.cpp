@@ -39,11 +39,28 @@ void make_absolute(std::string& directory) {
     if (!why) directory = absolute.native();
 }
 
+// "-Idir", "-I dir" in two, "--include-path=dir" and "--include-path dir" in two.
+void make_includes_absolute(std::vector<std::string>& options) {
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        auto& option = options[i];
+        bool const apart = option == "-I" || option == "--include-path";
+        if (apart && i + 1 < options.size()) make_absolute(options[++i]);
+        for (std::string_view const prefix : {"--include-path=", "-I=", "-I"}) {
+            if (apart || !option.starts_with(prefix)) continue;
+            auto directory = option.substr(prefix.size());
+            make_absolute(directory);
+            option = std::string{prefix} + directory;
+            break;
+        }
+    }
+}
+
 void make_absolute(job& work) {
     auto* const c = std::get_if<compile_job>(&work.work);
     if (c == nullptr) return;
     make_absolute(c->unit.directory);
     for (auto& directory : c->unit.include_dirs) make_absolute(directory);
+    make_includes_absolute(c->unit.options);
 }
 
 error cancelled(std::string const& name) { return fail(errc::cancelled, "{}: withdrawn before it was compiled", name); }

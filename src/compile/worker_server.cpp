@@ -5,6 +5,7 @@
 // interrupted and must not outlive whoever asked for it.
 #include "compile/worker_pool.hpp"
 #include "compile/worker_protocol.hpp"
+#include "cuda/nvrtc_api.hpp"
 
 #include <kiln/version.hpp>
 
@@ -72,9 +73,18 @@ void watch_parent(int socket) {
     }}.detach();
 }
 
+// NVRTC passes a lack of memory off as an error in the source: with these words in its log, or with no log at all. Believed,
+// it would be the caller's fault for ever.
+bool lacked_memory(error const& why) {
+    if (why.log().find("catastrophic error: out of memory") != std::string::npos) return true;
+    return why.code() == errc::compile_failed && why.status() == NVRTC_ERROR_COMPILATION && why.log().empty();
+}
+
 result<product> run_guarded(job const& work, job_runner const& run) {
     try {
-        return run(work);
+        auto outcome = run(work);
+        if (outcome || !lacked_memory(outcome.error())) return outcome;
+        return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name()).with_log(outcome.error().log());
     } catch (std::bad_alloc const&) {
         return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name());
     } catch (std::exception const& e) {

@@ -216,14 +216,16 @@ TEST_F(worker_pool_test, the_last_completion_may_destroy_the_pool) {
 TEST_F(worker_pool_test, relative_directories_mean_the_hosts) {
     open({.workers = 0, .in_process = [](job const& j) -> outcome {
               auto const& u = std::get<compile_job>(j.work).unit;
-              return fail(errc::compile_failed, "{} {}", u.directory, fmt::join(u.include_dirs, " "));
+              return fail(errc::compile_failed, "{} {} {}", u.directory, fmt::join(u.include_dirs, " "), fmt::join(u.options, " "));
           }});
     auto work = make_job("unit", "");
     auto& unit = std::get<compile_job>(work.work).unit;
     unit.directory = "here";
     unit.include_dirs = {"there", "/elsewhere"};
+    unit.options = {"-Ia", "-I", "b", "--include-path=c", "--include-path", "d", "-I/e", "-DI=f"};
     auto const cwd = fs::current_path().native();
-    EXPECT_EQ(submit(std::move(work)).get().error().message(), fmt::format("{0}/here {0}/there /elsewhere", cwd));
+    EXPECT_EQ(submit(std::move(work)).get().error().message(),
+              fmt::format("{0}/here {0}/there /elsewhere -I{0}/a -I {0}/b --include-path={0}/c --include-path {0}/d -I/e -DI=f", cwd));
 }
 
 }  // namespace kiln::compile::testing
