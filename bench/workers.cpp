@@ -54,7 +54,7 @@ job make_job(settings const& s, std::string name, std::string source) {
 job cub_job(settings const& s, int seed) {
     return make_job(s, fmt::format("cub_{}", seed),
                     fmt::format("#define SEED {}\n", seed) +
-                        "#include <cub/device/device_scan.cuh>\n"
+                        "#include <cub/agent/agent_scan.cuh>\n"
                         "extern \"C\" __global__ void k(int* data) {\n"
                         "    using scan = cub::BlockScan<int, 128>;\n"
                         "    __shared__ typename scan::TempStorage scratch;\n"
