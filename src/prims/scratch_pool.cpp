@@ -43,11 +43,15 @@ scratch_pool::~scratch_pool() {
     for (auto const& b : retired_) release(b);
 }
 
-result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on) {
+result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on, cuuint64_t capture) {
     auto const& api = context_->api();
-    // A destroyed stream's handle may come back as another stream; its number never does.
+    // A destroyed stream's handle may come back as another stream; its number never does. While a stream is being captured
+    // its number may not be asked for: then it is the stream that had this handle last, which reserve() made sure of.
     unsigned long long id = reinterpret_cast<std::uintptr_t>(on.get());
-    if (api.stream_get_id != nullptr) KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_id>(api, on.get(), &id));
+    if (capture != 0) {
+        std::shared_lock const lock{mutex_};
+        if (auto const at = numbers_.find(on.get()); at != numbers_.end()) id = at->second;
+    } else if (api.stream_get_id != nullptr) KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_id>(api, on.get(), &id));
 
     thread_local struct {
         scratch_pool const* pool = nullptr;
@@ -58,12 +62,15 @@ result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on) {
     slot* found = nullptr;
     {
         std::shared_lock const lock{mutex_};
-        if (auto const at = slots_.find(id); at != slots_.end()) found = at->second.get();
+        auto const number = numbers_.find(on.get());
+        bool const known = number != numbers_.end() && number->second == id;
+        if (auto const at = slots_.find(id); known && at != slots_.end()) found = at->second.get();
     }
     if (found == nullptr) {
         std::unique_lock const lock{mutex_};
         auto& made = slots_[id];
         if (!made) made = std::make_unique<slot>();
+        numbers_[on.get()] = id;
         found = made.get();
     }
     last = {this, id, found};
@@ -88,9 +95,9 @@ result<scratch_pool::lease> scratch_pool::acquire(stream_ref on, std::size_t byt
         }
         return lease{own.data};
     }
-    KILN_TRY(auto* const s, slot_of(on));
-    std::unique_lock lock{s->mutex};
     KILN_TRY(auto const capture, capture_of(on));
+    KILN_TRY(auto* const s, slot_of(on, capture));
+    std::unique_lock lock{s->mutex};
     if (capture != 0) {
         KILN_CHECK(enter_capture(*s, capture, bytes));
         return lease{pointer(s->captured.data), std::move(lock)};
@@ -115,10 +122,10 @@ result<void> scratch_pool::enter_capture(slot& s, cuuint64_t capture, std::size_
 
 result<void> scratch_pool::reserve(stream_ref on, std::size_t bytes) {
     if (bytes == 0) return {};
-    KILN_TRY(auto* const s, slot_of(on));
-    std::unique_lock const lock{s->mutex};
     KILN_TRY(auto const capture, capture_of(on));
     if (capture != 0) return fail(errc::invalid_argument, "reserve(): the stream is being captured; call it before the capture begins");
+    KILN_TRY(auto* const s, slot_of(on, capture));
+    std::unique_lock const lock{s->mutex};
     if (s->reserved.bytes >= bytes) return {};
     KILN_TRY(auto const next, allocate(on, bytes, order::at_once));
     if (s->reserved.data != 0) cuda::release<&cuda::driver_api::mem_free>(context_->api(), s->reserved.data);

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] std::size_t held_bytes() const;
 
 private:
-    [[nodiscard]] result<slot*> slot_of(stream_ref on);
+    [[nodiscard]] result<slot*> slot_of(stream_ref on, cuuint64_t capture);
     [[nodiscard]] result<cuuint64_t> capture_of(stream_ref on) const;
     enum class order { of_stream, at_once };
     [[nodiscard]] result<block> allocate(stream_ref on, std::size_t bytes, order when) const;
@@ -74,6 +74,7 @@ private:
     std::shared_ptr<cuda::context const> context_;
     mutable std::shared_mutex mutex_;  // slots_, never their contents
     std::map<unsigned long long, std::unique_ptr<slot>> slots_;
+    std::map<CUstream, unsigned long long> numbers_;  // of the stream that had this handle last
     std::mutex retired_mutex_;
     std::vector<block> retired_;  // in use by graphs
 };
