@@ -2,6 +2,8 @@
 // From source text to a launched kernel on a real GPU.
 #include "compile/engine_fixture.hpp"
 
+#include "engine/engine_state.hpp"
+
 #include <kiln/device.hpp>
 
 #include <atomic>
@@ -17,8 +19,9 @@ protected:
     }
     static unit saxpy() {
         return {.name = "saxpy",
-                .source = "extern \"C\" __global__ void saxpy(int n, float a, float const* x, float* y) {\n"
-                          "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = a * x[i] + y[i];\n}\n",
+                .source =
+                    "extern \"C\" __global__ void saxpy(int n, float a, float const* x, float* y) {\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = a * x[i] + y[i];\n}\n",
                 .kernels = {"saxpy"}};
     }
     using saxpy_signature = void(int, float, float const*, float*);
@@ -63,10 +66,13 @@ TEST_F(engine_device, the_next_process_finds_it_on_disk) {
 
 TEST_F(engine_device, resource_numbers_are_what_the_driver_says) {
     unit const u{.name = "resources",
-                 .source = "extern \"C\" __global__ void shared(float* x) { __shared__ float s[256]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); "
-                           "x[threadIdx.x] = s[255 - threadIdx.x]; }\n"
-                           "extern \"C\" __global__ void local(int* x, int n) { int a[500]; for (int i = 0; i < n; ++i) a[(i * 7) % 500] = x[i]; int t = 0; "
-                           "for (int i = 0; i < n; ++i) t += a[(i * 13 + n) % 500]; x[0] = t; }",
+                 .source =
+                     "extern \"C\" __global__ void shared(float* x) { __shared__ float s[256]; s[threadIdx.x] = "
+                     "x[threadIdx.x]; __syncthreads(); "
+                     "x[threadIdx.x] = s[255 - threadIdx.x]; }\n"
+                     "extern \"C\" __global__ void local(int* x, int n) { int a[500]; for (int i = 0; i < n; ++i) a[(i "
+                     "* 7) % 500] = x[i]; int t = 0; "
+                     "for (int i = 0; i < n; ++i) t += a[(i * 13 + n) % 500]; x[0] = t; }",
                  .kernels = {"shared", "local"}};
     auto e = make_engine();
     auto const ready = e->get_sync(u).value();
@@ -118,6 +124,44 @@ TEST_F(engine_device, a_broken_unit_gives_its_log) {
     EXPECT_FALSE(r.error().log().empty());
 }
 
+// A valid entry in every respect, but for an image the driver will not take.
+TEST_F(engine_device, C6_an_entry_the_driver_refuses_is_forgotten_and_made_anew_once) {
+    {
+        auto e = make_engine();
+        auto& s = e->internals();
+        auto const arch = arch::parse(devices().value().front().target()).value();
+        auto const order = s.order_for(saxpy(), target::make(arch, artifact_kind::cubin).value()).value();
+        auto broken = *e->artifact_sync(saxpy(), order.what.target).value().what;
+        for (auto& k : broken.kernels) k.lowered = "no_such_kernel";
+        s.store->reject(engine_detail::entry_for(order, broken, "test")->about.at);
+        e->flush_sync();
+        e = make_engine();
+        e->internals().store->put(engine_detail::entry_for(order, broken, "test"));
+        e->flush_sync();
+    }
+    auto e = make_engine();
+    auto const unit = e->get_sync(saxpy()).value();
+    EXPECT_EQ(unit.from(), provenance::compiled);
+    EXPECT_EQ(count(event_kind::rejected, "driver"), 1u);
+    check(unit);
+    e->flush_sync();
+    EXPECT_EQ(make_engine({{"KILN_JIT", "forbid"}})->get_sync(saxpy()).value().from(), provenance::disk) << "healed";
+}
+
+TEST_F(engine_device, B2_a_bundle_without_this_gpu_is_passed_over_and_ptx_serves_where_there_is_no_compiler) {
+    store::bundle_writer ptx;
+    {
+        auto e = make_engine();
+        auto const t = target::parse("compute_75", artifact_kind::ptx).value();
+        auto a = *e->artifact_sync(saxpy(), t).value().what;
+        ptx.add(*engine_detail::entry_for(e->internals().order_for(saxpy(), t).value(), a, "test")).value();
+    }
+    ptx.write(path("ptx.kiln")).value();
+    auto e = make_engine({{"KILN_CACHE_DIR", path("empty")}, {"KILN_CUDA_PATH", path("none")}, {"KILN_BUNDLES", path("ptx.kiln")}});
+    check(e->get_sync(saxpy()).value());
+    EXPECT_EQ(count(event_kind::fell_back, "driver-ptx"), 1u);
+}
+
 TEST_F(engine_device, handles_outlive_their_engine) {
     auto e = make_engine();
     auto const unit = e->get_sync(saxpy()).value();
@@ -126,7 +170,9 @@ TEST_F(engine_device, handles_outlive_their_engine) {
 }
 
 TEST_F(engine_device, a_templated_kernel_by_its_expression) {
-    unit const u{.name = "fill", .source = "template <class T> __global__ void fill(T* x, T v) { x[threadIdx.x] = v; }", .kernels = {"fill<double>"}};
+    unit const u{.name = "fill",
+                 .source = "template <class T> __global__ void fill(T* x, T v) { x[threadIdx.x] = v; }",
+                 .kernels = {"fill<double>"}};
     auto e = make_engine();
     auto const fill = e->get_sync(u).value().kernel<void(double*, double)>("fill<double>").value();
     auto const s = stream::make().value();
