@@ -47,7 +47,10 @@ double median(std::vector<double> values) {
 // ---- jobs ----------------------------------------------------------------------------------------------------------
 
 job make_job(settings const& s, std::string name, std::string source) {
-    unit u{.name = std::move(name), .source = std::move(source), .kernels = {"k"}, .options = {"--no-cache", "--std=c++17"}};
+    unit u{.name = std::move(name),
+           .source = std::move(source),
+           .kernels = {"k"},
+           .options = {"--no-cache", "--std=c++17"}};
     return {s.tools, compile_job{std::move(u), target::parse("sm_90").value()}};
 }
 
@@ -131,7 +134,8 @@ memory memory_of(int pid) {
 void show_workers(worker_pool const& pool, char const* when) {
     for (auto const& w : pool.workers()) {
         auto const m = memory_of(w.pid);
-        std::printf("worker %-8d %-26s resident %6.1f MiB, of that private %6.1f, peak %6.1f\n", w.pid, when, m.resident, m.own, m.peak);
+        std::printf("worker %-8d %-26s resident %6.1f MiB, of that private %6.1f, peak %6.1f\n", w.pid, when,
+                    m.resident, m.own, m.peak);
     }
 }
 
@@ -148,8 +152,8 @@ void measure_memory(settings const& s) {
     }
     for (auto const& p : kept) bytes += p.image.size();
     auto const after = memory_of(0);
-    std::printf("host: resident %.1f MiB before, %.1f after: %.1f MiB more, with %.1f MiB of images\n", before.resident, after.resident,
-                after.resident - before.resident, static_cast<double>(bytes) / 1048576.0);
+    std::printf("host: resident %.1f MiB before, %.1f after: %.1f MiB more, with %.1f MiB of images\n", before.resident,
+                after.resident, after.resident - before.resident, static_cast<double>(bytes) / 1048576.0);
     show_workers(pool, "after 100 small units");
     in_workers(pool, cub_jobs(s, 2));
     // The worker trims its heap after it has answered; one more small unit each makes sure that it has.
@@ -182,8 +186,8 @@ void measure_parallel(settings const& s) {
     for (auto& r : rows) r.threads = in_threads(cub_jobs(s, r.count));
     std::printf("| N | threads of one process | workers, started for it | running workers |\n|---|---|---|---|\n");
     for (auto const& r : rows) {
-        std::printf("| %d | %.0f (%.2f) | %.0f (%.2f) | %.0f (%.2f) |\n", r.count, r.threads, r.threads / one, r.started, r.started / one,
-                    r.running, r.running / one);
+        std::printf("| %d | %.0f (%.2f) | %.0f (%.2f) | %.0f (%.2f) |\n", r.count, r.threads, r.threads / one,
+                    r.started, r.started / one, r.running, r.running / one);
     }
 }
 
@@ -251,7 +255,8 @@ int main(int argc, char** argv) {
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     auto const s = read_settings(argc, argv);
     auto const host = host_resources::read();
-    std::printf("%d cores, %.1f GiB of memory free, NVRTC %s\n\n", host.cores, static_cast<double>(host.free_memory) / (1 << 30), s.tools.nvrtc.c_str());
+    std::printf("%d cores, %.1f GiB of memory free, NVRTC %s\n\n", host.cores,
+                static_cast<double>(host.free_memory) / (1 << 30), s.tools.nvrtc.c_str());
     // Memory comes first: after that this process has NVRTC in it.
     measure_memory(s);
     measure_parallel(s);

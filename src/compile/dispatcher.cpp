@@ -36,7 +36,11 @@ void run_dispatcher(std::shared_ptr<pool_core> core) {
 }
 
 dispatcher::dispatcher(pool_core& core, std::shared_ptr<bell const> wake)
-    : core_{core}, wake_{std::move(wake)}, here_{core.options.in_process, wake_}, limit_{core.capacity}, oom_kills_{oom_kills()} {}
+    : core_{core},
+      wake_{std::move(wake)},
+      here_{core.options.in_process, wake_},
+      limit_{core.capacity},
+      oom_kills_{oom_kills()} {}
 
 void dispatcher::run() {
     auto const stopping = [this] {
@@ -77,7 +81,8 @@ void dispatcher::expire(base::time_point now) {
     int over = count_alive() - limit_.at(now);
     for (auto& w : workers_) {
         if (w.where == phase::starting && now - w.since >= core_.options.start_timeout) {
-            auto const why = fmt::format("{} said nothing for {} ms", program_.native(), core_.options.start_timeout.count());
+            auto const why =
+                fmt::format("{} said nothing for {} ms", program_.native(), core_.options.start_timeout.count());
             trouble_.give_up(now, why);
             end(w, "hung", why);
         } else if (w.where == phase::idle && (over-- > 0 || now - w.since >= core_.options.idle_timeout)) {
@@ -230,14 +235,17 @@ void dispatcher::mourn(worker& w, child_end const& how, base::time_point now) {
     auto const detail = w.end_detail.empty() ? how.describe() : w.end_detail;
     core_.events.emit({.kind = event_kind::worker_ended,
                        .unit = w.work ? std::string_view{w.work->work->name()} : std::string_view{},
-                       .reason = by_us ? w.end_reason : what == mishap::memory ? "memory" : "crashed",
+                       .reason = by_us                    ? w.end_reason
+                                 : what == mishap::memory ? "memory"
+                                                          : "crashed",
                        .detail = detail,
                        .value = w.process.pid()});
-    if (!by_us) core_.count([](auto& c) { ++c.died; });
+    if (w.end_reason != "retired" && w.end_reason != "parent") core_.count([](auto& c) { ++c.died; });
     if (!by_us && !w.greeted) {
         auto const last_line = words.substr(0, words.find('\n'));
-        trouble_.ended_early(w.since, now, fmt::format("{} {} before it said hello{}{}", program_.native(), detail,
-                                                       last_line.empty() ? "" : ": ", last_line));
+        trouble_.ended_early(w.since, now,
+                             fmt::format("{} {} before it said hello{}{}", program_.native(), detail,
+                                         last_line.empty() ? "" : ": ", last_line));
     }
     if (w.work) came_to_grief(std::move(*w.work), what, detail, words);
 }
@@ -247,7 +255,8 @@ void dispatcher::publish() {
     for (auto const& w : workers_) {
         if (w.where == phase::dying) continue;
         bool const busy = w.where == phase::busy;
-        seen.push_back({{w.process.pid(), busy, busy ? w.work->work->name() : std::string{}, w.jobs_done, w.busy_ns}, w.since});
+        seen.push_back(
+            {{w.process.pid(), busy, busy ? w.work->work->name() : std::string{}, w.jobs_done, w.busy_ns}, w.since});
     }
     std::lock_guard const lock{core_.mutex};
     core_.workers = std::move(seen);
@@ -282,7 +291,8 @@ void dispatcher::wait(base::time_point now) {
     }
     auto const wake = next_wake(now);
     auto const timeout = to_timespec(wake - base::clock::now());
-    int const ready = ::ppoll(polled_.data(), polled_.size(), wake == base::time_point::max() ? nullptr : &timeout, nullptr);
+    int const ready =
+        ::ppoll(polled_.data(), polled_.size(), wake == base::time_point::max() ? nullptr : &timeout, nullptr);
     excuse_lateness(wake);
     if (ready > 0) listen();
 }
@@ -336,7 +346,8 @@ void dispatcher::shut_down() {
     }
     leave_to_undertaker();
     publish();
-    for (auto& j : orphans) finish(j, fail(errc::cancelled, "{}: the worker pool was closed before it was compiled", j.work->name()));
+    for (auto& j : orphans)
+        finish(j, fail(errc::cancelled, "{}: the worker pool was closed before it was compiled", j.work->name()));
 }
 
 // Killed processes go in microseconds, but theirs is a low priority and the machine may be busy. Nobody waits for those
@@ -351,7 +362,8 @@ void dispatcher::leave_to_undertaker() {
     workers_.clear();
     auto undertaker = start_quiet_thread([late = std::move(late)] {
         for (auto const pid : late) {
-            while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {}
+            while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+            }
         }
     });
     if (undertaker) undertaker->detach();

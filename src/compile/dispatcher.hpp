@@ -37,11 +37,11 @@ private:
     struct worker {
         worker_process process;
         phase where = phase::starting;
-        base::time_point since;                // when this phase began
-        std::optional<active_job> work{};      // busy; or dying, and what becomes of the job depends on how it ended
-        std::string_view end_reason = {};      // dying at our hand
+        base::time_point since;            // when this phase began
+        std::optional<active_job> work{};  // busy; or dying, and what becomes of the job depends on how it ended
+        std::string_view end_reason = {};  // dying at our hand
         std::string end_detail = {};
-        bool greeted = false;                  // it said hello
+        bool greeted = false;  // it said hello
         std::uint64_t jobs_done = 0;
         std::int64_t busy_ns = 0;
     };

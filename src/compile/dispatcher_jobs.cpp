@@ -22,7 +22,8 @@ std::optional<dispatcher::active_job> dispatcher::next_queued() {
     std::lock_guard const lock{core_.mutex};
     auto next = core_.queue.pop();
     if (!next) return std::nullopt;
-    return active_job{.id = next->id, .work = std::make_shared<job const>(std::move(next->work)), .done = std::move(next->done)};
+    return active_job{
+        .id = next->id, .work = std::make_shared<job const>(std::move(next->work)), .done = std::move(next->done)};
 }
 
 std::optional<dispatcher::active_job> dispatcher::next_job(worker const& w, base::time_point now) {
@@ -110,21 +111,25 @@ error dispatcher::final_error(active_job const& j, mishap what, std::string cons
     int const times = j.tries.count();
     switch (what) {
         case mishap::crashed: message += fmt::format("the compiler failed {} times, last: {}", times, how); break;
-        case mishap::killed: message += fmt::format("the compile process was killed {} times, last: {}", times, how); break;
+        case mishap::killed:
+            message += fmt::format("the compile process was killed {} times, last: {}", times, how);
+            break;
         case mishap::hung:
             code = errc::timeout;
             message += fmt::format("{}, {} times; allow more with KILN_COMPILE_TIMEOUT", how, times);
             break;
         case mishap::memory:
             code = errc::out_of_memory;
-            message += fmt::format("the compiler needs more memory than there is or than the bound of {} MiB (KILN_WORKER_MEMORY), "
-                                   "{} times, last: {}",
-                                   core_.options.worker_memory >> 20, times, how);
+            message += fmt::format(
+                "the compiler needs more memory than there is or than the bound of {} MiB (KILN_WORKER_MEMORY), "
+                "{} times, last: {}",
+                core_.options.worker_memory >> 20, times, how);
             break;
     }
     if (!core_.options.reproductions.empty()) {
         auto const file = write_reproduction(core_.options.reproductions, {*j.work, how, words});
-        message += file ? fmt::format("; reproduction: {}", file->native()) : fmt::format("; no reproduction: {}", file.error().message());
+        message += file ? fmt::format("; reproduction: {}", file->native())
+                        : fmt::format("; no reproduction: {}", file.error().message());
     }
     return error{code, std::move(message)}.with_log(words);
 }
@@ -141,7 +146,8 @@ void dispatcher::run_here(base::time_point now) {
         }
         if (!next) return;
         if (!next->tries.harmless()) {
-            finish(*next, fail(errc::worker_failed, "{}: its worker failed and no other can be started: {}", next->work->name(), trouble_.why()));
+            finish(*next, fail(errc::worker_failed, "{}: its worker failed and no other can be started: {}",
+                               next->work->name(), trouble_.why()));
             continue;
         }
         if (!by_choice) {

@@ -55,7 +55,10 @@ std::vector<fs::path> groups(fs::path const& root, std::string_view controller) 
         auto const second = line.find(':', first + 1);
         if (second == line.npos) continue;
         auto const names = line.substr(first + 1, second - first - 1);
-        bool const matches = controller.empty() ? names.empty() : ("," + std::string{names} + ",").find("," + std::string{controller} + ",") != std::string::npos;
+        bool const matches =
+            controller.empty()
+                ? names.empty()
+                : ("," + std::string{names} + ",").find("," + std::string{controller} + ",") != std::string::npos;
         if (!matches) continue;
         auto const mount = root / "sys/fs/cgroup" / std::string{names};
         for (fs::path group = line.substr(second + 1); group.has_relative_path(); group = group.parent_path()) {
@@ -104,7 +107,8 @@ std::uint64_t memory_by_group(fs::path const& root, std::uint64_t most) {
         limit(number_in(read_text(group / "memory.max")), number_in(read_text(group / "memory.current")));
     }
     for (auto const& group : groups(root, "memory")) {
-        limit(number_in(read_text(group / "memory.limit_in_bytes")), number_in(read_text(group / "memory.usage_in_bytes")));
+        limit(number_in(read_text(group / "memory.limit_in_bytes")),
+              number_in(read_text(group / "memory.usage_in_bytes")));
     }
     return most;
 }
@@ -122,10 +126,13 @@ host_resources host_resources::read(fs::path const& root) {
 
 int fitting_workers(host_resources const& host) noexcept {
     if (host.free_memory == 0) return std::max(1, host.cores);
-    auto const fit = std::min<std::uint64_t>(host.free_memory / memory_per_worker, static_cast<std::uint64_t>(host.cores));
+    auto const fit =
+        std::min<std::uint64_t>(host.free_memory / memory_per_worker, static_cast<std::uint64_t>(host.cores));
     return std::max(1, static_cast<int>(fit));
 }
 
-std::optional<std::uint64_t> oom_kills(fs::path const& root) { return field(read_text(root / "proc/vmstat"), "oom_kill "); }
+std::optional<std::uint64_t> oom_kills(fs::path const& root) {
+    return field(read_text(root / "proc/vmstat"), "oom_kill ");
+}
 
 }  // namespace kiln::compile

@@ -9,7 +9,8 @@ namespace kiln::compile {
 class in_process_runner {
 public:
     // `wake` is rung when the job is done.
-    in_process_runner(job_runner run, std::shared_ptr<bell const> wake) : run_{std::move(run)}, wake_{std::move(wake)} {}
+    in_process_runner(job_runner run, std::shared_ptr<bell const> wake)
+        : run_{std::move(run)}, wake_{std::move(wake)} {}
 
     // A compile cannot be interrupted: one that still runs when this dies is left to finish for nobody.
     [[nodiscard]] result<void> start(std::shared_ptr<job const> work);

@@ -63,7 +63,8 @@ void describe(report& r, link_job const& l) {
     r.field("target", fmt::format("{} {}", l.target.arch.name(), name_of(l.target.kind)));
     r.fields("kernel", l.kernels);
     r.fields("option", l.options);
-    for (auto const& i : l.inputs) r.field("input", fmt::format("{} ({} bytes of {})", i.name, i.image.size(), name_of(i.kind)));
+    for (auto const& i : l.inputs)
+        r.field("input", fmt::format("{} ({} bytes of {})", i.name, i.image.size(), name_of(i.kind)));
 }
 
 std::string describe(reproduction const& what) {
@@ -120,7 +121,8 @@ result<job> read_reproduction(fs::path const& file) {
     std::size_t size = 0;
     auto const [end, why] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    if (why != std::errc{} || !rest.starts_with('\n') || rest.size() - 1 != size) return bad("the job's length is wrong");
+    if (why != std::errc{} || !rest.starts_with('\n') || rest.size() - 1 != size)
+        return bad("the job's length is wrong");
     auto work = decode_job(base::as_bytes(rest.substr(1)));
     if (!work) return std::move(work).error().within(file.native());
     return work;

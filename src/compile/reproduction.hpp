@@ -20,8 +20,8 @@ struct reproduction {
 
 // Writes into `directory`, made if need be, under a name made of the job's digest: the same job again replaces its
 // file. Of more than `most` files the oldest are removed. Returns the file's path.
-[[nodiscard]] result<std::filesystem::path> write_reproduction(std::filesystem::path const& directory, reproduction const& r,
-                                                               std::size_t most = 16);
+[[nodiscard]] result<std::filesystem::path> write_reproduction(std::filesystem::path const& directory,
+                                                               reproduction const& r, std::size_t most = 16);
 // Only the job; the part for people is not read back.
 [[nodiscard]] result<job> read_reproduction(std::filesystem::path const& file);
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <charconv>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -15,6 +16,13 @@ namespace kiln::compile {
 namespace {
 
 constexpr int most_workers = 1024;
+
+// A worker costs the host three descriptors; take at most half of what it may have.
+int workers_by_descriptors() {
+    ::rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= 6 * most_workers) return most_workers;
+    return std::max(1, static_cast<int>(files.rlim_cur / 6));
+}
 
 int decide_capacity(pool_options const& options, event_log& events) {
     if (options.workers >= 0) return std::min(options.workers, most_workers);
@@ -24,11 +32,12 @@ int decide_capacity(pool_options const& options, event_log& events) {
     bool const is_number = !text.empty() && why == std::errc{} && end == text.data() + text.size() && asked >= 0;
     if (is_number) return std::min(asked, most_workers);
     if (!text.empty()) {
-        events.emit({.kind = event_kind::warned,
-                     .reason = "workers",
-                     .detail = fmt::format("KILN_WORKERS: '{}' is not a number from 0; cores and memory decide", text)});
+        events.emit(
+            {.kind = event_kind::warned,
+             .reason = "workers",
+             .detail = fmt::format("KILN_WORKERS: '{}' is not a number from 0; cores and memory decide", text)});
     }
-    return std::min(fitting_workers(host_resources::read()), most_workers);
+    return std::min(fitting_workers(host_resources::read()), workers_by_descriptors());
 }
 
 // Workers have a working directory of their own.

@@ -27,9 +27,10 @@ enum class priority : std::uint8_t { predicted, declared, planned, blocking };
 using job_runner = std::function<result<product>(job const&)>;
 
 struct pool_options {
-    int workers = -1;  // -1: KILN_WORKERS, else by cores and free memory; 0: always in this process
+    int workers = -1;                   // -1: KILN_WORKERS, else by cores and free memory; 0: always in this process
     std::filesystem::path worker = {};  // empty: KILN_WORKER, else looked for beside the library and the executable
-    std::uint64_t worker_memory = std::uint64_t{4} << 30;  // bytes of data one worker may map, beyond the program itself
+    std::uint64_t worker_memory = std::uint64_t{4}
+                                  << 30;  // bytes of data one worker may map, beyond the program itself
     std::chrono::milliseconds compile_timeout{120'000};
     std::chrono::milliseconds start_timeout{10'000};  // a worker that has not said hello by then never will
     std::chrono::milliseconds idle_timeout{10'000};   // idle workers are retired after this
@@ -60,12 +61,13 @@ public:
     struct worker_state {
         int pid = 0;
         bool busy = false;
-        std::string unit;             // what it compiles now
+        std::string unit;  // what it compiles now
         std::uint64_t jobs_done = 0;
-        std::int64_t busy_ns = 0;     // spent on jobs so far, this one included
+        std::int64_t busy_ns = 0;  // spent on jobs so far, this one included
     };
     struct counters {
-        std::uint64_t submitted = 0, done = 0, failed = 0, retried = 0, started = 0, died = 0, in_process = 0, queued = 0;
+        std::uint64_t submitted = 0, done = 0, failed = 0, retried = 0, started = 0, died = 0, in_process = 0,
+                      queued = 0;
     };
     [[nodiscard]] std::vector<worker_state> workers() const;
     [[nodiscard]] counters count() const;

@@ -27,7 +27,9 @@ public:
     file_actions(file_actions const&) = delete;
     file_actions& operator=(file_actions const&) = delete;
 
-    void open(int fd, char const* path, int flags) { keep(::posix_spawn_file_actions_addopen(&actions_, fd, path, flags, 0)); }
+    void open(int fd, char const* path, int flags) {
+        keep(::posix_spawn_file_actions_addopen(&actions_, fd, path, flags, 0));
+    }
     void duplicate(int from, int to) { keep(::posix_spawn_file_actions_adddup2(&actions_, from, to)); }
     void close_from(int first) {
 #if __GLIBC_PREREQ(2, 34)
@@ -90,7 +92,8 @@ result<socket_ends> make_sockets() {
 base::file_descriptor make_words() noexcept {
     base::file_descriptor words{::memfd_create("kiln-worker-output", MFD_CLOEXEC)};
     if (!words) return words;
-    if (words.get() <= worker_socket) words = base::file_descriptor{::fcntl(words.get(), F_DUPFD_CLOEXEC, worker_socket + 1)};
+    if (words.get() <= worker_socket)
+        words = base::file_descriptor{::fcntl(words.get(), F_DUPFD_CLOEXEC, worker_socket + 1)};
     if (words) ::fcntl(words.get(), F_SETFL, O_APPEND);
     return words;
 }
@@ -133,7 +136,8 @@ result<worker_process> worker_process::start(std::filesystem::path const& progra
     spawn_attributes const attributes;
     auto name = program.native();
     char* const arguments[] = {name.data(), nullptr};
-    if (int const why = ::posix_spawn(&out.pid_, program.c_str(), files.get(), attributes.get(), arguments, environ); why != 0) {
+    if (int const why = ::posix_spawn(&out.pid_, program.c_str(), files.get(), attributes.get(), arguments, environ);
+        why != 0) {
         return io_error(program.native(), why);
     }
     out.socket_ = std::move(sockets.ours);

@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint32_t frame_magic = 0x57'4e'4c'4b;  // "KLNW"
 
 bool is_known(std::uint16_t kind) noexcept {
-    return kind >= static_cast<std::uint16_t>(frame_kind::hello) && kind <= static_cast<std::uint16_t>(frame_kind::failure);
+    return kind >= static_cast<std::uint16_t>(frame_kind::hello) &&
+           kind <= static_cast<std::uint16_t>(frame_kind::failure);
 }
 
 error malformed(std::string_view what) { return fail(errc::corrupt, "worker protocol: malformed {} frame", what); }
@@ -76,15 +77,16 @@ result<numbered_body> decode_numbered(base::byte_span body) {
 
 result<void> check_protocol(worker_hello const& theirs) {
     if (theirs.protocol == worker_protocol_version) return {};
-    return fail(errc::unsupported,
-                "kiln-worker {} speaks worker protocol {}, this library ({}) speaks {}; install both from the same build",
-                theirs.kiln, theirs.protocol, kiln::version, worker_protocol_version);
+    return fail(
+        errc::unsupported,
+        "kiln-worker {} speaks worker protocol {}, this library ({}) speaks {}; install both from the same build",
+        theirs.kiln, theirs.protocol, kiln::version, worker_protocol_version);
 }
 
 result<base::bytes> make_frame(frame_kind kind, base::byte_span body) {
     if (body.size() > most_frame_body_bytes) {
-        return fail(errc::invalid_argument, "worker protocol: {} bytes in one message, more than the {} allowed", body.size(),
-                    most_frame_body_bytes);
+        return fail(errc::invalid_argument, "worker protocol: {} bytes in one message, more than the {} allowed",
+                    body.size(), most_frame_body_bytes);
     }
     base::byte_writer w;
     w.put_u32(frame_magic);
@@ -104,7 +106,8 @@ result<std::optional<frame>> frame_parser::next() {
     auto const size = r.get_u32();
     if (magic != frame_magic || !is_known(kind) || reserved != 0) return malformed("unknown");
     if (size > most_frame_body_bytes) {
-        return fail(errc::corrupt, "worker protocol: a frame claims {} bytes, more than the {} allowed", size, most_frame_body_bytes);
+        return fail(errc::corrupt, "worker protocol: a frame claims {} bytes, more than the {} allowed", size,
+                    most_frame_body_bytes);
     }
     if (r.left() < size) return std::optional<frame>{};
     auto const body = r.get_raw(size);
@@ -131,7 +134,8 @@ result<std::optional<frame>> receive_frame(int socket, frame_parser& parser) {
         if (!got || *got) return got;
         auto const count = ::recv(socket, buffer.data(), buffer.size(), 0);
         if (count > 0) parser.feed({buffer.data(), static_cast<std::size_t>(count)});
-        else if (count == 0 && parser.in_frame()) return fail(errc::corrupt, "worker protocol: the stream ends inside a frame");
+        else if (count == 0 && parser.in_frame())
+            return fail(errc::corrupt, "worker protocol: the stream ends inside a frame");
         else if (count == 0) return std::optional<frame>{};
         else if (errno != EINTR) return io_error("worker socket", errno);
     }

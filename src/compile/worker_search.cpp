@@ -21,7 +21,8 @@ bool can_run(fs::path const& program) {
 // The directory of the file this code was loaded from: libkiln, or the program that has it linked in.
 fs::path library_directory() {
     Dl_info about{};
-    if (::dladdr(reinterpret_cast<void*>(&worker_pool::find_worker), &about) == 0 || about.dli_fname == nullptr) return {};
+    if (::dladdr(reinterpret_cast<void*>(&worker_pool::find_worker), &about) == 0 || about.dli_fname == nullptr)
+        return {};
     std::error_code why;
     auto const real = fs::canonical(about.dli_fname, why);
     return why ? fs::path{} : real.parent_path();
@@ -62,7 +63,8 @@ result<fs::path> named_by(std::string_view who, fs::path const& program) {
 
 result<fs::path> worker_pool::find_worker(fs::path const& configured) {
     if (!configured.empty()) return named_by("the worker setting", configured);
-    if (auto const named = base::config::load().text("KILN_WORKER"); !named.empty()) return named_by("KILN_WORKER", named);
+    if (auto const named = base::config::load().text("KILN_WORKER"); !named.empty())
+        return named_by("KILN_WORKER", named);
     std::string looked;
     for (auto const& program : places()) {
         if (can_run(program)) return program;

@@ -54,7 +54,8 @@ std::uint64_t mapped_data() {
 }
 
 void apply(worker_limits const& limits) {
-    if (limits.parent != 0 && ::getppid() != static_cast<pid_t>(limits.parent)) ::_exit(exit_done);
+    // 0 is a parent in another pid namespace, which cannot be told from here.
+    if (auto const parent = ::getppid(); parent != 0 && parent != static_cast<pid_t>(limits.parent)) ::_exit(exit_done);
     ::setpriority(PRIO_PROCESS, 0, limits.nice);
     if (limits.memory == 0) return;
     // RLIMIT_DATA, not RLIMIT_AS: reserving addresses is free, and the compiler, the driver and the sanitizers do it
@@ -68,7 +69,8 @@ void watch_parent(int socket) {
     std::thread{[socket] {
         for (;;) {
             ::pollfd hangup{socket, POLLRDHUP, 0};
-            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0) ::_exit(exit_done);
+            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0)
+                ::_exit(exit_done);
         }
     }}.detach();
 }
@@ -84,7 +86,8 @@ result<product> run_guarded(job const& work, job_runner const& run) {
     try {
         auto outcome = run(work);
         if (outcome || !lacked_memory(outcome.error())) return outcome;
-        return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name()).with_log(outcome.error().log());
+        return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name())
+            .with_log(outcome.error().log());
     } catch (std::bad_alloc const&) {
         return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name());
     } catch (std::exception const& e) {
@@ -116,17 +119,20 @@ result<void> serve_job(int socket, frame const& request, job_runner const& run) 
 result<void> serve(int socket, job_runner const& run) {
     frame_parser parser;
     KILN_CHECK(send_frame(socket, frame_kind::hello,
-                          encode(worker_hello{worker_protocol_version, static_cast<std::uint32_t>(::getpid()), std::string{kiln::version}})));
+                          encode(worker_hello{worker_protocol_version, static_cast<std::uint32_t>(::getpid()),
+                                              std::string{kiln::version}})));
     KILN_TRY(auto const first, receive_frame(socket, parser));
     if (!first) return {};
-    if (first->kind != frame_kind::configure) return fail(errc::corrupt, "worker protocol: the first frame is not 'configure'");
+    if (first->kind != frame_kind::configure)
+        return fail(errc::corrupt, "worker protocol: the first frame is not 'configure'");
     KILN_TRY(auto const limits, decode_limits(first->body));
     apply(limits);
     watch_parent(socket);
     for (;;) {
         KILN_TRY(auto const request, receive_frame(socket, parser));
         if (!request) return {};
-        if (request->kind != frame_kind::request) return fail(errc::corrupt, "worker protocol: a frame that is not a job");
+        if (request->kind != frame_kind::request)
+            return fail(errc::corrupt, "worker protocol: a frame that is not a job");
         KILN_CHECK(serve_job(socket, *request, run));
     }
 }

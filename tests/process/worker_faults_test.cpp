@@ -38,7 +38,9 @@ TEST_P(g1_crash, costs_one_retry_and_then_an_error_with_a_reproduction_file_whil
     auto const again = read_reproduction(files[0].path());
     EXPECT_EQ(std::get<compile_job>(again.value().work).unit.source, GetParam().source);
     for (auto const& e : events(event_kind::worker_ended)) {
-        if (e.unit.view() == "bad") { EXPECT_EQ(e.reason.view(), "crashed"); }
+        if (e.unit.view() == "bad") {
+            EXPECT_EQ(e.reason.view(), "crashed");
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 #include "base/clock.hpp"
 #include "pool_fixture.hpp"
 
+#include <kiln/version.hpp>
+
 #include <gmock/gmock.h>
 
 #include <cstdio>
@@ -111,6 +113,20 @@ TEST(find_worker, names_where_it_looked) {
     EXPECT_EQ(worker_pool::find_worker({}).value(), KILN_TEST_WORKER);
 }
 
+TEST(kiln_worker, started_by_hand_says_what_it_is) {
+    auto const run = [](std::string const& arguments) {
+        std::string out;
+        auto* const pipe = ::popen((KILN_TEST_WORKER " " + arguments + " 2>&1 3>&-").c_str(), "r");
+        for (int c = 0; (c = std::fgetc(pipe)) != EOF;) out += static_cast<char>(c);
+        return std::pair{out, WEXITSTATUS(::pclose(pipe))};
+    };
+    EXPECT_EQ(run("--version"), (std::pair{"kiln-worker " + std::string{kiln::version} + "\n", 0}));
+    EXPECT_THAT(run("--help").first, HasSubstr("Usage: kiln-worker"));
+    EXPECT_THAT(run("").first, HasSubstr("is started by programs that use Kiln"));
+    EXPECT_EQ(run("").second, 2);
+    EXPECT_EQ(run("--nonsense").second, 2);
+}
+
 // ---- the host's death and exit -------------------------------------------------------------------------------------
 
 class host_test : public worker_pool_test {
@@ -125,7 +141,8 @@ protected:
         posix_spawn_file_actions_t actions;
         ::posix_spawn_file_actions_init(&actions);
         ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-        std::string program = KILN_TEST_BIN_DIR "/kiln-test-pool_parent", worker = fault_worker(), source = hold(), count = "4";
+        std::string program = KILN_TEST_BIN_DIR "/kiln-test-pool_parent", worker = fault_worker(), source = hold(),
+                    count = "4";
         char* arguments[] = {program.data(), worker.data(), count.data(), source.data(), ending.data(), nullptr};
         EXPECT_EQ(::posix_spawn(&host_, program.c_str(), &actions, nullptr, arguments, environ), 0);
         ::posix_spawn_file_actions_destroy(&actions);
@@ -268,7 +285,8 @@ TEST_F(sigchld_test, the_hosts_handler_and_its_children_are_left_alone) {
     EXPECT_EQ(::waitpid(own, &status, 0), own) << "the pool has reaped somebody else's child";
     EXPECT_EQ(status, 0);
     siginfo_t about{};
-    EXPECT_TRUE(eventually([&] { return ::waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) < 0; })) << "a worker was left unreaped";
+    EXPECT_TRUE(eventually([&] { return ::waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT) < 0; }))
+        << "a worker was left unreaped";
 }
 
 TEST_F(sigchld_test, a_host_that_ignores_its_children) {
@@ -285,7 +303,8 @@ TEST_F(sigchld_test, a_host_that_ignores_its_children) {
 TEST_F(sigchld_test, a_host_that_reaps_every_child_there_is) {
     handle([](int) {
         int const saved = errno;
-        while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
+        while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
         errno = saved;
     });
     open(options(2));

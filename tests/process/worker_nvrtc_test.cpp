@@ -39,7 +39,9 @@ protected:
     }
     // A kernel that keeps the compiler busy for about a second.
     [[nodiscard]] job long_kernel(std::string const& name) const {
-        std::string body = "int s = x[0];\n#pragma unroll\nfor (int i = 0; i < 3000; ++i) s = s * s + x[i] * (s >> (i % 7));\nx[1] = s;";
+        std::string body =
+            "int s = x[0];\n#pragma unroll\nfor (int i = 0; i < 3000; ++i) s = s * s + x[i] * (s >> (i % 7));\nx[1] = "
+            "s;";
         return kernel(name, std::move(body));
     }
     static bool host_maps_nvrtc() {

@@ -78,7 +78,8 @@ TEST_F(ordered_test, urgent_jobs_run_first_and_equals_in_order_of_submission) {
     add("planned", "echo", priority::planned);
     add("blocking 2", "echo", priority::blocking);
     EXPECT_EQ(pool_->count().queued, 6u);
-    EXPECT_THAT(finish(), ::testing::ElementsAre("first", "blocking 1", "blocking 2", "planned", "declared 1", "declared 2", "predicted"));
+    EXPECT_THAT(finish(), ::testing::ElementsAre("first", "blocking 1", "blocking 2", "planned", "declared 1",
+                                                 "declared 2", "predicted"));
 }
 
 TEST_F(ordered_test, raising_moves_a_job_up_and_never_down) {
@@ -145,7 +146,8 @@ TEST_F(worker_pool_test, a_thousand_submits_from_fifty_threads) {
         threads.emplace_back([&, t] {
             std::vector<std::future<outcome>> mine;
             for (int i = 0; i < 20; ++i) mine.push_back(submit(fmt::format("echo {}", t * 20 + i)));
-            for (int i = 0; i < 20; ++i) right += image_text(mine[static_cast<std::size_t>(i)].get()) == std::to_string(t * 20 + i) ? 1 : 0;
+            for (int i = 0; i < 20; ++i)
+                right += image_text(mine[static_cast<std::size_t>(i)].get()) == std::to_string(t * 20 + i) ? 1 : 0;
         });
     }
     for (auto& t : threads) t.join();
@@ -194,7 +196,8 @@ TEST_F(worker_pool_test, closing_the_pool_cancels_what_runs_and_what_waits) {
     pool_.reset();
     EXPECT_LT(watch.ms(), 200 * slowness);
     for (auto& one : all) EXPECT_EQ(one.get().error().code(), errc::cancelled);
-    for (auto const pid : pids) EXPECT_TRUE(eventually([&] { return !fs::exists(fmt::format("/proc/{}", pid)); })) << "not reaped";
+    for (auto const pid : pids)
+        EXPECT_TRUE(eventually([&] { return !fs::exists(fmt::format("/proc/{}", pid)); })) << "not reaped";
     for (auto const& e : events(event_kind::worker_ended)) EXPECT_EQ(e.reason.view(), "parent");
     EXPECT_EQ(events_.count(event_kind::worker_ended), 2u);
 }
@@ -216,7 +219,8 @@ TEST_F(worker_pool_test, the_last_completion_may_destroy_the_pool) {
 TEST_F(worker_pool_test, relative_directories_mean_the_hosts) {
     open({.workers = 0, .in_process = [](job const& j) -> outcome {
               auto const& u = std::get<compile_job>(j.work).unit;
-              return fail(errc::compile_failed, "{} {} {}", u.directory, fmt::join(u.include_dirs, " "), fmt::join(u.options, " "));
+              return fail(errc::compile_failed, "{} {} {}", u.directory, fmt::join(u.include_dirs, " "),
+                          fmt::join(u.options, " "));
           }});
     auto work = make_job("unit", "");
     auto& unit = std::get<compile_job>(work.work).unit;
@@ -225,7 +229,9 @@ TEST_F(worker_pool_test, relative_directories_mean_the_hosts) {
     unit.options = {"-Ia", "-I", "b", "--include-path=c", "--include-path", "d", "-I/e", "-DI=f"};
     auto const cwd = fs::current_path().native();
     EXPECT_EQ(submit(std::move(work)).get().error().message(),
-              fmt::format("{0}/here {0}/there /elsewhere -I{0}/a -I {0}/b --include-path={0}/c --include-path {0}/d -I/e -DI=f", cwd));
+              fmt::format(
+                  "{0}/here {0}/there /elsewhere -I{0}/a -I {0}/b --include-path={0}/c --include-path {0}/d -I/e -DI=f",
+                  cwd));
 }
 
 }  // namespace kiln::compile::testing

@@ -49,7 +49,8 @@ void hold(fs::path const& directory) {
 [[noreturn]] void allocate() {
     constexpr std::size_t piece = std::size_t{8} << 20;
     for (std::size_t total = 0; total < std::size_t{8} << 30; total += piece) {
-        if (::mmap(nullptr, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) throw std::bad_alloc{};
+        if (::mmap(nullptr, piece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+            throw std::bad_alloc{};
     }
     throw std::runtime_error{"8 GiB were to be had"};
 }
@@ -59,16 +60,20 @@ int recurse(int volatile* depth) {
     return here[0] < 0 ? 0 : recurse(here) + here[0];
 }
 
-void send_bytes(base::byte_span data) { static_cast<void>(::send(worker_socket, data.data(), data.size(), MSG_NOSIGNAL)); }
+void send_bytes(base::byte_span data) {
+    static_cast<void>(::send(worker_socket, data.data(), data.size(), MSG_NOSIGNAL));
+}
 
 std::string surroundings() {
-    std::string out = fmt::format("cwd={} nice={} sigint={}", fs::current_path().native(), ::getpriority(PRIO_PROCESS, 0),
-                                  std::signal(SIGINT, SIG_IGN) == SIG_IGN ? "ignored" : "heard");
+    std::string out =
+        fmt::format("cwd={} nice={} sigint={}", fs::current_path().native(), ::getpriority(PRIO_PROCESS, 0),
+                    std::signal(SIGINT, SIG_IGN) == SIG_IGN ? "ignored" : "heard");
     ::rlimit core{}, data{};
     ::getrlimit(RLIMIT_CORE, &core);
     ::getrlimit(RLIMIT_DATA, &data);
     auto const mask = ::umask(0);
-    out += fmt::format(" core={} data={} umask={:o} fds=", core.rlim_cur, data.rlim_cur == RLIM_INFINITY ? "any" : "bound", mask);
+    out += fmt::format(" core={} data={} umask={:o} fds=", core.rlim_cur,
+                       data.rlim_cur == RLIM_INFINITY ? "any" : "bound", mask);
     std::vector<int> fds;
     for (int fd = 0; fd < 256; ++fd) {
         struct ::stat about {};
@@ -94,11 +99,14 @@ result<product> obey(job const& work) {
     else if (command == "signal") std::raise(number_in(argument));
     else if (command == "exit") ::_exit(number_in(argument));
     else if (command == "hang") hang();
-    else if (command == "recurse") { int volatile zero = 0; recurse(&zero); }
-    else if (command == "allocate") allocate();
+    else if (command == "recurse") {
+        int volatile zero = 0;
+        recurse(&zero);
+    } else if (command == "allocate") allocate();
     else if (command == "abort-for-memory") std::fputs("LLVM ERROR: out of memory\n", stderr), std::abort();
     else if (command == "garbage") send_bytes(base::as_bytes("this is not a frame at all")), hang();
-    else if (command == "wrong-id") send_bytes(*make_frame(frame_kind::failure, encode(numbered_body{~std::uint64_t{0}, {}}))), hang();
+    else if (command == "wrong-id")
+        send_bytes(*make_frame(frame_kind::failure, encode(numbered_body{~std::uint64_t{0}, {}}))), hang();
     else if (command == "hang-up") ::shutdown(worker_socket, SHUT_RDWR), hang();
     else if (command == "throw") throw std::runtime_error{argument};
     else if (command == "refuse") return error{errc::compile_failed, argument}.with_log("the log");
@@ -115,7 +123,8 @@ int main(int, char** argv) {
     if (name == "early-exit") std::fputs("cannot load libexample.so\n", stderr), ::_exit(127);
     if (name == "silent") hang();
     if (name == "wrong-version") {
-        send_bytes(*make_frame(frame_kind::hello, encode(worker_hello{99, static_cast<std::uint32_t>(::getpid()), "9.9.9"})));
+        send_bytes(
+            *make_frame(frame_kind::hello, encode(worker_hello{99, static_cast<std::uint32_t>(::getpid()), "9.9.9"})));
         hang();
     }
     ::_exit(serve_worker(worker_socket, obey));

@@ -7,12 +7,18 @@ namespace kiln::compile {
 namespace {
 
 queued_job make(worker_pool::ticket id, priority how) {
-    return {id, how, {{}, compile_job{{.name = std::to_string(id), .source = ""}, target::parse("sm_90").value()}}, nullptr};
+    return {id,
+            how,
+            {{}, compile_job{{.name = std::to_string(id), .source = ""}, target::parse("sm_90").value()}},
+            nullptr};
 }
 
 TEST(job_queue, pops_by_priority_then_by_ticket) {
     job_queue queue;
-    for (auto const& [id, how] : {std::pair{1u, priority::declared}, {2u, priority::blocking}, {3u, priority::declared}, {4u, priority::blocking}}) {
+    for (auto const& [id, how] : {std::pair{1u, priority::declared},
+                                  {2u, priority::blocking},
+                                  {3u, priority::declared},
+                                  {4u, priority::blocking}}) {
         queue.push(make(id, how));
     }
     for (auto const expected : {2u, 4u, 1u, 3u}) EXPECT_EQ(queue.pop()->id, expected);

@@ -18,20 +18,28 @@ protected:
     fs::path directory_ = scratch_.path() / "made" / "on demand";
 
     static reproduction example(std::string source = "__global__ void k() {}\n") {
-        unit u{.name = "pip", .source = std::move(source), .kernels = {"k"}, .options = {"-DA=1 2"}, .include_dirs = {"/inc"}};
-        return {{{"/lib/libnvrtc.so.13", "", {"/cuda/include"}}, compile_job{std::move(u), target::parse("sm_90").value()}},
-                "killed by signal 11 (Segmentation fault)",
-                "last\nwords"};
+        unit u{.name = "pip",
+               .source = std::move(source),
+               .kernels = {"k"},
+               .options = {"-DA=1 2"},
+               .include_dirs = {"/inc"}};
+        return {
+            {{"/lib/libnvrtc.so.13", "", {"/cuda/include"}}, compile_job{std::move(u), target::parse("sm_90").value()}},
+            "killed by signal 11 (Segmentation fault)",
+            "last\nwords"};
     }
-    static std::string text_of(fs::path const& file) { return std::string{base::as_text(*base::read_file(file).value())}; }
+    static std::string text_of(fs::path const& file) {
+        return std::string{base::as_text(*base::read_file(file).value())};
+    }
 };
 
 TEST_F(reproduction_test, tells_people_what_was_compiled_and_how_it_ended) {
     auto const text = text_of(write_reproduction(directory_, example()).value());
     EXPECT_THAT(text, ::testing::StartsWith("kiln reproduction 1\n"));
-    for (auto const* line : {"\nended: killed by signal 11 (Segmentation fault)\n", "\nunit: pip\n", "\ntarget: sm_90 cubin\n", "\nkernel: k\n",
-                             "\noption: -DA=1 2\n", "\ninclude directory: /inc\n", "\nnvrtc: /lib/libnvrtc.so.13\n",
-                             "\nsource:\n| __global__ void k() {}\n", "\nlast words:\n| last\n| words\n"}) {
+    for (auto const* line :
+         {"\nended: killed by signal 11 (Segmentation fault)\n", "\nunit: pip\n", "\ntarget: sm_90 cubin\n",
+          "\nkernel: k\n", "\noption: -DA=1 2\n", "\ninclude directory: /inc\n", "\nnvrtc: /lib/libnvrtc.so.13\n",
+          "\nsource:\n| __global__ void k() {}\n", "\nlast words:\n| last\n| words\n"}) {
         EXPECT_THAT(text, HasSubstr(line));
     }
 }
@@ -53,7 +61,8 @@ TEST_F(reproduction_test, the_same_job_has_one_file_and_the_number_of_files_is_b
     EXPECT_EQ(write_reproduction(directory_, example()).value(), first);
     base::replace_file(directory_ / "unrelated.txt", {}).value();
     fs::last_write_time(first, fs::file_time_type::clock::now() - std::chrono::hours{1});
-    for (int i = 0; i < 4; ++i) static_cast<void>(write_reproduction(directory_, example(std::to_string(i)), 4).value());
+    for (int i = 0; i < 4; ++i)
+        static_cast<void>(write_reproduction(directory_, example(std::to_string(i)), 4).value());
     EXPECT_FALSE(fs::exists(first)) << "the oldest goes first";
     EXPECT_EQ(std::distance(fs::directory_iterator{directory_}, fs::directory_iterator{}), 5);
     EXPECT_TRUE(fs::exists(directory_ / "unrelated.txt"));

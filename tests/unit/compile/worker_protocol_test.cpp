@@ -44,9 +44,12 @@ TEST(worker_protocol, frames_survive_being_cut_anywhere) {
 
 TEST(worker_protocol, layout_is_the_documented_one) {
     auto const whole = make_frame(frame_kind::reply, encode(numbered_body{0x0102, base::as_bytes("Z")})).value();
-    EXPECT_EQ(whole, bytes_of(std::string_view{"KLNW\x04\x00\x00\x00\x09\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00Z", 21}));
-    EXPECT_EQ(encode(worker_limits{5, 15, 258}), bytes_of(std::string_view{"\x05\x00\x00\x00\x00\x00\x00\x00\x0f\x02\x01\x00\x00", 13}));
-    EXPECT_EQ(encode(worker_hello{1, 2, "v"}), bytes_of(std::string_view{"\x01\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00v", 13}));
+    EXPECT_EQ(whole,
+              bytes_of(std::string_view{"KLNW\x04\x00\x00\x00\x09\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00Z", 21}));
+    EXPECT_EQ(encode(worker_limits{5, 15, 258}),
+              bytes_of(std::string_view{"\x05\x00\x00\x00\x00\x00\x00\x00\x0f\x02\x01\x00\x00", 13}));
+    EXPECT_EQ(encode(worker_hello{1, 2, "v"}),
+              bytes_of(std::string_view{"\x01\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00v", 13}));
 }
 
 TEST(worker_protocol, bodies_come_back_as_they_were_and_truncated_ones_do_not) {
@@ -57,9 +60,12 @@ TEST(worker_protocol, bodies_come_back_as_they_were_and_truncated_ones_do_not) {
     EXPECT_EQ(decode_limits(limits).value().memory, std::uint64_t{5} << 30);
     EXPECT_EQ(decode_limits(limits).value().nice, 15);
     EXPECT_EQ(decode_limits(limits).value().parent, 4242u);
-    for (std::size_t size = 0; size < said.size(); ++size) EXPECT_FALSE(decode_hello(base::byte_span{said}.first(size))) << size;
-    for (std::size_t size = 0; size < limits.size(); ++size) EXPECT_FALSE(decode_limits(base::byte_span{limits}.first(size))) << size;
-    for (std::size_t size = 0; size < 8; ++size) EXPECT_FALSE(decode_numbered(base::byte_span{limits}.first(size))) << size;
+    for (std::size_t size = 0; size < said.size(); ++size)
+        EXPECT_FALSE(decode_hello(base::byte_span{said}.first(size))) << size;
+    for (std::size_t size = 0; size < limits.size(); ++size)
+        EXPECT_FALSE(decode_limits(base::byte_span{limits}.first(size))) << size;
+    for (std::size_t size = 0; size < 8; ++size)
+        EXPECT_FALSE(decode_numbered(base::byte_span{limits}.first(size))) << size;
 }
 
 TEST(worker_protocol, a_changed_header_byte_is_refused) {
