@@ -67,6 +67,11 @@ void coordinator::count(Fill fill) {
     store_.count(more);
 }
 
+bool coordinator::failed_long_ago(flight& f) const {
+    std::lock_guard const lock{f.mutex};
+    return f.failed_at && base::clock::now() - *f.failed_at > options_.failure_memory;
+}
+
 pending<obtained> coordinator::ask(order what, urgency how) {
     counts_.requests.fetch_add(1, std::memory_order_relaxed);
     flight_ptr f;
@@ -74,11 +79,8 @@ pending<obtained> coordinator::ask(order what, urgency how) {
     {
         std::lock_guard const lock{mutex_};
         auto& slot = flights_[what.what.id.request];
-        if (slot) {
-            std::lock_guard const inner{slot->mutex};
-            // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
-            if (slot->failed_at && base::clock::now() - *slot->failed_at > options_.failure_memory) slot.reset();
-        }
+        // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
+        if (slot && failed_long_ago(*slot)) slot.reset();
         if (!slot) {
             slot = std::make_shared<flight>(std::move(what));
             mine = true;

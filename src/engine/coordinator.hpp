@@ -69,6 +69,7 @@ private:
     void complete(flight_ptr const& f, result<compile::product> made);
     void finish(flight_ptr const& f, result<obtained> with);
     void raise(flight_ptr const& f);
+    [[nodiscard]] bool failed_long_ago(flight& f) const;
     template <class Fill>
     void count(Fill fill);
 
