@@ -21,6 +21,7 @@ int main(int count, char** arguments) {
     add_key(root, commands);
     add_cache(root, commands);
     add_explain(root, commands);
+    add_list(root, commands);
 
     try {
         root.parse(count, arguments);

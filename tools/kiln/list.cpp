@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include <kiln/catalogue.hpp>
+
+namespace kiln::cli {
+
+namespace {
+
+std::string joined(std::vector<std::string> const& texts) {
+    std::string out;
+    for (auto const& t : texts) out += (out.empty() ? "" : " ") + t;
+    return out;
+}
+
+int run(std::string const& pack, bool as_json) {
+    json all = json::array();
+    std::vector<std::vector<std::string>> rows{{"name", "kind", "types", "operator", "kernels", "pack"}};
+    for (auto const& s : catalogue()) {
+        if (!pack.empty() && s.pack != pack) continue;
+        all.push_back({{"name", s.name}, {"kind", s.kind}, {"types", s.types}, {"operator", s.by}, {"kernels", s.kernels}, {"pack", s.pack}});
+        rows.push_back({s.name, s.kind, joined(s.types), s.by.empty() ? "-" : s.by, joined(s.kernels), s.pack});
+    }
+    if (as_json) print_json(all);
+    else print(table(rows));
+    if (all.empty()) complain(fmt::format("there is no pack '{}'", pack));
+    return all.empty() ? failed : ok;
+}
+
+}  // namespace
+
+void add_list(CLI::App& root, std::vector<command>& commands) {
+    struct list_arguments {
+        std::string pack;
+        bool as_json = false;
+    };
+    auto arguments = std::make_shared<list_arguments>();
+    auto* const app = add_command(root, "list");
+    app->add_option("--pack", arguments->pack, "only this pack");
+    app->add_flag("--json", arguments->as_json, "JSON on stdout");
+    commands.push_back({app, [arguments] { return run(arguments->pack, arguments->as_json); }});
+}
+
+}  // namespace kiln::cli
