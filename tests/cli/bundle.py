@@ -65,8 +65,9 @@ part = run("build", "j.cu", "broken.cu", "--arch", "sm_90", "-o", "part.kiln", "
 check('"failed": 1' in part.stdout and "broken.cu(" in part.stderr, "the failure is reported per unit", part.stdout, part.stderr)
 check(data("inspect", "part.kiln")["artifacts"] == 1, "and the rest is there")
 
-# A newer format is left alone and named.
-newer = bytearray(good)
-check(good[:4] == b"KILN" or True, "")
 shutil.rmtree(CACHE)
 run("verify", "nowhere.kiln", status=1)
+
+# A whole pack, named instead of files.
+check("kiln list" in run("build", "--pack", "nowhere", "--arch", "sm_90", "-o", "p.kiln", status=1).stderr, "an unknown pack names the list")
+run("build", "--arch", "sm_90", "-o", "p.kiln", status=2)
