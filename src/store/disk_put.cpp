@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience_with_evictor = 250ms;
+constexpr auto patience_with_evictor = 1000ms;
 constexpr unsigned count_every = 64;  // puts, where the account cannot be trusted
 
 }  // namespace

@@ -78,7 +78,8 @@ void disk_tier::remove_invalid(std::filesystem::path const& path, struct ::stat 
     struct ::stat now {};
     if (sys().lstat(path.c_str(), &now) != 0 || now.st_ino != seen.st_ino || now.st_dev != seen.st_dev) return;
     if (options_.mode == access::read_write && sys().unlink(path.c_str()) == 0) {
-        if (S_ISREG(seen.st_mode)) (void)usage_.add(-std::int64_t{seen.st_size}, -1);
+        // A lookup does not wait for the account: what it cannot subtract now, the next count will.
+        if (S_ISREG(seen.st_mode)) (void)usage_.add(-std::int64_t{seen.st_size}, -1, std::chrono::milliseconds{0});
         return;
     }
     std::lock_guard const lock{mutex_};

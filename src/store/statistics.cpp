@@ -119,7 +119,7 @@ result<statistics> read_statistics(std::filesystem::path const& file) {
 result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::path const& lock,
                             statistics const& more) {
     KILN_TRY(auto const held, base::open_file(lock, O_RDWR | O_CREAT | O_NOFOLLOW));
-    if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{5}) == lock_attempt::busy)
+    if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{50}) == lock_attempt::busy)
         return false;
     KILN_TRY(auto sum, read_statistics(file));
     sum.add(more);

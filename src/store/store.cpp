@@ -7,6 +7,7 @@
 #include "store/tier_health.hpp"
 
 #include <cerrno>
+#include <new>
 #include <set>
 #include <tuple>
 
@@ -183,12 +184,19 @@ void store::state::note_fault(slot& s, error const& why) {
 }
 
 void store::state::publish(entry_ptr const& what) {
-    if (refused.any() && refused.has(what->about.at.key, base::sha256_of(what->payload))) return;
-    auto const done = disk->put(what);
-    // What the system refused is counted by the tier itself.
-    if (done || done.error().code() == errc::io) return;
-    std::lock_guard const lock{mutex};
-    for (auto* counts : {&sum, &pending}) counts->errors[std::string{name_of(done.error().code())}] += 1;
+    auto const count_error = [&](std::string_view reason) {
+        std::lock_guard const lock{mutex};
+        for (auto* counts : {&sum, &pending}) counts->errors[std::string{reason}] += 1;
+    };
+    // On a thread of our own nobody else could catch: packing a large entry may find no memory.
+    try {
+        if (refused.any() && refused.has(what->about.at.key, base::sha256_of(what->payload))) return;
+        auto const done = disk->put(what);
+        // What the system refused is counted by the tier itself.
+        if (!done && done.error().code() != errc::io) count_error(name_of(done.error().code()));
+    } catch (std::bad_alloc const&) {
+        count_error(name_of(errc::out_of_memory));
+    }
 }
 
 void store::state::gather() {

@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t magic = 0x31455355'4E4C494BULL;  // "KILNUSE1"
 constexpr std::size_t record_bytes = 32;
-constexpr auto patience = 100ms;
 
 std::uint64_t check_of(base::byte_span fields) { return base::sha256_of(fields).prefix(); }
 
@@ -58,7 +57,7 @@ std::int64_t to_ns(struct ::timespec const& t) noexcept { return std::int64_t{t.
 }  // namespace
 
 // In place, under a lock on the file itself: 32 bytes are one write, and a torn one fails its check.
-base::file_descriptor usage_account::lock() {
+base::file_descriptor usage_account::lock(std::chrono::milliseconds patience) {
     auto file = base::open_file(layout_.usage(), O_RDWR | O_CREAT | O_NOFOLLOW);
     if (!file) return {};
     // Where locks do not work at all the sum is only an estimate; a busy lock means: do not know.
@@ -66,8 +65,8 @@ base::file_descriptor usage_account::lock() {
     return *std::move(file);
 }
 
-std::optional<usage> usage_account::add(std::int64_t bytes, std::int64_t entries) {
-    auto const file = lock();
+std::optional<usage> usage_account::add(std::int64_t bytes, std::int64_t entries, std::chrono::milliseconds patience) {
+    auto const file = lock(patience);
     if (!file) return std::nullopt;
     auto now = read_record(file.get());
     if (!now) return std::nullopt;
@@ -84,7 +83,7 @@ std::optional<usage> usage_account::read() {
 }
 
 void usage_account::set(usage counted, std::optional<usage> before) {
-    auto const file = lock();
+    auto const file = lock(500ms);
     if (!file) return;
     if (auto const now = read_record(file.get()); now && before) {
         if (now->bytes > before->bytes) counted.bytes += now->bytes - before->bytes;

@@ -21,15 +21,16 @@ class usage_account {
 public:
     explicit usage_account(disk_layout layout) : layout_{std::move(layout)} {}
 
-    // Adds to the account under its lock and gives the new sum; nullopt: the account is missing, damaged or could
-    // not be locked in time, and must be rebuilt by counting.
-    [[nodiscard]] std::optional<usage> add(std::int64_t bytes, std::int64_t entries);
+    // Adds to the account under its lock and gives the new sum; nullopt: the account is missing or damaged and must be
+    // rebuilt by counting, or could not be locked in time.
+    [[nodiscard]] std::optional<usage> add(std::int64_t bytes, std::int64_t entries,
+                                           std::chrono::milliseconds patience = std::chrono::milliseconds{500});
     [[nodiscard]] std::optional<usage> read();
     // Sets it to what was counted plus what was added since `before` was read.
     void set(usage counted, std::optional<usage> before);
 
 private:
-    [[nodiscard]] base::file_descriptor lock();
+    [[nodiscard]] base::file_descriptor lock(std::chrono::milliseconds patience);
     disk_layout layout_;
 };
 

@@ -30,7 +30,7 @@ TEST_F(disk_tier_test, touches_nothing_before_the_first_use_and_makes_nothing_be
 
 TEST_F(disk_tier_test, an_entry_lies_where_the_format_document_says) {
     ASSERT_TRUE(disk()->put(entry_of(1)));
-    auto const& at = entry_of(1)->about.at;
+    auto const at = address_of(1);
     auto const expected =
         root() / "v1" / at.family.hex().substr(0, 2) /
         (at.family.hex().substr(0, 16) + "-" + at.request.hex().substr(0, 16) + "-" + at.key.hex() + ".kiln");
