@@ -25,7 +25,8 @@ int main() try {
     std::vector<float> out(n);
     memory.download_sync(stream, out).value();
     double worst = 0;
-    for (int i = 0; i < n; ++i) worst = std::fmax(worst, std::fabs(out[static_cast<std::size_t>(i)] - std::sin(0.01 * i + 0.5)));
+    for (int i = 0; i < n; ++i)
+        worst = std::fmax(worst, std::fabs(out[static_cast<std::size_t>(i)] - std::sin(0.01 * i + 0.5)));
     std::printf("kernel from %s, largest error %.2g\n", name_of(unit.from()).data(), worst);
     return worst < 1e-4 ? 0 : 1;
 } catch (kiln::error const& e) {

@@ -20,7 +20,8 @@ int main() try {
     if (!kiln::devices()) {
         // No GPU: artifacts can still be made, for any architecture.
         auto const made = engine.artifact_sync(saxpy, kiln::target::parse("sm_90").value()).value();
-        std::printf("no GPU here; sm_90 artifact of %zu bytes (%s, %.1f ms)\n", made.what->image.size(), name_of(made.from).data(), made.ms);
+        std::printf("no GPU here; sm_90 artifact of %zu bytes (%s, %.1f ms)\n", made.what->image.size(),
+                    name_of(made.from).data(), made.ms);
         return 0;
     }
     auto const unit = engine.get_sync(saxpy).value();

@@ -45,8 +45,8 @@ int main() try {
     double worst = 0;
     auto const expected = on_the_cpu(in, 0.25f);
     for (std::size_t i = 0; i < out.size(); ++i) worst = std::fmax(worst, std::fabs(out[i] - expected[i]));
-    std::printf("on %s, kernel from %s (%s), largest error %g\n", devices->front().name.c_str(), name_of(unit.from()).data(),
-                unit.target().arch.name().c_str(), worst);
+    std::printf("on %s, kernel from %s (%s), largest error %g\n", devices->front().name.c_str(),
+                name_of(unit.from()).data(), unit.target().arch.name().c_str(), worst);
     return worst < 1e-2 ? 0 : 1;
 } catch (kiln::error const& e) {
     std::fprintf(stderr, "shipped: %s\n", e.what());

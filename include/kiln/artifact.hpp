@@ -34,7 +34,7 @@ struct dependency {
     root from = root::absolute;
     std::uint16_t index = 0;  // which include directory
     std::string path;
-    std::string content;      // SHA-256 in hex of what was read; empty = was not there and must not be
+    std::string content;  // SHA-256 in hex of what was read; empty = was not there and must not be
 };
 
 // One thing the key was made from, in words or as a digest: what `kiln explain` compares.
@@ -55,8 +55,8 @@ struct artifact {
     std::vector<constant_info> constants = {};
     std::vector<dependency> dependencies = {};
     std::vector<input_field> inputs = {};
-    std::string log = {};         // warnings
-    double compile_ms = 0;   // what it cost to make, wherever that was
+    std::string log = {};   // warnings
+    double compile_ms = 0;  // what it cost to make, wherever that was
 
     // By the name it was asked for, or by lowered name; nullptr if there is none.
     [[nodiscard]] kernel_info const* find_kernel(std::string_view name) const noexcept;

@@ -34,7 +34,8 @@ template <class T, class N>
 // Integers wrap around, as they do on the device.
 template <class T>
 [[nodiscard]] auto wrapping(T value) noexcept {
-    if constexpr (std::is_integral_v<T>) return static_cast<std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>>(value);
+    if constexpr (std::is_integral_v<T>)
+        return static_cast<std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>>(value);
     else return number_of(value);
 }
 
@@ -94,7 +95,8 @@ template <class T, class Op>
 }
 
 template <class T, class Offset, class Op>
-void segmented_reduce(std::span<T const> in, std::span<Offset const> offsets, std::span<T> out, Op op, std::type_identity_t<T> init = T{}) {
+void segmented_reduce(std::span<T const> in, std::span<Offset const> offsets, std::span<T> out, Op op,
+                      std::type_identity_t<T> init = T{}) {
     for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
         auto const begin = static_cast<std::size_t>(offsets[i]);
         auto const end = std::max(begin, static_cast<std::size_t>(offsets[i + 1]));
@@ -157,8 +159,10 @@ void upper_bound(std::span<T const> sorted, std::span<T const> queries, std::spa
 // The key's bits in the order radix sort gives them; -0 counts as +0.
 template <class K>
 [[nodiscard]] auto radix_bits(K key) noexcept {
-    using word = std::conditional_t<sizeof(K) == 1, std::uint8_t,
-                                    std::conditional_t<sizeof(K) == 2, std::uint16_t, std::conditional_t<sizeof(K) == 4, std::uint32_t, std::uint64_t>>>;
+    using word =
+        std::conditional_t<sizeof(K) == 1, std::uint8_t,
+                           std::conditional_t<sizeof(K) == 2, std::uint16_t,
+                                              std::conditional_t<sizeof(K) == 4, std::uint32_t, std::uint64_t>>>;
     constexpr word top = static_cast<word>(word{1} << (sizeof(K) * 8 - 1));
     auto const bits = std::bit_cast<word>(key);
     if constexpr (std::is_integral_v<K>) {
@@ -182,7 +186,8 @@ enum class sort_direction { ascending, descending };
 
 // Order of a radix sort by bits first_bit ... last_bit - 1.
 template <class K>
-[[nodiscard]] auto radix_less(sort_direction direction, int first_bit = 0, int last_bit = static_cast<int>(sizeof(K) * 8)) {
+[[nodiscard]] auto radix_less(sort_direction direction, int first_bit = 0,
+                              int last_bit = static_cast<int>(sizeof(K) * 8)) {
     return [=](K a, K b) {
         auto const digits = [&](K key) {
             auto const bits = static_cast<std::uint64_t>(radix_bits(key));
@@ -194,7 +199,8 @@ template <class K>
 }
 
 template <class K, class V, class Less>
-void sort_pairs(std::span<K const> keys, std::span<V const> values, std::span<K> keys_out, std::span<V> values_out, Less by) {
+void sort_pairs(std::span<K const> keys, std::span<V const> values, std::span<K> keys_out, std::span<V> values_out,
+                Less by) {
     auto const order = sorted_order(keys, by);
     for (std::size_t i = 0; i < order.size(); ++i) {
         keys_out[i] = keys[order[i]];
@@ -208,7 +214,8 @@ void sort_keys(std::span<K const> keys, std::span<K> keys_out, Less by) {
 }
 
 template <class K, class V, class Equal = decltype(equal)>
-std::size_t unique_by_key(std::span<K const> keys, std::span<V const> values, std::span<K> keys_out, std::span<V> values_out, Equal by = {}) {
+std::size_t unique_by_key(std::span<K const> keys, std::span<V const> values, std::span<K> keys_out,
+                          std::span<V> values_out, Equal by = {}) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < keys.size(); ++i) {
         if (i > 0 && by(keys[i - 1], keys[i])) continue;

@@ -32,8 +32,8 @@ enum class provenance { compiled, memory, disk, bundle };
 struct obtained {
     artifact_ptr what;
     provenance from = provenance::compiled;
-    double ms = 0;      // from asking to answer
-    std::string note;   // why this one, when it is not exactly what was asked for: "sm_90 cubin for sm_91", ...
+    double ms = 0;     // from asking to answer
+    std::string note;  // why this one, when it is not exactly what was asked for: "sm_90 cubin for sm_91", ...
 };
 
 struct wait_options {
@@ -83,11 +83,11 @@ struct engine_options {
 };
 
 struct engine_status {
-    std::uint64_t requests = 0;    // artifacts asked for
+    std::uint64_t requests = 0;  // artifacts asked for
     std::uint64_t from_memory = 0, from_disk = 0, from_bundle = 0;
     std::uint64_t compiled = 0;
     std::uint64_t failed = 0;
-    std::uint64_t blocked = 0;     // requests that made a caller wait for a compile
+    std::uint64_t blocked = 0;  // requests that made a caller wait for a compile
     double blocked_ms = 0;
     std::uint64_t in_progress = 0;
 };

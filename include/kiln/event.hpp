@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -44,8 +45,7 @@ public:
     inline_text(std::string_view text) noexcept : size_{static_cast<std::uint8_t>(text.size() < N ? text.size() : N)} {
         for (std::size_t i = 0; i < size_; ++i) chars_[i] = text[i];
     }
-    template <class Text>
-        requires std::is_convertible_v<Text const&, std::string_view>
+    template <std::convertible_to<std::string_view> Text>
     inline_text(Text const& text) noexcept : inline_text{std::string_view{text}} {}
     [[nodiscard]] std::string_view view() const noexcept { return {chars_.data(), size_}; }
     operator std::string_view() const noexcept { return view(); }
@@ -58,17 +58,17 @@ private:
 
 struct event {
     event_kind kind = event_kind::note;
-    inline_text<47> unit{};       // unit or spec name; empty where none is meant
-    inline_text<15> target{};     // "sm_90", "compute_100", ...
-    inline_text<31> reason{};     // a stable code, never prose
-    inline_text<127> detail{};    // prose for people
-    std::uint64_t key = 0;        // first eight bytes of the key, 0 where none
+    inline_text<47> unit{};     // unit or spec name; empty where none is meant
+    inline_text<15> target{};   // "sm_90", "compute_100", ...
+    inline_text<31> reason{};   // a stable code, never prose
+    inline_text<127> detail{};  // prose for people
+    std::uint64_t key = 0;      // first eight bytes of the key, 0 where none
     std::int64_t duration_ns = 0;
-    std::int64_t value = 0;       // bytes, pid, count: see event_kind
+    std::int64_t value = 0;  // bytes, pid, count: see event_kind
     // Filled in by emit():
-    std::int64_t time_ns = 0;     // monotonic clock at the end of what is reported
-    std::uint64_t sequence = 0;   // order of emission in this process
-    std::uint32_t thread = 0;     // kernel thread id
+    std::int64_t time_ns = 0;    // monotonic clock at the end of what is reported
+    std::uint64_t sequence = 0;  // order of emission in this process
+    std::uint32_t thread = 0;    // kernel thread id
 };
 
 // One line of JSON without the newline, as written to KILN_EVENTS.

@@ -82,7 +82,8 @@ public:
     template <class State>
     [[nodiscard]] op with(State const& state) const {
         static_assert(std::is_trivially_copyable_v<State>, "kiln::op: a captured value must be trivially copyable");
-        static_assert(sizeof(State) <= most_state, "kiln::op: capture at most 64 bytes; put a device pointer there for more");
+        static_assert(sizeof(State) <= most_state,
+                      "kiln::op: capture at most 64 bytes; put a device pointer there for more");
         static_assert(alignof(State) <= 16);
         op out{*this};
         out.state_type_ = type_of<State>();
@@ -91,8 +92,8 @@ public:
     }
 
     [[nodiscard]] form kind() const noexcept { return form_; }
-    [[nodiscard]] std::string const& name() const noexcept { return name_; }   // of a builtin, function or symbol
-    [[nodiscard]] std::string const& text() const noexcept { return text_; }   // of an expression or function
+    [[nodiscard]] std::string const& name() const noexcept { return name_; }  // of a builtin, function or symbol
+    [[nodiscard]] std::string const& text() const noexcept { return text_; }  // of an expression or function
     [[nodiscard]] std::vector<std::byte> const& image() const noexcept { return image_; }
     [[nodiscard]] element_type const& state_type() const noexcept { return state_type_; }  // size 0: nothing captured
     static constexpr std::size_t most_state = 64;
@@ -129,9 +130,9 @@ inline constexpr builtin_op max{"max"};
 inline constexpr builtin_op bit_and{"bit_and"};  // integers
 inline constexpr builtin_op bit_or{"bit_or"};
 inline constexpr builtin_op bit_xor{"bit_xor"};
-inline constexpr builtin_op less{"less"};        // a < b: with NaNs it is no order
+inline constexpr builtin_op less{"less"};  // a < b: with NaNs it is no order
 inline constexpr builtin_op greater{"greater"};
-inline constexpr builtin_op equal{"equal"};      // a == b: NaN differs from NaN, -0 equals +0
+inline constexpr builtin_op equal{"equal"};  // a == b: NaN differs from NaN, -0 equals +0
 
 namespace prims {
 template <class T>
@@ -141,7 +142,8 @@ constexpr scalar scalar_of() noexcept {
     else if constexpr (std::is_same_v<T, float>) return scalar::f32;
     else if constexpr (std::is_same_v<T, double>) return scalar::f64;
     else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        constexpr scalar kinds[] = {scalar::u8, scalar::i8, scalar::u16, scalar::i16, scalar::u32, scalar::i32, scalar::u64, scalar::i64};
+        constexpr scalar kinds[] = {scalar::u8,  scalar::i8,  scalar::u16, scalar::i16,
+                                    scalar::u32, scalar::i32, scalar::u64, scalar::i64};
         constexpr std::size_t log = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
         return kinds[2 * log + (std::is_signed_v<T> ? 1 : 0)];
     } else return scalar::record;
@@ -151,14 +153,17 @@ constexpr scalar scalar_of() noexcept {
 
 template <class T>
 element_type type_of() {
-    static_assert(std::is_trivially_copyable_v<T>, "kiln: elements are copied by their bytes, so they must be trivially copyable");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "kiln: elements are copied by their bytes, so they must be trivially copyable");
     if constexpr (prims::scalar_of<T>() != scalar::record) {
         return prims::type_of(prims::scalar_of<T>());
     } else if constexpr (std::is_pointer_v<T>) {
         return {scalar::record, "void*", {}, sizeof(T), alignof(T)};
     } else {
-        static_assert(sizeof(T) <= op::most_state, "kiln: a struct may have 32 bytes as an element, 64 as a captured value");
-        return {scalar::record, std::string{device_type<T>::name}, std::string{device_type<T>::definition}, sizeof(T), alignof(T)};
+        static_assert(sizeof(T) <= op::most_state,
+                      "kiln: a struct may have 32 bytes as an element, 64 as a captured value");
+        return {scalar::record, std::string{device_type<T>::name}, std::string{device_type<T>::definition}, sizeof(T),
+                alignof(T)};
     }
 }
 

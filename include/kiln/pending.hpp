@@ -48,14 +48,17 @@ public:
     // nullopt when the deadline passes first.
     [[nodiscard]] std::optional<result<T>> wait_until_sync(std::chrono::steady_clock::time_point deadline) const {
         std::unique_lock lock{state_->mutex};
-        if (!state_->changed.wait_until(lock, deadline, [&] { return state_->answer.has_value(); })) return std::nullopt;
+        if (!state_->changed.wait_until(lock, deadline, [&] { return state_->answer.has_value(); }))
+            return std::nullopt;
         return *state_->answer;
     }
 
     // errc::timeout when the deadline passes first; the work goes on.
     [[nodiscard]] result<T> wait_sync(std::chrono::milliseconds deadline = std::chrono::minutes{10}) const {
         auto answer = wait_until_sync(std::chrono::steady_clock::now() + deadline);
-        if (!answer) return error{errc::timeout, "not ready within " + std::to_string(deadline.count()) + " ms; the work goes on"};
+        if (!answer)
+            return error{errc::timeout,
+                         "not ready within " + std::to_string(deadline.count()) + " ms; the work goes on"};
         return *std::move(answer);
     }
 

@@ -91,7 +91,8 @@ public:
         static_assert(std::is_integral_v<Offset> && (sizeof(Offset) == 4 || sizeof(Offset) == 8));
         std::size_t const count = offsets.size > 0 ? offsets.size - 1 : 0;
         if (out.size < count) return prims::too_small("out", out.size, count);
-        return run(on, in.data, in.size, {offsets.data, offsets.data + 1, count, sizeof(Offset)}, out.data, &more.init, more.scratch);
+        return run(on, in.data, in.size, {offsets.data, offsets.data + 1, count, sizeof(Offset)}, out.data, &more.init,
+                   more.scratch);
     }
     result<void> reserve(stream_ref on, std::size_t n, std::size_t segments) const {
         return reserve_bytes(on, scratch_bytes(n, segments));
@@ -119,8 +120,8 @@ public:
 template <class T>
 struct select_by_mask : select_handle<T> {
     using select_handle<T>::select_handle;
-    result<void> operator()(stream_ref on, device_span<T const> in, std::uint8_t const* mask, T* out, std::uint64_t* count,
-                            scratch_span scratch = {}) const {
+    result<void> operator()(stream_ref on, device_span<T const> in, std::uint8_t const* mask, T* out,
+                            std::uint64_t* count, scratch_span scratch = {}) const {
         return this->run(on, {in.data, mask, in.size, out, count, scratch});
     }
 };
@@ -128,7 +129,8 @@ struct select_by_mask : select_handle<T> {
 template <class T>
 struct select_by_value : select_handle<T> {
     using select_handle<T>::select_handle;
-    result<void> operator()(stream_ref on, device_span<T const> in, T* out, std::uint64_t* count, scratch_span scratch = {}) const {
+    result<void> operator()(stream_ref on, device_span<T const> in, T* out, std::uint64_t* count,
+                            scratch_span scratch = {}) const {
         return this->run(on, {in.data, nullptr, in.size, out, count, scratch});
     }
 };
@@ -145,7 +147,8 @@ struct select_indices_by_mask : select_handle<Index> {
 template <class Index>
 struct select_indices_by_value : select_handle<Index> {
     using select_handle<Index>::select_handle;
-    result<void> operator()(stream_ref on, std::size_t n, Index* out, std::uint64_t* count, scratch_span scratch = {}) const {
+    result<void> operator()(stream_ref on, std::size_t n, Index* out, std::uint64_t* count,
+                            scratch_span scratch = {}) const {
         return this->run(on, {nullptr, nullptr, n, out, count, scratch});
     }
 };
@@ -186,7 +189,8 @@ public:
 
     // `sorted` by the handle's order. Index: a 32- or 64-bit integer that can hold sorted.size.
     template <class Index>
-    result<void> operator()(stream_ref on, device_span<T const> sorted, device_span<T const> queries, device_span<Index> out) const {
+    result<void> operator()(stream_ref on, device_span<T const> sorted, device_span<T const> queries,
+                            device_span<Index> out) const {
         static_assert(std::is_integral_v<Index> && (sizeof(Index) == 4 || sizeof(Index) == 8));
         if (out.size < queries.size) return prims::too_small("out", out.size, queries.size);
         return run(on, {sorted.data, sorted.size, queries.data, queries.size, out.data, sizeof(Index)});
@@ -238,8 +242,10 @@ using prims::sort_order;
 
 // By the bits of the keys: integers, and floats with -NaN first, NaN last and -0 equal to +0. V = void: keys alone.
 template <class K, class V = void>
-[[nodiscard]] result<radix_sort_handle<K, V>> radix_sort(sort_order order = sort_order::ascending, prim_options const& how = {}) {
-    static_assert(prims::scalar_of<K>() != scalar::record, "kiln::radix_sort: keys are numbers; use merge_sort for structs");
+[[nodiscard]] result<radix_sort_handle<K, V>> radix_sort(sort_order order = sort_order::ascending,
+                                                         prim_options const& how = {}) {
+    static_assert(prims::scalar_of<K>() != scalar::record,
+                  "kiln::radix_sort: keys are numbers; use merge_sort for structs");
     auto made = prims::radix_sort::make(type_of<K>(), prims::value_type_of<V>(), order, how);
     if (!made) return std::move(made).error();
     return radix_sort_handle<K, V>{*std::move(made)};

@@ -22,11 +22,7 @@ struct device_span {
 
     constexpr device_span() = default;
     constexpr device_span(T* first, std::size_t count) noexcept : data{first}, size{count} {}
-    constexpr operator device_span<T const>() const noexcept
-        requires(!std::is_const_v<T>)
-    {
-        return {data, size};
-    }
+    constexpr operator device_span<T const>() const noexcept requires(!std::is_const_v<T>) { return {data, size}; }
 };
 using scratch_span = device_span<std::byte>;  // 256-byte aligned; empty: the stream's pool is used
 
@@ -80,7 +76,8 @@ enum class select_form { items, indices };
 class scan : public handle {
 public:
     [[nodiscard]] static result<scan> make(scan_form form, element_type type, op const& by, prim_options const& how);
-    result<void> run(stream_ref on, void const* in, void* out, std::size_t n, void const* init, scratch_span scratch) const;
+    result<void> run(stream_ref on, void const* in, void* out, std::size_t n, void const* init,
+                     scratch_span scratch) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n) const noexcept;
 
 private:
@@ -91,7 +88,8 @@ private:
 class reduce : public handle {
 public:
     [[nodiscard]] static result<reduce> make(element_type type, op const& by, prim_options const& how);
-    result<void> run(stream_ref on, void const* in, std::size_t n, void* out, void const* init, scratch_span scratch) const;
+    result<void> run(stream_ref on, void const* in, std::size_t n, void* out, void const* init,
+                     scratch_span scratch) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n) const noexcept;
 
 private:
@@ -108,8 +106,8 @@ struct segment_offsets {
 class segmented_reduce : public handle {
 public:
     [[nodiscard]] static result<segmented_reduce> make(element_type type, op const& by, prim_options const& how);
-    result<void> run(stream_ref on, void const* in, std::size_t n, segment_offsets const& where, void* out, void const* init,
-                     scratch_span scratch) const;
+    result<void> run(stream_ref on, void const* in, std::size_t n, segment_offsets const& where, void* out,
+                     void const* init, scratch_span scratch) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n, std::size_t segments) const noexcept;
 
 private:
@@ -128,7 +126,8 @@ struct select_call {
 class select : public handle {
 public:
     // Without an operator a mask decides.
-    [[nodiscard]] static result<select> make(select_form form, element_type type, op const* by, prim_options const& how);
+    [[nodiscard]] static result<select> make(select_form form, element_type type, op const* by,
+                                             prim_options const& how);
     result<void> run(stream_ref on, select_call const& what) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n) const noexcept;
 
@@ -170,7 +169,8 @@ enum class sort_order { ascending, descending };
 class radix_sort : public handle {
 public:
     // A value type of size 0: keys alone.
-    [[nodiscard]] static result<radix_sort> make(element_type key, element_type value, sort_order order, prim_options const& how);
+    [[nodiscard]] static result<radix_sort> make(element_type key, element_type value, sort_order order,
+                                                 prim_options const& how);
     result<void> run(stream_ref on, sort_call const& what) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n) const noexcept;
 
@@ -180,7 +180,8 @@ private:
 
 class merge_sort : public handle {
 public:
-    [[nodiscard]] static result<merge_sort> make(element_type key, element_type value, op const& by, prim_options const& how);
+    [[nodiscard]] static result<merge_sort> make(element_type key, element_type value, op const& by,
+                                                 prim_options const& how);
     result<void> run(stream_ref on, sort_call const& what) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n) const noexcept;
 
@@ -190,7 +191,8 @@ private:
 
 class unique_by_key : public handle {
 public:
-    [[nodiscard]] static result<unique_by_key> make(element_type key, element_type value, op const& by, prim_options const& how);
+    [[nodiscard]] static result<unique_by_key> make(element_type key, element_type value, op const& by,
+                                                    prim_options const& how);
     result<void> run(stream_ref on, sort_call const& what, std::uint64_t* count) const;
     [[nodiscard]] std::size_t scratch_bytes(std::size_t n) const noexcept;
 
@@ -200,7 +202,8 @@ private:
 
 class transform : public handle {
 public:
-    [[nodiscard]] static result<transform> make(element_type from, element_type to, op const& by, prim_options const& how);
+    [[nodiscard]] static result<transform> make(element_type from, element_type to, op const& by,
+                                                prim_options const& how);
     result<void> run(stream_ref on, void const* in, void* out, std::size_t n) const;
 
 private:

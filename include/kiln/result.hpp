@@ -93,7 +93,9 @@ public:
     T const* operator->() const noexcept { return &**this; }
 
     [[nodiscard]] kiln::error const& error() const& noexcept { return assert(!has_value()), *std::get_if<1>(&state_); }
-    [[nodiscard]] kiln::error&& error() && noexcept { return assert(!has_value()), std::move(*std::get_if<1>(&state_)); }
+    [[nodiscard]] kiln::error&& error() && noexcept {
+        return assert(!has_value()), std::move(*std::get_if<1>(&state_));
+    }
 
     template <class U>
     [[nodiscard]] T value_or(U&& other) const& {

@@ -15,7 +15,7 @@ struct header {
 };
 
 struct unit {
-    std::string name;    // appears in events, errors and bundles
+    std::string name;  // appears in events, errors and bundles
     std::string source;
     // Entry points: extern "C" names, or expressions such as "scale<float>" for templates. None = every kernel found.
     std::vector<std::string> kernels = {};

@@ -63,7 +63,10 @@ public:
     [[nodiscard]] bool ok() const noexcept { return ok_; }
     [[nodiscard]] bool done() const noexcept { return ok_ && rest_.empty(); }
     [[nodiscard]] std::size_t left() const noexcept { return rest_.size(); }
-    void spoil() noexcept { ok_ = false; rest_ = {}; }
+    void spoil() noexcept {
+        ok_ = false;
+        rest_ = {};
+    }
 
 private:
     std::uint64_t get_little(int count) noexcept;

@@ -34,8 +34,8 @@ namespace base {
     declaration = *std::move(name)
 
 // KILN_CHECK(expression): for result<void>.
-#define KILN_CHECK(expression)                                                       \
-    do {                                                                             \
+#define KILN_CHECK(expression)                                                                 \
+    do {                                                                                       \
         if (auto kiln_check = (expression); !kiln_check) return std::move(kiln_check).error(); \
     } while (false)
 

@@ -27,8 +27,10 @@ std::string variable_of(std::string_view key) {
 
 std::string config_path() {
     if (auto const* path = std::getenv("KILN_CONFIG")) return path;
-    if (auto const* xdg = std::getenv("XDG_CONFIG_HOME"); xdg != nullptr && *xdg == '/') return fmt::format("{}/kiln/kiln.conf", xdg);
-    if (auto const* home = std::getenv("HOME"); home != nullptr && *home == '/') return fmt::format("{}/.config/kiln/kiln.conf", home);
+    if (auto const* xdg = std::getenv("XDG_CONFIG_HOME"); xdg != nullptr && *xdg == '/')
+        return fmt::format("{}/kiln/kiln.conf", xdg);
+    if (auto const* home = std::getenv("HOME"); home != nullptr && *home == '/')
+        return fmt::format("{}/.config/kiln/kiln.conf", home);
     return {};
 }
 
@@ -60,7 +62,8 @@ std::vector<knob> const& knobs() {
         {"KILN_BUNDLES", "", "bundle files or directories of them, separated by colons"},
         {"KILN_BUNDLE_KEY", "", "public key file: only bundles signed by it are used"},
         {"KILN_JIT", "allow", "allow, warn or forbid compiling at run time"},
-        {"KILN_WORKERS", "", "number of compile processes (default: by cores and free memory; 0: compile in the process)"},
+        {"KILN_WORKERS", "",
+         "number of compile processes (default: by cores and free memory; 0: compile in the process)"},
         {"KILN_WORKER", "", "path of the kiln-worker program"},
         {"KILN_WORKER_MEMORY", "4G", "memory bound of one compile process"},
         {"KILN_COMPILE_TIMEOUT", "120", "seconds after which a compile is taken for hung"},
@@ -83,12 +86,14 @@ config config::load() {
             std::string_view rest = as_text(**text);
             for (int line = 1; !rest.empty(); ++line) {
                 auto const row = trimmed(rest.substr(0, rest.find('\n')));
-                rest.remove_prefix(std::min(rest.size(), rest.find('\n') == rest.npos ? rest.size() : rest.find('\n') + 1));
+                rest.remove_prefix(
+                    std::min(rest.size(), rest.find('\n') == rest.npos ? rest.size() : rest.find('\n') + 1));
                 if (row.empty() || row.front() == '#') continue;
                 auto const equals = row.find('=');
                 auto const variable = variable_of(trimmed(row.substr(0, equals)));
                 if (equals == row.npos || !is_known(variable)) {
-                    out.problems_.push_back(fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
+                    out.problems_.push_back(
+                        fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
                     continue;
                 }
                 out.values_[variable] = {std::string{trimmed(row.substr(equals + 1))}, origin::file, path};
@@ -96,10 +101,12 @@ config config::load() {
         }
     }
     for (auto const& k : knobs()) {
-        if (auto const* value = std::getenv(std::string{k.variable}.c_str())) out.set(k.variable, value, origin::environment);
+        if (auto const* value = std::getenv(std::string{k.variable}.c_str()))
+            out.set(k.variable, value, origin::environment);
     }
     if (auto const& size = out.text("KILN_MAX_SIZE"); !size.empty() && !parse_size(size)) {
-        out.problems_.push_back(fmt::format("KILN_MAX_SIZE: '{}' is not a size; write for example 5G or 512M; 5G is used", size));
+        out.problems_.push_back(
+            fmt::format("KILN_MAX_SIZE: '{}' is not a size; write for example 5G or 512M; 5G is used", size));
         out.set("KILN_MAX_SIZE", "5G", origin::preset);
     }
     if (auto const& jit = out.text("KILN_JIT"); jit != "allow" && jit != "warn" && jit != "forbid") {

@@ -54,14 +54,14 @@ void append_text(std::string& out, std::string_view name, std::string_view value
 
 std::string_view name_of(event_kind kind) noexcept {
     static constexpr std::string_view names[kind_count] = {
-        "found",  "missed",   "rejected", "fault",          "compiled",     "compile_failed", "linked", "waited",
+        "found",     "missed",  "rejected", "fault",          "compiled",     "compile_failed", "linked", "waited",
         "published", "evicted", "loaded",   "worker_started", "worker_ended", "fell_back",      "warned", "note"};
     return names[static_cast<std::size_t>(kind)];
 }
 
 std::string to_json(event const& e) {
-    auto out = fmt::format("{{\"t\":{},\"seq\":{},\"pid\":{},\"tid\":{},\"kind\":\"{}\"", e.time_ns, e.sequence, ::getpid(),
-                           e.thread, name_of(e.kind));
+    auto out = fmt::format("{{\"t\":{},\"seq\":{},\"pid\":{},\"tid\":{},\"kind\":\"{}\"", e.time_ns, e.sequence,
+                           ::getpid(), e.thread, name_of(e.kind));
     append_text(out, "unit", e.unit);
     append_text(out, "target", e.target);
     append_text(out, "reason", e.reason);

@@ -30,7 +30,9 @@ constexpr system_calls real{
     .utimensat = [](int dir, char const* path, struct ::timespec const times[2],
                     int flags) { return ::utimensat(dir, path, times, flags); },
     .pread = [](int fd, void* data, std::size_t size, long offset) -> long { return ::pread(fd, data, size, offset); },
-    .pwrite = [](int fd, void const* data, std::size_t size, long offset) -> long { return ::pwrite(fd, data, size, offset); },
+    .pwrite = [](int fd, void const* data, std::size_t size, long offset) -> long {
+        return ::pwrite(fd, data, size, offset);
+    },
     .linkat = [](int from_dir, char const* from, int to_dir, char const* to,
                  int flags) { return ::linkat(from_dir, from, to_dir, to, flags); },
     .rename_new =

@@ -69,7 +69,8 @@ private:
 [[nodiscard]] result<bytes> read_all(int fd, std::size_t most);
 
 // nullopt: there is no such file. Never blocks on FIFOs or devices: those are errc::invalid_argument.
-[[nodiscard]] result<std::optional<bytes>> read_file(std::filesystem::path const& path, std::size_t most = std::size_t{1} << 30);
+[[nodiscard]] result<std::optional<bytes>> read_file(std::filesystem::path const& path,
+                                                     std::size_t most = std::size_t{1} << 30);
 
 enum class durability { none, synced };
 

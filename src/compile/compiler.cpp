@@ -46,13 +46,15 @@ include_roots roots_of(job const& j, compile_job const& c, normalized_options co
     include_roots out;
     out.source_directory = c.unit.directory;
     out.include_directories = c.unit.include_dirs;
-    out.include_directories.insert(out.include_directories.end(), options.include_dirs.begin(), options.include_dirs.end());
+    out.include_directories.insert(out.include_directories.end(), options.include_dirs.begin(),
+                                   options.include_dirs.end());
     out.toolkit = j.tools.toolkit_includes;
     out.real_paths = options.debug;
     return out;
 }
 
-std::vector<std::string> arguments_of(compile_job const& c, normalized_options const& options, include_roots const& roots) {
+std::vector<std::string> arguments_of(compile_job const& c, normalized_options const& options,
+                                      include_roots const& roots) {
     auto out = options.arguments;
     out.push_back("--gpu-architecture=" + c.target.arch.name());
     if (c.target.kind == artifact_kind::ltoir) out.emplace_back("-dlto");
@@ -61,11 +63,15 @@ std::vector<std::string> arguments_of(compile_job const& c, normalized_options c
 }
 
 result<std::vector<std::byte>> image_of(cuda::nvrtc_api const& api, program const& p, artifact_kind kind) {
-    auto get_size = kind == artifact_kind::cubin ? api.get_cubin_size : kind == artifact_kind::ptx ? api.get_ptx_size : api.get_ltoir_size;
+    auto get_size = kind == artifact_kind::cubin ? api.get_cubin_size
+                    : kind == artifact_kind::ptx ? api.get_ptx_size
+                                                 : api.get_ltoir_size;
     auto get = kind == artifact_kind::cubin ? api.get_cubin : kind == artifact_kind::ptx ? api.get_ptx : api.get_ltoir;
     std::size_t size = 0;
-    if (auto const status = get_size(p.get(), &size); status != NVRTC_SUCCESS) return nvrtc_error(api, status, name_of(kind));
-    if (size <= 1) return fail(errc::compile_failed, "the compiler reported success and gave an empty {}", name_of(kind));
+    if (auto const status = get_size(p.get(), &size); status != NVRTC_SUCCESS)
+        return nvrtc_error(api, status, name_of(kind));
+    if (size <= 1)
+        return fail(errc::compile_failed, "the compiler reported success and gave an empty {}", name_of(kind));
     std::vector<std::byte> out(size);
     if (auto const status = get(p.get(), reinterpret_cast<char*>(out.data())); status != NVRTC_SUCCESS) {
         return nvrtc_error(api, status, name_of(kind));
@@ -94,7 +100,8 @@ result<void> describe_kernels(cuda::nvrtc_api const& api, program const& p, kiln
 
 error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, kiln::unit const& u, std::string log) {
     auto const first = log.substr(0, log.find('\n'));
-    return nvrtc_error(api, status, fmt::format("unit '{}' does not compile: {}", u.name, first)).with_log(std::move(log));
+    return nvrtc_error(api, status, fmt::format("unit '{}' does not compile: {}", u.name, first))
+        .with_log(std::move(log));
 }
 
 result<nvrtcProgram> create_program(cuda::nvrtc_api const& api, kiln::unit const& u, include_roots const& roots) {
@@ -122,12 +129,13 @@ result<cubin_contents> read_image(artifact const& a, std::span<std::string const
     return out;
 }
 
-result<kernel_info> kernel_named(std::span<kernel_info const> found, std::string const& name, std::string const& lowered,
-                                 artifact_kind kind) {
+result<kernel_info> kernel_named(std::span<kernel_info const> found, std::string const& name,
+                                 std::string const& lowered, artifact_kind kind) {
     if (kind == artifact_kind::ltoir) return kernel_info{name, lowered};
     auto const at = std::ranges::find(found, lowered, &kernel_info::lowered);
     if (at == found.end()) {
-        return fail(errc::compile_failed, "the image has no kernel '{}' ('{}'); it has {}", name, lowered, found.size());
+        return fail(errc::compile_failed, "the image has no kernel '{}' ('{}'); it has {}", name, lowered,
+                    found.size());
     }
     auto info = *at;
     info.name = name;
@@ -138,7 +146,8 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
     if (a.target.kind != artifact_kind::cubin) return {};
     for (auto const& name : exports) {
         if (a.find_constant(name) == nullptr) {
-            return fail(errc::compile_failed, "the image has no constant '{}'; declare it extern \"C\" __constant__", name);
+            return fail(errc::compile_failed, "the image has no constant '{}'; declare it extern \"C\" __constant__",
+                        name);
         }
     }
     return {};

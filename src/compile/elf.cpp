@@ -35,7 +35,8 @@ public:
     }
 
     [[nodiscard]] byte_span content(Elf64_Shdr const& s) const {
-        if (s.sh_type == SHT_NOBITS || s.sh_offset > image_.size() || image_.size() - s.sh_offset < s.sh_size) return {};
+        if (s.sh_type == SHT_NOBITS || s.sh_offset > image_.size() || image_.size() - s.sh_offset < s.sh_size)
+            return {};
         return image_.subspan(s.sh_offset, s.sh_size);
     }
 
@@ -139,7 +140,8 @@ result<cubin_contents> read_cubin(byte_span image, int sm, std::span<std::string
     cubin_contents out;
     for (std::uint32_t i = 0; i < symbols.size(); ++i) {
         auto const& [name, entry] = symbols[i];
-        if (ELF64_ST_TYPE(entry.st_info) == STT_FUNC && (entry.st_other & entry_bit) != 0 && entry.st_shndx != SHN_UNDEF) {
+        if (ELF64_ST_TYPE(entry.st_info) == STT_FUNC && (entry.st_other & entry_bit) != 0 &&
+            entry.st_shndx != SHN_UNDEF) {
             auto bytes = shared.contains(name) ? static_cast<int>(shared.at(name)) : 0;
             if (sm >= 90) bytes = std::max(0, bytes - reserved_shared);
             out.kernels.push_back({std::string{name}, std::string{name}, value_or_zero(numbers.registers, i), bytes,

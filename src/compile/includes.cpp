@@ -45,7 +45,8 @@ std::FILE* stream_over(base::byte_span text) {
 
 std::string include_roots::locate(dependency const& d) const {
     switch (d.from) {
-        case dependency::root::source_directory: return source_directory.empty() ? std::string{} : joined(source_directory, d.path);
+        case dependency::root::source_directory:
+            return source_directory.empty() ? std::string{} : joined(source_directory, d.path);
         case dependency::root::include_directory:
             return d.index < include_directories.size() ? joined(include_directories[d.index], d.path) : std::string{};
         case dependency::root::toolkit:
@@ -73,16 +74,19 @@ std::vector<std::string> virtual_include_options(include_roots const& roots) {
         for (auto const& directory : roots.toolkit) out.push_back("-I" + directory);
         return out;
     }
-    for (std::size_t i = 0; i < roots.include_directories.size(); ++i) out.push_back(fmt::format("-I{}i{}", virtual_root, i));
+    for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+        out.push_back(fmt::format("-I{}i{}", virtual_root, i));
     if (!roots.toolkit.empty()) out.push_back(fmt::format("-I{}t", virtual_root));
     return out;
 }
 
 std::string with_real_paths(std::string text, include_roots const& roots) {
     auto replace = [&](std::string const& from, std::string const& to) {
-        for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+        for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+            text.replace(at, from.size(), to);
     };
-    replace(fmt::format("{}s/", virtual_root), roots.source_directory.empty() ? "" : joined(roots.source_directory, ""));
+    replace(fmt::format("{}s/", virtual_root),
+            roots.source_directory.empty() ? "" : joined(roots.source_directory, ""));
     for (std::size_t i = 0; i < roots.include_directories.size(); ++i) {
         replace(fmt::format("{}i{}/", virtual_root, i), joined(roots.include_directories[i], ""));
     }
@@ -114,7 +118,8 @@ std::FILE* include_capture::open(std::string const& path) {
     auto data = real.empty() ? result<std::optional<base::bytes>>{std::nullopt} : base::read_file(real, largest_header);
     if (!data || !*data) {
         // A source without a directory has nothing beside it, now or later: not worth remembering.
-        if (!(look.from == dependency::root::source_directory && roots_.source_directory.empty())) seen_.emplace(path, look);
+        if (!(look.from == dependency::root::source_directory && roots_.source_directory.empty()))
+            seen_.emplace(path, look);
         errno = ENOENT;
         return nullptr;
     }

@@ -18,10 +18,10 @@
 namespace kiln::compile {
 
 struct include_roots {
-    std::string source_directory;                // may be empty
+    std::string source_directory;  // may be empty
     std::vector<std::string> include_directories;
-    std::vector<std::string> toolkit;            // searched as one
-    bool real_paths = false;                     // debug builds: the compiler sees this machine's own paths
+    std::vector<std::string> toolkit;  // searched as one
+    bool real_paths = false;           // debug builds: the compiler sees this machine's own paths
 
     // Real path of a dependency on this machine; empty when its root does not exist here.
     [[nodiscard]] std::string locate(dependency const& d) const;
@@ -59,6 +59,7 @@ enum class absent_headers { are_misses, are_sealed };
 // Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
 // the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone". With are_sealed a header
 // that cannot be found at all is taken as sealed in (bundles); one that differs or shadows never is.
-[[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how);
+[[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots,
+                                       absent_headers how);
 
 }  // namespace kiln::compile

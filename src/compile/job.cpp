@@ -31,7 +31,8 @@ void put(byte_writer& w, kiln::target const& t) {
 result<kiln::target> get_target(byte_reader& r) {
     auto const arch = r.get_text();
     auto const kind = r.get_u8();
-    if (!r.ok() || kind > static_cast<std::uint8_t>(artifact_kind::ltoir)) return fail(errc::corrupt, "no valid target in the bytes");
+    if (!r.ok() || kind > static_cast<std::uint8_t>(artifact_kind::ltoir))
+        return fail(errc::corrupt, "no valid target in the bytes");
     return target::parse(arch, static_cast<artifact_kind>(kind));
 }
 
@@ -202,7 +203,8 @@ base::bytes encode(kiln::artifact const& a) {
 
 result<kiln::artifact> decode_artifact(base::byte_span data) {
     byte_reader r{data};
-    if (r.get_u16() != artifact_version) return fail(errc::corrupt, "the artifact has another version than this program knows");
+    if (r.get_u16() != artifact_version)
+        return fail(errc::corrupt, "the artifact has another version than this program knows");
     auto unit = r.get_text();
     KILN_TRY(auto const t, get_target(r));
     kiln::artifact a{.unit = std::move(unit), .target = t};
@@ -245,7 +247,8 @@ error decode_error(base::byte_span data) {
     auto const status = static_cast<int>(r.get_u32());
     auto message = r.get_text();
     auto log = r.get_text();
-    if (!r.done() || code > static_cast<std::uint8_t>(errc::internal)) return fail(errc::corrupt, "the error report is damaged");
+    if (!r.done() || code > static_cast<std::uint8_t>(errc::internal))
+        return fail(errc::corrupt, "the error report is damaged");
     return error{static_cast<errc>(code), std::move(message)}.with_status(status).with_log(std::move(log));
 }
 

@@ -124,7 +124,9 @@ identity identify(link_job const& j, std::string_view toolchain) {
     key_builder key{"kiln.link.v1"};
     key.add("name", j.name);
     for (auto const& in : j.inputs) {
-        key.add("input.name", in.name).add("input.kind", name_of(in.kind)).add("input.image", base::sha256_of(in.image));
+        key.add("input.name", in.name)
+            .add("input.kind", name_of(in.kind))
+            .add("input.image", base::sha256_of(in.image));
     }
     add_sorted(key, "kernel", j.kernels);
     add_sorted(key, "export", j.exports);

@@ -36,7 +36,8 @@ private:
 
 error link_error(link_job const& l, nvJitLinkResult status, std::string_view what, std::string log) {
     auto const first = log.substr(0, log.find('\n'));
-    return fail(errc::link_failed, "'{}' for {} does not link: {}: {} {}", l.name, l.target.arch.name(), what, cuda::words(status), first)
+    return fail(errc::link_failed, "'{}' for {} does not link: {}: {} {}", l.name, l.target.arch.name(), what,
+                cuda::words(status), first)
         .with_status(static_cast<int>(status))
         .with_log(std::move(log));
 }
@@ -71,14 +72,16 @@ nvJitLinkInputType type_of(artifact_kind kind) {
     return NVJITLINK_INPUT_NONE;
 }
 
-result<std::vector<std::byte>> image_of(cuda::nvjitlink_api const& api, link_session const& session, link_job const& l) {
+result<std::vector<std::byte>> image_of(cuda::nvjitlink_api const& api, link_session const& session,
+                                        link_job const& l) {
     bool const ptx = l.target.kind == artifact_kind::ptx;
     std::size_t size = 0;
     auto status = (ptx ? api.get_linked_ptx_size : api.get_linked_cubin_size)(session.get(), &size);
     if (status != NVJITLINK_SUCCESS) return link_error(l, status, "size of the result", session.log());
     if (size <= 1) return fail(errc::link_failed, "'{}': the linker reported success and gave an empty image", l.name);
     std::vector<std::byte> out(size);
-    status = ptx ? api.get_linked_ptx(session.get(), reinterpret_cast<char*>(out.data())) : api.get_linked_cubin(session.get(), out.data());
+    status = ptx ? api.get_linked_ptx(session.get(), reinterpret_cast<char*>(out.data()))
+                 : api.get_linked_cubin(session.get(), out.data());
     if (status != NVJITLINK_SUCCESS) return link_error(l, status, "result", session.log());
     return out;
 }
@@ -92,12 +95,14 @@ result<product> run_link(job const& j, link_job const& l) {
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());
     nvJitLinkHandle handle = nullptr;
-    if (auto const status = api->create(&handle, static_cast<std::uint32_t>(raw.size()), raw.data()); status != NVJITLINK_SUCCESS) {
+    if (auto const status = api->create(&handle, static_cast<std::uint32_t>(raw.size()), raw.data());
+        status != NVJITLINK_SUCCESS) {
         return link_error(l, status, "options", handle != nullptr ? link_session{*api, handle}.log() : std::string{});
     }
     link_session const session{*api, handle};
     for (auto const& in : l.inputs) {
-        auto const status = api->add_data(session.get(), type_of(in.kind), in.image.data(), in.image.size(), in.name.c_str());
+        auto const status =
+            api->add_data(session.get(), type_of(in.kind), in.image.data(), in.image.size(), in.name.c_str());
         if (status != NVJITLINK_SUCCESS) return link_error(l, status, in.name, session.log());
     }
     if (auto const status = api->complete(session.get()); status != NVJITLINK_SUCCESS) {

@@ -18,7 +18,7 @@ namespace kiln::compile {
 
 namespace {
 
-std::mutex capture_mutex;                        // held for the length of one compile
+std::mutex capture_mutex;  // held for the length of one compile
 std::atomic<include_capture*> current{nullptr};
 
 bool is_system_path(char const* path) {
@@ -52,11 +52,11 @@ struct hook {
 
 std::vector<hook> const& hooks() {
     static std::vector<hook> const all{
-        {"fopen", reinterpret_cast<void*>(&hooked_fopen)},     {"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
-        {"stat", reinterpret_cast<void*>(&hooked_stat)},       {"stat64", reinterpret_cast<void*>(&hooked_stat)},
-        {"lstat", reinterpret_cast<void*>(&hooked_stat)},      {"lstat64", reinterpret_cast<void*>(&hooked_stat)},
-        {"__xstat", reinterpret_cast<void*>(&hooked_xstat)},   {"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
-        {"__lxstat", reinterpret_cast<void*>(&hooked_xstat)},  {"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        {"fopen", reinterpret_cast<void*>(&hooked_fopen)},    {"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
+        {"stat", reinterpret_cast<void*>(&hooked_stat)},      {"stat64", reinterpret_cast<void*>(&hooked_stat)},
+        {"lstat", reinterpret_cast<void*>(&hooked_stat)},     {"lstat64", reinterpret_cast<void*>(&hooked_stat)},
+        {"__xstat", reinterpret_cast<void*>(&hooked_xstat)},  {"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        {"__lxstat", reinterpret_cast<void*>(&hooked_xstat)}, {"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
     };
     return all;
 }
@@ -126,12 +126,14 @@ result<void> hook_opens(void* library) {
             if (!is_import(r)) continue;
             std::string_view const name = dynamic.strings + dynamic.symbols[ELF64_R_SYM(r.r_info)].st_name;
             for (auto const& h : hooks()) {
-                if (h.import != name || !point_at(reinterpret_cast<void**>(map->l_addr + r.r_offset), h.replacement)) continue;
+                if (h.import != name || !point_at(reinterpret_cast<void**>(map->l_addr + r.r_offset), h.replacement))
+                    continue;
                 if (name.starts_with("fopen")) ++hooked;
             }
         }
     }
-    if (hooked == 0) return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);
+    if (hooked == 0)
+        return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);
     done.insert(library);
     return {};
 }

@@ -12,8 +12,10 @@ using enum option_role;
 using value = option_value;
 
 constexpr std::string_view use_target = "the architecture and kind come from the target; remove the option";
-constexpr std::string_view no_pch = "precompiled headers belong to one process and are managed by Kiln; remove the option";
-constexpr std::string_view writes_file = "it writes a file of its own, which a cached result would not; remove the option";
+constexpr std::string_view no_pch =
+    "precompiled headers belong to one process and are managed by Kiln; remove the option";
+constexpr std::string_view writes_file =
+    "it writes a file of its own, which a cached result would not; remove the option";
 
 constexpr option_row table[] = {
     {"--define-macro", "-D", value::required, macro, "A=1"},
@@ -87,7 +89,8 @@ bool spells(option_row const& row, std::string_view text) {
 
 // "-DA", "-I/x": the value directly behind a one-letter alias.
 bool is_glued(option_row const& row, std::string_view text) {
-    return row.alias.size() == 2 && (row.role == macro || row.role == include) && text.size() > 2 && text.starts_with(row.alias);
+    return row.alias.size() == 2 && (row.role == macro || row.role == include) && text.size() > 2 &&
+           text.starts_with(row.alias);
 }
 
 result<found_option> parse_one(std::span<std::string const> options, std::size_t& at) {
@@ -137,7 +140,7 @@ std::span<option_row const> option_table() noexcept { return table; }
 
 result<normalized_options> normalize(std::span<std::string const> options) {
     normalized_options out;
-    std::map<std::string, std::string> single;                 // keyed: last one wins
+    std::map<std::string, std::string> single;                  // keyed: last one wins
     std::map<std::string, std::vector<std::string>> per_macro;  // order kept inside one macro
     std::vector<std::string> ordered;
     for (std::size_t i = 0; i < options.size(); ++i) {
@@ -149,7 +152,9 @@ result<normalized_options> normalize(std::span<std::string const> options) {
             case include: out.include_dirs.push_back(found.value); continue;
             case macro: {
                 // -DA and -DA=1 mean the same.
-                auto const text = found.row->alias == "-D" && found.value.find('=') == std::string::npos ? found.value + "=1" : found.value;
+                auto const text = found.row->alias == "-D" && found.value.find('=') == std::string::npos
+                                      ? found.value + "=1"
+                                      : found.value;
                 per_macro[macro_name(found.value)].push_back(fmt::format("{}{}", row.alias, text));
                 break;
             }

@@ -14,22 +14,22 @@
 namespace kiln::compile {
 
 enum class option_role {
-    keyed,       // changes the result; only the last value counts, and the order among different options does not
-    repeated,    // changes the result; every occurrence counts, in order
-    macro,       // -D, -U: order counts per macro only
-    include,     // -I: becomes an include directory; what is read counts, not the path
-    unkeyed,     // changes messages or the compiler's own resources, never the result
-    refused,     // not allowed; the row says why
+    keyed,     // changes the result; only the last value counts, and the order among different options does not
+    repeated,  // changes the result; every occurrence counts, in order
+    macro,     // -D, -U: order counts per macro only
+    include,   // -I: becomes an include directory; what is read counts, not the path
+    unkeyed,   // changes messages or the compiler's own resources, never the result
+    refused,   // not allowed; the row says why
 };
 
 enum class option_value { none, optional, required };
 
 struct option_row {
-    std::string_view name;      // canonical, long: "--fmad"
-    std::string_view alias;     // "-fmad", or empty
+    std::string_view name;   // canonical, long: "--fmad"
+    std::string_view alias;  // "-fmad", or empty
     option_value value;
     option_role role;
-    std::string_view note;      // for refused: why and what to do instead; for keyed with a value: an example value
+    std::string_view note;  // for refused: why and what to do instead; for keyed with a value: an example value
     std::string_view alias2 = {};
 };
 

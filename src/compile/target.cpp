@@ -55,7 +55,8 @@ result<arch> arch::parse(std::string_view text) {
     std::erase(plain, '.');
     int number = 0;
     auto const [end, why] = std::from_chars(plain.data(), plain.data() + plain.size(), number);
-    if (why != std::errc{} || end != plain.data() + plain.size() || std::ranges::find(known_archs, number) == known_archs.end()) {
+    if (why != std::errc{} || end != plain.data() + plain.size() ||
+        std::ranges::find(known_archs, number) == known_archs.end()) {
         return bad_arch(text);
     }
     if ((variant == 'a' && number < 90) || (variant == 'f' && number < 100)) return bad_arch(text);
@@ -71,8 +72,8 @@ std::string arch::name() const {
 result<target> target::make(kiln::arch arch, artifact_kind kind) {
     if (kind == artifact_kind::ptx) return target{arch.as_virtual(), kind};
     if (kind == artifact_kind::cubin && arch.is_virtual()) {
-        return fail(errc::invalid_argument, "{} is a virtual architecture and has no cubin; use sm_{}, or kind ptx", arch.name(),
-                    arch.number());
+        return fail(errc::invalid_argument, "{} is a virtual architecture and has no cubin; use sm_{}, or kind ptx",
+                    arch.name(), arch.number());
     }
     return target{arch, kind};
 }

@@ -58,8 +58,8 @@ std::string look_on_loader_path(std::string_view soname) {
     return look_in_loader_cache(soname);
 }
 
-result<tool> find_tool(cuda::library_search const& search, std::span<std::string_view const> sonames, std::string_view what,
-                       std::string_view remedy) {
+result<tool> find_tool(cuda::library_search const& search, std::span<std::string_view const> sonames,
+                       std::string_view what, std::string_view remedy) {
     for (auto const& c : search.candidates(sonames)) {
         std::string const path = c.file.is_absolute() ? c.file.native() : look_on_loader_path(c.file.native());
         if (std::error_code why; path.empty() || !fs::exists(path, why)) continue;
@@ -93,7 +93,8 @@ result<std::string> build_id_of(fs::path const& file) {
     };
     Elf64_Ehdr header{};
     if (auto const raw = read_at(0, sizeof header)) std::memcpy(&header, raw->data(), sizeof header);
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return fail(errc::corrupt, "{}: not an ELF file", file.native());
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return fail(errc::corrupt, "{}: not an ELF file", file.native());
     for (int i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment{};
         auto const raw = read_at(header.e_phoff + static_cast<std::uint64_t>(i) * sizeof segment, sizeof segment);
@@ -135,7 +136,11 @@ result<std::shared_ptr<cuda::nvjitlink_api const>> open_nvjitlink(std::string co
     return open_once<cuda::nvjitlink_api>(path, cuda::resolve_nvjitlink);
 }
 
-std::string toolchain_text(cuda::nvrtc_api const& api) { return fmt::format("nvrtc {}", api.library.identity.build_id); }
-std::string toolchain_text(cuda::nvjitlink_api const& api) { return fmt::format("nvjitlink {}", api.library.identity.build_id); }
+std::string toolchain_text(cuda::nvrtc_api const& api) {
+    return fmt::format("nvrtc {}", api.library.identity.build_id);
+}
+std::string toolchain_text(cuda::nvjitlink_api const& api) {
+    return fmt::format("nvjitlink {}", api.library.identity.build_id);
+}
 
 }  // namespace kiln::compile

@@ -19,7 +19,8 @@ event describe(event_kind kind, subject const& what) {
 std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, std::string const& producer) {
     auto request = what.what.id.request;
     if (auto const* c = std::get_if<compile::compile_job>(&what.work.work)) {
-        if (auto const options = compile::normalize(c->unit.options)) a.inputs = compile::describe_inputs(c->unit, *options);
+        if (auto const options = compile::normalize(c->unit.options))
+            a.inputs = compile::describe_inputs(c->unit, *options);
         if (auto const id = compile::identify(c->unit, a.target, a.toolchain)) request = id->request;
     } else request = compile::identify(std::get<compile::link_job>(what.work.work), a.toolchain).request;
     auto const key = compile::seal(request, a.dependencies);
@@ -108,7 +109,9 @@ bool coordinator::answer_from_store(flight_ptr const& f) {
         if (std::exchange(f->missed, true)) return false;
         return !is_allowed(f, found);
     }
-    auto& hits = found.from == provenance::memory ? counts_.memory : found.from == provenance::disk ? counts_.disk : counts_.bundle;
+    auto& hits = found.from == provenance::memory ? counts_.memory
+                 : found.from == provenance::disk ? counts_.disk
+                                                  : counts_.bundle;
     hits.fetch_add(1, std::memory_order_relaxed);
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
     return true;
@@ -125,19 +128,24 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     auto const nearest = missed.nearest.empty() ? std::string{"nothing of this unit"} : missed.nearest;
     auto const wanted = fmt::format("'{}' for {} {}", what.name, what.target.arch.name(), name_of(what.target.kind));
     if (options_.jit == jit_policy::forbid) {
-        finish(f, fail(errc::forbidden,
-                       "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
-                       "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
-                       wanted, describe_tiers(store_), nearest, what.target.arch.name()));
+        finish(
+            f,
+            fail(errc::forbidden,
+                 "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
+                 "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
+                 wanted, describe_tiers(store_), nearest, what.target.arch.name()));
         return false;
     }
     if (what.toolchain.empty()) {
         bool const links = std::holds_alternative<compile::link_job>(f->work.work.work);
-        finish(f, fail(errc::not_found,
-                       "{} must be {} and no {} was found on this machine; asked: {}; nearest found: {}; install the CUDA toolkit or "
-                       "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
-                       wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC", describe_tiers(store_), nearest,
-                       links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
+        finish(
+            f,
+            fail(errc::not_found,
+                 "{} must be {} and no {} was found on this machine; asked: {}; nearest found: {}; install the CUDA "
+                 "toolkit or "
+                 "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
+                 wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC", describe_tiers(store_), nearest,
+                 links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
         return false;
     }
     if (options_.jit == jit_policy::warn) {
@@ -178,7 +186,8 @@ void coordinator::advance(flight_ptr const& f) {
 
 void coordinator::compile(flight_ptr const& f) {
     std::lock_guard const lock{f->mutex};
-    f->ticket = pool_.submit(f->work.work, f->how, [this, f](result<compile::product> made) { complete(f, std::move(made)); });
+    f->ticket =
+        pool_.submit(f->work.work, f->how, [this, f](result<compile::product> made) { complete(f, std::move(made)); });
 }
 
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
@@ -195,7 +204,8 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     auto a = *std::move(made);
     auto entry = entry_for(f->work, a, options_.producer);
 
-    auto done = describe(std::holds_alternative<compile::link_job>(f->work.work.work) ? event_kind::linked : event_kind::compiled, what);
+    auto done = describe(
+        std::holds_alternative<compile::link_job>(f->work.work.work) ? event_kind::linked : event_kind::compiled, what);
     done.key = entry->about.at.key.prefix();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());

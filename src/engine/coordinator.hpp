@@ -38,7 +38,8 @@ struct order {
 
 // The store entry of an artifact made for this order. `a.key` and `a.inputs` are filled in. The compiler that ran may be
 // another build than the file promised: its own identity counts.
-[[nodiscard]] std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, std::string const& producer);
+[[nodiscard]] std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a,
+                                                      std::string const& producer);
 
 enum class urgency { background, blocking };
 

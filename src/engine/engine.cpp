@@ -67,14 +67,16 @@ engine::state::state(base::config settings, event_log& log)
     store = store::make_store(config, events);
     pool = std::make_unique<compile::worker_pool>(pool_options_of(config), events);
     requests = std::make_unique<engine_detail::coordinator>(
-        engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()}, *store, *pool,
-        events);
+        engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()}, *store, *pool, events);
     for (auto const& b : engine_detail::embedded_bundles()) {
         auto opened = store::bundle_tier::from_memory(b.data, b.name);
         if (opened) store->add_tier(*std::move(opened));
-        else events.emit({.kind = event_kind::rejected, .unit = b.name, .reason = "bundle", .detail = opened.error().message()});
+        else
+            events.emit(
+                {.kind = event_kind::rejected, .unit = b.name, .reason = "bundle", .detail = opened.error().message()});
     }
-    for (auto const& problem : config.problems()) events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
+    for (auto const& problem : config.problems())
+        events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
 }
 
 std::string engine::state::producer() const { return fmt::format("kiln {}", kiln::version); }
@@ -104,7 +106,8 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
 
     auto const toolchain = nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_TRY(auto const id, compile::identify(copy, t, toolchain));
-    engine_detail::subject what{.name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = device};
+    engine_detail::subject what{
+        .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = device};
     what.roots.source_directory = copy.directory;
     what.roots.include_directories = copy.include_dirs;
     what.roots.toolkit = tools().toolkit_includes;
@@ -113,7 +116,11 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
 }
 
 order engine::state::order_for(link_request const& what) {
-    compile::link_job work{.name = what.name, .target = what.target, .inputs = {}, .kernels = what.kernels, .exports = what.exports,
+    compile::link_job work{.name = what.name,
+                           .target = what.target,
+                           .inputs = {},
+                           .kernels = what.kernels,
+                           .exports = what.exports,
                            .options = what.options};
     for (auto const& in : what.inputs) work.inputs.push_back({in->unit, in->target.kind, in->image});
     auto const toolchain = nvjitlink() ? nvjitlink()->toolchain : std::string{};
@@ -141,8 +148,8 @@ result<obtained> engine::state::ask_sync(order what, wait_options how) {
                  .reason = done ? "compile" : "deadline",
                  .duration_ns = watch.ns()});
     if (!done) {
-        return fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background", name, target_name,
-                    how.deadline.count());
+        return fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background", name,
+                    target_name, how.deadline.count());
     }
     return *std::move(done);
 }
@@ -173,7 +180,8 @@ engine& engine::process() {
 }
 
 engine::engine(engine_options options)
-    : state_{std::make_unique<state>(config_with(options), options.events != nullptr ? *options.events : event_log::process())} {}
+    : state_{std::make_unique<state>(config_with(options),
+                                     options.events != nullptr ? *options.events : event_log::process())} {}
 
 engine::~engine() { state_->shut_down(); }
 
@@ -197,7 +205,9 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
     return state_->ask_sync(state_->order_for(what), how);
 }
 
-bool engine::flush_sync(std::chrono::milliseconds deadline) { return state_->store->flush(base::clock::now() + deadline); }
+bool engine::flush_sync(std::chrono::milliseconds deadline) {
+    return state_->store->flush(base::clock::now() + deadline);
+}
 
 engine_status engine::status() const { return state_->requests->status(); }
 

@@ -37,7 +37,8 @@ struct engine::state {
     std::map<std::pair<base::digest, int>, std::weak_ptr<ready_unit::state const>> loaded;
 
     // What an artifact of this unit takes; errc::invalid_argument or unsupported for options that cannot be keyed.
-    [[nodiscard]] result<engine_detail::order> order_for(unit const& u, kiln::target t, std::optional<arch> device = {});
+    [[nodiscard]] result<engine_detail::order> order_for(unit const& u, kiln::target t,
+                                                         std::optional<arch> device = {});
     [[nodiscard]] engine_detail::order order_for(link_request const& what);
     [[nodiscard]] std::string producer() const;
     [[nodiscard]] result<obtained> ask_sync(engine_detail::order what, wait_options how);

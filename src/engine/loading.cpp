@@ -50,8 +50,8 @@ result<ready_unit> engine::state::load(order const& what, obtained const& made, 
                  .duration_ns = watch.ns(),
                  .value = static_cast<std::int64_t>(made.what->image.size())});
     // The driver has its own copy of the image; only the small facts are kept here.
-    auto ready = std::make_shared<ready_unit::state const>(
-        ready_unit::state{made.what->unit, *std::move(library), made.what->kernels, made.what->constants, made.what->target, made.from});
+    auto ready = std::make_shared<ready_unit::state const>(ready_unit::state{
+        made.what->unit, *std::move(library), made.what->kernels, made.what->constants, made.what->target, made.from});
     std::lock_guard const lock{loaded_mutex};
     loaded[{what.what.id.request, device}] = ready;
     return ready_unit{std::move(ready)};
@@ -77,8 +77,10 @@ std::optional<ready_unit> already_loaded(engine::state& s, order const& what, in
 
 // LTO-IR or PTX from a bundle instead of the source: for machines that cannot or need not run NVRTC.
 result<obtained> portable(engine::state& s, order const& what, error const& why, wait_options how) {
-    auto fell_back = event{.kind = event_kind::fell_back, .unit = what.what.name, .target = what.what.target.arch.name()};
-    if (auto found = engine_detail::look_up_portable(*s.store, what.what, artifact_kind::ltoir); found.what && s.nvjitlink()) {
+    auto fell_back =
+        event{.kind = event_kind::fell_back, .unit = what.what.name, .target = what.what.target.arch.name()};
+    if (auto found = engine_detail::look_up_portable(*s.store, what.what, artifact_kind::ltoir);
+        found.what && s.nvjitlink()) {
         fell_back.reason = "link-ltoir";
         s.events.emit(fell_back);
         link_request link{.name = what.what.name, .target = what.what.target, .inputs = {found.what}};
@@ -96,7 +98,8 @@ result<obtained> portable(engine::state& s, order const& what, error const& why,
 }
 
 bool is_broken_image(error const& e) {
-    return e.code() == errc::corrupt || e.code() == errc::unsupported || e.code() == errc::compile_failed || e.code() == errc::not_found;
+    return e.code() == errc::corrupt || e.code() == errc::unsupported || e.code() == errc::compile_failed ||
+           e.code() == errc::not_found;
 }
 
 }  // namespace
@@ -112,7 +115,10 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
     if (ready || made->from == provenance::compiled || !is_broken_image(ready.error())) return ready;
 
     // It passed every check and the driver still refuses it: forget it everywhere, make it anew, once.
-    s.events.emit({.kind = event_kind::rejected, .unit = u.name, .target = made->what->target.arch.name(), .reason = "driver",
+    s.events.emit({.kind = event_kind::rejected,
+                   .unit = u.name,
+                   .target = made->what->target.arch.name(),
+                   .reason = "driver",
                    .detail = ready.error().message()});
     if (auto const key = base::digest::from_hex(made->what->key)) {
         s.requests->reject({what.what.id.family, what.what.id.request, *key});

@@ -56,7 +56,8 @@ bool take(store::store& where, store::address const& at, store::expectation cons
 bool look_exactly(store::store& where, subject const& what, found_artifact& out) {
     store::expectation const expected{what.target.arch.name(), std::string{name_of(what.target.kind)}, what.toolchain};
     if (what.id.self_contained) {
-        return take(where, {what.id.family, what.id.request, compile::seal(what.id.request, {})}, expected, what, {}, out);
+        return take(where, {what.id.family, what.id.request, compile::seal(what.id.request, {})}, expected, what, {},
+                    out);
     }
     out.reason = "absent";
     for (auto const& candidate : where.list(what.id.family, what.id.request)) {
@@ -72,12 +73,14 @@ bool may_use_other_compilers(listed const& candidate, subject const& what) {
 
 // In memory an entry keeps the rule of the tier it came from only by its toolchain: another compiler's came from a bundle.
 std::optional<compile::absent_headers> rule_for(listed const& candidate, subject const& what) {
-    if (candidate.tier == "memory" && candidate.what.about.toolchain != what.toolchain) return compile::absent_headers::are_sealed;
+    if (candidate.tier == "memory" && candidate.what.about.toolchain != what.toolchain)
+        return compile::absent_headers::are_sealed;
     return std::nullopt;
 }
 
 std::string described(listed const& l) {
-    return fmt::format("{} {} ({}, in {})", l.what.about.target, l.what.about.kind, l.what.about.toolchain.substr(0, 20), l.tier);
+    return fmt::format("{} {} ({}, in {})", l.what.about.target, l.what.about.kind,
+                       l.what.about.toolchain.substr(0, 20), l.tier);
 }
 
 }  // namespace
@@ -85,7 +88,8 @@ std::string described(listed const& l) {
 std::string describe_tiers(store::store& where) {
     std::string out = "memory";
     if (auto const directory = where.directory()) out += fmt::format(", disk ({})", directory->root.native());
-    if (!where.options().read_only_roots.empty()) out += fmt::format(", {} read-only caches", where.options().read_only_roots.size());
+    if (!where.options().read_only_roots.empty())
+        out += fmt::format(", {} read-only caches", where.options().read_only_roots.size());
     auto const bundles = where.bundles();
     out += fmt::format(", {} bundle{}", bundles.size(), bundles.size() == 1 ? "" : "s");
     return out;
@@ -104,8 +108,8 @@ bool look_nearby(store::store& where, subject const& what, found_artifact& out) 
         auto const t = target_of(candidate.what.about);
         if (!t) continue;
         if (out.nearest.empty()) out.nearest = described(candidate);
-        bool const fits = *t == what.target ||
-                          (what.device && t->kind == artifact_kind::cubin && what.target.kind == t->kind && can_run(*t, *what.device));
+        bool const fits = *t == what.target || (what.device && t->kind == artifact_kind::cubin &&
+                                                what.target.kind == t->kind && can_run(*t, *what.device));
         if (!fits || !may_use_other_compilers(candidate, what)) continue;
         store::expectation const expected{candidate.what.about.target, candidate.what.about.kind, {}};
         if (take(where, candidate.what.about.at, expected, what, rule_for(candidate, what), out)) {

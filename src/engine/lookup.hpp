@@ -16,18 +16,18 @@ struct subject {
     std::string name;
     kiln::target target;
     compile::identity id;
-    std::string toolchain;            // empty: no compiler on this machine
+    std::string toolchain;  // empty: no compiler on this machine
     compile::include_roots roots;
     std::optional<kiln::arch> device;  // set when the artifact is to be loaded: then something near may do
 };
 
 struct found_artifact {
-    artifact_ptr what;        // null on a miss
+    artifact_ptr what;  // null on a miss
     provenance from = provenance::memory;
     store::address at;
-    std::string reason;       // on a miss, a stable code: absent, header-changed, ...
-    std::string detail;       // prose
-    std::string nearest;      // what came closest, for error messages
+    std::string reason;   // on a miss, a stable code: absent, header-changed, ...
+    std::string detail;   // prose
+    std::string nearest;  // what came closest, for error messages
 };
 
 // "memory, disk (/home/ann/.cache/kiln), 2 bundles": for error messages.

@@ -19,7 +19,10 @@ protected:
 
     // Every engine made here shares the directory, as processes would.
     std::unique_ptr<engine> make_engine(settings const& more = {}) {
-        settings all{{"KILN_CACHE_DIR", cache()}, {"KILN_WORKER", KILN_TEST_WORKER}, {"KILN_WORKERS", "2"}, {"KILN_CUDA_PATH", KILN_TEST_CUDA_PATH}};
+        settings all{{"KILN_CACHE_DIR", cache()},
+                     {"KILN_WORKER", KILN_TEST_WORKER},
+                     {"KILN_WORKERS", "2"},
+                     {"KILN_CUDA_PATH", KILN_TEST_CUDA_PATH}};
         for (auto const& [name, value] : more) all[name] = value;
         engine_options options{.settings = {all.begin(), all.end()}, .events = &events_};
         return std::make_unique<engine>(options);
@@ -33,11 +36,14 @@ protected:
     }
     [[nodiscard]] std::size_t count(event_kind kind, std::string_view reason = {}) const {
         std::size_t n = 0;
-        for (auto const& e : events_.recent()) n += e.kind == kind && (reason.empty() || e.reason.view() == reason) ? 1 : 0;
+        for (auto const& e : events_.recent())
+            n += e.kind == kind && (reason.empty() || e.reason.view() == reason) ? 1 : 0;
         return n;
     }
     [[nodiscard]] static unit simple(std::string name = "simple", std::string body = "x[0] = 1;") {
-        return {.name = name, .source = "extern \"C\" __global__ void " + name + "(int* x) { " + body + " }\n", .kernels = {name}};
+        return {.name = name,
+                .source = "extern \"C\" __global__ void " + name + "(int* x) { " + body + " }\n",
+                .kernels = {name}};
     }
     [[nodiscard]] static target sm90() { return target::parse("sm_90").value(); }
 

@@ -29,8 +29,10 @@ TEST_F(engine_compile, compiled_once_then_memory_then_disk) {
 
 TEST_F(engine_compile, templates_for_five_architectures_without_a_gpu) {
     unit const u{.name = "scale",
-                 .source = "template <class T, int N> __global__ void scale(T* x, T a) { __shared__ T s[N]; s[threadIdx.x] = x[threadIdx.x]; "
-                           "__syncthreads(); x[threadIdx.x] = s[N - 1 - threadIdx.x] * a; }",
+                 .source =
+                     "template <class T, int N> __global__ void scale(T* x, T a) { __shared__ T s[N]; s[threadIdx.x] = "
+                     "x[threadIdx.x]; "
+                     "__syncthreads(); x[threadIdx.x] = s[N - 1 - threadIdx.x] * a; }",
                  .kernels = {"scale<float, 64>", "scale<double, 128>"}};
     auto e = make_engine();
     for (auto const* arch : {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"}) {
@@ -44,21 +46,35 @@ TEST_F(engine_compile, templates_for_five_architectures_without_a_gpu) {
 }
 
 TEST_F(engine_compile, ptx_and_ltoir_and_linking) {
-    unit const op{.name = "op", .source = "extern \"C\" __device__ int op(int a, int b) { return a > b ? a : b; }", .options = {"-rdc=true"}};
+    unit const op{.name = "op",
+                  .source = "extern \"C\" __device__ int op(int a, int b) { return a > b ? a : b; }",
+                  .options = {"-rdc=true"}};
     unit const body{.name = "body",
-                    .source = "extern \"C\" __device__ int op(int, int);\nextern \"C\" __constant__ int info[2] = {3, 4};\n"
-                              "extern \"C\" __global__ void apply(int* x) { x[threadIdx.x] = op(x[threadIdx.x], info[1]); }",
+                    .source =
+                        "extern \"C\" __device__ int op(int, int);\nextern \"C\" __constant__ int info[2] = {3, 4};\n"
+                        "extern \"C\" __global__ void apply(int* x) { x[threadIdx.x] = op(x[threadIdx.x], info[1]); }",
                     .kernels = {"apply"},
                     .options = {"-rdc=true"}};
     auto e = make_engine();
     auto const lto = target::parse("sm_90", artifact_kind::ltoir).value();
     auto const a = e->artifact_sync(body, lto).value();
     auto const b = e->artifact_sync(op, lto).value();
-    auto const linked = e->link_sync({.name = "applied", .target = sm90(), .inputs = {a.what, b.what}, .kernels = {"apply"}, .exports = {"info"}}).value();
+    auto const linked = e->link_sync({.name = "applied",
+                                      .target = sm90(),
+                                      .inputs = {a.what, b.what},
+                                      .kernels = {"apply"},
+                                      .exports = {"info"}})
+                            .value();
     EXPECT_EQ(linked.from, provenance::compiled);
     ASSERT_NE(linked.what->find_kernel("apply"), nullptr);
     EXPECT_EQ(linked.what->find_constant("info")->bytes.size(), 8u);
-    EXPECT_EQ(e->link_sync({.name = "applied", .target = sm90(), .inputs = {a.what, b.what}, .kernels = {"apply"}, .exports = {"info"}}).value().from,
+    EXPECT_EQ(e->link_sync({.name = "applied",
+                            .target = sm90(),
+                            .inputs = {a.what, b.what},
+                            .kernels = {"apply"},
+                            .exports = {"info"}})
+                  .value()
+                  .from,
               provenance::memory);
     auto const missing = e->link_sync({.name = "applied", .target = sm90(), .inputs = {a.what}, .kernels = {"apply"}});
     ASSERT_FALSE(missing);
@@ -79,7 +95,8 @@ TEST_F(engine_compile, a_missing_brace_gives_the_log_and_leaves_nothing) {
     EXPECT_EQ(e->status().failed, 1u);
     e->flush_sync();
     std::size_t entries = 0;
-    for (auto const& f : std::filesystem::recursive_directory_iterator{scratch_.path()}) entries += f.path().extension() == ".kiln" ? 1 : 0;
+    for (auto const& f : std::filesystem::recursive_directory_iterator{scratch_.path()})
+        entries += f.path().extension() == ".kiln" ? 1 : 0;
     EXPECT_EQ(entries, 0u);
 }
 
@@ -115,7 +132,9 @@ TEST_F(engine_compile, P9_a_thousand_threads_ask_for_one_unit_and_it_is_compiled
 TEST_F(engine_compile, P9_a_failure_reaches_every_waiter_and_can_be_retried) {
     auto e = make_engine();
     write("inc/value.h", "#error not yet\n");
-    unit const u{.name = "retry", .source = "#include \"value.h\"\nextern \"C\" __global__ void retry(int* x) { *x = VALUE; }", .kernels = {"retry"},
+    unit const u{.name = "retry",
+                 .source = "#include \"value.h\"\nextern \"C\" __global__ void retry(int* x) { *x = VALUE; }",
+                 .kernels = {"retry"},
                  .include_dirs = {path("inc")}};
     std::atomic<int> failed{0};
     std::vector<std::thread> threads;
@@ -132,7 +151,10 @@ TEST_F(engine_compile, P9_a_failure_reaches_every_waiter_and_can_be_retried) {
 
 TEST_F(engine_compile, headers_count_by_content) {
     write("inc/q.h", "#define Q 3\n");
-    unit const u{.name = "q", .source = "#include \"q.h\"\nextern \"C\" __global__ void q(int* x) { *x = Q; }", .kernels = {"q"}, .include_dirs = {path("first"), path("inc")}};
+    unit const u{.name = "q",
+                 .source = "#include \"q.h\"\nextern \"C\" __global__ void q(int* x) { *x = Q; }",
+                 .kernels = {"q"},
+                 .include_dirs = {path("first"), path("inc")}};
     auto e = make_engine();
     EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::compiled);
     EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::memory);
@@ -149,7 +171,10 @@ TEST_F(engine_compile, headers_count_by_content) {
 
 TEST_F(engine_compile, V6_working_directory_and_place_do_not_matter) {
     write("one/inc/q.h", "#define Q __FILE__[0]\n");
-    unit u{.name = "q", .source = "#include \"q.h\"\nextern \"C\" __global__ void q(int* x) { *x = Q; }", .kernels = {"q"}, .include_dirs = {path("one/inc")}};
+    unit u{.name = "q",
+           .source = "#include \"q.h\"\nextern \"C\" __global__ void q(int* x) { *x = Q; }",
+           .kernels = {"q"},
+           .include_dirs = {path("one/inc")}};
     auto e = make_engine();
     auto const first = e->artifact_sync(u, sm90()).value();
     std::filesystem::rename(path("one"), path("two"));
@@ -184,7 +209,8 @@ TEST_F(engine_compile, forbid_names_the_unit_the_target_the_tiers_and_the_neares
     auto const r = e->artifact_sync(simple(), sm90());
     ASSERT_FALSE(r);
     EXPECT_EQ(r.error().code(), errc::forbidden);
-    for (std::string const& part : {std::string{"'simple'"}, std::string{"sm_90"}, std::string{"KILN_JIT"}, cache(), std::string{"sm_80"}}) {
+    for (std::string const& part :
+         {std::string{"'simple'"}, std::string{"sm_90"}, std::string{"KILN_JIT"}, cache(), std::string{"sm_80"}}) {
         EXPECT_NE(r.error().message().find(part), std::string::npos) << part << " in " << r.error().message();
     }
     EXPECT_EQ(e->status().compiled, 0u);

@@ -157,7 +157,8 @@ TEST_F(engine_device, B2_a_bundle_without_this_gpu_is_passed_over_and_ptx_serves
         ptx.add(*engine_detail::entry_for(e->internals().order_for(saxpy(), t).value(), a, "test")).value();
     }
     ptx.write(path("ptx.kiln")).value();
-    auto e = make_engine({{"KILN_CACHE_DIR", path("empty")}, {"KILN_CUDA_PATH", path("none")}, {"KILN_BUNDLES", path("ptx.kiln")}});
+    auto e = make_engine(
+        {{"KILN_CACHE_DIR", path("empty")}, {"KILN_CUDA_PATH", path("none")}, {"KILN_BUNDLES", path("ptx.kiln")}});
     check(e->get_sync(saxpy()).value());
     EXPECT_EQ(count(event_kind::fell_back, "driver-ptx"), 1u);
 }

@@ -39,8 +39,13 @@ result<store::entry_ptr> entry_of(engine::state& s, item const& i) {
         return store::entry_ptr{engine_detail::entry_for(order, copy, s.producer())};
     }
     auto out = std::make_shared<store::entry>();
-    out->about = {.at = i.at, .name = copy.unit, .target = copy.target.arch.name(), .kind = std::string{name_of(copy.target.kind)},
-                  .toolchain = copy.toolchain, .producer = s.producer(), .licence = {}};
+    out->about = {.at = i.at,
+                  .name = copy.unit,
+                  .target = copy.target.arch.name(),
+                  .kind = std::string{name_of(copy.target.kind)},
+                  .toolchain = copy.toolchain,
+                  .producer = s.producer(),
+                  .licence = {}};
     out->payload = compile::encode(copy);
     return store::entry_ptr{std::move(out)};
 }
@@ -51,8 +56,10 @@ void make_specs(engine& e, std::vector<item*> const& specs, std::shared_ptr<prog
     auto const drive = [&] {
         for (auto n = next++; n < specs.size(); n = next++) {
             auto& i = *specs[n];
-            auto found = prims::obtain(e, i.spec->what, i.for_target, prims::closeness::exact, prim_route::automatic, {});
-            bar->step(fmt::format("{} {} {}", i.name(), i.for_target.arch.name(), found ? name_of(found->got.from) : "failed"));
+            auto found =
+                prims::obtain(e, i.spec->what, i.for_target, prims::closeness::exact, prim_route::automatic, {});
+            bar->step(fmt::format("{} {} {}", i.name(), i.for_target.arch.name(),
+                                  found ? name_of(found->got.from) : "failed"));
             if (found) {
                 i.at = found->at;
                 i.answer = std::move(found->got);
@@ -82,7 +89,8 @@ result<std::vector<prims::named_request const*>> specs_of(std::vector<std::strin
         for (auto const& r : prims::named_requests()) {
             if (r.about.pack == pack) out.push_back(&r);
         }
-        if (out.size() == before) return fail(errc::not_found, "there is no pack '{}'; 'kiln list' shows what there is", pack);
+        if (out.size() == before)
+            return fail(errc::not_found, "there is no pack '{}'; 'kiln list' shows what there is", pack);
     }
     return out;
 }
@@ -90,7 +98,11 @@ result<std::vector<prims::named_request const*>> specs_of(std::vector<std::strin
 json describe(item const& i) {
     json out{{"unit", i.name()}, {"target", i.for_target.arch.name()}, {"kind", name_of(i.for_target.kind)}};
     auto const& answer = *i.answer;
-    if (answer) out.update({{"from", name_of(answer->from)}, {"ms", answer->ms}, {"bytes", answer->what->image.size()}, {"key", answer->what->key}});
+    if (answer)
+        out.update({{"from", name_of(answer->from)},
+                    {"ms", answer->ms},
+                    {"bytes", answer->what->image.size()},
+                    {"key", answer->what->key}});
     else out["error"] = answer.error().message();
     return out;
 }
@@ -143,10 +155,12 @@ int run(build_arguments const& a) {
     if (a.as_json) {
         json list = json::array();
         for (auto const& i : items) list.push_back(describe(i));
-        print_json(json{{"bundle", a.output}, {"artifacts", items.size() - bad}, {"failed", bad}, {"items", std::move(list)}});
+        print_json(
+            json{{"bundle", a.output}, {"artifacts", items.size() - bad}, {"failed", bad}, {"items", std::move(list)}});
     } else {
-        print(fmt::format("{}: {} of {} artifacts ({} units and specs, {} targets){}\n", bad < items.size() ? a.output : "no bundle written", items.size() - bad,
-                          items.size(), units.size() + specs.size(), targets.size(), a.sign.empty() ? "" : ", signed"));
+        print(fmt::format("{}: {} of {} artifacts ({} units and specs, {} targets){}\n",
+                          bad < items.size() ? a.output : "no bundle written", items.size() - bad, items.size(),
+                          units.size() + specs.size(), targets.size(), a.sign.empty() ? "" : ", signed"));
     }
     return bad == 0 ? ok : failed;
 }

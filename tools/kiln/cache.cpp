@@ -29,8 +29,8 @@ opened open() {
     auto const config = base::config::load();
     auto const options = store::options_from(config);
     if (!options.disk) {
-        throw fail(errc::not_found, "nothing is kept on disk{}{}; set KILN_CACHE_DIR, or unset KILN_DISABLE", options.no_disk_reason.empty() ? "" : ": ",
-                   options.no_disk_reason);
+        throw fail(errc::not_found, "nothing is kept on disk{}{}; set KILN_CACHE_DIR, or unset KILN_DISABLE",
+                   options.no_disk_reason.empty() ? "" : ": ", options.no_disk_reason);
     }
     return {store::maintenance{options.disk->root}, config.size("KILN_MAX_SIZE").value_or(0)};
 }
@@ -40,8 +40,13 @@ std::chrono::seconds duration_of(std::string const& text) {
     std::int64_t number = 0;
     auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
     std::string_view const suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
-    std::int64_t const scale = suffix == "d" ? 86'400 : suffix == "h" ? 3'600 : suffix == "m" ? 60 : suffix == "s" || suffix.empty() ? 1 : 0;
-    if (why != std::errc{} || scale == 0 || number < 0) throw fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text);
+    std::int64_t const scale = suffix == "d"                     ? 86'400
+                               : suffix == "h"                   ? 3'600
+                               : suffix == "m"                   ? 60
+                               : suffix == "s" || suffix.empty() ? 1
+                                                                 : 0;
+    if (why != std::errc{} || scale == 0 || number < 0)
+        throw fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text);
     return std::chrono::seconds{number * scale};
 }
 
@@ -69,25 +74,40 @@ int stats(cache_arguments const& a) {
     auto const use = o.cache.count().value();
     auto const served = s.requests - std::min(s.requests, s.blocked);
     if (a.as_json) {
-        print_json(json{{"requests", s.requests}, {"served_without_waiting", served}, {"blocked", s.blocked}, {"blocked_ms", s.blocked_ms},
-                        {"hits", {{"memory", hits_in(s, "memory")}, {"disk", hits_in(s, "disk")}, {"bundle", hits_in(s, "bundle")}}},
-                        {"compiled", s.compiled}, {"rejected", counts_of(s.rejected)}, {"errors", counts_of(s.errors)},
-                        {"published", s.published}, {"evicted", s.evicted}, {"dropped", s.dropped}, {"divergent", s.divergent},
-                        {"entries", use.entries}, {"bytes", use.bytes}, {"max_bytes", o.max_bytes}, {"path", o.cache.path().native()}});
+        print_json(
+            json{{"requests", s.requests},
+                 {"served_without_waiting", served},
+                 {"blocked", s.blocked},
+                 {"blocked_ms", s.blocked_ms},
+                 {"hits",
+                  {{"memory", hits_in(s, "memory")}, {"disk", hits_in(s, "disk")}, {"bundle", hits_in(s, "bundle")}}},
+                 {"compiled", s.compiled},
+                 {"rejected", counts_of(s.rejected)},
+                 {"errors", counts_of(s.errors)},
+                 {"published", s.published},
+                 {"evicted", s.evicted},
+                 {"dropped", s.dropped},
+                 {"divergent", s.divergent},
+                 {"entries", use.entries},
+                 {"bytes", use.bytes},
+                 {"max_bytes", o.max_bytes},
+                 {"path", o.cache.path().native()}});
         return ok;
     }
-    std::vector<std::vector<std::string>> rows{{"served without waiting", fmt::format("{} of {}", served, s.requests)},
-                                               {"blocked", std::to_string(s.blocked)},
-                                               {"time blocked", fmt::format("{:.1f} s", static_cast<double>(s.blocked_ms) / 1000)},
-                                               {"hits in memory", std::to_string(hits_in(s, "memory"))},
-                                               {"hits on disk", std::to_string(hits_in(s, "disk"))},
-                                               {"hits in bundles", std::to_string(hits_in(s, "bundle"))},
-                                               {"compiled", std::to_string(s.compiled)}};
+    std::vector<std::vector<std::string>> rows{
+        {"served without waiting", fmt::format("{} of {}", served, s.requests)},
+        {"blocked", std::to_string(s.blocked)},
+        {"time blocked", fmt::format("{:.1f} s", static_cast<double>(s.blocked_ms) / 1000)},
+        {"hits in memory", std::to_string(hits_in(s, "memory"))},
+        {"hits on disk", std::to_string(hits_in(s, "disk"))},
+        {"hits in bundles", std::to_string(hits_in(s, "bundle"))},
+        {"compiled", std::to_string(s.compiled)}};
     for (auto const& [name, n] : s.rejected) rows.push_back({"rejected: " + name, std::to_string(n)});
     for (auto const& [name, n] : s.errors) rows.push_back({"errors: " + name, std::to_string(n)});
     rows.push_back({"rejected, errors", fmt::format("{}, {}", sum_of(s.rejected), sum_of(s.errors))});
     rows.push_back({"published, evicted", fmt::format("{}, {}", s.published, s.evicted)});
-    rows.push_back({"size", fmt::format("{} entries, {} of {}", use.entries, bytes_text(use.bytes), bytes_text(o.max_bytes))});
+    rows.push_back(
+        {"size", fmt::format("{} entries, {} of {}", use.entries, bytes_text(use.bytes), bytes_text(o.max_bytes))});
     rows.push_back({"path", o.cache.path().native()});
     print(table(rows));
     return ok;
@@ -107,8 +127,14 @@ int list(cache_arguments const& a) {
         json out = json::array();
         for (auto const& c : all) {
             auto const& l = c.what.about;
-            out.push_back({{"unit", l.name}, {"target", l.target}, {"kind", l.kind}, {"bytes", c.what.bytes}, {"toolchain", l.toolchain},
-                           {"key", l.at.key.hex()}, {"unused_seconds", c.unused_for.count()}, {"path", c.path.native()}});
+            out.push_back({{"unit", l.name},
+                           {"target", l.target},
+                           {"kind", l.kind},
+                           {"bytes", c.what.bytes},
+                           {"toolchain", l.toolchain},
+                           {"key", l.at.key.hex()},
+                           {"unused_seconds", c.unused_for.count()},
+                           {"path", c.path.native()}});
         }
         print_json(out);
         return ok;
@@ -116,7 +142,8 @@ int list(cache_arguments const& a) {
     std::vector<std::vector<std::string>> rows{{"unit", "target", "kind", "size", "unused for", "key"}};
     for (auto const& c : all) {
         auto const& l = c.what.about;
-        rows.push_back({l.name, l.target, l.kind, bytes_text(c.what.bytes), age_text(c.unused_for), l.at.key.hex().substr(0, 16)});
+        rows.push_back(
+            {l.name, l.target, l.kind, bytes_text(c.what.bytes), age_text(c.unused_for), l.at.key.hex().substr(0, 16)});
     }
     print(all.empty() ? fmt::format("{} is empty\n", o.cache.path().native()) : table(rows));
     return ok;
@@ -124,10 +151,14 @@ int list(cache_arguments const& a) {
 
 int report(cache_arguments const& a, store::prune_report const& r) {
     if (a.as_json) {
-        print_json(json{{"removed", r.removed}, {"removed_bytes", r.removed_bytes}, {"entries", r.left.entries}, {"bytes", r.left.bytes}, {"dry_run", a.dry_run}});
+        print_json(json{{"removed", r.removed},
+                        {"removed_bytes", r.removed_bytes},
+                        {"entries", r.left.entries},
+                        {"bytes", r.left.bytes},
+                        {"dry_run", a.dry_run}});
     } else {
-        print(fmt::format("{} {} entries ({}); {} left ({})\n", a.dry_run ? "would remove" : "removed", r.removed, bytes_text(r.removed_bytes),
-                          r.left.entries, bytes_text(r.left.bytes)));
+        print(fmt::format("{} {} entries ({}); {} left ({})\n", a.dry_run ? "would remove" : "removed", r.removed,
+                          bytes_text(r.removed_bytes), r.left.entries, bytes_text(r.left.bytes)));
     }
     return ok;
 }
@@ -139,7 +170,8 @@ int prune(cache_arguments const& a) {
     auto o = open();
     if (!a.to_size.empty()) {
         options.to_bytes = base::parse_size(a.to_size);
-        if (!options.to_bytes) throw fail(errc::invalid_argument, "'{}' is not a size; write for example 500M or 2G", a.to_size);
+        if (!options.to_bytes)
+            throw fail(errc::invalid_argument, "'{}' is not a size; write for example 500M or 2G", a.to_size);
     } else if (a.older_than.empty()) options.to_bytes = o.max_bytes;
     return report(a, o.cache.prune(options).value());
 }
@@ -152,13 +184,20 @@ int clear(cache_arguments const& a) {
 
 int verify(cache_arguments const& a) {
     auto o = open();
-    auto const r = o.cache.verify(a.repair ? store::maintenance::bad_entries::remove : store::maintenance::bad_entries::report).value();
+    auto const r =
+        o.cache.verify(a.repair ? store::maintenance::bad_entries::remove : store::maintenance::bad_entries::report)
+            .value();
     if (a.as_json) {
         json bad = json::array();
         for (auto const& b : r.bad) bad.push_back({{"path", b.path.native()}, {"reason", store::name_of(b.why)}});
-        print_json(json{{"checked", r.checked}, {"bytes", r.checked_bytes}, {"newer_format", r.newer}, {"bad", std::move(bad)}, {"removed", a.repair}});
+        print_json(json{{"checked", r.checked},
+                        {"bytes", r.checked_bytes},
+                        {"newer_format", r.newer},
+                        {"bad", std::move(bad)},
+                        {"removed", a.repair}});
     } else {
-        for (auto const& b : r.bad) complain(fmt::format("{}: {}{}", b.path.native(), store::name_of(b.why), a.repair ? ", removed" : ""));
+        for (auto const& b : r.bad)
+            complain(fmt::format("{}: {}{}", b.path.native(), store::name_of(b.why), a.repair ? ", removed" : ""));
         print(fmt::format("{} entries checked ({}), {} bad\n", r.checked, bytes_text(r.checked_bytes), r.bad.size()));
     }
     return r.bad.empty() || a.repair ? ok : failed;
@@ -176,21 +215,28 @@ void add_cache(CLI::App& root, std::vector<command>& commands) {
         options(*app, *arguments);
         commands.push_back({app, [arguments, run] { return run(*arguments); }});
     };
-    add("stats", stats, [](CLI::App& app, cache_arguments& a) { app.add_flag("--zero", a.zero, "set the counters to zero first"); });
+    add("stats", stats,
+        [](CLI::App& app, cache_arguments& a) { app.add_flag("--zero", a.zero, "set the counters to zero first"); });
     add("list", list, [](CLI::App&, cache_arguments&) {});
-    add("path", [](cache_arguments const& a) {
+    add(
+        "path",
+        [](cache_arguments const& a) {
             auto const path = open().cache.path().native();
             if (a.as_json) print_json(json{{"path", path}});
             else print(path + "\n");
             return ok;
-        }, [](CLI::App&, cache_arguments&) {});
+        },
+        [](CLI::App&, cache_arguments&) {});
     add("prune", prune, [](CLI::App& app, cache_arguments& a) {
         app.add_option("--older-than", a.older_than, "age");
         app.add_option("--to-size", a.to_size, "size");
         app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen");
     });
-    add("clear", clear, [](CLI::App& app, cache_arguments& a) { app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen"); });
-    add("verify", verify, [](CLI::App& app, cache_arguments& a) { app.add_flag("--repair", a.repair, "remove bad entries"); });
+    add("clear", clear, [](CLI::App& app, cache_arguments& a) {
+        app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen");
+    });
+    add("verify", verify,
+        [](CLI::App& app, cache_arguments& a) { app.add_flag("--repair", a.repair, "remove bad entries"); });
 }
 
 }  // namespace kiln::cli

@@ -42,7 +42,9 @@ CLI::App* add_command(CLI::App& parent, std::string const& name, std::string con
     return app;
 }
 
-void complain(std::string_view text) { std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(text.size()), text.data()); }
+void complain(std::string_view text) {
+    std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(text.size()), text.data());
+}
 
 void complain(error const& e) {
     complain(e.message());

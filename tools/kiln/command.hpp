@@ -19,8 +19,8 @@ using json = nlohmann::ordered_json;
 
 // Exit statuses: also documented in docs/cli/kiln.md.
 inline constexpr int ok = 0;
-inline constexpr int failed = 1;      // the work, or a part of it, did not succeed
-inline constexpr int misused = 2;     // the command line makes no sense
+inline constexpr int failed = 1;   // the work, or a part of it, did not succeed
+inline constexpr int misused = 2;  // the command line makes no sense
 
 // A command adds itself to the application and says what to run.
 struct command {

@@ -43,7 +43,8 @@ json describe(item const& i, obtained const& got) {
 
 result<void> save(std::string const& directory, artifact const& a) {
     KILN_CHECK(base::make_directories(directory, 0755));
-    auto const file = std::filesystem::path{directory} / fmt::format("{}.{}.{}", a.unit, a.target.arch.name(), name_of(a.target.kind));
+    auto const file = std::filesystem::path{directory} /
+                      fmt::format("{}.{}.{}", a.unit, a.target.arch.name(), name_of(a.target.kind));
     return base::replace_file(file, a.image, 0644);
 }
 
@@ -59,12 +60,17 @@ void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> cons
 }
 
 std::string text_of(std::vector<item> const& items) {
-    std::vector<std::vector<std::string>> rows{{"unit", "target", "kind", "from", "ms", "size", "kernel", "registers", "shared", "local"}};
+    std::vector<std::vector<std::string>> rows{
+        {"unit", "target", "kind", "from", "ms", "size", "kernel", "registers", "shared", "local"}};
     for (auto const& i : items) {
         if (!*i.answer) continue;
         auto const& got = **i.answer;
-        std::vector<std::string> row{got.what->unit, i.for_target.arch.name(), std::string{name_of(i.for_target.kind)},
-                                     std::string{name_of(got.from)}, fmt::format("{:.1f}", got.ms), bytes_text(got.what->image.size())};
+        std::vector<std::string> row{got.what->unit,
+                                     i.for_target.arch.name(),
+                                     std::string{name_of(i.for_target.kind)},
+                                     std::string{name_of(got.from)},
+                                     fmt::format("{:.1f}", got.ms),
+                                     bytes_text(got.what->image.size())};
         if (got.what->kernels.empty()) rows.push_back(row);
         for (auto const& k : got.what->kernels) {
             auto number = [](int n) { return n < 0 ? std::string{"-"} : std::to_string(n); };
@@ -85,7 +91,8 @@ int run(compile_arguments const& a) {
     }
     engine e{a.what.engine()};
     {
-        auto const bar = std::make_shared<progress>("compile", items.size(), items.size() < 2 ? progress::style::silent : progress::style::automatic);
+        auto const bar = std::make_shared<progress>(
+            "compile", items.size(), items.size() < 2 ? progress::style::silent : progress::style::automatic);
         run_all(items, e, bar);
     }
     int status = ok;

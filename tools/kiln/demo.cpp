@@ -31,7 +31,11 @@ struct pass {
 
 // Each pass is a fresh engine: what the second finds, it finds on disk, as the next process would.
 result<pass> make_ready(std::vector<unit> const& units, target t, std::string const& cache, std::string const& title) {
-    engine e{{.settings = {{"KILN_CACHE_DIR", cache}, {"KILN_DISABLE", ""}, {"KILN_READONLY", ""}, {"KILN_BUNDLES", ""}, {"KILN_JIT", "allow"}}}};
+    engine e{{.settings = {{"KILN_CACHE_DIR", cache},
+                           {"KILN_DISABLE", ""},
+                           {"KILN_READONLY", ""},
+                           {"KILN_BUNDLES", ""},
+                           {"KILN_JIT", "allow"}}}};
     base::stopwatch const watch;
     pass out;
     {
@@ -73,19 +77,23 @@ int run(bool as_json) {
         return ok;
     }
     print(here.found ? fmt::format("Kiln: {} units for {} ({})\n\n", units.size(), here.device, t.arch.name())
-                     : fmt::format("Kiln: {} units for {} (no GPU here; compiling needs none)\n\n", units.size(), t.arch.name()));
+                     : fmt::format("Kiln: {} units for {} (no GPU here; compiling needs none)\n\n", units.size(),
+                                   t.arch.name()));
     std::vector<std::vector<std::string>> rows{{"unit", "size", "kernels", "cold ms", "from", "warm ms", "from"}};
     for (std::size_t i = 0; i < units.size(); ++i) {
         auto const& c = cold.got[i];
         auto const& w = warm.got[i];
-        rows.push_back({units[i].name, bytes_text(c.what->image.size()), std::to_string(c.what->kernels.size()), fmt::format("{:.1f}", c.ms),
-                        std::string{name_of(c.from)}, fmt::format("{:.2f}", w.ms), std::string{name_of(w.from)}});
+        rows.push_back({units[i].name, bytes_text(c.what->image.size()), std::to_string(c.what->kernels.size()),
+                        fmt::format("{:.1f}", c.ms), std::string{name_of(c.from)}, fmt::format("{:.2f}", w.ms),
+                        std::string{name_of(w.from)}});
     }
     rows.push_back({"all", "", "", fmt::format("{:.1f}", cold.total_ms), "", fmt::format("{:.2f}", warm.total_ms), ""});
     print(table(rows));
-    print(fmt::format("\nCold: compiled in worker processes. Warm: a second engine found the same artifacts on disk, {:.0f} times faster.\n"
-                      "Next: kiln doctor, kiln compile FILE.cu --arch sm_80,sm_90, kiln compile --help\n",
-                      cold.total_ms / std::max(warm.total_ms, 0.001)));
+    print(
+        fmt::format("\nCold: compiled in worker processes. Warm: a second engine found the same artifacts on disk, "
+                    "{:.0f} times faster.\n"
+                    "Next: kiln doctor, kiln compile FILE.cu --arch sm_80,sm_90, kiln compile --help\n",
+                    cold.total_ms / std::max(warm.total_ms, 0.001)));
     return ok;
 }
 

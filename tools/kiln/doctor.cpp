@@ -12,7 +12,7 @@ namespace {
 
 struct finding {
     std::string what;
-    std::string state;   // "ok", "missing", "problem"
+    std::string state;  // "ok", "missing", "problem"
     std::string value;
     std::string remedy;  // empty when ok
 };
@@ -41,10 +41,12 @@ void add_devices(std::vector<finding>& out) {
         return;
     }
     for (auto const& d : *all) {
-        out.push_back({fmt::format("GPU {}", d.ordinal), "ok",
-                       fmt::format("{}, {}, {} multiprocessors, {}, driver for CUDA {}.{}", d.name, d.target(), d.multiprocessors,
-                                   bytes_text(d.memory_bytes), d.driver_version / 1000, d.driver_version % 1000 / 10),
-                       {}});
+        out.push_back(
+            {fmt::format("GPU {}", d.ordinal),
+             "ok",
+             fmt::format("{}, {}, {} multiprocessors, {}, driver for CUDA {}.{}", d.name, d.target(), d.multiprocessors,
+                         bytes_text(d.memory_bytes), d.driver_version / 1000, d.driver_version % 1000 / 10),
+             {}});
     }
 }
 
@@ -56,15 +58,19 @@ void add_store(std::vector<finding>& out, engine::state& s) {
                        "set KILN_CACHE_DIR to a directory of your own, or unset KILN_DISABLE"});
     } else {
         bool const good = directory->reason.empty();
-        out.push_back({"cache", good ? "ok" : "problem",
-                       fmt::format("{} ({}{}{}, locks: {}, bound {})", directory->root.native(), store::name_of(directory->state),
-                                   directory->filesystem.empty() ? "" : ", ", directory->filesystem, store::name_of(directory->locks),
-                                   bytes_text(s.config.size("KILN_MAX_SIZE").value_or(0))),
-                       directory->reason});
+        out.push_back(
+            {"cache", good ? "ok" : "problem",
+             fmt::format("{} ({}{}{}, locks: {}, bound {})", directory->root.native(), store::name_of(directory->state),
+                         directory->filesystem.empty() ? "" : ", ", directory->filesystem,
+                         store::name_of(directory->locks), bytes_text(s.config.size("KILN_MAX_SIZE").value_or(0))),
+             directory->reason});
     }
     for (auto const& b : s.store->bundles()) {
-        out.push_back({"bundle", "ok", fmt::format("{} ({} artifacts, {})", b->info().origin, b->info().entries,
-                                                   store::name_of(b->info().signed_by)), {}});
+        out.push_back({"bundle",
+                       "ok",
+                       fmt::format("{} ({} artifacts, {})", b->info().origin, b->info().entries,
+                                   store::name_of(b->info().signed_by)),
+                       {}});
     }
 }
 
@@ -72,19 +78,26 @@ std::vector<finding> examine(engine::state& s) {
     std::vector<finding> out;
     out.push_back({"kiln", "ok", std::string{kiln::version}, {}});
     add_devices(out);
-    out.push_back(tool_finding("NVRTC", s.nvrtc(), "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH"));
+    out.push_back(tool_finding("NVRTC", s.nvrtc(),
+                               "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH"));
     if (s.nvrtc()) out.push_back(version_finding(s));
-    out.push_back(tool_finding("nvJitLink", s.nvjitlink(), "only needed to link LTO-IR: 'pip install nvidia-nvjitlink'"));
+    out.push_back(
+        tool_finding("nvJitLink", s.nvjitlink(), "only needed to link LTO-IR: 'pip install nvidia-nvjitlink'"));
     std::string includes;
     for (auto const& directory : s.tools().toolkit_includes) includes += (includes.empty() ? "" : ", ") + directory;
     if (includes.empty()) {
-        out.push_back({"CUDA headers", "missing", "none found", "only needed by units that include them: install the CUDA toolkit"});
+        out.push_back({"CUDA headers", "missing", "none found",
+                       "only needed by units that include them: install the CUDA toolkit"});
     } else out.push_back({"CUDA headers", "ok", includes, {}});
     auto const worker = compile::worker_pool::find_worker(s.config.text("KILN_WORKER"));
-    if (worker) out.push_back({"workers", "ok", fmt::format("up to {} of {}", s.pool->capacity(), worker->native()), {}});
-    else out.push_back({"workers", "problem", worker.error().message(), "set KILN_WORKER to the kiln-worker program; compiling in the process until then"});
+    if (worker)
+        out.push_back({"workers", "ok", fmt::format("up to {} of {}", s.pool->capacity(), worker->native()), {}});
+    else
+        out.push_back({"workers", "problem", worker.error().message(),
+                       "set KILN_WORKER to the kiln-worker program; compiling in the process until then"});
     add_store(out, s);
-    for (auto const& problem : s.config.problems()) out.push_back({"settings", "problem", problem, "correct or remove the setting"});
+    for (auto const& problem : s.config.problems())
+        out.push_back({"settings", "problem", problem, "correct or remove the setting"});
     return out;
 }
 
@@ -92,7 +105,8 @@ json settings_json(base::config const& config) {
     json out = json::array();
     for (auto const& k : base::knobs()) {
         auto const& value = config.get(k.variable);
-        out.push_back({{"name", k.variable}, {"value", value.value}, {"from", base::name_of(value.from)}, {"help", k.help}});
+        out.push_back(
+            {{"name", k.variable}, {"value", value.value}, {"from", base::name_of(value.from)}, {"help", k.help}});
     }
     return out;
 }
@@ -105,7 +119,8 @@ int run(bool as_json) {
     for (auto const& f : findings) healthy = healthy && f.state != "problem";
     if (as_json) {
         json list = json::array();
-        for (auto const& f : findings) list.push_back({{"what", f.what}, {"state", f.state}, {"value", f.value}, {"remedy", f.remedy}});
+        for (auto const& f : findings)
+            list.push_back({{"what", f.what}, {"state", f.state}, {"value", f.value}, {"remedy", f.remedy}});
         print_json(json{{"healthy", healthy}, {"findings", std::move(list)}, {"settings", settings_json(s.config)}});
         return healthy ? ok : failed;
     }

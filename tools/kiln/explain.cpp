@@ -23,12 +23,15 @@ struct nearest {
     std::vector<difference> differences;
 };
 
-void compare_inputs(std::vector<input_field> const& asked, std::vector<input_field> const& kept, std::vector<difference>& out) {
+void compare_inputs(std::vector<input_field> const& asked, std::vector<input_field> const& kept,
+                    std::vector<difference>& out) {
     std::map<std::string, std::pair<std::string, std::string>> fields;
     for (auto const& f : asked) fields[f.name].first = f.value;
     for (auto const& f : kept) fields[f.name].second = f.value;
     for (auto const& [name, values] : fields) {
-        if (values.first != values.second) out.push_back({name, values.first.empty() ? "-" : values.first, values.second.empty() ? "-" : values.second});
+        if (values.first != values.second)
+            out.push_back(
+                {name, values.first.empty() ? "-" : values.first, values.second.empty() ? "-" : values.second});
     }
 }
 
@@ -36,9 +39,13 @@ std::vector<difference> compare(engine_detail::order const& asked, artifact cons
     std::vector<difference> out;
     auto const& job = std::get<compile::compile_job>(asked.work.work);
     if (kept.target.arch != job.target.arch) out.push_back({"target", job.target.arch.name(), kept.target.arch.name()});
-    if (kept.target.kind != job.target.kind) out.push_back({"kind", std::string{name_of(job.target.kind)}, std::string{name_of(kept.target.kind)}});
-    if (kept.toolchain != asked.what.toolchain) out.push_back({"compiler", asked.what.toolchain.empty() ? "none on this machine" : asked.what.toolchain, kept.toolchain});
-    if (auto const options = compile::normalize(job.unit.options)) compare_inputs(compile::describe_inputs(job.unit, *options), kept.inputs, out);
+    if (kept.target.kind != job.target.kind)
+        out.push_back({"kind", std::string{name_of(job.target.kind)}, std::string{name_of(kept.target.kind)}});
+    if (kept.toolchain != asked.what.toolchain)
+        out.push_back(
+            {"compiler", asked.what.toolchain.empty() ? "none on this machine" : asked.what.toolchain, kept.toolchain});
+    if (auto const options = compile::normalize(job.unit.options))
+        compare_inputs(compile::describe_inputs(job.unit, *options), kept.inputs, out);
     auto const change = compile::first_change(kept.dependencies, asked.what.roots, compile::absent_headers::are_misses);
     if (!change.empty()) out.push_back({"headers", change, "as they were"});
     return out;
@@ -74,13 +81,24 @@ std::vector<nearest> candidates(engine::state& s, engine_detail::order const& as
     return out;
 }
 
-json json_of(std::string const& verdict, engine_detail::order const& asked, engine_detail::found_artifact const& found, nearest const* near) {
-    json out{{"verdict", verdict}, {"unit", asked.what.name}, {"target", asked.what.target.arch.name()}, {"kind", name_of(asked.what.target.kind)},
-             {"family", asked.what.id.family.hex()}, {"request", asked.what.id.request.hex()}, {"reason", found.reason}, {"detail", found.detail}};
+json json_of(std::string const& verdict, engine_detail::order const& asked, engine_detail::found_artifact const& found,
+             nearest const* near) {
+    json out{{"verdict", verdict},
+             {"unit", asked.what.name},
+             {"target", asked.what.target.arch.name()},
+             {"kind", name_of(asked.what.target.kind)},
+             {"family", asked.what.id.family.hex()},
+             {"request", asked.what.id.request.hex()},
+             {"reason", found.reason},
+             {"detail", found.detail}};
     if (near != nullptr) {
         json differences = json::array();
-        for (auto const& d : near->differences) differences.push_back({{"field", d.field}, {"asked", d.asked}, {"kept", d.kept}});
-        out["nearest"] = {{"unit", near->what.unit}, {"target", near->what.target.arch.name()}, {"tier", near->tier}, {"key", near->what.key},
+        for (auto const& d : near->differences)
+            differences.push_back({{"field", d.field}, {"asked", d.asked}, {"kept", d.kept}});
+        out["nearest"] = {{"unit", near->what.unit},
+                          {"target", near->what.target.arch.name()},
+                          {"tier", near->tier},
+                          {"key", near->what.key},
                           {"differences", std::move(differences)}};
     }
     return out;
@@ -97,19 +115,23 @@ void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& 
     }
     auto const head = fmt::format("{} for {} {}", u.name, t.arch.name(), name_of(t.kind));
     if (found.what) {
-        print(fmt::format("{}: hit in {}, key {}{}{}\n", head, name_of(found.from), found.what->key.substr(0, 16), found.detail.empty() ? "" : "; ", found.detail));
+        print(fmt::format("{}: hit in {}, key {}{}{}\n", head, name_of(found.from), found.what->key.substr(0, 16),
+                          found.detail.empty() ? "" : "; ", found.detail));
         return;
     }
     print(fmt::format("{}: miss ({}{}{})\n", head, found.reason, found.detail.empty() ? "" : ": ", found.detail));
     if (near.empty()) {
-        print(fmt::format("  nothing of this name or family is kept; asked: {}\n", engine_detail::describe_tiers(*s.store)));
+        print(fmt::format("  nothing of this name or family is kept; asked: {}\n",
+                          engine_detail::describe_tiers(*s.store)));
         return;
     }
     auto const& n = near.front();
-    print(fmt::format("  nearest: {} {} in {}, key {}\n", n.what.target.arch.name(), name_of(n.what.target.kind), n.tier, n.what.key.substr(0, 16)));
+    print(fmt::format("  nearest: {} {} in {}, key {}\n", n.what.target.arch.name(), name_of(n.what.target.kind),
+                      n.tier, n.what.key.substr(0, 16)));
     std::vector<std::vector<std::string>> rows{{"  field", "asked", "kept"}};
     for (auto const& d : n.differences) rows.push_back({"  " + d.field, d.asked.substr(0, 60), d.kept.substr(0, 60)});
-    if (n.differences.empty()) print("  no field differs: the entry appeared since, or was rejected; see 'kiln cache verify'\n");
+    if (n.differences.empty())
+        print("  no field differs: the entry appeared since, or was rejected; see 'kiln cache verify'\n");
     else print(table(rows));
 }
 

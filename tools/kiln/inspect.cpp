@@ -40,20 +40,34 @@ int run(std::string const& file, bool as_json) {
         json list = json::array();
         for (auto const& r : rows) {
             auto const& l = r.about.about;
-            list.push_back({{"unit", l.name}, {"target", l.target}, {"kind", l.kind}, {"bytes", r.about.bytes}, {"toolchain", l.toolchain},
-                            {"producer", l.producer}, {"licence", l.licence}, {"key", l.at.key.hex()}, {"readable", r.decoded.has_value()},
+            list.push_back({{"unit", l.name},
+                            {"target", l.target},
+                            {"kind", l.kind},
+                            {"bytes", r.about.bytes},
+                            {"toolchain", l.toolchain},
+                            {"producer", l.producer},
+                            {"licence", l.licence},
+                            {"key", l.at.key.hex()},
+                            {"readable", r.decoded.has_value()},
                             {"kernels", kernels_of(r)}});
         }
-        print_json(json{{"file", info.origin}, {"format", info.format}, {"bytes", info.file_bytes}, {"artifacts", info.entries},
-                        {"signature", store::name_of(info.signed_by)}, {"key", info.key}, {"items", std::move(list)}});
+        print_json(json{{"file", info.origin},
+                        {"format", info.format},
+                        {"bytes", info.file_bytes},
+                        {"artifacts", info.entries},
+                        {"signature", store::name_of(info.signed_by)},
+                        {"key", info.key},
+                        {"items", std::move(list)}});
         return ok;
     }
-    print(fmt::format("{}: format {}, {}, {} artifacts, {}{}{}\n\n", info.origin, info.format, bytes_text(info.file_bytes), info.entries,
-                      info.key.empty() ? "not signed" : "signed by key ", info.key, info.key.empty() ? "" : " (check with kiln verify --key)"));
+    print(fmt::format("{}: format {}, {}, {} artifacts, {}{}{}\n\n", info.origin, info.format,
+                      bytes_text(info.file_bytes), info.entries, info.key.empty() ? "not signed" : "signed by key ",
+                      info.key, info.key.empty() ? "" : " (check with kiln verify --key)"));
     std::vector<std::vector<std::string>> lines{{"unit", "target", "kind", "stored", "kernels", "compiler", "licence"}};
     for (auto const& r : rows) {
         auto const& l = r.about.about;
-        lines.push_back({l.name, l.target, l.kind, bytes_text(r.about.bytes), r.decoded ? std::to_string(r.decoded->kernels.size()) : "unreadable",
+        lines.push_back({l.name, l.target, l.kind, bytes_text(r.about.bytes),
+                         r.decoded ? std::to_string(r.decoded->kernels.size()) : "unreadable",
                          r.decoded ? r.decoded->compiler : "?", l.licence.empty() ? "-" : l.licence});
     }
     print(table(lines));

@@ -15,7 +15,8 @@ void add_key(CLI::App& root, std::vector<command>& commands) {
                             key.save(*file).value();
                             auto const half = key.public_half();
                             base::replace_file(*file + ".pub", base::as_bytes(half.pem()), 0644).value();
-                            print(fmt::format("{}: private key, keep it secret\n{}.pub: public key, id {}\n", *file, *file, store::to_hex(half.id())));
+                            print(fmt::format("{}: private key, keep it secret\n{}.pub: public key, id {}\n", *file,
+                                              *file, store::to_hex(half.id())));
                             return ok;
                         }});
 }

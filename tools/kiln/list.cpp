@@ -18,7 +18,12 @@ int run(std::string const& pack, bool as_json) {
     std::vector<std::vector<std::string>> rows{{"name", "kind", "types", "operator", "kernels", "pack"}};
     for (auto const& s : catalogue()) {
         if (!pack.empty() && s.pack != pack) continue;
-        all.push_back({{"name", s.name}, {"kind", s.kind}, {"types", s.types}, {"operator", s.by}, {"kernels", s.kernels}, {"pack", s.pack}});
+        all.push_back({{"name", s.name},
+                       {"kind", s.kind},
+                       {"types", s.types},
+                       {"operator", s.by},
+                       {"kernels", s.kernels},
+                       {"pack", s.pack}});
         rows.push_back({s.name, s.kind, joined(s.types), s.by.empty() ? "-" : s.by, joined(s.kernels), s.pack});
     }
     if (as_json) print_json(all);

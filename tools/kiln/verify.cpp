@@ -40,7 +40,9 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
     auto const units = a.what.units().value();
     auto const scratch = base::temporary_directory::make("kiln-verify").value();
     auto options = a.what.engine();
-    options.settings.insert(options.settings.end(), {{"KILN_CACHE_DIR", scratch.path() / "cache"}, {"KILN_BUNDLES", ""}, {"KILN_JIT", "allow"}});
+    options.settings.insert(
+        options.settings.end(),
+        {{"KILN_CACHE_DIR", scratch.path() / "cache"}, {"KILN_BUNDLES", ""}, {"KILN_JIT", "allow"}});
     engine e{options};
     std::map<std::string, unit const*> by_name;
     for (auto const& u : units) by_name[u.name] = &u;
@@ -57,8 +59,11 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
         auto const made = e.artifact_sync(*at->second, shipped.target);
         ++compared;
         if (!made) bad.push_back({what, made.error().message()});
-        else if (made->what->toolchain != shipped.toolchain) bad.push_back({what, fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain, made->what->toolchain)});
-        else if (made->what->key != shipped.key) bad.push_back({what, "another key: source, options or headers differ ('kiln explain' tells which)"});
+        else if (made->what->toolchain != shipped.toolchain)
+            bad.push_back({what, fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain,
+                                             made->what->toolchain)});
+        else if (made->what->key != shipped.key)
+            bad.push_back({what, "another key: source, options or headers differ ('kiln explain' tells which)"});
         else if (made->what->image != shipped.image) bad.push_back({what, "same key, other bytes"});
     }
     return compared;
@@ -71,17 +76,22 @@ int run(verify_arguments const& a) {
     }
     auto const bundle = open(a).value();
     std::vector<finding> bad;
-    for (auto const& [at, why] : bundle->verify().value()) bad.push_back({at.key.hex().substr(0, 16), std::string{store::name_of(why)}});
+    for (auto const& [at, why] : bundle->verify().value())
+        bad.push_back({at.key.hex().substr(0, 16), std::string{store::name_of(why)}});
     int const compared = a.deep ? recompile(a, *bundle, bad) : 0;
     auto const& info = bundle->info();
     if (a.as_json) {
         json list = json::array();
         for (auto const& f : bad) list.push_back({{"what", f.what}, {"problem", f.problem}});
-        print_json(json{{"file", a.file}, {"artifacts", info.entries}, {"signature", store::name_of(info.signed_by)}, {"recompiled", compared},
+        print_json(json{{"file", a.file},
+                        {"artifacts", info.entries},
+                        {"signature", store::name_of(info.signed_by)},
+                        {"recompiled", compared},
                         {"bad", std::move(list)}});
     } else {
         for (auto const& f : bad) complain(fmt::format("{}: {}: {}", a.file, f.what, f.problem));
-        print(fmt::format("{}: {} artifacts checked, {} bad, signature {}{}\n", a.file, info.entries, bad.size(), store::name_of(info.signed_by),
+        print(fmt::format("{}: {} artifacts checked, {} bad, signature {}{}\n", a.file, info.entries, bad.size(),
+                          store::name_of(info.signed_by),
                           a.deep ? fmt::format(", {} recompiled and compared", compared) : ""));
     }
     return bad.empty() ? ok : failed;

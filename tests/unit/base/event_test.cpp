@@ -59,7 +59,11 @@ TEST(events, are_written_as_json_lines) {
     auto const file = scratch.path() / "events.jsonl";
     event_log log;
     ASSERT_TRUE(log.write_to(file));
-    log.emit({.kind = event_kind::compile_failed, .unit = "a\"b", .detail = "line\nbreak\t\x01", .key = 0x1234, .duration_ns = 5});
+    log.emit({.kind = event_kind::compile_failed,
+              .unit = "a\"b",
+              .detail = "line\nbreak\t\x01",
+              .key = 0x1234,
+              .duration_ns = 5});
     log.write_to("");
     std::ifstream in{file};
     std::string line;

@@ -17,7 +17,9 @@ class files : public testing::Test {
 protected:
     temporary_directory scratch_ = temporary_directory::make("kiln-files").value();
     fs::path at(char const* name) const { return scratch_.path() / name; }
-    std::size_t file_count() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator{scratch_.path()}, {})); }
+    std::size_t file_count() const {
+        return static_cast<std::size_t>(std::distance(fs::directory_iterator{scratch_.path()}, {}));
+    }
     void TearDown() override { install_system_calls(nullptr); }
 };
 

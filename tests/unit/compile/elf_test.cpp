@@ -7,7 +7,9 @@ namespace kiln::compile {
 
 TEST(elf, what_is_not_an_image_is_refused) {
     EXPECT_FALSE(read_cubin({}, 90, {}));
-    EXPECT_FALSE(read_cubin(base::as_bytes("\x7f" "ELF but not really"), 90, {}));
+    EXPECT_FALSE(read_cubin(base::as_bytes("\x7f"
+                                           "ELF but not really"),
+                            90, {}));
 }
 
 TEST(elf, entries_of_ptx) {

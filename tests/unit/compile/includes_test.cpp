@@ -18,7 +18,9 @@ protected:
         roots_.toolkit = {dir("nothing"), dir("kit")};
     }
     std::string dir(std::string const& name) const { return scratch_.path() / name; }
-    void write(std::string const& name, std::string_view text) { base::replace_file(dir(name), base::as_bytes(text)).value(); }
+    void write(std::string const& name, std::string_view text) {
+        base::replace_file(dir(name), base::as_bytes(text)).value();
+    }
     static std::string read(std::FILE* f) {
         if (f == nullptr) return "(none)";
         char text[100] = {};
@@ -69,7 +71,8 @@ TEST_F(includes, a_header_that_is_gone_is_a_miss_unless_sealed) {
     EXPECT_NE(change(deps).find("gone"), std::string::npos);
     EXPECT_EQ(change(deps, absent_headers::are_sealed), "");
     write("second/q.h", "other");
-    EXPECT_NE(change(deps, absent_headers::are_sealed), "") << "a bundle never wins over a header that is there and differs";
+    EXPECT_NE(change(deps, absent_headers::are_sealed), "")
+        << "a bundle never wins over a header that is there and differs";
 }
 
 TEST_F(includes, V6_a_project_that_moved_still_hits) {

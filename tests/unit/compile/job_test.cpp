@@ -15,7 +15,8 @@ artifact full_artifact() {
     a.image = {std::byte{1}, std::byte{2}};
     a.kernels = {{"k<float>", "_Z1kIfEvv", 12, 1024, 8}, {"p", "p"}};
     a.constants = {{"info", {std::byte{9}}}};
-    a.dependencies = {{dependency::root::toolkit, 0, "cuda.h", std::string(64, '2')}, {dependency::root::include_directory, 3, "x.h", ""}};
+    a.dependencies = {{dependency::root::toolkit, 0, "cuda.h", std::string(64, '2')},
+                      {dependency::root::include_directory, 3, "x.h", ""}};
     a.inputs = {{"source", "abc"}};
     a.log = "warning";
     a.compile_ms = 1.5;
@@ -23,8 +24,15 @@ artifact full_artifact() {
 }
 
 job full_job() {
-    compile_job c{.unit = {.name = "u", .source = "text", .kernels = {"k"}, .options = {"-w"}, .headers = {{"h", "t"}}, .include_dirs = {"/i"},
-                           .directory = "/d", .exports = {"e"}, .licence = "MIT"},
+    compile_job c{.unit = {.name = "u",
+                           .source = "text",
+                           .kernels = {"k"},
+                           .options = {"-w"},
+                           .headers = {{"h", "t"}},
+                           .include_dirs = {"/i"},
+                           .directory = "/d",
+                           .exports = {"e"},
+                           .licence = "MIT"},
                   .target = target::parse("compute_90", artifact_kind::ptx).value()};
     return {{"/lib/nvrtc", "/lib/nvjitlink", {"/inc"}}, std::move(c)};
 }
@@ -46,8 +54,12 @@ TEST(job_codec, artifacts_survive) {
 TEST(job_codec, jobs_survive) {
     auto const bytes = encode(full_job());
     EXPECT_EQ(encode(decode_job(bytes).value()), bytes);
-    link_job const l{.name = "l", .target = target::parse("sm_90").value(), .inputs = {{"i", artifact_kind::ltoir, {std::byte{1}}}},
-                     .kernels = {"k"}, .exports = {"e"}, .options = {"-O3"}};
+    link_job const l{.name = "l",
+                     .target = target::parse("sm_90").value(),
+                     .inputs = {{"i", artifact_kind::ltoir, {std::byte{1}}}},
+                     .kernels = {"k"},
+                     .exports = {"e"},
+                     .options = {"-O3"}};
     auto const linked = encode(job{{}, l});
     EXPECT_EQ(encode(decode_job(linked).value()), linked);
 }

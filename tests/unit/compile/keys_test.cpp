@@ -7,9 +7,7 @@ namespace kiln::compile {
 
 namespace {
 
-kiln::unit plain() {
-    return {.name = "k", .source = "extern \"C\" __global__ void k() {}", .kernels = {"k"}};
-}
+kiln::unit plain() { return {.name = "k", .source = "extern \"C\" __global__ void k() {}", .kernels = {"k"}}; }
 target sm90() { return target::parse("sm_90").value(); }
 digest request_of(kiln::unit const& u, target t = sm90(), std::string_view toolchain = "nvrtc 1") {
     return identify(u, t, toolchain).value().request;
@@ -39,7 +37,8 @@ TEST(faults, V5_every_keyed_option_changes_the_key) {
             case option_role::include: EXPECT_EQ(id.value().request, base) << text; break;
             case option_role::refused:
                 ASSERT_FALSE(id) << text;
-                EXPECT_NE(id.error().message().find(text.substr(0, text.find('='))), std::string::npos) << "names the option";
+                EXPECT_NE(id.error().message().find(text.substr(0, text.find('='))), std::string::npos)
+                    << "names the option";
                 break;
         }
     }
@@ -136,11 +135,16 @@ TEST_P(self_contained, is_decided_conservatively) {
 }
 
 INSTANTIATE_TEST_SUITE_P(texts, self_contained,
-                         testing::Values(text_case{"int x;", true}, text_case{"#include <mem.h>\n", true}, text_case{"# include \"mem.h\"", true},
-                                         text_case{"#include <other.h>", false}, text_case{"#inc\\\nlude <other.h>", false},
-                                         text_case{"#include MACRO", false}, text_case{"%:include <other.h>", false},
-                                         text_case{"?" "?=include <mem.h>", false}, text_case{"__has_include(<other.h>)", false},
-                                         text_case{"import thing;", false}, text_case{"#include <mem.h>\n#include <x.h>", false}));
+                         testing::Values(text_case{"int x;", true}, text_case{"#include <mem.h>\n", true},
+                                         text_case{"# include \"mem.h\"", true}, text_case{"#include <other.h>", false},
+                                         text_case{"#inc\\\nlude <other.h>", false}, text_case{"#include MACRO", false},
+                                         text_case{"%:include <other.h>", false},
+                                         text_case{"?"
+                                                   "?=include <mem.h>",
+                                                   false},
+                                         text_case{"__has_include(<other.h>)", false},
+                                         text_case{"import thing;", false},
+                                         text_case{"#include <mem.h>\n#include <x.h>", false}));
 
 TEST(self_contained, a_header_in_memory_may_ask_for_a_file) {
     auto u = plain();

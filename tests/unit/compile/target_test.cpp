@@ -38,8 +38,10 @@ TEST_P(can_run_on, follows_the_rules_of_binary_compatibility) {
 }
 
 INSTANTIATE_TEST_SUITE_P(rules, can_run_on,
-                         testing::Values(run_case{"sm_80", artifact_kind::cubin, 8, 6, true}, run_case{"sm_86", artifact_kind::cubin, 8, 0, false},
-                                         run_case{"sm_80", artifact_kind::cubin, 9, 0, false}, run_case{"sm_90a", artifact_kind::cubin, 9, 0, true},
+                         testing::Values(run_case{"sm_80", artifact_kind::cubin, 8, 6, true},
+                                         run_case{"sm_86", artifact_kind::cubin, 8, 0, false},
+                                         run_case{"sm_80", artifact_kind::cubin, 9, 0, false},
+                                         run_case{"sm_90a", artifact_kind::cubin, 9, 0, true},
                                          run_case{"sm_100a", artifact_kind::cubin, 10, 3, false},
                                          run_case{"sm_100f", artifact_kind::cubin, 10, 3, true},
                                          run_case{"compute_80", artifact_kind::ptx, 12, 0, true},
