@@ -6,6 +6,7 @@
 #pragma once
 
 #include "store/bundle_format.hpp"
+#include "store/entry_format.hpp"
 #include "store/fork_guard.hpp"
 #include "store/refusals.hpp"
 #include "store/signing.hpp"
@@ -20,6 +21,9 @@ namespace kiln::store {
 // Collects entries and writes them sorted, so that the same entries give the same file whatever their order.
 class bundle_writer {
 public:
+    // Not packed by default: what ships a bundle packs it once more, and a hit is faster by a third.
+    explicit bundle_writer(packing how = packing::never) : how_{how} {}
+
     // Free text about the bundle as a whole: "title", "version", ...
     void set(std::string name, std::string value) { facts_[std::move(name)] = std::move(value); }
     // errc::invalid_argument for a second entry with the same address and other bytes.
@@ -36,6 +40,7 @@ private:
         std::uint64_t raw_bytes = 0;
         base::bytes blob;  // an encoded disk entry
     };
+    packing how_;
     std::map<std::array<digest, 3>, stored> entries_;
     std::map<std::string, std::string> facts_;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/bundle.hpp"
 
-#include "store/entry_format.hpp"
 #include "store/expectations.hpp"
 
 #include <algorithm>
@@ -169,10 +168,10 @@ result<lookup> bundle_tier::read_blob(index_record const& r, address const& at, 
         r.bytes > footer_.index_offset - r.offset) {
         return no(miss::truncated);
     }
-    auto const data = source_->read(r.offset, static_cast<std::size_t>(r.bytes));
+    auto data = source_->read(r.offset, static_cast<std::size_t>(r.bytes));
     if (!data && data.error().code() == errc::corrupt) return no(miss::truncated);
     if (!data) return data.error();
-    auto decoded = decode_entry(*data);
+    auto decoded = decode_entry(*std::move(data));
     if (!decoded.what) return no(decoded.why);
     // The index, not the blob, is under the signature.
     if (decoded.header->check != r.header) return no(miss::bad_header);

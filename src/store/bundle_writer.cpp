@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/bundle.hpp"
-#include "store/entry_format.hpp"
 
 #include <set>
 
@@ -19,7 +18,7 @@ std::vector<std::string> sorted_once(std::set<std::string> const& some) {
 }  // namespace
 
 result<void> bundle_writer::add(entry const& what) {
-    KILN_TRY(auto blob, encode_entry(what));
+    KILN_TRY(auto blob, encode_entry(what, how_));
     auto const& at = what.about.at;
     auto& there = entries_[{at.family, at.request, at.key}];
     if (!there.blob.empty() && there.blob != blob) {

@@ -48,12 +48,24 @@ base::bytes packed(byte_span payload) {
 }
 
 std::optional<base::bytes> unpacked(byte_span stored, entry_header const& h) {
-    if (h.packing == codec::none) return base::bytes{stored.begin(), stored.end()};
     // The frame must agree with the header before anything is allocated; the buffer caps what comes out.
     if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != h.raw_bytes) return std::nullopt;
     base::bytes out(static_cast<std::size_t>(h.raw_bytes));
     auto const size = ZSTD_decompress(out.data(), out.size(), stored.data(), stored.size());
     if (ZSTD_isError(size) != 0 || size != out.size()) return std::nullopt;
+    return out;
+}
+
+// nullopt: does not unpack, or is not what the digest says.
+std::optional<base::bytes> checked_payload(base::bytes file, entry_header const& h) {
+    auto const stored = byte_span{file}.subspan(h.bytes);
+    if (h.stored_as == codec::none) {
+        if (base::sha256_of(stored) != h.payload) return std::nullopt;
+        file.erase(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(h.bytes));
+        return file;
+    }
+    auto out = unpacked(stored, h);
+    if (out && base::sha256_of(*out) != h.payload) return std::nullopt;
     return out;
 }
 
@@ -67,13 +79,13 @@ std::optional<entry_header> parse_fields(byte_span fields) {
          {&h.about.name, &h.about.target, &h.about.kind, &h.about.toolchain, &h.about.producer, &h.about.licence}) {
         *text = get_short_text(r);
     }
-    auto const packing = r.get_u8();
-    h.packing = static_cast<codec>(packing);
+    auto const stored_as = r.get_u8();
+    h.stored_as = static_cast<codec>(stored_as);
     h.raw_bytes = r.get_u64();
     h.stored_bytes = r.get_u64();
     h.payload = get_digest(r);
-    if (!r.done() || packing > static_cast<std::uint8_t>(codec::zstd)) return std::nullopt;
-    if (h.packing == codec::none && h.raw_bytes != h.stored_bytes) return std::nullopt;
+    if (!r.done() || stored_as > static_cast<std::uint8_t>(codec::zstd)) return std::nullopt;
+    if (h.stored_as == codec::none && h.raw_bytes != h.stored_bytes) return std::nullopt;
     return h;
 }
 
@@ -94,7 +106,7 @@ prefix parse_prefix(byte_span front) noexcept {
 
 }  // namespace
 
-result<base::bytes> encode_entry(entry const& what) {
+result<base::bytes> encode_entry(entry const& what, packing how) {
     auto const& a = what.about;
     for (auto const* text : {&a.name, &a.target, &a.kind, &a.toolchain, &a.producer, &a.licence}) {
         if (text->size() > most_label_text) {
@@ -106,7 +118,7 @@ result<base::bytes> encode_entry(entry const& what) {
         return fail(errc::invalid_argument, "{}: a payload of {} bytes; {} are allowed", a.name, what.payload.size(),
                     most_payload_bytes);
     }
-    auto const small = packed(what.payload);
+    auto const small = how == packing::never ? base::bytes{} : packed(what.payload);
     byte_span const stored = small.empty() ? byte_span{what.payload} : byte_span{small};
 
     byte_writer fields;
@@ -170,16 +182,14 @@ header_outcome decode_header(byte_span front, std::uint64_t file_bytes, std::uin
     return {.header = std::move(h), .why = miss::absent};
 }
 
-entry_outcome decode_entry(byte_span file, std::uint64_t most_payload) {
+entry_outcome decode_entry(base::bytes file, std::uint64_t most_payload) {
     auto outcome = decode_header(file, file.size(), most_payload);
     if (!outcome.header) return {.what = nullptr, .header = std::nullopt, .why = outcome.why};
-    auto payload = unpacked(file.subspan(outcome.header->bytes), *outcome.header);
-    if (!payload || base::sha256_of(*payload) != outcome.header->payload) {
-        return {.what = nullptr, .header = std::move(outcome.header), .why = miss::bad_digest};
-    }
+    auto payload = checked_payload(std::move(file), *outcome.header);
+    if (!payload) return {.what = nullptr, .header = std::move(outcome.header), .why = miss::bad_digest};
     auto what = std::make_shared<entry>();
     what->about = outcome.header->about;
-    what->payload = std::move(*payload);
+    what->payload = *std::move(payload);
     return {.what = std::move(what), .header = std::move(outcome.header), .why = miss::absent};
 }
 

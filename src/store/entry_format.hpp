@@ -16,7 +16,7 @@ enum class codec : std::uint8_t { none = 0, zstd = 1 };
 
 struct entry_header {
     label about;
-    codec packing = codec::none;
+    codec stored_as = codec::none;
     std::uint64_t raw_bytes = 0;
     std::uint64_t stored_bytes = 0;
     digest payload;         // SHA-256 of the raw payload
@@ -24,8 +24,10 @@ struct entry_header {
     std::size_t bytes = 0;  // everything before the stored payload
 };
 
+enum class packing { never, where_it_pays };
+
 // invalid_argument: a label text or the payload is larger than the format allows.
-[[nodiscard]] result<base::bytes> encode_entry(entry const& what);
+[[nodiscard]] result<base::bytes> encode_entry(entry const& what, packing how = packing::where_it_pays);
 
 struct header_outcome {
     std::optional<entry_header> header;
@@ -44,6 +46,7 @@ struct entry_outcome {
     std::optional<entry_header> header;
     miss why = miss::absent;  // meaningful without an entry
 };
-[[nodiscard]] entry_outcome decode_entry(base::byte_span file, std::uint64_t most_payload = most_payload_bytes);
+// Takes the file's bytes over: a payload stored as it is stays where it is, without a second copy.
+[[nodiscard]] entry_outcome decode_entry(base::bytes file, std::uint64_t most_payload = most_payload_bytes);
 
 }  // namespace kiln::store

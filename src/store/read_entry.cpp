@@ -36,13 +36,13 @@ result<read_outcome> read_once(std::filesystem::path const& path, std::uint64_t 
         out.why = miss::too_large;
         return out;
     }
-    auto const data = base::read_all(file->get(), most);
+    auto data = base::read_all(file->get(), most);
     if (!data && data.error().code() == errc::corrupt) {
         out.why = miss::too_large;
         return out;
     }
     if (!data) return data.error();
-    auto decoded = decode_entry(*data, most_payload);
+    auto decoded = decode_entry(*std::move(data), most_payload);
     out.what = std::move(decoded.what);
     out.why = decoded.why;
     if (decoded.header) out.payload = decoded.header->payload;

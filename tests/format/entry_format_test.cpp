@@ -35,7 +35,7 @@ TEST(entry_format, golden_v1_plain_is_written_and_read) {
     auto const read = decode_entry(golden);
     ASSERT_TRUE(read.what);
     expect_same(*read.what, plain_entry());
-    EXPECT_EQ(read.header->packing, codec::none);
+    EXPECT_EQ(read.header->stored_as, codec::none);
 }
 
 TEST(entry_format, golden_v1_packed_is_read) {
@@ -44,7 +44,7 @@ TEST(entry_format, golden_v1_packed_is_read) {
     auto const read = decode_entry(golden);
     ASSERT_TRUE(read.what);
     expect_same(*read.what, packed_entry());
-    EXPECT_EQ(read.header->packing, codec::zstd);
+    EXPECT_EQ(read.header->stored_as, codec::zstd);
     EXPECT_LT(golden.size(), 4000u);
 }
 
@@ -75,7 +75,7 @@ TEST(entry_format, C1_every_flipped_byte_is_rejected_or_changes_nothing) {
                 bad[i] ^= static_cast<std::byte>(bits);
                 auto const read = decode_entry(bad);
                 // A zstd frame has a few bits that mean nothing: then the content is the very same.
-                if (read.what && read.header->packing == codec::zstd && read.what->payload == e.payload) continue;
+                if (read.what && read.header->stored_as == codec::zstd && read.what->payload == e.payload) continue;
                 ASSERT_FALSE(read.what) << i;
                 ASSERT_TRUE(is_rejection(read.why)) << i;
                 ASSERT_NE(read.why, miss::newer_format) << i << ": damage is not a newer format";
@@ -102,7 +102,7 @@ TEST(entry_format, payloads_are_packed_only_where_it_pays) {
     auto noise = *entry_of(3, 50'000);
     std::minstd_rand random{7};
     for (auto& b : noise.payload) b = static_cast<std::byte>(random() >> 8);
-    EXPECT_EQ(decode_entry(encode_entry(noise).value()).header->packing, codec::none);
+    EXPECT_EQ(decode_entry(encode_entry(noise).value()).header->stored_as, codec::none);
     auto zeros = noise;
     std::fill(zeros.payload.begin(), zeros.payload.end(), std::byte{0});
     auto const small = encode_entry(zeros).value();

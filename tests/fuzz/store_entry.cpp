@@ -14,7 +14,7 @@ namespace {
 void decode(base::byte_span data) {
     constexpr std::uint64_t most = 1 << 20;
     auto const header = store::decode_header(data, data.size(), most);
-    auto const whole = store::decode_entry(data, most);
+    auto const whole = store::decode_entry({data.begin(), data.end()}, most);
     if (!whole.what) return;
     // What is accepted agrees with its header and can be written and read again.
     if (!header.header || whole.what->payload.size() != header.header->raw_bytes || whole.what->payload.size() > most)

@@ -105,7 +105,7 @@ TEST_F(store_faults, C4_an_entry_for_another_target_or_toolchain_never_gets_thro
 namespace {
 
 // An entry whose header is valid but says what it likes.
-base::bytes forged(entry const& e, codec packing, std::uint64_t raw, std::uint64_t stored, base::byte_span payload) {
+base::bytes forged(entry const& e, codec stored_as, std::uint64_t raw, std::uint64_t stored, base::byte_span payload) {
     base::byte_writer fields;
     for (auto const* d : {&e.about.at.family, &e.about.at.request, &e.about.at.key})
         fields.put_raw(std::as_bytes(std::span{d->bytes}));
@@ -113,7 +113,7 @@ base::bytes forged(entry const& e, codec packing, std::uint64_t raw, std::uint64
          {&e.about.name, &e.about.target, &e.about.kind, &e.about.toolchain, &e.about.producer, &e.about.licence}) {
         fields.put_text(*t);
     }
-    fields.put_u8(static_cast<std::uint8_t>(packing));
+    fields.put_u8(static_cast<std::uint8_t>(stored_as));
     fields.put_u64(raw);
     fields.put_u64(stored);
     auto const hash = base::sha256_of(e.payload);
