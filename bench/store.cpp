@@ -155,10 +155,9 @@ int main(int argc, char** argv) {
                 second.push_back(b);
             }
             auto const limit = kind == "disk" ? "limit 500" : "limit 100";
-            row(fmt::format("{} hit, 50 KB, fresh process, {} entries: first", kind, count), median(first), "us",
-                limit);
-            row(fmt::format("{} hit, 50 KB, fresh process, {} entries: second", kind, count), median(second), "us",
-                limit);
+            row(fmt::format("{} hit, 50 KB, {} entries: first, store made and opened", kind, count), median(first),
+                "us", limit);
+            row(fmt::format("{} hit, 50 KB, {} entries: second", kind, count), median(second), "us", limit);
             if (at_ten.empty()) at_ten = {median(first), median(second)};
             else
                 row(fmt::format("  growth from 10 to 10,000: first"), 100 * (median(first) / at_ten[0] - 1), "%",

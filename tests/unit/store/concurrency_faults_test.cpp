@@ -16,6 +16,12 @@ using namespace store;
 
 namespace {
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitizer = true;
+#else
+constexpr bool thread_sanitizer = false;
+#endif
+
 auto soon() { return base::clock::now() + std::chrono::seconds{10}; }
 
 // Runs `work` in a forked child; true if it returned true and the child ended in time.
@@ -115,6 +121,8 @@ TEST_F(store_faults, P6_names_of_temporaries_are_random_and_long) {
 }
 
 TEST_F(store_faults, P7_a_forked_child_has_a_working_store_and_publishes_nothing_of_its_parents) {
+    if (thread_sanitizer)
+        GTEST_SKIP() << "ThreadSanitizer does not support threads in the child of a process with threads";
     auto const store = make();
     store->put(entry_of(1));
     EXPECT_TRUE(store->flush(soon()));
@@ -148,6 +156,8 @@ TEST_F(store_faults, P7_a_forked_child_has_a_working_store_and_publishes_nothing
 }
 
 TEST_F(store_faults, P7_a_child_forked_while_threads_use_the_store_never_hangs) {
+    if (thread_sanitizer)
+        GTEST_SKIP() << "ThreadSanitizer does not support threads in the child of a process with threads";
     auto const store = make();
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
