@@ -76,7 +76,9 @@ removal remove_entry_file(std::filesystem::path const& path) {
 
 bool sweep_is_due(disk_layout const& layout, std::chrono::seconds stale) {
     struct ::stat about {};
-    if (base::sys().lstat(layout.evict_lock().c_str(), &about) != 0) return true;
+    // Nobody has counted here yet: the first put finds no account and does, with a sweep. Counting twice at once would
+    // lose what the other has reserved and not yet published.
+    if (base::sys().lstat(layout.evict_lock().c_str(), &about) != 0) return false;
     auto const age = std::int64_t{::time(nullptr)} - std::int64_t{about.st_mtim.tv_sec};
     return age > stale.count() || age < -stale.count();
 }
