@@ -13,32 +13,39 @@
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
 #include "kiln/prims/operator.cuh"
 
+namespace whole {
 using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::ReducePolicy;
 using last_policy = hub::MaxPolicy::ActivePolicy::SingleTilePolicy;
 using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
 using last_agent =
     cub::detail::reduce::AgentReduce<last_policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
+}  // namespace whole
 
-KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, last_policy::BLOCK_THREADS, last_policy::ITEMS_PER_THREAD);
+#define KILN_REDUCE_INFO                                                                                \
+    whole::policy::BLOCK_THREADS, whole::policy::ITEMS_PER_THREAD, whole::last_policy::BLOCK_THREADS, \
+        whole::last_policy::ITEMS_PER_THREAD
+#ifndef KILN_PRIM_SHARED
+KILN_PRIM_INFO(KILN_REDUCE_INFO);
+#endif
 
-extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(whole::policy::BLOCK_THREADS)
     kiln_reduce_partial(kiln_value const* in, kiln_value* partial, kiln_u64 n, KILN_STATE_PARAMETER) {
-    __shared__ agent::TempStorage storage;
+    __shared__ whole::agent::TempStorage storage;
     cub::GridEvenShare<kiln_u64> share;
-    share.DispatchInit(n, int(gridDim.x), policy::BLOCK_THREADS * policy::ITEMS_PER_THREAD);
-    kiln_value const reduced = agent(storage, in, kiln_functor{state}).ConsumeTiles(share);
+    share.DispatchInit(n, int(gridDim.x), whole::policy::BLOCK_THREADS * whole::policy::ITEMS_PER_THREAD);
+    kiln_value const reduced = whole::agent(storage, in, kiln_functor{state}).ConsumeTiles(share);
     if (threadIdx.x == 0) partial[blockIdx.x] = reduced;
 }
 
-extern "C" __global__ void __launch_bounds__(last_policy::BLOCK_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(whole::last_policy::BLOCK_THREADS, 1)
     kiln_reduce_last(kiln_value const* in, kiln_value* out, kiln_u64 n, kiln_value init, KILN_STATE_PARAMETER) {
-    __shared__ last_agent::TempStorage storage;
+    __shared__ whole::last_agent::TempStorage storage;
     kiln_functor const op{state};
     if (n == 0) {
         if (threadIdx.x == 0) *out = init;
         return;
     }
-    kiln_value const reduced = last_agent(storage, in, op).ConsumeRange(kiln_u64{0}, n);
+    kiln_value const reduced = whole::last_agent(storage, in, op).ConsumeRange(kiln_u64{0}, n);
     if (threadIdx.x == 0) *out = op(init, reduced);
 }

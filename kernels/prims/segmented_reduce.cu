@@ -15,6 +15,7 @@
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
 #include "kiln/prims/operator.cuh"
 
+namespace by_segment {
 using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::SegmentedReducePolicy;
 using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
@@ -22,8 +23,6 @@ using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_v
 constexpr int lanes_threads = 256;
 constexpr int long_for_8 = 256;     // longer segments than these are queued
 constexpr int long_for_32 = 2048;
-
-KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, lanes_threads, long_for_8, long_for_32);
 
 struct range {
     kiln_u64 begin;
@@ -67,24 +66,6 @@ static __device__ __forceinline__ void reduce_with_block(agent::TempStorage& sto
     if (threadIdx.x == 0) out[i] = op(init, reduced);
 }
 
-extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
-    kiln_segmented_reduce_block(kiln_value const* in, kiln_value* out, segments where, kiln_u64 first, kiln_value init,
-                                KILN_STATE_PARAMETER) {
-    __shared__ agent::TempStorage storage;
-    reduce_with_block(storage, in, out, where, first + blockIdx.x, init, kiln_functor{state});
-}
-
-extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
-    kiln_segmented_reduce_queued(kiln_value const* in, kiln_value* out, segments where, queue waiting, kiln_value init,
-                                 KILN_STATE_PARAMETER) {
-    __shared__ agent::TempStorage storage;
-    kiln_u64 const count = waiting.entries[0] < waiting.capacity ? waiting.entries[0] : waiting.capacity;
-    for (kiln_u64 q = blockIdx.x; q < count; q += gridDim.x) {
-        reduce_with_block(storage, in, out, where, waiting.entries[1 + q], init, kiln_functor{state});
-        __syncthreads();
-    }
-}
-
 template <int Lanes, int Long>
 static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, kiln_value* out, segments const& where,
                                                          kiln_u64 first, queue waiting, kiln_value init, kiln_functor op) {
@@ -125,15 +106,41 @@ static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, k
     sum = warp_reduce(storage[threadIdx.x / Lanes]).Reduce(sum, op, valid);
     if (lane == 0) out[i] = op(init, sum);
 }
+}  // namespace by_segment
 
-extern "C" __global__ void __launch_bounds__(lanes_threads)
-    kiln_segmented_reduce_8(kiln_value const* in, kiln_value* out, segments where, kiln_u64 first, queue waiting,
-                            kiln_value init, KILN_STATE_PARAMETER) {
-    reduce_with_lanes<8, long_for_8>(in, out, where, first, waiting, init, kiln_functor{state});
+#define KILN_SEGMENTED_REDUCE_INFO                                                                                     \
+    by_segment::policy::BLOCK_THREADS, by_segment::policy::ITEMS_PER_THREAD, by_segment::lanes_threads, by_segment::long_for_8, \
+        by_segment::long_for_32
+#ifndef KILN_PRIM_SHARED
+KILN_PRIM_INFO(by_segment::policy::BLOCK_THREADS, by_segment::policy::ITEMS_PER_THREAD, 0, 0, KILN_SEGMENTED_REDUCE_INFO);
+#endif
+
+extern "C" __global__ void __launch_bounds__(by_segment::policy::BLOCK_THREADS)
+    kiln_segmented_reduce_block(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, kiln_value init,
+                                KILN_STATE_PARAMETER) {
+    __shared__ by_segment::agent::TempStorage storage;
+    by_segment::reduce_with_block(storage, in, out, where, first + blockIdx.x, init, kiln_functor{state});
 }
 
-extern "C" __global__ void __launch_bounds__(lanes_threads)
-    kiln_segmented_reduce_32(kiln_value const* in, kiln_value* out, segments where, kiln_u64 first, queue waiting,
+extern "C" __global__ void __launch_bounds__(by_segment::policy::BLOCK_THREADS)
+    kiln_segmented_reduce_queued(kiln_value const* in, kiln_value* out, by_segment::segments where, by_segment::queue waiting, kiln_value init,
+                                 KILN_STATE_PARAMETER) {
+    __shared__ by_segment::agent::TempStorage storage;
+    kiln_u64 const count = waiting.entries[0] < waiting.capacity ? waiting.entries[0] : waiting.capacity;
+    for (kiln_u64 q = blockIdx.x; q < count; q += gridDim.x) {
+        by_segment::reduce_with_block(storage, in, out, where, waiting.entries[1 + q], init, kiln_functor{state});
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
+    kiln_segmented_reduce_8(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, by_segment::queue waiting,
+                            kiln_value init, KILN_STATE_PARAMETER) {
+    by_segment::reduce_with_lanes<8, by_segment::long_for_8>(in, out, where, first, waiting, init, kiln_functor{state});
+}
+
+extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
+    kiln_segmented_reduce_32(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, by_segment::queue waiting,
                              kiln_value init, KILN_STATE_PARAMETER) {
-    reduce_with_lanes<32, long_for_32>(in, out, where, first, waiting, init, kiln_functor{state});
+    by_segment::reduce_with_lanes<32, by_segment::long_for_32>(in, out, where, first, waiting, init, kiln_functor{state});
 }

@@ -11,7 +11,8 @@ result<bounds> bounds::make(bound_side side, element_type type, op const& by, pr
 result<void> bounds::run(stream_ref on, bounds_call const& call) const {
     auto const& s = *what_;
     if (call.index_width == 4 && call.n > 0xffffffffU) {
-        return fail(errc::invalid_argument, "{}: {} sorted items do not fit a 32-bit index; use a 64-bit one", s.name, call.n);
+        return fail(errc::invalid_argument, "{}: {} sorted items do not fit a 32-bit index; use a 64-bit one", s.name,
+                    call.n);
     }
     KILN_TRY(auto const scope, call_scope::enter(s));
     std::uint64_t const n = call.n;
@@ -21,7 +22,8 @@ result<void> bounds::run(stream_ref on, bounds_call const& call) const {
         std::uint64_t const count = std::min(per_launch, call.count - done);
         void const* const queries = static_cast<std::byte const*>(call.queries) + done * s.value_bytes;
         void* const out = static_cast<std::byte*>(call.out) + done * call.index_width;
-        KILN_CHECK(launch(s.kernels[0], on, s.tiles(count), s.info.threads, {call.sorted, n, queries, count, out, wide, state_}));
+        KILN_CHECK(launch(s.kernels[0], on, s.tiles(count), s.info.threads,
+                          {call.sorted, n, queries, count, out, wide, state_}));
         done += count;
     }
     return {};

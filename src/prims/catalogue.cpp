@@ -13,7 +13,12 @@ namespace {
 class builder {
 public:
     void add(std::string_view kind, std::vector<scalar> types, std::string_view by, request what) {
-        kiln::spec about{.name = what.name, .kind = std::string{kind}, .types = {}, .by = std::string{by}, .kernels = what.kernels, .pack = "prims"};
+        kiln::spec about{.name = what.name,
+                         .kind = std::string{kind},
+                         .types = {},
+                         .by = std::string{by},
+                         .kernels = what.kernels,
+                         .pack = "prims"};
         for (auto const t : types) about.types.emplace_back(kiln::name_of(t));
         all_.push_back({std::move(about), std::move(what)});
     }
@@ -28,7 +33,8 @@ std::vector<named_request> build() {
     for (auto const t : {scalar::i32, scalar::i64}) {
         out.add("exclusive_scan", {t}, "plus", scan_request(scan_form::exclusive, type_of(t), plus));
     }
-    for (auto const t : {scalar::i32, scalar::i64}) out.add("select", {t}, "", select_request(select_form::indices, type_of(t), nullptr));
+    for (auto const t : {scalar::i32, scalar::i64})
+        out.add("select", {t}, "", select_request(select_form::indices, type_of(t), nullptr));
     for (auto const t : {scalar::f64, scalar::i32}) out.add("reduce", {t}, "plus", reduce_request(type_of(t), plus));
     for (auto const& by : {plus, kiln::min, kiln::max}) {
         op const named = by;
@@ -36,16 +42,20 @@ std::vector<named_request> build() {
     }
     for (auto const side : {bound_side::lower, bound_side::upper}) {
         for (auto const t : {scalar::i32, scalar::u64}) {
-            out.add(side == bound_side::lower ? "lower_bound" : "upper_bound", {t}, "less", bounds_request(side, type_of(t), less));
+            out.add(side == bound_side::lower ? "lower_bound" : "upper_bound", {t}, "less",
+                    bounds_request(side, type_of(t), less));
         }
     }
     auto const i32 = type_of(scalar::i32);
     for (auto const t : {scalar::i32, scalar::u64}) {
-        out.add("radix_sort", {t, scalar::i32}, "", radix_sort_request(type_of(t), i32, sort_order::ascending, item_range::ordinary));
+        out.add("radix_sort", {t, scalar::i32}, "",
+                radix_sort_request(type_of(t), i32, sort_order::ascending, item_range::ordinary));
     }
-    out.add("merge_sort", {scalar::u64, scalar::i32}, "less", merge_sort_request(type_of(scalar::u64), i32, less, item_range::ordinary));
+    out.add("merge_sort", {scalar::u64, scalar::i32}, "less",
+            merge_sort_request(type_of(scalar::u64), i32, less, item_range::ordinary));
     for (auto const t : {scalar::i32, scalar::u64}) {
-        out.add("unique_by_key", {t, scalar::i32}, "equal", unique_request(type_of(t), i32, equal, item_range::ordinary));
+        out.add("unique_by_key", {t, scalar::i32}, "equal",
+                unique_request(type_of(t), i32, equal, item_range::ordinary));
     }
     return std::move(out).take();
 }
@@ -71,8 +81,7 @@ std::vector<request> template_requests() {
         auto const t = type_of(kind);
         op const condition{"true"};
         out.push_back(scan_request(scan_form::exclusive, t, plus));
-        out.push_back(reduce_request(t, plus));
-        out.push_back(segmented_reduce_request(t, plus));
+        out.push_back(reduce_request(t, plus));  // and segmented
         out.push_back(select_request(select_form::items, t, &condition));
         out.push_back(bounds_request(bound_side::lower, t, less));
         out.push_back(merge_sort_request(t, v, less, item_range::ordinary));

@@ -17,8 +17,10 @@ std::string spec_text(request const& r) {
     if (r.mapped.size != 0 && r.mapped != r.value) out += r.mapped.definition + "\n";
     out += fmt::format("using kiln_value = {};\n", r.value.name);
     auto const check = [&](std::string_view name, element_type const& type) {
-        out += fmt::format("static_assert(sizeof({0}) == {1} && alignof({0}) == {2}, \"{0}: the host's type has {1} bytes aligned to {2}\");\n",
-                           name, type.size, type.align);
+        out += fmt::format(
+            "static_assert(sizeof({0}) == {1} && alignof({0}) == {2}, \"{0}: the host's type has {1} bytes aligned to "
+            "{2}\");\n",
+            name, type.size, type.align);
     };
     check("kiln_value", r.value);
     if (r.mapped.size != 0) {
@@ -46,17 +48,31 @@ std::vector<std::string> options_of(request const& r, part which) {
     return out;
 }
 
+// The two reductions share one template.
+std::string_view text_of(request const& r, part which) {
+    bool const reduction = r.what == algorithm::reduce || r.what == algorithm::segmented_reduce;
+    return which == part::skeleton && reduction ? "reductions" : name_of(r.what);
+}
+
+std::vector<std::string> template_kernels(request const& r) {
+    auto out = all_kernels(r.what);
+    if (text_of(r, part::skeleton) != "reductions") return out;
+    out = all_kernels(algorithm::reduce);
+    for (auto& kernel : all_kernels(algorithm::segmented_reduce)) out.push_back(std::move(kernel));
+    return out;
+}
+
 std::string source_of(request const& r, part which, header_source from) {
     std::string out;
     for (auto const& define : r.defines) out += fmt::format("#define {}\n", define);
     if (which == part::skeleton) out += "#define KILN_PRIM_LINKED\n";
     if (from == header_source::plain) out += "#define KILN_PRIM_PLAIN\n";
-    return out + fmt::format("#include \"kiln/prims/{}.cu\"\n", name_of(r.what));
+    return out + fmt::format("#include \"kiln/prims/{}.cu\"\n", text_of(r, which));
 }
 
 // Every operator and every entry point of an algorithm shares one template, whoever asks for it.
 std::string template_name(request const& r) {
-    auto out = fmt::format("{} {}", name_of(r.what), r.value.label());
+    auto out = fmt::format("{} {}", text_of(r, part::skeleton), r.value.label());
     if (r.mapped.size != 0) out += " " + r.mapped.label();
     for (auto const& define : r.defines) out += " " + define;
     return out + " template";
@@ -66,12 +82,13 @@ std::string template_name(request const& r) {
 
 unit device_unit(request const& r, part which, header_source from) {
     unit out{.name = which == part::whole ? r.name : template_name(r), .source = source_of(r, which, from)};
-    out.kernels = which == part::whole ? r.kernels : all_kernels(r.what);
+    out.kernels = which == part::whole ? r.kernels : template_kernels(r);
     out.options = options_of(r, which);
     out.exports = {std::string{info_name}};
-    out.headers = kernel_headers();
+    out.headers = kernel_headers_of(text_of(r, which));
     out.headers.push_back({"kiln/prims/spec.cuh", spec_text(r)});
-    if (which == part::whole && r.by) out.headers.push_back({"kiln/prims/written_operator.cuh", operator_text(r, linkage::local)});
+    if (which == part::whole && r.by)
+        out.headers.push_back({"kiln/prims/written_operator.cuh", operator_text(r, linkage::local)});
     if (from == header_source::pinned) {
         auto const carried = pinned();
         if (carried) out.headers.insert(out.headers.end(), carried->files.begin(), carried->files.end());
@@ -81,7 +98,8 @@ unit device_unit(request const& r, part which, header_source from) {
 }
 
 unit operator_unit(request const& r) {
-    unit out{.name = r.name + " operator", .source = "#include \"kiln/prims/spec.cuh\"\n" + operator_text(r, linkage::external)};
+    unit out{.name = r.name + " operator",
+             .source = "#include \"kiln/prims/spec.cuh\"\n" + operator_text(r, linkage::external)};
     // 940: a function that ends without a value.
     out.options = {"-std=c++17", "-default-device", "-rdc=true", "-diag-error=940"};
     for (auto const& h : kernel_headers()) {
@@ -89,14 +107,17 @@ unit operator_unit(request const& r) {
     }
     out.headers.push_back({"kiln/prims/spec.cuh", spec_text(r)});
     if (needs_half(r)) {
-        if (auto const carried = pinned()) out.headers.insert(out.headers.end(), carried->files.begin(), carried->files.end());
+        if (auto const carried = pinned())
+            out.headers.insert(out.headers.end(), carried->files.begin(), carried->files.end());
     }
     return out;
 }
 
 base::digest family_of(request const& r, part which) {
     base::key_builder key{"kiln.prims.family.v1"};
-    key.add("kernels", kernel_digest()).add("algorithm", name_of(r.what)).add("types", spec_text(r));
+    key.add("kernels", digest_of(kernel_headers_of(text_of(r, which))))
+        .add("algorithm", text_of(r, which))
+        .add("types", spec_text(r));
     for (auto const& define : r.defines) key.add("define", define);
     for (auto const& option : options_of(r, which)) key.add("option", option);
     if (which == part::skeleton) return key.add("part", "skeleton").finish();

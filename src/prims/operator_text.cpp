@@ -39,7 +39,8 @@ std::string body_of(request const& r, op const& by, signature const& s) {
     bool const captured = by.state_type().size != 0;
     switch (by.kind()) {
         case op::form::builtin: return builtin_expression(by.name(), r.value).value_or("kiln_no_such_operator");
-        case op::form::expression: return fmt::format("\n#line 1 \"operator\"\n{}\n#line 1 \"operator call\"\n", by.text());
+        case op::form::expression:
+            return fmt::format("\n#line 1 \"operator\"\n{}\n#line 1 \"operator call\"\n", by.text());
         case op::form::function: return fmt::format("{}({}{})", by.name(), arguments, captured ? ", s" : "");
         case op::form::ltoir: return fmt::format("{}({}{})", by.name(), arguments, captured ? ", kiln_captured" : "");
     }
@@ -48,8 +49,9 @@ std::string body_of(request const& r, op const& by, signature const& s) {
 
 result<void> check_type(element_type const& type, std::string_view what, std::string const& name) {
     if (type.size == 0 || type.size > 32 || type.align > 16) {
-        return fail(errc::invalid_argument, "{}: the {} has {} bytes aligned to {}; 1 to 32 bytes aligned to at most 16 can be used",
-                    name, what, type.size, type.align);
+        return fail(errc::invalid_argument,
+                    "{}: the {} has {} bytes aligned to {}; 1 to 32 bytes aligned to at most 16 can be used", name,
+                    what, type.size, type.align);
     }
     return {};
 }
@@ -63,16 +65,19 @@ result<void> check_operator(request const& r, op const& by) {
     switch (by.kind()) {
         case op::form::builtin:
             if (!builtin_expression(by.name(), r.value)) {
-                return bad(fmt::format("there is no built-in operator '{}' for {}; write it as kiln::op{{\"...\"}}", by.name(), r.value.label()));
+                return bad(fmt::format("there is no built-in operator '{}' for {}; write it as kiln::op{{\"...\"}}",
+                                       by.name(), r.value.label()));
             }
             return {};
         case op::form::expression:
-            if (std::ranges::all_of(by.text(), [](unsigned char c) { return std::isspace(c) != 0; })) return bad("the operator is empty");
+            if (std::ranges::all_of(by.text(), [](unsigned char c) { return std::isspace(c) != 0; }))
+                return bad("the operator is empty");
             return {};
         case op::form::function:
         case op::form::ltoir:
             if (!is_identifier(by.name())) return bad(fmt::format("'{}' is no name of a function", by.name()));
-            if (by.name().starts_with("kiln_")) return bad(fmt::format("'{}': names that begin with kiln_ are Kiln's own", by.name()));
+            if (by.name().starts_with("kiln_"))
+                return bad(fmt::format("'{}': names that begin with kiln_ are Kiln's own", by.name()));
             if (by.kind() == op::form::ltoir && by.image().empty()) return bad("the operator's LTO-IR is empty");
             return {};
     }
@@ -117,24 +122,31 @@ std::string operator_text(request const& r, linkage how) {
     auto const& by = *r.by;
     auto const s = signature_of(r);
     std::string out;
-    if (by.state_type().size != 0 && by.state_type() != r.value && by.state_type() != r.mapped) out += by.state_type().definition + "\n";
+    if (by.state_type().size != 0 && by.state_type() != r.value && by.state_type() != r.mapped)
+        out += by.state_type().definition + "\n";
     if (by.kind() == op::form::function) out += fmt::format("#line 1 \"operator\"\n{}\n", by.text());
     if (by.kind() == op::form::ltoir) {
-        out += fmt::format("extern \"C\" __device__ {} {}(kiln_value{}{});\n", s.result, by.name(), s.arguments == 2 ? ", kiln_value" : "",
-                           by.state_type().size != 0 ? ", void const*" : "");
+        out += fmt::format("extern \"C\" __device__ {} {}(kiln_value{}{});\n", s.result, by.name(),
+                           s.arguments == 2 ? ", kiln_value" : "", by.state_type().size != 0 ? ", void const*" : "");
     }
     out += fmt::format("#line 1 \"operator call\"\n{} {} kiln_operator(kiln_value a{}, void const* kiln_captured) {{\n",
-                       how == linkage::external ? "extern \"C\" __device__" : "static __device__ __forceinline__", s.result,
-                       s.arguments == 2 ? ", kiln_value b" : "");
-    if (by.state_type().size != 0) out += fmt::format("    auto const& s = *static_cast<{} const*>(kiln_captured);\n", by.state_type().name);
+                       how == linkage::external ? "extern \"C\" __device__" : "static __device__ __forceinline__",
+                       s.result, s.arguments == 2 ? ", kiln_value b" : "");
+    if (by.state_type().size != 0)
+        out += fmt::format("    auto const& s = *static_cast<{} const*>(kiln_captured);\n", by.state_type().name);
     out += fmt::format("    return {};\n}}\n", body_of(r, by, s));
     return out;
 }
 
 base::digest operator_digest(op const& by) {
     base::key_builder key{"kiln.prims.operator.v1"};
-    key.add("form", static_cast<std::uint64_t>(by.kind())).add("name", by.name()).add("text", by.text()).add("image", by.image());
-    key.add("state", by.state_type().name).add("definition", by.state_type().definition).add("size", by.state_type().size);
+    key.add("form", static_cast<std::uint64_t>(by.kind()))
+        .add("name", by.name())
+        .add("text", by.text())
+        .add("image", by.image());
+    key.add("state", by.state_type().name)
+        .add("definition", by.state_type().definition)
+        .add("size", by.state_type().size);
     return key.finish();
 }
 

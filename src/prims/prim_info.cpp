@@ -10,7 +10,8 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 
 }  // namespace
 
 result<prim_info> decode_info(base::byte_span data) {
-    if (data.size() != words * 4) return fail(errc::corrupt, "constants of a primitive: {} bytes instead of {}", data.size(), words * 4);
+    if (data.size() != words * 4)
+        return fail(errc::corrupt, "constants of a primitive: {} bytes instead of {}", data.size(), words * 4);
     base::byte_reader in{data};
     if (auto const found = in.get_u32(); found != abi) {
         return fail(errc::unsupported, "constants of a primitive: version {}, this Kiln reads {}", found, abi);
@@ -29,7 +30,8 @@ result<prim_info> decode_info(base::byte_span data) {
 }
 
 tile_states tile_states_of(prim_info const& info) noexcept {
-    return {static_cast<std::size_t>(info.more[0]), static_cast<std::size_t>(info.more[1]), static_cast<std::size_t>(info.more[2])};
+    return {static_cast<std::size_t>(info.more[0]), static_cast<std::size_t>(info.more[1]),
+            static_cast<std::size_t>(info.more[2])};
 }
 
 std::size_t tile_states::bytes(std::size_t tiles) const noexcept {

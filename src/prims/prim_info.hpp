@@ -13,7 +13,9 @@ struct prim_info {
     int threads = 0;
     int items = 0;               // per thread
     std::array<int, 11> more{};  // what each algorithm names for itself
-    [[nodiscard]] std::size_t tile() const noexcept { return static_cast<std::size_t>(threads) * static_cast<std::size_t>(items); }
+    [[nodiscard]] std::size_t tile() const noexcept {
+        return static_cast<std::size_t>(threads) * static_cast<std::size_t>(items);
+    }
 };
 
 [[nodiscard]] result<prim_info> decode_info(base::byte_span data);

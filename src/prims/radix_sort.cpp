@@ -19,15 +19,19 @@ struct constants {
     std::size_t offset_bytes;
 };
 constants constants_of(prim_info const& info) {
-    return {info.more[0], info.more[1], info.more[2], info.more[3],
-            static_cast<std::size_t>(info.more[3]) * static_cast<std::size_t>(info.more[4]), static_cast<std::size_t>(info.more[5])};
+    return {info.more[0],
+            info.more[1],
+            info.more[2],
+            info.more[3],
+            static_cast<std::size_t>(info.more[3]) * static_cast<std::size_t>(info.more[4]),
+            static_cast<std::size_t>(info.more[5])};
 }
 
 // Where everything lies in the scratch. Counters and the first portion's bins are cleared together.
 struct layout {
     int passes = 0;
     std::size_t digits = 0;
-    std::size_t portion = 0;   // items
+    std::size_t portion = 0;  // items
     std::size_t portions = 0;
     std::size_t bins = 0, lookback = 0, keys = 0, values = 0, total = 0;
     std::size_t cleared = 0;
@@ -59,8 +63,9 @@ public:
     [[nodiscard]] result<void> in_one_block() const {
         auto const c = constants_of(s_.info);
         int const n = static_cast<int>(call_.n);
-        return launch(s_.kernels[small], on_, 1, c.small_threads,
-                      {call_.keys_in, call_.keys_out, call_.values_in, call_.values_out, n, call_.first_bit, last_bit_});
+        return launch(
+            s_.kernels[small], on_, 1, c.small_threads,
+            {call_.keys_in, call_.keys_out, call_.values_in, call_.values_out, n, call_.first_bit, last_bit_});
     }
 
     [[nodiscard]] result<void> in_sweeps(std::byte* scratch) const {
@@ -105,7 +110,8 @@ private:
 
         auto const passes = static_cast<std::size_t>(shape_.passes);
         auto const bins_of = [&](std::size_t p) {
-            return scratch + shape_.bins + (p * passes + static_cast<std::size_t>(pass)) * shape_.digits * c.offset_bytes;
+            return scratch + shape_.bins +
+                   (p * passes + static_cast<std::size_t>(pass)) * shape_.digits * c.offset_bytes;
         };
         void* const counter = scratch + (portion * passes + static_cast<std::size_t>(pass)) * sizeof(std::int32_t);
         void* const bins_out = portion + 1 < shape_.portions ? bins_of(portion + 1) : nullptr;
@@ -128,7 +134,8 @@ private:
 }  // namespace
 
 result<radix_sort> radix_sort::make(element_type key, element_type value, sort_order order, prim_options const& how) {
-    KILN_TRY(auto what, specialisation::make(radix_sort_request(std::move(key), std::move(value), order, how.items), how));
+    KILN_TRY(auto what,
+             specialisation::make(radix_sort_request(std::move(key), std::move(value), order, how.items), how));
     return radix_sort{std::move(what), nullptr};
 }
 
@@ -142,7 +149,8 @@ result<void> radix_sort::run(stream_ref on, sort_call const& call) const {
     int const key_bits = static_cast<int>(s.value_bytes * 8);
     int const last_bit = call.last_bit < 0 ? key_bits : call.last_bit;
     if (call.first_bit < 0 || call.first_bit > last_bit || last_bit > key_bits) {
-        return fail(errc::invalid_argument, "{}: bits {} to {} of keys that have {}", s.name, call.first_bit, last_bit, key_bits);
+        return fail(errc::invalid_argument, "{}: bits {} to {} of keys that have {}", s.name, call.first_bit, last_bit,
+                    key_bits);
     }
     auto const c = constants_of(s.info);
     if (c.offset_bytes == 4 && call.n > 0xffffffffU) return too_many(s, call.n);

@@ -10,9 +10,13 @@ enum kernel_index { partial, last };
 // As CUB: enough blocks to fill the device a few times over.
 constexpr std::size_t oversubscription = 5;
 
-std::size_t last_tile(prim_info const& info) { return static_cast<std::size_t>(info.more[0]) * static_cast<std::size_t>(info.more[1]); }
+std::size_t last_tile(prim_info const& info) {
+    return static_cast<std::size_t>(info.more[0]) * static_cast<std::size_t>(info.more[1]);
+}
 
-std::size_t blocks_for(specialisation const& s, std::size_t n) { return std::min(s.tiles(n), s.resident_blocks * oversubscription); }
+std::size_t blocks_for(specialisation const& s, std::size_t n) {
+    return std::min(s.tiles(n), s.resident_blocks * oversubscription);
+}
 
 }  // namespace
 
@@ -25,7 +29,8 @@ std::size_t reduce::scratch_bytes(std::size_t n) const noexcept {
     return n <= last_tile(what_->info) ? 0 : aligned_256(blocks_for(*what_, n) * what_->value_bytes);
 }
 
-result<void> reduce::run(stream_ref on, void const* in, std::size_t n, void* out, void const* init, scratch_span scratch) const {
+result<void> reduce::run(stream_ref on, void const* in, std::size_t n, void* out, void const* init,
+                         scratch_span scratch) const {
     auto const& s = *what_;
     if (s.tiles(n) > most_blocks) return too_many(s, n);
     KILN_TRY(auto const scope, call_scope::enter(s));

@@ -22,7 +22,8 @@ element_type moved(element_type const& type) {
         }
     }
     element_type out{scalar::record, "kiln_moved", {}, type.size, type.align};
-    out.definition = fmt::format("struct alignas({}) kiln_moved {{ unsigned char bytes[{}]; }};", type.align, type.size);
+    out.definition =
+        fmt::format("struct alignas({}) kiln_moved {{ unsigned char bytes[{}]; }};", type.align, type.size);
     return out;
 }
 
@@ -38,7 +39,9 @@ std::string label_of(op const& by) {
 
 bool is_builtin(op const& by, std::string_view name) { return by.kind() == op::form::builtin && by.name() == name; }
 
-std::string suffix_unless(op const& by, std::string_view usual) { return is_builtin(by, usual) ? std::string{} : "_" + label_of(by); }
+std::string suffix_unless(op const& by, std::string_view usual) {
+    return is_builtin(by, usual) ? std::string{} : "_" + label_of(by);
+}
 
 void add_range(request& r, item_range items) {
     if (items == item_range::ordinary) return;
@@ -49,8 +52,9 @@ void add_range(request& r, item_range items) {
 }  // namespace
 
 std::string_view name_of(algorithm what) noexcept {
-    constexpr std::array<std::string_view, 10> names{"scan",       "reduce",     "segmented_reduce", "select",    "bounds",
-                                                     "radix_sort", "merge_sort", "unique",           "transform", "gather"};
+    constexpr std::array<std::string_view, 10> names{"scan",      "reduce",     "segmented_reduce", "select",
+                                                     "bounds",    "radix_sort", "merge_sort",       "unique",
+                                                     "transform", "gather"};
     return names[static_cast<std::size_t>(what)];
 }
 
@@ -59,11 +63,14 @@ std::vector<std::string> all_kernels(algorithm what) {
         case algorithm::scan: return {"kiln_scan_init", "kiln_scan_exclusive", "kiln_scan_inclusive"};
         case algorithm::reduce: return {"kiln_reduce_partial", "kiln_reduce_last"};
         case algorithm::segmented_reduce:
-            return {"kiln_segmented_reduce_block", "kiln_segmented_reduce_queued", "kiln_segmented_reduce_8", "kiln_segmented_reduce_32"};
+            return {"kiln_segmented_reduce_block", "kiln_segmented_reduce_queued", "kiln_segmented_reduce_8",
+                    "kiln_segmented_reduce_32"};
         case algorithm::select: return {"kiln_select_init", "kiln_select"};
         case algorithm::bounds: return {"kiln_lower_bound", "kiln_upper_bound"};
-        case algorithm::radix_sort: return {"kiln_radix_histogram", "kiln_radix_sums", "kiln_radix_sweep", "kiln_radix_small"};
-        case algorithm::merge_sort: return {"kiln_merge_sort_tiles", "kiln_merge_sort_partition", "kiln_merge_sort_merge"};
+        case algorithm::radix_sort:
+            return {"kiln_radix_histogram", "kiln_radix_sums", "kiln_radix_sweep", "kiln_radix_small"};
+        case algorithm::merge_sort:
+            return {"kiln_merge_sort_tiles", "kiln_merge_sort_partition", "kiln_merge_sort_merge"};
         case algorithm::unique: return {"kiln_unique_init", "kiln_unique"};
         case algorithm::transform: return {"kiln_transform"};
         case algorithm::gather: return {"kiln_gather"};
@@ -74,14 +81,17 @@ std::vector<std::string> all_kernels(algorithm what) {
 request scan_request(scan_form form, element_type type, op const& by) {
     bool const exclusive = form == scan_form::exclusive;
     request r{.what = algorithm::scan, .name = {}, .value = std::move(type)};
-    r.name = fmt::format("{}_scan_{}{}", exclusive ? "exclusive" : "inclusive", r.value.label(), suffix_unless(by, "plus"));
+    r.name =
+        fmt::format("{}_scan_{}{}", exclusive ? "exclusive" : "inclusive", r.value.label(), suffix_unless(by, "plus"));
     r.kernels = {"kiln_scan_init", exclusive ? "kiln_scan_exclusive" : "kiln_scan_inclusive"};
     r.by = by;
     return r;
 }
 
 request reduce_request(element_type type, op const& by) {
-    request r{.what = algorithm::reduce, .name = fmt::format("reduce_{}_{}", label_of(by), type.label()), .value = std::move(type)};
+    request r{.what = algorithm::reduce,
+              .name = fmt::format("reduce_{}_{}", label_of(by), type.label()),
+              .value = std::move(type)};
     r.kernels = all_kernels(r.what);
     r.by = by;
     return r;

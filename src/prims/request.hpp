@@ -14,15 +14,26 @@
 
 namespace kiln::prims {
 
-enum class algorithm { scan, reduce, segmented_reduce, select, bounds, radix_sort, merge_sort, unique, transform, gather };
+enum class algorithm {
+    scan,
+    reduce,
+    segmented_reduce,
+    select,
+    bounds,
+    radix_sort,
+    merge_sort,
+    unique,
+    transform,
+    gather
+};
 // "scan", ...: also the name of its device text.
 [[nodiscard]] std::string_view name_of(algorithm what) noexcept;
 
 struct request {
     algorithm what = algorithm::scan;
-    std::string name;            // "exclusive_scan_i32": for people, not part of the key
+    std::string name;  // "exclusive_scan_i32": for people, not part of the key
     element_type value;
-    element_type mapped = {};    // values beside keys, results, indices; size 0: none
+    element_type mapped = {};  // values beside keys, results, indices; size 0: none
     std::vector<std::string> defines = {};
     std::vector<std::string> kernels = {};  // entry points, in the order the host side knows them by
     std::optional<op> by = {};

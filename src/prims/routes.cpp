@@ -31,13 +31,14 @@ std::string first_error(std::string const& log) {
 
 // No other route would get further than this.
 bool is_final(error const& e) {
-    return e.code() == errc::forbidden || e.code() == errc::timeout || e.code() == errc::cancelled || e.code() == errc::invalid_argument ||
-           e.code() == errc::out_of_memory;
+    return e.code() == errc::forbidden || e.code() == errc::timeout || e.code() == errc::cancelled ||
+           e.code() == errc::invalid_argument || e.code() == errc::out_of_memory;
 }
 
 class router {
 public:
-    router(engine& with, request const& what, target t, wait_options wait) : engine_{with}, what_{what}, target_{t}, wait_{wait} {}
+    router(engine& with, request const& what, target t, wait_options wait)
+        : engine_{with}, what_{what}, target_{t}, wait_{wait} {}
 
     [[nodiscard]] std::optional<found_image> shipped(closeness how) const {
         auto const targets = how == closeness::near ? nearest_targets(target_.arch) : std::vector{target_};
@@ -112,13 +113,17 @@ private:
     [[nodiscard]] engine::state& state() const noexcept { return engine_.internals(); }
 
     [[nodiscard]] store::address local_address() const {
-        auto const name = [](result<compile::tool> const& tool) { return tool ? tool->toolchain : std::string{"none"}; };
+        auto const name = [](result<compile::tool> const& tool) {
+            return tool ? tool->toolchain : std::string{"none"};
+        };
         auto const headers = pinned() ? pinned()->digest.hex() : std::string{"machine"};
-        return address_of(family_of(what_, part::whole), target_, name(state().nvrtc()) + "\n" + name(state().nvjitlink()) + "\n" + headers);
+        return address_of(family_of(what_, part::whole), target_,
+                          name(state().nvrtc()) + "\n" + name(state().nvjitlink()) + "\n" + headers);
     }
 
     void note_found(obtained const& found, target const& t) const {
-        state().events.emit({.kind = event_kind::found, .unit = what_.name, .target = t.arch.name(), .reason = name_of(found.from)});
+        state().events.emit(
+            {.kind = event_kind::found, .unit = what_.name, .target = t.arch.name(), .reason = name_of(found.from)});
     }
 
     // Kept under its own address too, unless the machine's headers had a say in it.
@@ -140,8 +145,8 @@ private:
     [[nodiscard]] error operator_error(error why) {
         if (why.code() != errc::compile_failed) return why;
         operator_failed_ = true;
-        return fail(errc::compile_failed, "{}: the operator does not compile: {}; the operator is: {}", what_.name, first_error(why.log()),
-                    excerpt(*what_.by))
+        return fail(errc::compile_failed, "{}: the operator does not compile: {}; the operator is: {}", what_.name,
+                    first_error(why.log()), excerpt(*what_.by))
             .with_status(why.status())
             .with_log(why.log());
     }
@@ -185,11 +190,13 @@ result<found_image> make_image(router& by, request const& what) {
 
 result<obtained> obtain_template(engine& with, request const& what, target t, header_source from, wait_options wait) {
     target const ir{t.arch, artifact_kind::ltoir};
-    if (auto found = find_shipped(*with.internals().store, family_of(what, part::skeleton), ir)) return *std::move(found);
+    if (auto found = find_shipped(*with.internals().store, family_of(what, part::skeleton), ir))
+        return *std::move(found);
     return with.artifact_sync(device_unit(what, part::skeleton, from), ir, wait);
 }
 
-result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route, wait_options wait) {
+result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
+                           wait_options wait) {
     KILN_CHECK(check(what));
     router by{with, what, t, wait};
     bool const disabled = with.internals().config.flag("KILN_DISABLE");
@@ -214,21 +221,25 @@ result<ready_unit> load_request(engine& with, request const& what, prim_options 
     KILN_TRY(auto const t, target::make(arch::of_device(info.major, info.minor), artifact_kind::cubin));
     auto& state = with.internals();
     auto const load = [&](found_image const& image) {
-        engine_detail::order const order{.what = {.name = what.name,
-                                                  .target = image.got.what->target,
-                                                  .id = {.family = image.at.family, .request = image.at.request},
-                                                  .toolchain = image.got.what->toolchain,
-                                                  .roots = {},
-                                                  .device = t.arch},
-                                         .work = {.tools = {}, .work = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
-                                         .licence = {}};
+        engine_detail::order const order{
+            .what = {.name = what.name,
+                     .target = image.got.what->target,
+                     .id = {.family = image.at.family, .request = image.at.request},
+                     .toolchain = image.got.what->toolchain,
+                     .roots = {},
+                     .device = t.arch},
+            .work = {.tools = {}, .work = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
+            .licence = {}};
         return state.load(order, image.got, how.device);
     };
     KILN_TRY(auto const image, obtain(with, what, t, closeness::near, how.route, how.wait));
     auto loaded = load(image);
     if (loaded || image.got.from == provenance::compiled || how.route != prim_route::automatic) return loaded;
     // It passed every check and the driver still refuses it: forget it and make it anew, once.
-    state.events.emit({.kind = event_kind::rejected, .unit = what.name, .target = t.arch.name(), .reason = "driver",
+    state.events.emit({.kind = event_kind::rejected,
+                       .unit = what.name,
+                       .target = t.arch.name(),
+                       .reason = "driver",
                        .detail = loaded.error().message()});
     state.store->reject(image.at);
     router by{with, what, t, how.wait};

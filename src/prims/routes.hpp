@@ -26,10 +26,12 @@ struct found_image {
 
 // For any target, with or without a GPU. With `near` an image of an older architecture that runs there will do.
 enum class closeness { exact, near };
-[[nodiscard]] result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route, wait_options wait);
+[[nodiscard]] result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
+                                         wait_options wait);
 
 // The skeleton as LTO-IR: shipped or made now.
-[[nodiscard]] result<obtained> obtain_template(engine& with, request const& what, target t, header_source from, wait_options wait);
+[[nodiscard]] result<obtained> obtain_template(engine& with, request const& what, target t, header_source from,
+                                               wait_options wait);
 
 [[nodiscard]] result<ready_unit> load_request(engine& with, request const& what, prim_options const& how);
 

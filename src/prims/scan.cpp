@@ -20,7 +20,8 @@ std::size_t scan::scratch_bytes(std::size_t n) const noexcept {
     return tiles <= 1 ? 0 : tile_states_of(what_->info).bytes(tiles);
 }
 
-result<void> scan::run(stream_ref on, void const* in, void* out, std::size_t n, void const* init, scratch_span scratch) const {
+result<void> scan::run(stream_ref on, void const* in, void* out, std::size_t n, void const* init,
+                       scratch_span scratch) const {
     if (n == 0) return {};
     auto const& s = *what_;
     auto const count = s.tiles(n);
@@ -31,9 +32,12 @@ result<void> scan::run(stream_ref on, void const* in, void* out, std::size_t n, 
     int const tiles = static_cast<int>(count);
     std::uint64_t const items = n;
     // One tile has no predecessor to look at.
-    if (tiles > 1) KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(count, init_threads), init_threads, {memory, tiles}));
-    if (form_ == scan_form::inclusive) return launch(s.kernels[main_pass], on, count, s.info.threads, {in, out, memory, tiles, items, state_});
-    return launch(s.kernels[main_pass], on, count, s.info.threads, {in, out, memory, tiles, items, argument::bytes_at{init}, state_});
+    if (tiles > 1)
+        KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(count, init_threads), init_threads, {memory, tiles}));
+    if (form_ == scan_form::inclusive)
+        return launch(s.kernels[main_pass], on, count, s.info.threads, {in, out, memory, tiles, items, state_});
+    return launch(s.kernels[main_pass], on, count, s.info.threads,
+                  {in, out, memory, tiles, items, argument::bytes_at{init}, state_});
 }
 
 }  // namespace kiln::prims

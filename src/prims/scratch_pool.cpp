@@ -2,6 +2,7 @@
 #include "prims/scratch_pool.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace kiln::prims {
 
@@ -10,7 +11,9 @@ namespace {
 constexpr std::size_t least_block = std::size_t{64} << 10;
 
 // A little more than asked for, so that slowly growing calls do not allocate each time.
-std::size_t rounded(std::size_t bytes) { return std::max(least_block, (bytes + bytes / 8 + 0xffff) & ~std::size_t{0xffff}); }
+std::size_t rounded(std::size_t bytes) {
+    return std::max(least_block, (bytes + bytes / 8 + 0xffff) & ~std::size_t{0xffff});
+}
 
 struct all_pools {
     std::mutex mutex;
@@ -24,6 +27,11 @@ all_pools& pools() {
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
+
+scratch_pool::scratch_pool(std::shared_ptr<cuda::context const> where) : context_{std::move(where)} {
+    static std::atomic<std::uint64_t> made{0};
+    number_ = ++made;
+}
 
 scratch_pool& scratch_pool::of(std::shared_ptr<cuda::context const> const& where) {
     auto& all = pools();
@@ -51,14 +59,15 @@ result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on, cuuint64_t capt
     if (capture != 0) {
         std::shared_lock const lock{mutex_};
         if (auto const at = numbers_.find(on.get()); at != numbers_.end()) id = at->second;
-    } else if (api.stream_get_id != nullptr) KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_id>(api, on.get(), &id));
+    } else if (api.stream_get_id != nullptr)
+        KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_id>(api, on.get(), &id));
 
     thread_local struct {
-        scratch_pool const* pool = nullptr;
+        std::uint64_t pool = 0;
         unsigned long long id = 0;
         slot* found = nullptr;
     } last;
-    if (last.pool == this && last.id == id) return last.found;
+    if (last.pool == number_ && last.id == id) return last.found;
     slot* found = nullptr;
     {
         std::shared_lock const lock{mutex_};
@@ -73,7 +82,7 @@ result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on, cuuint64_t capt
         numbers_[on.get()] = id;
         found = made.get();
     }
-    last = {this, id, found};
+    last = {number_, id, found};
     return found;
 }
 
@@ -91,7 +100,8 @@ result<scratch_pool::lease> scratch_pool::acquire(stream_ref on, std::size_t byt
     if (own.data != nullptr) {
         if (own.size < bytes) return too_small("scratch", own.size, bytes);
         if (reinterpret_cast<std::uintptr_t>(own.data) % 256 != 0) {
-            return fail(errc::invalid_argument, "scratch at {} is not aligned to 256 bytes", static_cast<void*>(own.data));
+            return fail(errc::invalid_argument, "scratch at {} is not aligned to 256 bytes",
+                        static_cast<void*>(own.data));
         }
         return lease{own.data};
     }
@@ -115,7 +125,8 @@ result<void> scratch_pool::enter_capture(slot& s, cuuint64_t capture, std::size_
         return {};
     }
     return fail(errc::invalid_argument,
-                "{} bytes of scratch are needed while the stream is being captured, and nothing can be allocated now: call reserve() "
+                "{} bytes of scratch are needed while the stream is being captured, and nothing can be allocated now: "
+                "call reserve() "
                 "of every handle the capture uses on this stream before it begins, each time, or hand in scratch",
                 bytes);
 }
@@ -123,7 +134,9 @@ result<void> scratch_pool::enter_capture(slot& s, cuuint64_t capture, std::size_
 result<void> scratch_pool::reserve(stream_ref on, std::size_t bytes) {
     if (bytes == 0) return {};
     KILN_TRY(auto const capture, capture_of(on));
-    if (capture != 0) return fail(errc::invalid_argument, "reserve(): the stream is being captured; call it before the capture begins");
+    if (capture != 0)
+        return fail(errc::invalid_argument,
+                    "reserve(): the stream is being captured; call it before the capture begins");
     KILN_TRY(auto* const s, slot_of(on, capture));
     std::unique_lock const lock{s->mutex};
     if (s->reserved.bytes >= bytes) return {};
@@ -159,7 +172,8 @@ result<void> scratch_pool::grow(slot& s, stream_ref on, std::size_t bytes) {
         retire(s.current);
     }
     s.current = next;
-    event_log::process().emit({.kind = event_kind::note, .reason = "scratch-grown", .value = static_cast<std::int64_t>(next.bytes)});
+    event_log::process().emit(
+        {.kind = event_kind::note, .reason = "scratch-grown", .value = static_cast<std::int64_t>(next.bytes)});
     return {};
 }
 

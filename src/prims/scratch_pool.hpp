@@ -25,9 +25,9 @@ class scratch_pool {
     };
     struct slot {
         std::mutex mutex;
-        block current;           // of ordinary calls
-        block reserved;          // for the next capture
-        block captured;          // of capture `capture`
+        block current;   // of ordinary calls
+        block reserved;  // for the next capture
+        block captured;  // of capture `capture`
         cuuint64_t capture = 0;
     };
 
@@ -43,7 +43,7 @@ public:
         std::unique_lock<std::mutex> lock_;
     };
 
-    explicit scratch_pool(std::shared_ptr<cuda::context const> where) : context_{std::move(where)} {}
+    explicit scratch_pool(std::shared_ptr<cuda::context const> where);
     scratch_pool(scratch_pool const&) = delete;
     scratch_pool& operator=(scratch_pool const&) = delete;
     ~scratch_pool();
@@ -72,6 +72,7 @@ private:
     void retire(block& b) noexcept;
 
     std::shared_ptr<cuda::context const> context_;
+    std::uint64_t number_;             // unlike its address, no other pool ever has it
     mutable std::shared_mutex mutex_;  // slots_, never their contents
     std::map<unsigned long long, std::unique_ptr<slot>> slots_;
     std::map<CUstream, unsigned long long> numbers_;  // of the stream that had this handle last

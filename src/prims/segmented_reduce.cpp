@@ -33,12 +33,18 @@ struct plan {
     std::size_t capacity;      // of the queue
 };
 
+// Where the device text puts its constants.
+int block_threads(prim_info const& info) { return info.more[2]; }
+int lanes_threads(prim_info const& info) { return info.more[4]; }
+std::size_t long_for_8(prim_info const& info) { return static_cast<std::size_t>(info.more[5]); }
+std::size_t long_for_32(prim_info const& info) { return static_cast<std::size_t>(info.more[6]); }
+
 plan plan_for(prim_info const& info, std::size_t n, std::size_t count) {
     auto const mean = count > 0 ? n / count : 0;
-    auto const threads = static_cast<std::size_t>(info.more[0]);
+    auto const threads = static_cast<std::size_t>(lanes_threads(info));
     if (mean > mean_for_32) return {block_each, 1, 0, 0};
     bool const few = mean <= mean_for_8;
-    auto const limit = static_cast<std::size_t>(few ? info.more[1] : info.more[2]);
+    auto const limit = few ? long_for_8(info) : long_for_32(info);
     return {few ? lanes_8 : lanes_32, threads / (few ? 8 : 32), limit, n / limit};
 }
 
@@ -54,8 +60,8 @@ std::size_t segmented_reduce::scratch_bytes(std::size_t n, std::size_t segments)
     return capacity == 0 ? 0 : aligned_256((1 + capacity) * sizeof(std::uint64_t));
 }
 
-result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n, segment_offsets const& where, void* out, void const* init,
-                                   scratch_span scratch) const {
+result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n, segment_offsets const& where,
+                                   void* out, void const* init, scratch_span scratch) const {
     if (where.count == 0) return {};
     auto const& s = *what_;
     auto const p = plan_for(s.info, n, where.count);
@@ -71,15 +77,17 @@ result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n,
         std::uint64_t const first = done;
         auto const blocks = ceil_div(std::min(per_launch, where.count - done), p.per_block);
         if (p.kernel == block_each) {
-            KILN_CHECK(launch(s.kernels[block_each], on, blocks, s.info.threads, {in, out, all, first, start, state_}));
+            KILN_CHECK(
+                launch(s.kernels[block_each], on, blocks, block_threads(s.info), {in, out, all, first, start, state_}));
         } else {
-            KILN_CHECK(launch(s.kernels[p.kernel], on, blocks, s.info.more[0], {in, out, all, first, waiting, start, state_}));
+            KILN_CHECK(launch(s.kernels[p.kernel], on, blocks, lanes_threads(s.info),
+                              {in, out, all, first, waiting, start, state_}));
         }
     }
     if (p.capacity == 0) return {};
     auto const multiprocessors = static_cast<std::size_t>(std::max(1, s.context->info().multiprocessors));
     auto const blocks = std::min(p.capacity, multiprocessors * queue_blocks_per_multiprocessor);
-    return launch(s.kernels[queued], on, blocks, s.info.threads, {in, out, all, waiting, start, state_});
+    return launch(s.kernels[queued], on, blocks, block_threads(s.info), {in, out, all, waiting, start, state_});
 }
 
 }  // namespace kiln::prims

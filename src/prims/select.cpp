@@ -55,7 +55,8 @@ result<void> select::run(stream_ref on, select_call const& call) const {
         auto const n = static_cast<std::int32_t>(items);
         std::uint64_t* const kept = items == left ? call.count : counts + index % 2;
         if (tiles > 1) {
-            KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(static_cast<std::size_t>(tiles), init_threads), init_threads, {memory, tiles}));
+            KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(static_cast<std::size_t>(tiles), init_threads),
+                              init_threads, {memory, tiles}));
         }
         // By mask the kernel has no operator, and one argument less than is given here.
         KILN_CHECK(launch(s.kernels[main_pass], on, static_cast<std::size_t>(tiles), s.info.threads,

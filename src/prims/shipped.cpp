@@ -18,14 +18,17 @@ using tier_ptr = std::shared_ptr<store::tier>;
 // A damaged product costs an event; everything can still be compiled.
 tier_ptr usable(result<std::shared_ptr<store::bundle_tier>> opened, std::string_view what) {
     if (opened) return *std::move(opened);
-    event_log::process().emit({.kind = event_kind::fault, .reason = "bundle", .detail = fmt::format("{}: {}", what, opened.error().message())});
+    event_log::process().emit({.kind = event_kind::fault,
+                               .reason = "bundle",
+                               .detail = fmt::format("{}: {}", what, opened.error().message())});
     return nullptr;
 }
 
 tier_ptr const& embedded() {
     static tier_ptr const tier = [] {
         auto const data = embedded_cubins();
-        return data.empty() ? nullptr : usable(store::bundle_tier::from_memory(data, "libkiln"), "the library's own cubins");
+        return data.empty() ? nullptr
+                            : usable(store::bundle_tier::from_memory(data, "libkiln"), "the library's own cubins");
     }();
     return tier;
 }
@@ -102,7 +105,9 @@ store::entry entry_of(artifact const& a, store::address const& at, std::string_v
 std::optional<obtained> find_at(store::store& where, store::address const& at, target const& t) {
     auto const found = where.find(at, {t.arch.name(), std::string{kiln::name_of(t.kind)}, {}});
     if (!found) return std::nullopt;
-    auto const from = found.tier == "memory" ? provenance::memory : found.tier == "bundle" ? provenance::bundle : provenance::disk;
+    auto const from = found.tier == "memory"   ? provenance::memory
+                      : found.tier == "bundle" ? provenance::bundle
+                                               : provenance::disk;
     auto out = decoded(*found.hit, from);
     if (!out) where.reject(at);
     return out;

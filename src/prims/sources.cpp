@@ -14,27 +14,35 @@ namespace {
 constexpr std::uint32_t pack_version = 1;
 constexpr std::size_t most_unpacked = std::size_t{64} << 20;
 
-base::digest digest_of(std::span<header const> files, std::string_view schema) {
-    base::key_builder key{schema};
-    for (auto const& f : files) key.add("name", f.name).add("text", f.text);
-    return key.finish();
-}
-
 }  // namespace
 
 std::vector<header> const& kernel_headers() {
     static std::vector<header> const files = [] {
         std::vector<header> out;
-        for (auto const& f : embedded::prims_kernels()) out.push_back({"kiln/prims/" + std::string{f.name}, std::string{f.data}});
+        for (auto const& f : embedded::prims_kernels())
+            out.push_back({"kiln/prims/" + std::string{f.name}, std::string{f.data}});
         std::ranges::sort(out, {}, &header::name);
         return out;
     }();
     return files;
 }
 
-base::digest const& kernel_digest() {
-    static base::digest const digest = digest_of(kernel_headers(), "kiln.prims.kernels.v1");
-    return digest;
+std::vector<header> kernel_headers_of(std::string_view name) {
+    std::vector<header> out;
+    for (auto const& h : kernel_headers()) {
+        bool const shared = h.name.ends_with(".cuh");
+        bool const own = h.name == fmt::format("kiln/prims/{}.cu", name);
+        bool const part =
+            name == "reductions" && (h.name == "kiln/prims/reduce.cu" || h.name == "kiln/prims/segmented_reduce.cu");
+        if (shared || own || part) out.push_back(h);
+    }
+    return out;
+}
+
+base::digest digest_of(std::span<header const> files) {
+    base::key_builder key{"kiln.prims.texts.v1"};
+    for (auto const& f : files) key.add("name", f.name).add("text", f.text);
+    return key.finish();
 }
 
 std::shared_ptr<pinned_headers const> pinned() {
@@ -89,7 +97,7 @@ result<pinned_headers> unpack(base::byte_span packed) {
         out.files.push_back({std::move(name), files.get_text()});
     }
     if (!files.done()) return fail(errc::corrupt, "packed headers: damaged");
-    out.digest = digest_of(out.files, "kiln.prims.pinned.v1");
+    out.digest = digest_of(out.files);
     return out;
 }
 

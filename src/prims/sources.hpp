@@ -17,7 +17,9 @@ namespace kiln::prims {
 
 // "kiln/prims/scan.cu" and so on.
 [[nodiscard]] std::vector<header> const& kernel_headers();
-[[nodiscard]] base::digest const& kernel_digest();
+// What the device text `name` ("scan") can include: so that a change to one algorithm leaves the others as they are.
+[[nodiscard]] std::vector<header> kernel_headers_of(std::string_view name);
+[[nodiscard]] base::digest digest_of(std::span<header const> files);
 
 struct pinned_headers {
     std::vector<header> files;  // by the name they are included with, sorted

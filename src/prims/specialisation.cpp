@@ -79,8 +79,8 @@ result<call_scope> call_scope::enter(specialisation const& s) {
 }
 
 result<void> set_zero(specialisation const& s, stream_ref on, void* at, std::size_t bytes) {
-    return cuda::call<&cuda::driver_api::memset_d8_async>(s.context->api(), reinterpret_cast<CUdeviceptr>(at), static_cast<unsigned char>(0),
-                                                          bytes, on.get());
+    return cuda::call<&cuda::driver_api::memset_d8_async>(s.context->api(), reinterpret_cast<CUdeviceptr>(at),
+                                                          static_cast<unsigned char>(0), bytes, on.get());
 }
 
 result<void> copy(specialisation const& s, stream_ref on, void const* from, void* to, std::size_t bytes) {
@@ -90,7 +90,8 @@ result<void> copy(specialisation const& s, stream_ref on, void const* from, void
 }
 
 error too_many(specialisation const& s, std::size_t n) {
-    return fail(errc::unsupported, "{}: {} items; make the handle with prim_options{{.items = item_range::wide}} for more than 2^32 - 1",
+    return fail(errc::unsupported,
+                "{}: {} items; make the handle with prim_options{{.items = item_range::wide}} for more than 2^32 - 1",
                 s.name, n);
 }
 

@@ -14,7 +14,8 @@ namespace kiln::prims {
 class specialisation {
 public:
     // Finds or makes the request's kernels, by the route asked for, and loads them.
-    [[nodiscard]] static result<std::shared_ptr<specialisation const>> make(request const& what, prim_options const& how);
+    [[nodiscard]] static result<std::shared_ptr<specialisation const>> make(request const& what,
+                                                                            prim_options const& how);
 
     std::string name;
     ready_unit loaded;
@@ -53,14 +54,17 @@ struct argument {
 
 // Grids beyond 2^31 - 1 blocks are the caller's business.
 template <std::size_t N>
-[[nodiscard]] result<void> launch(untyped_kernel const& k, stream_ref on, std::size_t blocks, int threads, argument const (&arguments)[N]) {
+[[nodiscard]] result<void> launch(untyped_kernel const& k, stream_ref on, std::size_t blocks, int threads,
+                                  argument const (&arguments)[N]) {
     void* pointers[N];
     for (std::size_t i = 0; i < N; ++i) pointers[i] = const_cast<void*>(arguments[i].at);
     return k.launch(on, {{static_cast<unsigned>(blocks)}, {static_cast<unsigned>(threads)}}, pointers);
 }
 
 inline constexpr std::size_t most_blocks = 0x7fffffff;
-[[nodiscard]] constexpr std::size_t ceil_div(std::size_t a, std::size_t b) noexcept { return a / b + (a % b != 0 ? 1 : 0); }
+[[nodiscard]] constexpr std::size_t ceil_div(std::size_t a, std::size_t b) noexcept {
+    return a / b + (a % b != 0 ? 1 : 0);
+}
 [[nodiscard]] constexpr std::size_t aligned_256(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
 [[nodiscard]] result<void> set_zero(specialisation const& s, stream_ref on, void* at, std::size_t bytes);

@@ -49,7 +49,7 @@ f16 to_f16(float value) noexcept {
     auto const bits = std::bit_cast<std::uint32_t>(value);
     auto const sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000U);
     auto const magnitude = bits & 0x7fffffffU;
-    if (magnitude > 0x7f800000U) return {static_cast<std::uint16_t>(sign | 0x7fffU)};  // NaN
+    if (magnitude > 0x7f800000U) return {static_cast<std::uint16_t>(sign | 0x7fffU)};   // NaN
     if (magnitude >= 0x477ff000U) return {static_cast<std::uint16_t>(sign | 0x7c00U)};  // rounds to infinity
     if (magnitude < 0x38800000U) {
         // Subnormal half: the number of 2^-24 steps, rounded to even by the float unit.

@@ -28,7 +28,8 @@ result<void> unique_by_key::run(stream_ref on, sort_call const& call, std::uint6
     void* const memory = lease.get();
     int const tiles = static_cast<int>(blocks);
     std::uint64_t const n = call.n;
-    if (tiles > 1) KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(blocks, init_threads), init_threads, {memory, tiles}));
+    if (tiles > 1)
+        KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(blocks, init_threads), init_threads, {memory, tiles}));
     return launch(s.kernels[main_pass], on, blocks, s.info.threads,
                   {call.keys_in, call.values_in, call.keys_out, call.values_out, count, memory, tiles, n, state_});
 }

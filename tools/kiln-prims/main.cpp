@@ -35,7 +35,8 @@ kiln::result<void> build(char const* const* arguments) {
     engine.flush_sync();
     for (auto const& r : reports) std::printf("%-20s %4zu entries %8zu bytes\n", r.name.c_str(), r.entries, r.bytes);
     auto const status = engine.status();
-    std::printf("%llu found, %llu compiled, %.1f s\n", static_cast<unsigned long long>(status.from_disk + status.from_memory),
+    std::printf("%llu found, %llu compiled, %.1f s\n",
+                static_cast<unsigned long long>(status.from_disk + status.from_memory),
                 static_cast<unsigned long long>(status.compiled), watch.ms() / 1000);
     return {};
 }

@@ -92,7 +92,8 @@ private:
         }
         if (plan_.cubin_archs.empty()) return;
         for (auto& what : half_requests()) {
-            tasks_.emplace_back([this, a = plan_.cubin_archs.back(), what = std::move(what)] { return read_headers(what, a); });
+            tasks_.emplace_back(
+                [this, a = plan_.cubin_archs.back(), what = std::move(what)] { return read_headers(what, a); });
         }
     }
 
@@ -116,7 +117,9 @@ private:
     }
 
     result<void> read_headers(request const& what, arch a) {
-        KILN_TRY(auto const made, engine_.artifact_sync(prims::device_unit(what, part::skeleton, header_source::machine), {a, artifact_kind::ltoir}));
+        KILN_TRY(auto const made,
+                 engine_.artifact_sync(prims::device_unit(what, part::skeleton, header_source::machine),
+                                       {a, artifact_kind::ltoir}));
         std::scoped_lock const lock{mutex_};
         note_headers(*made.what);
         return {};
@@ -170,6 +173,8 @@ private:
 
 }  // namespace
 
-result<std::vector<product_report>> build_products(engine& with, product_plan const& plan) { return builder{with, plan}.run(); }
+result<std::vector<product_report>> build_products(engine& with, product_plan const& plan) {
+    return builder{with, plan}.run();
+}
 
 }  // namespace kiln::prims_tool

@@ -45,8 +45,11 @@ TEST_F(handles, take_operators_of_every_form) {
     limits const l{-1000, 1000};
     // The larger after clamping both: associative, and different from every built-in operator.
     auto const by = [&](std::int32_t a, std::int32_t b) { return std::max(clamped(a, l), clamped(b, l)); };
-    auto const expression = made(inclusive_scan<std::int32_t>(op{"max(min(max(a, s.low), s.high), min(max(b, s.low), s.high))"}.with(l)));
-    auto const text = "__device__ int top(int a, int b, limits const& l) { return max(min(max(a, l.low), l.high), min(max(b, l.low), l.high)); }";
+    auto const expression =
+        made(inclusive_scan<std::int32_t>(op{"max(min(max(a, s.low), s.high), min(max(b, s.low), s.high))"}.with(l)));
+    auto const text =
+        "__device__ int top(int a, int b, limits const& l) { return max(min(max(a, l.low), l.high), min(max(b, l.low), "
+        "l.high)); }";
     auto const function = made(inclusive_scan<std::int32_t>(op::function("top", text).with(l)));
     check(expression, by, "expression");
     check(function, by, "function");
@@ -54,8 +57,10 @@ TEST_F(handles, take_operators_of_every_form) {
 
 TEST_F(handles, take_lto_ir_made_elsewhere) {
     auto const t = made(target::parse(info_.target(), artifact_kind::ltoir));
-    unit const elsewhere{.name = "elsewhere", .source = "extern \"C\" __device__ int largest(int a, int b) { return a > b ? a : b; }",
-                         .kernels = {}, .options = {"-rdc=true"}};
+    unit const elsewhere{.name = "elsewhere",
+                         .source = "extern \"C\" __device__ int largest(int a, int b) { return a > b ? a : b; }",
+                         .kernels = {},
+                         .options = {"-rdc=true"}};
     auto const ir = made(engine::process().artifact_sync(elsewhere, t));
     check(made(inclusive_scan<std::int32_t>(op::ltoir("largest", ir.what->image))), cpu::max, "LTO-IR");
 
@@ -67,7 +72,8 @@ TEST_F(handles, take_lto_ir_made_elsewhere) {
 
 TEST_F(handles, come_by_every_route_and_agree) {
     for (auto const route : {prim_route::automatic, prim_route::linked, prim_route::full, prim_route::plain}) {
-        check(made(inclusive_scan<std::int32_t>(plus, {.route = route})), cpu::plus, "route " + std::to_string(static_cast<int>(route)));
+        check(made(inclusive_scan<std::int32_t>(plus, {.route = route})), cpu::plus,
+              "route " + std::to_string(static_cast<int>(route)));
     }
 }
 
@@ -79,7 +85,9 @@ TEST_F(handles, are_shipped_for_every_named_specialisation) {
 }
 
 TEST_F(handles, capture_values_and_not_only_types) {
-    auto const at_most = [](int most) { return made(exclusive_scan<std::int32_t>(op{"a + b > s ? s : a + b"}.with(most))); };
+    auto const at_most = [](int most) {
+        return made(exclusive_scan<std::int32_t>(op{"a + b > s ? s : a + b"}.with(most)));
+    };
     std::vector<std::int32_t> const ones(5000, 1);
     device_vector<std::int32_t> const in{on(), ones};
     device_vector<std::int32_t> out{ones.size()};
@@ -107,7 +115,11 @@ TEST_F(handles, work_on_several_streams_and_threads_at_once) {
         std::sort(expected_keys.begin(), expected_keys.end());
         for (int i = 0; i < rounds; ++i) {
             sum(mine, in.in(), sums.span()).value();
-            sort(mine, {.keys_in = in.in(), .keys_out = keys_out.data(), .values_in = values.data(), .values_out = values_out.data()}).value();
+            sort(mine, {.keys_in = in.in(),
+                        .keys_out = keys_out.data(),
+                        .values_in = values.data(),
+                        .values_out = values_out.data()})
+                .value();
         }
         EXPECT_TRUE(equals("sums of thread " + std::to_string(seed), expected_sums, sums.get(mine)));
         EXPECT_TRUE(equals("keys of thread " + std::to_string(seed), expected_keys, keys_out.get(mine)));
@@ -134,8 +146,10 @@ TEST_F(handles, use_scratch_that_is_handed_in) {
     std::vector<std::int64_t> expected(data.size());
     cpu::exclusive_scan<std::int64_t>(data, std::span{expected}, cpu::plus);
     EXPECT_TRUE(equals("own scratch", expected, out.get(on())));
-    EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data(), needed - 1}}).error().code(), errc::invalid_argument);
-    EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data() + 8, needed}}).error().code(), errc::invalid_argument);
+    EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data(), needed - 1}}).error().code(),
+              errc::invalid_argument);
+    EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data() + 8, needed}}).error().code(),
+              errc::invalid_argument);
 }
 
 TEST_F(handles, stop_allocating_once_warm) {
@@ -147,7 +161,8 @@ TEST_F(handles, stop_allocating_once_warm) {
         .keys_in = keys.in(), .keys_out = keys_out.data(), .values_in = keys.data(), .values_out = values_out.data()};
     sort(on(), call).value();
     int grown = 0;
-    auto const watching = event_log::process().subscribe([&](event const& e) { grown += e.reason.view() == "scratch-grown" ? 1 : 0; });
+    auto const watching =
+        event_log::process().subscribe([&](event const& e) { grown += e.reason.view() == "scratch-grown" ? 1 : 0; });
     for (int i = 0; i < 100; ++i) sort(on(), call).value();
     on().wait_sync().value();
     EXPECT_EQ(grown, 0);

@@ -33,7 +33,8 @@ constexpr std::size_t two_28 = std::size_t{1} << 28;
 }  // namespace
 
 TEST_F(large, scan_and_reduce) {
-    auto const [sum, total] = make_together([] { return exclusive_scan<std::int32_t>(plus); }, [] { return reduce<double>(plus); });
+    auto const [sum, total] =
+        make_together([] { return exclusive_scan<std::int32_t>(plus); }, [] { return reduce<double>(plus); });
     auto const data = make_data<std::int32_t>(two_28, pattern::random, 7);
     device_vector<std::int32_t> const in{on(), data};
     device_vector<std::int32_t> out{two_28};
@@ -55,10 +56,12 @@ TEST_F(large, scan_of_more_than_2_32_items) {
     auto result = device_memory::make(n).value();
     memory.fill(on(), 1).value();
     sum(on(), {memory.as<std::uint8_t>(), n}, {result.as<std::uint8_t>(), n}).value();
-    for (std::size_t const first : {std::size_t{0}, (std::size_t{1} << 31) - 5000, (std::size_t{1} << 32) - 5000, n - 10'000}) {
+    for (std::size_t const first :
+         {std::size_t{0}, (std::size_t{1} << 31) - 5000, (std::size_t{1} << 32) - 5000, n - 10'000}) {
         std::vector<std::uint8_t> expected(10'000);
         for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<std::uint8_t>(first + i);
-        EXPECT_TRUE(equals("from " + std::to_string(first), expected, window(result.as<std::uint8_t>() + first, 10'000)));
+        EXPECT_TRUE(
+            equals("from " + std::to_string(first), expected, window(result.as<std::uint8_t>() + first, 10'000)));
     }
 }
 
@@ -71,7 +74,8 @@ TEST_F(large, select_of_more_than_2_31_items) {
     for (std::uint64_t i = 1'000'000; i < n; i += 999'983) chosen.push_back(i);
     std::sort(chosen.begin(), chosen.end());
     // Set by a transform that writes through what it captured: uploading bytes one by one would take longer.
-    auto const mark = made(transform<std::uint64_t, std::uint64_t>(op{"(static_cast<unsigned char*>(s)[a] = 1, a)"}.with(mask.get())));
+    auto const mark = made(
+        transform<std::uint64_t, std::uint64_t>(op{"(static_cast<unsigned char*>(s)[a] = 1, a)"}.with(mask.get())));
     device_vector<std::uint64_t> const places{on(), chosen};
     mark(on(), places.in(), places.span()).value();
     device_vector<std::int64_t> out{chosen.size()};
@@ -91,13 +95,18 @@ TEST_F(large, radix_sort_of_more_than_one_portion) {
     device_vector<std::uint32_t> const values_in{on(), values};
     device_vector<std::uint32_t> keys_out{n};
     device_vector<std::uint32_t> values_out{n};
-    sort(on(), {.keys_in = keys_in.in(), .keys_out = keys_out.data(), .values_in = values_in.data(), .values_out = values_out.data()}).value();
+    sort(on(), {.keys_in = keys_in.in(),
+                .keys_out = keys_out.data(),
+                .values_in = values_in.data(),
+                .values_out = values_out.data()})
+        .value();
     auto const sorted = keys_out.get(on());
     auto const order = values_out.get(on());
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < n && wrong == 0; ++i) {
-        bool const right = order[i] < n && keys[order[i]] == sorted[i] &&
-                           (i == 0 || sorted[i - 1] < sorted[i] || (sorted[i - 1] == sorted[i] && order[i - 1] < order[i]));
+        bool const right =
+            order[i] < n && keys[order[i]] == sorted[i] &&
+            (i == 0 || sorted[i - 1] < sorted[i] || (sorted[i - 1] == sorted[i] && order[i - 1] < order[i]));
         if (!right) {
             ADD_FAILURE() << "at " << i << ": key " << sorted[i] << " from " << order[i];
             ++wrong;
@@ -115,11 +124,16 @@ TEST_F(large, merge_sort) {
     device_vector<std::int32_t> const values_in{on(), values};
     device_vector<std::uint64_t> keys_out{n};
     device_vector<std::int32_t> values_out{n};
-    sort(on(), {.keys_in = keys_in.in(), .keys_out = keys_out.data(), .values_in = values_in.data(), .values_out = values_out.data()}).value();
+    sort(on(), {.keys_in = keys_in.in(),
+                .keys_out = keys_out.data(),
+                .values_in = values_in.data(),
+                .values_out = values_out.data()})
+        .value();
     auto const sorted = keys_out.get(on());
     auto const order = values_out.get(on());
     for (std::size_t i = 0; i < n; ++i) {
-        bool const right = keys[static_cast<std::size_t>(order[i])] == sorted[i] && (i == 0 || sorted[i - 1] <= sorted[i]);
+        bool const right =
+            keys[static_cast<std::size_t>(order[i])] == sorted[i] && (i == 0 || sorted[i - 1] <= sorted[i]);
         ASSERT_TRUE(right) << "at " << i << ": key " << sorted[i] << " from " << order[i];
     }
 }

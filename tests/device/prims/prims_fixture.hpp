@@ -23,7 +23,8 @@ inline bool quick() {
 template <class T>
 class device_vector {
 public:
-    explicit device_vector(std::size_t n) : size_{n}, memory_{device_memory::make(std::max<std::size_t>(n, 1) * sizeof(T)).value()} {}
+    explicit device_vector(std::size_t n)
+        : size_{n}, memory_{device_memory::make(std::max<std::size_t>(n, 1) * sizeof(T)).value()} {}
     device_vector(stream const& on, std::vector<T> const& from) : device_vector{from.size()} {
         if (!from.empty()) memory_.upload_sync(on, from).value();
     }
@@ -59,7 +60,8 @@ private:
 };
 
 enum class pattern { random, all_equal, sorted, reversed, special };
-inline constexpr pattern all_patterns[] = {pattern::random, pattern::all_equal, pattern::sorted, pattern::reversed, pattern::special};
+inline constexpr pattern all_patterns[] = {pattern::random, pattern::all_equal, pattern::sorted, pattern::reversed,
+                                           pattern::special};
 inline char const* name_of(pattern p) {
     constexpr char const* names[] = {"random", "all equal", "sorted", "reversed", "special"};
     return names[static_cast<int>(p)];
@@ -163,8 +165,9 @@ testing::AssertionResult equals(std::string const& what, std::vector<T> const& e
         if (wrong++ == 0) first = i;
     }
     if (wrong == 0) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << what << ": n = " << got.size() << ", " << wrong << " wrong, the first at " << first << ": expected "
-                                       << shown(expected[first]) << ", got " << shown(got[first]);
+    return testing::AssertionFailure() << what << ": n = " << got.size() << ", " << wrong << " wrong, the first at "
+                                       << first << ": expected " << shown(expected[first]) << ", got "
+                                       << shown(got[first]);
 }
 
 class prims_test : public on_device {

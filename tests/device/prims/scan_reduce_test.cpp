@@ -9,7 +9,8 @@ struct vec3 {
 };
 template <>
 struct device_type<vec3> {
-    static constexpr std::string_view name = "vec3", definition = "struct vec3 { float x, y, z; int count; double sum; };";
+    static constexpr std::string_view name = "vec3",
+                                      definition = "struct vec3 { float x, y, z; int count; double sum; };";
 };
 }  // namespace kiln
 
@@ -20,7 +21,8 @@ namespace {
 class scans : public prims_test {
 protected:
     template <class T, class Reference>
-    void check_scan(scan_handle<T> const& exclusive, scan_handle<T> const& inclusive, std::vector<T> const& data, Reference by, T init) {
+    void check_scan(scan_handle<T> const& exclusive, scan_handle<T> const& inclusive, std::vector<T> const& data,
+                    Reference by, T init) {
         auto const n = data.size();
         device_vector<T> const in{on(), data};
         device_vector<T> out{n};
@@ -38,11 +40,13 @@ protected:
 
     template <class T>
     void check_type() {
-        auto const [sum, sums, top, tops] = make_together([] { return exclusive_scan<T>(plus); }, [] { return inclusive_scan<T>(plus); },
-                                                          [] { return exclusive_scan<T>(kiln::max); }, [] { return inclusive_scan<T>(kiln::max); });
+        auto const [sum, sums, top, tops] =
+            make_together([] { return exclusive_scan<T>(plus); }, [] { return inclusive_scan<T>(plus); },
+                          [] { return exclusive_scan<T>(kiln::max); }, [] { return inclusive_scan<T>(kiln::max); });
         for (auto const n : sizes_around(sum.tile_items())) {
-            check_scan<T>(sum, sums, std::is_integral_v<T> ? make_data<T>(n, pattern::random, n + 1) : walk_data<T>(n, n + 1), cpu::plus,
-                          cpu::from_number<T>(3));
+            check_scan<T>(sum, sums,
+                          std::is_integral_v<T> ? make_data<T>(n, pattern::random, n + 1) : walk_data<T>(n, n + 1),
+                          cpu::plus, cpu::from_number<T>(3));
             for (auto const p : all_patterns) {
                 if (n > 4 * sum.tile_items() && p != pattern::random && p != pattern::special) continue;
                 check_scan<T>(top, tops, make_data<T>(n, p, n + 2), cpu::max, special_value<T>(n));
@@ -73,9 +77,14 @@ TEST_F(scans, of_floats) {
 }
 
 TEST_F(scans, of_structs) {
-    auto const add = op::function("add", "__device__ vec3 add(vec3 a, vec3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.count + b.count, a.sum + b.sum}; }");
-    auto const by = [](vec3 a, vec3 b) { return vec3{a.x + b.x, a.y + b.y, a.z + b.z, a.count + b.count, a.sum + b.sum}; };
-    auto const [exclusive, inclusive] = make_together([&] { return exclusive_scan<vec3>(add); }, [&] { return inclusive_scan<vec3>(add); });
+    auto const add = op::function("add",
+                                  "__device__ vec3 add(vec3 a, vec3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, "
+                                  "a.count + b.count, a.sum + b.sum}; }");
+    auto const by = [](vec3 a, vec3 b) {
+        return vec3{a.x + b.x, a.y + b.y, a.z + b.z, a.count + b.count, a.sum + b.sum};
+    };
+    auto const [exclusive, inclusive] =
+        make_together([&] { return exclusive_scan<vec3>(add); }, [&] { return inclusive_scan<vec3>(add); });
     for (auto const n : sizes_around(exclusive.tile_items())) {
         auto const walk = walk_data<float>(n, n);
         std::vector<vec3> data(n);
@@ -105,7 +114,8 @@ namespace {
 class reductions : public prims_test {
 protected:
     template <class T, class Reference>
-    void check_reduce(reduce_handle<T> const& reduce, std::vector<T> const& data, Reference by, T init, std::string const& what) {
+    void check_reduce(reduce_handle<T> const& reduce, std::vector<T> const& data, Reference by, T init,
+                      std::string const& what) {
         device_vector<T> const in{on(), data};
         device_vector<T> out{1};
         out.poison(on());
@@ -115,10 +125,11 @@ protected:
 
     template <class T>
     void check_type() {
-        auto const [sum, least, most] =
-            make_together([] { return reduce<T>(plus); }, [] { return reduce<T>(kiln::min); }, [] { return reduce<T>(kiln::max); });
+        auto const [sum, least, most] = make_together(
+            [] { return reduce<T>(plus); }, [] { return reduce<T>(kiln::min); }, [] { return reduce<T>(kiln::max); });
         for (auto const n : sizes_around(sum.tile_items())) {
-            auto const exact = std::is_integral_v<T> ? make_data<T>(n, pattern::random, n + 1) : sparse_data<T>(n, n + 1);
+            auto const exact =
+                std::is_integral_v<T> ? make_data<T>(n, pattern::random, n + 1) : sparse_data<T>(n, n + 1);
             check_reduce<T>(sum, exact, cpu::plus, cpu::from_number<T>(5), at(sum.name(), n, pattern::random));
             for (auto const p : all_patterns) {
                 auto const data = make_data<T>(n, p, n + 2);
@@ -178,8 +189,8 @@ protected:
     }
 
     template <class T, class Offset, class Reference>
-    void check_segments(segmented_reduce_handle<T> const& reduce, std::vector<T> const& data, std::vector<Offset> const& offsets, Reference by,
-                        T init, std::string const& what) {
+    void check_segments(segmented_reduce_handle<T> const& reduce, std::vector<T> const& data,
+                        std::vector<Offset> const& offsets, Reference by, T init, std::string const& what) {
         device_vector<T> const in{on(), data};
         device_vector<Offset> const where{on(), offsets};
         device_vector<T> out{offsets.size() - 1};
@@ -192,21 +203,26 @@ protected:
 
     template <class T>
     void check_type() {
-        auto const [sum, least, most] = make_together([] { return segmented_reduce<T>(plus); }, [] { return segmented_reduce<T>(kiln::min); },
-                                                      [] { return segmented_reduce<T>(kiln::max); });
+        auto const [sum, least, most] =
+            make_together([] { return segmented_reduce<T>(plus); }, [] { return segmented_reduce<T>(kiln::min); },
+                          [] { return segmented_reduce<T>(kiln::max); });
         std::size_t const n = quick() ? 20'000 : 400'000;
         numbers g{3};
         auto const check = [&](char const* name, auto const& offsets) {
-            check_segments<T>(sum, std::is_integral_v<T> ? make_data<T>(n, pattern::random, 1) : sparse_data<T>(n, 1), offsets, cpu::plus,
-                              cpu::from_number<T>(2), sum.name() + ", " + name);
-            check_segments<T>(least, make_data<T>(n, pattern::special, 2), offsets, cpu::min, special_value<T>(1), least.name() + ", " + name);
-            check_segments<T>(most, make_data<T>(n, pattern::random, 3), offsets, cpu::max, special_value<T>(0), most.name() + ", " + name);
+            check_segments<T>(sum, std::is_integral_v<T> ? make_data<T>(n, pattern::random, 1) : sparse_data<T>(n, 1),
+                              offsets, cpu::plus, cpu::from_number<T>(2), sum.name() + ", " + name);
+            check_segments<T>(least, make_data<T>(n, pattern::special, 2), offsets, cpu::min, special_value<T>(1),
+                              least.name() + ", " + name);
+            check_segments<T>(most, make_data<T>(n, pattern::random, 3), offsets, cpu::max, special_value<T>(0),
+                              most.name() + ", " + name);
         };
         check("empty and short", offsets_by<std::uint32_t>(n, [&](std::size_t) { return g.next() % 9; }));
         check("of 8", offsets_by<std::int64_t>(n, [](std::size_t) { return std::size_t{8}; }));
-        check("short with some long", offsets_by<std::uint32_t>(n, [&](std::size_t i) { return i % 301 == 300 ? 3000 : g.next() % 20; }));
+        check("short with some long",
+              offsets_by<std::uint32_t>(n, [&](std::size_t i) { return i % 301 == 300 ? 3000 : g.next() % 20; }));
         check("middling", offsets_by<std::int32_t>(n, [&](std::size_t) { return g.next() % 300; }));
-        check("middling with some long", offsets_by<std::int64_t>(n, [&](std::size_t i) { return i % 50 == 49 ? 5000 : g.next() % 200; }));
+        check("middling with some long",
+              offsets_by<std::int64_t>(n, [&](std::size_t i) { return i % 50 == 49 ? 5000 : g.next() % 200; }));
         check("long", offsets_by<std::uint32_t>(n, [&](std::size_t) { return 2000 + g.next() % 9000; }));
         check("one", std::vector<std::uint32_t>{0, static_cast<std::uint32_t>(n)});
         check("none of anything", std::vector<std::uint32_t>{0, 0, 0, 0});

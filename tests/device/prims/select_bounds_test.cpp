@@ -23,7 +23,8 @@ std::vector<std::uint8_t> make_mask(std::size_t n, density d, std::uint64_t seed
     numbers g{seed};
     for (auto& byte : out) {
         auto const r = g.next();
-        bool const keep = d == density::all || (d == density::half && r % 2 == 0) || (d == density::some && r % 1000 == 0);
+        bool const keep =
+            d == density::all || (d == density::half && r % 2 == 0) || (d == density::some && r % 1000 == 0);
         byte = keep ? static_cast<std::uint8_t>(1 + r % 255) : 0;  // any value but 0 counts
     }
     return out;
@@ -32,7 +33,8 @@ std::vector<std::uint8_t> make_mask(std::size_t n, density d, std::uint64_t seed
 class selections : public prims_test {
 protected:
     template <class T>
-    void expect(std::string const& what, std::vector<T> expected, std::size_t kept, device_vector<T> const& out, device_vector<std::uint64_t> const& count) {
+    void expect(std::string const& what, std::vector<T> expected, std::size_t kept, device_vector<T> const& out,
+                device_vector<std::uint64_t> const& count) {
         ASSERT_EQ(count.get(on()).front(), kept) << what;
         expected.resize(kept);
         EXPECT_TRUE(equals(what, expected, out.get(on(), kept)));
@@ -112,7 +114,8 @@ TEST_F(selections, of_indices_by_mask) {
 }
 TEST_F(selections, by_a_condition) {
     check_if<std::int32_t>(op{"a % 3 == 0"}, [](std::int32_t a) { return a % 3 == 0; });
-    check_if<std::uint64_t>(op{"a < s"}.with(std::uint64_t{1} << 62), [](std::uint64_t a) { return a < (std::uint64_t{1} << 62); });
+    check_if<std::uint64_t>(op{"a < s"}.with(std::uint64_t{1} << 62),
+                            [](std::uint64_t a) { return a < (std::uint64_t{1} << 62); });
     check_if<float>(op{"a > s"}.with(0.5F), [](float a) { return a > 0.5F; });
     check_if<double>(op{"a == a"}, [](double a) { return a == a; });
     check_if<std::int8_t>(op{"a & 1"}, [](std::int8_t a) { return (a & 1) != 0; });
@@ -121,7 +124,8 @@ TEST_F(selections, of_indices_by_a_condition) {
     std::size_t const n = 100'000;
     auto const data = make_data<std::int32_t>(n, pattern::random, 9);
     device_vector<std::int32_t> const values{on(), data};
-    auto const keep = made(select_indices_if<std::uint32_t>(op{"static_cast<int const*>(s)[a] > 0"}.with(static_cast<void*>(values.data()))));
+    auto const keep = made(select_indices_if<std::uint32_t>(
+        op{"static_cast<int const*>(s)[a] > 0"}.with(static_cast<void*>(values.data()))));
     device_vector<std::uint32_t> out{n};
     device_vector<std::uint64_t> count{1};
     keep(on(), n, out.data(), count.data()).value();
@@ -186,14 +190,17 @@ class moves : public prims_test {};
 }  // namespace
 
 TEST_F(moves, transform_and_gather) {
-    auto const [widen, pick] = make_together([] { return transform<std::int32_t, double>(op{"a * 0.5 + s"}.with(1.0)); }, [] { return gather<blob24, std::uint32_t>(); });
+    auto const [widen, pick] =
+        make_together([] { return transform<std::int32_t, double>(op{"a * 0.5 + s"}.with(1.0)); },
+                      [] { return gather<blob24, std::uint32_t>(); });
     for (auto const n : sizes_around(widen.tile_items())) {
         auto const data = make_data<std::int32_t>(n, pattern::random, n + 1);
         device_vector<std::int32_t> const in{on(), data};
         device_vector<double> out{n};
         widen(on(), in.in(), out.span()).value();
         std::vector<double> expected(n);
-        cpu::transform<std::int32_t, double>(data, std::span<double>{expected}, [](std::int32_t a) { return a * 0.5 + 1.0; });
+        cpu::transform<std::int32_t, double>(data, std::span<double>{expected},
+                                             [](std::int32_t a) { return a * 0.5 + 1.0; });
         EXPECT_TRUE(equals("transform of " + std::to_string(n), expected, out.get(on())));
 
         std::vector<blob24> things(n + 1);

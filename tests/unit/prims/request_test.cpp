@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prims/request.hpp"
+
+#include "prims/catalogue.hpp"
+#include "prims/operator_text.hpp"
+
+#include <gmock/gmock.h>
+
+namespace kiln::prims {
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(catalogue, holds_the_eighteen_of_the_plan_by_name) {
+    std::vector<std::string> names;
+    for (auto const& s : catalogue()) names.push_back(s.name);
+    EXPECT_THAT(
+        names, testing::UnorderedElementsAre(
+                   "exclusive_scan_i32", "exclusive_scan_i64", "select_i32", "select_i64", "reduce_sum_f64",
+                   "reduce_sum_i32", "segmented_reduce_sum_f64", "segmented_reduce_min_f64", "segmented_reduce_max_f64",
+                   "lower_bound_i32", "lower_bound_u64", "upper_bound_i32", "upper_bound_u64", "radix_sort_i32_i32",
+                   "radix_sort_u64_i32", "merge_sort_u64_i32", "unique_by_key_i32_i32", "unique_by_key_u64_i32"));
+    auto const* const sort = find_spec("radix_sort_u64_i32");
+    ASSERT_NE(sort, nullptr);
+    EXPECT_THAT(sort->types, testing::ElementsAre("u64", "i32"));
+    EXPECT_EQ(find_spec("nothing"), nullptr);
+}
+
+TEST(request, the_key_follows_what_matters_and_nothing_else) {
+    auto const i32 = type_of(scalar::i32);
+    auto const key = [](request const& r) { return family_of(r, part::whole); };
+    EXPECT_EQ(key(scan_request(scan_form::exclusive, i32, op{"a + s"}.with(1))),
+              key(scan_request(scan_form::exclusive, i32, op{"a + s"}.with(2))));
+    EXPECT_NE(key(scan_request(scan_form::exclusive, i32, op{"a + s"}.with(1))),
+              key(scan_request(scan_form::exclusive, i32, op{"a + s"}.with(1.0))));
+    EXPECT_NE(key(scan_request(scan_form::exclusive, i32, plus)), key(scan_request(scan_form::inclusive, i32, plus)));
+    EXPECT_NE(key(scan_request(scan_form::exclusive, i32, plus)),
+              key(scan_request(scan_form::exclusive, i32, kiln::max)));
+    EXPECT_EQ(family_of(scan_request(scan_form::exclusive, i32, plus), part::skeleton),
+              family_of(scan_request(scan_form::inclusive, i32, kiln::max), part::skeleton));
+}
+
+TEST(request, values_that_are_only_moved_share_kernels_by_size) {
+    auto const key = [](element_type v) {
+        return family_of(
+            radix_sort_request(type_of(scalar::u32), std::move(v), sort_order::ascending, item_range::ordinary),
+            part::whole);
+    };
+    EXPECT_EQ(key(type_of(scalar::i32)), key(type_of(scalar::f32)));
+    EXPECT_NE(key(type_of(scalar::i32)), key(type_of(scalar::f64)));
+    EXPECT_NE(key(type_of(scalar::i32)), key({}));
+}
+
+TEST(request, sizes_beyond_the_limits_are_refused) {
+    element_type const big{scalar::record, "big", "struct big { char c[33]; };", 33, 1};
+    EXPECT_EQ(check(scan_request(scan_form::exclusive, big, op{"a"})).error().code(), errc::invalid_argument);
+    element_type const point{scalar::record, "point", "struct point { float x, y; };", 8, 4};
+    EXPECT_TRUE(check(scan_request(scan_form::exclusive, point, op{"a"})));
+    EXPECT_THAT(check(scan_request(scan_form::exclusive, point, plus)).error().message(), HasSubstr("kiln::op"));
+    EXPECT_THAT(check(radix_sort_request(point, {}, sort_order::ascending, item_range::ordinary)).error().message(),
+                HasSubstr("merge_sort"));
+}
+
+TEST(operator_text, keeps_the_users_lines_and_names_their_place) {
+    auto const text =
+        operator_text(scan_request(scan_form::exclusive, type_of(scalar::i32), op{"a +\nb // sum"}), linkage::external);
+    EXPECT_THAT(text, HasSubstr("#line 1 \"operator\"\na +\nb // sum\n"));
+    EXPECT_THAT(
+        text,
+        HasSubstr(
+            "extern \"C\" __device__ kiln_value kiln_operator(kiln_value a, kiln_value b, void const* kiln_captured)"));
+    EXPECT_THAT(text, Not(HasSubstr("auto const& s")));
+}
+
+TEST(operator_text, fits_the_algorithm) {
+    auto const i32 = type_of(scalar::i32);
+    op const positive{"a > s"};
+    auto const condition = positive.with(1.5);
+    auto const select = operator_text(select_request(select_form::items, i32, &condition), linkage::local);
+    EXPECT_THAT(select, HasSubstr("bool kiln_operator(kiln_value a, void const* kiln_captured)"));
+    EXPECT_THAT(select, HasSubstr("auto const& s = *static_cast<kiln_f64 const*>(kiln_captured);"));
+    auto const transform = operator_text(transform_request(i32, type_of(scalar::f32), op{"a * 0.5f"}), linkage::local);
+    EXPECT_THAT(transform, HasSubstr("kiln_mapped kiln_operator(kiln_value a, void const*"));
+}
+
+TEST(half, rounds_to_nearest_even_both_ways) {
+    for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+        f16 const h{static_cast<std::uint16_t>(bits)};
+        bool const nan = (bits & 0x7c00) == 0x7c00 && (bits & 0x3ff) != 0;
+        if (!nan) {
+            ASSERT_EQ(to_f16(to_float(h)).bits, h.bits) << bits;
+        }
+        bf16 const b{static_cast<std::uint16_t>(bits)};
+        bool const bnan = (bits & 0x7f80) == 0x7f80 && (bits & 0x7f) != 0;
+        if (!bnan) {
+            ASSERT_EQ(to_bf16(to_float(b)).bits, b.bits) << bits;
+        }
+    }
+    EXPECT_EQ(to_f16(65519.0F).bits, 0x7bff);
+    EXPECT_EQ(to_f16(65520.0F).bits, 0x7c00);
+    EXPECT_EQ(to_f16(1.0F + 0.00048828125F).bits, 0x3c00);  // a tie goes to the even one
+    EXPECT_EQ(to_bf16(1.00390625F).bits, 0x3f80);
+}
+
+}  // namespace
+
+}  // namespace kiln::prims
