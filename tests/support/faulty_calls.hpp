@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <functional>
@@ -76,11 +77,7 @@ public:
 private:
     // The rule that answers this call, if any.
     rule const* judge(call which, char const* path, int flags) {
-        int number = 0;
-        {
-            std::lock_guard const lock{mutex_};
-            number = ++count_;
-        }
+        int const number = ++count_;
         if (hook) hook(which, path, number);
         std::lock_guard const lock{mutex_};
         for (auto& r : rules_) {
@@ -100,14 +97,14 @@ private:
         return nullptr;
     }
 
-    static faulty_calls*& current() {
-        static faulty_calls* now = nullptr;
+    static std::atomic<faulty_calls*>& current() {
+        static std::atomic<faulty_calls*> now{nullptr};
         return now;
     }
 
     template <class Real>
     static auto answer_call(call which, char const* path, int flags, Real real) -> decltype(real()) {
-        auto const* const r = current()->judge(which, path, flags);
+        auto const* const r = current().load()->judge(which, path, flags);
         if (r == nullptr || r->how == answer::short_count) return real();
         if (r->how == answer::pretend) return 0;
         if (r->how == answer::do_and_fail) (void)real();
@@ -116,7 +113,7 @@ private:
     }
     template <class Real>
     static long answer_transfer(call which, std::size_t size, Real real) {
-        auto const* const r = current()->judge(which, nullptr, 0);
+        auto const* const r = current().load()->judge(which, nullptr, 0);
         if (r == nullptr) return real(size);
         if (r->how == answer::short_count) return real(size > 1 ? size / 2 : size);
         errno = r->error;
@@ -138,7 +135,7 @@ private:
             // A failing close(2) closes all the same.
             .close =
                 [](int fd) {
-                    auto const* const r = current()->judge(call::close, nullptr, 0);
+                    auto const* const r = current().load()->judge(call::close, nullptr, 0);
                     auto const done = os_().close(fd);
                     if (r == nullptr) return done;
                     errno = r->error;
@@ -195,8 +192,8 @@ private:
 
     std::mutex mutex_;
     std::vector<rule> rules_;
-    int count_ = 0;
-    int answered_ = 0;
+    std::atomic<int> count_{0};
+    std::atomic<int> answered_{0};
 };
 
 // Makes the tier publish through named temporaries, as on a file system without O_TMPFILE.
