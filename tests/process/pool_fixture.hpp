@@ -43,6 +43,12 @@ template <class Predicate>
     return state != 'Z' && state != 'X';
 }
 
+// kill(2) that cannot hit a process group or everybody when something before it went wrong.
+inline void send_signal(pid_t pid, int signal) {
+    ASSERT_GT(pid, 1);
+    ::kill(pid, signal);
+}
+
 inline fs::path const& fault_worker() {
     static fs::path const path = fs::path{KILN_TEST_BIN_DIR} / "kiln-test-fault_worker";
     return path;

@@ -165,7 +165,7 @@ TEST_F(host_test, kill_9_of_the_parent_leaves_no_worker_after_a_second) {
     auto const pids = start_host("wait");
     ASSERT_EQ(pids.size(), 4u);
     for (auto const pid : pids) ASSERT_TRUE(is_running(pid));
-    ASSERT_EQ(::kill(host_, SIGKILL), 0);
+    send_signal(host_, SIGKILL);
     ASSERT_EQ(::waitpid(host_, nullptr, 0), host_);
     EXPECT_TRUE(eventually([&] { return std::ranges::none_of(pids, is_running); }, 1s * slowness));
 }
@@ -173,11 +173,11 @@ TEST_F(host_test, kill_9_of_the_parent_leaves_no_worker_after_a_second) {
 TEST_F(host_test, workers_outlive_ctrl_c_and_hang_up_in_the_terminal) {
     auto const pids = start_host("wait");
     for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) {
-        for (auto const pid : pids) ::kill(pid, signal);
+        for (auto const pid : pids) send_signal(pid, signal);
     }
     // A signal that would end a process has done so by the time another one is delivered.
     for (auto const pid : pids) EXPECT_TRUE(is_running(pid));
-    ::kill(host_, SIGKILL);
+    send_signal(host_, SIGKILL);
     ::waitpid(host_, nullptr, 0);
     EXPECT_TRUE(eventually([&] { return std::ranges::none_of(pids, is_running); }));
 }

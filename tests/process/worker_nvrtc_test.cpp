@@ -84,7 +84,7 @@ TEST_F(nvrtc_pool_test, kill_9_of_every_worker_in_the_middle_of_twenty_compiles)
             return busy.size() == 2;
         }));
         for (auto const pid : busy) {
-            ::kill(pid, SIGKILL);
+            send_signal(pid, SIGKILL);
             killed.insert(pid);
         }
     }
