@@ -156,9 +156,9 @@ void measure_memory(settings const& s) {
                 after.resident, after.resident - before.resident, static_cast<double>(bytes) / 1048576.0);
     show_workers(pool, "after 100 small units");
     in_workers(pool, cub_jobs(s, 2));
-    // The worker trims its heap after it has answered; one more small unit each makes sure that it has.
-    all_at_once({small_job(s, 1001), small_job(s, 1002)}, [&](job work) { compile(pool, std::move(work)); });
     show_workers(pool, "after a CUB unit");
+    std::this_thread::sleep_for(std::chrono::milliseconds{600});  // an idle worker gives its heap back
+    show_workers(pool, "idle again");
 }
 
 // ---- speed ---------------------------------------------------------------------------------------------------------

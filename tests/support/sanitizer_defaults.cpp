@@ -3,3 +3,7 @@
 // ASAN_OPTIONS in the one run per program that is about leaks.
 extern "C" char const* __asan_default_options();
 extern "C" char const* __asan_default_options() { return "detect_leaks=0"; }
+
+// What the driver keeps for ever after cuInit, which nvJitLink calls where there is a GPU.
+extern "C" char const* __lsan_default_suppressions();
+extern "C" char const* __lsan_default_suppressions() { return "leak:libcuda.so\n"; }

@@ -22,6 +22,14 @@ constexpr bool thread_sanitizer = true;
 constexpr bool thread_sanitizer = false;
 #endif
 
+// AddressSanitizer's allocator takes no part in fork() before GCC 15: a child forked while another thread allocates may
+// find it locked for ever.
+#if defined(__SANITIZE_ADDRESS__) && defined(__GNUC__) && __GNUC__ < 15
+constexpr bool allocator_breaks_at_fork = true;
+#else
+constexpr bool allocator_breaks_at_fork = false;
+#endif
+
 auto soon() { return base::clock::now() + std::chrono::seconds{10}; }
 
 // Runs `work` in a forked child; true if it returned true and the child ended in time.
@@ -158,6 +166,7 @@ TEST_F(store_faults, P7_a_forked_child_has_a_working_store_and_publishes_nothing
 TEST_F(store_faults, P7_a_child_forked_while_threads_use_the_store_never_hangs) {
     if (thread_sanitizer)
         GTEST_SKIP() << "ThreadSanitizer does not support threads in the child of a process with threads";
+    if (allocator_breaks_at_fork) GTEST_SKIP() << "this AddressSanitizer's allocator does not survive fork()";
     auto const store = make();
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
