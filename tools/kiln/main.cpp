@@ -22,6 +22,7 @@ int main(int count, char** arguments) {
     add_cache(root, commands);
     add_explain(root, commands);
     add_list(root, commands);
+    add_bench(root, commands);
 
     try {
         root.parse(count, arguments);
