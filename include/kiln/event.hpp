@@ -32,6 +32,11 @@ enum class event_kind : std::uint8_t {
     worker_started,  // value = pid
     worker_ended,    // value = pid, reason = retired, crashed, hung, memory, parent
     fell_back,       // a second choice was taken; reason = which, detail = why
+    dispatched,      // an operation was given to a variant; target = where, reason = why, value = items
+    transferred,     // bytes moved between host and device; target = direction, reason = site, value = bytes
+    synchronised,    // the host waited for the device; reason = site
+    allocated,       // device memory was taken; reason = site, value = bytes
+    rewritten,       // a producer and its consumer were replaced by something cheaper; reason = rewrite
     warned,          // a thing a person should read once
     note,            // everything else
 };

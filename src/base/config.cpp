@@ -69,6 +69,13 @@ std::vector<knob> const& knobs() {
         {"KILN_COMPILE_TIMEOUT", "120", "seconds after which a compile is taken for hung"},
         {"KILN_CUDA_PATH", "", "CUDA toolkit to use, exclusively"},
         {"KILN_EVENTS", "", "file that receives every event as a line of JSON"},
+        {"KILN_EXECUTION_MODE", "auto", "where operations run: auto, cpu or gpu"},
+        {"KILN_DETERMINISM", "", "1: same input, same device, same bits, or an error"},
+        {"KILN_STRICT", "", "1: a fallback or an undeclared transfer is an error"},
+        {"KILN_REWRITES", "1", "0: operations are never rewritten into cheaper ones"},
+        {"KILN_GPU_POOL_LIMIT", "", "most device memory Kiln's pool may hold (default: all of it)"},
+        {"KILN_GPU_OOM_SAFETY", "", "1: when device memory runs out, trim, release caches and try again, three times"},
+        {"KILN_GPU_MANAGED_MEMORY", "", "1: managed memory instead of a pool, for data larger than the device"},
     };
     return all;
 }
@@ -112,6 +119,18 @@ config config::load() {
     if (auto const& jit = out.text("KILN_JIT"); jit != "allow" && jit != "warn" && jit != "forbid") {
         out.problems_.push_back(fmt::format("KILN_JIT: '{}' is not one of allow, warn, forbid; forbid is used", jit));
         out.set("KILN_JIT", "forbid", origin::preset);
+    }
+    for (auto const variable : {"KILN_GPU_POOL_LIMIT"}) {
+        if (auto const& size = out.text(variable); !size.empty() && !parse_size(size)) {
+            out.problems_.push_back(
+                fmt::format("{}: '{}' is not a size; write for example 5G or 512M; it is ignored", variable, size));
+            out.set(variable, "", origin::preset);
+        }
+    }
+    if (auto const& mode = out.text("KILN_EXECUTION_MODE"); mode != "auto" && mode != "cpu" && mode != "gpu") {
+        out.problems_.push_back(
+            fmt::format("KILN_EXECUTION_MODE: '{}' is not one of auto, cpu, gpu; auto is used", mode));
+        out.set("KILN_EXECUTION_MODE", "auto", origin::preset);
     }
     return out;
 }

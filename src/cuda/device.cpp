@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kiln/device.hpp>
 
+#include "cuda/activity.hpp"
 #include "cuda/context.hpp"
 
 namespace kiln {
@@ -83,6 +84,7 @@ void stream::reset() noexcept {
 int stream::device() const noexcept { return context_->device(); }
 
 result<void> stream::wait_sync() const {
+    KILN_CHECK(cuda::note_sync("stream::wait_sync"));
     KILN_TRY(auto const scope, current_context::enter(*context_));
     return call<&driver_api::stream_synchronize>(context_->api(), handle_);
 }
@@ -141,6 +143,7 @@ result<bool> device_event::reached() const {
 }
 
 result<void> device_event::wait_sync() const {
+    KILN_CHECK(cuda::note_sync("device_event::wait_sync"));
     KILN_TRY(auto const scope, current_context::enter(*context_));
     return call<&driver_api::event_synchronize>(context_->api(), handle_);
 }
@@ -167,6 +170,7 @@ result<device_memory> device_memory::make(std::size_t bytes, shared_context wher
     if (!allocated) {
         return std::move(allocated).error().within(fmt::format("{} bytes on device {}", bytes, where->device()));
     }
+    cuda::note_allocation(bytes, "device_memory::make");
     return device_memory{std::move(where), reinterpret_cast<void*>(address), bytes};
 }
 
@@ -197,6 +201,8 @@ int device_memory::device() const noexcept { return context_->device(); }
 
 result<void> device_memory::upload_sync(stream_ref on, std::span<std::byte const> from) {
     if (from.size() > bytes_) return fail(errc::invalid_argument, "upload of {} bytes into {}", from.size(), bytes_);
+    KILN_CHECK(cuda::note_transfer({transfer_direction::to_device, from.size(), "device_memory::upload_sync"}));
+    KILN_CHECK(cuda::note_sync("device_memory::upload_sync"));
     KILN_TRY(auto const scope, current_context::enter(*context_));
     auto const& api = context_->api();
     KILN_CHECK(call<&driver_api::memcpy_htod_async>(api, number_of(address_), static_cast<void const*>(from.data()),
@@ -206,6 +212,8 @@ result<void> device_memory::upload_sync(stream_ref on, std::span<std::byte const
 
 result<void> device_memory::download_sync(stream_ref on, std::span<std::byte> to) const {
     if (to.size() > bytes_) return fail(errc::invalid_argument, "download of {} bytes from {}", to.size(), bytes_);
+    KILN_CHECK(cuda::note_transfer({transfer_direction::to_host, to.size(), "device_memory::download_sync"}));
+    KILN_CHECK(cuda::note_sync("device_memory::download_sync"));
     KILN_TRY(auto const scope, current_context::enter(*context_));
     auto const& api = context_->api();
     KILN_CHECK(call<&driver_api::memcpy_dtoh_async>(api, static_cast<void*>(to.data()), number_of(address_), to.size(),

@@ -66,6 +66,17 @@ struct driver_api {
     PFN_cuMemsetD8Async_v3020 memset_d8_async = nullptr;
     PFN_cuMemAllocAsync_v11020 mem_alloc_async = nullptr;
     PFN_cuMemFreeAsync_v11020 mem_free_async = nullptr;
+    PFN_cuMemAllocFromPoolAsync_v11020 mem_alloc_from_pool_async = nullptr;
+    PFN_cuMemPoolCreate_v11020 mem_pool_create = nullptr;
+    PFN_cuMemPoolDestroy_v11020 mem_pool_destroy = nullptr;
+    PFN_cuMemPoolSetAttribute_v11020 mem_pool_set_attribute = nullptr;
+    PFN_cuMemPoolGetAttribute_v11020 mem_pool_get_attribute = nullptr;
+    PFN_cuMemPoolTrimTo_v11020 mem_pool_trim_to = nullptr;
+    PFN_cuMemAllocManaged_v6000 mem_alloc_managed = nullptr;
+    PFN_cuMemGetInfo_v3020 mem_get_info = nullptr;
+    PFN_cuMemHostAlloc_v2020 mem_host_alloc = nullptr;
+    PFN_cuMemFreeHost_v2000 mem_free_host = nullptr;
+    PFN_cuCtxSynchronize_v2000 ctx_synchronize = nullptr;
 
     PFN_cuLibraryLoadData_v12000 library_load_data = nullptr;
     PFN_cuLibraryUnload_v12000 library_unload = nullptr;

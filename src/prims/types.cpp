@@ -12,29 +12,26 @@ namespace kiln {
 namespace {
 
 struct scalar_row {
-    std::string_view label;
     std::string_view name;
     std::size_t size;
 };
-constexpr std::array<scalar_row, 13> rows{{{"i8", "kiln_i8", 1},
-                                           {"u8", "kiln_u8", 1},
-                                           {"i16", "kiln_i16", 2},
-                                           {"u16", "kiln_u16", 2},
-                                           {"i32", "kiln_i32", 4},
-                                           {"u32", "kiln_u32", 4},
-                                           {"i64", "kiln_i64", 8},
-                                           {"u64", "kiln_u64", 8},
-                                           {"f16", "__half", 2},
-                                           {"bf16", "__nv_bfloat16", 2},
-                                           {"f32", "kiln_f32", 4},
-                                           {"f64", "kiln_f64", 8},
-                                           {"record", "", 0}}};
+constexpr std::array<scalar_row, 13> rows{{{"kiln_i8", 1},
+                                           {"kiln_u8", 1},
+                                           {"kiln_i16", 2},
+                                           {"kiln_u16", 2},
+                                           {"kiln_i32", 4},
+                                           {"kiln_u32", 4},
+                                           {"kiln_i64", 8},
+                                           {"kiln_u64", 8},
+                                           {"__half", 2},
+                                           {"__nv_bfloat16", 2},
+                                           {"kiln_f32", 4},
+                                           {"kiln_f64", 8},
+                                           {"", 0}}};
 
 scalar_row const& row(scalar kind) { return rows[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
-
-std::string_view name_of(scalar kind) noexcept { return row(kind).label; }
 
 namespace prims {
 element_type type_of(scalar kind) { return {kind, std::string{row(kind).name}, {}, row(kind).size, row(kind).size}; }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/calibration.hpp"
+
+#include "base/bytes.hpp"
+#include "base/config.hpp"
+#include "base/files.hpp"
+#include "runtime/execution.hpp"
+#include "store/store.hpp"
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+namespace kiln::runtime {
+
+namespace {
+
+constexpr int format = 1;
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+struct remembered {
+    std::mutex mutex;
+    bool read = false;
+    std::optional<calibration> found;
+};
+remembered& memory() {
+    static auto* const one = new remembered;
+    return *one;
+}
+
+std::optional<calibration> read_own() {
+    auto const& gpu = gpu_answer();
+    if (!gpu) return {};
+    auto const where = store::options_from(base::config::load()).disk;
+    if (!where) return {};
+    auto found = read_calibration(calibration_file(where->root, *gpu));
+    return found ? *std::move(found) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> calibration::find(std::string_view operation, call_shape shape) const {
+    auto const at = crossovers.find({std::string{operation}, shape});
+    if (at == crossovers.end()) return {};
+    return at->second;
+}
+
+std::filesystem::path calibration_file(std::filesystem::path const& cache, device_info const& gpu) {
+    return cache / "calibration" / fmt::format("{}-{}.json", gpu.uuid_text(), gpu.driver_version);
+}
+
+result<std::optional<calibration>> read_calibration(std::filesystem::path const& file) {
+    KILN_TRY(auto const text, base::read_file(file, most_bytes));
+    if (!text) return std::optional<calibration>{};
+    auto const tree = nlohmann::json::parse(base::as_text(*text), nullptr, false);
+    if (!tree.is_object() || tree.value("format", 0) != format)
+        return fail(errc::corrupt, "{}: not a calibration of this version; run 'kiln calibrate' again", file.native());
+    calibration out{.device = tree.value("device", std::string{}), .driver = tree.value("driver", 0), .crossovers = {}};
+    for (auto const& row : tree.value("crossovers", nlohmann::json::array())) {
+        if (!row.is_object() || !row.contains("operation") || !row.contains("items")) continue;
+        if (!row["operation"].is_string() || !row["items"].is_number_unsigned()) continue;
+        auto const shape =
+            row.value("shape", std::string{}) == "broadcast" ? call_shape::broadcast : call_shape::pairwise;
+        out.crossovers[{row["operation"].get<std::string>(), shape}] = row["items"].get<std::uint64_t>();
+    }
+    return std::optional{std::move(out)};
+}
+
+result<void> write_calibration(std::filesystem::path const& file, calibration const& what) {
+    auto rows = nlohmann::json::array();
+    for (auto const& [of, items] : what.crossovers)
+        rows.push_back({{"operation", of.first}, {"shape", name_of(of.second)}, {"items", items}});
+    nlohmann::json const tree{
+        {"format", format}, {"device", what.device}, {"driver", what.driver}, {"crossovers", std::move(rows)}};
+    KILN_CHECK(base::make_directories(file.parent_path()));
+    return base::replace_file(file, base::as_bytes(tree.dump(2) + "\n"));
+}
+
+std::optional<std::uint64_t> measured(std::string_view operation, call_shape shape) {
+    auto& m = memory();
+    std::scoped_lock const lock{m.mutex};
+    if (!m.read) {
+        m.found = read_own();
+        m.read = true;
+    }
+    return m.found ? m.found->find(operation, shape) : std::nullopt;
+}
+
+void forget_calibration() {
+    auto& m = memory();
+    std::scoped_lock const lock{m.mutex};
+    m.read = false;
+    m.found.reset();
+}
+
+}  // namespace kiln::runtime

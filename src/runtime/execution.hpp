@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What <kiln/execution.hpp> remembers, for dispatch and tests.
+#pragma once
+
+#include "base/check.hpp"
+
+#include <kiln/execution.hpp>
+
+#include <functional>
+
+namespace kiln::runtime {
+
+// How the GPU is asked for; a test puts its own in place and forgets the remembered answer with it.
+using gpu_probe = std::function<result<device_info>()>;
+void set_gpu_probe(gpu_probe how);
+
+// The remembered answer about the GPU, without a copy.
+[[nodiscard]] result<device_info> const& gpu_answer();
+
+// Reads the environment and the file again: for tests, which change them.
+void reload_settings();
+
+}  // namespace kiln::runtime

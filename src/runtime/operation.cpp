@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/operation.hpp>
+
+#include "cuda/activity.hpp"
+#include "runtime/calibration.hpp"
+#include "runtime/execution.hpp"
+
+#include <kiln/event.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace kiln {
+
+namespace {
+
+// Text put together on the stack: dispatch allocates nothing.
+class short_text {
+public:
+    short_text& operator<<(std::string_view part) noexcept {
+        auto const n = std::min(part.size(), text_.size() - size_);
+        std::memcpy(text_.data() + size_, part.data(), n);
+        size_ += n;
+        return *this;
+    }
+    short_text& operator<<(std::uint64_t number) noexcept {
+        auto const end = std::to_chars(text_.data() + size_, text_.data() + text_.size(), number);
+        if (end.ec == std::errc{}) size_ = static_cast<std::size_t>(end.ptr - text_.data());
+        return *this;
+    }
+    [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
+
+private:
+    std::array<char, 127> text_;
+    std::size_t size_ = 0;
+};
+
+enum class fit : std::uint8_t { fits, wrong_type, wrong_size, not_repeatable };
+
+fit fit_of(variant const& v, call_facts const& call) noexcept {
+    if (!v.types.has(call.type)) return fit::wrong_type;
+    if (call.items < v.least_items || call.items > v.most_items) return fit::wrong_size;
+    if (v.varying.has(call.type) && determinism_requested()) return fit::not_repeatable;
+    return fit::fits;
+}
+
+// The first variant at a place that fits; else the least serious reason why none does.
+struct choice {
+    variant const* found = nullptr;
+    fit why = fit::wrong_type;
+};
+
+choice choose(operation const& what, place where, call_facts const& call) noexcept {
+    choice out;
+    for (auto const& v : what.variants()) {
+        if (v.where != where) continue;
+        auto const why = fit_of(v, call);
+        if (why == fit::fits) return {&v, why};
+        out.why = std::max(out.why, why);
+    }
+    return out;
+}
+
+std::string types_at(operation const& what, place where) {
+    std::string out;
+    for (unsigned kind = 0; kind <= static_cast<unsigned>(scalar::record); ++kind) {
+        bool const has = std::ranges::any_of(what.variants(), [&](variant const& v) {
+            return v.where == where && v.types.has(static_cast<scalar>(kind));
+        });
+        if (has) (out += out.empty() ? "" : ", ") += name_of(static_cast<scalar>(kind));
+    }
+    return out.empty() ? "none" : out;
+}
+
+std::string words(operation const& what, place where, call_facts const& call, fit why) {
+    switch (why) {
+        case fit::not_repeatable:
+            return fmt::format("its {} variant cannot promise the same bits twice for {}, and determinism is asked for",
+                               name_of(where), name_of(call.type));
+        case fit::wrong_size: return fmt::format("no {} variant takes {} items", name_of(where), call.items);
+        case fit::wrong_type:
+            return fmt::format("no {} variant takes {}; there are variants for {}", name_of(where), name_of(call.type),
+                               types_at(what, where));
+        case fit::fits: break;
+    }
+    return "it fits";
+}
+
+class decider {
+public:
+    decider(operation const& what, call_facts const& call) : what_{what}, call_{call} {}
+
+    result<decision> run() {
+        out_.requested = requested_mode();
+        switch (out_.requested) {
+            case execution_mode::cpu: KILN_CHECK(on_cpu_as_asked()); break;
+            case execution_mode::gpu: KILN_CHECK(on_gpu_as_asked()); break;
+            case execution_mode::automatic: KILN_CHECK(by_itself()); break;
+        }
+        record();
+        return out_;
+    }
+
+private:
+    [[nodiscard]] bool cpu_can_evaluate() const noexcept { return call_.text == operator_text::everywhere; }
+
+    void take(variant const* v, std::string_view reason) noexcept {
+        out_.chosen = v;
+        out_.selected = v->where;
+        out_.reason = reason;
+    }
+
+    result<void> on_cpu_as_asked() {
+        if (on_device(call_.where)) {
+            return fail(errc::invalid_argument,
+                        "{}: the data is on the device and the mode is cpu; call to_host_sync() first, or let the mode "
+                        "be auto",
+                        what_.name());
+        }
+        return take_cpu("asked");
+    }
+
+    result<void> take_cpu(std::string_view reason) {
+        if (!cpu_can_evaluate()) {
+            return fail(errc::unsupported,
+                        "{}: the operator is CUDA C++ text, which only a GPU can run; use a built-in operator on the "
+                        "CPU",
+                        what_.name());
+        }
+        auto const cpu = choose(what_, place::cpu, call_);
+        if (cpu.found == nullptr)
+            return fail(errc::unsupported, "{}: {}", what_.name(), words(what_, place::cpu, call_, cpu.why));
+        take(cpu.found, reason);
+        return {};
+    }
+
+    result<void> on_gpu_as_asked() {
+        auto const gpu = choose(what_, place::gpu, call_);
+        if (gpu.found == nullptr) {
+            return fail(errc::unsupported, "{}: mode gpu, but {}; mode auto would run it on the CPU", what_.name(),
+                        words(what_, place::gpu, call_, gpu.why));
+        }
+        if (auto const& there = runtime::gpu_answer(); !there) {
+            return fail(errc::no_device, "{}: mode gpu, but {}; mode auto would run it on the CPU", what_.name(),
+                        there.error().message());
+        }
+        take(gpu.found, "asked");
+        return {};
+    }
+
+    result<void> by_itself() {
+        auto const gpu = choose(what_, place::gpu, call_);
+        if (on_device(call_.where)) {
+            if (gpu.found == nullptr) {
+                return fail(errc::unsupported,
+                            "{}: the data is on the device, and {}; call to_host_sync() to run it on the CPU",
+                            what_.name(), words(what_, place::gpu, call_, gpu.why));
+            }
+            take(gpu.found, "device-resident");
+            return {};
+        }
+        if (cpu_can_evaluate() && below_crossover()) {
+            if (auto const cpu = choose(what_, place::cpu, call_); cpu.found != nullptr) {
+                take(cpu.found, "below-crossover");
+                return {};
+            }
+        }
+        if (gpu.found == nullptr) {
+            return fall_back(gpu.why == fit::not_repeatable ? "not-repeatable" : "no-variant",
+                             words(what_, place::gpu, call_, gpu.why));
+        }
+        if (auto const& there = runtime::gpu_answer(); !there) return fall_back("no-gpu", there.error().message());
+        take(gpu.found, cpu_can_evaluate() ? "above-crossover" : "device-operator");
+        return {};
+    }
+
+    bool below_crossover() {
+        out_.crossover = what_.preset_crossover(call_.shape);
+        if (auto const found = what_.measured_crossover(call_.shape)) {
+            out_.crossover = *found;
+            out_.crossover_measured = true;
+        }
+        return call_.items < out_.crossover;
+    }
+
+    result<void> fall_back(std::string_view reason, std::string const& why) {
+        if (strict())
+            return fail(errc::forbidden, "{}: KILN_STRICT allows no fallback to the CPU: {}", what_.name(), why);
+        if (auto taken = take_cpu(reason); !taken)
+            return std::move(taken).error().within(fmt::format("{} cannot run on the GPU ({})", what_.name(), why));
+        out_.fell_back = true;
+        event_log::process().emit({.kind = event_kind::fell_back,
+                                   .unit = what_.name(),
+                                   .target = "cpu",
+                                   .reason = reason,
+                                   .detail = why,
+                                   .value = static_cast<std::int64_t>(call_.items)});
+        return {};
+    }
+
+    void record() const noexcept {
+        cuda::count_dispatch(out_.selected == place::gpu, out_.fell_back);
+        short_text text;
+        text << name_of(out_.requested) << " -> " << out_.chosen->name << "; " << name_of(call_.type) << " on "
+             << name_of(call_.where);
+        if (out_.crossover != 0)
+            text << "; crossover " << out_.crossover << (out_.crossover_measured ? " measured" : " default");
+        event_log::process().emit({.kind = event_kind::dispatched,
+                                   .unit = what_.name(),
+                                   .target = name_of(out_.selected),
+                                   .reason = out_.reason,
+                                   .detail = text.view(),
+                                   .value = static_cast<std::int64_t>(call_.items)});
+    }
+
+    operation const& what_;
+    call_facts const& call_;
+    decision out_;
+};
+
+}  // namespace
+
+std::string_view name_of(place where) noexcept { return where == place::gpu ? "gpu" : "cpu"; }
+std::string_view name_of(call_shape shape) noexcept {
+    return shape == call_shape::broadcast ? "broadcast" : "pairwise";
+}
+std::string_view name_of(residency where) noexcept {
+    switch (where) {
+        case residency::host: return "host";
+        case residency::pinned: return "pinned";
+        case residency::device: return "device";
+        case residency::managed: return "managed";
+    }
+    return "unknown";
+}
+
+std::optional<std::uint64_t> operation::measured_crossover(call_shape shape) const {
+    auto& slot = measured_[static_cast<std::size_t>(shape)];
+    auto known = slot.load(std::memory_order_relaxed);
+    if (known == not_looked_up) {
+        known = runtime::measured(name_, shape).value_or(none);
+        slot.store(known, std::memory_order_relaxed);
+    }
+    if (known == none) return {};
+    return known;
+}
+
+void operation::forget_measured() const noexcept {
+    for (auto& slot : measured_) slot.store(not_looked_up, std::memory_order_relaxed);
+}
+
+result<decision> decide(operation const& what, call_facts const& call) { return decider{what, call}.run(); }
+
+result<void> decide_chunks(operation const& what, call_facts call, std::uint64_t chunk_items,
+                           std::function<result<void>(decision const&, std::uint64_t, std::uint64_t)> const& run) {
+    if (chunk_items == 0) return fail(errc::invalid_argument, "{}: chunks of 0 items", what.name());
+    auto const all = call.items;
+    for (std::uint64_t first = 0; first < all; first += chunk_items) {
+        call.items = std::min(chunk_items, all - first);
+        KILN_TRY(auto const how, decide(what, call));
+        KILN_CHECK(run(how, first, call.items));
+    }
+    return {};
+}
+
+std::vector<std::string> needs_of(variant const& v, scalar type) {
+    std::vector<std::string> out;
+    std::string_view rest = v.needs;
+    while (!rest.empty()) {
+        auto const end = std::min(rest.find(' '), rest.size());
+        if (end > 0) {
+            std::string name{rest.substr(0, end)};
+            if (auto const at = name.find("{type}"); at != name.npos) name.replace(at, 6, name_of(type));
+            out.push_back(std::move(name));
+        }
+        rest.remove_prefix(std::min(rest.size(), end + 1));
+    }
+    return out;
+}
+
+}  // namespace kiln
