@@ -127,13 +127,13 @@ void count_dispatch(bool to_gpu, bool fell_back) noexcept {
     if (fell_back) add(counts.fallbacks);
 }
 
-operation_scope::operation_scope(std::string_view name, moves allowed) noexcept : outermost_{here.operation.empty()} {
-    if (!outermost_) return;
+bool enter_operation(std::string_view name, moves allowed) noexcept {
+    if (!here.operation.empty()) return false;
     here.operation = name;
     here.allowed = allowed;
+    return true;
 }
-operation_scope::~operation_scope() {
-    if (!outermost_) return;
+void leave_operation() noexcept {
     here.operation = {};
     here.allowed = moves::declared;
 }

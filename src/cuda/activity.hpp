@@ -29,17 +29,10 @@ enum class moves : std::uint8_t {
     undeclared,  // it did not: an error
 };
 
-// Names the operation this thread is in. The outermost one counts: what an operation calls is part of it.
-class operation_scope {
-public:
-    explicit operation_scope(std::string_view name, moves allowed = moves::declared) noexcept;
-    ~operation_scope();
-    operation_scope(operation_scope const&) = delete;
-    operation_scope& operator=(operation_scope const&) = delete;
-
-private:
-    bool outermost_;
-};
+// Names the operation this thread is in. The outermost one counts: what an operation calls is part of it. True if this
+// one is it, and then leave_operation() must follow.
+[[nodiscard]] bool enter_operation(std::string_view name, moves allowed) noexcept;
+void leave_operation() noexcept;
 // Empty outside of any.
 [[nodiscard]] std::string_view current_operation() noexcept;
 

@@ -46,6 +46,7 @@ constexpr driver_entry rows[] = {
     row<&d::stream_destroy>("cuStreamDestroy", "cuStreamDestroy_v2", 4000),
     row<&d::stream_synchronize>("cuStreamSynchronize", "cuStreamSynchronize", 2000),
     row<&d::stream_query>("cuStreamQuery", "cuStreamQuery", 2000),
+    row<&d::stream_wait_event>("cuStreamWaitEvent", "cuStreamWaitEvent", 3020),
     row<&d::stream_get_id>("cuStreamGetId", "cuStreamGetId", 12000, presence::optional),
     row<&d::stream_get_capture_info>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010, presence::optional),
 

@@ -48,6 +48,7 @@ struct driver_api {
     PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
     PFN_cuStreamSynchronize_v2000 stream_synchronize = nullptr;
     PFN_cuStreamQuery_v2000 stream_query = nullptr;
+    PFN_cuStreamWaitEvent_v3020 stream_wait_event = nullptr;
     PFN_cuStreamGetId_v12000 stream_get_id = nullptr;
     PFN_cuStreamGetCaptureInfo_v10010 stream_get_capture_info = nullptr;
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/operations.hpp>
+
+#include "cuda/activity.hpp"
+
+namespace kiln::prims {
+
+namespace {
+
+constexpr type_set numbers{(1U << static_cast<unsigned>(scalar::record)) - 1};
+
+constexpr std::array<variant, 2> both(std::string_view needs, type_set varying = {}) {
+    return {variant{.name = "gpu", .where = place::gpu, .needs = needs, .varying = varying},
+            variant{.name = "cpu", .where = place::cpu, .types = numbers}};
+}
+
+// A scan looks back over neighbours in whatever order they finish, so float sums may round differently; reductions and
+// segmented ones have a fixed shape for a size and device.
+constexpr auto exclusive_scan_variants = both("exclusive_scan_{type}", float_types);
+constexpr auto inclusive_scan_variants = both("inclusive_scan_{type}", float_types);
+constexpr auto reduce_variants = both("reduce_sum_{type}");
+constexpr auto segmented_reduce_variants = both("segmented_reduce_sum_{type}");
+constexpr auto select_variants = both("select_{type}");
+constexpr auto lower_bound_variants = both("lower_bound_{type}");
+constexpr auto upper_bound_variants = both("upper_bound_{type}");
+constexpr std::array<variant, 2> radix_sort_variants{
+    variant{.name = "gpu", .where = place::gpu, .types = numbers, .needs = "radix_sort_{type}"},
+    variant{.name = "cpu", .where = place::cpu, .types = numbers}};
+constexpr auto merge_sort_variants = both("merge_sort_{type}");
+constexpr auto unique_by_key_variants = both("unique_by_key_{type}");
+
+}  // namespace
+
+// Crossovers until `kiln calibrate` has measured them: one core against a transfer at 10 GB/s and a launch.
+constinit operation const exclusive_scan_operation{
+    "exclusive_scan", "prims", {.pairwise = 1 << 16}, exclusive_scan_variants};
+constinit operation const inclusive_scan_operation{
+    "inclusive_scan", "prims", {.pairwise = 1 << 16}, inclusive_scan_variants};
+constinit operation const reduce_operation{"reduce", "prims", {.pairwise = 1 << 17}, reduce_variants};
+constinit operation const segmented_reduce_operation{
+    "segmented_reduce", "prims", {.pairwise = 1 << 17}, segmented_reduce_variants};
+constinit operation const select_operation{"select", "prims", {.pairwise = 1 << 16}, select_variants};
+constinit operation const lower_bound_operation{"lower_bound", "prims", {.pairwise = 1 << 14}, lower_bound_variants};
+constinit operation const upper_bound_operation{"upper_bound", "prims", {.pairwise = 1 << 14}, upper_bound_variants};
+constinit operation const radix_sort_operation{"radix_sort", "prims", {.pairwise = 1 << 13}, radix_sort_variants};
+constinit operation const merge_sort_operation{"merge_sort", "prims", {.pairwise = 1 << 13}, merge_sort_variants};
+constinit operation const unique_by_key_operation{
+    "unique_by_key", "prims", {.pairwise = 1 << 16}, unique_by_key_variants};
+
+std::span<operation const* const> operations() noexcept {
+    static constexpr operation const* all[] = {
+        &exclusive_scan_operation, &inclusive_scan_operation, &reduce_operation,      &segmented_reduce_operation,
+        &select_operation,         &lower_bound_operation,    &upper_bound_operation, &radix_sort_operation,
+        &merge_sort_operation,     &unique_by_key_operation};
+    return all;
+}
+
+result<operation_call> operation_call::begin(operation const& what, call_facts const& facts) {
+    KILN_TRY(auto const how, decide(what, facts));
+    // Host data that goes to the GPU is moved by the operation: that is what promotion means.
+    bool const promotes = how.selected == place::gpu && !on_device(facts.where);
+    operation_call out{how};
+    out.entered_ =
+        cuda::enter_operation(what.name(), strict() && !promotes ? cuda::moves::undeclared : cuda::moves::declared);
+    return out;
+}
+operation_call::operation_call(operation_call&& other) noexcept
+    : how_{other.how_}, entered_{std::exchange(other.entered_, false)} {}
+operation_call::~operation_call() {
+    if (entered_) cuda::leave_operation();
+}
+
+error no_cpu_operator(op const& by) {
+    return fail(errc::unsupported, "the CPU has no operator '{}' for this type; use a built-in one, or run on the GPU",
+                by.kind() == op::form::builtin ? by.name() : "of CUDA C++ text");
+}
+
+error elsewhere(operation const& what, residency out, place ran) {
+    return fail(errc::invalid_argument, "{}: out is in {} memory, but the call runs on the {}; make it there",
+                what.name(), name_of(out), name_of(ran));
+}
+
+}  // namespace kiln::prims
