@@ -27,11 +27,13 @@ remembered& memory() {
     return *one;
 }
 
+// The GPU is asked for only where something was ever calibrated: a small call must not start the driver.
 std::optional<calibration> read_own() {
+    auto const where = store::options_from(base::config::load()).disk;
+    std::error_code none;
+    if (!where || std::filesystem::is_empty(where->root / "calibration", none) || none) return {};
     auto const& gpu = gpu_answer();
     if (!gpu) return {};
-    auto const where = store::options_from(base::config::load()).disk;
-    if (!where) return {};
     auto found = read_calibration(calibration_file(where->root, *gpu));
     return found ? *std::move(found) : std::nullopt;
 }

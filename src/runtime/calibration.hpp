@@ -16,9 +16,9 @@
 namespace kiln::runtime {
 
 struct calibration {
-    std::string device;
+    std::string device = {};
     int driver = 0;
-    std::map<std::pair<std::string, call_shape>, std::uint64_t> crossovers;
+    std::map<std::pair<std::string, call_shape>, std::uint64_t> crossovers = {};
 
     [[nodiscard]] std::optional<std::uint64_t> find(std::string_view operation, call_shape shape) const;
 };

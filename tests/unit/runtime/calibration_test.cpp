@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/bytes.hpp"
+#include "base/files.hpp"
+#include "runtime_fixture.hpp"
+
+#include <cstdlib>
+
+namespace kiln::runtime {
+
+namespace {
+constexpr std::array variants{variant{.name = "gpu", .where = place::gpu, .needs = "u"},
+                              variant{.name = "cpu", .where = place::cpu}};
+constinit operation const measured_op{"calibrated", "tests", {.pairwise = 1000}, variants};
+}  // namespace
+
+class calibration_test : public runtime_test {
+protected:
+    calibration_test() {
+        old_ = std::getenv("KILN_CACHE_DIR") != nullptr ? std::getenv("KILN_CACHE_DIR") : "";
+        ::setenv("KILN_CACHE_DIR", folder_.path().c_str(), 1);
+        one_gpu();
+        forget();
+    }
+    ~calibration_test() override {
+        ::setenv("KILN_CACHE_DIR", old_.c_str(), 1);
+        forget();
+    }
+    static void forget() {
+        forget_calibration();
+        measured_op.forget_measured();
+    }
+    [[nodiscard]] std::filesystem::path file() const { return calibration_file(folder_.path(), *usable_gpu()); }
+
+    base::temporary_directory folder_ = base::temporary_directory::make().value();
+    std::string old_;
+};
+
+TEST_F(calibration_test, is_written_and_read_back) {
+    calibration const made{
+        .device = "GPU", .driver = 13000, .crossovers = {{{"calibrated", call_shape::broadcast}, 77}}};
+    ASSERT_TRUE(write_calibration(file(), made));
+    auto const back = read_calibration(file()).value().value();
+    EXPECT_EQ(back.device, "GPU");
+    EXPECT_EQ(back.find("calibrated", call_shape::broadcast), 77u);
+    EXPECT_EQ(back.find("calibrated", call_shape::pairwise), std::nullopt);
+}
+
+TEST_F(calibration_test, decides_where_there_is_one_and_the_decision_says_so) {
+    ASSERT_TRUE(write_calibration(file(), {.crossovers = {{{"calibrated", call_shape::pairwise}, 10}}}));
+    auto const how = decide(measured_op, {.items = 20, .type = scalar::i32}).value();
+    EXPECT_EQ(how.selected, place::gpu);
+    EXPECT_EQ(how.crossover, 10u);
+    EXPECT_TRUE(how.crossover_measured);
+    EXPECT_THAT(std::string{last_of(event_kind::dispatched).detail.view()},
+                testing::HasSubstr("crossover 10 measured"));
+}
+
+TEST_F(calibration_test, of_another_device_or_driver_is_not_used) {
+    auto other = *usable_gpu();
+    other.driver_version = 12090;
+    ASSERT_TRUE(write_calibration(calibration_file(folder_.path(), other),
+                                  {.crossovers = {{{"calibrated", call_shape::pairwise}, 10}}}));
+    EXPECT_FALSE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured);
+}
+
+TEST_F(calibration_test, that_is_damaged_counts_as_none) {
+    ASSERT_TRUE(base::make_directories(file().parent_path()));
+    ASSERT_TRUE(base::replace_file(file(), base::as_bytes("{\"format\": 1, \"crossovers\": [{\"oper")));
+    EXPECT_EQ(read_calibration(file()).error().code(), errc::corrupt);
+    EXPECT_FALSE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured);
+}
+
+}  // namespace kiln::runtime
