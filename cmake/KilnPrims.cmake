@@ -14,18 +14,23 @@ if(KILN_PRIMS_PRODUCTS)
     set(folder ${CMAKE_BINARY_DIR}/lib/kiln)
     list(JOIN KILN_CUBIN_ARCHS "," cubin_archs)
     list(JOIN KILN_TEMPLATE_ARCHS "," template_archs)
+    if(NOT template_archs)
+        set(template_archs "-")
+    endif()
     set(templates "")
     foreach(arch IN LISTS KILN_TEMPLATE_ARCHS)
         list(APPEND templates ${folder}/prims-sm_${arch}.kiln)
     endforeach()
     # What decides the contents. The tool itself is not listed: relinking it changes nothing that ships.
     file(GLOB inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/prims/* ${PROJECT_SOURCE_DIR}/tools/kiln-prims/*)
-    foreach(source IN ITEMS catalogue request device_text operator_text shipped sources types)
-        list(APPEND inputs ${PROJECT_SOURCE_DIR}/src/prims/${source}.cpp)
+    foreach(source IN ITEMS prims/catalogue prims/request prims/device_text prims/operator_text prims/routes prims/shipped
+                            prims/sources prims/types compile/job compile/options store/bundle_format store/entry_format)
+        list(APPEND inputs ${PROJECT_SOURCE_DIR}/src/${source}.cpp)
     endforeach()
     add_custom_command(
         OUTPUT ${folder}/cubins.kiln ${folder}/headers.zst ${templates}
         COMMAND ${CMAKE_COMMAND} -E env KILN_CUDA_PATH=${KILN_CUDA_ROOT} KILN_WORKER=$<TARGET_FILE:kiln_worker>
+                --unset=KILN_BUNDLES --unset=KILN_JIT --unset=KILN_DISABLE
                 $<TARGET_FILE:kiln_prims_tool> ${folder} ${cubin_archs} ${template_archs}
         DEPENDS ${inputs}
         COMMENT "Compiling the primitives for ${cubin_archs} (minutes, once)"

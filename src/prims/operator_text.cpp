@@ -31,6 +31,28 @@ bool is_identifier(std::string_view text) {
     return std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Types an operator may name: kiln_value, kiln_mapped, and kiln/prims/names.cuh.
+bool is_type_name(std::string_view name) {
+    if (name == "kiln_value" || name == "kiln_mapped") return true;
+    name.remove_prefix(std::string_view{"kiln_"}.size());
+    return name.size() > 1 && std::string_view{"iuf"}.find(name.front()) != name.npos &&
+           std::ranges::all_of(name.substr(1), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// The first identifier that begins with kiln_ and is no type; empty: none.
+std::string_view own_name_in(std::string_view text) {
+    for (auto at = text.find("kiln_"); at != text.npos; at = text.find("kiln_", at + 1)) {
+        if (at > 0 && is_name_character(text[at - 1])) continue;
+        auto end = at;
+        while (end < text.size() && is_name_character(text[end])) ++end;
+        auto const name = text.substr(at, end - at);
+        if (!is_type_name(name)) return name;
+    }
+    return {};
+}
+
 bool is_integer(scalar kind) { return kind <= scalar::u64; }
 
 // The call or expression that computes the result.
@@ -62,6 +84,9 @@ result<void> check_operator(request const& r, op const& by) {
         return bad(fmt::format("an operator's text may have {} bytes, this one has {}", most_text, by.text().size()));
     }
     if (by.text().find('\0') != std::string::npos) return bad("the operator's text has a zero byte");
+    // Its symbols meet those of the algorithm when they are linked: a clash is told before, by name.
+    if (auto const taken = own_name_in(by.text()); !taken.empty())
+        return bad(fmt::format("the operator's text says '{}': names that begin with kiln_ are Kiln's own", taken));
     switch (by.kind()) {
         case op::form::builtin:
             if (!builtin_expression(by.name(), r.value)) {

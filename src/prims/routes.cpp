@@ -190,9 +190,19 @@ result<found_image> make_image(router& by, request const& what) {
 
 result<obtained> obtain_template(engine& with, request const& what, target t, header_source from, wait_options wait) {
     target const ir{t.arch, artifact_kind::ltoir};
-    if (auto found = find_shipped(*with.internals().store, family_of(what, part::skeleton), ir))
-        return *std::move(found);
-    return with.artifact_sync(device_unit(what, part::skeleton, from), ir, wait);
+    auto& state = with.internals();
+    if (auto found = find_shipped(*state.store, family_of(what, part::skeleton), ir)) return *std::move(found);
+    auto const unit = device_unit(what, part::skeleton, from);
+    auto made = with.artifact_sync(unit, ir, wait);
+    // A step down only where templates ship at all, and only the first time on a machine.
+    if (made && made->from == provenance::compiled && pinned()) {
+        state.events.emit({.kind = event_kind::fell_back,
+                           .unit = unit.name,
+                           .target = ir.arch.name(),
+                           .reason = "prims-template",
+                           .detail = "it does not ship with this build; made here"});
+    }
+    return made;
 }
 
 result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,

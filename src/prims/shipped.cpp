@@ -33,15 +33,19 @@ tier_ptr const& embedded() {
     return tier;
 }
 
-// Folders to look in: beside the file this code was loaded from.
+// Folders to look in: beside the library this code was loaded from, or in the prefix of the program it is linked into.
 std::vector<std::filesystem::path> product_folders() {
     Dl_info about{};
     if (::dladdr(reinterpret_cast<void const*>(&product_folders), &about) == 0 || about.dli_fname == nullptr) return {};
     std::error_code ignored;
     auto file = std::filesystem::canonical(about.dli_fname, ignored);
     if (file.empty()) file = std::filesystem::canonical("/proc/self/exe", ignored);
-    auto const folder = file.parent_path();
-    return {folder / "kiln", folder.parent_path() / "lib" / "kiln"};
+    std::vector<std::filesystem::path> out{file.parent_path() / "kiln"};
+    // bin/ and libexec/kiln/.
+    for (auto const& prefix : {file.parent_path().parent_path(), file.parent_path().parent_path().parent_path()}) {
+        for (auto const* const libraries : {KILN_INSTALL_LIBDIR, "lib"}) out.push_back(prefix / libraries / "kiln");
+    }
+    return out;
 }
 
 tier_ptr template_bundle(arch a) {

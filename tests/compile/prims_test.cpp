@@ -2,6 +2,7 @@
 // The primitives as far as a machine without a GPU can tell: what ships, what links, what is refused.
 #include "compile/engine_fixture.hpp"
 
+#include "engine/engine_state.hpp"
 #include "prims/catalogue.hpp"
 #include "prims/prim_info.hpp"
 #include "prims/products.hpp"
@@ -9,6 +10,9 @@
 #include "prims/shipped.hpp"
 
 #include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
 
 namespace kiln::prims {
 
@@ -25,8 +29,8 @@ protected:
         return scan_request(scan_form::exclusive, type_of(kind), by);
     }
 
-    // A toolkit that is nothing but the two compiler libraries.
-    std::string libraries_alone() {
+    // A toolkit that is nothing but these libraries.
+    std::string libraries_alone(std::vector<std::string_view> const& which = {"libnvrtc", "libnvJitLink"}) {
         auto const from = std::filesystem::path{KILN_TEST_CUDA_PATH};
         auto const to = std::filesystem::path{path("bare")} / "lib64";
         base::make_directories(to).value();
@@ -34,7 +38,7 @@ protected:
             std::error_code none;
             for (auto const& file : std::filesystem::directory_iterator{from / folder, none}) {
                 auto const name = file.path().filename().native();
-                if (name.starts_with("libnvrtc") || name.starts_with("libnvJitLink")) {
+                if (std::ranges::any_of(which, [&](std::string_view w) { return name.starts_with(w); })) {
                     std::filesystem::create_symlink(std::filesystem::canonical(file.path()), to / name, none);
                 }
             }
@@ -104,19 +108,108 @@ TEST_F(prims_compile, a_new_operator_is_linked_once_and_then_found) {
 
 TEST_F(prims_compile, nothing_but_the_compiler_libraries_is_needed) {
     if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
-    auto const e = make_engine({{"KILN_CUDA_PATH", libraries_alone()}});
-    for (auto const kind : {scalar::i32, scalar::u32, scalar::i64, scalar::u64, scalar::f32, scalar::f64}) {
-        auto const what = scan_by(op{"a < b ? b : a + 1"}, kind);
-        auto const made = get(*e, what);
-        ASSERT_TRUE(made) << what.name << ": " << made.error().what() << made.error().log();
-        check_image(what, *made->got.what);
+    auto const bare = libraries_alone();
+    auto const e = make_engine({{"KILN_CUDA_PATH", bare}});
+    ASSERT_TRUE(e->internals().tools().toolkit_includes.empty());
+    for (auto const& r : named_requests()) {
+        auto const found = get(*e, r.what);
+        ASSERT_TRUE(found) << r.about.name << ": " << found.error().what();
+        EXPECT_EQ(found->got.from, provenance::bundle) << r.about.name;
     }
+    // Every algorithm with a user's operator, on every type templates ship for.
+    std::vector<request> all;
+    for (auto const kind : {scalar::i32, scalar::u32, scalar::i64, scalar::u64, scalar::f32, scalar::f64}) {
+        auto const t = type_of(kind);
+        auto const value = type_of(scalar::f32);
+        op const sum{"a < b ? b : a + 1"};
+        op const condition{"a > 3"};
+        op const order{"a + 1 < b + 1"};
+        all.push_back(scan_by(sum, kind));
+        all.push_back(scan_request(scan_form::inclusive, t, sum));
+        all.push_back(reduce_request(t, sum));
+        all.push_back(segmented_reduce_request(t, sum));
+        all.push_back(select_request(select_form::items, t, &condition));
+        all.push_back(bounds_request(bound_side::upper, t, order));
+        all.push_back(merge_sort_request(t, value, order, item_range::ordinary));
+        all.push_back(unique_request(t, value, op{"a + 1 == b + 1"}, item_range::ordinary));
+    }
+    {
+        std::atomic<std::size_t> next{0};
+        auto const work = [&] {
+            for (auto i = next++; i < all.size(); i = next++) {
+                auto const made = get(*e, all[i]);
+                ASSERT_TRUE(made) << all[i].name << ": " << made.error().what() << made.error().log();
+                check_image(all[i], *made->got.what);
+            }
+        };
+        std::jthread const other{work};
+        work();
+    }
+    EXPECT_EQ(count(event_kind::fell_back), 0U);
     // Other types are compiled in full from the headers the library carries.
     auto const half = scan_by(kiln::max, scalar::f16);
     auto const made = get(*e, half);
     ASSERT_TRUE(made) << made.error().what() << made.error().log();
     check_image(half, *made->got.what);
     EXPECT_EQ(count(event_kind::fell_back), 0U);
+}
+
+TEST_F(prims_compile, a_template_that_does_not_ship_is_made_once_and_said_so) {
+    if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
+    target const sm87{arch::of_device(8, 7), artifact_kind::cubin};
+    for (auto const* const text : {"a * b + 5", "a * b + 6"}) {
+        // The headers the library carries are enough.
+        auto const e = make_engine({{"KILN_CUDA_PATH", libraries_alone()}});
+        auto const what = bounds_request(bound_side::lower, type_of(scalar::i32), op{std::string{text} + " < 0"});
+        auto const made = obtain(*e, what, sm87, closeness::exact, prim_route::automatic, {});
+        ASSERT_TRUE(made) << made.error().what() << made.error().log();
+        check_image(what, *made->got.what);
+        EXPECT_EQ(count(event_kind::fell_back, "prims-template"), 1U);
+        e->flush_sync();
+    }
+}
+
+TEST_F(prims_compile, without_a_linker_the_whole_is_compiled_and_said_so) {
+    if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
+    auto const e = make_engine({{"KILN_CUDA_PATH", libraries_alone({"libnvrtc"})}});
+    auto const what = bounds_request(bound_side::lower, type_of(scalar::i32), op{"a + 2 < b + 2"});
+    auto const made = get(*e, what);
+    ASSERT_TRUE(made) << made.error().what() << made.error().log();
+    check_image(what, *made->got.what);
+    EXPECT_EQ(count(event_kind::fell_back, "prims-linked"), 1U);
+}
+
+TEST_F(prims_compile, what_the_trimmed_headers_leave_out_is_compiled_as_plain_cub_and_said_so) {
+    auto const e = make_engine();
+    element_type pair{
+        scalar::record, "pair32",
+        "#include <cuda/std/span>\nstruct pair32 { int v[2]; __device__ int sum() const { int s = 0; for (int x : "
+        "cuda::std::span<int const>(v, 2)) s += x; return s; } };",
+        8, 4};
+    auto const what = bounds_request(bound_side::lower, pair, op{"a.sum() < b.sum()"});
+    auto const made = get(*e, what);
+    ASSERT_TRUE(made) << made.error().what() << made.error().log();
+    check_image(what, *made->got.what);
+    EXPECT_EQ(count(event_kind::fell_back, "prims-full"), 1U);
+}
+
+TEST_F(prims_compile, an_image_without_what_was_asked_for_is_an_error) {
+    auto const e = make_engine();
+    auto what = bounds_request(bound_side::lower, type_of(scalar::i32), less);
+    what.kernels.emplace_back("kiln_no_such_kernel");
+    auto const made = get(*e, what, prim_route::linked);
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error().what(), HasSubstr("kiln_no_such_kernel"));
+
+    auto const skeleton = obtain_template(*e, what, sm90(), header_source::machine, {});
+    auto const by = e->artifact_sync(operator_unit(what), {sm90().arch, artifact_kind::ltoir});
+    ASSERT_TRUE(skeleton && by);
+    link_request link{.name = "no constants", .target = sm90(), .inputs = {skeleton->what, by->what}};
+    link.kernels = {"kiln_lower_bound"};
+    link.exports = {"kiln_no_such_constant"};
+    auto const linked = e->link_sync(link);
+    ASSERT_FALSE(linked);
+    EXPECT_THAT(linked.error().what(), HasSubstr("kiln_no_such_constant"));
 }
 
 TEST_F(prims_compile, plain_cub_of_the_machine_is_the_last_resort) {
@@ -149,7 +242,12 @@ TEST_F(prims_compile, a_bad_operator_is_an_error_about_the_operator) {
          op::function("f",
                       "__device__ int f(int a, int b) { return a; }\n__device__ int kiln_operator(int a, int b, void "
                       "const* s) { return a; }"),
-         errc::compile_failed, "kiln_operator"},
+         errc::invalid_argument, "kiln_operator"},
+        {"clash with a kernel",
+         op::function(
+             "f",
+             "extern \"C\" __global__ void kiln_scan_exclusive() {}\n__device__ int f(int a, int b) { return a; }"),
+         errc::invalid_argument, "kiln_"},
         {"wrong arity", op::function("f", "__device__ int f(int a) { return a; }"), errc::compile_failed,
          "too many arguments"},
         {"a name of Kiln's", op::function("kiln_f", "__device__ int kiln_f(int a, int b) { return a; }"),
@@ -157,17 +255,30 @@ TEST_F(prims_compile, a_bad_operator_is_an_error_about_the_operator) {
         {"no name", op::function("f g", "int x;"), errc::invalid_argument, "no name of a function"},
         {"empty", op{" \n"}, errc::invalid_argument, "empty"},
         {"huge", op{std::string(100 << 10, '1')}, errc::invalid_argument, "65536"},
+        {"huge function",
+         op::function("f", "__device__ int f(int a, int b) { return a; } //" + std::string(100 << 10, 'x')),
+         errc::invalid_argument, "65536"},
         {"not on floats", op::builtin("bit_and"), errc::invalid_argument, "bit_and"},
         {"no IR", op::ltoir("f", {}), errc::invalid_argument, "empty"},
         {"bad IR", op::ltoir("f", std::vector<std::byte>(100, std::byte{7})), errc::link_failed, "f"},
     };
     for (auto const& bad : all) {
         SCOPED_TRACE(bad.what);
-        auto const made =
-            get(*e, scan_by(bad.by, std::string_view{bad.what} == "not on floats" ? scalar::f32 : scalar::i32));
+        auto const kind = std::string_view{bad.what} == "not on floats" ? scalar::f32 : scalar::i32;
+        auto const made = get(*e, scan_by(bad.by, kind));
         ASSERT_FALSE(made);
         EXPECT_EQ(made.error().code(), bad.code) << made.error().what();
         EXPECT_THAT(std::string{made.error().what()} + made.error().log(), HasSubstr(bad.words));
+        auto const again = get(*make_engine(), scan_by(bad.by, kind));  // nothing of it was kept
+        ASSERT_FALSE(again);
+        EXPECT_EQ(again.error().code(), bad.code);
+    }
+    e->flush_sync();
+    EXPECT_EQ(count(event_kind::loaded), 0U);
+    for (auto const& seen : events_.recent()) {
+        if (seen.kind == event_kind::published) {
+            EXPECT_THAT(std::string{seen.unit.view()}, HasSubstr("template"));
+        }
     }
 }
 

@@ -51,5 +51,7 @@ int main(int count, char** arguments) {
     auto const built = build(arguments);
     if (built) return 0;
     std::fprintf(stderr, "kiln-prims: %s\n%s\n", built.error().what(), built.error().log().c_str());
+    std::fprintf(stderr,
+                 "-DKILN_PRIMS_PRODUCTS=OFF builds Kiln without them: everything is then compiled at first use\n");
     return 1;
 }

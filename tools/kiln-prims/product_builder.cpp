@@ -67,10 +67,13 @@ public:
     builder(engine& with, product_plan const& plan) : engine_{with}, plan_{plan} {}
 
     result<std::vector<product_report>> run() {
-        plan_tasks();
-        KILN_CHECK(run_all(tasks_, plan_.threads));
         std::error_code failed;
         std::filesystem::create_directories(plan_.folder, failed);
+        // What an earlier build left would be found as shipped, and shipped things do not tell what they were made from.
+        for (auto const a : plan_.template_archs)
+            std::filesystem::remove(plan_.folder / prims::template_file_name(a), failed);
+        plan_tasks();
+        KILN_CHECK(run_all(tasks_, plan_.threads));
         KILN_CHECK(write_bundle("cubins.kiln", cubins_));
         for (auto& [a, templates] : templates_) KILN_CHECK(write_bundle(prims::template_file_name(a), templates));
         KILN_CHECK(write_headers());
@@ -164,8 +167,8 @@ private:
     engine& engine_;
     product_plan const& plan_;
     std::vector<std::function<result<void>()>> tasks_;
-    std::mutex mutex_;  // the members below, while the tasks run
-    store::bundle_writer cubins_;
+    std::mutex mutex_;                                            // the members below, while the tasks run
+    store::bundle_writer cubins_{store::packing::where_it_pays};  // part of the library: read once, mapped by all
     std::map<arch, store::bundle_writer> templates_;
     std::set<std::pair<std::string, std::string>> headers_;
     std::vector<product_report> reports_;

@@ -5,6 +5,7 @@
 #include "cuda/context.hpp"
 
 #include <kiln/catalogue.hpp>
+#include <kiln/prims_once.hpp>
 
 #include <dlfcn.h>
 #include <thread>
@@ -150,6 +151,32 @@ TEST_F(handles, use_scratch_that_is_handed_in) {
               errc::invalid_argument);
     EXPECT_EQ(sum(on(), in.in(), out.span(), {.scratch = {scratch.data() + 8, needed}}).error().code(),
               errc::invalid_argument);
+}
+
+TEST_F(handles, are_not_needed_for_a_single_call) {
+    auto const data = make_data<std::int32_t>(70'001, pattern::random, 9);
+    auto const n = data.size();
+    device_vector<std::int32_t> const in{on(), data};
+    device_vector<std::int32_t> out{n};
+    device_vector<std::uint64_t> count{1};
+    std::vector<std::int32_t> expected(n);
+
+    once::exclusive_scan<std::int32_t>(on(), in.in(), out.span(), plus, 5).value();
+    cpu::exclusive_scan<std::int32_t>(data, std::span{expected}, cpu::plus, 5);
+    EXPECT_TRUE(equals("scan", expected, out.get(on())));
+
+    once::radix_sort<std::int32_t>(on(), {.keys_in = in.in(), .keys_out = out.data()}).value();
+    auto sorted = data;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_TRUE(equals("sort", sorted, out.get(on())));
+
+    once::select_if<std::int32_t>(on(), in.in(), out.data(), count.data(), op{"a % 2 == 0"}).value();
+    std::vector<std::int32_t> even;
+    std::ranges::copy_if(data, std::back_inserter(even), [](int a) { return a % 2 == 0; });
+    EXPECT_EQ(count.get(on()).front(), even.size());
+    EXPECT_TRUE(equals("select", even, out.get(on(), even.size())));
+
+    EXPECT_EQ(once::reduce<std::int32_t>(on(), in.in(), out.data(), op{"a +"}).error().code(), errc::compile_failed);
 }
 
 TEST_F(handles, stop_allocating_once_warm) {

@@ -63,6 +63,16 @@ TEST(request, sizes_beyond_the_limits_are_refused) {
                 HasSubstr("merge_sort"));
 }
 
+TEST(request, names_of_kilns_own_are_refused_and_its_types_are_not) {
+    auto const check_text = [](std::string text) {
+        return check(scan_request(scan_form::exclusive, type_of(scalar::i32), op{std::move(text)}));
+    };
+    EXPECT_THAT(check_text("kiln_operator(a, b, 0)").error().message(), HasSubstr("'kiln_operator'"));
+    EXPECT_THAT(check_text("a + kiln_i").error().message(), HasSubstr("'kiln_i'"));
+    EXPECT_TRUE(check_text("kiln_value(kiln_i64(a) * kiln_u8(b))"));
+    EXPECT_TRUE(check_text("my_kiln_name + a"));
+}
+
 TEST(operator_text, keeps_the_users_lines_and_names_their_place) {
     auto const text =
         operator_text(scan_request(scan_form::exclusive, type_of(scalar::i32), op{"a +\nb // sum"}), linkage::external);

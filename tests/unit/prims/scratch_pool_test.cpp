@@ -142,7 +142,6 @@ TEST_F(scratch, of_one_stream_is_held_by_one_call_at_a_time) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t) {
         threads.emplace_back([&] {
-            cuda::fake::current = &driver_;
             for (int i = 0; i < 200; ++i) {
                 auto const lease = pool_->acquire(stream(1), 1000, {}).value();
                 EXPECT_EQ(inside.fetch_add(1), 0);
