@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the runtime on a real GPU.
+#include "device_fixture.hpp"
+
+#include "runtime/device_pool.hpp"
+
+#include <kiln/event.hpp>
+#include <kiln/interop.hpp>
+#include <kiln/operations.hpp>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace kiln::device_tests {
+
+using testing::HasSubstr;
+
+namespace {
+
+std::vector<int> some_ints(std::size_t n) {
+    std::vector<int> out(n);
+    std::minstd_rand random{7};
+    for (auto& v : out) v = static_cast<int>(random() % 1000) - 500;
+    return out;
+}
+
+template <class T>
+std::vector<T> values_of(buffer<T> const& there, stream_ref on) {
+    auto const here = there.to_host_sync(on).value();
+    return {here.host_span().begin(), here.host_span().end()};
+}
+
+}  // namespace
+
+class runtime_device : public on_device {
+protected:
+    void SetUp() override {
+        on_device::SetUp();
+        if (!IsSkipped()) stream_.emplace(stream::make().value());
+    }
+    void TearDown() override {
+        set_execution_mode({});
+        set_strict({});
+        set_determinism({});
+    }
+    [[nodiscard]] stream_ref on() const { return *stream_; }
+
+    std::optional<stream> stream_;
+};
+
+TEST_F(runtime_device, a_buffer_goes_there_and_back_and_both_ways_are_counted) {
+    auto const before = activity_so_far();
+    auto const here = buffer<int>::copy_of(some_ints(1000));
+    auto const there = here.to_device(on()).value();
+    EXPECT_EQ(there.where(), residency::device);
+    EXPECT_EQ(there.to_device(on())->data(), there.data()) << "it is there already";
+    EXPECT_EQ(values_of(there, on()), some_ints(1000));
+    auto const now = activity_so_far().since(before);
+    EXPECT_EQ(now.bytes_to_device, 4000u);
+    EXPECT_EQ(now.bytes_to_host, 4000u);
+    EXPECT_EQ(now.pinned_bytes, 0u);
+    auto const pinned = buffer<int>::pinned(1000).value();
+    std::memcpy(pinned.data(), here.data(), 4000);
+    (void)pinned.to_device(on()).value();
+    EXPECT_EQ(activity_so_far().since(before).pinned_bytes, 4000u);
+}
+
+TEST_F(runtime_device, auto_runs_small_host_data_here_and_large_there_with_the_same_answer) {
+    run::exclusive_scan<int> const scan{plus};
+    for (std::size_t const n : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{1} << 20}) {
+        auto const in = buffer<int>::copy_of(some_ints(n));
+        auto const out = scan(on(), in).value();
+        EXPECT_EQ(out.where(), n >= 1 << 16 ? residency::device : residency::host) << n;
+        std::vector<int> expected(n);
+        std::exclusive_scan(in.host_span().begin(), in.host_span().end(), expected.begin(), 0);
+        EXPECT_EQ(values_of(out, on()), expected) << n;
+    }
+}
+
+TEST_F(runtime_device, every_operation_gives_the_same_on_both_sides) {
+    auto const ints = some_ints(50'000);
+    auto const host = buffer<int>::copy_of(ints);
+    auto mask = buffer<std::uint8_t>::on_host(ints.size());
+    for (std::size_t i = 0; i < ints.size(); ++i) mask.data()[i] = static_cast<std::uint8_t>(i % 3 == 0);
+    auto sorted_ints = ints;
+    std::ranges::sort(sorted_ints);
+    auto const sorted = buffer<int>::copy_of(sorted_ints);
+    auto const both = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        auto const here = call();
+        {
+            scoped_execution_mode const gpu{execution_mode::gpu};
+            EXPECT_EQ(call(), here);
+        }
+    };
+    both([&] { return values_of(run::inclusive_scan<int>{plus}(on(), host).value(), on()); });
+    both([&] { return values_of(run::reduce<int>{max, -1'000'000}(on(), host).value(), on()); });
+    both([&] { return values_of(run::select<int>{}(on(), host, mask).value(), on()); });
+    both([&] { return values_of(run::lower_bound<int>{}(on(), sorted, host).value(), on()); });
+    both([&] { return values_of(run::upper_bound<int>{}(on(), sorted, host).value(), on()); });
+    both([&] { return values_of(run::radix_sort<int>{sort_order::descending}(on(), host).value(), on()); });
+    both([&] { return values_of(run::merge_sort<int>{}(on(), host).value(), on()); });
+    both([&] { return values_of(run::unique_by_key<int, int>{}(on(), sorted, host).value().keys, on()); });
+}
+
+TEST_F(runtime_device, null_and_empty_stay_different_through_an_operation) {
+    auto const rows = column<int>::lists(buffer<int>::copy_of(std::vector<int>{7, 8, 9}),
+                                         buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, 2, 2, 2, 3}),
+                                         buffer<std::uint8_t>::copy_of(std::vector<std::uint8_t>{0b1101}));
+    run::segmented_reduce<int> const sums{plus, 100};
+    auto const there = rows.to_device(on()).value();
+    auto const out = sums(on(), there).value();
+    EXPECT_EQ(out.where(), residency::device);
+    auto const back = out.to_host_sync(on()).value();
+    EXPECT_EQ(back.rows(), 4u);
+    EXPECT_EQ(back.values().data()[0], 115);
+    EXPECT_TRUE(back.is_null(1));
+    EXPECT_FALSE(back.is_null(2));
+    EXPECT_EQ(back.values().data()[2], 100) << "an empty row is the initial value";
+    EXPECT_EQ(back.values().data()[3], 109);
+}
+
+TEST_F(runtime_device, three_primitives_over_device_data_move_nothing_and_wait_for_nothing) {
+    auto const ints = buffer<int>::copy_of(some_ints(100'000)).to_device(on()).value();
+    auto mask = buffer<std::uint8_t>::on_host(100'000);
+    std::memset(mask.data(), 1, mask.size());
+    auto const marks = mask.to_device(on()).value();
+    run::exclusive_scan<int> const scan{plus};
+    run::radix_sort<int> const sort;
+    run::select<int> const select;
+    auto kept = buffer<int>::on_device(on(), 100'000).value();
+    auto count = buffer<std::uint64_t>::on_device(on(), 1).value();
+    auto const pipeline = [&](bool hidden_copy) -> result<void> {
+        auto sums = scan(on(), ints);
+        if (!sums) return sums.error();
+        if (hidden_copy) {
+            if (auto copied = sums->to_host_sync(on()); !copied) return copied.error();
+        }
+        auto sorted = sort(on(), *sums);
+        if (!sorted) return sorted.error();
+        return select.into(on(), *sorted, marks, kept, count);
+    };
+    ASSERT_TRUE(pipeline(false)) << "kernels made ready";
+    {
+        set_strict(true);
+        no_transfers const still;
+        no_sync const unbroken;
+        EXPECT_TRUE(pipeline(false));
+        EXPECT_TRUE(still.check());
+        EXPECT_TRUE(unbroken.check());
+    }
+    {
+        no_transfers const still;
+        auto const refused = pipeline(true);
+        EXPECT_EQ(refused.error().code(), errc::forbidden);
+        EXPECT_THAT(still.check().error().log(), HasSubstr("400000 bytes to-host by buffer::to_host_sync"));
+    }
+    EXPECT_EQ(values_of(count, on()).front(), 100'000u);
+}
+
+TEST_F(runtime_device, a_result_whose_size_must_be_known_takes_one_fence) {
+    auto const ints = buffer<int>::copy_of(some_ints(100'000)).to_device(on()).value();
+    auto mask = buffer<std::uint8_t>::on_host(100'000);
+    for (std::size_t i = 0; i < mask.size(); ++i) mask.data()[i] = i % 4 == 0;
+    auto const marks = mask.to_device(on()).value();
+    run::select<int> const select;
+    (void)select(on(), ints, marks).value();
+    auto const before = activity_so_far();
+    auto const out = select(on(), ints, marks).value();
+    auto const now = activity_so_far().since(before);
+    EXPECT_EQ(out.size(), 25'000u);
+    EXPECT_EQ(now.synchronisations, 1u);
+    EXPECT_EQ(now.transfers_to_host, 1u);
+    EXPECT_EQ(now.bytes_to_host, 8u);
+    EXPECT_EQ(now.pinned_bytes, 8u);
+    no_sync const unbroken;
+    EXPECT_THAT(select(on(), ints, marks).error().message(), HasSubstr("fence in select"));
+}
+
+TEST_F(runtime_device, device_data_crosses_dlpack_and_arrow_without_moving) {
+    auto const there = buffer<float>::copy_of(std::vector<float>{1, 2, 3}).to_device(on()).value();
+    auto const before = activity_so_far();
+    auto const back = from_dlpack<float>(to_dlpack(there).value()).value();
+    EXPECT_EQ(back.data(), there.data());
+    EXPECT_EQ(back.where(), residency::device);
+    ArrowSchema schema;
+    ArrowDeviceArray array;
+    ASSERT_TRUE(to_arrow(on(), column<float>{there}, &schema, &array));
+    EXPECT_EQ(array.device_type, ARROW_DEVICE_CUDA);
+    EXPECT_NE(array.sync_event, nullptr);
+    auto const other = stream::make().value();
+    auto const column = from_arrow<float>(other, &schema, &array).value();
+    EXPECT_EQ(column.values().data(), there.data());
+    auto const now = activity_so_far().since(before);
+    EXPECT_EQ(now.transfers_to_host + now.transfers_to_device, 0u);
+    EXPECT_EQ(values_of(column.values(), other), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(runtime_device, tier_a_out_of_memory_is_an_error_and_the_process_goes_on) {
+    auto const refused = buffer<std::byte>::on_device(on(), std::size_t{1} << 42);
+    EXPECT_EQ(refused.error().code(), errc::out_of_memory);
+    EXPECT_TRUE(buffer<std::byte>::on_device(on(), 1 << 20));
+    EXPECT_EQ(name_of(memory_of().tier), "pool");
+}
+
+TEST_F(runtime_device, tier_b_recovers_what_the_pool_keeps) {
+    auto const where = cuda::context::of(0).value();
+    runtime::device_pool pool{where, {.tier = memory_tier::pool_safe}};
+    auto const room = pool.admit(0)->fits;
+    // Nearly everything, freed on a stream: the pool keeps it until it is trimmed, and another pool cannot have it.
+    auto* const most = pool.allocate(on(), room / 10 * 7).value();
+    pool.deallocate(on(), most, room / 10 * 7);
+    runtime::device_pool other{where, {.tier = memory_tier::pool_safe}};
+    runtime::device_pool::on_pressure([&pool, done = false](int) mutable {
+        if (!std::exchange(done, true)) (void)pool.trim_sync();
+    });
+    auto got = other.allocate(on(), room / 10 * 7);
+    ASSERT_TRUE(got) << got.error().message();
+    EXPECT_GE(other.status().recovered, 1u);
+    other.deallocate(on(), *got, room / 10 * 7);
+    ASSERT_TRUE(other.trim_sync());
+}
+
+TEST_F(runtime_device, the_limit_of_a_pool_holds) {
+    runtime::device_pool pool{cuda::context::of(0).value(), {.tier = memory_tier::pool, .limit = 1 << 20}};
+    auto* const half = pool.allocate(on(), 1 << 19).value();
+    EXPECT_THAT(pool.allocate(on(), (1 << 19) + 1).error().message(), HasSubstr("KILN_GPU_POOL_LIMIT"));
+    auto* const rest = pool.allocate(on(), 1 << 19).value();
+    pool.deallocate(on(), half, 1 << 19);
+    pool.deallocate(on(), rest, 1 << 19);
+}
+
+TEST_F(runtime_device, tier_c_is_readable_from_both_sides) {
+    runtime::device_pool pool{cuda::context::of(0).value(), {.tier = memory_tier::managed}};
+    auto* const memory = static_cast<int*>(pool.allocate(on(), 4000).value());
+    for (int i = 0; i < 1000; ++i) memory[i] = i;
+    auto const there = buffer<int>::borrow(memory, 1000, residency::managed);
+    auto const total = run::reduce<int>{plus}(on(), there).value();
+    EXPECT_EQ(values_of(total, on()).front(), 499'500);
+    ASSERT_TRUE(stream_->wait_sync());
+    pool.deallocate(on(), memory, 4000);
+}
+
+TEST_F(runtime_device, ten_million_allocations_in_four_threads_do_not_grow_the_pool) {
+    auto* const pool = runtime::device_pool::of(0).value();
+    std::size_t const each = std::getenv("KILN_TEST_QUICK") != nullptr ? 1000 : 2'500'000;
+    auto const work = [&](std::size_t times) {
+        auto const own = stream::make().value();
+        for (std::size_t i = 0; i < times; ++i) {
+            auto* const memory = pool->allocate(own, 1024 + i % 7 * 4096).value();
+            pool->deallocate(own, memory, 1024 + i % 7 * 4096);
+        }
+        ASSERT_TRUE(own.wait_sync());
+    };
+    auto const all = [&](std::size_t times) {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < 4; ++t) threads.emplace_back(work, times);
+    };
+    all(1000);
+    auto const before = pool->status();
+    all(each);
+    auto const after = pool->status();
+    EXPECT_EQ(after.in_use, before.in_use);
+    EXPECT_LE(after.reserved, before.reserved + (64 << 20));
+}
+
+TEST_F(runtime_device, determinism_gives_the_same_bits_a_hundred_times_or_says_no) {
+    std::vector<float> floats(300'000);
+    std::minstd_rand random{3};
+    for (auto& v : floats) v = static_cast<float>(random() % 100'000) * 1e-3F;
+    auto const there = buffer<float>::copy_of(floats).to_device(on()).value();
+    auto const ints = buffer<int>::copy_of(some_ints(300'000)).to_device(on()).value();
+    std::vector<std::int32_t> offsets;
+    for (std::int32_t i = 0; i <= 300'000; i += 300) offsets.push_back(i);
+    auto const lists = column<float>::lists(there, buffer<std::int32_t>::copy_of(offsets).to_device(on()).value());
+    deterministic_scope const scope;
+    auto const repeats = [&](auto const& call) {
+        auto const first = call();
+        for (int i = 0; i < 100; ++i) {
+            auto const again = call();
+            ASSERT_EQ(again.size(), first.size());
+            ASSERT_EQ(std::memcmp(again.data(), first.data(), again.size() * sizeof(again[0])), 0) << i;
+        }
+    };
+    repeats([&] { return values_of(run::reduce<float>{plus}(on(), there).value(), on()); });
+    repeats([&] { return values_of(run::segmented_reduce<float>{plus}(on(), lists).value().values(), on()); });
+    repeats([&] { return values_of(run::radix_sort<float>{}(on(), there).value(), on()); });
+    repeats([&] { return values_of(run::merge_sort<float>{}(on(), there).value(), on()); });
+    repeats([&] { return values_of(run::exclusive_scan<int>{plus}(on(), ints).value(), on()); });
+    auto const refused = run::exclusive_scan<float>{plus}(on(), there);
+    EXPECT_EQ(refused.error().code(), errc::unsupported);
+    EXPECT_THAT(refused.error().message(), HasSubstr("same bits twice"));
+}
+
+TEST_F(runtime_device, an_allocation_that_fails_in_the_middle_of_an_operation_is_its_error) {
+    auto* const pool = runtime::device_pool::of(0).value();
+    auto const ints = buffer<int>::copy_of(some_ints(1000)).to_device(on()).value();
+    run::exclusive_scan<int> const scan{plus};
+    ASSERT_TRUE(scan(on(), ints));
+    pool->fail_at(1);
+    EXPECT_EQ(scan(on(), ints).error().code(), errc::out_of_memory);
+    EXPECT_TRUE(scan(on(), ints));
+}
+
+}  // namespace kiln::device_tests
