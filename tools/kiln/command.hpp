@@ -45,6 +45,8 @@ void add_key(CLI::App& root, std::vector<command>& commands);
 void add_cache(CLI::App& root, std::vector<command>& commands);
 void add_list(CLI::App& root, std::vector<command>& commands);
 void add_bench(CLI::App& root, std::vector<command>& commands);
+void add_calibrate(CLI::App& root, std::vector<command>& commands);
+void add_events(CLI::App& root, std::vector<command>& commands);
 void add_explain(CLI::App& root, std::vector<command>& commands);
 
 // "kiln: message", then the log if there is one.

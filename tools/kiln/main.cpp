@@ -23,6 +23,8 @@ int main(int count, char** arguments) {
     add_explain(root, commands);
     add_list(root, commands);
     add_bench(root, commands);
+    add_calibrate(root, commands);
+    add_events(root, commands);
 
     try {
         root.parse(count, arguments);

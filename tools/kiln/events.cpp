@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a file of events: what ran where, what fell back, what moved, who waited.
+#include "base/bytes.hpp"
+#include "base/files.hpp"
+#include "command.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace kiln::cli {
+
+namespace {
+
+struct arguments {
+    std::string file;
+    bool summary = false;
+    std::vector<std::string> kinds;
+    bool json = false;
+};
+
+struct tally {
+    std::uint64_t times = 0;
+    std::int64_t value = 0;  // bytes or items
+    std::int64_t ns = 0;
+};
+
+struct summary {
+    std::uint64_t events = 0, unreadable = 0;
+    std::map<std::string, std::uint64_t> kinds;
+    std::map<std::string, tally> dispatches;  // by place
+    std::map<std::string, tally> operations;  // "scan on gpu"
+    std::map<std::string, tally> fallbacks;   // by reason
+    std::map<std::string, tally> transfers;   // "to-host by buffer::to_host_sync in select"
+    std::map<std::string, tally> waits_for_device, allocations, rewrites;
+    tally blocked;  // callers that waited for a compile
+
+    void add(json const& e) {
+        auto const text = [&](char const* name) { return e.value(name, std::string{}); };
+        auto const count = [&](tally& t) {
+            ++t.times;
+            t.value += e.value("value", std::int64_t{0});
+            t.ns += e.value("ns", std::int64_t{0});
+        };
+        auto const kind = text("kind");
+        auto const unit = text("unit");
+        auto const within = unit.empty() ? std::string{} : " in " + unit;
+        ++events;
+        ++kinds[kind];
+        if (kind == "dispatched") {
+            count(dispatches[text("target")]);
+            count(operations[unit + " on " + text("target")]);
+        } else if (kind == "fell_back") count(fallbacks[text("reason")]);
+        else if (kind == "transferred") count(transfers[text("target") + " by " + text("reason") + within]);
+        else if (kind == "synchronised") count(waits_for_device[text("reason") + within]);
+        else if (kind == "allocated") count(allocations[text("reason") + within]);
+        else if (kind == "rewritten") count(rewrites[text("reason")]);
+        else if (kind == "waited") count(blocked);
+    }
+    [[nodiscard]] double gpu_share() const {
+        std::uint64_t all = 0, gpu = 0;
+        for (auto const& [place, t] : dispatches) {
+            all += t.times;
+            if (place == "gpu") gpu += t.times;
+        }
+        return all == 0 ? 0 : static_cast<double>(gpu) / static_cast<double>(all);
+    }
+};
+
+json to_json(std::map<std::string, tally> const& all) {
+    json rows = json::array();
+    for (auto const& [what, t] : all)
+        rows.push_back(
+            {{"what", what}, {"times", t.times}, {"value", t.value}, {"ms", static_cast<double>(t.ns) * 1e-6}});
+    return rows;
+}
+
+void section(std::string_view title, std::map<std::string, tally> const& all, bool are_bytes) {
+    if (all.empty()) return;
+    print(fmt::format("\n{}\n", title));
+    std::vector<std::pair<std::string, tally>> sorted{all.begin(), all.end()};
+    std::ranges::stable_sort(sorted, [](auto const& a, auto const& b) { return a.second.times > b.second.times; });
+    for (auto const& [what, t] : sorted) {
+        auto const value = t.value < 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(t.value);
+        print(
+            fmt::format("  {:>8}  {:>12}  {}\n", t.times, are_bytes ? bytes_text(value) : std::to_string(value), what));
+    }
+}
+
+void show(summary const& s) {
+    std::uint64_t dispatched = 0;
+    for (auto const& [place, t] : s.dispatches) dispatched += t.times;
+    print(fmt::format("{} events", s.events));
+    if (s.unreadable > 0) print(fmt::format(", {} unreadable lines", s.unreadable));
+    print(fmt::format("\ndispatches   {}, {:.1f} % on the GPU\n", dispatched, 100 * s.gpu_share()));
+    std::uint64_t fell = 0;
+    for (auto const& [reason, t] : s.fallbacks) fell += t.times;
+    print(fmt::format("fallbacks    {}\n", fell));
+    print(
+        fmt::format("blocked      {} callers, {:.1f} ms\n", s.blocked.times, static_cast<double>(s.blocked.ns) * 1e-6));
+    section("operations (times, items)", s.operations, false);
+    section("fallbacks by reason (times, items)", s.fallbacks, false);
+    section("transfers by site (times, bytes)", s.transfers, true);
+    section("waits for the device by site (times)", s.waits_for_device, false);
+    section("allocations by site (times, bytes)", s.allocations, true);
+    section("rewrites (times)", s.rewrites, false);
+}
+
+int events(arguments const& args) {
+    auto const text = base::read_file(args.file).value();
+    if (!text) {
+        complain(fmt::format("{}: no such file; a program writes one with KILN_EVENTS={}", args.file, args.file));
+        return failed;
+    }
+    summary s;
+    json chosen = json::array();
+    for (std::string_view rest = base::as_text(*text); !rest.empty();) {
+        auto const end = std::min(rest.find('\n'), rest.size());
+        auto const line = rest.substr(0, end);
+        rest.remove_prefix(std::min(rest.size(), end + 1));
+        if (line.empty()) continue;
+        auto e = json::parse(line, nullptr, false);
+        if (!e.is_object()) {  // the last line of a process that was killed
+            ++s.unreadable;
+            continue;
+        }
+        bool const wanted =
+            args.kinds.empty() || std::ranges::find(args.kinds, e.value("kind", std::string{})) != args.kinds.end();
+        if (!wanted) continue;
+        s.add(e);
+        if (args.summary) continue;
+        if (args.json) chosen.push_back(std::move(e));
+        else print(std::string{line} + "\n");
+    }
+    if (!args.summary) {
+        if (args.json) print_json(chosen);
+        return ok;
+    }
+    if (!args.json) {
+        show(s);
+        return ok;
+    }
+    print_json({{"events", s.events},
+                {"unreadable", s.unreadable},
+                {"kinds", s.kinds},
+                {"gpu_share", s.gpu_share()},
+                {"operations", to_json(s.operations)},
+                {"fallbacks", to_json(s.fallbacks)},
+                {"transfers", to_json(s.transfers)},
+                {"waits_for_device", to_json(s.waits_for_device)},
+                {"allocations", to_json(s.allocations)},
+                {"rewrites", to_json(s.rewrites)},
+                {"blocked", s.blocked.times},
+                {"blocked_ms", static_cast<double>(s.blocked.ns) * 1e-6}});
+    return ok;
+}
+
+}  // namespace
+
+void add_events(CLI::App& root, std::vector<command>& commands) {
+    auto* const app = add_command(root, "events");
+    auto const args = std::make_shared<arguments>();
+    app->add_option("file", args->file)->required();
+    app->add_flag("--summary", args->summary);
+    app->add_option("--kind", args->kinds)->delimiter(',');
+    app->add_flag("--json", args->json);
+    commands.push_back({app, [args] { return events(*args); }});
+}
+
+}  // namespace kiln::cli
