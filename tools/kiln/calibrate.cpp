@@ -120,7 +120,7 @@ result<double> time_of(subject const& s, execution_mode mode, stream_ref on, std
 
 struct curve {
     operation const* what = nullptr;
-    std::vector<plot::point> cpu, gpu;
+    std::vector<plot::point> cpu = {}, gpu = {};
     std::uint64_t crossover = 0;  // items
 };
 
