@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prims/scratch_pool.hpp"
 
+#include "cuda/activity.hpp"
+
 #include <algorithm>
 #include <atomic>
 
@@ -28,7 +30,8 @@ void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 }  // namespace
 
-scratch_pool::scratch_pool(std::shared_ptr<cuda::context const> where) : context_{std::move(where)} {
+scratch_pool::scratch_pool(std::shared_ptr<cuda::context const> where, runtime::device_pool* memory)
+    : context_{std::move(where)}, memory_{memory} {
     static std::atomic<std::uint64_t> made{0};
     number_ = ++made;
 }
@@ -37,18 +40,21 @@ scratch_pool& scratch_pool::of(std::shared_ptr<cuda::context const> const& where
     auto& all = pools();
     std::scoped_lock const lock{all.mutex};
     auto& pool = all.by_device[where->device()];
-    if (!pool) pool = std::make_unique<scratch_pool>(where);
+    if (!pool) {
+        auto const memory = runtime::device_pool::of(where->device());
+        pool = std::make_unique<scratch_pool>(where, memory ? *memory : nullptr);
+        runtime::device_pool::on_pressure([made = pool.get(), device = where->device()](int needy) {
+            if (needy == device) made->release_idle();
+        });
+    }
     return *pool;
 }
 
 scratch_pool::~scratch_pool() {
-    auto const release = [this](block const& b) {
-        if (b.data != 0) cuda::release_in<&cuda::driver_api::mem_free>(*context_, b.data);
-    };
     for (auto const& [id, s] : slots_) {
-        for (auto const* const b : {&s->current, &s->reserved, &s->captured}) release(*b);
+        for (auto* const b : {&s->current, &s->reserved, &s->captured}) release(*b);
     }
-    for (auto const& b : retired_) release(b);
+    for (auto& b : retired_) release(b);
 }
 
 result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on, cuuint64_t capture) {
@@ -148,7 +154,13 @@ result<void> scratch_pool::reserve(stream_ref on, std::size_t bytes) {
 
 result<scratch_pool::block> scratch_pool::allocate(stream_ref on, std::size_t bytes, order when) const {
     auto const& api = context_->api();
-    block out{.data = 0, .bytes = bytes, .ordered = false};
+    block out{.data = 0, .bytes = bytes, .ordered = false, .pooled = false};
+    if (when == order::of_stream && memory_ != nullptr) {
+        KILN_TRY(auto* const made, memory_->allocate(on, bytes));
+        out.data = reinterpret_cast<CUdeviceptr>(made);
+        out.ordered = out.pooled = true;
+        return out;
+    }
     CUresult status = CUDA_ERROR_NOT_SUPPORTED;
     if (when == order::of_stream && api.mem_alloc_async != nullptr && api.mem_free_async != nullptr) {
         status = api.mem_alloc_async(&out.data, bytes, on.get());
@@ -165,15 +177,19 @@ result<scratch_pool::block> scratch_pool::allocate(stream_ref on, std::size_t by
 
 result<void> scratch_pool::grow(slot& s, stream_ref on, std::size_t bytes) {
     KILN_TRY(auto const next, allocate(on, rounded(bytes), order::of_stream));
-    if (s.current.ordered) {
+    if (s.current.pooled) {
+        memory_->deallocate(on, pointer(s.current.data), s.current.bytes);
+    } else if (s.current.ordered) {
         // Freed when the work queued before has run.
         cuda::release<&cuda::driver_api::mem_free_async>(context_->api(), s.current.data, on.get());
     } else {
         retire(s.current);
     }
     s.current = next;
-    event_log::process().emit(
-        {.kind = event_kind::note, .reason = "scratch-grown", .value = static_cast<std::int64_t>(next.bytes)});
+    event_log::process().emit({.kind = event_kind::note,
+                               .unit = cuda::current_operation(),
+                               .reason = "scratch-grown",
+                               .value = static_cast<std::int64_t>(next.bytes)});
     return {};
 }
 
@@ -184,22 +200,41 @@ void scratch_pool::retire(block& b) noexcept {
     retired_.push_back(std::exchange(b, {}));
 }
 
+void scratch_pool::release(block& b) noexcept {
+    auto const old = std::exchange(b, {});
+    if (old.data == 0) return;
+    if (old.pooled) memory_->deallocate(nullptr, pointer(old.data), old.bytes);
+    else cuda::release_in<&cuda::driver_api::mem_free>(*context_, old.data);
+}
+
 result<void> scratch_pool::trim_sync() {
     KILN_TRY(auto const scope, cuda::current_context::enter(*context_));
-    auto const& api = context_->api();
     std::unique_lock const lock{mutex_};
+    std::vector<std::unique_lock<std::mutex>> held;
+    for (auto const& [id, s] : slots_) held.emplace_back(s->mutex);
+    // Pooled blocks are given back at once, not in the order of their streams.
+    if (memory_ != nullptr) KILN_CHECK(cuda::call<&cuda::driver_api::ctx_synchronize>(context_->api()));
     for (auto const& [id, s] : slots_) {
-        std::scoped_lock const held{s->mutex};
-        for (auto* const b : {&s->current, &s->reserved, &s->captured}) {
-            if (b->data != 0) cuda::release<&cuda::driver_api::mem_free>(api, b->data);
-            *b = {};
-        }
+        for (auto* const b : {&s->current, &s->reserved, &s->captured}) release(*b);
         s->capture = 0;
     }
     std::scoped_lock const retired{retired_mutex_};
-    for (auto const& b : retired_) cuda::release<&cuda::driver_api::mem_free>(api, b.data);
+    for (auto& b : retired_) release(b);
     retired_.clear();
     return {};
+}
+
+void scratch_pool::release_idle() noexcept {
+    std::shared_lock const lock{mutex_, std::try_to_lock};
+    auto const scope = cuda::current_context::enter(*context_);
+    if (!lock || !scope) return;
+    std::vector<std::pair<slot*, std::unique_lock<std::mutex>>> idle;
+    for (auto const& [id, s] : slots_) {
+        if (std::unique_lock held{s->mutex, std::try_to_lock}) idle.emplace_back(s.get(), std::move(held));
+    }
+    auto const& api = context_->api();
+    if (api.ctx_synchronize == nullptr || api.ctx_synchronize() != CUDA_SUCCESS) return;
+    for (auto& [s, held] : idle) release(s->current);
 }
 
 result<void> scratch_pool::trim_all_sync() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cuda/context.hpp"
+#include "runtime/device_pool.hpp"
 
 #include <kiln/event.hpp>
 #include <kiln/prims_untyped.hpp>
@@ -22,6 +23,7 @@ class scratch_pool {
         CUdeviceptr data = 0;
         std::size_t bytes = 0;
         bool ordered = false;  // allocated in stream order
+        bool pooled = false;   // from memory_
     };
     struct slot {
         std::mutex mutex;
@@ -43,7 +45,8 @@ public:
         std::unique_lock<std::mutex> lock_;
     };
 
-    explicit scratch_pool(std::shared_ptr<cuda::context const> where);
+    // Blocks of ordinary calls come from `memory`, or from the driver where there is none.
+    explicit scratch_pool(std::shared_ptr<cuda::context const> where, runtime::device_pool* memory = nullptr);
     scratch_pool(scratch_pool const&) = delete;
     scratch_pool& operator=(scratch_pool const&) = delete;
     ~scratch_pool();
@@ -60,6 +63,9 @@ public:
     [[nodiscard]] result<void> trim_sync();
     [[nodiscard]] static result<void> trim_all_sync();
 
+    // Frees the blocks of streams no call is being queued on, after waiting for the device: for when memory has run out.
+    void release_idle() noexcept;
+
     [[nodiscard]] std::size_t held_bytes() const;
 
 private:
@@ -70,8 +76,11 @@ private:
     [[nodiscard]] result<void> grow(slot& s, stream_ref on, std::size_t bytes);
     [[nodiscard]] result<void> enter_capture(slot& s, cuuint64_t capture, std::size_t bytes);
     void retire(block& b) noexcept;
+    // Of a block nothing uses any more.
+    void release(block& b) noexcept;
 
     std::shared_ptr<cuda::context const> context_;
+    runtime::device_pool* memory_;
     std::uint64_t number_;             // unlike its address, no other pool ever has it
     mutable std::shared_mutex mutex_;  // slots_, never their contents
     std::map<unsigned long long, std::unique_ptr<slot>> slots_;
