@@ -71,7 +71,7 @@ public:
                         std::array<variant, N> const& variants)
         : name_{name}, pack_{pack}, preset_{preset}, variants_{variants} {
         if (name.empty() || pack.empty()) throw "kiln::operation: a name and a pack are needed";
-        if (N == 0) throw "kiln::operation: an operation needs a variant";
+        static_assert(N > 0, "kiln::operation: an operation needs a variant");
         for (auto const& v : variants) {
             if (v.name.empty()) throw "kiln::operation: a variant needs a name";
             if (v.where == place::gpu && v.needs.empty())
