@@ -66,7 +66,9 @@ std::vector<std::string> all_kernels(algorithm what) {
             return {"kiln_segmented_reduce_block", "kiln_segmented_reduce_queued", "kiln_segmented_reduce_8",
                     "kiln_segmented_reduce_32"};
         case algorithm::select: return {"kiln_select_init", "kiln_select"};
-        case algorithm::bounds: return {"kiln_lower_bound", "kiln_upper_bound"};
+        case algorithm::bounds:
+            return {"kiln_lower_bound", "kiln_lower_bound_many", "kiln_upper_bound", "kiln_upper_bound_many",
+                    "kiln_bound_sample"};
         case algorithm::radix_sort:
             return {"kiln_radix_histogram", "kiln_radix_sums", "kiln_radix_sweep", "kiln_radix_small"};
         case algorithm::merge_sort:
@@ -125,7 +127,8 @@ request bounds_request(bound_side side, element_type type, op const& by) {
     bool const lower = side == bound_side::lower;
     request r{.what = algorithm::bounds, .name = {}, .value = std::move(type)};
     r.name = fmt::format("{}_bound_{}{}", lower ? "lower" : "upper", r.value.label(), suffix_unless(by, "less"));
-    r.kernels = {lower ? "kiln_lower_bound" : "kiln_upper_bound"};
+    std::string const kernel = lower ? "kiln_lower_bound" : "kiln_upper_bound";
+    r.kernels = {kernel, kernel + "_many", "kiln_bound_sample"};
     r.by = by;
     return r;
 }

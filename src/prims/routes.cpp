@@ -64,6 +64,8 @@ public:
         link_request link{.name = what_.name, .target = target_, .inputs = {}};
         link.kernels = what_.kernels;
         link.exports = {std::string{info_name}};
+        // Two large kernels: nvJitLink makes them side by side.
+        if (what_.what == algorithm::merge_sort) link.options = {"-split-compile=0"};
         target const ir{target_.arch, artifact_kind::ltoir};
         // The operator first: it is quick, and the template may not be needed at all.
         if (what_.by) {
@@ -116,7 +118,7 @@ private:
         auto const name = [](result<compile::tool> const& tool) {
             return tool ? tool->toolchain : std::string{"none"};
         };
-        auto const headers = pinned() ? pinned()->digest.hex() : std::string{"machine"};
+        auto const headers = pinned_digest() ? pinned_digest()->hex() : std::string{"machine"};
         return address_of(family_of(what_, part::whole), target_,
                           name(state().nvrtc()) + "\n" + name(state().nvjitlink()) + "\n" + headers);
     }
@@ -129,7 +131,7 @@ private:
     // Kept under its own address too, unless the machine's headers had a say in it.
     [[nodiscard]] found_image keep(obtained made, header_source from) const {
         auto const at = local_address();
-        if (from == header_source::pinned && pinned()) {
+        if (from == header_source::pinned && pinned_digest()) {
             auto kept = entry_of(*made.what, at, what_.name);
             state().store->put(std::make_shared<store::entry const>(std::move(kept)));
         }
@@ -158,7 +160,7 @@ private:
     bool operator_failed_ = false;
 };
 
-header_source best_headers() { return pinned() ? header_source::pinned : header_source::machine; }
+header_source best_headers() { return pinned_digest() ? header_source::pinned : header_source::machine; }
 
 // Linked wherever a template may be shipped or shared; other types compile in one go, which is quicker once.
 bool prefers_link(request const& r) {
@@ -195,7 +197,7 @@ result<obtained> obtain_template(engine& with, request const& what, target t, he
     auto const unit = device_unit(what, part::skeleton, from);
     auto made = with.artifact_sync(unit, ir, wait);
     // A step down only where templates ship at all, and only the first time on a machine.
-    if (made && made->from == provenance::compiled && pinned()) {
+    if (made && made->from == provenance::compiled && pinned_digest()) {
         state.events.emit({.kind = event_kind::fell_back,
                            .unit = unit.name,
                            .target = ir.arch.name(),

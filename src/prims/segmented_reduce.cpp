@@ -11,6 +11,11 @@ enum kernel_index { block_each, queued, lanes_8, lanes_32 };
 constexpr std::size_t mean_for_8 = 24;
 constexpr std::size_t mean_for_32 = 1024;
 constexpr std::size_t queue_blocks_per_multiprocessor = 4;
+// A block for each of so few segments runs at once, in one launch; lanes need three.
+constexpr std::size_t least_for_block = 64;
+constexpr std::size_t block_rounds = 2;
+// In so little data no segment is long enough to be worth a queue.
+constexpr std::size_t least_for_queue = 16384;
 
 // As in the device text.
 struct segments {
@@ -39,13 +44,15 @@ int lanes_threads(prim_info const& info) { return info.more[4]; }
 std::size_t long_for_8(prim_info const& info) { return static_cast<std::size_t>(info.more[5]); }
 std::size_t long_for_32(prim_info const& info) { return static_cast<std::size_t>(info.more[6]); }
 
-plan plan_for(prim_info const& info, std::size_t n, std::size_t count) {
+plan plan_for(specialisation const& s, std::size_t n, std::size_t count) {
+    auto const& info = s.info;
     auto const mean = count > 0 ? n / count : 0;
     auto const threads = static_cast<std::size_t>(lanes_threads(info));
-    if (mean > mean_for_32) return {block_each, 1, 0, 0};
+    bool const few_segments = mean >= least_for_block && count <= s.resident_blocks * block_rounds;
+    if (mean > mean_for_32 || few_segments) return {block_each, 1, 0, 0};
     bool const few = mean <= mean_for_8;
     auto const limit = few ? long_for_8(info) : long_for_32(info);
-    return {few ? lanes_8 : lanes_32, threads / (few ? 8 : 32), limit, n / limit};
+    return {few ? lanes_8 : lanes_32, threads / (few ? 8 : 32), limit, n < least_for_queue ? 0 : n / limit};
 }
 
 }  // namespace
@@ -56,7 +63,7 @@ result<segmented_reduce> segmented_reduce::make(element_type type, op const& by,
 }
 
 std::size_t segmented_reduce::scratch_bytes(std::size_t n, std::size_t segments) const noexcept {
-    auto const capacity = plan_for(what_->info, n, segments).capacity;
+    auto const capacity = plan_for(*what_, n, segments).capacity;
     return capacity == 0 ? 0 : aligned_256((1 + capacity) * sizeof(std::uint64_t));
 }
 
@@ -64,7 +71,7 @@ result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n,
                                    void* out, void const* init, scratch_span scratch) const {
     if (where.count == 0) return {};
     auto const& s = *what_;
-    auto const p = plan_for(s.info, n, where.count);
+    auto const p = plan_for(s, n, where.count);
     KILN_TRY(auto const scope, call_scope::enter(s));
     KILN_TRY(auto const lease, s.scratch->acquire(on, scratch_bytes(n, where.count), scratch));
     segments const all{where.begins, where.ends, where.count, where.width == 8 ? 1 : 0, 0};

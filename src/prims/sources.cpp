@@ -5,14 +5,34 @@
 #include "prims/products.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <zstd.h>
 
 namespace kiln::prims {
 
 namespace {
 
-constexpr std::uint32_t pack_version = 1;
+constexpr std::uint32_t pack_version = 2;
 constexpr std::size_t most_unpacked = std::size_t{64} << 20;
+
+struct pack_front {
+    std::uint64_t raw_size = 0;
+    base::digest digest;
+};
+
+// Everything before the blob.
+result<pack_front> read_front(base::byte_reader& in) {
+    if (base::as_text(in.get_raw(8)) != "KILNHDRS") return fail(errc::corrupt, "packed headers: not a pack of headers");
+    if (auto const version = in.get_u32(); version != pack_version) {
+        return fail(errc::unsupported, "packed headers: version {}, this Kiln reads {}", version, pack_version);
+    }
+    pack_front out;
+    out.raw_size = in.get_u64();
+    auto const digest = in.get_raw(out.digest.bytes.size());
+    if (!in.ok() || out.raw_size > most_unpacked) return fail(errc::corrupt, "packed headers: truncated or damaged");
+    std::memcpy(out.digest.bytes.data(), digest.data(), digest.size());
+    return out;
+}
 
 }  // namespace
 
@@ -56,6 +76,14 @@ std::shared_ptr<pinned_headers const> pinned() {
     return carried;
 }
 
+std::optional<base::digest> const& pinned_digest() {
+    static std::optional<base::digest> const carried = [] {
+        auto const packed = embedded_headers();
+        return packed.empty() ? std::nullopt : std::optional{packed_digest(packed).value()};
+    }();
+    return carried;
+}
+
 base::bytes pack(std::span<header const> files) {
     std::vector<header> sorted{files.begin(), files.end()};
     std::ranges::sort(sorted, {}, &header::name);
@@ -73,19 +101,18 @@ base::bytes pack(std::span<header const> files) {
     out.put_raw(base::as_bytes("KILNHDRS"));
     out.put_u32(pack_version);
     out.put_u64(raw.size());
+    auto const digest = digest_of(sorted);
+    out.put_raw(std::as_bytes(std::span{digest.bytes}));
     out.put_blob(packed);
     return std::move(out).take();
 }
 
 result<pinned_headers> unpack(base::byte_span packed) {
     base::byte_reader in{packed};
-    if (base::as_text(in.get_raw(8)) != "KILNHDRS") return fail(errc::corrupt, "packed headers: not a pack of headers");
-    if (auto const version = in.get_u32(); version != pack_version) {
-        return fail(errc::unsupported, "packed headers: version {}, this Kiln reads {}", version, pack_version);
-    }
-    auto const raw_size = in.get_u64();
+    KILN_TRY(auto const front, read_front(in));
+    auto const raw_size = front.raw_size;
     auto const blob = in.get_blob();
-    if (!in.done() || raw_size > most_unpacked) return fail(errc::corrupt, "packed headers: truncated or damaged");
+    if (!in.done()) return fail(errc::corrupt, "packed headers: truncated or damaged");
     base::bytes raw(raw_size);
     auto const size = ZSTD_decompress(raw.data(), raw.size(), blob.data(), blob.size());
     if (ZSTD_isError(size) != 0 || size != raw_size) return fail(errc::corrupt, "packed headers: damaged");
@@ -98,7 +125,14 @@ result<pinned_headers> unpack(base::byte_span packed) {
     }
     if (!files.done()) return fail(errc::corrupt, "packed headers: damaged");
     out.digest = digest_of(out.files);
+    if (out.digest != front.digest) return fail(errc::corrupt, "packed headers: damaged");
     return out;
+}
+
+result<base::digest> packed_digest(base::byte_span packed) {
+    base::byte_reader in{packed};
+    KILN_TRY(auto const front, read_front(in));
+    return front.digest;
 }
 
 }  // namespace kiln::prims

@@ -10,6 +10,7 @@
 #include <kiln/unit.hpp>
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,11 +26,14 @@ struct pinned_headers {
     std::vector<header> files;  // by the name they are included with, sorted
     base::digest digest;
 };
-// Null where none are carried: while Kiln itself is being built.
+// Null where none are carried: while Kiln itself is being built. Unpacks them all, once.
 [[nodiscard]] std::shared_ptr<pinned_headers const> pinned();
+// What pinned() would have as its digest, without unpacking.
+[[nodiscard]] std::optional<base::digest> const& pinned_digest();
 
 // The packed form: see docs/formats/pinned-headers.md.
 [[nodiscard]] base::bytes pack(std::span<header const> files);
 [[nodiscard]] result<pinned_headers> unpack(base::byte_span packed);
+[[nodiscard]] result<base::digest> packed_digest(base::byte_span packed);
 
 }  // namespace kiln::prims

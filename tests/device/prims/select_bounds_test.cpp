@@ -176,6 +176,35 @@ TEST_F(bound_searches, in_sorted_numbers) {
     check_bounds<std::uint8_t, std::uint32_t>();
 }
 
+TEST_F(bound_searches, of_many_queries) {
+    // Around the least range that pivots are used for, and beyond what is searched through a sample.
+    auto const [lower, upper] =
+        make_together([] { return lower_bound<std::int32_t>(); }, [] { return upper_bound<std::int32_t>(); });
+    std::size_t const m = (std::size_t{1} << 19) + 5;
+    for (std::size_t const n : {16'383UL, 16'384UL, 16'385UL, 1'000'003UL, 8'388'609UL, 9'999'991UL}) {
+        if (quick() && n > 20'000) continue;
+        auto sorted = make_data<std::int32_t>(n, pattern::random, n);
+        for (auto& v : sorted) v /= 64;  // with repeats
+        std::sort(sorted.begin(), sorted.end());
+        auto queries = make_data<std::int32_t>(m, pattern::random, n + 1);
+        for (auto& q : queries) q /= 60;  // some beyond both ends
+        for (std::size_t i = 0; i < m; i += 2) queries[i] = sorted[i * 7919 % n];
+        queries[1] = sorted.front();
+        queries[3] = sorted.back();
+        device_vector<std::int32_t> const in{on(), sorted};
+        device_vector<std::int32_t> const wanted{on(), queries};
+        device_vector<std::uint32_t> out{m};
+        std::vector<std::uint32_t> expected(m);
+        out.poison(on());
+        lower(on(), in.in(), wanted.in(), out.span()).value();
+        cpu::lower_bound<std::int32_t, std::uint32_t>(sorted, queries, expected);
+        EXPECT_TRUE(equals("lower bound in " + std::to_string(n), expected, out.get(on())));
+        upper(on(), in.in(), wanted.in(), out.span()).value();
+        cpu::upper_bound<std::int32_t, std::uint32_t>(sorted, queries, expected);
+        EXPECT_TRUE(equals("upper bound in " + std::to_string(n), expected, out.get(on())));
+    }
+}
+
 TEST_F(bound_searches, by_another_order) {
     auto const lower = made(lower_bound<std::int32_t>(greater));
     device_vector<std::int32_t> const sorted{on(), std::vector<std::int32_t>{9, 7, 7, 3, 1}};

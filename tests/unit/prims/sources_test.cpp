@@ -25,6 +25,7 @@ TEST(packed_headers, come_back_as_they_were) {
     EXPECT_EQ(back->files[0].name, "a/a.h");
     EXPECT_EQ(back->files[1].text, files[0].text);
     EXPECT_EQ(pack(files), packed);
+    EXPECT_EQ(packed_digest(packed).value(), back->digest);
 }
 
 TEST(packed_headers, cut_or_changed_anywhere_are_refused) {
@@ -33,10 +34,7 @@ TEST(packed_headers, cut_or_changed_anywhere_are_refused) {
     for (std::size_t i = 0; i < packed.size(); ++i) {
         auto bad = packed;
         bad[i] ^= std::byte{0x40};
-        auto const back = unpack(bad);
-        if (back) {
-            EXPECT_EQ(back->files.size(), 2U) << i;  // zstd may not notice; nothing crashes
-        }
+        EXPECT_FALSE(unpack(bad)) << i;
     }
 }
 
