@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// One semiring over one element type, chosen by macros, and what the host passes to every product. No header is included:
+// parsing them would cost more than compiling this.
+//
+//     KILN_TROPICAL_TYPE      1 f32, 2 f64, 3 i32, 4 i64
+//     KILN_TROPICAL_SEMIRING  1 max_plus, 2 min_plus, 3 max_mul, 4 and_or, 5 plus_times
+//     KILN_TROPICAL_ARG       1: the product also says which k won
+#pragma once
+
+using i64 = long long;
+using u32 = unsigned int;
+
+#if KILN_TROPICAL_TYPE == 1
+using element = float;
+#elif KILN_TROPICAL_TYPE == 2
+using element = double;
+#elif KILN_TROPICAL_TYPE == 3
+using element = int;
+#elif KILN_TROPICAL_TYPE == 4
+using element = i64;
+#endif
+
+constexpr int semiring = KILN_TROPICAL_SEMIRING;
+constexpr bool is_max_plus = semiring == 1;
+constexpr bool is_min_plus = semiring == 2;
+constexpr bool is_max_mul = semiring == 3;
+constexpr bool is_and_or = semiring == 4;
+constexpr bool is_sum = semiring == 5;
+constexpr bool is_plus = is_max_plus || is_min_plus;
+constexpr bool is_float = KILN_TROPICAL_TYPE <= 2;
+constexpr bool is_f32 = KILN_TROPICAL_TYPE == 1;
+constexpr bool is_i32 = KILN_TROPICAL_TYPE == 3;
+constexpr bool with_arg = KILN_TROPICAL_ARG != 0;
+// Integers that may leave the range in which plain arithmetic is exact.
+constexpr bool is_ranged = !is_float && (is_plus || is_max_mul);
+
+// The same struct as in src/tropical/problem.hpp.
+struct problem {
+    void const* a;  // or an array of pointers: by_pointer
+    void const* b;
+    void* c;
+    void* arg;
+    i64 lda, ldb, ldc, ldarg;
+    i64 stride_a, stride_b, stride_c, stride_arg;  // between members of a batch
+    i64 batch;
+    int m, n, k;
+    u32 flags;
+    int no_path;  // what arg says where there is none
+    int unused;
+};
+constexpr u32 a_along_k = 1;  // neighbours in memory are neighbours along k; else along m
+constexpr u32 b_along_k = 2;  // else along n
+constexpr u32 accumulate = 4;
+constexpr u32 arg_is_64 = 8;
+constexpr u32 by_pointer = 16;
+
+// Integers have no infinity: what lies beyond half_range counts as one and is written as `zero()`. Finite values this side
+// of quarter_range add up exactly and apart from every sum with an infinity, which is what the fast path relies on.
+constexpr int bits = sizeof(element) * 8;
+constexpr i64 half_range = i64{1} << (bits - 3);
+constexpr i64 infinity = i64{1} << (bits - 2);
+constexpr i64 most = bits == 32 ? 0x7fffffffLL : 0x7fffffffffffffffLL;
+
+template <class T>
+__device__ __forceinline__ constexpr T infinite();
+template <>
+__device__ __forceinline__ constexpr float infinite<float>() {
+    return __builtin_huge_valf();
+}
+template <>
+__device__ __forceinline__ constexpr double infinite<double>() {
+    return __builtin_huge_val();
+}
+template <>
+__device__ __forceinline__ constexpr int infinite<int>() {
+    return static_cast<int>(infinity);
+}
+template <>
+__device__ __forceinline__ constexpr i64 infinite<i64>() {
+    return infinity;
+}
+
+// The neutral element of the sum, and what absorbs in the product.
+__device__ __forceinline__ element zero() {
+    if constexpr (is_max_plus) return -infinite<element>();
+    if constexpr (is_min_plus) return is_float ? infinite<element>() : static_cast<element>(infinite<element>() - 1);
+    return element(0);
+}
+
+__device__ __forceinline__ bool is_infinite(element x) {
+    if constexpr (is_float || !is_plus) return false;
+    if constexpr (is_max_plus) return x < -static_cast<element>(half_range);
+    return x >= static_cast<element>(half_range);
+}
+
+// True where `x` beats `y`; never for NaN.
+__device__ __forceinline__ bool beats(element x, element y) {
+    if constexpr (is_min_plus) return x < y;
+    return x > y;
+}
+
+// The sum of the semiring. NaN in `y` is ignored (not by plus_times).
+__device__ __forceinline__ element better(element x, element y) {
+    if constexpr (is_sum) return x + y;
+    if constexpr (is_f32) {
+        if constexpr (is_min_plus) return fminf(x, y);
+        return fmaxf(x, y);
+    }
+    return beats(y, x) ? y : x;
+}
+
+__device__ __forceinline__ element wrapped_sum(element x, element y) {
+    if constexpr (is_float) return x + y;
+    if constexpr (is_i32) return static_cast<int>(static_cast<u32>(x) + static_cast<u32>(y));
+    return static_cast<element>(static_cast<unsigned long long>(x) + static_cast<unsigned long long>(y));
+}
+__device__ __forceinline__ element wrapped_product(element x, element y) {
+    if constexpr (is_float) return x * y;
+    if constexpr (is_i32) return static_cast<int>(static_cast<u32>(x) * static_cast<u32>(y));
+    return static_cast<element>(static_cast<unsigned long long>(x) * static_cast<unsigned long long>(y));
+}
+
+// The product of the semiring without regard to range.
+__device__ __forceinline__ element times(element x, element y) {
+    if constexpr (is_plus) return wrapped_sum(x, y);
+    if constexpr (is_and_or) return element(x != element(0) && y != element(0));
+    return wrapped_product(x, y);
+}
+
+// The same, exact for all values: infinities absorb, what does not fit is the nearest that does.
+template <class T>
+__device__ __forceinline__ T checked(T x, T y) {
+    if constexpr (!is_ranged) {
+        return times(x, y);
+    } else if constexpr (is_plus) {
+        T const sum = wrapped_sum(x, y);
+        bool const overflow = ((x ^ sum) & (y ^ sum)) < 0;
+        T const fitted = overflow ? static_cast<T>(x < 0 ? -most - 1 : most) : sum;
+        return is_infinite(x) || is_infinite(y) || is_infinite(fitted) ? zero() : fitted;
+    } else if constexpr (is_i32) {
+        i64 const p = static_cast<i64>(x) * y;
+        return static_cast<T>(p > most ? most : p < -most - 1 ? -most - 1 : p);
+    } else {
+        T const low = wrapped_product(x, y);
+        if (__mul64hi(x, y) == (low >> 63)) return low;
+        return (x ^ y) < 0 ? -most - 1 : most;
+    }
+}
+__device__ __forceinline__ element checked_times(element x, element y) { return checked<element>(x, y); }
+
+__device__ __forceinline__ element normal(element x) {
+    if constexpr (is_float) return x + element(0);  // -0 becomes +0
+    return is_infinite(x) ? zero() : x;
+}
+
+// Member `i` of a batch.
+template <class T>
+__device__ __forceinline__ T* member(problem const& p, T* base, i64 stride, i64 i) {
+    if (p.flags & by_pointer) return base == nullptr ? nullptr : reinterpret_cast<T* const*>(base)[i];
+    return base == nullptr ? nullptr : base + i * stride;
+}
