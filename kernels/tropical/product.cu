@@ -704,7 +704,7 @@ __device__ __forceinline__ void product(problem const& p) {
 
 // ---- Entry points --------------------------------------------------------------------------------------------------
 // Measured to be best, per element type: bm, bn, bk, tm, tn, blocks per multiprocessor, unrolling. The host knows the same
-// numbers (src/tropical/launch_table.cpp) and hands them in.
+// numbers (src/tropical/tuning.cpp) and hands them in.
 
 #define KILN_PRODUCT(name, cluster, ...)                                                                           \
     extern "C" __global__ void cluster __launch_bounds__(tile<__VA_ARGS__>::threads, tile<__VA_ARGS__>::min_blocks) \
@@ -712,7 +712,9 @@ __device__ __forceinline__ void product(problem const& p) {
         product<tile<__VA_ARGS__>>(p);                                                                             \
     }
 
+#ifdef KILN_TROPICAL_LARGE
 KILN_PRODUCT(product_large, , KILN_TROPICAL_LARGE, 1)
+#endif
 KILN_PRODUCT(product_small, , KILN_TROPICAL_SMALL, 1)
 #if __CUDA_ARCH__ >= 900
 KILN_PRODUCT(product_split, __cluster_dims__(1, 1, 8), KILN_TROPICAL_SMALL, 8)
