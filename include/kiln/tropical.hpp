@@ -117,7 +117,9 @@ enum class with_winners : std::uint8_t { no, yes };
 enum class kernel_choice : std::uint8_t {
     automatic,  // tuned; generic while that is being compiled
     generic,    // one thread per element: for comparison
-    large, small, split,
+    large,
+    small,
+    split,
 };
 
 struct product_options {
@@ -148,7 +150,8 @@ private:
 class untyped_backward {
 public:
     struct state;
-    [[nodiscard]] static result<untyped_backward> make(gradient_rule rule, scalar type, product_options const& how = {});
+    [[nodiscard]] static result<untyped_backward> make(gradient_rule rule, scalar type,
+                                                       product_options const& how = {});
     result<void> run(stream_ref on, backward_call const& call) const;
 
 private:
@@ -176,8 +179,8 @@ result<void> run(gradient_rule rule, scalar type, backward_call const& call);
 
 namespace detail {
 template <class T>
-product_call call_of(tropical::shape const& s, input<T> const& a, input<T> const& b, output<T> const& c, winners const& arg,
-                     accumulation into) {
+product_call call_of(tropical::shape const& s, input<T> const& a, input<T> const& b, output<T> const& c,
+                     winners const& arg, accumulation into) {
     return {.shape = s,
             .a = a.data,
             .b = b.data,

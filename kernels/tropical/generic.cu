@@ -23,8 +23,7 @@ extern "C" __global__ void __launch_bounds__(256) product_generic(__grid_constan
         for (int k = 0; k < p.k; ++k) {
             element const x = a[k * step_a], y = b[k * step_b];
             if constexpr (is_sum) {
-                if constexpr (is_float) best = fma(x, y, best);
-                else best = wrapped_sum(best, wrapped_product(x, y));
+                best = one_sum(best, x, y);
             } else {
                 element const next = checked_times(x, y);
                 if (beats(next, best)) {

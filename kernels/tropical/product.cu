@@ -102,11 +102,6 @@ constexpr bool is_by_sign = is_f32 && (is_plus || is_max_mul);
 
 __device__ __forceinline__ int bits_of(float x) { return __float_as_int(x); }
 __device__ __forceinline__ float float_of(int x) { return __int_as_float(x); }
-__device__ __forceinline__ element one_sum(element acc, element a, element b) {
-    if constexpr (is_float) return fma(a, b, acc);
-    return wrapped_sum(acc, wrapped_product(a, b));
-}
-
 // Of f32, on bit patterns.
 template <way How>
 __device__ __forceinline__ float best_of(float x, float y) {

@@ -61,29 +61,17 @@ constexpr i64 half_range = i64{1} << (bits - 3);
 constexpr i64 infinity = i64{1} << (bits - 2);
 constexpr i64 most = bits == 32 ? 0x7fffffffLL : 0x7fffffffffffffffLL;
 
-template <class T>
-__device__ __forceinline__ constexpr T infinite();
-template <>
-__device__ __forceinline__ constexpr float infinite<float>() {
-    return __builtin_huge_valf();
-}
-template <>
-__device__ __forceinline__ constexpr double infinite<double>() {
-    return __builtin_huge_val();
-}
-template <>
-__device__ __forceinline__ constexpr int infinite<int>() {
-    return static_cast<int>(infinity);
-}
-template <>
-__device__ __forceinline__ constexpr i64 infinite<i64>() {
-    return infinity;
+// The positive one.
+__device__ __forceinline__ element infinite() {
+    if constexpr (is_f32) return static_cast<element>(__int_as_float(0x7f800000));
+    if constexpr (is_float) return static_cast<element>(__longlong_as_double(0x7ff0000000000000LL));
+    return static_cast<element>(infinity);
 }
 
 // The neutral element of the sum, and what absorbs in the product.
 __device__ __forceinline__ element zero() {
-    if constexpr (is_max_plus) return -infinite<element>();
-    if constexpr (is_min_plus) return is_float ? infinite<element>() : static_cast<element>(infinite<element>() - 1);
+    if constexpr (is_max_plus) return -infinite();
+    if constexpr (is_min_plus) return is_float ? infinite() : static_cast<element>(infinite() - 1);
     return element(0);
 }
 
@@ -147,6 +135,13 @@ __device__ __forceinline__ T checked(T x, T y) {
     }
 }
 __device__ __forceinline__ element checked_times(element x, element y) { return checked<element>(x, y); }
+
+// One step of plus_times.
+template <class T>
+__device__ __forceinline__ T one_sum(T acc, T a, T b) {
+    if constexpr (is_float) return fma(a, b, acc);
+    else return wrapped_sum(acc, wrapped_product(a, b));
+}
 
 __device__ __forceinline__ element normal(element x) {
     if constexpr (is_float) return x + element(0);  // -0 becomes +0

@@ -59,8 +59,7 @@ private:
         from_b_ = member<T const>(p_.b, p_.stride_b, w, by_pointer && p_.b != nullptr);
         c_ = member<T>(p_.c, p_.stride_c, w, by_pointer);
         if constexpr (WithArg) {
-            if ((p_.flags & flag::arg_is_64) != 0)
-                arg64_ = member<std::int64_t>(p_.arg, p_.stride_arg, w, by_pointer);
+            if ((p_.flags & flag::arg_is_64) != 0) arg64_ = member<std::int64_t>(p_.arg, p_.stride_arg, w, by_pointer);
             else arg32_ = member<std::int32_t>(p_.arg, p_.stride_arg, w, by_pointer);
         }
     }

@@ -19,8 +19,9 @@ result<void> settle(stored& s, order layout, std::int64_t batch, bool by_pointer
     auto const outer = layout == order::row_major ? s.rows : s.columns;
     if (s.ld == 0) s.ld = inner;
     if (s.ld < inner)
-        return fail(errc::invalid_argument, "tropical: leading dimension {} of {} is less than its {} elements side by side",
-                    s.ld, s.name, inner);
+        return fail(errc::invalid_argument,
+                    "tropical: leading dimension {} of {} is less than its {} elements side by side", s.ld, s.name,
+                    inner);
     if (s.stride == 0) s.stride = s.ld * outer;
     if (s.stride < 0 && batch > 1 && !by_pointer)
         return fail(errc::invalid_argument, "tropical: stride {} of {} is negative", s.stride, s.name);
@@ -28,7 +29,7 @@ result<void> settle(stored& s, order layout, std::int64_t batch, bool by_pointer
 }
 
 result<void> check(shape const& s) {
-    for (auto const [name, size] : {std::pair{"m", s.m}, {"n", s.n}, {"k", s.k}}) {
+    for (auto const& [name, size] : {std::pair{"m", s.m}, {"n", s.n}, {"k", s.k}}) {
         if (size < 0 || size > largest)
             return fail(errc::invalid_argument, "tropical: {} = {} is not between 0 and {}", name, size, largest);
     }

@@ -11,9 +11,7 @@ namespace {
 constexpr unsigned most_blocks = (1U << 31) - 1;
 constexpr unsigned generic_threads = 256;
 
-unsigned blocks_for(std::int64_t tiles) {
-    return static_cast<unsigned>(std::min<std::int64_t>(tiles, most_blocks));
-}
+unsigned blocks_for(std::int64_t tiles) { return static_cast<unsigned>(std::min<std::int64_t>(tiles, most_blocks)); }
 
 // The kernels of one tuned unit on one device, with what a launch needs.
 struct tuned_kernels {
@@ -36,9 +34,8 @@ result<std::shared_ptr<tuned_kernels const>> resolve(ready_unit const& loaded, s
     auto const& by = tuning_of(type, arg);
     auto out = std::make_shared<tuned_kernels>();
     auto const shape_of = [&](tile_shape const& t) {
-        return launch_shape{.grid = {},
-                            .block = {static_cast<unsigned>(t.threads())},
-                            .shared_bytes = shared_bytes(t, type, arg)};
+        return launch_shape{
+            .grid = {}, .block = {static_cast<unsigned>(t.threads())}, .shared_bytes = shared_bytes(t, type, arg)};
     };
     out->small_shape = shape_of(by.small);
     out->small = usable(loaded, "product_small", out->small_shape.shared_bytes);
@@ -48,8 +45,8 @@ result<std::shared_ptr<tuned_kernels const>> resolve(ready_unit const& loaded, s
         out->large = usable(loaded, "product_large", out->large_shape.shared_bytes);
     }
     if (!out->small)
-        return fail(errc::unsupported, "tropical: device {} has less than {} bytes of shared memory for a block", device,
-                    out->small_shape.shared_bytes);
+        return fail(errc::unsupported, "tropical: device {} has less than {} bytes of shared memory for a block",
+                    device, out->small_shape.shared_bytes);
     out->on = {info.multiprocessors, out->large.has_value(), out->split.has_value()};
     return std::shared_ptr<tuned_kernels const>{std::move(out)};
 }
@@ -77,8 +74,8 @@ struct untyped_product::state {
     std::optional<untyped_kernel> kept_generic;
 
     void install(result<ready_unit> const& loaded) {
-        auto made = loaded ? resolve(*loaded, type, arg, device) : result<std::shared_ptr<tuned_kernels const>>{
-                                                                       error{loaded.error()}};
+        auto made = loaded ? resolve(*loaded, type, arg, device)
+                           : result<std::shared_ptr<tuned_kernels const>>{error{loaded.error()}};
         std::lock_guard const lock{mutex};
         if (made && !kept) {
             kept = *std::move(made);
@@ -116,7 +113,8 @@ struct untyped_product::state {
                                      problem p) {
         bool const large = which == kernel_choice::large, split = which == kernel_choice::split;
         auto const& kernel = large ? k.large : split ? k.split : k.small;
-        if (!kernel) return fail(errc::unsupported, "tropical: this device does not have the kernel that was asked for");
+        if (!kernel)
+            return fail(errc::unsupported, "tropical: this device does not have the kernel that was asked for");
         auto shape = large ? k.large_shape : k.small_shape;
         shape.grid = {blocks_for(tile.tiles(p)), 1, split ? static_cast<unsigned>(split_blocks) : 1U};
         void* arguments[] = {&p};

@@ -34,9 +34,7 @@ std::int64_t rounds(std::int64_t tiles, int at_once) { return (tiles + at_once -
 
 }  // namespace
 
-std::string tile_shape::text() const {
-    return fmt::format("{},{},{},{},{},{},{}", bm, bn, bk, tm, tn, blocks, unroll);
-}
+std::string tile_shape::text() const { return fmt::format("{},{},{},{},{},{},{}", bm, bn, bk, tm, tn, blocks, unroll); }
 
 tuning const& tuning_of(scalar type, with_winners arg) {
     return tunings[arg == with_winners::yes ? 1 : 0][index_of(type)];

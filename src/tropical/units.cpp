@@ -15,9 +15,7 @@ constexpr std::array semirings{semiring::max_plus, semiring::min_plus, semiring:
                                semiring::plus_times};
 constexpr std::array float_types{scalar::f32, scalar::f64};
 
-int number_of(scalar type) {
-    return static_cast<int>(std::ranges::find(types, type) - types.begin()) + 1;
-}
+int number_of(scalar type) { return static_cast<int>(std::ranges::find(types, type) - types.begin()) + 1; }
 
 std::string text_of(std::string_view name) {
     for (auto const& f : embedded::tropical_kernels()) {
@@ -139,9 +137,9 @@ unit generic_unit(semiring s, scalar type, with_winners arg) {
 }
 
 unit backward_unit(gradient_rule rule, scalar type) {
-    auto out = base_unit(fmt::format("tropical_{}backward_{}", rule == gradient_rule::mul ? "maxmul_" : "",
-                                     kiln::name_of(type)),
-                         "backward.cu");
+    auto out = base_unit(
+        fmt::format("tropical_{}backward_{}", rule == gradient_rule::mul ? "maxmul_" : "", kiln::name_of(type)),
+        "backward.cu");
     out.headers.clear();
     out.options.push_back(fmt::format("-DKILN_TROPICAL_TYPE={}", number_of(type)));
     out.options.push_back(fmt::format("-DKILN_TROPICAL_RULE={}", static_cast<int>(rule)));
@@ -154,8 +152,7 @@ std::vector<unit> const& all_units() {
         std::vector<unit> out;
         for_each_product([&](semiring s, scalar type, with_winners arg) { out.push_back(product_unit(s, type, arg)); });
         for (auto const type : float_types) {
-            for (auto const rule : {gradient_rule::plus, gradient_rule::mul})
-                out.push_back(backward_unit(rule, type));
+            for (auto const rule : {gradient_rule::plus, gradient_rule::mul}) out.push_back(backward_unit(rule, type));
         }
         return out;
     }();
@@ -173,13 +170,13 @@ std::vector<spec> const& specs() {
 
 unit const* find_unit(std::string_view spec_name) {
     auto const& all = named_units();
-    auto const at = std::ranges::find(all, spec_name, [](named_unit const& u) -> std::string_view { return u.about.name; });
+    auto const at =
+        std::ranges::find(all, spec_name, [](named_unit const& u) -> std::string_view { return u.about.name; });
     return at == all.end() ? nullptr : &at->what;
 }
 
 std::vector<std::string> units_of(need const& what) {
-    std::vector<std::string> out{
-        product_name(what.semiring, what.type, what.gradients ? with_winners::yes : what.arg)};
+    std::vector<std::string> out{product_name(what.semiring, what.type, what.gradients ? with_winners::yes : what.arg)};
     if (what.gradients) {
         auto const type = kiln::name_of(what.type);
         out.push_back(what.semiring == semiring::max_mul ? fmt::format("tropical_maxmul_backward_{}", type)

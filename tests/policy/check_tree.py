@@ -20,6 +20,7 @@ ALLOWED = {
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "prims": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "tropical": {"base", "cuda", "compile", "store", "engine"},
     "packs": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
 }
 WITHOUT_CUDA = {"base", "store"}

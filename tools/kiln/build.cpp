@@ -3,8 +3,10 @@
 #include "prims/catalogue.hpp"
 #include "prims/routes.hpp"
 #include "progress.hpp"
+#include "tropical/units.hpp"
 #include "unit_arguments.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -85,6 +87,7 @@ void make_units(engine& e, std::vector<item*> const& units, std::shared_ptr<prog
 result<std::vector<prims::named_request const*>> specs_of(std::vector<std::string> const& packs) {
     std::vector<prims::named_request const*> out;
     for (auto const& pack : packs) {
+        if (pack == "tropical") continue;  // plain units
         auto const before = out.size();
         for (auto const& r : prims::named_requests()) {
             if (r.about.pack == pack) out.push_back(&r);
@@ -126,7 +129,9 @@ int run(build_arguments const& a) {
         complain("nothing to build: name files, or packs with --pack");
         return misused;
     }
-    auto const units = a.what.units().value();
+    auto units = a.what.units().value();
+    if (std::ranges::find(a.packs, "tropical") != a.packs.end())
+        units.insert(units.end(), tropical::all_units().begin(), tropical::all_units().end());
     auto const targets = a.what.targets().value();
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();  // before the work, not after it
     auto const specs = specs_of(a.packs).value();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
+#include "tropical/units.hpp"
 
 #include <kiln/catalogue.hpp>
 
@@ -16,7 +17,10 @@ std::string joined(std::vector<std::string> const& texts) {
 int run(std::string const& pack, bool as_json) {
     json all = json::array();
     std::vector<std::vector<std::string>> rows{{"name", "kind", "types", "operator", "kernels", "pack"}};
-    for (auto const& s : catalogue()) {
+    auto const shown = catalogue();
+    std::vector<spec> specs{shown.begin(), shown.end()};
+    specs.insert(specs.end(), tropical::specs().begin(), tropical::specs().end());
+    for (auto const& s : specs) {
         if (!pack.empty() && s.pack != pack) continue;
         all.push_back({{"name", s.name},
                        {"kind", s.kind},

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tropical pack on this GPU, beside what its peer's kernels reached on an H200 (docs/tropical.md): products by type and
+// size, batches, gradients, then first calls. `bench_tropical [--quick] [--json FILE] [--first-call]`; with --first-call
+// only the time of one first call in this process is printed, as the outer run does in fresh processes.
+#include "base/clock.hpp"
+
+#include <kiln/tropical.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace kiln;
+using namespace kiln::tropical;
+
+nlohmann::json rows = nlohmann::json::array();
+
+struct options {
+    bool quick = false, first_call = false;
+    std::string json;
+};
+
+// Milliseconds per call, queued back to back: the median of several batches.
+double device_ms(stream const& on, std::function<void()> const& call) {
+    auto begin = device_event::make().value(), end = device_event::make().value();
+    auto const batch = [&](int calls) {
+        begin.record(on).value();
+        for (int i = 0; i < calls; ++i) call();
+        end.record(on).value();
+        end.wait_sync().value();
+        return elapsed_ms(begin, end).value() / calls;
+    };
+    batch(2);
+    int const calls = std::clamp(static_cast<int>(15 / std::max(batch(2), 1e-3)), 1, 500);
+    std::vector<double> times;
+    for (int i = 0; i < 5; ++i) times.push_back(batch(calls));
+    std::sort(times.begin(), times.end());
+    return times[2];
+}
+
+template <class T>
+void fill(device_memory& to, stream const& on, std::size_t n, unsigned seed) {
+    std::vector<T> host(n);
+    std::uint64_t s = seed * 2654435761U + 88172645463325252U;
+    for (auto& x : host) {
+        s ^= s << 13, s ^= s >> 7, s ^= s << 17;
+        x = static_cast<T>(static_cast<std::int64_t>(s % 200001) - 100000) /
+            (std::is_floating_point_v<T> ? T(128) : T(1));
+    }
+    to.upload_sync(on, host).value();
+}
+
+void row(std::string const& name, double ms, double gops, double peer, double goal) {
+    std::printf("%-34s %10.4f ms %9.0f Gop/s", name.c_str(), ms, gops);
+    if (peer > 0) std::printf("   peer %7.0f  %5.2fx", peer, gops / peer);
+    if (goal > 0) std::printf("   goal %7.0f %s", goal, gops >= goal ? "reached" : "missed");
+    std::printf("\n");
+    std::fflush(stdout);
+    rows.push_back({{"name", name}, {"ms", ms}, {"gops", gops}, {"peer", peer}, {"goal", goal}});
+}
+
+template <class T>
+void product_row(stream const& on, semiring s, with_winners arg, std::int64_t n, std::int64_t batch, double peer,
+                 double goal, order layout = order::column_major, transposed a_as = transposed::no,
+                 char const* note = "") {
+    auto const elements = static_cast<std::size_t>(n * n * batch);
+    auto a = device_memory::make(elements * sizeof(T)).value(), b = device_memory::make(elements * sizeof(T)).value();
+    auto const c = device_memory::make(elements * sizeof(T)).value(), k = device_memory::make(elements * 4).value();
+    fill<T>(a, on, elements, 1);
+    fill<T>(b, on, elements, 2);
+    auto const by = product<T>(s, {.arg = arg}).value();
+    by.wait_tuned_sync();
+    shape const size{.m = n, .n = n, .k = n, .batch = batch, .layout = layout};
+    winners const out{.data = arg == with_winners::yes ? k.get() : nullptr};
+    double const ms = device_ms(on, [&] {
+        by(on, size, {.data = a.as<T const>(), .as = a_as}, {.data = b.as<T const>()}, {.data = c.as<T>()},
+           {.arg = out})
+            .value();
+    });
+    auto name = std::string{kiln::name_of(prims::scalar_of<T>())} + " " + std::string{tropical::name_of(s)};
+    if (arg == with_winners::yes) name += " argmax";
+    name += batch > 1 ? " " + std::to_string(batch) + " x " + std::to_string(n) : " " + std::to_string(n);
+    row(name + note, ms, 2e-6 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n * batch) / ms,
+        peer, goal);
+}
+
+void backward_row(stream const& on, std::int64_t n) {
+    auto const elements = static_cast<std::size_t>(n * n);
+    auto g = device_memory::make(elements * 4).value(), k = device_memory::make(elements * 4).value();
+    auto const da = device_memory::make(elements * 4).value(), db = device_memory::make(elements * 4).value();
+    fill<float>(g, on, elements, 1);
+    std::vector<std::int32_t> host(elements);
+    std::uint64_t s = 88172645463325252U;
+    for (auto& x : host)
+        s ^= s << 13, s ^= s >> 7, s ^= s << 17, x = static_cast<std::int32_t>(s % static_cast<std::uint64_t>(n));
+    k.upload_sync(on, host).value();
+    auto const by = backward<float>(gradient_rule::plus).value();
+    double const ms = device_ms(on, [&] {
+        by(on, {.m = n, .n = n, .k = n}, {g.as<float const>()}, {k.get()}, {da.as<float>()}, {db.as<float>()}).value();
+    });
+    std::printf("%-34s %10.4f ms   peer 0.779 ms  goal 0.25 ms %s\n",
+                ("f32 backward A + B " + std::to_string(n)).c_str(), ms, ms <= 0.25 ? "reached" : "missed");
+    rows.push_back({{"name", "f32 backward " + std::to_string(n)}, {"ms", ms}});
+}
+
+// In this process, beside creating the context: from nothing to a result on the device.
+int first_call() {
+    auto const on = stream::make().value();
+    auto const memory = device_memory::make(64 * 64 * 4 * 3).value();
+    auto* const p = memory.as<float>();
+    base::stopwatch const watch;
+    auto const by = product<float>(semiring::max_plus).value();
+    double const made = watch.ms();
+    by(on, {.m = 64, .n = 64, .k = 64}, {p}, {p + 4096}, {p + 8192}).value();
+    on.wait_sync().value();
+    auto const status = engine::process().status();
+    std::printf("%.3f %.3f %s %s\n", made, watch.ms(), by.tuned() ? "tuned" : "generic",
+                status.compiled > 0 || status.in_progress > 0 ? "compiling"
+                : status.from_bundle > 0                      ? "bundle"
+                                                              : "cache");
+    return 0;
+}
+
+void first_calls() {
+    std::printf("\nfirst call in a fresh process, beside creating the context (handle made, result there):\n");
+    std::fflush(stdout);
+    auto const self = "/proc/" + std::to_string(::getpid()) + "/exe";
+    auto const folder = std::filesystem::temp_directory_path() / ("kiln-bench-tropical-" + std::to_string(::getpid()));
+    auto const once = [&](char const* name, std::string const& settings) {
+        std::printf("  %-28s ", name);
+        std::fflush(stdout);
+        if (std::system((settings + " " + self + " --first-call").c_str()) != 0) std::printf("failed\n");
+    };
+    auto const cache = "KILN_CACHE_DIR=" + folder.string();
+    for (int i = 0; i < 3; ++i) once("with the shipped bundle", cache);
+    std::filesystem::remove_all(folder);
+}
+
+int run(options const& o) {
+    if (!devices()) {
+        std::printf("no GPU: nothing to measure\n");
+        return 77;
+    }
+    auto const on = stream::make().value();
+    std::printf("%s; peer: its published kernels on an H200, 2026-11-15\n", device(0).value().name.c_str());
+    constexpr auto no = with_winners::no, yes = with_winners::yes;
+    constexpr auto max_plus = semiring::max_plus;
+    product_row<float>(on, max_plus, no, 256, 1, 1768, 8000);
+    product_row<float>(on, max_plus, no, 512, 1, 0, 22000);
+    product_row<float>(on, max_plus, no, 1024, 1, 18021, 30000);
+    product_row<float>(on, max_plus, no, 2048, 1, 0, 34000);
+    product_row<float>(on, max_plus, no, 4096, 1, 20400, 36000);
+    if (!o.quick) product_row<float>(on, max_plus, no, 8192, 1, 20400, 36000);
+    product_row<float>(on, semiring::min_plus, no, 4096, 1, 0, 0);
+    product_row<float>(on, semiring::max_mul, no, 4096, 1, 0, 0);
+    product_row<float>(on, max_plus, no, 4096, 1, 0, 0, order::column_major, transposed::yes, " tn");
+    product_row<float>(on, max_plus, yes, 4096, 1, 9393, 22000);
+    product_row<std::int32_t>(on, max_plus, no, 4096, 1, 8720, 34000);
+    product_row<std::int32_t>(on, max_plus, yes, 4096, 1, 4927, 20000);
+    product_row<double>(on, max_plus, no, 4096, 1, 5800, 11500);
+    product_row<double>(on, max_plus, yes, 4096, 1, 7196, 0);
+    product_row<std::int64_t>(on, max_plus, no, 4096, 1, 2762, 5000);
+    product_row<float>(on, max_plus, no, 256, 64, 7979, 30000);
+    product_row<float>(on, max_plus, no, 64, 1024, 6087, 22000);
+    product_row<float>(on, max_plus, yes, 256, 64, 7979, 0);
+    product_row<float>(on, max_plus, yes, 64, 1024, 6087, 0);
+    backward_row(on, 4096);
+    first_calls();
+    if (!o.json.empty()) std::ofstream{o.json} << rows.dump(1) << "\n";
+    return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    options o;
+    for (int i = 1; i < count; ++i) {
+        std::string const word = arguments[i];
+        if (word == "--quick") o.quick = true;
+        else if (word == "--first-call") o.first_call = true;
+        else if (word == "--json" && i + 1 < count) o.json = arguments[++i];
+        else {
+            std::fprintf(stderr, "usage: bench_tropical [--quick] [--json FILE]\n");
+            return 2;
+        }
+    }
+    return o.first_call ? first_call() : run(o);
+}
