@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A bundle that is part of a program. kiln_add_kernels(... BUNDLE) makes one; a static object of this type tells the
-// engines of the process about it. Registering stores a pointer: nothing is read, opened or started. Engines made before
-// do not see it, so keep these objects static.
+// engines of the process about it. Registering stores a pointer: nothing is read, opened or started. Engines other than
+// the process's that were made before do not see it, so keep these objects static.
 #pragma once
 
 #include <cstddef>

@@ -36,8 +36,11 @@ struct obtained {
     std::string note;  // why this one, when it is not exactly what was asked for: "sm_90 cubin for sm_91", ...
 };
 
+// What to do when it is not ready: wait this long, then errc::timeout; the work goes on. {.deadline = 0ms} never waits for a
+// compiler. Every wait is an event with `who`, for what, how long, and which miss caused it.
 struct wait_options {
     std::chrono::milliseconds deadline{std::chrono::minutes{10}};
+    std::string who = {};
 };
 
 // What to link with nvJitLink: artifacts of kind ltoir (or ptx, cubin), in order.
@@ -71,6 +74,8 @@ public:
         if (!found) return std::move(found).error();
         return found->template typed<Signature>();
     }
+
+    [[nodiscard]] state const& internals() const noexcept { return *state_; }
 
 private:
     std::shared_ptr<state const> state_;

@@ -18,17 +18,21 @@
 namespace kiln {
 
 enum class event_kind : std::uint8_t {
+    demanded,        // somebody will need it; reason = priority, detail = who
     found,           // a tier had it; reason = tier
     missed,          // no tier had it; reason = why (absent, header-changed, recache, ...)
     rejected,        // an entry was there and failed a check; reason = which
     fault,           // a tier failed and was passed over; reason = tier, detail = error
+    compiling,       // a process took it; value = pid
     compiled,        // the compiler made it; duration = compile time
     compile_failed,  // detail = first line of the log
     linked,          // nvJitLink made it
-    waited,          // a caller was blocked; duration = how long, reason = for what
+    waited,          // a caller was blocked; duration = how long, reason = for what, detail = who and which miss
     published,       // written to a tier; reason = tier
     evicted,         // removed to keep the bound; value = bytes freed
+    loading,         // the driver is about to get it
     loaded,          // handed to the driver; value = image bytes
+    launched,        // a kernel was queued (KILN_TRACE_LAUNCHES); unit = kernel
     worker_started,  // value = pid
     worker_ended,    // value = pid, reason = retired, crashed, hung, memory, parent
     fell_back,       // a second choice was taken; reason = which, detail = why

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An answer that will come: made by the engine, shared by whoever holds a copy. Dropping it cancels nothing.
+// An answer that will come: made by the engine, shared by whoever holds a copy. Dropping it cancels nothing. And how
+// urgent the work behind it is.
 #pragma once
 
 #include <kiln/result.hpp>
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace kiln {
+
+// Larger goes first: a caller is blocked on it > a plan wants it by its deadline > somebody declared it > a profile
+// predicts it. Equals go in order of asking.
+enum class priority : std::uint8_t { predicted, declared, planned, blocking };
+[[nodiscard]] std::string_view name_of(priority how) noexcept;
 
 template <class T>
 class pending {

@@ -76,6 +76,8 @@ std::vector<knob> const& knobs() {
         {"KILN_GPU_POOL_LIMIT", "", "most device memory Kiln's pool may hold (default: all of it)"},
         {"KILN_GPU_OOM_SAFETY", "", "1: when device memory runs out, trim, release caches and try again, three times"},
         {"KILN_GPU_MANAGED_MEMORY", "", "1: managed memory instead of a pool, for data larger than the device"},
+        {"KILN_TRACE_LAUNCHES", "", "1: every launch is an event, for 'kiln trace'; costs a microsecond each"},
+        {"KILN_PROFILE", "", "file of what the program needs: read at its start, written as it runs"},
     };
     return all;
 }

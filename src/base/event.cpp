@@ -54,9 +54,10 @@ void append_text(std::string& out, std::string_view name, std::string_view value
 
 std::string_view name_of(event_kind kind) noexcept {
     static constexpr std::string_view names[kind_count] = {
-        "found",      "missed",      "rejected",     "fault",     "compiled",       "compile_failed", "linked",
-        "waited",     "published",   "evicted",      "loaded",    "worker_started", "worker_ended",   "fell_back",
-        "dispatched", "transferred", "synchronised", "allocated", "rewritten",      "warned",         "note"};
+        "demanded",       "found",          "missed",       "rejected",  "fault",      "compiling",   "compiled",
+        "compile_failed", "linked",         "waited",       "published", "evicted",    "loading",     "loaded",
+        "launched",       "worker_started", "worker_ended", "fell_back", "dispatched", "transferred", "synchronised",
+        "allocated",      "rewritten",      "warned",       "note"};
     return names[static_cast<std::size_t>(kind)];
 }
 

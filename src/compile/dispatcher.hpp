@@ -27,6 +27,7 @@ private:
         worker_pool::ticket id = 0;
         std::shared_ptr<job const> work;
         worker_pool::completion done;
+        worker_pool::start_notice notice{};
         attempts tries{};
         base::time_point started{};
         base::time_point deadline{};

@@ -22,8 +22,10 @@ std::optional<dispatcher::active_job> dispatcher::next_queued() {
     std::lock_guard const lock{core_.mutex};
     auto next = core_.queue.pop();
     if (!next) return std::nullopt;
-    return active_job{
-        .id = next->id, .work = std::make_shared<job const>(std::move(next->work)), .done = std::move(next->done)};
+    return active_job{.id = next->id,
+                      .work = std::make_shared<job const>(std::move(next->work)),
+                      .done = std::move(next->done),
+                      .notice = std::move(next->started)};
 }
 
 std::optional<dispatcher::active_job> dispatcher::next_job(worker const& w, base::time_point now) {
@@ -63,6 +65,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
         retries_.push_front(std::move(j));
         return lost_stream(w, {});
     }
+    if (j.notice) j.notice(w.process.pid());
     j.started = now;
     j.deadline = now + core_.options.compile_timeout;
     w.work = std::move(j);
@@ -158,6 +161,7 @@ void dispatcher::run_here(base::time_point now) {
                                .detail = trouble_.why()});
         }
         core_.count([](auto& c) { ++c.in_process; });
+        if (next->notice) next->notice(core_.owner);
         if (auto started = here_.start(next->work); !started) finish(*next, std::move(started).error());
         else here_job_ = std::move(next);
     }

@@ -15,6 +15,7 @@ struct queued_job {
     priority how = priority::predicted;
     job work;
     worker_pool::completion done;
+    worker_pool::start_notice started = {};
 };
 
 class job_queue {

@@ -128,6 +128,12 @@ worker_pool::worker_pool(pool_options options, event_log& events) {
 }
 
 worker_pool::~worker_pool() {
+    stop();
+    auto* const held = state_->current.load(std::memory_order_acquire);
+    if (held->core->owner == ::getpid()) delete held;
+}
+
+void worker_pool::stop() noexcept {
     auto* const held = state_->current.load(std::memory_order_acquire);
     auto& core = *held->core;
     if (core.owner != ::getpid()) return;
@@ -141,10 +147,9 @@ worker_pool::~worker_pool() {
         if (core.thread.get_id() == std::this_thread::get_id()) core.thread.detach();
         else core.thread.join();
     }
-    delete held;
 }
 
-worker_pool::ticket worker_pool::submit(job work, priority how, completion done) {
+worker_pool::ticket worker_pool::submit(job work, priority how, completion done, start_notice started) {
     auto const core = state_->core();
     make_absolute(work);
     auto enqueue = [&]() -> result<ticket> {
@@ -153,7 +158,7 @@ worker_pool::ticket worker_pool::submit(job work, priority how, completion done)
         if (!core->wake) KILN_CHECK(start(core));
         auto const id = ++core->last_ticket;
         ++core->counters.submitted;
-        core->queue.push({id, how, std::move(work), std::move(done)});
+        core->queue.push({id, how, std::move(work), std::move(done), std::move(started)});
         core->wake->ring();
         return id;
     };

@@ -12,6 +12,7 @@
 #include "compile/job.hpp"
 
 #include <kiln/event.hpp>
+#include <kiln/pending.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -21,8 +22,7 @@
 
 namespace kiln::compile {
 
-// Larger runs earlier; equal priorities run in order of submission.
-enum class priority : std::uint8_t { predicted, declared, planned, blocking };
+using kiln::priority;
 
 using job_runner = std::function<result<product>(job const&)>;
 
@@ -43,6 +43,8 @@ public:
     worker_pool(pool_options options, event_log& events);
     // Outstanding jobs end with errc::cancelled; workers are killed; takes milliseconds, whatever they were doing.
     ~worker_pool();
+    // The same, and the pool stays to be asked: whatever is submitted from now on ends with errc::cancelled.
+    void stop() noexcept;
     worker_pool(worker_pool const&) = delete;
     worker_pool& operator=(worker_pool const&) = delete;
 
@@ -50,9 +52,11 @@ public:
     // Called once, on a thread of the pool (for a withdrawn job on the caller's), with no lock held; must be quick and
     // must not throw.
     using completion = std::function<void(result<product>)>;
+    // Called on a thread of the pool each time a process takes the job, with its pid; quick, and does not throw.
+    using start_notice = std::function<void(int)>;
 
     // Never blocks on a compiler. Relative directories in the job mean this process's working directory at the call.
-    ticket submit(job work, priority how, completion done);
+    ticket submit(job work, priority how, completion done, start_notice started = {});
     // Raises (never lowers) a queued job; no effect once it runs.
     void raise(ticket which, priority how);
     // Withdraws a queued job (completion gets errc::cancelled); a running one is left to finish. True if it was withdrawn.

@@ -49,6 +49,7 @@ constexpr driver_entry rows[] = {
     row<&d::stream_wait_event>("cuStreamWaitEvent", "cuStreamWaitEvent", 3020),
     row<&d::stream_get_id>("cuStreamGetId", "cuStreamGetId", 12000, presence::optional),
     row<&d::stream_get_capture_info>("cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo", 10010, presence::optional),
+    row<&d::stream_begin_capture>("cuStreamBeginCapture", "cuStreamBeginCapture_v2", 10010, presence::optional),
 
     row<&d::event_create>("cuEventCreate", "cuEventCreate", 2000),
     row<&d::event_destroy>("cuEventDestroy", "cuEventDestroy_v2", 4000),

@@ -51,6 +51,7 @@ struct driver_api {
     PFN_cuStreamWaitEvent_v3020 stream_wait_event = nullptr;
     PFN_cuStreamGetId_v12000 stream_get_id = nullptr;
     PFN_cuStreamGetCaptureInfo_v10010 stream_get_capture_info = nullptr;
+    PFN_cuStreamBeginCapture_v10010 stream_begin_capture = nullptr;
 
     PFN_cuEventCreate_v2000 event_create = nullptr;
     PFN_cuEventDestroy_v4000 event_destroy = nullptr;

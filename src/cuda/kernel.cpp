@@ -6,6 +6,7 @@
 
 #include <kiln/event.hpp>
 
+#include <cstdlib>
 #include <limits>
 
 namespace kiln {
@@ -72,7 +73,23 @@ std::string_view untyped_kernel::name() const noexcept { return function_->name(
 int untyped_kernel::device() const noexcept { return function_->where().device(); }
 kernel_resources const& untyped_kernel::resources() const noexcept { return function_->resources(); }
 
+namespace {
+
+// Read once: a launch that nobody traces costs one load of a constant more.
+bool const traced = [] {
+    auto const* const text = std::getenv("KILN_TRACE_LAUNCHES");
+    return text != nullptr && *text == '1';
+}();
+
+}  // namespace
+
 result<void> untyped_kernel::launch(stream_ref on, launch_shape const& shape, void** arguments) const {
+    if (traced) [[unlikely]] {
+        base::stopwatch const watch;
+        auto done = function_->launch(on.get(), shape, arguments);
+        event_log::process().emit({.kind = event_kind::launched, .unit = name(), .duration_ns = watch.ns()});
+        return done;
+    }
     return function_->launch(on.get(), shape, arguments);
 }
 

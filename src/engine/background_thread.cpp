@@ -5,20 +5,22 @@
 
 namespace kiln::engine_detail {
 
-void background_thread::post(std::function<void()> task) {
+bool background_thread::post(std::function<void()> task) {
     std::lock_guard const lock{mutex_};
-    if (stopping_) return;
+    if (stopping_) return false;
     ready_.push_back(std::move(task));
     if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
     changed_.notify_one();
+    return true;
 }
 
-void background_thread::post_at(base::time_point when, std::function<void()> task) {
+bool background_thread::post_at(base::time_point when, std::function<void()> task) {
     std::lock_guard const lock{mutex_};
-    if (stopping_) return;
+    if (stopping_) return false;
     later_.emplace_back(when, std::move(task));
     if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
     changed_.notify_one();
+    return true;
 }
 
 void background_thread::stop() noexcept {

@@ -21,8 +21,9 @@ public:
     background_thread(background_thread const&) = delete;
     background_thread& operator=(background_thread const&) = delete;
 
-    void post(std::function<void()> task);
-    void post_at(base::time_point when, std::function<void()> task);
+    // False once stopped: the task will not run.
+    bool post(std::function<void()> task);
+    bool post_at(base::time_point when, std::function<void()> task);
     void stop() noexcept;
 
 private:

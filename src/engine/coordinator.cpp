@@ -10,6 +10,12 @@ namespace {
 constexpr std::chrono::milliseconds first_pause{2};
 constexpr std::chrono::milliseconds longest_pause{50};
 
+error shutting_down(subject const& what) {
+    return fail(errc::cancelled, "'{}': the engine is shutting down", what.name);
+}
+
+error withdrawn(subject const& what) { return fail(errc::cancelled, "'{}': the demand was withdrawn", what.name); }
+
 event describe(event_kind kind, subject const& what) {
     return {.kind = kind, .unit = what.name, .target = what.target.arch.name(), .key = what.id.request.prefix()};
 }
@@ -51,13 +57,16 @@ struct coordinator::flight {
     std::chrono::milliseconds pause{first_pause};
 
     std::mutex mutex;
-    compile::priority how = compile::priority::declared;
+    priority how = priority::predicted;
+    std::size_t asks = 0;    // not taken back
+    bool running = false;    // a process has it
+    bool withdrawn = false;  // by all who asked; no longer in the table
     std::optional<compile::worker_pool::ticket> ticket;
     std::optional<base::time_point> failed_at;
 };
 
-coordinator::coordinator(coordinator_options options, store::store& kept, compile::worker_pool& pool, event_log& events)
-    : options_{std::move(options)}, store_{kept}, pool_{pool}, events_{events} {}
+coordinator::coordinator(coordinator_options options, parts of)
+    : options_{std::move(options)}, store_{of.kept}, pool_{of.pool}, events_{of.events}, book_{of.book} {}
 
 coordinator::~coordinator() { background_.stop(); }
 
@@ -68,12 +77,17 @@ void coordinator::count(Fill fill) {
     store_.count(more);
 }
 
+bool coordinator::is_withdrawn(flight& f) {
+    std::lock_guard const lock{f.mutex};
+    return f.withdrawn;
+}
+
 bool coordinator::failed_long_ago(flight& f) const {
     std::lock_guard const lock{f.mutex};
     return f.failed_at && base::clock::now() - *f.failed_at > options_.failure_memory;
 }
 
-pending<obtained> coordinator::ask(order what, urgency how) {
+pending<obtained> coordinator::ask(order what, priority how) {
     counts_.requests.fetch_add(1, std::memory_order_relaxed);
     flight_ptr f;
     bool mine = false;
@@ -87,19 +101,52 @@ pending<obtained> coordinator::ask(order what, urgency how) {
             mine = true;
         }
         f = slot;
+        std::lock_guard const inner{f->mutex};
+        ++f->asks;
     }
-    if (how == urgency::blocking) raise(f);
+    raise(f, how);
     if (mine) {
-        if (how == urgency::blocking) advance(f);
-        else background_.post([this, f] { advance(f); });
+        book_.asked(f->work.what.name, f->work.what.target.arch.name(), how);
+        if (how == priority::blocking) advance(f);
+        else if (!background_.post([this, f] { advance(f); })) finish(f, shutting_down(f->work.what));
     }
     return pending<obtained>{f->answer};
 }
 
-void coordinator::raise(flight_ptr const& f) {
+coordinator::flight_ptr coordinator::find(base::digest const& request) const {
+    std::lock_guard const lock{mutex_};
+    auto const at = flights_.find(request);
+    return at == flights_.end() ? nullptr : at->second;
+}
+
+void coordinator::raise(base::digest const& request, priority how) {
+    if (auto const f = find(request)) raise(f, how);
+}
+
+void coordinator::raise(flight_ptr const& f, priority how) {
     std::lock_guard const lock{f->mutex};
-    f->how = compile::priority::blocking;
-    if (f->ticket) pool_.raise(*f->ticket, f->how);
+    if (how <= f->how) return;
+    f->how = how;
+    book_.raised(f->work.what.name, f->work.what.target.arch.name(), how);
+    if (f->ticket) pool_.raise(*f->ticket, how);
+}
+
+void coordinator::cancel(base::digest const& request) {
+    flight_ptr f;
+    std::optional<compile::worker_pool::ticket> ticket;
+    {
+        std::lock_guard const lock{mutex_};
+        auto const at = flights_.find(request);
+        if (at == flights_.end()) return;
+        f = at->second;
+        std::lock_guard const inner{f->mutex};
+        if (f->asks == 0 || --f->asks > 0 || f->running || f->failed_at) return;
+        f->withdrawn = true;
+        ticket = f->ticket;
+        // Whoever asks from now on starts afresh.
+        flights_.erase(at);
+    }
+    if (ticket) pool_.cancel(*ticket);
 }
 
 bool coordinator::answer_from_store(flight_ptr const& f) {
@@ -113,6 +160,8 @@ bool coordinator::answer_from_store(flight_ptr const& f) {
                  : found.from == provenance::disk ? counts_.disk
                                                   : counts_.bundle;
     hits.fetch_add(1, std::memory_order_relaxed);
+    book_.obtained(f->work.what.name, f->work.what.target.arch.name(),
+                   {found.from, found.what->compile_ms, found.what->image.size()});
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
     return true;
 }
@@ -124,6 +173,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     why.reason = missed.reason;
     why.detail = missed.detail;
     events_.emit(why);
+    book_.missed(what.name, what.target.arch.name(), missed.reason);
 
     auto const nearest = missed.nearest.empty() ? std::string{"nothing of this unit"} : missed.nearest;
     auto const wanted = fmt::format("'{}' for {} {}", what.name, what.target.arch.name(), name_of(what.target.kind));
@@ -158,6 +208,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
 }
 
 void coordinator::advance(flight_ptr const& f) {
+    if (is_withdrawn(*f)) return finish(f, withdrawn(f->work.what));
     if (answer_from_store(f)) return;
     auto const now = base::clock::now();
     if (!f->give_up) f->give_up = now + options_.flight_deadline;
@@ -185,13 +236,35 @@ void coordinator::advance(flight_ptr const& f) {
 }
 
 void coordinator::compile(flight_ptr const& f) {
-    std::lock_guard const lock{f->mutex};
-    f->ticket =
-        pool_.submit(f->work.work, f->how, [this, f](result<compile::product> made) { complete(f, std::move(made)); });
+    auto how = priority::predicted;
+    {
+        std::lock_guard const lock{f->mutex};
+        how = f->how;
+    }
+    auto const started = [this, f](int pid) {
+        {
+            std::lock_guard const lock{f->mutex};
+            f->running = true;
+        }
+        auto taken = describe(event_kind::compiling, f->work.what);
+        taken.value = pid;
+        events_.emit(taken);
+        book_.compiling(f->work.what.name, f->work.what.target.arch.name());
+    };
+    // Not under the flight's lock: a pool that is going down answers at once, on this thread.
+    auto const ticket = pool_.submit(
+        f->work.work, how, [this, f](result<compile::product> made) { complete(f, std::move(made)); }, started);
+    {
+        std::lock_guard const lock{f->mutex};
+        f->ticket = ticket;
+        if (f->how > how) pool_.raise(ticket, f->how);
+    }
+    if (is_withdrawn(*f)) pool_.cancel(ticket);
 }
 
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     auto const& what = f->work.what;
+    if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
     if (!made) {
         auto failed = describe(event_kind::compile_failed, what);
         failed.reason = name_of(made.error().code());
@@ -206,7 +279,7 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
 
     auto done = describe(
         std::holds_alternative<compile::link_job>(f->work.work.work) ? event_kind::linked : event_kind::compiled, what);
-    done.key = entry->about.at.key.prefix();
+    done.detail = entry->about.at.key.hex();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());
     events_.emit(done);
@@ -214,6 +287,7 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     count([](store::statistics& more) { more.compiled = 1; });
 
     store_.put(std::move(entry), std::move(f->lead));
+    book_.obtained(what.name, what.target.arch.name(), {provenance::compiled, a.compile_ms, a.image.size()});
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
 }
 
@@ -224,15 +298,39 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
         std::lock_guard const lock{mutex_};
         auto const at = flights_.find(f->work.what.id.request);
         if (at != flights_.end() && at->second == f) {
-            if (with || options_.failure_memory.count() == 0) flights_.erase(at);
+            bool const forget = with || with.error().code() == errc::cancelled || options_.failure_memory.count() == 0;
+            if (forget) flights_.erase(at);
             else {
                 std::lock_guard const inner{f->mutex};
                 f->failed_at = base::clock::now();
             }
         }
     }
-    if (!with) counts_.failed.fetch_add(1, std::memory_order_relaxed);
+    if (!with) {
+        counts_.failed.fetch_add(1, std::memory_order_relaxed);
+        book_.failed(f->work.what.name, f->work.what.target.arch.name(), with.error());
+    }
     f->answer->finish(std::move(with));
+}
+
+void coordinator::forget_failures() {
+    std::lock_guard const lock{mutex_};
+    std::erase_if(flights_, [](auto const& at) {
+        std::lock_guard const inner{at.second->mutex};
+        return at.second->failed_at.has_value();
+    });
+}
+
+void coordinator::abandon() noexcept {
+    std::vector<flight_ptr> left;
+    {
+        std::lock_guard const lock{mutex_};
+        for (auto const& [request, f] : flights_) left.push_back(f);
+    }
+    for (auto const& f : left) {
+        f->lead.release();
+        if (!pending<obtained>{f->answer}.ready()) finish(f, shutting_down(f->work.what));
+    }
 }
 
 void coordinator::reject(store::address const& at) { store_.reject(at); }

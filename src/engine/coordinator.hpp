@@ -13,6 +13,7 @@
 
 #include "compile/worker_pool.hpp"
 #include "engine/background_thread.hpp"
+#include "engine/ledger.hpp"
 #include "engine/lookup.hpp"
 
 #include <atomic>
@@ -41,23 +42,35 @@ struct order {
 [[nodiscard]] std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a,
                                                       std::string const& producer);
 
-enum class urgency { background, blocking };
-
 class coordinator {
 public:
-    coordinator(coordinator_options options, store::store& kept, compile::worker_pool& pool, event_log& events);
+    struct parts {
+        store::store& kept;
+        compile::worker_pool& pool;
+        event_log& events;
+        ledger& book;
+    };
+    coordinator(coordinator_options options, parts of);
     ~coordinator();
 
-    // Returns at once; the answer comes through the pending. With urgency::blocking the lookup is done on this thread.
-    [[nodiscard]] pending<obtained> ask(order what, urgency how);
+    // Returns at once; the answer comes through the pending. With priority::blocking the lookup is done on this thread.
+    [[nodiscard]] pending<obtained> ask(order what, priority how);
+    // Never lowers; no effect on what nobody asked for or a process already has.
+    void raise(base::digest const& request, priority how);
+    // Takes back one ask. The last one withdraws the request, if no process has taken it yet: errc::cancelled for it.
+    void cancel(base::digest const& request);
 
     // The driver would not load it: forget these bytes everywhere.
     void reject(store::address const& at);
 
+    // The next ask for what failed tries again.
+    void forget_failures();
+
     [[nodiscard]] engine_status status() const;
     void count_blocked(std::int64_t ns);
-    // No new compiles; what is in progress ends with errc::cancelled as the pool goes down.
     void stop() noexcept { background_.stop(); }
+    // After the pool was stopped: everything still unanswered ends with errc::cancelled.
+    void abandon() noexcept;
 
 private:
     struct flight;
@@ -69,8 +82,10 @@ private:
     void compile(flight_ptr const& f);
     void complete(flight_ptr const& f, result<compile::product> made);
     void finish(flight_ptr const& f, result<obtained> with);
-    void raise(flight_ptr const& f);
+    void raise(flight_ptr const& f, priority how);
+    [[nodiscard]] flight_ptr find(base::digest const& request) const;
     [[nodiscard]] bool failed_long_ago(flight& f) const;
+    [[nodiscard]] static bool is_withdrawn(flight& f);
     template <class Fill>
     void count(Fill fill);
 
@@ -78,6 +93,7 @@ private:
     store::store& store_;
     compile::worker_pool& pool_;
     event_log& events_;
+    ledger& book_;
     mutable std::mutex mutex_;
     std::map<base::digest, flight_ptr> flights_;  // in progress, and failures for a moment
     struct counts {

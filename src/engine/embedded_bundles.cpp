@@ -22,8 +22,12 @@ registry& all() {
 }  // namespace
 
 embedded_bundle::embedded_bundle(std::string_view name, std::span<std::byte const> data) {
-    std::lock_guard const lock{all().mutex};
-    all().bundles.push_back({std::string{name}, data});
+    {
+        std::lock_guard const lock{all().mutex};
+        all().bundles.push_back({std::string{name}, data});
+    }
+    // A profile may have made the process's engine before the program's own static objects.
+    engine_detail::tell_process_engine({std::string{name}, data});
 }
 
 std::vector<engine_detail::embedded_data> engine_detail::embedded_bundles() {

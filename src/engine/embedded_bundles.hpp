@@ -15,4 +15,7 @@ struct embedded_data {
 
 [[nodiscard]] std::vector<embedded_data> embedded_bundles();
 
+// To the engine of the process, where there is one already.
+void tell_process_engine(embedded_data const& more);
+
 }  // namespace kiln::engine_detail

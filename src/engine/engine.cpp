@@ -17,7 +17,7 @@ namespace {
 
 using engine_detail::jit_policy;
 using engine_detail::order;
-using engine_detail::urgency;
+using engine_detail::thread_role;
 
 jit_policy policy_of(base::config const& config) {
     auto const& text = config.text("KILN_JIT");
@@ -67,16 +67,27 @@ engine::state::state(base::config settings, event_log& log)
     store = store::make_store(config, events);
     pool = std::make_unique<compile::worker_pool>(pool_options_of(config), events);
     requests = std::make_unique<engine_detail::coordinator>(
-        engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()}, *store, *pool, events);
-    for (auto const& b : engine_detail::embedded_bundles()) {
-        auto opened = store::bundle_tier::from_memory(b.data, b.name);
-        if (opened) store->add_tier(*std::move(opened));
-        else
-            events.emit(
-                {.kind = event_kind::rejected, .unit = b.name, .reason = "bundle", .detail = opened.error().message()});
-    }
+        engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()},
+        engine_detail::coordinator::parts{*store, *pool, events, book});
+    for (auto const& b : engine_detail::embedded_bundles()) add_bundle(b);
     for (auto const& problem : config.problems())
         events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
+}
+
+void engine::state::add_bundle(engine_detail::embedded_data const& b) {
+    auto opened = store::bundle_tier::from_memory(b.data, b.name);
+    if (opened) store->add_tier(*std::move(opened));
+    else
+        events.emit(
+            {.kind = event_kind::rejected, .unit = b.name, .reason = "bundle", .detail = opened.error().message()});
+}
+
+void engine_detail::tell_process_engine(embedded_data const& more) {
+    auto* const made = process_engine.load(std::memory_order_acquire);
+    if (made == nullptr) return;
+    made->internals().add_bundle(more);
+    // What could not be had without this bundle may be had now.
+    made->internals().requests->forget_failures();
 }
 
 std::string engine::state::producer() const { return fmt::format("kiln {}", kiln::version); }
@@ -134,18 +145,32 @@ order engine::state::order_for(link_request const& what) {
 }
 
 result<obtained> engine::state::ask_sync(order what, wait_options how) {
+    auto const role = thread_role::current();
+    if (role.what == thread_role::kind::find_only) {
+        auto found = engine_detail::look_up(*store, what.what);
+        if (!found.what) return fail(errc::timeout, "'{}' would have to be compiled", what.what.name);
+        return obtained{std::move(found.what), found.from, 0, std::move(found.detail)};
+    }
     base::stopwatch const watch;
     auto const name = what.what.name;
     auto const target_name = what.what.target.arch.name();
-    auto const answer = requests->ask(std::move(what), urgency::blocking);
+    auto const key = what.what.id.request.prefix();
+    auto const answer = requests->ask(std::move(what), role.how);
+    if (role.what == thread_role::kind::background) return answer.wait_sync(std::chrono::hours{24});
     if (auto done = answer.wait_until_sync(base::clock::now())) return *std::move(done);
 
+    book.wait_begins(name, target_name);
     auto done = answer.wait_until_sync(base::clock::now() + how.deadline);
     requests->count_blocked(watch.ns());
+    book.wait_ends(name, target_name, watch.ns());
+    auto const miss = book.miss_of(name, target_name);
     events.emit({.kind = event_kind::waited,
                  .unit = name,
                  .target = target_name,
                  .reason = done ? "compile" : "deadline",
+                 .detail = fmt::format("{}{}missed: {}", how.who, how.who.empty() ? "" : "; ",
+                                       miss.empty() ? "not yet looked for" : miss),
+                 .key = key,
                  .duration_ns = watch.ns()});
     if (!done) {
         return fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background", name,
@@ -155,9 +180,18 @@ result<obtained> engine::state::ask_sync(order what, wait_options how) {
 }
 
 void engine::state::shut_down() noexcept {
+    std::shared_ptr<engine_detail::attachment> with;
+    {
+        std::lock_guard const lock{attached_mutex};
+        shut = true;
+        with = attached;
+    }
+    if (with) with->stop();
     requests->stop();
+    pool->stop();
+    requests->abandon();
+    if (with) with->join();
     loading.stop();
-    pool.reset();
     store->flush(base::clock::now() + std::chrono::milliseconds{200});
 }
 
@@ -168,6 +202,7 @@ engine& engine::process() {
     std::lock_guard const lock{mutex};
     if (auto* const made = process_engine.load(std::memory_order_acquire)) return *made;
     auto* const made = new engine;  // never destroyed: other threads may ask until the very end
+    made->state_->is_process = true;
     std::call_once(once, [] {
         // A forked child has none of its parent's threads and must not talk to its parent's workers.
         ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
@@ -185,14 +220,43 @@ engine::engine(engine_options options)
 
 engine::~engine() { state_->shut_down(); }
 
+namespace {
+
+void tell_use(engine::state& s, unit const& u, base::digest const& id, target t, obtained const& got) {
+    std::function<std::optional<engine_detail::recipe>()> const recipe = [&] { return engine_detail::recipe_of(u); };
+    s.uses.tell({.name = u.name,
+                 .id = id,
+                 .for_target = t,
+                 .key = got.what->key,
+                 .from = got.from,
+                 .compile_ms = got.what->compile_ms,
+                 .waited_ms = got.ms,
+                 .make_recipe = recipe});
+}
+
+}  // namespace
+
 result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how) {
+    engine_detail::use_scope const use;
     KILN_TRY(auto what, state_->order_for(u, t));
-    return state_->ask_sync(std::move(what), how);
+    auto const id = what.what.id.request;
+    auto got = state_->ask_sync(std::move(what), how);
+    if (got && use.outermost() && state_->uses.watched()) tell_use(*state_, u, id, t, *got);
+    return got;
 }
 
 pending<obtained> engine::artifact(unit const& u, target t) {
     auto what = state_->order_for(u, t);
-    if (what) return state_->requests->ask(*std::move(what), urgency::background);
+    if (what) {
+        auto const id = what->what.id.request;
+        auto out = state_->requests->ask(*std::move(what), priority::declared);
+        if (state_->uses.watched()) {
+            out.then([this, u, t, id](result<obtained> const& got) {
+                if (got) tell_use(*state_, u, id, t, *got);
+            });
+        }
+        return out;
+    }
     auto failed = std::make_shared<pending<obtained>::state>();
     failed->finish(std::move(what).error());
     return pending<obtained>{std::move(failed)};

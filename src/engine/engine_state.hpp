@@ -6,10 +6,13 @@
 #include "compile/toolchain.hpp"
 #include "cuda/library.hpp"
 #include "engine/coordinator.hpp"
+#include "engine/embedded_bundles.hpp"
+#include "engine/uses.hpp"
 
 #include <kiln/engine.hpp>
 
 #include <optional>
+#include <set>
 
 namespace kiln {
 
@@ -20,7 +23,23 @@ struct ready_unit::state {
     std::vector<constant_info> constants;
     kiln::target target;
     provenance from = provenance::compiled;
+    std::string key;
+    double compile_ms = 0;
 };
+
+namespace engine_detail {
+
+// What a module above the engine keeps with it, and lets go when the engine goes.
+class attachment {
+public:
+    virtual ~attachment() = default;
+    // First, while everything still works: take no new work. Must not block.
+    virtual void stop() noexcept = 0;
+    // After all requests were answered: end the threads.
+    virtual void join() noexcept = 0;
+};
+
+}  // namespace engine_detail
 
 struct engine::state {
     state(base::config settings, event_log& log);
@@ -28,21 +47,35 @@ struct engine::state {
     base::config config;
     event_log& events;
     cuda::library_search search;
+    engine_detail::ledger book;
+    engine_detail::use_list uses;
     std::unique_ptr<store::store> store;
     std::unique_ptr<compile::worker_pool> pool;
     std::unique_ptr<engine_detail::coordinator> requests;
     engine_detail::background_thread loading;  // loads for get(): creating a context takes 0.2 s
 
+    using loaded_key = std::pair<base::digest, int>;
     std::mutex loaded_mutex;
-    std::map<std::pair<base::digest, int>, std::weak_ptr<ready_unit::state const>> loaded;
+    std::condition_variable load_ended;
+    std::map<loaded_key, std::weak_ptr<ready_unit::state const>> loaded;
+    std::set<loaded_key> being_loaded;
+
+    std::mutex attached_mutex;
+    std::shared_ptr<engine_detail::attachment> attached;
+    bool shut = false;
+    bool is_process = false;  // never destroyed: threads that do not end in time may be left behind at exit
 
     // What an artifact of this unit takes; errc::invalid_argument or unsupported for options that cannot be keyed.
     [[nodiscard]] result<engine_detail::order> order_for(unit const& u, kiln::target t,
                                                          std::optional<arch> device = {});
+    // The same for a device of this machine: starts the driver.
+    [[nodiscard]] result<engine_detail::order> order_on(unit const& u, int device);
     [[nodiscard]] engine_detail::order order_for(link_request const& what);
     [[nodiscard]] std::string producer() const;
+    void add_bundle(engine_detail::embedded_data const& b);
     [[nodiscard]] result<obtained> ask_sync(engine_detail::order what, wait_options how);
     [[nodiscard]] result<ready_unit> load(engine_detail::order const& what, obtained const& made, int device);
+    [[nodiscard]] std::optional<ready_unit> already_loaded(base::digest const& request, int device);
     // Workers die, queued writes get 0.2 s.
     void shut_down() noexcept;
 

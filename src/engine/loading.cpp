@@ -9,12 +9,16 @@ namespace kiln {
 namespace {
 
 using engine_detail::order;
-using engine_detail::urgency;
 
 std::vector<std::string> lowered_names(artifact const& a) {
     std::vector<std::string> out;
     for (auto const& k : a.kernels) out.push_back(k.lowered);
     return out;
+}
+
+result<std::shared_ptr<cuda::library const>> load_library(artifact const& a, int device) {
+    KILN_TRY(auto const context, cuda::context::of(device));
+    return cuda::library::make(context, a.image, lowered_names(a));
 }
 
 }  // namespace
@@ -36,44 +40,84 @@ result<untyped_kernel> ready_unit::kernel(std::string_view name) const {
     return fail(errc::not_found, "unit '{}' has no kernel '{}'; it has: {}", state_->unit, name, known);
 }
 
+std::optional<ready_unit> engine::state::already_loaded(base::digest const& request, int device) {
+    std::lock_guard const lock{loaded_mutex};
+    auto const at = loaded.find({request, device});
+    if (at == loaded.end()) return std::nullopt;
+    if (auto alive = at->second.lock()) return ready_unit{std::move(alive)};
+    loaded.erase(at);
+    return std::nullopt;
+}
+
+namespace {
+
+// One thread loads; the others wait for it.
+class load_turn {
+public:
+    load_turn(engine::state& s, engine::state::loaded_key key) : state_{s}, key_{std::move(key)} {
+        std::unique_lock lock{state_.loaded_mutex};
+        state_.load_ended.wait(lock, [&] { return !state_.being_loaded.contains(key_); });
+        state_.being_loaded.insert(key_);
+    }
+    ~load_turn() {
+        {
+            std::lock_guard const lock{state_.loaded_mutex};
+            state_.being_loaded.erase(key_);
+        }
+        state_.load_ended.notify_all();
+    }
+    load_turn(load_turn const&) = delete;
+    load_turn& operator=(load_turn const&) = delete;
+
+private:
+    engine::state& state_;
+    engine::state::loaded_key key_;
+};
+
+}  // namespace
+
 result<ready_unit> engine::state::load(order const& what, obtained const& made, int device) {
+    load_turn const turn{*this, {what.what.id.request, device}};
+    if (auto ready = already_loaded(what.what.id.request, device)) return *ready;
+    auto const target_name = made.what->target.arch.name();
+    auto about = event{.kind = event_kind::loading,
+                       .unit = what.what.name,
+                       .target = target_name,
+                       .key = what.what.id.request.prefix()};
+    events.emit(about);
+    // The line of what was asked for, also where something near serves it.
+    auto const asked_for = what.what.target.arch.name();
+    book.loading(what.what.name, asked_for);
     base::stopwatch const watch;
-    KILN_TRY(auto const context, cuda::context::of(device));
-    auto const names = lowered_names(*made.what);
-    auto library = cuda::library::make(context, made.what->image, names);
-    if (!library) return std::move(library).error().within(fmt::format("unit '{}'", what.what.name));
-    events.emit({.kind = event_kind::loaded,
-                 .unit = what.what.name,
-                 .target = made.what->target.arch.name(),
-                 .reason = name_of(made.from),
-                 .key = what.what.id.request.prefix(),
-                 .duration_ns = watch.ns(),
-                 .value = static_cast<std::int64_t>(made.what->image.size())});
+    auto library = load_library(*made.what, device);
+    if (!library) {
+        book.failed(what.what.name, asked_for, library.error());
+        return std::move(library).error().within(fmt::format("unit '{}'", what.what.name));
+    }
+    about.kind = event_kind::loaded;
+    about.reason = name_of(made.from);
+    about.duration_ns = watch.ns();
+    about.value = static_cast<std::int64_t>(made.what->image.size());
+    events.emit(about);
+    book.obtained(what.what.name, asked_for, {made.from, made.what->compile_ms, made.what->image.size()});
+    book.loaded(what.what.name, asked_for, watch.ms());
     // The driver has its own copy of the image; only the small facts are kept here.
-    auto ready = std::make_shared<ready_unit::state const>(ready_unit::state{
-        made.what->unit, *std::move(library), made.what->kernels, made.what->constants, made.what->target, made.from});
+    auto ready = std::make_shared<ready_unit::state const>(
+        ready_unit::state{made.what->unit, *std::move(library), made.what->kernels, made.what->constants,
+                          made.what->target, made.from, made.what->key, made.what->compile_ms});
     std::lock_guard const lock{loaded_mutex};
     loaded[{what.what.id.request, device}] = ready;
     return ready_unit{std::move(ready)};
 }
 
-namespace {
-
-result<order> order_for_device(engine::state& s, unit const& u, int device) {
+result<order> engine::state::order_on(unit const& u, int device) {
     KILN_TRY(auto const info, kiln::device(device));
     auto const arch = arch::of_device(info.major, info.minor);
     KILN_TRY(auto const t, target::make(arch, artifact_kind::cubin));
-    return s.order_for(u, t, arch);
+    return order_for(u, t, arch);
 }
 
-std::optional<ready_unit> already_loaded(engine::state& s, order const& what, int device) {
-    std::lock_guard const lock{s.loaded_mutex};
-    auto const at = s.loaded.find({what.what.id.request, device});
-    if (at == s.loaded.end()) return std::nullopt;
-    if (auto alive = at->second.lock()) return ready_unit{std::move(alive)};
-    s.loaded.erase(at);
-    return std::nullopt;
-}
+namespace {
 
 // LTO-IR or PTX from a bundle instead of the source: for machines that cannot or need not run NVRTC.
 result<obtained> portable(engine::state& s, order const& what, error const& why, wait_options how) {
@@ -102,12 +146,8 @@ bool is_broken_image(error const& e) {
            e.code() == errc::not_found;
 }
 
-}  // namespace
-
-result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how) {
-    auto& s = *state_;
-    KILN_TRY(auto what, order_for_device(s, u, device));
-    if (auto ready = already_loaded(s, what, device)) return *ready;
+result<ready_unit> find_and_load(engine& e, unit const& u, order const& what, int device, wait_options const& how) {
+    auto& s = e.internals();
     auto made = s.ask_sync(what, how);
     if (!made && made.error().code() == errc::not_found) made = portable(s, what, made.error(), how);
     if (!made) return std::move(made).error();
@@ -127,20 +167,50 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
     return s.load(what, again, device);
 }
 
+}  // namespace
+
+result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how) {
+    auto& s = *state_;
+    engine_detail::use_scope const use;
+    base::stopwatch const watch;
+    KILN_TRY(auto what, s.order_on(u, device));
+    auto ready = s.already_loaded(what.what.id.request, device);
+    if (!ready) {
+        KILN_TRY(ready, find_and_load(*this, u, what, device, how));
+    }
+    if (use.outermost() && s.uses.watched()) {
+        auto const& got = ready->internals();
+        std::function<std::optional<engine_detail::recipe>()> const recipe = [&] {
+            return engine_detail::recipe_of(u);
+        };
+        s.uses.tell({.name = u.name,
+                     .id = what.what.id.request,
+                     .for_target = got.target,
+                     .key = got.key,
+                     .from = got.from,
+                     .compile_ms = got.compile_ms,
+                     .waited_ms = watch.ms(),
+                     .make_recipe = recipe});
+    }
+    return *std::move(ready);
+}
+
 pending<ready_unit> engine::get(unit const& u, int device) {
     auto answer = std::make_shared<pending<ready_unit>::state>();
     // Everything, the driver's start included, happens on the loading thread: this call must not block.
-    state_->loading.post([this, u, device, answer] {
+    auto const gone = [answer] { answer->finish(fail(errc::cancelled, "the engine is shutting down")); };
+    bool const posted = state_->loading.post([this, u, device, answer, gone] {
         auto& s = *state_;
-        auto what = order_for_device(s, u, device);
+        auto what = s.order_on(u, device);
         if (!what) return answer->finish(std::move(what).error());
-        if (auto ready = already_loaded(s, *what, device)) return answer->finish(*ready);
-        s.requests->ask(*what, urgency::background).then([this, u, device, answer](result<obtained> const& made) {
+        if (auto ready = s.already_loaded(what->what.id.request, device)) return answer->finish(*ready);
+        s.requests->ask(*what, priority::declared).then([this, u, device, answer, gone](result<obtained> const& made) {
             if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
             // Now it is in memory: this finds it, loads it and handles what the driver may say.
-            state_->loading.post([this, u, device, answer] { answer->finish(get_sync(u, device)); });
+            if (!state_->loading.post([this, u, device, answer] { answer->finish(get_sync(u, device)); })) gone();
         });
     });
+    if (!posted) gone();
     return pending<ready_unit>{std::move(answer)};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prims/catalogue.hpp"
 
+#include "prims/pack.hpp"
 #include "prims/routes.hpp"
 #include "prims/specialisation.hpp"
 
@@ -96,6 +97,7 @@ namespace kiln {
 
 std::span<spec const> catalogue() {
     static std::vector<spec> const all = [] {
+        prims::link_pack();
         std::vector<spec> out;
         for (auto const& r : prims::named_requests()) out.push_back(r.about);
         return out;

@@ -3,6 +3,7 @@
 
 #include "engine/engine_state.hpp"
 #include "prims/operator_text.hpp"
+#include "prims/pack.hpp"
 #include "prims/shipped.hpp"
 #include "prims/sources.hpp"
 
@@ -207,11 +208,13 @@ result<obtained> obtain_template(engine& with, request const& what, target t, he
     return made;
 }
 
-result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
-                           wait_options wait) {
-    KILN_CHECK(check(what));
+namespace {
+
+result<found_image> find_or_make(engine& with, request const& what, target t, closeness how, prim_route route,
+                                 wait_options const& wait) {
     router by{with, what, t, wait};
-    bool const disabled = with.internals().config.flag("KILN_DISABLE");
+    auto const& config = with.internals().config;
+    bool const disabled = config.flag("KILN_DISABLE") || config.flag("KILN_RECACHE");
     switch (route) {
         case prim_route::linked: return by.linked(best_headers());
         case prim_route::full: return by.full(best_headers());
@@ -226,6 +229,17 @@ result<found_image> obtain(engine& with, request const& what, target t, closenes
         if (auto found = by.kept()) return *std::move(found);
     }
     return make_image(by, what);
+}
+
+}  // namespace
+
+result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
+                           wait_options wait) {
+    engine_detail::use_scope const use;
+    KILN_CHECK(check(what));
+    auto found = find_or_make(with, what, t, how, route, wait);
+    if (found && use.outermost() && with.internals().uses.watched()) tell_use(with, what, found->got);
+    return found;
 }
 
 result<ready_unit> load_request(engine& with, request const& what, prim_options const& how) {

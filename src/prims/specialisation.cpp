@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prims/specialisation.hpp"
 
+#include "engine/engine_state.hpp"
+#include "prims/pack.hpp"
 #include "prims/routes.hpp"
 
 #include <tuple>
@@ -48,9 +50,10 @@ result<specialisation> build(request const& what, ready_unit loaded, int device)
 
 }  // namespace
 
-result<std::shared_ptr<specialisation const>> specialisation::make(request const& what, prim_options const& how) {
-    KILN_CHECK(check(what));
-    auto& engine = how.engine != nullptr ? *how.engine : engine::process();
+namespace {
+
+result<std::shared_ptr<specialisation const>> find_or_make(engine& engine, request const& what,
+                                                           prim_options const& how) {
     bool const shared = how.engine == nullptr || &engine == &engine::process();
     registry::key const key{&engine, family_of(what, part::whole), how.device, how.route};
     auto& all = known_specialisations();
@@ -64,6 +67,17 @@ result<std::shared_ptr<specialisation const>> specialisation::make(request const
     if (!shared) return out;
     std::scoped_lock const lock{all.mutex};
     return all.known.try_emplace(key, out).first->second;
+}
+
+}  // namespace
+
+result<std::shared_ptr<specialisation const>> specialisation::make(request const& what, prim_options const& how) {
+    engine_detail::use_scope const use;
+    KILN_CHECK(check(what));
+    auto& engine = how.engine != nullptr ? *how.engine : engine::process();
+    auto made = find_or_make(engine, what, how);
+    if (made && use.outermost() && engine.internals().uses.watched()) tell_use(engine, what, (*made)->loaded);
+    return made;
 }
 
 result<call_scope> call_scope::enter(specialisation const& s) {

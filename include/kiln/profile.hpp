@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Warm-up that learns. A recording holds what a process really asked for, in order of first use, with everything needed to
+// make it again; replaying one brings all of it in before the program asks. With KILN_PROFILE=FILE both happen by
+// themselves; `kiln record` and `kiln replay` do the same from outside. Failures are events: a profile can make a start
+// faster, never wrong.
+#pragma once
+
+#include <kiln/demand.hpp>
+
+namespace kiln {
+
+// Records from now on, until the engine goes. The file must not exist; where it does, FILE.<pid>-<random> is written.
+void record_profile(std::string const& file, engine& of = engine::process());
+
+struct replayed {
+    std::uint64_t demanded = 0;
+    std::uint64_t stale = 0;  // recipes this program cannot make: of another version, or of a pack it does not have
+    std::uint64_t torn_bytes = 0;  // left out at the end of a recording that was cut off
+};
+
+// Demands what the profile lists for this machine's GPU (or for `how.targets`), with priority::predicted unless `how` says
+// more, in order of first use. Reads the file here and now; everything else happens in the background.
+[[nodiscard]] result<replayed> replay_profile(std::string const& file, demand_options how = {});
+
+}  // namespace kiln
