@@ -21,6 +21,7 @@ ALLOWED = {
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "prims": {"base", "cuda", "compile", "store", "engine", "runtime"},
     "tropical": {"base", "cuda", "compile", "store", "engine"},
+    "spatial": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
     "packs": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
 }
 WITHOUT_CUDA = {"base", "store"}

@@ -48,6 +48,12 @@ void add_bench(CLI::App& root, std::vector<command>& commands);
 void add_calibrate(CLI::App& root, std::vector<command>& commands);
 void add_events(CLI::App& root, std::vector<command>& commands);
 void add_explain(CLI::App& root, std::vector<command>& commands);
+void add_warm(CLI::App& root, std::vector<command>& commands);
+void add_record(CLI::App& root, std::vector<command>& commands);
+void add_replay(CLI::App& root, std::vector<command>& commands);
+void add_profile(CLI::App& root, std::vector<command>& commands);
+void add_status(CLI::App& root, std::vector<command>& commands);
+void add_trace(CLI::App& root, std::vector<command>& commands);
 
 // "kiln: message", then the log if there is one.
 void complain(error const& e);

@@ -1,109 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job on one screen: the example units made ready for this machine, once cold and once warm.
-#include "command.hpp"
-#include "progress.hpp"
+// What a newcomer should see first: everything Kiln has, made ready for this machine, once cold and once warm.
+#include "making.hpp"
 
 #include "base/files.hpp"
-#include "engine/engine_state.hpp"
 
 #include "embedded/demo_units.hpp"
+
+#include <kiln/status.hpp>
 
 namespace kiln::cli {
 
 namespace {
 
-std::vector<unit> demo_units() {
-    std::vector<unit> out;
+std::vector<engine_detail::recipe> demo_units() {
+    std::vector<engine_detail::recipe> out;
     for (auto const& file : embedded::demo_units()) {
         unit u;
         u.name = std::string{file.name.substr(0, file.name.rfind('.'))};
         u.source = std::string{file.data};
-        out.push_back(std::move(u));
+        out.push_back(engine_detail::recipe_of(u));
     }
     return out;
 }
 
 struct pass {
-    std::vector<obtained> got;
-    double total_ms = 0;
-    std::uint64_t blocked = 0;
+    std::vector<thing> things;
+    std::size_t failed = 0;
+    std::uint64_t compiled = 0;
+    double wall_ms = 0;
 };
 
-// Each pass is a fresh engine: what the second finds, it finds on disk, as the next process would.
-result<pass> make_ready(std::vector<unit> const& units, target t, std::string const& cache, std::string const& title) {
+enum class from_scratch { yes, no };
+
+// Each pass is a fresh engine: what the second finds, it finds as the next process would.
+pass make_ready(std::vector<engine_detail::recipe> const& all, target t, std::string const& cache, from_scratch how) {
     engine e{{.settings = {{"KILN_CACHE_DIR", cache},
                            {"KILN_DISABLE", ""},
                            {"KILN_READONLY", ""},
                            {"KILN_BUNDLES", ""},
+                           {"KILN_RECACHE", how == from_scratch::yes ? "1" : ""},
                            {"KILN_JIT", "allow"}}}};
-    base::stopwatch const watch;
     pass out;
-    {
-        auto const bar = std::make_shared<progress>(title, units.size());
-        std::vector<pending<obtained>> waiting;
-        for (auto const& u : units) {
-            waiting.push_back(e.artifact(u, t));
-            waiting.back().then([bar, name = u.name](result<obtained> const&) { bar->step(name); });
-        }
-        for (auto const& w : waiting) {
-            KILN_TRY(auto got, w.wait_sync());
-            out.got.push_back(std::move(got));
-        }
-    }
-    out.total_ms = watch.ms();
+    for (auto const& r : all) out.things.push_back({.by = r, .for_target = t});
+    base::stopwatch const watch;
+    out.failed = make_all(e, out.things, how == from_scratch::yes ? "cold" : "warm");
+    auto const s = status(e);
+    out.wall_ms = s.wall_ms;
+    out.compiled = s.compiled;
     e.flush_sync();
     return out;
 }
 
-int run(bool as_json) {
-    auto const units = demo_units();
+struct group {
+    std::string name;
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+    double compile_ms = 0;
+    std::size_t found = 0;  // in the second pass, without compiling
+};
+
+// By pack, in the order of the catalogue.
+std::vector<group> grouped(pass const& cold, pass const& warm) {
+    std::vector<group> out;
+    for (std::size_t i = 0; i < cold.things.size(); ++i) {
+        auto const& c = cold.things[i];
+        auto const name = c.by.kind == "unit" ? std::string{"example units"} : c.by.kind;
+        auto at = std::ranges::find(out, name, &group::name);
+        if (at == out.end()) at = out.insert(out.end(), {.name = name});
+        ++at->count;
+        if (*c.answer) at->bytes += (*c.answer)->got.what->image.size();
+        at->compile_ms += c.compile_ms;
+        at->found += *warm.things[i].answer && warm.things[i].from != provenance::compiled ? 1 : 0;
+    }
+    return out;
+}
+
+json to_json(pass const& p) {
+    json list = json::array();
+    for (auto const& t : p.things) list.push_back(describe(t));
+    return {{"wall_ms", p.wall_ms}, {"compiled", p.compiled}, {"failed", p.failed}, {"things", std::move(list)}};
+}
+
+struct demo_arguments {
+    bool quick = false;
+    bool as_json = false;
+};
+
+int run(demo_arguments const& a) {
+    auto all = demo_units();
+    if (!a.quick) {
+        for (auto& r : recipes_of_everything()) all.push_back(std::move(r));
+    }
     auto const here = arch_of_this_machine();
     auto const t = target::make(here.arch, artifact_kind::cubin).value();
     auto const scratch = base::temporary_directory::make("kiln-demo").value();
     auto const cache = (scratch.path() / "cache").native();
-    auto const cold = make_ready(units, t, cache, "cold").value();
-    auto const warm = make_ready(units, t, cache, "warm").value();
-
-    if (as_json) {
-        json rows = json::array();
-        for (std::size_t i = 0; i < units.size(); ++i) {
-            rows.push_back({{"unit", units[i].name},
-                            {"target", t.arch.name()},
-                            {"bytes", cold.got[i].what->image.size()},
-                            {"cold", {{"from", name_of(cold.got[i].from)}, {"ms", cold.got[i].ms}}},
-                            {"warm", {{"from", name_of(warm.got[i].from)}, {"ms", warm.got[i].ms}}}});
-        }
-        print_json(json{{"units", std::move(rows)}, {"cold_ms", cold.total_ms}, {"warm_ms", warm.total_ms}});
-        return ok;
+    if (!a.as_json)
+        print(fmt::format("Kiln: {} units and specialisations for {}\n", all.size(),
+                          here.found ? fmt::format("{} ({})", here.device, t.arch.name())
+                                     : fmt::format("{} (no GPU here; compiling needs none)", t.arch.name())));
+    std::fflush(stdout);
+    auto const cold = make_ready(all, t, cache, from_scratch::yes);
+    auto const warm = make_ready(all, t, cache, from_scratch::no);
+    if (a.as_json) {
+        print_json(json{{"target", t.arch.name()}, {"cold", to_json(cold)}, {"warm", to_json(warm)}});
+        return cold.failed + warm.failed == 0 ? ok : failed;
     }
-    print(here.found ? fmt::format("Kiln: {} units for {} ({})\n\n", units.size(), here.device, t.arch.name())
-                     : fmt::format("Kiln: {} units for {} (no GPU here; compiling needs none)\n\n", units.size(),
-                                   t.arch.name()));
-    std::vector<std::vector<std::string>> rows{{"unit", "size", "kernels", "cold ms", "from", "warm ms", "from"}};
-    for (std::size_t i = 0; i < units.size(); ++i) {
-        auto const& c = cold.got[i];
-        auto const& w = warm.got[i];
-        rows.push_back({units[i].name, bytes_text(c.what->image.size()), std::to_string(c.what->kernels.size()),
-                        fmt::format("{:.1f}", c.ms), std::string{name_of(c.from)}, fmt::format("{:.2f}", w.ms),
-                        std::string{name_of(w.from)}});
+    complain_about(cold.things);
+    std::vector<std::vector<std::string>> rows{{"", "count", "size", "compile time", "found when warm"}};
+    group sum{.name = "all"};
+    for (auto const& g : grouped(cold, warm)) {
+        rows.push_back({g.name, std::to_string(g.count), bytes_text(g.bytes),
+                        fmt::format("{:.1f} s", g.compile_ms * 1e-3), fmt::format("{} of {}", g.found, g.count)});
+        sum.count += g.count;
+        sum.bytes += g.bytes;
+        sum.compile_ms += g.compile_ms;
+        sum.found += g.found;
     }
-    rows.push_back({"all", "", "", fmt::format("{:.1f}", cold.total_ms), "", fmt::format("{:.2f}", warm.total_ms), ""});
-    print(table(rows));
-    print(
-        fmt::format("\nCold: compiled in worker processes. Warm: a second engine found the same artifacts on disk, "
-                    "{:.0f} times faster.\n"
-                    "Next: kiln doctor, kiln compile FILE.cu --arch sm_80,sm_90, kiln compile --help\n",
-                    cold.total_ms / std::max(warm.total_ms, 0.001)));
-    return ok;
+    rows.push_back({sum.name, std::to_string(sum.count), bytes_text(sum.bytes),
+                    fmt::format("{:.1f} s", sum.compile_ms * 1e-3), fmt::format("{} of {}", sum.found, sum.count)});
+    print("\n" + table(rows));
+    print(fmt::format(
+        "\ncold  {:>9.1f} ms   compiled from source in worker processes\n"
+        "warm  {:>9.1f} ms   the next process: found in the cache and in the library\n\n"
+        "Next: kiln list                      what there is\n"
+        "      kiln doctor                    what was found on this machine, and every setting\n"
+        "      kiln compile FILE.cu --arch sm_80,sm_90\n"
+        "      kiln record -o app.profile -- ./app   and then   kiln replay app.profile --arch sm_100 -o app.kiln\n"
+        "      docs/guide/quick-start.md\n",
+        cold.wall_ms, warm.wall_ms));
+    return cold.failed + warm.failed == 0 ? ok : failed;
 }
 
 }  // namespace
 
 void add_demo(CLI::App& root, std::vector<command>& commands) {
-    auto as_json = std::make_shared<bool>(false);
+    auto arguments = std::make_shared<demo_arguments>();
     auto* const app = add_command(root, "demo");
-    app->add_flag("--json", *as_json, "JSON on stdout");
-    commands.push_back({app, [as_json] { return run(*as_json); }});
+    app->add_flag("--quick", arguments->quick, "the example units alone");
+    app->add_flag("--json", arguments->as_json, "JSON on stdout");
+    commands.push_back({app, [arguments] { return run(*arguments); }});
 }
 
 }  // namespace kiln::cli

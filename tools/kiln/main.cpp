@@ -25,6 +25,12 @@ int main(int count, char** arguments) {
     add_bench(root, commands);
     add_calibrate(root, commands);
     add_events(root, commands);
+    add_warm(root, commands);
+    add_record(root, commands);
+    add_replay(root, commands);
+    add_profile(root, commands);
+    add_status(root, commands);
+    add_trace(root, commands);
 
     try {
         root.parse(count, arguments);

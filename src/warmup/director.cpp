@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "warmup/director.hpp"
+
+#include "compile/pool_core.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+
+namespace kiln::warmup {
+
+namespace {
+
+using engine_detail::role_scope;
+using engine_detail::thread_role;
+
+constexpr bool is_done(work_state s) {
+    return s != work_state::queued && s != work_state::compiling && s != work_state::loading;
+}
+
+// The most urgent; of equals the first.
+template <class Range, class Of>
+auto most_urgent(Range& all, Of of) {
+    return std::ranges::min_element(all, [&](auto const& a, auto const& b) {
+        auto const& x = *of(a);
+        auto const& y = *of(b);
+        return x.how != y.how ? x.how > y.how : x.order < y.order;
+    });
+}
+
+constexpr std::chrono::milliseconds patience_at_exit{100};
+
+}  // namespace
+
+bool may_have_gpu() noexcept {
+    static bool const answer = [] {
+        // Linux, WSL, Tegra.
+        for (auto const* path : {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl", "/dev/nvhost-gpu", "/dev/nvgpu"}) {
+            if (::access(path, F_OK) == 0) return true;
+        }
+        return false;
+    }();
+    return answer;
+}
+
+std::shared_ptr<director> director::of(engine& e) {
+    auto& s = e.internals();
+    std::lock_guard const lock{s.attached_mutex};
+    if (!s.attached && !s.shut) s.attached = std::make_shared<director>(e);
+    return std::static_pointer_cast<director>(s.attached);
+}
+
+director::~director() {
+    stop();
+    join();
+}
+
+// With the lock, which the new thread asks for before it counts itself out.
+template <class Body>
+void director::start(std::thread& thread, Body body) {
+    auto whole = [this, body = std::move(body)] {
+        body();
+        std::lock_guard const lock{mutex_};
+        --alive_;
+        changed_.notify_all();
+    };
+    // Signals are the host program's. A machine that has no thread left has no warm-up.
+    auto made = compile::start_quiet_thread(std::move(whole));
+    if (!made) return;
+    ++alive_;
+    thread = *std::move(made);
+}
+
+void director::add(batch_ptr const& batch) {
+    if (batch->how.targets.empty() && !may_have_gpu()) {
+        for (auto const& w : batch->what) {
+            engine_.internals().book.deferred(w.name(), batch->how.consumer);
+            batch->hopeless.push_back({.name = w.name(),
+                                       .target = {},
+                                       .state = work_state::deferred,
+                                       .why = "no GPU on this machine, and no target was named"});
+        }
+        batch->taken = true;
+        return;
+    }
+    std::lock_guard const lock{mutex_};
+    if (stopping_) return;
+    incoming_.push_back(batch);
+    if (!intake_.joinable()) start(intake_, [this] { run_intake(); });
+    work_.notify_all();
+}
+
+void director::first(std::function<void()> task) {
+    std::lock_guard const lock{mutex_};
+    if (stopping_) return;
+    first_.push_back(std::move(task));
+    if (!intake_.joinable()) start(intake_, [this] { run_intake(); });
+    work_.notify_all();
+}
+
+void director::run_intake() {
+    for (;;) {
+        std::vector<std::function<void()>> tasks;
+        std::vector<batch_ptr> batches;
+        {
+            std::unique_lock lock{mutex_};
+            work_.wait(lock, [&] { return stopping_ || !first_.empty() || !incoming_.empty(); });
+            if (stopping_) return;
+            tasks.swap(first_);
+            batches.swap(incoming_);
+        }
+        // Callers' demands before predictions, in the order they came.
+        std::ranges::stable_sort(batches, std::ranges::greater{}, [](batch_ptr const& b) { return b->how.how; });
+        for (auto const& b : batches) take(b);
+        for (auto const& task : tasks) task();
+    }
+}
+
+void director::take(batch_ptr const& batch) {
+    for (auto const& w : batch->what) {
+        {
+            std::lock_guard const lock{mutex_};
+            if (stopping_ || batch->cancelled) break;
+        }
+        if (batch->how.targets.empty()) place(batch, w, std::nullopt);
+        for (auto const& t : batch->how.targets) place(batch, w, t);
+    }
+    {
+        std::lock_guard const lock{mutex_};
+        batch->taken = true;
+    }
+    changed_.notify_all();
+}
+
+std::string director::label_of(int device) {
+    auto const info = kiln::device(device);
+    return info ? info->target() : std::string{};
+}
+
+void director::refuse(batch_ptr const& batch, want const& w, work_state state, error const& why) {
+    auto& book = engine_.internals().book;
+    if (state == work_state::deferred) book.deferred(w.name(), batch->how.consumer);
+    else {
+        book.demanded(w.name(), {}, batch->how.how, batch->how.consumer);
+        book.failed(w.name(), {}, why);
+    }
+    std::lock_guard const lock{mutex_};
+    batch->hopeless.push_back({.name = w.name(), .target = {}, .state = state, .why = why.message(), .log = why.log()});
+}
+
+// Finds or makes the item; nullopt where there is nothing to do about it.
+std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w,
+                                           std::optional<kiln::target> const& t) {
+    auto& s = engine_.internals();
+    auto fresh = std::make_shared<item>();
+    fresh->name = w.name();
+    fresh->of = w.as_unit();
+    fresh->for_target = t;
+    fresh->device = batch->how.device;
+    if (!t) {
+        // Starts the driver, here where nobody waits for it.
+        if (auto const info = kiln::device(batch->how.device); !info) {
+            refuse(batch, w, work_state::deferred, info.error());
+            return std::nullopt;
+        }
+    }
+    fresh->label = t ? t->arch.name() : label_of(fresh->device);
+    std::pair<base::digest, std::string> key;
+    if (fresh->of) {
+        auto const order = t ? s.order_for(*fresh->of, *t) : s.order_on(*fresh->of, fresh->device);
+        if (!order) {
+            refuse(batch, w, work_state::failed, order.error());
+            return std::nullopt;
+        }
+        fresh->request = order->what.id.request;
+        key.first = fresh->request;
+    } else {
+        auto recipe =
+            w.as_recipe() ? result<engine_detail::recipe>{*w.as_recipe()} : engine_detail::find_recipe(w.name());
+        if (!recipe) {
+            refuse(batch, w, work_state::failed, recipe.error());
+            return std::nullopt;
+        }
+        key.first = recipe->id();
+        fresh->made_by = *std::move(recipe);
+    }
+    key.second = t ? fmt::format("{} {}", fresh->label, name_of(t->kind)) : fmt::format("device {}", fresh->device);
+
+    std::lock_guard const lock{mutex_};
+    auto& slot = items_[key];
+    if (!slot) {
+        fresh->order = ++last_order_;
+        fresh->since_ns = base::now_ns();
+        slot = std::move(fresh);
+        ++total_;
+    }
+    return slot;
+}
+
+void director::place(batch_ptr const& batch, want const& w, std::optional<kiln::target> const& t) {
+    auto const found = item_for(batch, w, t);
+    if (!found) return;
+    auto const& i = *found;
+    auto& s = engine_.internals();
+    bool fresh = false;
+    auto how = priority::predicted;
+    {
+        std::lock_guard const lock{mutex_};
+        how = batch->how.how;
+        batch->items.push_back(i);
+        ++i->wanted_by;
+        i->how = std::max(i->how, how);
+        if (i->state == work_state::cancelled) {
+            i->asked = false;
+            set_state(*i, work_state::queued);
+            ++total_;
+        }
+        fresh = !std::exchange(i->asked, true);
+    }
+    s.book.demanded(i->name, i->label, how, batch->how.consumer);
+    if (fresh) {
+        s.events.emit({.kind = event_kind::demanded,
+                       .unit = i->name,
+                       .target = i->label,
+                       .reason = name_of(how),
+                       .detail = batch->how.consumer});
+        if (i->of) ask_for_unit(i);
+        else queue_load(i, task_kind::try_pack);
+    } else if (i->of) s.requests->raise(i->request, how);
+}
+
+void director::ask_for_unit(item_ptr const& i) {
+    auto& s = engine_.internals();
+    if (!i->for_target) {
+        if (auto ready = s.already_loaded(i->request, i->device))
+            return settle(i, std::shared_ptr<void const>{std::make_shared<ready_unit>(*std::move(ready))});
+    }
+    auto order = i->for_target ? s.order_for(*i->of, *i->for_target) : s.order_on(*i->of, i->device);
+    if (!order) return settle(i, std::move(order).error());
+    auto const how = [&] {
+        std::lock_guard const lock{mutex_};
+        return i->how;
+    }();
+    s.requests->ask(*std::move(order), how).then([weak = weak_from_this(), i](result<obtained> const& got) {
+        if (auto const self = weak.lock()) self->unit_answered(i, got);
+    });
+}
+
+void director::unit_answered(item_ptr const& i, result<obtained> const& got) {
+    // Without a compiler a bundle may still have something the driver or nvJitLink can use.
+    bool const perhaps = !got && got.error().code() == errc::not_found && !i->for_target;
+    if (!got && !perhaps) return settle(i, error{got.error()});
+    if (i->for_target) return settle(i, std::shared_ptr<void const>{});
+    queue_load(i, task_kind::load);
+}
+
+void director::queue_load(item_ptr const& i, task_kind kind) {
+    std::lock_guard const lock{mutex_};
+    if (stopping_) return;
+    to_load_.push_back({i, kind});
+    if (!loader_.joinable()) start(loader_, [this] { run_loader(); });
+    work_.notify_all();
+}
+
+void director::queue_drive(item_ptr const& i) {
+    std::lock_guard const lock{mutex_};
+    if (stopping_) return;
+    to_drive_.push_back(i);
+    auto const most = static_cast<std::size_t>(std::clamp(engine_.internals().pool->capacity(), 1, 64));
+    if (to_drive_.size() > idle_drivers_ && drivers_.size() < most)
+        start(drivers_.emplace_back(), [this] { run_driver(); });
+    work_.notify_all();
+}
+
+void director::run_loader() {
+    for (;;) {
+        work_item next;
+        {
+            std::unique_lock lock{mutex_};
+            work_.wait(lock, [&] { return stopping_ || !to_load_.empty(); });
+            if (stopping_) return;
+            auto const at = most_urgent(to_load_, [](work_item const& w) { return w.what.get(); });
+            next = std::move(*at);
+            to_load_.erase(at);
+        }
+        if (next.kind == task_kind::load) load_unit(next.what);
+        else try_pack(next.what);
+    }
+}
+
+void director::run_driver() {
+    for (;;) {
+        item_ptr next;
+        {
+            std::unique_lock lock{mutex_};
+            ++idle_drivers_;
+            work_.wait(lock, [&] { return stopping_ || !to_drive_.empty(); });
+            --idle_drivers_;
+            if (stopping_) return;
+            auto const at = most_urgent(to_drive_, [](item_ptr const& i) { return i.get(); });
+            next = std::move(*at);
+            to_drive_.erase(at);
+            next->running = true;
+            next->since_ns = base::now_ns();
+        }
+        drive_pack(next);
+    }
+}
+
+void director::load_unit(item_ptr const& i) {
+    role_scope const role{{thread_role::kind::background, i->how}};
+    auto ready = engine_.get_sync(*i->of, i->device);
+    if (!ready) return settle(i, std::move(ready).error());
+    settle(i, std::shared_ptr<void const>{std::make_shared<ready_unit>(*std::move(ready))});
+}
+
+result<std::shared_ptr<void const>> director::bring_in(item const& i) {
+    auto const* const p = engine_detail::find_pack(i.made_by->kind);
+    if (p == nullptr) return fail(errc::not_found, "'{}': there is no pack '{}' here", i.name, i.made_by->kind);
+    if (!i.for_target) return p->load(engine_, *i.made_by, i.device, {});
+    KILN_TRY(auto const made, p->make(engine_, *i.made_by, *i.for_target, {}));
+    engine_.internals().book.obtained(i.name, i.label,
+                                      {made.got.from, made.got.what->compile_ms, made.got.what->image.size()});
+    return std::shared_ptr<void const>{};
+}
+
+void director::try_pack(item_ptr const& i) {
+    role_scope const role{{thread_role::kind::find_only, i->how}};
+    auto done = bring_in(*i);
+    if (!done && done.error().code() == errc::timeout) return queue_drive(i);
+    settle(i, std::move(done));
+}
+
+void director::drive_pack(item_ptr const& i) {
+    auto const how = [&] {
+        std::lock_guard const lock{mutex_};
+        return i->how;
+    }();
+    role_scope const role{{thread_role::kind::background, how}};
+    settle(i, bring_in(*i));
+}
+
+void director::set_state(item& i, work_state state) {
+    i.state = state;
+    i.since_ns = base::now_ns();
+}
+
+void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how) {
+    auto& book = engine_.internals().book;
+    // Of a unit the engine has written everything down; a pack may have failed before it came to the engine.
+    if (!how && !i->of) book.failed(i->name, i->label, how.error());
+    auto const seen = book.find(i->name, i->label);
+    auto state = work_state::ready;
+    {
+        std::lock_guard const lock{mutex_};
+        if (is_done(i->state)) return;
+        if (!how) {
+            state = how.error().code() == errc::cancelled ? work_state::cancelled : work_state::failed;
+            i->why = std::move(how).error();
+        } else {
+            i->kept = *std::move(how);
+            i->why.reset();
+        }
+        i->running = false;
+        set_state(*i, state);
+        ++done_;
+        if (seen && seen->from == provenance::compiled && seen->compile_ms > 0) {
+            known_cost_ms_ += seen->compile_ms;
+            ++known_costs_;
+        }
+    }
+    changed_.notify_all();
+    report(i->name, state);
+}
+
+void director::raise(batch_ptr const& batch, priority how) {
+    std::vector<base::digest> requests;
+    {
+        std::lock_guard const lock{mutex_};
+        batch->how.how = std::max(batch->how.how, how);
+        for (auto const& i : batch->items) {
+            if (i->how >= how || is_done(i->state)) continue;
+            i->how = how;
+            engine_.internals().book.raised(i->name, i->label, how);
+            if (i->of) requests.push_back(i->request);
+        }
+    }
+    for (auto const& r : requests) engine_.internals().requests->raise(r, how);
+}
+
+void director::cancel(batch_ptr const& batch) {
+    std::vector<item_ptr> free;
+    {
+        std::lock_guard const lock{mutex_};
+        if (std::exchange(batch->cancelled, true)) return;
+        for (auto const& i : batch->items) {
+            if (--i->wanted_by > 0 || is_done(i->state) || i->running) continue;
+            std::erase(to_drive_, i);
+            std::erase_if(to_load_, [&](work_item const& w) { return w.what == i; });
+            free.push_back(i);
+        }
+    }
+    for (auto const& i : free) {
+        if (i->of) engine_.internals().requests->cancel(i->request);
+        else settle(i, fail(errc::cancelled, "'{}': the demand was withdrawn", i->name));
+    }
+}
+
+bool director::wait_until(demanded::state const& batch, base::time_point deadline) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_until(lock, deadline, [&] {
+        return stopping_ ||
+               (batch.taken && std::ranges::all_of(batch.items, [](item_ptr const& i) { return is_done(i->state); }));
+    });
+}
+
+warm_report director::cold(demanded::state const& batch) {
+    auto& book = engine_.internals().book;
+    auto const now = base::now_ns();
+    warm_report out;
+    std::lock_guard const lock{mutex_};
+    out.cold = batch.hopeless;
+    out.total = batch.hopeless.size() + batch.items.size();
+    if (!batch.taken) {
+        // Nothing has been looked at yet.
+        auto const per_want = std::max<std::size_t>(1, batch.how.targets.size());
+        out.total = batch.what.size() * per_want;
+        for (std::size_t n = (batch.items.size() + batch.hopeless.size()) / per_want; n < batch.what.size(); ++n)
+            out.cold.push_back({.name = batch.what[n].name(), .target = {}, .state = work_state::queued});
+    }
+    for (auto const& i : batch.items) {
+        if (i->state == work_state::ready) continue;
+        cold_item c{.name = i->name,
+                    .target = i->label,
+                    .state = i->state,
+                    .since_ms = static_cast<double>(now - i->since_ns) * 1e-6};
+        if (i->why) {
+            c.why = i->why->message();
+            c.log = i->why->log();
+        }
+        if (!is_done(i->state)) {
+            auto const seen = book.find(i->name, i->label);
+            if (seen && (seen->state == work_state::compiling || seen->state == work_state::loading)) {
+                c.state = seen->state;
+                c.since_ms = seen->since_ms;
+            } else if (i->running) c.state = work_state::compiling;
+        }
+        out.cold.push_back(std::move(c));
+    }
+    return out;
+}
+
+progress_token director::on_progress(std::function<void(progress_report const&)> callback) {
+    auto shared = std::make_shared<std::function<void(progress_report const&)>>(std::move(callback));
+    std::lock_guard const lock{progress_mutex_};
+    progress_.push_back(shared);
+    return shared;
+}
+
+void director::report(std::string const& name, work_state state) {
+    progress_report what{.name = name, .state = state};
+    {
+        std::lock_guard const lock{mutex_};
+        what.done = done_;
+        what.total = total_;
+        what.remaining_ms = remaining_ms();
+    }
+    std::lock_guard const lock{progress_mutex_};
+    std::erase_if(progress_, [&](auto const& weak) {
+        auto const callback = weak.lock();
+        if (callback) (*callback)(what);
+        return !callback;
+    });
+}
+
+void director::expect_cost(std::string const& name, double ms) {
+    std::lock_guard const lock{mutex_};
+    if (ms > 0) costs_[name] = ms;
+}
+
+double director::remaining_ms() const {
+    auto const usual = known_costs_ > 0 ? known_cost_ms_ / static_cast<double>(known_costs_) : 0;
+    double sum = 0;
+    for (auto const& [key, i] : items_) {
+        if (is_done(i->state)) continue;
+        auto const known = costs_.find(i->name);
+        sum += known != costs_.end() ? known->second : usual;
+    }
+    return sum / std::max(1, engine_.internals().pool->capacity());
+}
+
+void director::stop() noexcept {
+    {
+        std::lock_guard const lock{mutex_};
+        stopping_ = true;
+    }
+    work_.notify_all();
+    changed_.notify_all();
+}
+
+void director::join() noexcept {
+    std::vector<std::thread*> threads{&intake_, &loader_};
+    {
+        std::lock_guard const lock{mutex_};
+        if (std::exchange(joined_, true)) return;
+        for (auto& d : drivers_) threads.push_back(&d);
+    }
+    // At exit a thread that starts the driver or creates a context is left behind: the process ends under it.
+    bool ended = true;
+    if (engine_.internals().is_process) {
+        std::unique_lock lock{mutex_};
+        ended = changed_.wait_for(lock, patience_at_exit, [&] { return alive_ == 0; });
+    }
+    for (auto* const t : threads) {
+        if (!t->joinable()) continue;
+        if (ended) t->join();
+        else t->detach();
+    }
+}
+
+}  // namespace kiln::warmup

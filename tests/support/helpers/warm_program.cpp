@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program with a warm-up, for tests from outside; everything is for sm_90, no GPU is needed. Run as
+//
+//     warm_program use NAME...     asks for small units of these names, one after the other; specialisations as spec:NAME
+//     warm_program hold NAME...    the same, then waits to be killed
+//     warm_program busy N          demands N units that compile for long and leaves while they do
+//     warm_program broken          demands a unit that cannot be compiled and one that can, and works on
+//
+// Prints what it did; "leaving <monotonic ns> <worker pids>" just before it goes.
+#include "base/clock.hpp"
+#include "engine/engine_state.hpp"
+
+#include <kiln/catalogue.hpp>
+#include <kiln/demand.hpp>
+#include <kiln/plan.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+extern "C" bool kiln_profile_is_on();
+
+namespace {
+
+using namespace kiln;
+
+target sm90() { return target::parse("sm_90").value(); }
+
+unit small(std::string const& name, std::string const& body = "x[0] = 1;") {
+    return {.name = name,
+            .source = "extern \"C\" __global__ void " + name + "(int* x) { " + body + " }\n",
+            .kernels = {name}};
+}
+
+unit slow(std::string const& name) {
+    auto source = "extern \"C\" __global__ void " + name + "(float* x) {\n";
+    for (int i = 0; i < 500; ++i) source += "x[" + std::to_string(i) + "] += __sinf(x[1]) * sqrtf(x[2]) / x[3];\n";
+    return {.name = name, .source = source + "}\n", .kernels = {name}};
+}
+
+void say(std::string const& text) {
+    std::puts(text.c_str());
+    std::fflush(stdout);
+}
+
+int use(int count, char** names) {
+    auto& e = engine::process();
+    for (int i = 0; i < count; ++i) {
+        std::string const name = names[i];
+        auto const got =
+            name.starts_with("spec:") ? artifact_of_sync(name.substr(5), sm90()) : e.artifact_sync(small(name), sm90());
+        if (!got) {
+            say(name + ": " + got.error().message());
+            return 1;
+        }
+        say(name + ": " + std::string{name_of(got->from)});
+    }
+    return 0;
+}
+
+int busy(int count) {
+    auto& e = engine::process();
+    std::vector<want> what;
+    for (int i = 0; i < count; ++i) what.emplace_back(slow("slow" + std::to_string(i)));
+    demand(std::move(what), {.targets = {sm90()}});
+    auto& pool = *e.internals().pool;
+    for (std::size_t working = 0; working == 0;) {
+        working = 0;
+        for (auto const& w : pool.workers()) working += w.busy ? 1 : 0;
+        std::this_thread::yield();
+    }
+    auto text = "leaving " + std::to_string(base::now_ns());
+    for (auto const& w : pool.workers()) text += " " + std::to_string(w.pid);
+    say(text);
+    return 0;
+}
+
+int broken() {
+    auto const bad = small("bad", "no_such_function(x);");
+    plan const p{"start", {bad, small("good")}, {.targets = {sm90()}}};
+    auto const report = p.ensure_warm(std::chrono::minutes{1});
+    say(report.text());
+    auto const s = status();
+    say("status: " + std::to_string(s.ready) + " ready, " + std::to_string(s.failed) + " failed");
+    auto const good = engine::process().artifact_sync(small("good"), sm90());
+    say(good ? "good works" : "good does not work");
+    auto const asked = engine::process().artifact_sync(bad, sm90());
+    say(asked ? "bad works" : "log: " + asked.error().log());
+    return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 2) return 2;
+    (void)kiln_profile_is_on();
+    std::string const mode = arguments[1];
+    if (mode == "broken") return broken();
+    if (mode == "busy" && count == 3) return busy(std::atoi(arguments[2]));
+    if (mode != "use" && mode != "hold") return 2;
+    auto const status = use(count - 2, arguments + 2);
+    if (mode == "hold") {
+        say("holding");
+        ::pause();
+    }
+    return status;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "making.hpp"
+
+#include "progress.hpp"
+#include "warmup/director.hpp"
+
+#include <kiln/catalogue.hpp>
+#include <kiln/plan.hpp>
+
+#include <set>
+
+namespace kiln::cli {
+
+namespace {
+
+using engine_detail::made_artifact;
+using engine_detail::recipe;
+
+result<made_artifact> fetch(engine& e, thing const& t) {
+    if (t.by.kind != "unit") {
+        auto const* const p = engine_detail::find_pack(t.by.kind);
+        if (p == nullptr) return fail(errc::not_found, "'{}': there is no pack '{}' here", t.by.name, t.by.kind);
+        return p->make(e, t.by, t.for_target, {});
+    }
+    KILN_TRY(auto const u, engine_detail::unit_of(t.by));
+    KILN_TRY(auto const order, e.internals().order_for(u, t.for_target));
+    KILN_TRY(auto got, e.artifact_sync(u, t.for_target));
+    return made_artifact{std::move(got), {order.what.id.family, order.what.id.request, {}}};
+}
+
+result<want> want_of(recipe const& r) {
+    if (r.kind != "unit") return want::from_recipe(std::make_shared<recipe const>(r));
+    KILN_TRY(auto u, engine_detail::unit_of(r));
+    return want{std::make_shared<unit const>(std::move(u))};
+}
+
+std::string in_words(progress_report const& r) {
+    auto out = fmt::format("{} {}", r.name, name_of(r.state));
+    if (r.remaining_ms >= 500) out += fmt::format(", about {:.0f} s left", r.remaining_ms * 1e-3);
+    return out;
+}
+
+void take_status(engine& e, thing& t) {
+    auto const seen = e.internals().book.find(t.by.name, t.for_target.arch.name());
+    if (!seen) return;
+    t.from = seen->from;
+    t.ready_ms = seen->ready_ms;
+    t.compile_ms = seen->compile_ms;
+}
+
+}  // namespace
+
+result<std::vector<recipe>> recipes_named(std::vector<std::string> const& names) {
+    (void)catalogue();  // links the packs
+    std::vector<recipe> out;
+    for (auto const& n : names) {
+        KILN_TRY(auto r, engine_detail::find_recipe(n));
+        out.push_back(std::move(r));
+    }
+    return out;
+}
+
+result<std::vector<recipe>> recipes_of_pack(std::string const& pack) {
+    (void)catalogue();
+    auto const* const p = engine_detail::find_pack(pack);
+    if (p == nullptr) return fail(errc::not_found, "there is no pack '{}'; 'kiln list' shows what there is", pack);
+    std::vector<recipe> out;
+    for (auto const& name : p->names()) out.push_back(*p->find(name));
+    return out;
+}
+
+std::vector<recipe> recipes_of_everything() {
+    (void)catalogue();
+    std::vector<recipe> out;
+    for (auto const* p : engine_detail::packs()) {
+        for (auto const& name : p->names()) out.push_back(*p->find(name));
+    }
+    return out;
+}
+
+std::size_t make_all(engine& e, std::vector<thing>& things, std::string const& title) {
+    auto const by = warmup::director::of(e);
+    std::map<target, std::vector<want>> wants;
+    for (auto& t : things) {
+        by->expect_cost(t.by.name, t.expected_ms);
+        auto w = want_of(t.by);
+        if (w) wants[t.for_target].push_back(*std::move(w));
+        else t.answer = std::move(w).error();
+    }
+    {
+        auto const bar = std::make_shared<progress>(title, things.size());
+        auto const token = on_progress([bar](progress_report const& r) { bar->step(in_words(r)); }, e);
+        std::vector<plan> plans;
+        for (auto& [t, some] : wants) {
+            demand_options how;
+            how.targets = {t};
+            how.engine = &e;
+            how.consumer = "kiln " + title;
+            plans.emplace_back("kiln " + title, std::move(some), std::move(how));
+            plans.back().prepare();
+        }
+        for (auto const& p : plans) {
+            auto const report = p.ensure_warm(std::chrono::hours{24});
+            for (auto const& c : report.cold) {
+                for (auto& t : things) {
+                    if (t.answer || t.by.name != c.name || (!c.target.empty() && t.for_target.arch.name() != c.target))
+                        continue;
+                    t.answer = error{errc::compile_failed, c.why}.with_log(c.log);
+                }
+            }
+        }
+    }
+    std::size_t bad = 0;
+    for (auto& t : things) {
+        take_status(e, t);
+        if (!t.answer) t.answer = fetch(e, t);
+        if (*t.answer && !t.from) t.from = (*t.answer)->got.from;
+        bad += *t.answer ? 0 : 1;
+    }
+    return bad;
+}
+
+result<void> write_bundle(engine& e, std::vector<thing> const& things, std::string const& file,
+                          std::string const& sign) {
+    auto& s = e.internals();
+    store::bundle_writer writer;
+    writer.set("title", file);
+    writer.set("producer", s.producer());
+    for (auto const& t : things) {
+        if (!*t.answer) continue;
+        auto copy = *(*t.answer)->got.what;
+        if (t.by.kind == "unit") {
+            KILN_TRY(auto const u, engine_detail::unit_of(t.by));
+            KILN_TRY(auto const order, s.order_for(u, t.for_target));
+            auto const entry = engine_detail::entry_for(order, copy, s.producer());
+            KILN_CHECK(writer.add(*entry));
+            continue;
+        }
+        store::entry entry;
+        entry.about = {.at = (*t.answer)->at,
+                       .name = copy.unit,
+                       .target = copy.target.arch.name(),
+                       .kind = std::string{name_of(copy.target.kind)},
+                       .toolchain = copy.toolchain,
+                       .producer = s.producer(),
+                       .licence = {}};
+        entry.payload = compile::encode(copy);
+        KILN_CHECK(writer.add(entry));
+    }
+    if (sign.empty()) return writer.write(file);
+    KILN_TRY(auto const key, store::private_key::load(sign));
+    return writer.write(file, &key);
+}
+
+json describe(thing const& t) {
+    json out{{"name", t.by.name}, {"kind", t.by.kind}, {"target", t.for_target.arch.name()}};
+    if (*t.answer) {
+        out.update({{"from", t.from ? json(name_of(*t.from)) : json()},
+                    {"ready_ms", t.ready_ms},
+                    {"compile_ms", t.compile_ms},
+                    {"bytes", (*t.answer)->got.what->image.size()},
+                    {"key", (*t.answer)->got.what->key}});
+    } else out["error"] = t.answer->error().message();
+    return out;
+}
+
+std::string table_of(std::vector<thing> const& things) {
+    std::vector<std::vector<std::string>> rows{{"name", "target", "from", "ready ms", "compile ms", "size"}};
+    for (auto const& t : things) {
+        if (!*t.answer) continue;
+        rows.push_back({t.by.name, t.for_target.arch.name(), t.from ? std::string{name_of(*t.from)} : "-",
+                        fmt::format("{:.1f}", t.ready_ms), fmt::format("{:.0f}", t.compile_ms),
+                        bytes_text((*t.answer)->got.what->image.size())});
+    }
+    return rows.size() > 1 ? table(rows) : std::string{};
+}
+
+void complain_about(std::vector<thing> const& things) {
+    for (auto const& t : things) {
+        if (*t.answer) continue;
+        complain(t.answer->error());
+    }
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "making.hpp"
+#include "spatial/requirements.hpp"
+#include "unit_arguments.hpp"
+
+#include <kiln/status.hpp>
+
+namespace kiln::cli {
+
+namespace {
+
+struct warm_arguments {
+    unit_arguments what;
+    std::vector<std::string> specs;
+    std::vector<std::string> packs;
+    std::vector<std::string> operations;
+    bool show_operations = false;
+    bool as_json = false;
+};
+
+int show_operations(bool as_json) {
+    json all = json::array();
+    std::vector<std::vector<std::string>> rows{{"first operation used", "pack", "specs", "names"}};
+    for (auto const* r : spatial::requirements()) {
+        auto const names = r->names();
+        std::string joined;
+        for (auto const& n : names) joined += (joined.empty() ? "" : " ") + n;
+        rows.push_back({std::string{r->consumer()}, std::string{r->more().pack}, std::to_string(names.size()), joined});
+        all.push_back({{"operation", r->consumer()},
+                       {"pack", r->more().pack},
+                       {"when", r->more().when},
+                       {"count", names.size()},
+                       {"specs", names}});
+    }
+    if (as_json) print_json(all);
+    else print(table(rows));
+    return ok;
+}
+
+result<std::vector<engine_detail::recipe>> chosen(warm_arguments const& a) {
+    std::vector<engine_detail::recipe> out;
+    auto const add = [&](std::vector<engine_detail::recipe> more) {
+        for (auto& r : more) {
+            if (std::ranges::find(out, r) == out.end()) out.push_back(std::move(r));
+        }
+    };
+    KILN_TRY(auto const units, a.what.units());
+    for (auto const& u : units) {
+        auto copy = u;
+        copy.directory = std::filesystem::absolute(copy.directory).lexically_normal().native();
+        for (auto& d : copy.include_dirs) d = std::filesystem::absolute(d).lexically_normal().native();
+        add({engine_detail::recipe_of(copy)});
+    }
+    KILN_TRY(auto named, recipes_named(a.specs));
+    add(std::move(named));
+    for (auto const& p : a.packs) {
+        KILN_TRY(auto more, recipes_of_pack(p));
+        add(std::move(more));
+    }
+    auto const declared = spatial::requirements();
+    for (auto const& o : a.operations) {
+        auto const at = std::ranges::find(declared, o, &requirement::consumer);
+        if (at == declared.end())
+            return fail(errc::not_found, "nobody declared '{}'; 'kiln warm --operations' shows who did", o);
+        KILN_TRY(auto more, recipes_named((*at)->names()));
+        add(std::move(more));
+    }
+    if (a.what.files.empty() && a.specs.empty() && a.packs.empty() && a.operations.empty())
+        add(recipes_of_everything());
+    return out;
+}
+
+int run(warm_arguments const& a) {
+    if (a.show_operations) return show_operations(a.as_json);
+    auto const recipes = chosen(a).value();
+    std::vector<thing> things;
+    for (auto const& t : a.what.targets().value()) {
+        for (auto const& r : recipes) things.push_back({.by = r, .for_target = t});
+    }
+    engine e{a.what.engine()};
+    base::stopwatch const watch;
+    auto const bad = make_all(e, things, "warm");
+    auto const ms = watch.ms();
+    e.flush_sync();
+    complain_about(things);
+    auto const s = status(e);
+    if (a.as_json) {
+        json list = json::array();
+        for (auto const& t : things) list.push_back(describe(t));
+        print_json(json{{"ready", things.size() - bad},
+                        {"failed", bad},
+                        {"compiled", s.compiled},
+                        {"wall_ms", ms},
+                        {"things", std::move(list)}});
+    } else {
+        print(table_of(things));
+        print(fmt::format("{} of {} ready in {:.0f} ms, {} compiled now\n", things.size() - bad, things.size(), ms,
+                          s.compiled));
+    }
+    return bad == 0 ? ok : failed;
+}
+
+}  // namespace
+
+void add_warm(CLI::App& root, std::vector<command>& commands) {
+    auto arguments = std::make_shared<warm_arguments>();
+    auto* const app = add_command(root, "warm");
+    arguments->what.add_to(*app, unit_arguments::files_are::optional);
+    app->add_option("--spec", arguments->specs, "specialisations")->delimiter(',');
+    app->add_option("--pack", arguments->packs, "packs")->delimiter(',');
+    app->add_option("--operation", arguments->operations, "operations that declared what they need")->delimiter(',');
+    app->add_flag("--operations", arguments->show_operations, "show what is declared");
+    app->add_flag("--json", arguments->as_json, "JSON on stdout");
+    commands.push_back({app, [arguments] { return run(*arguments); }});
+}
+
+}  // namespace kiln::cli
