@@ -75,9 +75,28 @@ TEST_F(scratch, is_kept_and_grows_to_the_largest_call) {
     EXPECT_EQ(memory_.allocations, 1);
     take(1, 1 << 20);
     EXPECT_EQ(memory_.allocations, 2);
-    EXPECT_EQ(memory_.alive.size(), 1U);  // the small one was freed behind the work that used it
+    EXPECT_EQ(memory_.alive.size(), 2U);  // the small first one cannot be freed behind the work that uses it
+    take(1, 4 << 20);
+    EXPECT_EQ(memory_.allocations, 3);
+    EXPECT_EQ(memory_.alive.size(), 2U);  // the second was
     for (int i = 0; i < 100; ++i) take(1, 1 << 20);
-    EXPECT_EQ(memory_.allocations, 2);
+    EXPECT_EQ(memory_.allocations, 3);
+}
+
+TEST_F(scratch, of_a_first_small_call_does_not_wake_the_drivers_pool) {
+    static int ordered;
+    ordered = 0;
+    auto api = cuda::fake::table();
+    api.mem_alloc = allocate;
+    api.mem_free = free;
+    api.mem_alloc_async = [](CUdeviceptr* out, std::size_t n, CUstream) { return ++ordered, allocate(out, n); };
+    api.mem_free_async = [](CUdeviceptr at, CUstream) { return free(at); };
+    scratch_pool pool{context_on(table(std::move(api)))};
+    EXPECT_TRUE(pool.acquire(stream(1), 1000, {}));
+    EXPECT_TRUE(pool.acquire(stream(2), 900'000, {}));
+    EXPECT_EQ(ordered, 0);
+    EXPECT_TRUE(pool.acquire(stream(3), 2'000'000, {}));
+    EXPECT_EQ(ordered, 1);
 }
 
 TEST_F(scratch, is_never_shared_by_two_streams) {
