@@ -9,6 +9,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,11 +52,17 @@ template <std::size_t N>
 class inline_text {
 public:
     inline_text() = default;
-    inline_text(std::string_view text) noexcept : size_{static_cast<std::uint8_t>(text.size() < N ? text.size() : N)} {
-        for (std::size_t i = 0; i < size_; ++i) chars_[i] = text[i];
-    }
+    inline_text(std::string_view text) noexcept { append(text); }
     template <std::convertible_to<std::string_view> Text>
     inline_text(Text const& text) noexcept : inline_text{std::string_view{text}} {}
+    // As much as there is room for.
+    inline_text& append(std::string_view text) noexcept {
+        auto const room = N - size_;
+        auto const n = text.size() < room ? text.size() : room;
+        std::memcpy(chars_.data() + size_, text.data(), n);
+        size_ = static_cast<std::uint8_t>(size_ + n);
+        return *this;
+    }
     [[nodiscard]] std::string_view view() const noexcept { return {chars_.data(), size_}; }
     operator std::string_view() const noexcept { return view(); }
 

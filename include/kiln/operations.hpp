@@ -116,12 +116,32 @@ template <class T, class Like>
     if (!call.on_gpu()) return buffer<T>::on_host(n);
     return buffer<T>::on_device(on, n, like.device());
 }
-// The same buffer, moved to where the call runs.
+// A buffer where the call runs: the caller's own if it is there, else a copy this keeps.
 template <class T>
-[[nodiscard]] result<buffer<T>> brought(operation_call const& call, stream_ref on, buffer<T> const& what) {
-    if (call.on_gpu() == on_device(what.where())) return what;
-    return call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
-}
+class brought {
+public:
+    brought(operation_call const& call, stream_ref on, buffer<T> const& what) {
+        if (call.on_gpu() == on_device(what.where())) {
+            here_ = &what;
+            return;
+        }
+        auto moved = call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
+        if (moved) here_ = &copy_.emplace(*std::move(moved));
+        else why_.emplace(std::move(moved).error());
+    }
+    brought(brought const&) = delete;
+    brought& operator=(brought const&) = delete;
+
+    explicit operator bool() const noexcept { return here_ != nullptr; }
+    [[nodiscard]] error const& why() const noexcept { return *why_; }
+    buffer<T> const& operator*() const noexcept { return *here_; }
+    buffer<T> const* operator->() const noexcept { return here_; }
+
+private:
+    buffer<T> const* here_ = nullptr;
+    std::optional<buffer<T>> copy_;
+    std::optional<error> why_;
+};
 [[nodiscard]] error elsewhere(operation const& what, residency out, place ran);
 template <class T>
 [[nodiscard]] result<void> check_output(operation_call const& call, operation const& what, buffer<T> const& out,
@@ -144,8 +164,8 @@ public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
         auto call = prims::operation_call::begin(what_, prims::facts_of(in, &by_));
         if (!call) return std::move(call).error();
-        auto moved = prims::brought(*call, on, in);
-        if (!moved) return std::move(moved).error();
+        prims::brought const moved{*call, on, in};
+        if (!moved) return moved.why();
         auto out = prims::room<T>(*call, on, in.size(), in);
         if (!out) return out;
         if (auto ran = go(*call, on, *moved, *out); !ran) return std::move(ran).error();
@@ -156,8 +176,8 @@ public:
         auto call = prims::operation_call::begin(what_, prims::facts_of(in, &by_));
         if (!call) return std::move(call).error();
         if (auto fits = prims::check_output(*call, what_, out, in.size()); !fits) return fits;
-        auto moved = prims::brought(*call, on, in);
-        if (!moved) return std::move(moved).error();
+        prims::brought const moved{*call, on, in};
+        if (!moved) return moved.why();
         return go(*call, on, *moved, out);
     }
 
@@ -213,13 +233,13 @@ public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
         auto call = prims::operation_call::begin(prims::reduce_operation, prims::facts_of(in, &by_));
         if (!call) return std::move(call).error();
-        auto moved = prims::brought(*call, on, in);
-        if (!moved) return std::move(moved).error();
+        prims::brought const moved{*call, on, in};
+        if (!moved) return moved.why();
         auto out = prims::room<T>(*call, on, 1, in);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto ran = prims::with_cpu_operator<T>(
-                by_, [&](auto f) { *out->data() = cpu::reduce(std::as_const(*moved).host_span(), f, init_); });
+                by_, [&](auto f) { *out->data() = cpu::reduce(moved->host_span(), f, init_); });
             if (!ran) return std::move(ran).error();
             return out;
         }
@@ -288,15 +308,13 @@ public:
         if (mask.size() < in.size()) return prims::too_small("mask", mask.size(), in.size());
         auto call = prims::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
         if (!call) return std::move(call).error();
-        auto items = prims::brought(*call, on, in);
-        if (!items) return items;
-        auto marks = prims::brought(*call, on, mask);
-        if (!marks) return std::move(marks).error();
+        prims::brought const items{*call, on, in};
+        if (!items) return items.why();
+        prims::brought const marks{*call, on, mask};
+        if (!marks) return marks.why();
         auto out = prims::room<T>(*call, on, in.size(), in);
         if (!out) return out;
-        if (!call->on_gpu())
-            return out->first(
-                cpu::select(std::as_const(*items).host_span(), std::as_const(*marks).host_span(), out->host_span()));
+        if (!call->on_gpu()) return out->first(cpu::select(items->host_span(), marks->host_span(), out->host_span()));
         auto count = buffer<std::uint64_t>::on_device(on, 1, items->device());
         if (!count) return std::move(count).error();
         if (auto ran = queue(on, *items, *marks, *out, *count); !ran) return std::move(ran).error();
@@ -344,15 +362,15 @@ public:
         }
         auto call = prims::operation_call::begin(what_, prims::facts_of(queries, &by_));
         if (!call) return std::move(call).error();
-        auto values = prims::brought(*call, on, sorted);
-        if (!values) return std::move(values).error();
-        auto asked = prims::brought(*call, on, queries);
-        if (!asked) return std::move(asked).error();
+        prims::brought const values{*call, on, sorted};
+        if (!values) return values.why();
+        prims::brought const asked{*call, on, queries};
+        if (!asked) return asked.why();
         auto out = prims::room<std::int64_t>(*call, on, queries.size(), queries);
         if (!out) return out;
         if (!call->on_gpu()) {
-            auto const in = std::as_const(*values).host_span();
-            auto const q = std::as_const(*asked).host_span();
+            auto const in = values->host_span();
+            auto const q = asked->host_span();
             auto ran = prims::with_cpu_relation<T>(by_, [&](auto less) {
                 if (side_ == prims::bound_side::lower) cpu::lower_bound(in, q, out->host_span(), less);
                 else cpu::upper_bound(in, q, out->host_span(), less);
@@ -403,14 +421,14 @@ public:
     [[nodiscard]] result<buffer<K>> operator()(stream_ref on, buffer<K> const& keys) const {
         auto call = prims::operation_call::begin(prims::radix_sort_operation, prims::facts_of(keys, nullptr));
         if (!call) return std::move(call).error();
-        auto moved = prims::brought(*call, on, keys);
-        if (!moved) return moved;
+        prims::brought const moved{*call, on, keys};
+        if (!moved) return moved.why();
         auto out = prims::room<K>(*call, on, keys.size(), keys);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto const way =
                 order_ == sort_order::ascending ? cpu::sort_direction::ascending : cpu::sort_direction::descending;
-            cpu::sort_keys(std::as_const(*moved).host_span(), out->host_span(), cpu::radix_less<K>(way));
+            cpu::sort_keys(moved->host_span(), out->host_span(), cpu::radix_less<K>(way));
             return out;
         }
         auto handle =
@@ -434,13 +452,13 @@ public:
     [[nodiscard]] result<buffer<K>> operator()(stream_ref on, buffer<K> const& keys) const {
         auto call = prims::operation_call::begin(prims::merge_sort_operation, prims::facts_of(keys, &by_));
         if (!call) return std::move(call).error();
-        auto moved = prims::brought(*call, on, keys);
-        if (!moved) return moved;
+        prims::brought const moved{*call, on, keys};
+        if (!moved) return moved.why();
         auto out = prims::room<K>(*call, on, keys.size(), keys);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto ran = prims::with_cpu_relation<K>(
-                by_, [&](auto before) { cpu::sort_keys(std::as_const(*moved).host_span(), out->host_span(), before); });
+                by_, [&](auto before) { cpu::sort_keys(moved->host_span(), out->host_span(), before); });
             if (!ran) return std::move(ran).error();
             return out;
         }
@@ -471,10 +489,10 @@ public:
         if (values.size() < keys.size()) return prims::too_small("values", values.size(), keys.size());
         auto call = prims::operation_call::begin(prims::unique_by_key_operation, prims::facts_of(keys, &by_));
         if (!call) return std::move(call).error();
-        auto k = prims::brought(*call, on, keys);
-        if (!k) return std::move(k).error();
-        auto v = prims::brought(*call, on, values);
-        if (!v) return std::move(v).error();
+        prims::brought const k{*call, on, keys};
+        if (!k) return k.why();
+        prims::brought const v{*call, on, values};
+        if (!v) return v.why();
         auto keys_out = prims::room<K>(*call, on, keys.size(), keys);
         if (!keys_out) return std::move(keys_out).error();
         auto values_out = prims::room<V>(*call, on, keys.size(), keys);
@@ -482,8 +500,8 @@ public:
         std::size_t kept = 0;
         if (!call->on_gpu()) {
             auto ran = prims::with_cpu_relation<K>(by_, [&](auto same) {
-                kept = cpu::unique_by_key(std::as_const(*k).host_span(), std::as_const(*v).host_span(),
-                                          keys_out->host_span(), values_out->host_span(), same);
+                kept = cpu::unique_by_key(k->host_span(), v->host_span(), keys_out->host_span(),
+                                          values_out->host_span(), same);
             });
             if (!ran) return std::move(ran).error();
             return pairs{keys_out->first(kept), values_out->first(kept)};

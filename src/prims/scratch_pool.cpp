@@ -45,7 +45,7 @@ scratch_pool& scratch_pool::of(std::shared_ptr<cuda::context const> const& where
     if (!pool) {
         auto const memory = runtime::device_pool::of(where->device());
         pool = std::make_unique<scratch_pool>(where, memory ? *memory : nullptr);
-        runtime::device_pool::on_pressure([made = pool.get(), device = where->device()](int needy) {
+        pool->pressure_ = runtime::device_pool::on_pressure([made = pool.get(), device = where->device()](int needy) {
             if (needy == device) made->release_idle();
         });
     }

@@ -81,6 +81,7 @@ private:
 
     std::shared_ptr<cuda::context const> context_;
     runtime::device_pool* memory_;
+    runtime::device_pool::subscription pressure_;
     std::uint64_t number_;             // unlike its address, no other pool ever has it
     mutable std::shared_mutex mutex_;  // slots_, never their contents
     std::map<unsigned long long, std::unique_ptr<slot>> slots_;

@@ -24,7 +24,7 @@ struct pool_table {
     std::mutex mutex;  // making
     std::array<std::atomic<device_pool*>, most_devices> made{};
     std::map<int, user_allocator> waiting;  // given before their pool was made
-    std::vector<std::function<void(int)>> on_pressure;
+    std::vector<std::weak_ptr<std::function<void(int)>>> on_pressure;
 };
 pool_table& table() {
     static auto* const all = new pool_table;  // other threads may allocate until the very end
@@ -240,13 +240,16 @@ error device_pool::none_left(std::size_t bytes) const {
 result<void> device_pool::trim_sync() {
     KILN_CHECK(cuda::note_sync("trim_memory_sync"));
     {
-        // A copy: what it calls may allocate or register.
-        std::vector<std::function<void(int)>> release;
+        // A copy: what is called may allocate or register.
+        std::vector<std::weak_ptr<std::function<void(int)>>> release;
         {
             std::scoped_lock const lock{table().mutex};
+            std::erase_if(table().on_pressure, [](auto const& weak) { return weak.expired(); });
             release = table().on_pressure;
         }
-        for (auto const& r : release) r(context_->device());
+        for (auto const& weak : release) {
+            if (auto const call_it = weak.lock()) (*call_it)(context_->device());
+        }
     }
     KILN_TRY(auto const scope, cuda::current_context::enter(*context_));
     KILN_CHECK(call<&driver_api::ctx_synchronize>(context_->api()));
@@ -254,9 +257,11 @@ result<void> device_pool::trim_sync() {
     return call<&driver_api::mem_pool_trim_to>(context_->api(), pool_, std::size_t{0});
 }
 
-void device_pool::on_pressure(std::function<void(int)> release) {
+device_pool::subscription device_pool::on_pressure(std::function<void(int)> release) {
+    auto shared = std::make_shared<std::function<void(int)>>(std::move(release));
     std::scoped_lock const lock{table().mutex};
-    table().on_pressure.push_back(std::move(release));
+    table().on_pressure.push_back(shared);
+    return shared;
 }
 
 memory_status device_pool::status() const {

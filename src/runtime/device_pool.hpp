@@ -47,8 +47,10 @@ public:
     [[nodiscard]] result<void> trim_sync();
     [[nodiscard]] std::shared_ptr<cuda::context const> const& context() const noexcept { return context_; }
 
-    // Called when memory has run out, to give back what is merely kept; returns when that has happened.
-    static void on_pressure(std::function<void(int device)> release);
+    // Called when memory has run out, to give back what is merely kept; returns when that has happened. It may not
+    // trim a pool itself. Until the token dies.
+    using subscription = std::shared_ptr<void>;
+    [[nodiscard]] static subscription on_pressure(std::function<void(int device)> release);
 
     // For tests: the nth allocation from now, and `times` after it, fails as if the device were full.
     void fail_at(std::int64_t nth, std::int64_t times = 1) noexcept;

@@ -9,32 +9,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 namespace kiln {
 
 namespace {
 
-// Text put together on the stack: dispatch allocates nothing.
-class short_text {
-public:
-    short_text& operator<<(std::string_view part) noexcept {
-        auto const n = std::min(part.size(), text_.size() - size_);
-        std::memcpy(text_.data() + size_, part.data(), n);
-        size_ += n;
-        return *this;
-    }
-    short_text& operator<<(std::uint64_t number) noexcept {
-        auto const end = std::to_chars(text_.data() + size_, text_.data() + text_.size(), number);
-        if (end.ec == std::errc{}) size_ = static_cast<std::size_t>(end.ptr - text_.data());
-        return *this;
-    }
-    [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
+using detail_text = inline_text<127>;
 
-private:
-    std::array<char, 127> text_;
-    std::size_t size_ = 0;
-};
+void append_number(detail_text& to, std::uint64_t number) noexcept {
+    std::array<char, 20> digits;
+    auto const end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    to.append({digits.data(), static_cast<std::size_t>(end - digits.data())});
+}
 
 enum class fit : std::uint8_t { fits, wrong_type, wrong_size, not_repeatable };
 
@@ -201,17 +187,19 @@ private:
 
     void record() const noexcept {
         cuda::count_dispatch(out_.selected == place::gpu, out_.fell_back);
-        short_text text;
-        text << name_of(out_.requested) << " -> " << out_.chosen->name << "; " << name_of(call_.type) << " on "
-             << name_of(call_.where);
-        if (out_.crossover != 0)
-            text << "; crossover " << out_.crossover << (out_.crossover_measured ? " measured" : " default");
-        event_log::process().emit({.kind = event_kind::dispatched,
-                                   .unit = what_.name(),
-                                   .target = name_of(out_.selected),
-                                   .reason = out_.reason,
-                                   .detail = text.view(),
-                                   .value = static_cast<std::int64_t>(call_.items)});
+        event e{.kind = event_kind::dispatched,
+                .unit = what_.name(),
+                .target = name_of(out_.selected),
+                .reason = out_.reason,
+                .detail = name_of(out_.requested),
+                .value = static_cast<std::int64_t>(call_.items)};
+        e.detail.append(" -> ").append(out_.chosen->name).append("; ").append(name_of(call_.type));
+        e.detail.append(" on ").append(name_of(call_.where));
+        if (out_.crossover != 0) {
+            append_number(e.detail.append("; crossover "), out_.crossover);
+            e.detail.append(out_.crossover_measured ? " measured" : " default");
+        }
+        event_log::process().emit(e);
     }
 
     operation const& what_;

@@ -129,7 +129,7 @@ TEST_F(device_pool_test, tier_b_waits_trims_releases_caches_and_tries_again) {
     p->deallocate(stream(), a, 900);  // freed on the stream, but the stream has not run
     static int released;
     released = 0;
-    device_pool::on_pressure([](int) { ++released; });
+    auto const told = device_pool::on_pressure([](int) { ++released; });
     auto const got = p->allocate(stream(), 500);
     EXPECT_TRUE(got);
     EXPECT_EQ(memory_.trims, 1);
