@@ -11,10 +11,8 @@
 
 #include <kiln/buffer.hpp>
 #include <kiln/cpu_prims.hpp>
+#include <kiln/operation_call.hpp>
 #include <kiln/prims.hpp>
-
-#include <memory>
-#include <mutex>
 
 namespace kiln {
 
@@ -25,51 +23,6 @@ namespace prims {
 extern operation const exclusive_scan_operation, inclusive_scan_operation, reduce_operation, segmented_reduce_operation,
     select_operation, lower_bound_operation, upper_bound_operation, radix_sort_operation, merge_sort_operation,
     unique_by_key_operation;
-
-// One call of an operation: decided, named for what happens inside, and counted.
-class operation_call {
-public:
-    [[nodiscard]] static result<operation_call> begin(operation const& what, call_facts const& facts);
-    operation_call(operation_call&& other) noexcept;
-    operation_call& operator=(operation_call&&) = delete;
-    ~operation_call();
-
-    [[nodiscard]] bool on_gpu() const noexcept { return how_.selected == place::gpu; }
-    [[nodiscard]] decision const& how() const noexcept { return how_; }
-
-private:
-    explicit operation_call(decision how) noexcept : how_{how} {}
-    decision how_;
-    bool entered_ = false;
-};
-
-// Made at the first call on a device and kept.
-template <class Handle>
-class kept_handle {
-public:
-    template <class Make>
-    [[nodiscard]] result<Handle const*> get(int device, Make const& make) const {
-        if (device < 0 || device >= most_devices) return error{errc::no_device, "there is no such device"};
-        auto& slot = state_->by_device[static_cast<std::size_t>(device)];
-        if (auto const* ready = slot.load(std::memory_order_acquire)) return ready;
-        std::scoped_lock const lock{state_->mutex};
-        if (auto const* ready = slot.load(std::memory_order_acquire)) return ready;
-        auto made = make(device);
-        if (!made) return std::move(made).error();
-        state_->owned.push_back(std::make_unique<Handle>(*std::move(made)));
-        slot.store(state_->owned.back().get(), std::memory_order_release);
-        return state_->owned.back().get();
-    }
-
-private:
-    static constexpr int most_devices = 16;
-    struct state {
-        std::mutex mutex;
-        std::vector<std::unique_ptr<Handle>> owned;
-        std::array<std::atomic<Handle const*>, most_devices> by_device{};
-    };
-    std::shared_ptr<state> state_ = std::make_shared<state>();
-};
 
 [[nodiscard]] error no_cpu_operator(op const& by);
 
@@ -109,49 +62,6 @@ template <class T>
             .where = in.where(),
             .text = everywhere ? operator_text::everywhere : operator_text::device_only};
 }
-// Room for a result, where the call runs.
-template <class T, class Like>
-[[nodiscard]] result<buffer<T>> room(operation_call const& call, stream_ref on, std::size_t n,
-                                     buffer<Like> const& like) {
-    if (!call.on_gpu()) return buffer<T>::on_host(n);
-    return buffer<T>::on_device(on, n, like.device());
-}
-// A buffer where the call runs: the caller's own if it is there, else a copy this keeps.
-template <class T>
-class brought {
-public:
-    brought(operation_call const& call, stream_ref on, buffer<T> const& what) {
-        if (call.on_gpu() == on_device(what.where())) {
-            here_ = &what;
-            return;
-        }
-        auto moved = call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
-        if (moved) here_ = &copy_.emplace(*std::move(moved));
-        else why_.emplace(std::move(moved).error());
-    }
-    brought(brought const&) = delete;
-    brought& operator=(brought const&) = delete;
-
-    explicit operator bool() const noexcept { return here_ != nullptr; }
-    [[nodiscard]] error const& why() const noexcept { return *why_; }
-    buffer<T> const& operator*() const noexcept { return *here_; }
-    buffer<T> const* operator->() const noexcept { return here_; }
-
-private:
-    buffer<T> const* here_ = nullptr;
-    std::optional<buffer<T>> copy_;
-    std::optional<error> why_;
-};
-[[nodiscard]] error elsewhere(operation const& what, residency out, place ran);
-template <class T>
-[[nodiscard]] result<void> check_output(operation_call const& call, operation const& what, buffer<T> const& out,
-                                        std::size_t least) {
-    if (on_device(out.where()) != call.on_gpu() && out.where() != residency::managed)
-        return elsewhere(what, out.where(), call.how().selected);
-    if (out.size() < least) return too_small("out", out.size(), least);
-    return {};
-}
-
 }  // namespace prims
 
 namespace run {
@@ -162,21 +72,21 @@ template <class T>
 class scan {
 public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
-        auto call = prims::operation_call::begin(what_, prims::facts_of(in, &by_));
+        auto call = runtime::operation_call::begin(what_, prims::facts_of(in, &by_));
         if (!call) return std::move(call).error();
-        prims::brought const moved{*call, on, in};
+        runtime::brought const moved{*call, on, in};
         if (!moved) return moved.why();
-        auto out = prims::room<T>(*call, on, in.size(), in);
+        auto out = runtime::room<T>(*call, on, in.size(), in);
         if (!out) return out;
         if (auto ran = go(*call, on, *moved, *out); !ran) return std::move(ran).error();
         return out;
     }
     // `out` may be `in`.
     [[nodiscard]] result<void> into(stream_ref on, buffer<T> const& in, buffer<T>& out) const {
-        auto call = prims::operation_call::begin(what_, prims::facts_of(in, &by_));
+        auto call = runtime::operation_call::begin(what_, prims::facts_of(in, &by_));
         if (!call) return std::move(call).error();
-        if (auto fits = prims::check_output(*call, what_, out, in.size()); !fits) return fits;
-        prims::brought const moved{*call, on, in};
+        if (auto fits = runtime::check_output(*call, what_, out, in.size()); !fits) return fits;
+        runtime::brought const moved{*call, on, in};
         if (!moved) return moved.why();
         return go(*call, on, *moved, out);
     }
@@ -186,7 +96,7 @@ protected:
         : what_{what}, form_{form}, by_{std::move(by)}, init_{init} {}
 
 private:
-    [[nodiscard]] result<void> go(prims::operation_call const& call, stream_ref on, buffer<T> const& in,
+    [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, buffer<T> const& in,
                                   buffer<T>& out) const {
         if (call.on_gpu()) {
             auto handle = handle_.get(in.device(), [&](int device) {
@@ -206,7 +116,7 @@ private:
     prims::scan_form form_;
     op by_;
     T init_;
-    prims::kept_handle<scan_handle<T>> handle_;
+    runtime::kept_handle<scan_handle<T>> handle_;
 };
 
 template <class T>
@@ -231,11 +141,11 @@ public:
     explicit reduce(op by, T init = T{}) : by_{std::move(by)}, init_{init} {}
 
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
-        auto call = prims::operation_call::begin(prims::reduce_operation, prims::facts_of(in, &by_));
+        auto call = runtime::operation_call::begin(prims::reduce_operation, prims::facts_of(in, &by_));
         if (!call) return std::move(call).error();
-        prims::brought const moved{*call, on, in};
+        runtime::brought const moved{*call, on, in};
         if (!moved) return moved.why();
-        auto out = prims::room<T>(*call, on, 1, in);
+        auto out = runtime::room<T>(*call, on, 1, in);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto ran = prims::with_cpu_operator<T>(
@@ -254,7 +164,7 @@ public:
 private:
     op by_;
     T init_;
-    prims::kept_handle<reduce_handle<T>> handle_;
+    runtime::kept_handle<reduce_handle<T>> handle_;
 };
 
 // Of every row of a column of lists: a null row gives a null, an empty one gives init.
@@ -265,11 +175,12 @@ public:
 
     [[nodiscard]] result<column<T>> operator()(stream_ref on, column<T> const& in) const {
         if (!in.offsets()) return error{errc::invalid_argument, "segmented_reduce: the column has no offsets"};
-        auto call = prims::operation_call::begin(prims::segmented_reduce_operation, prims::facts_of(in.values(), &by_));
+        auto call =
+            runtime::operation_call::begin(prims::segmented_reduce_operation, prims::facts_of(in.values(), &by_));
         if (!call) return std::move(call).error();
         auto moved = call->on_gpu() ? in.to_device(on, in.values().device()) : result<column<T>>{in};
         if (!moved) return std::move(moved).error();
-        auto out = prims::room<T>(*call, on, in.rows(), in.values());
+        auto out = runtime::room<T>(*call, on, in.rows(), in.values());
         if (!out) return std::move(out).error();
         if (auto ran = go(*call, on, *moved, *out); !ran) return std::move(ran).error();
         if (moved->validity()) return column<T>{*std::move(out), *moved->validity()};
@@ -277,7 +188,7 @@ public:
     }
 
 private:
-    [[nodiscard]] result<void> go(prims::operation_call const& call, stream_ref on, column<T> const& in,
+    [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, column<T> const& in,
                                   buffer<T>& out) const {
         auto const& offsets = *in.offsets();
         if (!call.on_gpu()) {
@@ -294,7 +205,7 @@ private:
 
     op by_;
     T init_;
-    prims::kept_handle<segmented_reduce_handle<T>> handle_;
+    runtime::kept_handle<segmented_reduce_handle<T>> handle_;
 };
 
 // ---- Select --------------------------------------------------------------------------------------------------------
@@ -306,13 +217,13 @@ public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in,
                                                buffer<std::uint8_t> const& mask) const {
         if (mask.size() < in.size()) return prims::too_small("mask", mask.size(), in.size());
-        auto call = prims::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
+        auto call = runtime::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
         if (!call) return std::move(call).error();
-        prims::brought const items{*call, on, in};
+        runtime::brought const items{*call, on, in};
         if (!items) return items.why();
-        prims::brought const marks{*call, on, mask};
+        runtime::brought const marks{*call, on, mask};
         if (!marks) return marks.why();
-        auto out = prims::room<T>(*call, on, in.size(), in);
+        auto out = runtime::room<T>(*call, on, in.size(), in);
         if (!out) return out;
         if (!call->on_gpu()) return out->first(cpu::select(items->host_span(), marks->host_span(), out->host_span()));
         auto count = buffer<std::uint64_t>::on_device(on, 1, items->device());
@@ -328,10 +239,10 @@ public:
     // Everything on the device, the count too: no fence.
     [[nodiscard]] result<void> into(stream_ref on, buffer<T> const& in, buffer<std::uint8_t> const& mask,
                                     buffer<T>& out, buffer<std::uint64_t>& count) const {
-        auto call = prims::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
+        auto call = runtime::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
         if (!call) return std::move(call).error();
-        if (auto fits = prims::check_output(*call, prims::select_operation, out, in.size()); !fits) return fits;
-        if (auto fits = prims::check_output(*call, prims::select_operation, count, 1); !fits) return fits;
+        if (auto fits = runtime::check_output(*call, prims::select_operation, out, in.size()); !fits) return fits;
+        if (auto fits = runtime::check_output(*call, prims::select_operation, count, 1); !fits) return fits;
         if (call->on_gpu()) return queue(on, in, mask, out, count);
         *count.data() = cpu::select(in.host_span(), mask.host_span(), out.host_span());
         return {};
@@ -345,7 +256,7 @@ private:
         return (**handle)(on, {in.data(), in.size()}, mask.data(), out.data(), count.data());
     }
 
-    prims::kept_handle<select_by_mask<T>> handle_;
+    runtime::kept_handle<select_by_mask<T>> handle_;
 };
 
 // ---- Bounds --------------------------------------------------------------------------------------------------------
@@ -360,13 +271,13 @@ public:
             return error{errc::invalid_argument,
                          "bounds: one operand is on the host and one on the device; move one of them by name"};
         }
-        auto call = prims::operation_call::begin(what_, prims::facts_of(queries, &by_));
+        auto call = runtime::operation_call::begin(what_, prims::facts_of(queries, &by_));
         if (!call) return std::move(call).error();
-        prims::brought const values{*call, on, sorted};
+        runtime::brought const values{*call, on, sorted};
         if (!values) return values.why();
-        prims::brought const asked{*call, on, queries};
+        runtime::brought const asked{*call, on, queries};
         if (!asked) return asked.why();
-        auto out = prims::room<std::int64_t>(*call, on, queries.size(), queries);
+        auto out = runtime::room<std::int64_t>(*call, on, queries.size(), queries);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto const in = values->host_span();
@@ -396,7 +307,7 @@ private:
     operation const& what_;
     prims::bound_side side_;
     op by_;
-    prims::kept_handle<bounds_handle<T>> handle_;
+    runtime::kept_handle<bounds_handle<T>> handle_;
 };
 template <class T>
 class lower_bound : public bound<T> {
@@ -419,11 +330,11 @@ public:
     explicit radix_sort(sort_order order = sort_order::ascending) : order_{order} {}
 
     [[nodiscard]] result<buffer<K>> operator()(stream_ref on, buffer<K> const& keys) const {
-        auto call = prims::operation_call::begin(prims::radix_sort_operation, prims::facts_of(keys, nullptr));
+        auto call = runtime::operation_call::begin(prims::radix_sort_operation, prims::facts_of(keys, nullptr));
         if (!call) return std::move(call).error();
-        prims::brought const moved{*call, on, keys};
+        runtime::brought const moved{*call, on, keys};
         if (!moved) return moved.why();
-        auto out = prims::room<K>(*call, on, keys.size(), keys);
+        auto out = runtime::room<K>(*call, on, keys.size(), keys);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto const way =
@@ -441,7 +352,7 @@ public:
 
 private:
     sort_order order_;
-    prims::kept_handle<radix_sort_handle<K, void>> handle_;
+    runtime::kept_handle<radix_sort_handle<K, void>> handle_;
 };
 
 template <class K>
@@ -450,11 +361,11 @@ public:
     explicit merge_sort(op by = less) : by_{std::move(by)} {}
 
     [[nodiscard]] result<buffer<K>> operator()(stream_ref on, buffer<K> const& keys) const {
-        auto call = prims::operation_call::begin(prims::merge_sort_operation, prims::facts_of(keys, &by_));
+        auto call = runtime::operation_call::begin(prims::merge_sort_operation, prims::facts_of(keys, &by_));
         if (!call) return std::move(call).error();
-        prims::brought const moved{*call, on, keys};
+        runtime::brought const moved{*call, on, keys};
         if (!moved) return moved.why();
-        auto out = prims::room<K>(*call, on, keys.size(), keys);
+        auto out = runtime::room<K>(*call, on, keys.size(), keys);
         if (!out) return out;
         if (!call->on_gpu()) {
             auto ran = prims::with_cpu_relation<K>(
@@ -472,7 +383,7 @@ public:
 
 private:
     op by_;
-    prims::kept_handle<merge_sort_handle<K, void>> handle_;
+    runtime::kept_handle<merge_sort_handle<K, void>> handle_;
 };
 
 // The first of every run of equal keys, with its value. One fence per call on the GPU.
@@ -487,15 +398,15 @@ public:
     };
     [[nodiscard]] result<pairs> operator()(stream_ref on, buffer<K> const& keys, buffer<V> const& values) const {
         if (values.size() < keys.size()) return prims::too_small("values", values.size(), keys.size());
-        auto call = prims::operation_call::begin(prims::unique_by_key_operation, prims::facts_of(keys, &by_));
+        auto call = runtime::operation_call::begin(prims::unique_by_key_operation, prims::facts_of(keys, &by_));
         if (!call) return std::move(call).error();
-        prims::brought const k{*call, on, keys};
+        runtime::brought const k{*call, on, keys};
         if (!k) return k.why();
-        prims::brought const v{*call, on, values};
+        runtime::brought const v{*call, on, values};
         if (!v) return v.why();
-        auto keys_out = prims::room<K>(*call, on, keys.size(), keys);
+        auto keys_out = runtime::room<K>(*call, on, keys.size(), keys);
         if (!keys_out) return std::move(keys_out).error();
-        auto values_out = prims::room<V>(*call, on, keys.size(), keys);
+        auto values_out = runtime::room<V>(*call, on, keys.size(), keys);
         if (!values_out) return std::move(values_out).error();
         std::size_t kept = 0;
         if (!call->on_gpu()) {
@@ -535,7 +446,7 @@ private:
     }
 
     op by_;
-    prims::kept_handle<unique_by_key_handle<K, V>> handle_;
+    runtime::kept_handle<unique_by_key_handle<K, V>> handle_;
 };
 
 }  // namespace run

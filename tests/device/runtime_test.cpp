@@ -9,6 +9,7 @@
 #include <kiln/event.hpp>
 #include <kiln/interop.hpp>
 #include <kiln/operations.hpp>
+#include <kiln/tropical_operations.hpp>
 
 #include <cstring>
 #include <numeric>
@@ -302,6 +303,23 @@ TEST_F(runtime_device, determinism_gives_the_same_bits_a_hundred_times_or_says_n
     auto const refused = run::exclusive_scan<float>{plus}(on(), there);
     EXPECT_EQ(refused.error().code(), errc::unsupported);
     EXPECT_THAT(refused.error().message(), HasSubstr("same bits twice"));
+}
+
+TEST_F(runtime_device, a_tropical_product_is_an_operation_too) {
+    std::int64_t const n = 200;
+    auto const host = buffer<int>::copy_of(some_ints(static_cast<std::size_t>(n * n)));
+    run::tropical_product<int> const shorter{tropical::semiring::min_plus, tropical::with_winners::yes};
+    auto const in = [&](execution_mode mode) {
+        scoped_execution_mode const here{mode};
+        auto const out = shorter(on(), {.m = n, .n = n, .k = n}, host, host).value();
+        return std::pair{values_of(out.c, on()), values_of(*out.winners, on())};
+    };
+    EXPECT_EQ(in(execution_mode::gpu), in(execution_mode::cpu));
+    auto const there = host.to_device(on()).value();
+    set_strict(true);
+    no_transfers const still;
+    no_sync const unbroken;
+    EXPECT_EQ(shorter(on(), {.m = n, .n = n, .k = n}, there, there).value().c.where(), residency::device);
 }
 
 TEST_F(runtime_device, an_allocation_that_fails_in_the_middle_of_an_operation_is_its_error) {

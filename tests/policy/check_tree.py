@@ -20,7 +20,7 @@ ALLOWED = {
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "prims": {"base", "cuda", "compile", "store", "engine", "runtime"},
-    "tropical": {"base", "cuda", "compile", "store", "engine"},
+    "tropical": {"base", "cuda", "compile", "store", "engine", "runtime"},
     "spatial": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
     "packs": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
 }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What operations are made of: for packs, and for programs that register operations of their own. A call is decided, named
+// for what happens inside, and counted; its inputs are brought to where it runs, its results have room there.
+#pragma once
+
+#include <kiln/buffer.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace kiln::runtime {
+
+// One call of an operation: decided, named for what happens inside, and counted.
+class operation_call {
+public:
+    [[nodiscard]] static result<operation_call> begin(operation const& what, call_facts const& facts);
+    operation_call(operation_call&& other) noexcept;
+    operation_call& operator=(operation_call&&) = delete;
+    ~operation_call();
+
+    [[nodiscard]] bool on_gpu() const noexcept { return how_.selected == place::gpu; }
+    [[nodiscard]] decision const& how() const noexcept { return how_; }
+
+private:
+    explicit operation_call(decision how) noexcept : how_{how} {}
+    decision how_;
+    bool entered_ = false;
+};
+
+// Made at the first call on a device and kept.
+template <class Handle>
+class kept_handle {
+public:
+    template <class Make>
+    [[nodiscard]] result<Handle const*> get(int device, Make const& make) const {
+        if (device < 0 || device >= most_devices) return error{errc::no_device, "there is no such device"};
+        auto& slot = state_->by_device[static_cast<std::size_t>(device)];
+        if (auto const* ready = slot.load(std::memory_order_acquire)) return ready;
+        std::scoped_lock const lock{state_->mutex};
+        if (auto const* ready = slot.load(std::memory_order_acquire)) return ready;
+        auto made = make(device);
+        if (!made) return std::move(made).error();
+        state_->owned.push_back(std::make_unique<Handle>(*std::move(made)));
+        slot.store(state_->owned.back().get(), std::memory_order_release);
+        return state_->owned.back().get();
+    }
+
+private:
+    static constexpr int most_devices = 16;
+    struct state {
+        std::mutex mutex;
+        std::vector<std::unique_ptr<Handle>> owned;
+        std::array<std::atomic<Handle const*>, most_devices> by_device{};
+    };
+    std::shared_ptr<state> state_ = std::make_shared<state>();
+};
+
+// Room for a result, where the call runs.
+template <class T, class Like>
+[[nodiscard]] result<buffer<T>> room(operation_call const& call, stream_ref on, std::size_t n,
+                                     buffer<Like> const& like) {
+    if (!call.on_gpu()) return buffer<T>::on_host(n);
+    return buffer<T>::on_device(on, n, like.device());
+}
+// A buffer where the call runs: the caller's own if it is there, else a copy this keeps.
+template <class T>
+class brought {
+public:
+    brought(operation_call const& call, stream_ref on, buffer<T> const& what) {
+        if (call.on_gpu() == on_device(what.where())) {
+            here_ = &what;
+            return;
+        }
+        auto moved = call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
+        if (moved) here_ = &copy_.emplace(*std::move(moved));
+        else why_.emplace(std::move(moved).error());
+    }
+    brought(brought const&) = delete;
+    brought& operator=(brought const&) = delete;
+
+    explicit operator bool() const noexcept { return here_ != nullptr; }
+    [[nodiscard]] error const& why() const noexcept { return *why_; }
+    buffer<T> const& operator*() const noexcept { return *here_; }
+    buffer<T> const* operator->() const noexcept { return here_; }
+
+private:
+    buffer<T> const* here_ = nullptr;
+    std::optional<buffer<T>> copy_;
+    std::optional<error> why_;
+};
+[[nodiscard]] error too_small(std::string_view what, std::size_t given, std::size_t needed);
+[[nodiscard]] error elsewhere(operation const& what, residency out, place ran);
+template <class T>
+[[nodiscard]] result<void> check_output(operation_call const& call, operation const& what, buffer<T> const& out,
+                                        std::size_t least) {
+    if (on_device(out.where()) != call.on_gpu() && out.where() != residency::managed)
+        return elsewhere(what, out.where(), call.how().selected);
+    if (out.size() < least) return too_small("out", out.size(), least);
+    return {};
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tropical products as an operation over buffers: decided once, run on the CPU or the GPU, told by an event. The size that
+// counts for the crossover is the number of steps, m n k. Dense matrices; <kiln/tropical.hpp> has every other form.
+//
+//     kiln::run::tropical_product<float> const shorter{kiln::tropical::semiring::min_plus};
+//     auto d2 = shorter(stream, {.m = n, .n = n, .k = n}, d, d).value().c;
+#pragma once
+
+#include <kiln/operation_call.hpp>
+#include <kiln/tropical.hpp>
+
+namespace kiln {
+
+namespace tropical {
+extern operation const product_operation;
+// errc::invalid_argument where a and b are in different places or too small.
+[[nodiscard]] result<call_facts> facts_of(tropical::shape const& s, scalar type, storage const& a, storage const& b,
+                                          std::size_t size);
+}  // namespace tropical
+
+namespace run {
+
+template <class T>
+class tropical_product {
+public:
+    explicit tropical_product(tropical::semiring over, tropical::with_winners arg = tropical::with_winners::no)
+        : over_{over}, arg_{arg} {}
+
+    struct matrices {
+        buffer<T> c;
+        std::optional<buffer<std::int32_t>> winners;  // of a product with winners
+    };
+    [[nodiscard]] result<matrices> operator()(stream_ref on, tropical::shape const& s, buffer<T> const& a,
+                                              buffer<T> const& b) const {
+        auto const facts = tropical::facts_of(s, prims::scalar_of<T>(), a.raw(), b.raw(), sizeof(T));
+        if (!facts) return facts.error();
+        auto call = runtime::operation_call::begin(tropical::product_operation, *facts);
+        if (!call) return std::move(call).error();
+        runtime::brought const left{*call, on, a};
+        if (!left) return left.why();
+        runtime::brought const right{*call, on, b};
+        if (!right) return right.why();
+        auto const cells = static_cast<std::size_t>(s.m * s.n * s.batch);
+        auto c = runtime::room<T>(*call, on, cells, a);
+        if (!c) return std::move(c).error();
+        matrices out{*std::move(c), {}};
+        tropical::winners which;
+        if (arg_ == tropical::with_winners::yes) {
+            auto made = runtime::room<std::int32_t>(*call, on, cells, a);
+            if (!made) return std::move(made).error();
+            which.data = made->data();
+            out.winners = *std::move(made);
+        }
+        auto ran = go(*call, on, s, *left, *right, out.c, which);
+        if (!ran) return std::move(ran).error();
+        return out;
+    }
+
+private:
+    [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, tropical::shape const& s,
+                                  buffer<T> const& a, buffer<T> const& b, buffer<T>& c,
+                                  tropical::winners const& which) const {
+        if (!call.on_gpu()) return tropical::cpu::product<T>(over_, s, {a.data()}, {b.data()}, {c.data()}, which);
+        auto handle = handle_.get(
+            a.device(), [&](int device) { return tropical::product<T>(over_, {.arg = arg_, .device = device}); });
+        if (!handle) return std::move(handle).error();
+        return (**handle)(on, s, {a.data()}, {b.data()}, {c.data()}, {.arg = which});
+    }
+
+    tropical::semiring over_;
+    tropical::with_winners arg_;
+    runtime::kept_handle<tropical::product_handle<T>> handle_;
+};
+
+}  // namespace run
+
+}  // namespace kiln
