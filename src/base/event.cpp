@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
+#include <new>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -74,9 +75,24 @@ std::string to_json(event const& e) {
     return out += '}';
 }
 
+namespace {
+
+// A megabyte that is zero and mostly stays so: the kernel's pages, which cost nothing until they are written.
+struct zero_pages {
+    void operator()(slot* s) const noexcept { std::free(s); }
+};
+std::unique_ptr<slot[], zero_pages> make_slots() {
+    static_assert(std::is_trivially_destructible_v<slot>);
+    auto* const memory = std::calloc(slot_count, sizeof(slot));
+    if (memory == nullptr) throw std::bad_alloc{};
+    return std::unique_ptr<slot[], zero_pages>{static_cast<slot*>(memory)};
+}
+
+}  // namespace
+
 struct event_log::state {
     std::atomic<std::uint64_t> next{0};
-    std::array<slot, slot_count> slots{};
+    std::unique_ptr<slot[], zero_pages> slots = make_slots();
     std::array<std::atomic<std::uint64_t>, kind_count> counts{};
     std::atomic<int> file{-1};
 

@@ -39,7 +39,7 @@ dispatcher::dispatcher(pool_core& core, std::shared_ptr<bell const> wake)
     : core_{core},
       wake_{std::move(wake)},
       here_{core.options.in_process, wake_},
-      limit_{core.capacity},
+      limit_{core.capacity()},
       oom_kills_{oom_kills()} {}
 
 void dispatcher::run() {
@@ -100,7 +100,7 @@ void dispatcher::expire(base::time_point now) {
 // As many at once as there are jobs to take them, within the limit. A retry wants a worker that has done nothing yet; if
 // there is no room for one, an idle used worker makes it.
 void dispatcher::start_workers(base::time_point now) {
-    if (core_.capacity == 0 || trouble_.resting(now)) return;
+    if (core_.capacity() == 0 || trouble_.resting(now)) return;
     int const retries = static_cast<int>(retries_.size());
     int const jobs = static_cast<int>(queued()) + retries;
     int const ready = count(phase::idle) + count(phase::starting);

@@ -138,7 +138,7 @@ error dispatcher::final_error(active_job const& j, mishap what, std::string cons
 }
 
 void dispatcher::run_here(base::time_point now) {
-    bool const by_choice = core_.capacity == 0;
+    bool const by_choice = core_.capacity() == 0;
     while (!here_.busy() && (by_choice || (trouble_.resting(now) && count_alive() == 0))) {
         std::optional<active_job> next;
         if (retries_.empty()) {

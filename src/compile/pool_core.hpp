@@ -31,11 +31,12 @@ struct worker_snapshot {
 };
 
 struct pool_core {
-    pool_core(pool_options o, event_log& log, int most) : options{std::move(o)}, events{log}, capacity{most} {}
+    pool_core(pool_options o, event_log& log) : options{std::move(o)}, events{log} {}
 
     pool_options const options;
     event_log& events;
-    int const capacity;
+    // Decided at the first call, by whoever comes first: reading what the machine has takes half a millisecond.
+    [[nodiscard]] int capacity();
     pid_t const owner = ::getpid();  // after fork() all of this belongs to somebody else
 
     mutable std::mutex mutex;  // guards what follows
@@ -46,6 +47,9 @@ struct pool_core {
     std::vector<worker_snapshot> workers;
     std::shared_ptr<bell const> wake;  // made with the thread, at the first submit
     std::thread thread;
+
+    std::once_flag decided;
+    int most_workers = 0;
 
     template <class Change>
     void count(Change change) {

@@ -100,6 +100,11 @@ void bell::clear() const noexcept {
     [[maybe_unused]] auto const ignored = ::read(fd_.get(), &rings, sizeof rings);
 }
 
+int pool_core::capacity() {
+    std::call_once(decided, [this] { most_workers = decide_capacity(options, events); });
+    return most_workers;
+}
+
 // A pool survives fork(): the child's first call finds that the core has another owner, whose thread, sockets and
 // perhaps locked mutex are no use to it, and goes on with a new one. The old one is left as it is; it is not the child's
 // to clean up.
@@ -115,7 +120,7 @@ struct worker_pool::state {
         auto* seen = current.load(std::memory_order_acquire);
         if (seen->core->owner == ::getpid()) return seen->core;
         auto const& old = *seen->core;
-        auto* const fresh = new holder{std::make_shared<pool_core>(old.options, old.events, old.capacity)};
+        auto* const fresh = new holder{std::make_shared<pool_core>(old.options, old.events)};
         if (current.compare_exchange_strong(seen, fresh, std::memory_order_acq_rel)) return fresh->core;
         delete fresh;
         return seen->core;
@@ -123,8 +128,7 @@ struct worker_pool::state {
 };
 
 worker_pool::worker_pool(pool_options options, event_log& events) {
-    int const capacity = decide_capacity(options, events);
-    state_ = std::make_unique<state>(std::make_shared<pool_core>(std::move(options), events, capacity));
+    state_ = std::make_unique<state>(std::make_shared<pool_core>(std::move(options), events));
 }
 
 worker_pool::~worker_pool() {
@@ -206,6 +210,6 @@ worker_pool::counters worker_pool::count() const {
     return out;
 }
 
-int worker_pool::capacity() const noexcept { return state_->current.load(std::memory_order_acquire)->core->capacity; }
+int worker_pool::capacity() const { return state_->core()->capacity(); }
 
 }  // namespace kiln::compile

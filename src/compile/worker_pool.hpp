@@ -75,8 +75,8 @@ public:
     };
     [[nodiscard]] std::vector<worker_state> workers() const;
     [[nodiscard]] counters count() const;
-    // How many workers there may be at once; decided at construction.
-    [[nodiscard]] int capacity() const noexcept;
+    // How many workers there may be at once; decided at the first need.
+    [[nodiscard]] int capacity() const;
     // The program that would be started; errc::not_found names where it was looked for.
     [[nodiscard]] static result<std::filesystem::path> find_worker(std::filesystem::path const& configured);
 

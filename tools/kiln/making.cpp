@@ -2,6 +2,7 @@
 #include "making.hpp"
 
 #include "progress.hpp"
+#include "tropical/pack.hpp"
 #include "warmup/director.hpp"
 
 #include <kiln/catalogue.hpp>
@@ -15,6 +16,12 @@ namespace {
 
 using engine_detail::made_artifact;
 using engine_detail::recipe;
+
+// They register themselves, if they are linked.
+void link_packs() {
+    (void)catalogue();
+    tropical::link_pack();
+}
 
 result<made_artifact> fetch(engine& e, thing const& t) {
     if (t.by.kind != "unit") {
@@ -51,7 +58,7 @@ void take_status(engine& e, thing& t) {
 }  // namespace
 
 result<std::vector<recipe>> recipes_named(std::vector<std::string> const& names) {
-    (void)catalogue();  // links the packs
+    link_packs();
     std::vector<recipe> out;
     for (auto const& n : names) {
         KILN_TRY(auto r, engine_detail::find_recipe(n));
@@ -61,7 +68,7 @@ result<std::vector<recipe>> recipes_named(std::vector<std::string> const& names)
 }
 
 result<std::vector<recipe>> recipes_of_pack(std::string const& pack) {
-    (void)catalogue();
+    link_packs();
     auto const* const p = engine_detail::find_pack(pack);
     if (p == nullptr) return fail(errc::not_found, "there is no pack '{}'; 'kiln list' shows what there is", pack);
     std::vector<recipe> out;
@@ -70,7 +77,7 @@ result<std::vector<recipe>> recipes_of_pack(std::string const& pack) {
 }
 
 std::vector<recipe> recipes_of_everything() {
-    (void)catalogue();
+    link_packs();
     std::vector<recipe> out;
     for (auto const* p : engine_detail::packs()) {
         for (auto const& name : p->names()) out.push_back(*p->find(name));
