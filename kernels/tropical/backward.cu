@@ -53,9 +53,7 @@ __device__ __forceinline__ entry read(gradient const& p, i64 which, i64 m, i64 n
 // Adds what 32 lanes bring, lane by lane where two bring the same k.
 __device__ __forceinline__ void add(element* line, int k, bool taken, element x, element factor) {
     u32 const same = __match_any_sync(everyone, taken ? k : -1 - static_cast<int>(threadIdx.x % 32));
-    u32 lower;
-    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lower));
-    int const rank = __popc(same & lower);
+    int const rank = __popc(same & ((1u << threadIdx.x % 32) - 1));
     for (int r = 0; __any_sync(everyone, rank >= r); ++r) {
         if (taken && rank == r) line[k] = is_mul ? fma(x, factor, line[k]) : line[k] + x;
         __syncwarp();
@@ -65,7 +63,7 @@ __device__ __forceinline__ void add(element* line, int k, bool taken, element x,
 extern "C" __global__ void __launch_bounds__(lines * 32) backward(__grid_constant__ gradient const p) {
     extern __shared__ __align__(16) unsigned char raw[];
     element* const held = reinterpret_cast<element*>(raw);
-    __shared__ entry piece[columns][lines + 1];
+    auto* const piece = reinterpret_cast<entry(*)[lines + 1]>(held + static_cast<i64>(lines) * p.part);
     int const warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     i64 const parts = (p.k + i64{p.part} - 1) / p.part;
     i64 const of_a = (p.m + i64{lines} - 1) / lines * parts, of_b = (p.n + i64{lines} - 1) / lines * parts;

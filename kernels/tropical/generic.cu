@@ -2,7 +2,7 @@
 //
 // C = A (x) B, one thread per element, steps in order: compiled in a few hundredths of a second, it serves while the tuned
 // product is still being made, and where that one does not reach. The same bits come out, but for plus_times on floats.
-#include "kiln/tropical/semiring.cuh"
+#include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) product_generic(__grid_constant__ problem const p) {
     i64 const per_member = static_cast<i64>(p.m) * p.n, all = per_member * p.batch;

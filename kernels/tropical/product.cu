@@ -14,7 +14,7 @@
 //
 // Small products are split along k over the blocks of a cluster, which put their parts together in shared memory: max and
 // min do not mind the order.
-#include "kiln/tropical/semiring.cuh"
+#include "semiring.cuh"
 
 // ---- Geometry ------------------------------------------------------------------------------------------------------
 

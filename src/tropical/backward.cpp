@@ -6,8 +6,9 @@ namespace kiln::tropical {
 
 namespace {
 
-constexpr int lines = 8;  // of a block, as in kernels/tropical/backward.cu
-constexpr unsigned static_shared = 20U << 10;
+// As in kernels/tropical/backward.cu.
+constexpr int lines = 8;
+constexpr std::size_t piece_bytes(std::size_t element) { return 128 * (lines + 1) * 2 * element; }
 
 }  // namespace
 
@@ -25,8 +26,8 @@ result<untyped_backward> untyped_backward::make(gradient_rule rule, scalar type,
     KILN_TRY(auto const loaded, with.get_sync(backward_unit(rule, type), how.device, how.wait));
     KILN_TRY(auto kernel, loaded.kernel("backward"));
     // As much as the device gives: rows of dA stay whole.
-    std::size_t limit = (48U << 10) - static_shared;
-    for (std::size_t const kib : {200, 140, 76, 40}) {
+    std::size_t limit = 48U << 10;
+    for (std::size_t const kib : {220, 160, 96, 64}) {
         if (!kernel.allow_shared(kib << 10)) continue;
         limit = kib << 10;
         break;
@@ -39,7 +40,8 @@ result<void> untyped_backward::run(stream_ref on, backward_call const& call) con
     auto const& s = *state_;
     KILN_TRY(auto p, gradient_of(call, s.rule));
     if (p.k == 0 || p.batch == 0 || (p.m == 0 && p.n == 0)) return {};
-    auto const fits = static_cast<std::int64_t>(s.shared_limit / (lines * s.element_bytes));
+    auto const piece = piece_bytes(s.element_bytes);
+    auto const fits = static_cast<std::int64_t>((s.shared_limit - piece) / (lines * s.element_bytes));
     p.part = static_cast<std::int32_t>(std::min<std::int64_t>(p.k, fits));
     auto const parts = (p.k + std::int64_t{p.part} - 1) / p.part;
     auto const groups = (p.m + std::int64_t{lines} - 1) / lines + (p.n + std::int64_t{lines} - 1) / lines;
@@ -48,7 +50,7 @@ result<void> untyped_backward::run(stream_ref on, backward_call const& call) con
     return s.kernel.launch(on,
                            {{static_cast<unsigned>(blocks)},
                             {lines * 32},
-                            static_cast<unsigned>(static_cast<std::size_t>(p.part) * lines * s.element_bytes)},
+                            static_cast<unsigned>(static_cast<std::size_t>(p.part) * lines * s.element_bytes + piece)},
                            arguments);
 }
 

@@ -27,7 +27,7 @@ std::string text_of(std::string_view name) {
 
 unit base_unit(std::string name, std::string_view file) {
     unit out{.name = std::move(name), .source = text_of(file)};
-    out.headers = {{"kiln/tropical/semiring.cuh", text_of("semiring.cuh")}};
+    out.headers = {{"semiring.cuh", text_of("semiring.cuh")}};
     out.options = {"-std=c++17", "-default-device"};
     out.licence = "Apache-2.0";
     return out;
@@ -161,6 +161,7 @@ std::vector<unit> const& all_units() {
 
 std::vector<spec> const& specs() {
     static auto const all = [] {
+        link_pack();
         std::vector<spec> out;
         for (auto const& u : named_units()) out.push_back(u.about);
         return out;

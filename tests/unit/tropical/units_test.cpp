@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tropical/units.hpp"
 
+#include "engine/recipe.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,6 +49,14 @@ TEST(tropical_units, are_named_by_what_a_call_needs) {
     EXPECT_THAT(units_of({.semiring = semiring::max_mul, .type = scalar::f64, .gradients = true}),
                 testing::ElementsAre("tropical_maxmul_f64_nn_with_argmax", "tropical_maxmul_backward_f64"));
     for (auto const& s : specs()) EXPECT_NE(find_unit(s.name), nullptr) << s.name;
+}
+
+TEST(tropical_units, can_be_demanded_by_name) {
+    EXPECT_FALSE(specs().empty());  // links the pack
+    auto const found = engine_detail::find_recipe("tropical_minplus_i64_nn_with_argmax");
+    ASSERT_TRUE(found.has_value()) << found.error().message();
+    EXPECT_EQ(found->kind, "tropical");
+    EXPECT_FALSE(engine_detail::find_recipe("tropical_nothing").has_value());
 }
 
 TEST(tropical_tuning, fits_the_kernels_assumptions) {

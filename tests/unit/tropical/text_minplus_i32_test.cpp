@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#define KILN_EMULATED minplus_i32
+#define KILN_TROPICAL_TYPE 3
+#define KILN_TROPICAL_SEMIRING 2
+#define KILN_TROPICAL_ARG 0
+#define KILN_TROPICAL_LARGE 128, 128, 16, 8, 8, 2, 4
+#define KILN_TROPICAL_SMALL 64, 64, 16, 8, 4, 4, 4
+#include "emulated_product.hpp"
