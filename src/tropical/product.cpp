@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
+#include "tropical/pack.hpp"
 #include "tropical/units.hpp"
 
 #include <atomic>

@@ -2,6 +2,7 @@
 #include "tropical/units.hpp"
 
 #include "embedded/tropical_kernels.hpp"
+#include "tropical/pack.hpp"
 
 #include <algorithm>
 #include <array>

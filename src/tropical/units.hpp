@@ -27,7 +27,4 @@ namespace kiln::tropical {
 
 [[nodiscard]] bool is_supported(scalar type) noexcept;
 
-// Does nothing. Whoever calls it links the pack, also from an archive.
-void link_pack() noexcept;
-
 }  // namespace kiln::tropical

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <ucontext.h>
 #include <vector>
@@ -116,6 +117,14 @@ private:
     ucontext_t scheduler_{};
     std::size_t at_ = 0;
 };
+
+// What a GPU makes of a NaN; hosts differ in its sign.
+template <class T>
+T canonical(T x) {
+    return x != x ? std::abs(std::numeric_limits<T>::quiet_NaN()) : x;
+}
+template <class T>
+    requires std::is_integral_v<T> T canonical(T x) { return x; }
 
 struct thread_index {
     struct member {

@@ -19,6 +19,8 @@
 #define product_small KILN_JOIN(product_small_, KILN_EMULATED)
 #define raw KILN_JOIN(raw_, KILN_EMULATED)
 
+#define KILN_CANONICAL(x) kiln::emulated::canonical(x)
+
 namespace KILN_EMULATED {
 using namespace kiln::emulated::builtins;
 #include "../../../kernels/tropical/product.cu"
