@@ -59,7 +59,7 @@ public:
     inline_text& append(std::string_view text) noexcept {
         auto const room = N - size_;
         auto const n = text.size() < room ? text.size() : room;
-        std::memcpy(chars_.data() + size_, text.data(), n);
+        if (n != 0) std::memcpy(chars_.data() + size_, text.data(), n);  // an empty view may point nowhere
         size_ = static_cast<std::uint8_t>(size_ + n);
         return *this;
     }
