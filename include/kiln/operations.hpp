@@ -18,7 +18,7 @@ namespace kiln {
 
 namespace prims {
 
-// In the order `kiln list --operations` shows them.
+// All of them, for tools and tests.
 [[nodiscard]] std::span<operation const* const> operations() noexcept;
 extern operation const exclusive_scan_operation, inclusive_scan_operation, reduce_operation, segmented_reduce_operation,
     select_operation, lower_bound_operation, upper_bound_operation, radix_sort_operation, merge_sort_operation,

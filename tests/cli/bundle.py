@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kiln build, inspect, verify, key: a bundle built here serves where nothing can be compiled."""
 
+import hashlib
 import os
 import shutil
 
@@ -43,6 +44,16 @@ for part in range(10):
     check(seen.returncode == 1, f"a flipped byte in part {part} is found", seen.stdout, seen.stderr)
     again = data("compile", "j.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "bad.kiln", KILN_CACHE_DIR=SCRATCH / f"cache{part}")
     check(again[0]["from"] in ("compiled", "bundle"), "and the program still runs", again)
+
+# A newer format, as a version to come would write it: told apart from damage, and compiling still works.
+newer = bytearray(good)
+newer[8:12] = (99).to_bytes(4, "little")
+newer[16:48] = hashlib.sha256(newer[:16]).digest()
+(SCRATCH / "newer.kiln").write_bytes(newer)
+seen = run("verify", "newer.kiln", status=1)
+check("format 99" in seen.stderr and "newer Kiln" in seen.stderr, "the reason is the format", seen.stderr)
+again = data("compile", "j.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "newer.kiln", KILN_CACHE_DIR=SCRATCH / "cachenewer")
+check(again[0]["from"] == "compiled", "and the program still runs", again)
 
 # Signatures.
 run("key", "mine.pem")

@@ -94,7 +94,7 @@ check("kiln record" in run("replay", garbage, status=1).stderr, "garbage is told
 ran = run("use", "a", program=PROGRAM, KILN_PROFILE=garbage)
 check("a: disk" in ran.stdout, "and disturbs no program", ran.stdout)
 
-# A stale recipe is skipped and counted.
+# Files can be warmed, and are then found.
 folder = SCRATCH / "headers"
 folder.mkdir()
 (folder / "h.h").write_text("#define VALUE 1\n")

@@ -201,11 +201,13 @@ int calibrate(arguments const& args) {
     auto const data = std::make_shared<bench_data>(std::size_t{1} << most_power);
     std::vector<curve> curves;
     auto all = subjects(data);
+    std::string known;
+    for (auto const& s : all) (known += known.empty() ? "" : ", ") += s.what->name();
     if (!args.only.empty()) {
         std::erase_if(
             all, [&](subject const& s) { return std::ranges::find(args.only, s.what->name()) == args.only.end(); });
         if (all.empty()) {
-            complain("none of these is an operation; 'kiln list --operations' shows them");
+            complain(fmt::format("none of these can be calibrated; there are: {}", known));
             return misused;
         }
     }
