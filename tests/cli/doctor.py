@@ -2,6 +2,7 @@
 """kiln doctor, demo and the examples."""
 
 import os
+import pathlib
 
 from _kiln import BIN, SCRATCH, check, data, run
 
@@ -20,6 +21,17 @@ demo = data("demo", "--quick")
 check(len(demo["cold"]["things"]) >= 5 and all(t["from"] == "compiled" for t in demo["cold"]["things"]), "cold", demo)
 check(all(t["from"] == "disk" for t in demo["warm"]["things"]), "then warm", demo)
 check(demo["warm"]["wall_ms"] < demo["cold"]["wall_ms"], "and faster", demo)
+
+# The front door: what ships is not compiled, the rest once, and the second time nothing.
+if (pathlib.Path(os.environ["KILN_TEST_BUILD_DIR"]) / "lib/kiln/prims-sm_90.kiln").exists():
+    demo = data("demo")
+    cold = {t["name"]: t["from"] for t in demo["cold"]["things"]}
+    check({t["kind"] for t in demo["cold"]["things"]} == {"unit", "prims", "tropical"}, "something of everything", cold)
+    if demo["target"] == "sm_90":
+        check(cold["exclusive_scan_i32"] == cold["merge_sort_u64_i32"] == "bundle", "what ships is found", cold)
+    check(demo["cold"]["from"]["compiled"] >= 9 and demo["cold"]["failed"] == 0, "the rest is compiled", cold)
+    check(demo["warm"]["compiled"] == 0 and demo["warm"]["from"]["compiled"] == 0, "and then nothing", demo["warm"])
+run("demo", "--quick", "--all", status=2)
 
 run(program=BIN / "example_saxpy")
 # Must start and work with no cache directory and no compiling.

@@ -1,25 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a newcomer should see first: everything Kiln has, made ready for this machine, once cold and once warm.
+// What a newcomer should see first: what ships, found; what is new, compiled once; and all of it found the second time.
 #include "making.hpp"
 
 #include "base/files.hpp"
+#include "prims/pack.hpp"
 
 #include "embedded/demo_units.hpp"
 
 #include <kiln/status.hpp>
 
+#include <algorithm>
+#include <array>
+
 namespace kiln::cli {
 
 namespace {
 
-std::vector<engine_detail::recipe> demo_units() {
-    std::vector<engine_detail::recipe> out;
+using engine_detail::recipe;
+
+// Which rows of the table there are, in their order.
+struct demo_item {
+    std::string group;
+    recipe by;
+};
+
+enum class scope { examples, usual, everything };
+
+void add_example_units(std::vector<demo_item>& to) {
     for (auto const& file : embedded::demo_units()) {
         unit u;
         u.name = std::string{file.name.substr(0, file.name.rfind('.'))};
         u.source = std::string{file.data};
-        out.push_back(engine_detail::recipe_of(u));
+        to.push_back({"example units", engine_detail::recipe_of(u)});
     }
+}
+
+// Operators no build of Kiln has seen: linked with a template where one ships for this architecture.
+void add_operators(std::vector<demo_item>& to) {
+    using namespace prims;
+    op const capped{"a + b > 100 ? 100 : a + b"};
+    op const larger{"fabs(a) > fabs(b) ? a : b"};
+    op const low_half_first{"(a & 0xffff) < (b & 0xffff)"};
+    op const thirds{"a % 3 == 0"};
+    auto const none = element_type{};
+    for (auto const& r : {scan_request(scan_form::exclusive, type_of(scalar::i32), capped),
+                          reduce_request(type_of(scalar::f64), larger),
+                          bounds_request(bound_side::lower, type_of(scalar::u64), low_half_first),
+                          select_request(select_form::items, type_of(scalar::i32), &thirds),
+                          merge_sort_request(type_of(scalar::u32), none, low_half_first, item_range::ordinary)}) {
+        to.push_back({"new operators", recipe_of(r).value()});
+    }
+}
+
+std::vector<demo_item> items_of(scope which) {
+    std::vector<demo_item> out;
+    add_example_units(out);
+    if (which == scope::examples) return out;
+    constexpr std::array usual_products{"tropical_maxplus_f32_nn", "tropical_minplus_f32_nn",
+                                        "tropical_backward_a_f32"};
+    for (auto& r : recipes_of_everything()) {
+        bool const usual = r.kind != "tropical" || std::ranges::count(usual_products, r.name) != 0;
+        if (usual || which == scope::everything)
+            out.push_back({r.kind == "prims" ? "primitives" : r.kind, std::move(r)});
+    }
+    add_operators(out);
     return out;
 }
 
@@ -32,8 +76,10 @@ struct pass {
 
 enum class from_scratch { yes, no };
 
-// Each pass is a fresh engine: what the second finds, it finds as the next process would.
-pass make_ready(std::vector<engine_detail::recipe> const& all, target t, std::string const& cache, from_scratch how) {
+// Each pass is a fresh engine: what the second finds, it finds as the next process would. From scratch: compiled even if
+// it ships.
+pass make_ready(std::vector<demo_item> const& all, target t, std::string const& cache, from_scratch how,
+                std::string const& title) {
     engine e{{.settings = {{"KILN_CACHE_DIR", cache},
                            {"KILN_DISABLE", ""},
                            {"KILN_READONLY", ""},
@@ -41,9 +87,8 @@ pass make_ready(std::vector<engine_detail::recipe> const& all, target t, std::st
                            {"KILN_RECACHE", how == from_scratch::yes ? "1" : ""},
                            {"KILN_JIT", "allow"}}}};
     pass out;
-    for (auto const& r : all) out.things.push_back({.by = r, .for_target = t});
-    base::stopwatch const watch;
-    out.failed = make_all(e, out.things, how == from_scratch::yes ? "cold" : "warm");
+    for (auto const& i : all) out.things.push_back({.by = i.by, .for_target = t});
+    out.failed = make_all(e, out.things, title);
     auto const s = status(e);
     out.wall_ms = s.wall_ms;
     out.compiled = s.compiled;
@@ -51,46 +96,94 @@ pass make_ready(std::vector<engine_detail::recipe> const& all, target t, std::st
     return out;
 }
 
-struct group {
+// How many came from where: compiled, the cache, what ships.
+struct origins {
+    std::size_t compiled = 0, disk = 0, bundle = 0, failed = 0;
+
+    void count(thing const& t) {
+        if (!*t.answer) ++failed;
+        else if (t.from == provenance::compiled) ++compiled;
+        else if (t.from == provenance::bundle) ++bundle;
+        else ++disk;
+    }
+    [[nodiscard]] std::string text() const {
+        std::string out;
+        auto const add = [&](std::size_t count, std::string_view what) {
+            if (count > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, what);
+        };
+        add(bundle, "bundle");
+        add(disk, "disk");
+        add(compiled, "compiled");
+        add(failed, "failed");
+        return out;
+    }
+    [[nodiscard]] json as_json() const {
+        return {{"bundle", bundle}, {"disk", disk}, {"compiled", compiled}, {"failed", failed}};
+    }
+};
+
+struct row {
     std::string name;
     std::size_t count = 0;
     std::uint64_t bytes = 0;
     double compile_ms = 0;
-    std::size_t found = 0;  // in the second pass, without compiling
+    origins cold = {};
+    origins warm = {};
+
+    void add(thing const& first, thing const& second) {
+        ++count;
+        if (*first.answer) bytes += (*first.answer)->got.what->image.size();
+        if (first.from == provenance::compiled) compile_ms += first.compile_ms;
+        cold.count(first);
+        warm.count(second);
+    }
+    [[nodiscard]] std::vector<std::string> cells() const {
+        return {name,
+                std::to_string(count),
+                bytes_text(bytes),
+                cold.text(),
+                compile_ms > 0 ? fmt::format("{:.1f} s", compile_ms * 1e-3) : "-",
+                warm.text()};
+    }
 };
 
-// By pack, in the order of the catalogue.
-std::vector<group> grouped(pass const& cold, pass const& warm) {
-    std::vector<group> out;
-    for (std::size_t i = 0; i < cold.things.size(); ++i) {
-        auto const& c = cold.things[i];
-        auto const name = c.by.kind == "unit" ? std::string{"example units"} : c.by.kind;
-        auto at = std::ranges::find(out, name, &group::name);
-        if (at == out.end()) at = out.insert(out.end(), {.name = name});
-        ++at->count;
-        if (*c.answer) at->bytes += (*c.answer)->got.what->image.size();
-        at->compile_ms += c.compile_ms;
-        at->found += *warm.things[i].answer && warm.things[i].from != provenance::compiled ? 1 : 0;
+std::string table_of(std::vector<demo_item> const& all, pass const& cold, pass const& warm) {
+    std::vector<row> groups;
+    row sum{.name = "all"};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        auto at = std::ranges::find(groups, all[i].group, &row::name);
+        if (at == groups.end()) at = groups.insert(groups.end(), {.name = all[i].group});
+        at->add(cold.things[i], warm.things[i]);
+        sum.add(cold.things[i], warm.things[i]);
     }
-    return out;
+    std::vector<std::vector<std::string>> out{{"", "count", "size", "cold from", "compile time", "warm from"}};
+    for (auto const& g : groups) out.push_back(g.cells());
+    out.push_back(sum.cells());
+    return table(out);
 }
 
 json to_json(pass const& p) {
     json list = json::array();
-    for (auto const& t : p.things) list.push_back(describe(t));
-    return {{"wall_ms", p.wall_ms}, {"compiled", p.compiled}, {"failed", p.failed}, {"things", std::move(list)}};
+    origins from;
+    for (auto const& t : p.things) {
+        list.push_back(describe(t));
+        from.count(t);
+    }
+    return {{"wall_ms", p.wall_ms},
+            {"compiled", p.compiled},
+            {"failed", p.failed},
+            {"from", from.as_json()},
+            {"things", std::move(list)}};
 }
 
 struct demo_arguments {
     bool quick = false;
+    bool all = false;
     bool as_json = false;
 };
 
 int run(demo_arguments const& a) {
-    auto all = demo_units();
-    if (!a.quick) {
-        for (auto& r : recipes_of_everything()) all.push_back(std::move(r));
-    }
+    auto const all = items_of(a.quick ? scope::examples : a.all ? scope::everything : scope::usual);
     auto const here = arch_of_this_machine();
     auto const t = target::make(here.arch, artifact_kind::cubin).value();
     auto const scratch = base::temporary_directory::make("kiln-demo").value();
@@ -100,35 +193,28 @@ int run(demo_arguments const& a) {
                           here.found ? fmt::format("{} ({})", here.device, t.arch.name())
                                      : fmt::format("{} (no GPU here; compiling needs none)", t.arch.name())));
     std::fflush(stdout);
-    auto const cold = make_ready(all, t, cache, from_scratch::yes);
-    auto const warm = make_ready(all, t, cache, from_scratch::no);
+    auto const first = a.all ? from_scratch::yes : from_scratch::no;
+    auto const cold = make_ready(all, t, cache, first, "cold");
+    auto const warm = make_ready(all, t, cache, from_scratch::no, "warm");
     if (a.as_json) {
         print_json(json{{"target", t.arch.name()}, {"cold", to_json(cold)}, {"warm", to_json(warm)}});
         return cold.failed + warm.failed == 0 ? ok : failed;
     }
     complain_about(cold.things);
-    std::vector<std::vector<std::string>> rows{{"", "count", "size", "compile time", "found when warm"}};
-    group sum{.name = "all"};
-    for (auto const& g : grouped(cold, warm)) {
-        rows.push_back({g.name, std::to_string(g.count), bytes_text(g.bytes),
-                        fmt::format("{:.1f} s", g.compile_ms * 1e-3), fmt::format("{} of {}", g.found, g.count)});
-        sum.count += g.count;
-        sum.bytes += g.bytes;
-        sum.compile_ms += g.compile_ms;
-        sum.found += g.found;
-    }
-    rows.push_back({sum.name, std::to_string(sum.count), bytes_text(sum.bytes),
-                    fmt::format("{:.1f} s", sum.compile_ms * 1e-3), fmt::format("{} of {}", sum.found, sum.count)});
-    print("\n" + table(rows));
+    print("\n" + table_of(all, cold, warm));
     print(fmt::format(
-        "\ncold  {:>9.1f} ms   compiled from source in worker processes\n"
-        "warm  {:>9.1f} ms   the next process: found in the cache and in the library\n\n"
+        "\ncold  {:>9.1f} ms   an empty cache: {}\n"
+        "warm  {:>9.1f} ms   the next process: {}\n\n"
         "Next: kiln list                      what there is\n"
         "      kiln doctor                    what was found on this machine, and every setting\n"
+        "      kiln demo --all                the whole catalogue from source, also what ships\n"
         "      kiln compile FILE.cu --arch sm_80,sm_90\n"
         "      kiln record -o app.profile -- ./app   and then   kiln replay app.profile --arch sm_100 -o app.kiln\n"
         "      docs/guide/quick-start.md\n",
-        cold.wall_ms, warm.wall_ms));
+        cold.wall_ms,
+        a.all ? "all compiled from source in worker processes"
+              : "what ships is found, the rest compiled in worker processes",
+        warm.wall_ms, warm.compiled == 0 ? "nothing compiled" : "see the table"));
     return cold.failed + warm.failed == 0 ? ok : failed;
 }
 
@@ -137,7 +223,8 @@ int run(demo_arguments const& a) {
 void add_demo(CLI::App& root, std::vector<command>& commands) {
     auto arguments = std::make_shared<demo_arguments>();
     auto* const app = add_command(root, "demo");
-    app->add_flag("--quick", arguments->quick, "the example units alone");
+    auto* const quick = app->add_flag("--quick", arguments->quick, "the example units alone");
+    app->add_flag("--all", arguments->all, "everything, from source")->excludes(quick);
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] { return run(*arguments); }});
 }
