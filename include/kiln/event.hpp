@@ -51,7 +51,7 @@ enum class event_kind : std::uint8_t {
 template <std::size_t N>
 class inline_text {
 public:
-    inline_text() = default;
+    inline_text() noexcept {}
     inline_text(std::string_view text) noexcept { append(text); }
     template <std::convertible_to<std::string_view> Text>
     inline_text(Text const& text) noexcept : inline_text{std::string_view{text}} {}
@@ -59,7 +59,7 @@ public:
     inline_text& append(std::string_view text) noexcept {
         auto const room = N - size_;
         auto const n = text.size() < room ? text.size() : room;
-        if (n != 0) std::memcpy(chars_.data() + size_, text.data(), n);  // an empty view may point nowhere
+        copy(chars_.data() + size_, text.data(), n);
         size_ = static_cast<std::uint8_t>(size_ + n);
         return *this;
     }
@@ -67,8 +67,27 @@ public:
     operator std::string_view() const noexcept { return view(); }
 
 private:
+    // Most texts are short: two moves that overlap, instead of a call that costs more than what it does.
+    static void copy(char* to, char const* from, std::size_t n) noexcept {
+        if (n > 32) std::memcpy(to, from, n);
+        else if (N >= 16 && n >= 16) copy_ends<16>(to, from, n);
+        else if (n >= 8) copy_ends<8>(to, from, n);
+        else if (n >= 4) copy_ends<4>(to, from, n);
+        else if (n >= 2) copy_ends<2>(to, from, n);
+        else if (n == 1) *to = *from;  // an empty view may point nowhere
+    }
+    template <std::size_t Part>
+    static void copy_ends(char* to, char const* from, std::size_t n) noexcept {
+        std::array<char, Part> first;
+        std::array<char, Part> last;
+        std::memcpy(first.data(), from, Part);
+        std::memcpy(last.data(), from + n - Part, Part);
+        std::memcpy(to, first.data(), Part);
+        std::memcpy(to + n - Part, last.data(), Part);
+    }
+
     static_assert(N < 256);
-    std::array<char, N> chars_{};
+    std::array<char, N> chars_;  // the first size_ of them have a value
     std::uint8_t size_ = 0;
 };
 
@@ -100,7 +119,7 @@ public:
     event_log(event_log const&) = delete;
     event_log& operator=(event_log const&) = delete;
 
-    void emit(event e) noexcept;
+    void emit(event const& e) noexcept;
 
     // The newest events still in the ring, oldest first. Records being overwritten while read are left out.
     [[nodiscard]] std::vector<event> recent(std::size_t most = 4096) const;

@@ -2,6 +2,7 @@
 //
 // The ring is an array of slots, each guarded by a sequence number: odd while it is written, even and equal to
 // twice its turn when it may be read. Writers never wait; a reader that meets a slot in motion leaves it out.
+// A slot holds an event's numbers and then its texts, each as long as it is: most events touch two cache lines of five.
 #include <kiln/event.hpp>
 
 #include "base/check.hpp"
@@ -22,17 +23,80 @@ namespace {
 
 constexpr std::size_t slot_count = 4096;
 constexpr std::size_t kind_count = static_cast<std::size_t>(event_kind::note) + 1;
-constexpr std::size_t event_words = sizeof(event) / 8;
-static_assert(sizeof(event) % 8 == 0 && std::is_trivially_copyable_v<event>);
 
-// Events are copied in and out word by word through atomics: a torn read is discarded, never a data race.
-struct slot {
+// Numbers: time, key, duration, value, thread and kind, lengths. Texts begin at a word each.
+constexpr std::size_t number_words = 6;
+constexpr std::size_t text_words =
+    (sizeof(event::unit) + sizeof(event::target) + sizeof(event::reason) + sizeof(event::detail)) / 8;
+
+// Copied in and out word by word through atomics: a torn read is discarded, never a data race.
+struct alignas(64) slot {
     std::atomic<std::uint64_t> turn{0};
-    std::array<std::atomic<std::uint64_t>, event_words> words{};
+    std::array<std::atomic<std::uint64_t>, number_words + text_words> words{};
 };
 
+// Places words into a slot, one after the other.
+class slot_writer {
+public:
+    explicit slot_writer(slot& to) noexcept : next_{to.words.data()} {}
+    void put(std::uint64_t word) noexcept { (next_++)->store(word, std::memory_order_relaxed); }
+    template <std::size_t N>
+    void put(inline_text<N> const& text) noexcept {
+        static_assert((N + 1) % 8 == 0 && sizeof text == N + 1);
+        // Whole words: what follows the text inside its object is copied and never read.
+        auto const* from = reinterpret_cast<std::byte const*>(&text);
+        for (std::size_t at = 0; at < text.view().size(); at += 8) {
+            std::uint64_t word;
+            std::memcpy(&word, from + at, 8);
+            put(word);
+        }
+    }
+
+private:
+    std::atomic<std::uint64_t>* next_;
+};
+
+void write_slot(slot& to, event const& e, std::int64_t time_ns, std::uint32_t thread) noexcept {
+    slot_writer w{to};
+    w.put(static_cast<std::uint64_t>(time_ns));
+    w.put(e.key);
+    w.put(static_cast<std::uint64_t>(e.duration_ns));
+    w.put(static_cast<std::uint64_t>(e.value));
+    w.put(std::uint64_t{thread} << 32 | static_cast<std::uint64_t>(e.kind));
+    w.put(std::uint64_t{e.unit.view().size()} << 24 | std::uint64_t{e.target.view().size()} << 16 |
+          std::uint64_t{e.reason.view().size()} << 8 | std::uint64_t{e.detail.view().size()});
+    w.put(e.unit);
+    w.put(e.target);
+    w.put(e.reason);
+    w.put(e.detail);
+}
+
+using slot_words = std::array<std::uint64_t, number_words + text_words>;
+
+event read_words(slot_words const& words) noexcept {
+    event e;
+    e.time_ns = static_cast<std::int64_t>(words[0]);
+    e.key = words[1];
+    e.duration_ns = static_cast<std::int64_t>(words[2]);
+    e.value = static_cast<std::int64_t>(words[3]);
+    e.thread = static_cast<std::uint32_t>(words[4] >> 32);
+    e.kind = static_cast<event_kind>(words[4] & 0xff);
+    auto const* from = reinterpret_cast<char const*>(words.data() + number_words);
+    auto const take = [&](auto& text, unsigned shift) {
+        auto const size = static_cast<std::size_t>(words[5] >> shift & 0xff);
+        text.append({from, size});
+        from += (size + 7) / 8 * 8;
+    };
+    take(e.unit, 24);
+    take(e.target, 16);
+    take(e.reason, 8);
+    take(e.detail, 0);
+    return e;
+}
+
 std::uint32_t thread_id() noexcept {
-    thread_local auto const id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    constinit thread_local std::uint32_t id = 0;
+    if (id == 0) id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     return id;
 }
 
@@ -78,21 +142,30 @@ std::string to_json(event const& e) {
 namespace {
 
 // A megabyte that is zero and mostly stays so: the kernel's pages, which cost nothing until they are written.
-struct zero_pages {
-    void operator()(slot* s) const noexcept { std::free(s); }
+class slot_array {
+public:
+    slot_array() : memory_{std::calloc(slot_count + 1, sizeof(slot))} {
+        static_assert(std::is_trivially_destructible_v<slot>);
+        if (!memory_) throw std::bad_alloc{};
+        auto room = (slot_count + 1) * sizeof(slot);
+        void* at = memory_.get();
+        first_ = static_cast<slot*>(std::align(alignof(slot), slot_count * sizeof(slot), at, room));
+    }
+    [[nodiscard]] slot& operator[](std::uint64_t turn) const noexcept { return first_[turn % slot_count]; }
+
+private:
+    struct release {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    std::unique_ptr<void, release> memory_;
+    slot* first_ = nullptr;
 };
-std::unique_ptr<slot[], zero_pages> make_slots() {
-    static_assert(std::is_trivially_destructible_v<slot>);
-    auto* const memory = std::calloc(slot_count, sizeof(slot));
-    if (memory == nullptr) throw std::bad_alloc{};
-    return std::unique_ptr<slot[], zero_pages>{static_cast<slot*>(memory)};
-}
 
 }  // namespace
 
 struct event_log::state {
     std::atomic<std::uint64_t> next{0};
-    std::unique_ptr<slot[], zero_pages> slots = make_slots();
+    slot_array slots;
     std::array<std::atomic<std::uint64_t>, kind_count> counts{};
     std::atomic<int> file{-1};
 
@@ -101,7 +174,13 @@ struct event_log::state {
     std::mutex subscribers_mutex;
     std::vector<std::weak_ptr<std::function<void(event const&)>>> subscribers;
 
-    void tell(event const& e) {
+    void tell(event const& e, int to_file) {
+        if (to_file >= 0) {
+            // One write per line: O_APPEND keeps lines of several processes whole.
+            auto const line = to_json(e) + '\n';
+            [[maybe_unused]] auto const written = ::write(to_file, line.data(), line.size());
+        }
+        if (!has_subscribers.load(std::memory_order_relaxed)) return;
         std::lock_guard const lock{subscribers_mutex};
         std::erase_if(subscribers, [&](auto const& weak) {
             auto const callback = weak.lock();
@@ -125,29 +204,27 @@ event_log& event_log::process() {
 event_log::event_log() : state_{std::make_unique<state>()} {}
 event_log::~event_log() { write_to(""); }
 
-void event_log::emit(event e) noexcept {
+void event_log::emit(event const& e) noexcept {
     auto& s = *state_;
     auto const turn = s.next.fetch_add(1, std::memory_order_relaxed);
-    e.sequence = turn;
-    e.thread = thread_id();
-    if (e.time_ns == 0) e.time_ns = base::now_ns();
+    auto const thread = thread_id();
+    auto const time_ns = e.time_ns == 0 ? base::now_ns() : e.time_ns;
     s.counts[static_cast<std::size_t>(e.kind)].fetch_add(1, std::memory_order_relaxed);
 
-    std::array<std::uint64_t, event_words> words;
-    std::memcpy(words.data(), &e, sizeof e);
-    auto& slot = s.slots[turn % slot_count];
+    auto& slot = s.slots[turn];
     slot.turn.store(2 * turn + 1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
-    for (std::size_t i = 0; i < event_words; ++i) slot.words[i].store(words[i], std::memory_order_relaxed);
+    write_slot(slot, e, time_ns, thread);
     slot.turn.store(2 * turn + 2, std::memory_order_release);
 
+    int const file = s.file.load(std::memory_order_acquire);
+    if (file < 0 && !s.has_subscribers.load(std::memory_order_relaxed)) return;
     try {
-        if (int const fd = s.file.load(std::memory_order_acquire); fd >= 0) {
-            // One write per line: O_APPEND keeps lines of several processes whole.
-            auto const line = to_json(e) + '\n';
-            [[maybe_unused]] auto const written = ::write(fd, line.data(), line.size());
-        }
-        if (s.has_subscribers.load(std::memory_order_relaxed)) s.tell(e);
+        event told = e;
+        told.time_ns = time_ns;
+        told.sequence = turn;
+        told.thread = thread;
+        s.tell(told, file);
     } catch (...) {
         // Out of memory while describing an event must not disturb what is described.
     }
@@ -160,13 +237,14 @@ std::vector<event> event_log::recent(std::size_t most) const {
     std::vector<event> out;
     out.reserve(count);
     for (auto turn = end - count; turn < end; ++turn) {
-        auto const& slot = s.slots[turn % slot_count];
+        auto const& slot = s.slots[turn];
         if (slot.turn.load(std::memory_order_acquire) != 2 * turn + 2) continue;
-        std::array<std::uint64_t, event_words> words;
-        for (std::size_t i = 0; i < event_words; ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
+        slot_words words;
+        for (std::size_t i = 0; i < words.size(); ++i) words[i] = slot.words[i].load(std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_acquire);
         if (slot.turn.load(std::memory_order_relaxed) != 2 * turn + 2) continue;
-        std::memcpy(static_cast<void*>(&out.emplace_back()), words.data(), sizeof(event));
+        out.push_back(read_words(words));
+        out.back().sequence = turn;
     }
     return out;
 }

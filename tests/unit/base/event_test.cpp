@@ -39,6 +39,40 @@ TEST(events, long_text_is_cut_not_lost) {
     EXPECT_EQ(log.recent().front().detail.view().size(), 127u);
 }
 
+TEST(events, texts_of_every_length_come_back_from_the_ring_whole) {
+    std::string letters;
+    for (int i = 0; i < 127; ++i) letters += static_cast<char>('a' + i % 26);
+    event_log log;
+    for (std::size_t n = 0; n <= letters.size(); ++n) {
+        event e{.kind = event_kind::transferred,
+                .unit = letters.substr(0, n % 48),
+                .target = letters.substr(3, n % 16),
+                .reason = letters.substr(5, n % 32),
+                .detail = letters.substr(0, n / 2),
+                .key = n,
+                .duration_ns = -static_cast<std::int64_t>(n),
+                .value = ~std::int64_t{0},
+                .time_ns = 7};
+        e.detail.append(letters.substr(n / 2, n - n / 2));
+        log.emit(e);
+    }
+    auto const all = log.recent();
+    ASSERT_EQ(all.size(), letters.size() + 1);
+    for (std::size_t n = 0; n < all.size(); ++n) {
+        EXPECT_EQ(all[n].kind, event_kind::transferred);
+        EXPECT_EQ(all[n].unit.view(), letters.substr(0, n % 48));
+        EXPECT_EQ(all[n].target.view(), letters.substr(3, n % 16));
+        EXPECT_EQ(all[n].reason.view(), letters.substr(5, n % 32));
+        EXPECT_EQ(all[n].detail.view(), letters.substr(0, n));
+        EXPECT_EQ(all[n].key, n);
+        EXPECT_EQ(all[n].duration_ns, -static_cast<std::int64_t>(n));
+        EXPECT_EQ(all[n].value, -1);
+        EXPECT_EQ(all[n].time_ns, 7);
+        EXPECT_EQ(all[n].sequence, n);
+        EXPECT_EQ(all[n].thread, all[0].thread);
+    }
+}
+
 TEST(events, many_threads_lose_nothing) {
     event_log log;
     std::vector<std::thread> threads;
