@@ -91,6 +91,13 @@ public:
         return out;
     }
 
+    // The same where only the type's description is known, as in a recording: enough to compile, not to launch.
+    [[nodiscard]] op with_type(element_type const& state) const {
+        op out{*this};
+        out.state_type_ = state;
+        return out;
+    }
+
     [[nodiscard]] form kind() const noexcept { return form_; }
     [[nodiscard]] std::string const& name() const noexcept { return name_; }  // of a builtin, function or symbol
     [[nodiscard]] std::string const& text() const noexcept { return text_; }  // of an expression or function

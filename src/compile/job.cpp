@@ -2,6 +2,8 @@
 // Encoding of jobs, artifacts and errors: docs/formats/artifact.md and worker-protocol.md describe the layouts.
 #include "compile/job.hpp"
 
+#include "compile/unit_codec.hpp"
+
 namespace kiln::compile {
 
 namespace {
@@ -11,17 +13,6 @@ using base::byte_writer;
 
 constexpr std::uint16_t artifact_version = 1;
 constexpr std::uint16_t job_version = 1;
-
-void put(byte_writer& w, std::vector<std::string> const& texts) {
-    w.put_u32(static_cast<std::uint32_t>(texts.size()));
-    for (auto const& t : texts) w.put_text(t);
-}
-
-std::vector<std::string> get_texts(byte_reader& r) {
-    std::vector<std::string> out(r.get_count(4));
-    for (auto& t : out) t = r.get_text();
-    return out;
-}
 
 void put(byte_writer& w, kiln::target const& t) {
     w.put_text(t.arch.name());
@@ -36,40 +27,6 @@ result<kiln::target> get_target(byte_reader& r) {
     return target::parse(arch, static_cast<artifact_kind>(kind));
 }
 
-void put(byte_writer& w, kiln::unit const& u) {
-    w.put_text(u.name);
-    w.put_text(u.source);
-    put(w, u.kernels);
-    put(w, u.options);
-    w.put_u32(static_cast<std::uint32_t>(u.headers.size()));
-    for (auto const& h : u.headers) {
-        w.put_text(h.name);
-        w.put_text(h.text);
-    }
-    put(w, u.include_dirs);
-    w.put_text(u.directory);
-    put(w, u.exports);
-    w.put_text(u.licence);
-}
-
-kiln::unit get_unit(byte_reader& r) {
-    kiln::unit u;
-    u.name = r.get_text();
-    u.source = r.get_text();
-    u.kernels = get_texts(r);
-    u.options = get_texts(r);
-    u.headers.resize(r.get_count(8));
-    for (auto& h : u.headers) {
-        h.name = r.get_text();
-        h.text = r.get_text();
-    }
-    u.include_dirs = get_texts(r);
-    u.directory = r.get_text();
-    u.exports = get_texts(r);
-    u.licence = r.get_text();
-    return u;
-}
-
 void put(byte_writer& w, link_job const& l) {
     w.put_text(l.name);
     put(w, l.target);
@@ -79,9 +36,9 @@ void put(byte_writer& w, link_job const& l) {
         w.put_u8(static_cast<std::uint8_t>(in.kind));
         w.put_blob(in.image);
     }
-    put(w, l.kernels);
-    put(w, l.exports);
-    put(w, l.options);
+    put_texts(w, l.kernels);
+    put_texts(w, l.exports);
+    put_texts(w, l.options);
 }
 
 result<link_job> get_link(byte_reader& r) {
@@ -135,10 +92,10 @@ base::bytes encode(job const& j) {
     w.put_u16(job_version);
     w.put_text(j.tools.nvrtc);
     w.put_text(j.tools.nvjitlink);
-    put(w, j.tools.toolkit_includes);
+    put_texts(w, j.tools.toolkit_includes);
     w.put_u8(static_cast<std::uint8_t>(j.work.index()));
     if (auto const* c = std::get_if<compile_job>(&j.work)) {
-        put(w, c->unit);
+        put_unit(w, c->unit);
         put(w, c->target);
     } else put(w, std::get<link_job>(j.work));
     return std::move(w).take();

@@ -2,6 +2,7 @@
 #include "engine/recipe.hpp"
 
 #include "base/check.hpp"
+#include "compile/unit_codec.hpp"
 
 #include <mutex>
 
@@ -21,17 +22,6 @@ registry& all() {
     return r;
 }
 
-void put_texts(base::byte_writer& w, std::vector<std::string> const& texts) {
-    w.put_u32(static_cast<std::uint32_t>(texts.size()));
-    for (auto const& t : texts) w.put_text(t);
-}
-
-std::vector<std::string> get_texts(base::byte_reader& r) {
-    std::vector<std::string> out(r.get_count(4));
-    for (auto& t : out) t = r.get_text();
-    return out;
-}
-
 }  // namespace
 
 base::digest recipe::id() const {
@@ -41,19 +31,7 @@ base::digest recipe::id() const {
 recipe recipe_of(unit const& u) {
     base::byte_writer w;
     w.put_u8(unit_form);
-    w.put_text(u.name);
-    w.put_text(u.source);
-    put_texts(w, u.kernels);
-    put_texts(w, u.options);
-    w.put_u32(static_cast<std::uint32_t>(u.headers.size()));
-    for (auto const& h : u.headers) {
-        w.put_text(h.name);
-        w.put_text(h.text);
-    }
-    put_texts(w, u.include_dirs);
-    w.put_text(u.directory);
-    put_texts(w, u.exports);
-    w.put_text(u.licence);
+    compile::put_unit(w, u);
     return {"unit", u.name, std::move(w).take()};
 }
 
@@ -61,20 +39,7 @@ result<unit> unit_of(recipe const& r) {
     base::byte_reader in{r.body};
     if (auto const form = in.get_u8(); form != unit_form)
         return fail(errc::unsupported, "recipe of '{}': form {} is not known to this version of Kiln", r.name, form);
-    unit u;
-    u.name = in.get_text();
-    u.source = in.get_text();
-    u.kernels = get_texts(in);
-    u.options = get_texts(in);
-    u.headers.resize(in.get_count(8));
-    for (auto& h : u.headers) {
-        h.name = in.get_text();
-        h.text = in.get_text();
-    }
-    u.include_dirs = get_texts(in);
-    u.directory = in.get_text();
-    u.exports = get_texts(in);
-    u.licence = in.get_text();
+    auto u = compile::get_unit(in);
     if (!in.done()) return fail(errc::corrupt, "recipe of '{}': damaged", r.name);
     return u;
 }

@@ -2,6 +2,7 @@
 // The primitives as a pack: by name for demands, and as recipes for profiles, whatever their operator.
 #include "prims/pack.hpp"
 
+#include "compile/unit_codec.hpp"
 #include "engine/engine_state.hpp"
 #include "prims/catalogue.hpp"
 #include "prims/routes.hpp"
@@ -15,7 +16,8 @@ using engine_detail::made_artifact;
 using engine_detail::recipe;
 
 constexpr std::string_view pack_name = "prims";
-constexpr std::uint8_t request_form = 1;
+// A captured value is written as its type: the bytes travel with a launch and decide nothing before it.
+constexpr std::uint8_t request_form = 1, captured_form = 2;
 
 void put(base::byte_writer& w, element_type const& t) {
     w.put_u8(static_cast<std::uint8_t>(t.kind));
@@ -33,17 +35,6 @@ element_type get_type(base::byte_reader& r) {
     t.size = r.get_u64();
     t.align = r.get_u64();
     return t;
-}
-
-void put(base::byte_writer& w, std::vector<std::string> const& texts) {
-    w.put_u32(static_cast<std::uint32_t>(texts.size()));
-    for (auto const& t : texts) w.put_text(t);
-}
-
-std::vector<std::string> get_texts(base::byte_reader& r) {
-    std::vector<std::string> out(r.get_count(4));
-    for (auto& t : out) t = r.get_text();
-    return out;
 }
 
 void put(base::byte_writer& w, op const& by) {
@@ -103,22 +94,22 @@ prims_pack const the_pack;
 
 void link_pack() noexcept {}
 
-std::optional<recipe> recipe_of(request const& r) {
+recipe recipe_of(request const& r) {
     if (auto const* const named = find_request(r.name);
         named != nullptr && family_of(*named, part::whole) == family_of(r, part::whole))
         return recipe{std::string{pack_name}, r.name, {}};
-    // The type of a captured value is known to the program alone.
-    if (r.by && r.by->state_type().size != 0) return std::nullopt;
+    bool const captures = r.by && r.by->state_type().size != 0;
     base::byte_writer w;
-    w.put_u8(request_form);
+    w.put_u8(captures ? captured_form : request_form);
     w.put_u8(static_cast<std::uint8_t>(r.what));
     w.put_text(r.name);
     put(w, r.value);
     put(w, r.mapped);
-    put(w, r.defines);
-    put(w, r.kernels);
+    compile::put_texts(w, r.defines);
+    compile::put_texts(w, r.kernels);
     w.put_u8(r.by ? 1 : 0);
     if (r.by) put(w, *r.by);
+    if (captures) put(w, r.by->state_type());
     return recipe{std::string{pack_name}, r.name, std::move(w).take()};
 }
 
@@ -128,7 +119,8 @@ result<request> request_of(recipe const& what) {
         return fail(errc::not_found, "this version of Kiln has no specialisation '{}'", what.name);
     }
     base::byte_reader in{what.body};
-    if (auto const form = in.get_u8(); form != request_form)
+    auto const form = in.get_u8();
+    if (form != request_form && form != captured_form)
         return fail(errc::unsupported, "recipe of '{}': form {} is not known to this version of Kiln", what.name, form);
     request r;
     auto const algorithm_number = in.get_u8();
@@ -136,9 +128,14 @@ result<request> request_of(recipe const& what) {
     r.name = in.get_text();
     r.value = get_type(in);
     r.mapped = get_type(in);
-    r.defines = get_texts(in);
-    r.kernels = get_texts(in);
+    r.defines = compile::get_texts(in);
+    r.kernels = compile::get_texts(in);
     if (in.get_u8() != 0) r.by = get_op(in);
+    if (form == captured_form) {
+        auto const state = get_type(in);
+        if (!r.by || state.size == 0 || state.size > op::most_state) in.spoil();
+        else r.by = r.by->with_type(state);
+    }
     if (!in.done() || algorithm_number > static_cast<std::uint8_t>(algorithm::gather))
         return fail(errc::corrupt, "recipe of '{}': damaged", what.name);
     return r;

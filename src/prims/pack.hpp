@@ -7,8 +7,7 @@
 
 namespace kiln::prims {
 
-// nullopt for what cannot be written down: operators with a captured value.
-[[nodiscard]] std::optional<engine_detail::recipe> recipe_of(request const& r);
+[[nodiscard]] engine_detail::recipe recipe_of(request const& r);
 // errc::not_found for a name of another version, errc::unsupported, errc::corrupt.
 [[nodiscard]] result<request> request_of(engine_detail::recipe const& what);
 

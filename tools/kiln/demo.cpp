@@ -48,7 +48,7 @@ void add_operators(std::vector<demo_item>& to) {
                           bounds_request(bound_side::lower, type_of(scalar::u64), low_half_first),
                           select_request(select_form::items, type_of(scalar::i32), &thirds),
                           merge_sort_request(type_of(scalar::u32), none, low_half_first, item_range::ordinary)}) {
-        to.push_back({"new operators", recipe_of(r).value()});
+        to.push_back({"new operators", recipe_of(r)});
     }
 }
 
