@@ -55,7 +55,7 @@ warm_status status(engine& of) { return of.internals().book.report(); }
 
 progress_token on_progress(std::function<void(progress_report const&)> callback, engine& of) {
     auto const by = warmup::director::of(of);
-    return by ? by->on_progress(std::move(callback)) : progress_token{};
+    return by ? by->progress().on_progress(std::move(callback)) : progress_token{};
 }
 
 }  // namespace kiln

@@ -143,8 +143,12 @@ void director::refuse(batch_ptr const& batch, want const& w, work_state state, e
         book.demanded(w.name(), {}, batch->how.how, batch->how.consumer);
         book.failed(w.name(), {}, why);
     }
-    std::lock_guard const lock{mutex_};
-    batch->hopeless.push_back({.name = w.name(), .target = {}, .state = state, .why = why.message(), .log = why.log()});
+    {
+        std::lock_guard const lock{mutex_};
+        batch->hopeless.push_back(
+            {.name = w.name(), .target = {}, .state = state, .why = why.message(), .log = why.log()});
+    }
+    progress_.settle(w.name(), state, progress_.add(w.name()), {});
 }
 
 // Finds or makes the item; nullopt where there is nothing to do about it.
@@ -190,8 +194,8 @@ std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w
     if (!slot) {
         fresh->order = ++last_order_;
         fresh->since_ns = base::now_ns();
+        fresh->expected = progress_.add(fresh->name);
         slot = std::move(fresh);
-        ++total_;
     }
     return slot;
 }
@@ -212,7 +216,7 @@ void director::place(batch_ptr const& batch, want const& w, std::optional<kiln::
         if (i->state == work_state::cancelled) {
             i->asked = false;
             set_state(*i, work_state::queued);
-            ++total_;
+            i->expected = progress_.add(i->name);
         }
         fresh = !std::exchange(i->asked, true);
     }
@@ -350,6 +354,7 @@ void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how
     if (!how && !i->of) book.failed(i->name, i->label, how.error());
     auto const seen = book.find(i->name, i->label);
     auto state = work_state::ready;
+    progress_board::expectation expected;
     {
         std::lock_guard const lock{mutex_};
         if (is_done(i->state)) return;
@@ -362,14 +367,13 @@ void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how
         }
         i->running = false;
         set_state(*i, state);
-        ++done_;
-        if (seen && seen->from == provenance::compiled && seen->compile_ms > 0) {
-            known_cost_ms_ += seen->compile_ms;
-            ++known_costs_;
-        }
+        expected = i->expected;
     }
+    // Before those who wait: they may be listening, and gone when they have what they waited for.
+    double const compile_ms = seen && seen->from == provenance::compiled ? seen->compile_ms : 0;
+    progress_.settle(i->name, state, expected,
+                     {.compile_ms = compile_ms, .at_once = engine_.internals().pool->capacity()});
     changed_.notify_all();
-    report(i->name, state);
 }
 
 void director::raise(batch_ptr const& batch, priority how) {
@@ -407,9 +411,15 @@ void director::cancel(batch_ptr const& batch) {
 
 bool director::wait_until(demanded::state const& batch, base::time_point deadline) {
     std::unique_lock lock{mutex_};
+    // What is done is not looked at again with every item of a long list, only once more at the end.
+    std::size_t done = 0;
     return changed_.wait_until(lock, deadline, [&] {
-        return stopping_ ||
-               (batch.taken && std::ranges::all_of(batch.items, [](item_ptr const& i) { return is_done(i->state); }));
+        if (stopping_) return true;
+        if (!batch.taken) return false;
+        while (done < batch.items.size() && is_done(batch.items[done]->state)) ++done;
+        if (done < batch.items.size()) return false;
+        done = 0;
+        return std::ranges::all_of(batch.items, [](item_ptr const& i) { return is_done(i->state); });
     });
 }
 
@@ -447,45 +457,6 @@ warm_report director::cold(demanded::state const& batch) {
         out.cold.push_back(std::move(c));
     }
     return out;
-}
-
-progress_token director::on_progress(std::function<void(progress_report const&)> callback) {
-    auto shared = std::make_shared<std::function<void(progress_report const&)>>(std::move(callback));
-    std::lock_guard const lock{progress_mutex_};
-    progress_.push_back(shared);
-    return shared;
-}
-
-void director::report(std::string const& name, work_state state) {
-    progress_report what{.name = name, .state = state};
-    {
-        std::lock_guard const lock{mutex_};
-        what.done = done_;
-        what.total = total_;
-        what.remaining_ms = remaining_ms();
-    }
-    std::lock_guard const lock{progress_mutex_};
-    std::erase_if(progress_, [&](auto const& weak) {
-        auto const callback = weak.lock();
-        if (callback) (*callback)(what);
-        return !callback;
-    });
-}
-
-void director::expect_cost(std::string const& name, double ms) {
-    std::lock_guard const lock{mutex_};
-    if (ms > 0) costs_[name] = ms;
-}
-
-double director::remaining_ms() const {
-    auto const usual = known_costs_ > 0 ? known_cost_ms_ / static_cast<double>(known_costs_) : 0;
-    double sum = 0;
-    for (auto const& [key, i] : items_) {
-        if (is_done(i->state)) continue;
-        auto const known = costs_.find(i->name);
-        sum += known != costs_.end() ? known->second : usual;
-    }
-    return sum / std::max(1, engine_.internals().pool->capacity());
 }
 
 void director::stop() noexcept {

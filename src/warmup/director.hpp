@@ -12,6 +12,7 @@
 
 #include "engine/engine_state.hpp"
 #include "engine/recipe.hpp"
+#include "warmup/progress_board.hpp"
 
 #include <kiln/demand.hpp>
 #include <kiln/plan.hpp>
@@ -40,6 +41,7 @@ struct item {
     bool running = false;  // a driver has it
     work_state state = work_state::queued;
     std::int64_t since_ns = 0;
+    progress_board::expectation expected = {};
     std::optional<error> why = {};
     std::shared_ptr<void const> kept = {};  // keeps it loaded
 };
@@ -79,9 +81,7 @@ public:
     [[nodiscard]] bool wait_until(demanded::state const& batch, base::time_point deadline);
     [[nodiscard]] warm_report cold(demanded::state const& batch);
 
-    [[nodiscard]] progress_token on_progress(std::function<void(progress_report const&)> callback);
-    // What a thing is known to cost, from a profile: for estimates.
-    void expect_cost(std::string const& name, double ms);
+    [[nodiscard]] progress_board& progress() noexcept { return progress_; }
     // Runs once on the intake thread, before what is demanded later.
     void first(std::function<void()> task);
 
@@ -114,8 +114,6 @@ private:
     void settle(item_ptr const& i, result<std::shared_ptr<void const>> how);
     void refuse(batch_ptr const& batch, want const& w, work_state state, error const& why);
     void set_state(item& i, work_state state);
-    void report(std::string const& name, work_state state);
-    [[nodiscard]] double remaining_ms() const;
     [[nodiscard]] std::string label_of(int device);
     template <class Body>
     void start(std::thread& thread, Body body);
@@ -137,12 +135,7 @@ private:
     std::vector<std::thread> drivers_;
     std::size_t idle_drivers_ = 0;
     std::size_t alive_ = 0;  // threads
-    std::uint64_t total_ = 0, done_ = 0;
-    std::map<std::string, double> costs_;
-    double known_cost_ms_ = 0;  // of what was compiled here
-    std::uint64_t known_costs_ = 0;
-    std::mutex progress_mutex_;
-    std::vector<std::weak_ptr<std::function<void(progress_report const&)>>> progress_;
+    progress_board progress_;
 };
 
 // Whether this machine may have a GPU at all, by the files its driver makes: costs no dlopen. The same answer ever after.

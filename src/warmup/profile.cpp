@@ -22,10 +22,11 @@ replayed demand_all(profile const& from, demand_options how, director& by) {
     replayed out{.torn_bytes = from.torn_bytes};
     std::vector<want> what;
     std::set<base::digest> done;
+    auto const costs = from.costs_ms();
     for (auto const& u : from.uses) {
         if (!done.insert(u.recipe).second) continue;
         auto const& r = from.recipes.at(u.recipe);
-        by.expect_cost(r.name, from.cost_ms(u.recipe));
+        by.progress().expect(r.name, costs.at(u.recipe));
         if (r.kind == "unit") {
             auto made = engine_detail::unit_of(r);
             if (made) what.emplace_back(*std::move(made));

@@ -113,11 +113,9 @@ void profile::merge(profile const& other) {
     std::ranges::stable_sort(uses, {}, [](profile_use const& u) { return std::tuple{u.ns, u.recipe, u.arch, u.kind}; });
 }
 
-double profile::cost_ms(base::digest const& recipe) const {
-    double out = 0;
-    for (auto const& u : uses) {
-        if (u.recipe == recipe) out = std::max(out, u.compile_ms);
-    }
+std::map<base::digest, double> profile::costs_ms() const {
+    std::map<base::digest, double> out;
+    for (auto const& u : uses) out[u.recipe] = std::max(out[u.recipe], u.compile_ms);
     return out;
 }
 

@@ -42,8 +42,8 @@ struct profile {
     [[nodiscard]] bool has(base::digest const& recipe, std::string_view arch, std::string_view kind) const;
     // What `other` used first comes first where both have it; costs are the larger ones.
     void merge(profile const& other);
-    // The largest compile time known of a recipe, whatever the architecture.
-    [[nodiscard]] double cost_ms(base::digest const& recipe) const;
+    // The largest compile time known of each recipe that was used, whatever the architecture.
+    [[nodiscard]] std::map<base::digest, double> costs_ms() const;
 };
 
 [[nodiscard]] base::bytes encode_header();

@@ -60,7 +60,7 @@ TEST(profile_format, what_is_written_is_read) {
     EXPECT_EQ(u.headers[0].text, "#define B 2");
     EXPECT_EQ(u.licence, "MIT");
     EXPECT_EQ(engine_detail::recipe_of(u), some_unit("first"));
-    EXPECT_EQ(p.cost_ms(p.uses[0].recipe), 12.5);
+    EXPECT_EQ(p.costs_ms().at(p.uses[0].recipe), 12.5);
 }
 
 TEST(profile_format, every_prefix_can_be_read) {

@@ -17,10 +17,11 @@ namespace kiln::cli {
 
 using json = nlohmann::ordered_json;
 
-// Exit statuses: also documented in docs/cli/kiln.md.
+// Exit statuses; the pages in docs/cli say what they mean for a command.
 inline constexpr int ok = 0;
 inline constexpr int failed = 1;   // the work, or a part of it, did not succeed
 inline constexpr int misused = 2;  // the command line makes no sense
+inline constexpr int partial = 3;  // some of it was left out, and said so, as it may be
 
 // A command adds itself to the application and says what to run.
 struct command {

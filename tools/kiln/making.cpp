@@ -89,13 +89,15 @@ std::size_t make_all(engine& e, std::vector<thing>& things, std::string const& t
     auto const by = warmup::director::of(e);
     std::map<target, std::vector<want>> wants;
     for (auto& t : things) {
-        by->expect_cost(t.by.name, t.expected_ms);
+        by->progress().expect(t.by.name, t.expected_ms);
         auto w = want_of(t.by);
         if (w) wants[t.for_target].push_back(*std::move(w));
         else t.answer = std::move(w).error();
     }
     {
         auto const bar = std::make_shared<progress>(title, things.size());
+        for (auto const& t : things)
+            if (t.answer) bar->step(t.by.name + " failed");
         auto const token = on_progress([bar](progress_report const& r) { bar->step(in_words(r)); }, e);
         std::vector<plan> plans;
         for (auto& [t, some] : wants) {
@@ -185,7 +187,9 @@ std::string table_of(std::vector<thing> const& things) {
 void complain_about(std::vector<thing> const& things) {
     for (auto const& t : things) {
         if (*t.answer) continue;
-        complain(t.answer->error());
+        auto why = t.answer->error();
+        bool const named = why.message().find(t.by.name) != std::string::npos;
+        complain(named ? why : std::move(why).within(t.by.name));
     }
 }
 

@@ -31,11 +31,12 @@ result<warmup::profile> merged(std::vector<std::string> const& files) {
 result<std::vector<thing>> things_of(warmup::profile const& from, std::vector<std::string> const& archs) {
     std::vector<thing> out;
     std::set<std::tuple<base::digest, std::string, std::string>> done;
+    auto const costs = from.costs_ms();
     auto const add = [&](warmup::profile_use const& u, std::string const& arch) -> result<void> {
         if (!done.emplace(u.recipe, arch, u.kind).second) return {};
         KILN_TRY(auto const kind, parse_kind(u.kind));
         KILN_TRY(auto const t, target::parse(arch, kind));
-        out.push_back({.by = from.recipes.at(u.recipe), .for_target = t, .expected_ms = from.cost_ms(u.recipe)});
+        out.push_back({.by = from.recipes.at(u.recipe), .for_target = t, .expected_ms = costs.at(u.recipe)});
         return {};
     };
     for (auto const& u : from.uses) {
@@ -77,7 +78,8 @@ int run(replay_arguments const& a) {
         print(fmt::format("{} of {} ready in {:.0f} ms{}\n", things.size() - stale, things.size(), ms,
                           a.bundle.empty() ? "" : ", in " + a.bundle));
     }
-    return !things.empty() && stale == things.size() ? failed : ok;
+    if (stale == 0) return ok;
+    return stale == things.size() ? failed : partial;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // A worker whose "compiler" does what the unit's source text says: the first word is the command, the rest its argument.
 //   echo TEXT     succeeds with TEXT as the image
 //   hold DIR      writes its pid into DIR, then waits for the file DIR/go
+//   nap FILE      takes 5 ms to compile, until there is the file
 //   once FILE     dies by SIGSEGV unless FILE exists, and makes it
 //   signal N, exit N, hang, recurse, allocate, abort-for-memory, garbage, wrong-id, hang-up, throw
 //   surroundings  succeeds with a description of the process as the image
@@ -95,6 +96,7 @@ result<product> obey(job const& work) {
     auto const command = text.substr(0, blank);
     auto const argument = text.substr(std::min(text.size(), blank + 1));
     if (command == "hold") hold(argument);
+    else if (command == "nap" && !fs::exists(argument)) std::this_thread::sleep_for(std::chrono::milliseconds{5});
     else if (command == "once" && !fs::exists(argument)) std::ofstream{argument}.put('\n'), std::raise(SIGSEGV);
     else if (command == "signal") std::raise(number_in(argument));
     else if (command == "exit") ::_exit(number_in(argument));

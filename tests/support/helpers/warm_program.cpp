@@ -2,14 +2,18 @@
 //
 // A program with a warm-up, for tests from outside; everything is for sm_90, no GPU is needed. Run as
 //
-//     warm_program use NAME...     asks for small units of these names, one after the other; specialisations as spec:NAME
+//     warm_program use NAME...     asks for small units of these names, one after the other; specialisations as spec:NAME,
+//                                  a scan with an operator that captured the value N as captured:N
 //     warm_program hold NAME...    the same, then waits to be killed
 //     warm_program busy N          demands N units that compile for long and leaves while they do
+//     warm_program forge FILE      writes a profile of a unit that can be made and of recipes that went stale in every way
 //     warm_program broken          demands a unit that cannot be compiled and one that can, and works on
 //
 // Prints what it did; "leaving <monotonic ns> <worker pids>" just before it goes.
 #include "base/clock.hpp"
 #include "engine/engine_state.hpp"
+#include "prims/routes.hpp"
+#include "warmup/profile_file.hpp"
 
 #include <kiln/catalogue.hpp>
 #include <kiln/demand.hpp>
@@ -47,12 +51,53 @@ void say(std::string const& text) {
     std::fflush(stdout);
 }
 
+// As a program would with kiln::exclusive_scan, which needs a device to load it on.
+result<obtained> captured(engine& with, int value) {
+    auto const by = op{"a + b > s ? s : a + b"}.with(value);
+    auto const what = prims::scan_request(prims::scan_form::exclusive, type_of<int>(), by);
+    auto found = prims::obtain(with, what, sm90(), prims::closeness::exact, prim_route::automatic, {});
+    if (!found) return std::move(found).error();
+    return std::move(found->got);
+}
+
+int forge(std::string const& file) {
+    warmup::profile out;
+    auto const add = [&](engine_detail::recipe const& r) {
+        out.recipes.emplace(r.id(), r);
+        out.uses.push_back(
+            {.recipe = r.id(), .arch = "sm_90", .kind = "cubin", .key = {}, .from = "compiled", .ns = out.uses.size()});
+    };
+    auto renamed = small("renamed");
+    renamed.kernels = {"as_it_was_called"};
+    auto without_option = small("without_option");
+    without_option.options = {"--an-option-that-went-away"};
+    auto without_header = small("without_header");
+    without_header.source = "#include \"gone.h\"\n" + without_header.source;
+    auto newer = engine_detail::recipe_of(small("newer"));
+    newer.body.front() = std::byte{200};
+    auto damaged = engine_detail::recipe_of(small("damaged"));
+    damaged.body.pop_back();
+    add(engine_detail::recipe_of(renamed));
+    add(engine_detail::recipe_of(without_option));
+    add(engine_detail::recipe_of(small("first")));
+    add(engine_detail::recipe_of(without_header));
+    add(newer);
+    add(damaged);
+    add({"prims", "a_specialisation_that_went_away", {}});
+    add({"a_pack_that_went_away", "thing", {}});
+    add(engine_detail::recipe_of(small("last")));
+    auto const written = warmup::write_profile(file, out);
+    if (!written) say(written.error().message());
+    return written ? 0 : 1;
+}
+
 int use(int count, char** names) {
     auto& e = engine::process();
     for (int i = 0; i < count; ++i) {
         std::string const name = names[i];
-        auto const got =
-            name.starts_with("spec:") ? artifact_of_sync(name.substr(5), sm90()) : e.artifact_sync(small(name), sm90());
+        auto const got = name.starts_with("spec:")       ? artifact_of_sync(name.substr(5), sm90())
+                         : name.starts_with("captured:") ? captured(e, std::atoi(name.c_str() + 9))
+                                                         : e.artifact_sync(small(name), sm90());
         if (!got) {
             say(name + ": " + got.error().message());
             return 1;
@@ -100,6 +145,7 @@ int main(int count, char** arguments) {
     (void)kiln_profile_is_on();
     std::string const mode = arguments[1];
     if (mode == "broken") return broken();
+    if (mode == "forge" && count == 3) return forge(arguments[2]);
     if (mode == "busy" && count == 3) return busy(std::atoi(arguments[2]));
     if (mode != "use" && mode != "hold") return 2;
     auto const status = use(count - 2, arguments + 2);
