@@ -97,6 +97,11 @@ public:
     // The first n elements of the same memory.
     [[nodiscard]] buffer first(std::size_t n) const noexcept { return {storage_, n < size_ ? n : size_}; }
 
+    // n elements of the same memory from `at` on; both must be inside.
+    [[nodiscard]] buffer part(std::size_t at, std::size_t n) const {
+        return borrow(data() + at, n, where(), device(), storage_.keep());
+    }
+
     // Queued; the same buffer where it is on the device already. Pageable host memory may be reused on return.
     [[nodiscard]] result<buffer> to_device(stream_ref on, int device = 0) const {
         return wrap(storage_.to_device(on, device), size_);

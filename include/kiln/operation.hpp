@@ -14,6 +14,7 @@
 
 #include <kiln/execution.hpp>
 #include <kiln/ops.hpp>
+#include <kiln/precision.hpp>
 
 #include <atomic>
 #include <functional>
@@ -54,6 +55,8 @@ struct variant {
     std::string_view needs = {};
     // Element types for which two runs may round differently.
     type_set varying = {};
+    // Taken only where a call's plan is this one; nullopt: computes in what is stored, and serves every plan.
+    std::optional<precision_plan> plan = {};
 };
 
 // Items below which host data is not worth moving to the device.
@@ -76,6 +79,7 @@ public:
             if (v.name.empty()) throw "kiln::operation: a variant needs a name";
             if (v.where == place::gpu && v.needs.empty())
                 throw "kiln::operation: a GPU variant must declare the units it needs";
+            plans_precision_ = plans_precision_ || v.plan;
         }
     }
     operation(operation const&) = delete;
@@ -84,6 +88,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] std::string_view pack() const noexcept { return pack_; }
     [[nodiscard]] std::span<variant const> variants() const noexcept { return variants_; }
+    // Has a variant that computes in less than is stored.
+    [[nodiscard]] bool plans_precision() const noexcept { return plans_precision_; }
     [[nodiscard]] std::uint64_t preset_crossover(call_shape shape) const noexcept {
         return shape == call_shape::broadcast && preset_.broadcast != 0 ? preset_.broadcast : preset_.pairwise;
     }
@@ -99,6 +105,7 @@ private:
     std::string_view name_, pack_;
     crossover_sizes preset_;
     std::span<variant const> variants_;
+    bool plans_precision_ = false;
     mutable std::array<std::atomic<std::uint64_t>, 2> measured_{not_looked_up, not_looked_up};
 };
 
@@ -113,6 +120,9 @@ struct call_facts {
     residency where = residency::host;
     call_shape shape = call_shape::pairwise;
     operator_text text = operator_text::everywhere;
+    precision_class purpose = precision_class::constructive;  // what the result is for; else it is computed as stored
+    std::uint64_t part_of = 0;                                // of a chunk: items of the whole input
+    std::uint64_t room = ~std::uint64_t{0};                   // items the device has room for, where it was asked
 };
 
 struct decision {
@@ -120,21 +130,28 @@ struct decision {
     place selected = place::cpu;
     variant const* chosen = nullptr;
     // "asked", "device-resident", "above-crossover", "below-crossover", "device-operator", and for fallbacks "no-gpu",
-    // "no-variant", "not-repeatable".
+    // "no-variant", "not-repeatable", "no-room".
     std::string_view reason;
     bool fell_back = false;
     std::uint64_t crossover = 0;      // what items were compared with; 0: nothing was
     bool crossover_measured = false;  // by calibration; else the default
+    precision_plan precision = {};
 };
 
 // Emits the event. errc::no_device, unsupported or forbidden (KILN_STRICT) with the operation, the reason and what would
 // work instead.
 [[nodiscard]] result<decision> decide(operation const& what, call_facts const& call);
 
-// Decides anew for every chunk of a long input, never inside one. Stops at the first error.
-[[nodiscard]] result<void> decide_chunks(
-    operation const& what, call_facts call, std::uint64_t chunk_items,
-    std::function<result<void>(decision const& how, std::uint64_t first, std::uint64_t count)> const& run);
+// A long input on the host, taken in chunks.
+struct chunked_input {
+    // How many of so many items the device has room for now. Asked at every boundary where the GPU would be taken.
+    std::function<result<std::uint64_t>(std::uint64_t items)> room;
+    std::function<result<void>(decision const& how, std::uint64_t first, std::uint64_t count)> run;
+};
+// One chunk where all of it fits, and else as many as it takes; each is decided anew, with an event, and never inside.
+// What is left goes to the CPU while the device has less room than the crossover. A chunk that memory runs out for all the
+// same is taken again, smaller. Stops at the first other error.
+[[nodiscard]] result<void> decide_chunks(operation const& what, call_facts call, chunked_input const& input);
 
 // The units a call would need, {type} filled in.
 [[nodiscard]] std::vector<std::string> needs_of(variant const& v, scalar type);

@@ -16,6 +16,8 @@ namespace kiln::runtime {
 class operation_call {
 public:
     [[nodiscard]] static result<operation_call> begin(operation const& what, call_facts const& facts);
+    // Of a chunk, which was decided already.
+    operation_call(operation const& what, residency of_input, decision how) noexcept;
     operation_call(operation_call&& other) noexcept;
     operation_call& operator=(operation_call&&) = delete;
     ~operation_call();
@@ -24,7 +26,6 @@ public:
     [[nodiscard]] decision const& how() const noexcept { return how_; }
 
 private:
-    explicit operation_call(decision how) noexcept : how_{how} {}
     decision how_;
     bool entered_ = false;
 };
@@ -64,6 +65,9 @@ template <class T, class Like>
     if (!call.on_gpu()) return buffer<T>::on_host(n);
     return buffer<T>::on_device(on, n, like.device());
 }
+// How many of so many elements the device has room for now, with what an operation needs beside them: all, or what is
+// half of its free memory.
+[[nodiscard]] result<std::uint64_t> room_for(std::uint64_t elements, std::size_t size, int device);
 // A buffer where the call runs: the caller's own if it is there, else a copy this keeps.
 template <class T>
 class brought {
@@ -90,6 +94,17 @@ private:
     std::optional<buffer<T>> copy_;
     std::optional<error> why_;
 };
+// The one element of a buffer, wherever it is: on the device, behind a fence.
+template <class T>
+[[nodiscard]] result<T> value_of_sync(stream_ref on, buffer<T> const& one) {
+    if (!on_device(one.where())) return *one.data();
+    auto waits = fence::make(on, one.device());
+    if (!waits) return std::move(waits).error();
+    auto const at = waits->add(one.data());
+    if (!at) return at.error();
+    if (auto waited = waits->wait_sync(); !waited) return std::move(waited).error();
+    return waits->template get<T>(*at);
+}
 [[nodiscard]] error too_small(std::string_view what, std::size_t given, std::size_t needed);
 [[nodiscard]] error elsewhere(operation const& what, residency out, place ran);
 template <class T>

@@ -7,6 +7,9 @@ namespace kiln::prims {
 
 namespace {
 
+// reduce over two_floats with sum_of_two_floats: a test holds the name to the text.
+constexpr std::string_view two_floats_spec = "reduce_op53f30cfc_recordb228bfc5";
+
 constexpr type_set numbers{(1U << static_cast<unsigned>(scalar::record)) - 1};
 
 constexpr std::array<variant, 2> both(std::string_view needs, type_set varying = {}) {
@@ -19,6 +22,16 @@ constexpr std::array<variant, 2> both(std::string_view needs, type_set varying =
 constexpr auto exclusive_scan_variants = both("exclusive_scan_{type}", float_types);
 constexpr auto inclusive_scan_variants = both("inclusive_scan_{type}", float_types);
 constexpr auto reduce_variants = both("reduce_sum_{type}");
+// The first that fits is taken: the one in f32 only where the plan is just this.
+constexpr precision_plan sums_in_floats{.compute = scalar::f32, .compensation = compensation::error_free_sums};
+constexpr std::array<variant, 3> sum_variants{
+    variant{.name = "gpu-f32",
+            .where = place::gpu,
+            .types = types(scalar::f64),
+            .needs = two_floats_spec,
+            .plan = sums_in_floats},
+    variant{.name = "gpu", .where = place::gpu, .types = types(scalar::f32, scalar::f64), .needs = "reduce_sum_{type}"},
+    variant{.name = "cpu", .where = place::cpu, .types = types(scalar::f32, scalar::f64)}};
 constexpr auto segmented_reduce_variants = both("segmented_reduce_sum_{type}");
 constexpr auto select_variants = both("select_{type}");
 constexpr auto lower_bound_variants = both("lower_bound_{type}");
@@ -37,6 +50,7 @@ constinit operation const exclusive_scan_operation{
 constinit operation const inclusive_scan_operation{
     "inclusive_scan", "prims", {.pairwise = 1 << 16}, inclusive_scan_variants};
 constinit operation const reduce_operation{"reduce", "prims", {.pairwise = 1 << 17}, reduce_variants};
+constinit operation const sum_operation{"sum", "prims", {.pairwise = 1 << 17}, sum_variants};
 constinit operation const segmented_reduce_operation{
     "segmented_reduce", "prims", {.pairwise = 1 << 17}, segmented_reduce_variants};
 constinit operation const select_operation{"select", "prims", {.pairwise = 1 << 16}, select_variants};
@@ -49,10 +63,33 @@ constinit operation const unique_by_key_operation{
 
 std::span<operation const* const> operations() noexcept {
     static constexpr operation const* all[] = {
-        &exclusive_scan_operation, &inclusive_scan_operation, &reduce_operation,      &segmented_reduce_operation,
-        &select_operation,         &lower_bound_operation,    &upper_bound_operation, &radix_sort_operation,
-        &merge_sort_operation,     &unique_by_key_operation};
+        &exclusive_scan_operation,   &inclusive_scan_operation, &reduce_operation,       &sum_operation,
+        &segmented_reduce_operation, &select_operation,         &lower_bound_operation,  &upper_bound_operation,
+        &radix_sort_operation,       &merge_sort_operation,     &unique_by_key_operation};
     return all;
+}
+
+op sum_of_two_floats() {
+    // Knuth's two-sum of the high parts; what it rounds away goes into the low one. No multiplication, so nothing fuses.
+    return op::function("sum_of_two_floats",
+                        "static __device__ __forceinline__ two_floats sum_of_two_floats(two_floats a, two_floats b) {\n"
+                        "    float const sum = a.high + b.high;\n"
+                        "    float const part = sum - a.high;\n"
+                        "    float const lost = (a.high - (sum - part)) + (b.high - part) + (a.low + b.low);\n"
+                        "    float const high = sum + lost;\n"
+                        "    return {high, lost - (high - sum)};\n"
+                        "}\n");
+}
+
+bool can_narrow(op const& term) noexcept { return term.kind() == op::form::expression && term.state_type().size == 0; }
+
+op in_floats(op const& term) {
+    return op::function("term_in_floats",
+                        fmt::format("static __device__ __forceinline__ two_floats term_in_floats(double x) {{\n"
+                                    "    float const a = static_cast<float>(x);\n"
+                                    "    return {{static_cast<float>(\n#line 1 \"term\"\n{}\n), 0.0f}};\n"
+                                    "}}\n",
+                                    term.text()));
 }
 
 error no_cpu_operator(op const& by) {

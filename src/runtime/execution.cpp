@@ -4,6 +4,8 @@
 #include "base/config.hpp"
 #include "cuda/context.hpp"
 
+#include <kiln/precision.hpp>
+
 #include <atomic>
 #include <mutex>
 
@@ -49,6 +51,7 @@ struct gpu_answers {
     std::vector<std::unique_ptr<result<device_info> const>> all;
     std::atomic<result<device_info> const*> current{nullptr};
     gpu_probe probe;
+    std::atomic<int> ratio{-1};  // f32_per_f64; -1: not asked
 };
 gpu_answers& answers() {
     static auto* const made = new gpu_answers;
@@ -64,6 +67,7 @@ void forget_gpu() {
     auto& a = answers();
     std::scoped_lock const lock{a.mutex};
     a.current.store(nullptr);
+    a.ratio.store(-1);
 }
 
 }  // namespace
@@ -73,7 +77,19 @@ void set_gpu_probe(gpu_probe how) {
     std::scoped_lock const lock{a.mutex};
     a.probe = std::move(how);
     a.current.store(nullptr);
+    a.ratio.store(-1);
 }
+
+int gpu_f32_per_f64() {
+    auto& known = answers().ratio;
+    if (known.load(std::memory_order_relaxed) < 0) {
+        auto const& there = gpu_answer();
+        known.store(there ? f32_per_f64(there->ordinal).value_or(0) : 0, std::memory_order_relaxed);
+    }
+    return known.load(std::memory_order_relaxed);
+}
+
+void set_f32_per_f64(std::optional<int> ratio) { answers().ratio.store(ratio.value_or(-1)); }
 
 void reload_settings() { read_settings(); }
 

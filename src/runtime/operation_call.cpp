@@ -3,21 +3,32 @@
 
 #include "cuda/activity.hpp"
 
+#include <kiln/memory.hpp>
+
 namespace kiln::runtime {
 
+// Host data that goes to the GPU is moved by the operation: that is what promotion means.
+operation_call::operation_call(operation const& what, residency of_input, decision how) noexcept
+    : how_{how},
+      entered_{cuda::enter_operation(what.name(), strict() && (how.selected == place::cpu || on_device(of_input))
+                                                      ? cuda::moves::undeclared
+                                                      : cuda::moves::declared)} {}
 result<operation_call> operation_call::begin(operation const& what, call_facts const& facts) {
-    KILN_TRY(auto const how, decide(what, facts));
-    // Host data that goes to the GPU is moved by the operation: that is what promotion means.
-    bool const promotes = how.selected == place::gpu && !on_device(facts.where);
-    operation_call out{how};
-    out.entered_ =
-        cuda::enter_operation(what.name(), strict() && !promotes ? cuda::moves::undeclared : cuda::moves::declared);
-    return out;
+    auto how = decide(what, facts);
+    if (!how) return std::move(how).error();
+    return operation_call{what, facts.where, *how};
 }
 operation_call::operation_call(operation_call&& other) noexcept
     : how_{other.how_}, entered_{std::exchange(other.entered_, false)} {}
 operation_call::~operation_call() {
     if (entered_) cuda::leave_operation();
+}
+
+result<std::uint64_t> room_for(std::uint64_t elements, std::size_t size, int device) {
+    constexpr std::uint64_t beside = 1 << 20;  // results and scratch
+    KILN_TRY(auto const asked, admit(elements * size + beside, device));
+    if (asked.admitted) return elements;
+    return asked.fits > beside ? (asked.fits - beside) / 2 / size : 0;
 }
 
 error too_small(std::string_view what, std::size_t given, std::size_t needed) {

@@ -10,6 +10,7 @@
 #include "prims/shipped.hpp"
 
 #include <gmock/gmock.h>
+#include <kiln/operations.hpp>
 
 #include <atomic>
 #include <thread>
@@ -291,6 +292,24 @@ TEST_F(prims_compile, a_bad_operator_on_a_rare_type_is_told_as_clearly) {
     EXPECT_EQ(made.error().code(), errc::compile_failed);
     EXPECT_THAT(made.error().what(), HasSubstr("the operator does not compile"));
     EXPECT_EQ(count(event_kind::fell_back), 0U);
+}
+
+TEST_F(prims_compile, a_term_computed_in_f32_has_no_f64_but_the_loads_and_the_sum_is_not_simplified_away) {
+    auto const e = make_engine();
+    auto const two = kiln::type_of<two_floats>();
+    auto const ptx = target::parse("compute_90", artifact_kind::ptx).value();
+    auto const text_of = [&](request const& r) {
+        auto const got = e->artifact_sync(device_unit(r, part::whole, header_source::pinned), ptx).value();
+        auto const image = base::as_text(got.what->image);
+        return std::string{image};
+    };
+    auto const narrow = text_of(transform_request(type_of(scalar::f64), two, in_floats(op{"exp(-a * a)"})));
+    EXPECT_THAT(narrow, HasSubstr("cvt.rn.f32.f64"));
+    EXPECT_THAT(narrow, testing::Not(HasSubstr("fma.rn.f64")));
+    EXPECT_THAT(text_of(transform_request(type_of(scalar::f64), type_of(scalar::f64), op{"exp(-a * a)"})),
+                HasSubstr("fma.rn.f64"));
+    EXPECT_THAT(text_of(reduce_request(two, sum_of_two_floats())), HasSubstr("sub.f32"));
+    (void)text_of(transform_request(two, type_of(scalar::f64), op{"kiln_mapped(a.high) + kiln_mapped(a.low)"}));
 }
 
 }  // namespace kiln::prims

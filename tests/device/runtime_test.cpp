@@ -5,12 +5,16 @@
 #include "base/files.hpp"
 #include "runtime/calibration.hpp"
 #include "runtime/device_pool.hpp"
+#include "runtime/execution.hpp"
 
 #include <kiln/event.hpp>
 #include <kiln/interop.hpp>
+#include <kiln/memory.hpp>
 #include <kiln/operations.hpp>
 #include <kiln/tropical_operations.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -303,6 +307,84 @@ TEST_F(runtime_device, determinism_gives_the_same_bits_a_hundred_times_or_says_n
     auto const refused = run::exclusive_scan<float>{plus}(on(), there);
     EXPECT_EQ(refused.error().code(), errc::unsupported);
     EXPECT_THAT(refused.error().message(), HasSubstr("same bits twice"));
+}
+
+TEST_F(runtime_device, host_data_larger_than_the_device_has_room_for_is_reduced_in_chunks) {
+    auto const ints = some_ints(1 << 20);
+    auto const host = buffer<int>::copy_of(ints);
+    auto const expected = std::accumulate(ints.begin(), ints.end(), 100);
+    run::reduce<int> const sum{plus, 100};
+    EXPECT_EQ(values_of(sum(on(), host).value(), on()).front(), expected) << "in one piece";
+
+    // A chunk fails for want of memory: the same input, again from there in smaller ones.
+    auto* const pool = runtime::device_pool::of(0).value();
+    auto& log = event_log::process();
+    auto const dispatched = log.count(event_kind::dispatched);
+    pool->fail_at(1);
+    auto const out = sum(on(), host).value();
+    EXPECT_EQ(out.where(), residency::host);
+    EXPECT_EQ(*out.data(), expected);
+    EXPECT_EQ(log.count(event_kind::dispatched) - dispatched, 3u) << "the whole, then two halves";
+    auto const all = log.recent();
+    auto const told =
+        std::ranges::find_if(all.rbegin(), all.rend(), [](event const& e) { return e.kind == event_kind::fell_back; });
+    ASSERT_NE(told, all.rend());
+    EXPECT_EQ(told->reason.view(), "smaller-chunk");
+    EXPECT_EQ(told->value, 1 << 19);
+    auto const last =
+        std::ranges::find_if(all.rbegin(), all.rend(), [](event const& e) { return e.kind == event_kind::dispatched; });
+    EXPECT_THAT(std::string{last->detail.view()}, HasSubstr("a chunk of 1048576"));
+
+    set_strict(true);
+    pool->fail_at(1);
+    EXPECT_EQ(sum(on(), host).error().code(), errc::out_of_memory) << "a second choice is an error under KILN_STRICT";
+}
+
+TEST_F(runtime_device, room_for_a_long_input_is_what_admission_says) {
+    auto const fits = admit(0).value().fits;
+    EXPECT_EQ(runtime::room_for(1000, sizeof(int), 0).value(), 1000u);
+    auto const room = runtime::room_for(fits, sizeof(int), 0).value();
+    EXPECT_GT(room, 0u);
+    EXPECT_LT(room * sizeof(int), fits) << "four times what there is";
+}
+
+TEST_F(runtime_device, a_metric_sum_is_computed_in_f32_where_f64_is_slow_and_keeps_its_digits) {
+    std::size_t const n = 1'000'000;
+    std::vector<double> values(n);
+    std::minstd_rand random{5};
+    for (auto& v : values) v = static_cast<double>(random() % 1'000'000) * 3e-6;
+    double expected = 0;
+    for (auto const v : values) expected += std::exp(-v * v);
+    auto const there = buffer<double>::copy_of(values).to_device(on()).value();
+    run::sum<double> const gauss{op{"exp(-a * a)"}, precision_class::metric};
+    auto& log = event_log::process();
+    auto const last_dispatch = [&] {
+        auto const all = log.recent();
+        auto const at = std::ranges::find_if(all.rbegin(), all.rend(),
+                                             [](event const& e) { return e.kind == event_kind::dispatched; });
+        return std::string{at->detail.view()};
+    };
+
+    runtime::set_f32_per_f64(64);
+    auto const fast = values_of(gauss(on(), there).value(), on()).front();
+    EXPECT_EQ(last_dispatch(), "auto -> gpu-f32; f64 on device; computes f32, error-free sums");
+    EXPECT_NEAR(fast, expected, expected * 1e-6);
+    EXPECT_NE(fast, expected) << "terms in f32 cannot be that good";
+    runtime::set_f32_per_f64(2);
+    auto const full = values_of(gauss(on(), there).value(), on()).front();
+    EXPECT_EQ(last_dispatch(), "auto -> gpu; f64 on device");
+    EXPECT_NEAR(full, expected, expected * 1e-12);
+
+    // The compensation: a million times 1 beside 1e8 is lost in plain f32, not here.
+    runtime::set_f32_per_f64(64);
+    std::vector<double> ones(n, 1.0);
+    ones[0] = 1e8;
+    run::sum<double> const same{op{"a"}, precision_class::metric};
+    auto const total = same(on(), buffer<double>::copy_of(ones).to_device(on()).value()).value();
+    EXPECT_EQ(values_of(total, on()).front(), 1e8 + n - 1);
+    runtime::set_f32_per_f64({});
+    EXPECT_EQ(values_of(run::sum<double>{}(on(), there).value(), on()).size(), 1u) << "a bare sum is as stored";
+    EXPECT_EQ(last_dispatch(), "auto -> gpu; f64 on device");
 }
 
 TEST_F(runtime_device, a_tropical_product_is_an_operation_too) {

@@ -3,6 +3,9 @@
 
 #include "prims/catalogue.hpp"
 #include "prims/operator_text.hpp"
+#include "prims/pack.hpp"
+
+#include <kiln/operations.hpp>
 
 #include <gmock/gmock.h>
 
@@ -112,6 +115,57 @@ TEST(half, rounds_to_nearest_even_both_ways) {
     EXPECT_EQ(to_f16(65520.0F).bits, 0x7c00);
     EXPECT_EQ(to_f16(1.0F + 0.00048828125F).bits, 0x3c00);  // a tie goes to the even one
     EXPECT_EQ(to_bf16(1.00390625F).bits, 0x3f80);
+}
+
+TEST(recipe, a_captured_value_is_kept_as_its_type) {
+    auto const i32 = type_of(scalar::i32);
+    auto const r = scan_request(scan_form::exclusive, i32, op{"a + b > s ? s : a + b"}.with(100));
+    auto const kept = recipe_of(r);
+    auto const back = request_of(kept).value();
+    EXPECT_EQ(back.by->state_type(), r.by->state_type());
+    EXPECT_EQ(family_of(back, part::whole), family_of(r, part::whole)) << "the same artifact";
+    EXPECT_EQ(recipe_of(back), kept);
+    EXPECT_EQ(recipe_of(scan_request(scan_form::exclusive, i32, op{"a + b > s ? s : a + b"}.with(7))), kept)
+        << "another value is no other recipe";
+    EXPECT_NE(recipe_of(scan_request(scan_form::exclusive, i32, op{"a + b > s ? s : a + b"}.with(7L))), kept);
+
+    auto damaged = kept;
+    damaged.body.pop_back();
+    EXPECT_EQ(request_of(damaged).error().code(), errc::corrupt);
+    auto newer = kept;
+    newer.body[0] = std::byte{3};
+    EXPECT_EQ(request_of(newer).error().code(), errc::unsupported);
+    auto const plain = recipe_of(scan_request(scan_form::exclusive, i32, op{"a * b % 7"}));
+    EXPECT_EQ(plain.body[0], std::byte{1}) << "as older versions wrote it";
+    EXPECT_EQ(request_of(plain)->by->text(), "a * b % 7");
+}
+
+TEST(operations, every_name_an_operation_needs_is_what_its_kernels_are_called) {
+    auto const needs = [](operation const& what, std::size_t variant, scalar type) {
+        return needs_of(what.variants()[variant], type).front();
+    };
+    EXPECT_EQ(needs(sum_operation, 0, scalar::f64),
+              reduce_request(kiln::type_of<two_floats>(), sum_of_two_floats()).name);
+    EXPECT_EQ(needs(sum_operation, 1, scalar::f64), reduce_request(type_of(scalar::f64), plus).name);
+}
+
+TEST(operations, a_term_is_narrowed_only_if_it_is_an_expression_of_a) {
+    EXPECT_TRUE(can_narrow(op{"exp(-a * a)"}));
+    EXPECT_FALSE(can_narrow(op{"a * s"}.with(2.0)));
+    EXPECT_FALSE(can_narrow(op::function("f", "__device__ double f(double a) { return a; }")));
+    EXPECT_TRUE(
+        check(transform_request(type_of(scalar::f64), kiln::type_of<two_floats>(), in_floats(op{"exp(-a * a)"}))));
+}
+
+TEST(operations, reduce_and_sum_run_on_the_cpu_without_a_gpu) {
+    scoped_execution_mode const here{execution_mode::cpu};
+    auto const in = buffer<double>::copy_of(std::vector<double>{1.5, 2.5, -1});
+    EXPECT_EQ(*run::sum<double>{}(nullptr, in)->data(), 3.0);
+    EXPECT_EQ(*run::reduce<double>(kiln::max, -5)(nullptr, in)->data(), 2.5);
+    EXPECT_EQ(*run::reduce<double>(plus, 10)(nullptr, in.part(1, 0))->data(), 10);
+    EXPECT_EQ(*run::reduce<double>(plus, 10)(nullptr, in.part(1, 2))->data(), 11.5);
+    auto const refused = run::sum<double>{op{"exp(-a * a)"}, precision_class::metric}(nullptr, in);
+    EXPECT_THAT(refused.error().message(), HasSubstr("only a GPU can run"));
 }
 
 }  // namespace

@@ -31,7 +31,10 @@ call_facts ints(std::uint64_t items, residency where = residency::host) {
 
 class operation_test : public runtime_test {
 protected:
-    ~operation_test() override { sum.forget_measured(), plain.forget_measured(); }
+    ~operation_test() override {
+        sum.forget_measured(), plain.forget_measured();
+        set_f32_per_f64({});
+    }
 };
 
 TEST_F(operation_test, cpu_mode_touches_no_driver) {
@@ -164,19 +167,181 @@ TEST_F(operation_test, every_decision_leaves_an_event_with_all_of_it) {
     EXPECT_EQ(told.value, 1234);
 }
 
-TEST_F(operation_test, long_inputs_are_planned_anew_at_every_chunk) {
+constexpr std::array of_any_length{variant{.name = "gpu", .where = place::gpu, .needs = "x"},
+                                   variant{.name = "cpu", .where = place::cpu}};
+constinit operation const total{"test_total", "tests", {.pairwise = 1000}, of_any_length};
+
+// A long input in chunks: what was run where, and what is said about it.
+class chunk_test : public operation_test {
+protected:
+    struct chunk {
+        std::uint64_t first, count;
+        place where;
+        std::string_view reason;
+        bool operator==(chunk const&) const = default;
+    };
+    // `room` and `fails` see how many chunks have run.
+    [[nodiscard]] result<void> take(call_facts const& call, std::function<std::uint64_t()> room,
+                                    std::function<bool(std::uint64_t count)> fails = {}) {
+        return decide_chunks(total, call,
+                             {[=](std::uint64_t items) -> result<std::uint64_t> { return std::min(items, room()); },
+                              [=, this](decision const& how, std::uint64_t first, std::uint64_t n) -> result<void> {
+                                  if (how.selected == place::gpu && fails && fails(n))
+                                      return error{errc::out_of_memory, "no more memory"};
+                                  ran_.push_back({first, n, how.selected, how.reason});
+                                  return {};
+                              }});
+    }
+    std::vector<chunk> ran_;
+};
+
+TEST_F(chunk_test, an_input_the_device_has_room_for_is_one_chunk) {
     one_gpu();
-    std::vector<std::pair<std::uint64_t, place>> seen;
-    auto const ran =
-        decide_chunks(sum, ints(2500), 1000, [&](decision const& how, std::uint64_t first, std::uint64_t n) {
-            seen.emplace_back(first, how.selected);
-            EXPECT_EQ(n, first == 2000 ? 500u : 1000u);
-            if (first == 0) no_gpu();
-            return result<void>{};
-        });
-    EXPECT_TRUE(ran);
-    EXPECT_THAT(seen,
-                ElementsAre(std::pair{0u, place::gpu}, std::pair{1000u, place::cpu}, std::pair{2000u, place::cpu}));
+    ASSERT_TRUE(take(ints(2500), [] { return 1'000'000; }));
+    EXPECT_THAT(ran_, ElementsAre(chunk{0, 2500, place::gpu, "above-crossover"}));
+    EXPECT_EQ(last_of(event_kind::dispatched).detail.view(), "auto -> gpu; i32 on host; crossover 1000 default");
+}
+
+TEST_F(chunk_test, nobody_asks_for_room_where_the_cpu_is_chosen) {
+    auto const never = [] { return ADD_FAILURE(), std::uint64_t{0}; };
+    ASSERT_TRUE(take(ints(10), never));
+    ASSERT_TRUE(take(ints(0), never));
+    set_execution_mode(execution_mode::cpu);
+    ASSERT_TRUE(take(ints(5000), never));
+    EXPECT_THAT(ran_, ElementsAre(chunk{0, 10, place::cpu, "below-crossover"},
+                                  chunk{0, 0, place::cpu, "below-crossover"}, chunk{0, 5000, place::cpu, "asked"}));
+}
+
+TEST_F(chunk_test, a_longer_input_is_taken_in_chunks_of_what_fits_with_an_event_each) {
+    one_gpu();
+    auto const before = event_log::process().count(event_kind::dispatched);
+    ASSERT_TRUE(take(ints(5000), [&] { return ran_.empty() ? 2000 : 1500; }));
+    EXPECT_THAT(ran_, ElementsAre(chunk{0, 2000, place::gpu, "above-crossover"},
+                                  chunk{2000, 1500, place::gpu, "above-crossover"},
+                                  chunk{3500, 1500, place::gpu, "above-crossover"}));
+    EXPECT_EQ(event_log::process().count(event_kind::dispatched), before + 3);
+    auto const told = last_of(event_kind::dispatched);
+    EXPECT_EQ(told.detail.view(), "auto -> gpu; i32 on host; crossover 1000 default; a chunk of 5000");
+    EXPECT_EQ(told.value, 1500);
+}
+
+TEST_F(chunk_test, a_full_device_leaves_chunks_to_the_cpu_and_gets_the_rest_when_it_has_room_again) {
+    one_gpu();
+    auto const before = activity_so_far();
+    // A chunk on the CPU is at most so long, so that the device is asked again.
+    std::uint64_t const cpu_part = 1 << 20;
+    auto const all = 2000 + cpu_part + 3000;
+    ASSERT_TRUE(take(ints(all), [&] { return ran_.size() == 1 ? 999 : ran_.empty() ? 2000 : 3000; }));
+    EXPECT_THAT(ran_,
+                ElementsAre(chunk{0, 2000, place::gpu, "above-crossover"}, chunk{2000, cpu_part, place::cpu, "no-room"},
+                            chunk{2000 + cpu_part, 3000, place::gpu, "above-crossover"}));
+    EXPECT_EQ(activity_so_far().since(before).fallbacks, 1u);
+    auto const told = last_of(event_kind::fell_back);
+    EXPECT_EQ(told.reason.view(), "no-room");
+    EXPECT_EQ(told.detail.view(), "the device has room for 999 of 1048576 items");
+    set_strict(true);
+    EXPECT_EQ(take(ints(5000), [] { return 999; }).error().code(), errc::forbidden);
+}
+
+TEST_F(chunk_test, a_chunk_memory_runs_out_for_is_taken_again_smaller_and_then_by_the_cpu) {
+    one_gpu();
+    ASSERT_TRUE(take(
+        ints(8000), [] { return 8000; }, [](std::uint64_t n) { return n > 2000; }));
+    EXPECT_THAT(ran_, ElementsAre(chunk{0, 2000, place::gpu, "above-crossover"},
+                                  chunk{2000, 2000, place::gpu, "above-crossover"},
+                                  chunk{4000, 2000, place::gpu, "above-crossover"},
+                                  chunk{6000, 2000, place::gpu, "above-crossover"}));
+    auto const told = last_of(event_kind::fell_back);
+    EXPECT_EQ(told.reason.view(), "smaller-chunk");
+    EXPECT_EQ(told.value, 2000);
+    ran_.clear();
+    ASSERT_TRUE(take(
+        ints(8000), [] { return 8000; }, [](std::uint64_t) { return true; }));
+    EXPECT_THAT(ran_, ElementsAre(chunk{0, 8000, place::cpu, "no-room"}));
+    set_strict(true);
+    EXPECT_EQ(take(
+                  ints(8000), [] { return 8000; }, [](std::uint64_t) { return true; })
+                  .error()
+                  .code(),
+              errc::out_of_memory);
+}
+
+TEST_F(chunk_test, gpu_mode_takes_whatever_chunks_there_is_room_for_or_fails) {
+    one_gpu();
+    set_execution_mode(execution_mode::gpu);
+    ASSERT_TRUE(take(ints(25), [] { return 10; }));
+    EXPECT_THAT(ran_, ElementsAre(chunk{0, 10, place::gpu, "asked"}, chunk{10, 10, place::gpu, "asked"},
+                                  chunk{20, 5, place::gpu, "asked"}));
+    auto const refused = take(ints(25), [] { return 0; });
+    EXPECT_EQ(refused.error().code(), errc::out_of_memory);
+    EXPECT_THAT(refused.error().message(), HasSubstr("room for 0 of 25 items"));
+}
+
+TEST_F(chunk_test, chunks_of_floats_are_not_repeatable_and_determinism_keeps_them_off_the_gpu) {
+    one_gpu();
+    deterministic_scope const scope;
+    std::vector<place> seen;
+    auto const run = [&](decision const& how, std::uint64_t, std::uint64_t) {
+        return seen.push_back(how.selected), result<void>{};
+    };
+    auto const half = [](std::uint64_t n) -> result<std::uint64_t> { return n / 2; };
+    ASSERT_TRUE(decide_chunks(total, {.items = 5000, .type = scalar::f32}, {half, run}));
+    EXPECT_THAT(seen, testing::Each(place::cpu));
+    seen.clear();
+    ASSERT_TRUE(decide_chunks(total, {.items = 5000, .type = scalar::i32}, {half, run}));
+    EXPECT_THAT(seen, testing::Contains(place::gpu)) << "integers do not round";
+}
+
+// ---- Precision -----------------------------------------------------------------------------------------------------
+
+constexpr std::array planned{
+    variant{.name = "gpu-f32",
+            .where = place::gpu,
+            .types = types(scalar::f64),
+            .needs = "fast",
+            .plan = precision_plan{.compute = scalar::f32, .compensation = compensation::error_free_sums}},
+    variant{.name = "gpu", .where = place::gpu, .needs = "full"}, variant{.name = "cpu", .where = place::cpu}};
+constinit operation const length{"test_length", "tests", {.pairwise = 1000}, planned};
+
+TEST_F(operation_test, a_metric_of_f64_is_computed_in_f32_where_the_device_is_slow_at_f64) {
+    one_gpu();
+    call_facts const call{.items = 5000, .type = scalar::f64, .purpose = precision_class::metric};
+    set_f32_per_f64(64);
+    auto const how = decide(length, call).value();
+    EXPECT_EQ(how.chosen->name, "gpu-f32");
+    EXPECT_EQ(how.precision.storage, scalar::f64);
+    EXPECT_EQ(how.precision.compute, scalar::f32);
+    EXPECT_EQ(last_of(event_kind::dispatched).detail.view(),
+              "auto -> gpu-f32; f64 on host; crossover 1000 default; computes f32, error-free sums");
+    set_f32_per_f64(2);
+    auto const full = decide(length, call).value();
+    EXPECT_EQ(full.chosen->name, "gpu");
+    EXPECT_EQ(full.precision, precision_plan{});
+}
+
+TEST_F(operation_test, what_no_plan_allows_and_what_no_variant_computes_stays_as_stored) {
+    one_gpu();
+    set_f32_per_f64(64);
+    for (auto const purpose : {precision_class::constructive, precision_class::coarse, precision_class::predicate}) {
+        auto const how = decide(length, {.items = 5000, .type = scalar::f64, .purpose = purpose}).value();
+        EXPECT_EQ(how.chosen->name, "gpu") << "its variant has no such plan";
+        EXPECT_EQ(how.precision.compute, scalar::f64);
+    }
+    auto const floats =
+        decide(length, {.items = 5000, .type = scalar::f32, .purpose = precision_class::metric}).value();
+    EXPECT_EQ(floats.chosen->name, "gpu");
+    EXPECT_EQ(floats.precision.compute, scalar::f32);
+    auto const small = decide(length, {.items = 10, .type = scalar::f64, .purpose = precision_class::metric}).value();
+    EXPECT_EQ(small.selected, place::cpu);
+    EXPECT_EQ(small.precision.compute, scalar::f64);
+}
+
+TEST_F(operation_test, nobody_asks_the_device_about_f64_unless_it_matters) {
+    call_facts const call{.items = 10, .type = scalar::f64, .purpose = precision_class::metric};
+    ASSERT_TRUE(decide(length, call));
+    EXPECT_EQ(probes_, 0) << "a small call on the CPU";
+    ASSERT_TRUE(decide(plain, call));
+    EXPECT_EQ(probes_, 0);
 }
 
 TEST_F(operation_test, needs_are_named_for_a_type) {
