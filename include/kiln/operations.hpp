@@ -181,7 +181,9 @@ private:
             return {};
         };
         auto const room = [&](std::uint64_t n) { return runtime::room_for(n, sizeof(T), in.device()); };
-        if (auto ran = decide_chunks(prims::reduce_operation, facts, {room, run}); !ran) return std::move(ran).error();
+        // By reference: off the heap.
+        if (auto ran = decide_chunks(prims::reduce_operation, facts, {std::ref(room), std::ref(run)}); !ran)
+            return std::move(ran).error();
         if (whole) return *std::move(whole);
         return buffer<T>::copy_of(std::span<T const>{&so_far, 1});
     }
