@@ -47,17 +47,20 @@ public:
     explicit bench_data(std::size_t most) {
         std::minstd_rand random{11};
         keys = buffer<int>::on_host(most);
+        floats = buffer<float>::on_host(most);
         sorted = buffer<int>::on_host(most);
         mask = buffer<std::uint8_t>::on_host(most);
         offsets = buffer<std::int32_t>::on_host(most / 16 + 1);
         for (std::size_t i = 0; i < most; ++i) {
             keys.data()[i] = static_cast<int>(random());
+            floats.data()[i] = static_cast<float>(i % 1000);
             sorted.data()[i] = static_cast<int>(i / 4);
             mask.data()[i] = static_cast<std::uint8_t>(random() % 2);
         }
         for (std::size_t i = 0; i < offsets.size(); ++i) offsets.data()[i] = static_cast<std::int32_t>(i * 16);
     }
     buffer<int> keys, sorted;
+    buffer<float> floats;
     buffer<std::uint8_t> mask;
     buffer<std::int32_t> offsets;
 };
@@ -66,6 +69,7 @@ std::vector<subject> subjects(std::shared_ptr<bench_data> const& d) {
     auto const exclusive = std::make_shared<run::exclusive_scan<int>>(plus);
     auto const inclusive = std::make_shared<run::inclusive_scan<int>>(plus);
     auto const reduce = std::make_shared<run::reduce<int>>(plus);
+    auto const sum = std::make_shared<run::sum<float>>();
     auto const segmented = std::make_shared<run::segmented_reduce<int>>(plus);
     auto const select = std::make_shared<run::select<int>>();
     auto const lower = std::make_shared<run::lower_bound<int>>();
@@ -80,6 +84,8 @@ std::vector<subject> subjects(std::shared_ptr<bench_data> const& d) {
          [=](stream_ref on, std::size_t n) { return settled((*inclusive)(on, d->keys.first(n)), on); }},
         {&prims::reduce_operation,
          [=](stream_ref on, std::size_t n) { return settled((*reduce)(on, d->keys.first(n)), on); }},
+        {&prims::sum_operation,
+         [=](stream_ref on, std::size_t n) { return settled((*sum)(on, d->floats.first(n)), on); }},
         {&prims::segmented_reduce_operation,
          [=](stream_ref on, std::size_t n) -> result<void> {
              KILN_TRY(auto const out,
