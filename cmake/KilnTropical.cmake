@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What ships of the tropical pack: one bundle of its units, made here by Kiln itself and registered in libkiln, so that the
 # first call of a program needs no compiler. Kiln's own cache keeps what was compiled; KILN_CACHE_DIR moves it.
-option(KILN_TROPICAL_PRODUCTS "Make the bundle of the tropical pack; needs NVRTC" OFF)
+option(KILN_TROPICAL_PRODUCTS "Make the bundle of the tropical pack; needs NVRTC" ${kiln_products_preset})
 set(KILN_TROPICAL_ARCHS "90" CACHE STRING "Architectures to make it for")
 
 add_library(kiln_tropical_embedded OBJECT)

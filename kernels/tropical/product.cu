@@ -249,6 +249,7 @@ constexpr u32 no_block = 0xffff;
 template <class Tile>
 struct accumulators {
     element value[Tile::tn][Tile::tm];
+    element one;
     // Number of the eight steps that hold the best so far, two in a register; no_block: none.
     u32 block[with_arg ? Tile::tn : 1][with_arg ? Tile::tm / 2 : 1];
 
@@ -281,31 +282,55 @@ __device__ __forceinline__ void read_row(element (&to)[Tile::tm], element (&othe
         *reinterpret_cast<int4*>(other + g * wide) = *reinterpret_cast<int4 const*>(b + g * Tile::lanes_n * wide);
 }
 
+// Two steps of i32. Every other sum goes through the multiplier, by a one that the compiler does not know: maxima and the
+// sums that come with them are all one kind of unit can do, and it would be the only one at work.
+__device__ __forceinline__ element two_steps(element acc, element a0, element b0, element a1, element b1, bool multiplied,
+                                             element one) {
+    if (!multiplied) return better(better(acc, wrapped_sum(a0, b0)), wrapped_sum(a1, b1));
+    return better(better(one_sum(b0, a0, one), one_sum(b1, a1, one)), acc);
+}
+
+// A tile's steps. `meanwhile` is called with the number of every run of them, to be done along with it.
 template <way How, class Tile>
-__device__ __forceinline__ void work(accumulators<Tile>& acc, element const* a, element const* b) {
-    constexpr bool pairs = How != way::plain && How != way::fast;
+struct stride {
+    static constexpr bool by_halves = How == way::fast && is_i32 && is_plus;
+    static constexpr bool pairs = by_halves || (How != way::plain && How != way::fast);
     // The plain way of ranged integers is long and rare.
-    constexpr int unroll = How == way::plain && is_ranged ? 1 : pairs ? Tile::unroll : 2 * Tile::unroll;
-#pragma unroll unroll
-    for (int k = 0; k < Tile::bk; k += pairs ? 2 : 1) {
-        element a0[Tile::tm], b0[Tile::tn];
-        read_row<Tile>(a0, b0, a + k * Tile::pitch_a, b + k * Tile::pitch_b);
-        if constexpr (pairs) {
-            element a1[Tile::tm], b1[Tile::tn];
-            read_row<Tile>(a1, b1, a + (k + 1) * Tile::pitch_a, b + (k + 1) * Tile::pitch_b);
+    static constexpr int run = How == way::plain && is_ranged ? 1 : 2 * Tile::unroll;
+};
+template <way How, class Tile, class Meanwhile>
+__device__ __forceinline__ void work(accumulators<Tile>& acc, element const* a, element const* b, Meanwhile meanwhile) {
+    using by = stride<How, Tile>;
+#pragma unroll 1
+    for (int begin = 0; begin < Tile::bk; begin += by::run) {
+        meanwhile(begin / by::run);
 #pragma unroll
-            for (int j = 0; j < Tile::tn; ++j)
+        for (int k = begin; k < begin + by::run; k += by::pairs ? 2 : 1) {
+            element a0[Tile::tm], b0[Tile::tn];
+            read_row<Tile>(a0, b0, a + k * Tile::pitch_a, b + k * Tile::pitch_b);
+            if constexpr (by::pairs) {
+                element a1[Tile::tm], b1[Tile::tn];
+                read_row<Tile>(a1, b1, a + (k + 1) * Tile::pitch_a, b + (k + 1) * Tile::pitch_b);
 #pragma unroll
                 for (int i = 0; i < Tile::tm; ++i)
-                    acc.value[j][i] = best_of<How>(times(a0[i], b0[j]), times(a1[i], b1[j]), acc.value[j][i]);
-        } else {
 #pragma unroll
-            for (int j = 0; j < Tile::tn; ++j)
+                    for (int j = 0; j < Tile::tn; ++j) {
+                        element& x = acc.value[j][i];
+                        if constexpr (by::by_halves) x = two_steps(x, a0[i], b0[j], a1[i], b1[j], j % 2 == 0, acc.one);
+                        else x = best_of<How>(times(a0[i], b0[j]), times(a1[i], b1[j]), x);
+                    }
+            } else {
 #pragma unroll
-                for (int i = 0; i < Tile::tm; ++i) acc.value[j][i] = step<How>(acc.value[j][i], a0[i], b0[j]);
+                for (int j = 0; j < Tile::tn; ++j)
+#pragma unroll
+                    for (int i = 0; i < Tile::tm; ++i) acc.value[j][i] = step<How>(acc.value[j][i], a0[i], b0[j]);
+            }
         }
     }
 }
+struct nothing {
+    __device__ __forceinline__ void operator()(int) const {}
+};
 
 // The best of eight steps, kept apart from what came before.
 template <way How, class Tile>
@@ -407,16 +432,16 @@ __device__ __forceinline__ bool work_by_sign(way& how, accumulators<Tile>& acc, 
                                              bool plain_only) {
     bool nan = false;
     if (how == winning_way) {
-        work<winning_way>(acc, a, b);
+        work<winning_way>(acc, a, b, nothing{});
         return false;
     }
     if (is_plus && how == losing_way) {
-        work<losing_way>(acc, a, b);
+        work<losing_way>(acc, a, b, nothing{});
         if (all_lose(acc.value)) return false;
         // A sign has changed: what is kept is real, but maybe not the best of this tile. Once more, the plain way.
         if constexpr (is_max_plus) nan = has_nan(acc.value);
     }
-    work<way::plain>(acc, a, b);
+    work<way::plain>(acc, a, b, nothing{});
     how = plain_only ? way::plain : next_way(acc);
     return nan;
 }
@@ -451,23 +476,39 @@ __device__ __forceinline__ void work_with_arg(way& how, accumulators<Tile>& acc,
     }
 }
 
+// Looks at this thread's share of a tile, in as many turns as the tile has runs of steps. Any thread may look at any part once
+// all copies have arrived.
 template <class Tile>
-__device__ __forceinline__ void look_at_tile(range_check& range, element const* a, element const* b) {
-    // Any thread may look at any part once all copies have arrived.
-    constexpr int part_a = Tile::bk * Tile::bm / wide, part_b = Tile::bk * Tile::bn / wide;
-    auto const look = [&](element const* from) {
+struct looking {
+    static constexpr int turns = Tile::bk / stride<way::fast, Tile>::run;
+    static constexpr int of_a = Tile::bk * Tile::bm / wide / Tile::threads / turns;
+    static constexpr int of_b = Tile::bk * Tile::bn / wide / Tile::threads / turns;
+    static_assert(of_a > 0 && of_b > 0 && Tile::threads % (Tile::bm / wide) == 0 && Tile::threads % (Tile::bn / wide) == 0);
+    range_check& range;
+    element const *a, *b;
+
+    __device__ __forceinline__ looking(range_check& into, element const* tile_a, element const* tile_b)
+        : range{into}, a{start<Tile::bm, Tile::pitch_a>(tile_a)}, b{start<Tile::bn, Tile::pitch_b>(tile_b)} {}
+
+    __device__ __forceinline__ void operator()(int turn) const {
+#pragma unroll
+        for (int i = 0; i < of_a; ++i) look(a + (turn * of_a + i) * (Tile::threads / (Tile::bm / wide)) * Tile::pitch_a);
+#pragma unroll
+        for (int i = 0; i < of_b; ++i) look(b + (turn * of_b + i) * (Tile::threads / (Tile::bn / wide)) * Tile::pitch_b);
+    }
+
+private:
+    template <int Bx, int Pitch>
+    __device__ __forceinline__ static element const* start(element const* tile) {
+        return tile + threadIdx.x / (Bx / wide) * Pitch + threadIdx.x % (Bx / wide) * wide;
+    }
+    __device__ __forceinline__ void look(element const* from) const {
         element x[wide];
         *reinterpret_cast<int4*>(x) = *reinterpret_cast<int4 const*>(from);
 #pragma unroll
         for (int e = 0; e < wide; ++e) range.look(x[e]);
-    };
-#pragma unroll
-    for (int i = threadIdx.x; i < part_a; i += Tile::threads)
-        look(a + i / (Tile::bm / wide) * Tile::pitch_a + i % (Tile::bm / wide) * wide);
-#pragma unroll
-    for (int i = threadIdx.x; i < part_b; i += Tile::threads)
-        look(b + i / (Tile::bn / wide) * Tile::pitch_b + i % (Tile::bn / wide) * wide);
-}
+    }
+};
 
 // All tiles of k from `begin` to `end`. True: not exact, do it again plainly.
 template <class Tile>
@@ -508,17 +549,18 @@ __device__ __forceinline__ bool multiply(accumulators<Tile>& acc, element* share
             finish(next);
             continue;
         }
-        if constexpr (is_ranged) {
-            if (!plain_only) look_at_tile<Tile>(range, tile_a, tile_b);
-        }
         if constexpr (with_arg) {
+            if constexpr (is_ranged) {
+                looking<Tile> const look{range, tile_a, tile_b};
+                for (int turn = 0; turn < (plain_only ? 0 : look.turns); ++turn) look(turn);
+            }
             work_with_arg(how, acc, tile_a + at_a, tile_b + at_b, t * Tile::bk, plain_only);
         } else if constexpr (is_by_sign) {
             if (work_by_sign(how, acc, tile_a + at_a, tile_b + at_b, plain_only)) again = true;
         } else if (is_ranged && !plain_only) {
-            work<way::fast>(acc, tile_a + at_a, tile_b + at_b);
+            work<way::fast>(acc, tile_a + at_a, tile_b + at_b, looking<Tile>{range, tile_a, tile_b});
         } else {
-            work<way::plain>(acc, tile_a + at_a, tile_b + at_b);
+            work<way::plain>(acc, tile_a + at_a, tile_b + at_b, nothing{});
         }
         finish(next);
     }
@@ -689,6 +731,7 @@ __device__ __forceinline__ void product(problem const& p) {
         operand const a{at.a, p.lda, m0, p.m, (p.flags & a_along_k) != 0};
         operand const b{at.b, p.ldb, n0, p.n, (p.flags & b_along_k) != 0};
         accumulators<Tile> acc;
+        acc.one = static_cast<element>(p.one);
         // Where k is short, looking at signs does not pay.
         bool plain_only = is_by_sign ? end - begin < 4 : !is_ranged;
         while (multiply<Tile>(acc, shared, a, b, begin, end, p.k, plain_only)) plain_only = true;

@@ -46,7 +46,7 @@ struct problem {
     int m, n, k;
     u32 flags;
     int no_path;  // what arg says where there is none
-    int unused;
+    int one;  // see two_steps
 };
 constexpr u32 a_along_k = 1;  // neighbours in memory are neighbours along k; else along m
 constexpr u32 b_along_k = 2;  // else along n

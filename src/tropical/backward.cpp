@@ -8,7 +8,7 @@ namespace {
 
 // As in kernels/tropical/backward.cu.
 constexpr int lines = 8;
-constexpr std::size_t piece_bytes(std::size_t element) { return 128 * (lines + 1) * 2 * element; }
+constexpr std::size_t piece_bytes(std::size_t element) { return 32 * (32 / element) * (lines + 1) * 2 * element; }
 
 }  // namespace
 

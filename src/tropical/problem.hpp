@@ -21,7 +21,7 @@ struct problem {
     std::int32_t m, n, k;
     std::uint32_t flags;
     std::int32_t no_path;
-    std::int32_t unused;
+    std::int32_t one;
 };
 static_assert(sizeof(problem) == 128);
 

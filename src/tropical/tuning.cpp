@@ -6,8 +6,7 @@ namespace kiln::tropical {
 namespace {
 
 //                                        bm   bn  bk  tm tn blocks unroll
-constexpr tile_shape large_f32{256, 128, 32, 16, 8, 1, 4};
-constexpr tile_shape large_i32{128, 128, 16, 8, 8, 2, 4};
+constexpr tile_shape large_32{256, 128, 32, 16, 8, 1, 4};
 constexpr tile_shape small_32{64, 64, 16, 8, 4, 4, 4};
 constexpr tile_shape large_32_arg{64, 64, 32, 8, 4, 3, 4};
 constexpr tile_shape small_32_arg{64, 64, 16, 8, 4, 3, 4};
@@ -15,7 +14,7 @@ constexpr tile_shape small_64{64, 64, 16, 8, 4, 3, 4};
 constexpr tile_shape small_64_arg{64, 32, 16, 8, 2, 4, 4};
 
 constexpr tuning tunings[2][4] = {
-    {{large_f32, small_32, 1.27}, {std::nullopt, small_64}, {large_i32, small_32, 1.15}, {std::nullopt, small_64}},
+    {{large_32, small_32, 1.27}, {std::nullopt, small_64}, {large_32, small_32, 1.3}, {std::nullopt, small_64}},
     {{large_32_arg, small_32_arg, 1.03},
      {std::nullopt, small_64_arg},
      {large_32_arg, small_32_arg, 1.03},

@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 namespace kiln::emulated {
@@ -176,6 +177,11 @@ inline int __float_as_int(float x) {
     std::memcpy(&out, &x, 4);
     return out;
 }
+inline long long __double_as_longlong(double x) {
+    long long out;
+    std::memcpy(&out, &x, 8);
+    return out;
+}
 inline double __longlong_as_double(long long x) {
     double out;
     std::memcpy(&out, &x, 8);
@@ -197,6 +203,10 @@ inline int __syncthreads_or(int x) { return block::current()->all_or(x != 0 ? 1 
 inline void __syncwarp() { block::current()->warp_or(0); }
 inline int __any_sync(unsigned, bool x) { return block::current()->warp_or(x ? 1 : 0); }
 inline unsigned __match_any_sync(unsigned, int x) { return block::current()->warp_match(x); }
+template <class T>
+T atomicExch(T* at, T x) {
+    return std::exchange(*at, x);
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __all_sync(unsigned, bool x) { return block::current()->warp_or(x ? 0 : 1) == 0 ? 1 : 0; }
 

@@ -95,7 +95,7 @@ TYPED_TEST(tropical_product, every_small_shape_is_right) {
             for (std::int64_t m = 1; m <= most; ++m) {
                 for (std::int64_t n = 1; n <= most; ++n) {
                     // All three sizes meet all kernels; the five kernels take turns.
-                    for (std::int64_t k = static_cast<std::int64_t>(seed % 2); k <= most; k += quick() ? 5 : 2) {
+                    for (std::int64_t k = 0; k <= most; k += quick() ? 5 : 1) {
                         auto const choice = all_choices[seed % std::size(all_choices)];
                         auto const kind = all_kinds[seed / 5 % std::size(all_kinds)];
                         if (this->exists({s, arg, choice})) this->check({s, arg, choice}, m, n, k, kind, seed);

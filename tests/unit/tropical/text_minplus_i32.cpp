@@ -3,6 +3,6 @@
 #define KILN_TROPICAL_TYPE 3
 #define KILN_TROPICAL_SEMIRING 2
 #define KILN_TROPICAL_ARG 0
-#define KILN_TROPICAL_LARGE 128, 128, 16, 8, 8, 2, 4
+#define KILN_TROPICAL_LARGE 256, 128, 32, 16, 8, 1, 4
 #define KILN_TROPICAL_SMALL 64, 64, 16, 8, 4, 4, 4
 #include "emulated_product.hpp"
