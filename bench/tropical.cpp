@@ -5,6 +5,7 @@
 // [--first-call]`; with --first-call only the time of one first call in this process is printed, as the outer run does in
 // fresh processes. The caches of NVRTC and the driver are off.
 #include "base/clock.hpp"
+#include "tropical/units.hpp"
 
 #include <kiln/plan.hpp>
 #include <kiln/tropical.hpp>

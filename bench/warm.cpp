@@ -15,6 +15,7 @@
 #include "engine/engine_state.hpp"
 #include "prims/catalogue.hpp"
 #include "prims/request.hpp"
+#include "tropical/units.hpp"
 
 #include <kiln/plan.hpp>
 #include <kiln/status.hpp>
@@ -55,6 +56,7 @@ bool has_gpu() { return devices().has_value(); }
 std::vector<want> everything() {
     std::vector<want> out;
     for (auto const& s : catalogue()) out.emplace_back(s.name);
+    for (auto const& s : tropical::specs()) out.emplace_back(s.name);
     return out;
 }
 
@@ -134,15 +136,19 @@ void bench_everything(base::temporary_directory const& scratch) {
         for (auto const& w : e.internals().pool->workers()) busy += static_cast<double>(w.busy_ns) * 1e-6;
     }
     std::printf(
-        "2. all %zu specialisations from source, %d compile processes: %.0f ms; the processes were busy for %.0f ms "
+        "2. all %zu names from source, %d compile processes: %.0f ms; the processes were busy for %.0f ms "
         "together, / %d = %.0f ms, ratio %.2f\n",
-        catalogue().size(), cores, wall, busy, cores, busy / cores, wall / (busy / cores));
+        everything().size(), cores, wall, busy, cores, busy / cores, wall / (busy / cores));
 
     // The same texts by threads of one process: NVRTC serialises them.
     engine e{options(scratch.path() / "none")};
     std::vector<compile::job> jobs;
     for (auto const& r : prims::named_requests()) {
         auto u = prims::device_unit(r.what, prims::part::whole, prims::header_source::pinned);
+        u.options.push_back("--no-cache");
+        jobs.push_back({e.internals().tools(), compile::compile_job{std::move(u), here()}});
+    }
+    for (auto u : tropical::all_units()) {
         u.options.push_back("--no-cache");
         jobs.push_back({e.internals().tools(), compile::compile_job{std::move(u), here()}});
     }
@@ -175,8 +181,8 @@ void bench_load(base::temporary_directory const& scratch) {
             ms.push_back(watch.ms());
             if (!report) std::printf("   %s\n", report.text().c_str());
         }
-        std::printf("3. all %zu specialisations %s: loaded and launchable after %.1f ms (median of 5)\n",
-                    catalogue().size(), title, median(ms));
+        std::printf("3. all %zu names %s: loaded and launchable after %.1f ms (median of 5)\n", everything().size(),
+                    title, median(ms));
     }
     // Plain units cannot come from the library.
     std::vector<want> units;
