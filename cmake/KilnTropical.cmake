@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ships of the tropical pack: one bundle of its units, made here by Kiln itself and registered in libkiln, so that the
+# What ships of the tropical pack: one bundle of its units, made here by Kiln itself and put into libkiln, so that the
 # first call of a program needs no compiler. Kiln's own cache keeps what was compiled; KILN_CACHE_DIR moves it.
 option(KILN_TROPICAL_PRODUCTS "Make the bundle of the tropical pack; needs NVRTC" ${kiln_products_preset})
 set(KILN_TROPICAL_ARCHS "90" CACHE STRING "Architectures to make it for")
 
-add_library(kiln_tropical_embedded OBJECT)
-target_link_libraries(kiln_tropical_embedded PRIVATE kiln_flags)
-target_include_directories(kiln_tropical_embedded PRIVATE ${PROJECT_SOURCE_DIR}/include)
-set(source ${CMAKE_BINARY_DIR}/tropical_bundle.cpp)
 if(KILN_TROPICAL_PRODUCTS)
     set(bundle ${CMAKE_BINARY_DIR}/lib/kiln/tropical.kiln)
     list(JOIN KILN_TROPICAL_ARCHS "," archs)
@@ -27,19 +23,14 @@ if(KILN_TROPICAL_PRODUCTS)
         VERBATIM)
     add_custom_target(kiln_tropical_products DEPENDS ${bundle})
     add_dependencies(kiln_tropical_products kiln_tropical_tool kiln_worker)
-    add_dependencies(kiln_tropical_embedded kiln_tropical_products)
-    file(CONFIGURE OUTPUT ${source} @ONLY CONTENT
-"// Generated: do not edit.
-#include <kiln/embedded.hpp>
-
-asm(\".pushsection .rodata,\\\"a\\\"\\n\"
-    \".balign 16\\nkiln_tropical_bundle_begin:\\n.incbin \\\"@bundle@\\\"\\nkiln_tropical_bundle_end:\\n\"
-    \".popsection\\n\");
-extern \"C\" __attribute__((visibility(\"hidden\"))) std::byte const kiln_tropical_bundle_begin[], kiln_tropical_bundle_end[];
-static kiln::embedded_bundle const registered{\"tropical\", {kiln_tropical_bundle_begin, kiln_tropical_bundle_end}};
-")
-    set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${bundle})
 else()
-    file(CONFIGURE OUTPUT ${source} CONTENT "// No bundle in this build.\n")
+    set(bundle "")
 endif()
-target_sources(kiln_tropical_embedded PRIVATE ${source})
+
+# Linked by libkiln and by Kiln's own programs, never by what makes it.
+add_library(kiln_tropical_embedded OBJECT)
+kiln_embed(kiln_tropical_embedded NAME tropical_products FILES ${bundle})
+target_link_libraries(kiln_tropical_embedded PRIVATE kiln_flags)
+if(KILN_TROPICAL_PRODUCTS)
+    add_dependencies(kiln_tropical_embedded kiln_tropical_products)
+endif()

@@ -3,7 +3,10 @@
 #include "tropical/pack.hpp"
 
 #include "engine/engine_state.hpp"
+#include "tropical/products.hpp"
 #include "tropical/units.hpp"
+
+#include <kiln/embedded.hpp>
 
 namespace kiln::tropical {
 
@@ -49,6 +52,13 @@ public:
 };
 
 tropical_pack const the_pack;
+
+// What ships is known to every engine: a pointer each, nothing is read.
+[[maybe_unused]] bool const shipped = [] {
+    for (auto const& f : embedded::tropical_products())
+        embedded_bundle{pack_name, std::as_bytes(std::span{f.data.data(), f.data.size()})};
+    return true;
+}();
 
 }  // namespace
 

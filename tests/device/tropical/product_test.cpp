@@ -245,7 +245,7 @@ TEST_F(tropical_products, generic_and_tuned_kernels_change_over_unseen) {
     // Without shipped kernels or cache the generic one answers first, and the tuned one takes over in the background.
     auto const folder = testing::TempDir() + "tropical-cold";
     std::filesystem::remove_all(folder);
-    engine cold{{.settings = {{"KILN_CACHE_DIR", folder}, {"KILN_WORKER", KILN_TEST_WORKER}}}};
+    engine cold{{.settings = {{"KILN_CACHE_DIR", folder}, {"KILN_RECACHE", "1"}, {"KILN_WORKER", KILN_TEST_WORKER}}}};
     auto const by = device_tests::made(tropical::product<float>(semiring::min_plus, {.engine = &cold}));
     auto const a = make_data<float>(300 * 300, data_kind::rare, 1);
     device_vector<float> const in{on(), a}, first{300 * 300}, second{300 * 300};
