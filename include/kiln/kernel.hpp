@@ -30,10 +30,19 @@ struct dim {
     unsigned z;
 };
 
+enum class launch_start : unsigned char {
+    after_previous,
+    // May begin while the kernel before it in the stream still runs: programmatic dependent launch. Only for kernels that
+    // execute griddepcontrol.wait (cudaGridDependencySynchronize()) before they touch global memory, after a kernel of which
+    // the same is true or that was launched after_previous. An ordinary launch before sm_90 and before driver 12.3.
+    early,
+};
+
 struct launch_shape {
     dim grid;                   // blocks
     dim block;                  // threads
     unsigned shared_bytes = 0;  // dynamic; more than 48 KiB needs allow_shared() once
+    launch_start start = launch_start::after_previous;
 };
 
 struct kernel_resources {

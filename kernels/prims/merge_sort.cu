@@ -31,6 +31,19 @@ static_assert(sizeof(block_agent::TempStorage) <= 48 * 1024 && sizeof(merge_agen
 
 KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, int(sizeof(kiln_offset)));
 
+// The passes are launched so that each may begin while the one before it ends. Each lets the next one begin (CUB's agents
+// do so once they have read), and waits for the one before, and so for all before that, ahead of its first look at memory.
+static __device__ __forceinline__ void wait_for_previous_pass() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void let_next_pass_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 // `to_out` != 0: the tiles go to `out`, else to `spare`.
 extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_merge_sort_tiles(int to_out, kiln_value const* keys_in, mapped const* values_in, kiln_value* keys_out,
@@ -46,6 +59,8 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(256)
     kiln_merge_sort_partition(int from_out, kiln_value* out_keys, kiln_value* spare_keys, kiln_offset n, kiln_offset count,
                               kiln_offset* partitions, kiln_offset merged_tiles, int tile, KILN_STATE_PARAMETER) {
+    let_next_pass_begin();
+    wait_for_previous_pass();
     kiln_offset const i = kiln_offset(blockDim.x) * blockIdx.x + threadIdx.x;
     if (i >= count) return;
     partition_agent agent(from_out != 0, out_keys, spare_keys, n, i, partitions, kiln_functor{state}, merged_tiles, tile, count);
@@ -56,6 +71,7 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_merge_sort_merge(int from_out, kiln_value* out_keys, mapped* out_values, kiln_offset n, kiln_value* spare_keys,
                           mapped* spare_values, kiln_offset* partitions, kiln_offset merged_tiles, KILN_STATE_PARAMETER) {
     __shared__ merge_agent::TempStorage storage;
+    wait_for_previous_pass();
     merge_agent agent(from_out != 0, storage, loading::make_load_iterator(policy(), out_keys),
                       loading::make_load_iterator(policy(), out_values), loading::make_load_iterator(policy(), spare_keys),
                       loading::make_load_iterator(policy(), spare_values), n, spare_keys, spare_values, out_keys, out_values,

@@ -94,6 +94,7 @@ constexpr driver_entry rows[] = {
     row<&d::occupancy_max_active_blocks>("cuOccupancyMaxActiveBlocksPerMultiprocessor",
                                          "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050),
     row<&d::launch_kernel>("cuLaunchKernel", "cuLaunchKernel", 4000),
+    row<&d::launch_kernel_ex>("cuLaunchKernelEx", "cuLaunchKernelEx", 11060, presence::optional),
 };
 
 driver_entry const& entry_at(driver_api const& api, void const* slot) {

@@ -94,6 +94,7 @@ struct driver_api {
     PFN_cuFuncGetParamInfo_v12040 func_get_param_info = nullptr;
     PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor_v6050 occupancy_max_active_blocks = nullptr;
     PFN_cuLaunchKernel_v4000 launch_kernel = nullptr;
+    PFN_cuLaunchKernelEx_v11060 launch_kernel_ex = nullptr;
 
     // "13.0".
     [[nodiscard]] std::string version_text() const;

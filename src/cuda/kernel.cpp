@@ -32,10 +32,46 @@ std::string advice(CUresult status, launch_shape const& shape, kernel_resources 
 
 std::string spelled(dim const& d) { return fmt::format("{}x{}x{}", d.x, d.y, d.z); }
 
+// Older drivers have the attribute and do not know what to make of it in a stream capture.
+constexpr int first_driver_with_early_starts = 12030;
+
+PFN_cuLaunchKernelEx_v11060 early_launch_of(context const& where) {
+    bool const possible = where.info().major >= 9 && where.api().version >= first_driver_with_early_starts;
+    return possible ? where.api().launch_kernel_ex : nullptr;
+}
+
 }  // namespace
 
 function::function(std::shared_ptr<library const> owner, library::resolved const& kernel) noexcept
-    : launch_{owner->where().api().launch_kernel}, handle_{kernel.handle}, owner_{std::move(owner)}, kernel_{kernel} {}
+    : launch_{owner->where().api().launch_kernel},
+      handle_{kernel.handle},
+      owner_{std::move(owner)},
+      launch_ex_{early_launch_of(owner_->where())},
+      kernel_{kernel} {}
+
+CUresult function::start_early(CUstream stream, launch_shape const& shape, void** arguments) const {
+    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+    if (launch_ex_ != nullptr) {
+        CUlaunchAttribute early{};
+        early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        early.value.programmaticStreamSerializationAllowed = 1;
+        CUlaunchConfig config{};
+        config.gridDimX = shape.grid.x;
+        config.gridDimY = shape.grid.y;
+        config.gridDimZ = shape.grid.z;
+        config.blockDimX = shape.block.x;
+        config.blockDimY = shape.block.y;
+        config.blockDimZ = shape.block.z;
+        config.sharedMemBytes = shape.shared_bytes;
+        config.hStream = stream;
+        config.attrs = &early;
+        config.numAttrs = 1;
+        status = launch_ex_(&config, handle_, arguments, nullptr);
+    }
+    if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
+    return launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
+                   shape.shared_bytes, stream, arguments, nullptr);
+}
 
 result<void> function::recover(CUresult status, CUstream stream, launch_shape const& shape, void** arguments) const {
     auto const& api = where().api();

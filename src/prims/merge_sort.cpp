@@ -52,16 +52,19 @@ result<void> merge_sort::run(stream_ref on, sort_call const& call) const {
     void* const keys = lease.get() + shape.keys;
     void* const values = lease.get() + shape.values;
 
-    // Every pass changes sides, and the last one must end in the output.
+    // Every pass changes sides, and the last one must end in the output. The first kernel waits for whatever the caller has
+    // in the stream; the others begin while the one before ends, and wait themselves.
     int in_out = shape.passes % 2 == 0 ? 1 : 0;
     KILN_CHECK(launch(s.kernels[sort_tiles], on, tiles, s.info.threads,
                       {in_out, call.keys_in, call.values_in, call.keys_out, call.values_out, n, keys, values, state_}));
     for (int pass = 0; pass < shape.passes; ++pass, in_out = 1 - in_out) {
         std::uint64_t const merged_tiles = std::uint64_t{2} << pass;
         KILN_CHECK(launch(s.kernels[partition], on, ceil_div(partition_count, partition_threads), partition_threads,
-                          {in_out, call.keys_out, keys, n, partition_count, partitions, merged_tiles, tile, state_}));
+                          {in_out, call.keys_out, keys, n, partition_count, partitions, merged_tiles, tile, state_},
+                          launch_start::early));
         KILN_CHECK(launch(s.kernels[merge], on, tiles, s.info.threads,
-                          {in_out, call.keys_out, call.values_out, n, keys, values, partitions, merged_tiles, state_}));
+                          {in_out, call.keys_out, call.values_out, n, keys, values, partitions, merged_tiles, state_},
+                          launch_start::early));
     }
     return {};
 }

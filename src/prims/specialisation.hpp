@@ -55,10 +55,11 @@ struct argument {
 // Grids beyond 2^31 - 1 blocks are the caller's business.
 template <std::size_t N>
 [[nodiscard]] result<void> launch(untyped_kernel const& k, stream_ref on, std::size_t blocks, int threads,
-                                  argument const (&arguments)[N]) {
+                                  argument const (&arguments)[N], launch_start start = launch_start::after_previous) {
     void* pointers[N];
     for (std::size_t i = 0; i < N; ++i) pointers[i] = const_cast<void*>(arguments[i].at);
-    return k.launch(on, {{static_cast<unsigned>(blocks)}, {static_cast<unsigned>(threads)}}, pointers);
+    return k.launch(
+        on, {.grid = static_cast<unsigned>(blocks), .block = static_cast<unsigned>(threads), .start = start}, pointers);
 }
 
 inline constexpr std::size_t most_blocks = 0x7fffffff;

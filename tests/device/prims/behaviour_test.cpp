@@ -226,11 +226,13 @@ TEST_F(handles, can_be_captured_into_graphs) {
     auto const api = graph_api::load();
     auto const sum = made(exclusive_scan<std::int32_t>(plus));
     auto const sort = made(radix_sort<std::int32_t>());
+    auto const merge = made(merge_sort<std::int32_t>());
     std::size_t const n = 300'007;
     auto const data = make_data<std::int32_t>(n, pattern::random, 4);
     device_vector<std::int32_t> const in{on(), data};
     device_vector<std::int32_t> sums{n};
     device_vector<std::int32_t> sorted{n};
+    device_vector<std::int32_t> merged{n};
     sum(on(), in.in(), sums.span()).value();  // an eager call before: its scratch is not the graph's
     on().wait_sync().value();
 
@@ -238,12 +240,16 @@ TEST_F(handles, can_be_captured_into_graphs) {
         if (prepared) {
             sum.reserve(on(), n).value();
             sort.reserve(on(), n).value();
+            merge.reserve(on(), n).value();
         }
         EXPECT_EQ(api.begin(on().get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
         auto const first = sum(on(), in.in(), sums.span());
         auto const second = sort(on(), {.keys_in = in.in(), .keys_out = sorted.data()});
+        // Its passes overlap: they must not reach over into the sums they sort.
+        auto const third = merge(on(), {.keys_in = sums.in(), .keys_out = merged.data()});
         CUgraph graph = nullptr;
         EXPECT_EQ(api.end(on().get(), &graph), CUDA_SUCCESS);
+        EXPECT_EQ(third.has_value(), prepared);
         EXPECT_EQ(first.has_value(), prepared);
         EXPECT_EQ(second.has_value(), prepared);
         if (!prepared) {
@@ -257,18 +263,22 @@ TEST_F(handles, can_be_captured_into_graphs) {
     auto expected_keys = data;
     cpu::exclusive_scan<std::int32_t>(data, std::span{expected_sums}, cpu::plus);
     std::sort(expected_keys.begin(), expected_keys.end());
+    auto expected_merged = expected_sums;
+    std::sort(expected_merged.begin(), expected_merged.end());
     for (int round = 0; round < 2; ++round) {
         CUgraph const graph = capture(true);
         CUgraphExec exec = nullptr;
         ASSERT_EQ(api.instantiate(&exec, graph, 0), CUDA_SUCCESS);
         sums.poison(on());
         sorted.poison(on());
+        merged.poison(on());
         on().wait_sync().value();
         auto const elsewhere = stream::make().value();
         for (int i = 0; i < 3; ++i) ASSERT_EQ(api.launch(exec, elsewhere.get()), CUDA_SUCCESS);
         elsewhere.wait_sync().value();
         EXPECT_TRUE(equals("sums of the graph", expected_sums, sums.get(on())));
         EXPECT_TRUE(equals("keys of the graph", expected_keys, sorted.get(on())));
+        EXPECT_TRUE(equals("merged keys of the graph", expected_merged, merged.get(on())));
         api.destroy_exec(exec);
         api.destroy(graph);
     }

@@ -179,6 +179,34 @@ TEST_F(sorts, merge_of_structs) {
     }
 }
 
+// The passes of a merge sort begin before the ones ahead of them have ended. Here each call reads what the call before it in
+// the stream writes, through the same scratch, with nothing in between that waits.
+TEST_F(sorts, merge_waits_for_what_is_ahead_of_it_in_the_stream) {
+    auto const [up, down, sums] =
+        make_together([] { return merge_sort<std::int32_t>(less); }, [] { return merge_sort<std::int32_t>(greater); },
+                      [] { return inclusive_scan<std::int32_t>(plus); });
+    for (std::size_t const n : {up.tile_items() + 1, 2 * up.tile_items(), 9 * up.tile_items() + 3,
+                                quick() ? 20 * up.tile_items() : std::size_t{1} << 20}) {
+        auto const data = make_data<std::int32_t>(n, pattern::random, n);
+        std::vector<std::int32_t> expected(n);
+        cpu::inclusive_scan<std::int32_t>(data, std::span{expected}, cpu::plus);
+        std::sort(expected.begin(), expected.end());
+        device_vector<std::int32_t> const in{on(), data};
+        device_vector<std::int32_t> a{n};
+        device_vector<std::int32_t> b{n};
+        for (int round = 0; round < 10; ++round) {
+            a.poison(on());
+            b.poison(on());
+            sums(on(), in.in(), a.span()).value();
+            for (int i = 0; i < 5; ++i) {
+                down(on(), {.keys_in = a.in(), .keys_out = b.data()}).value();
+                up(on(), {.keys_in = b.in(), .keys_out = a.data()}).value();
+            }
+            ASSERT_TRUE(equals("sorted up and down, n = " + std::to_string(n), expected, a.get(on())));
+        }
+    }
+}
+
 TEST_F(sorts, with_64_bit_offsets) {
     prim_options const wide{.items = item_range::wide};
     auto const [radix, merge] =

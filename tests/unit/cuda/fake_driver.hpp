@@ -161,6 +161,24 @@ inline driver_api table() {
         }
         return current->note("launch");
     };
+    t.launch_kernel_ex = [](CUlaunchConfig const* config, CUfunction f, void** args, void**) {
+        if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+        if (stack.back() != handle<CUcontext>(100)) return CUDA_ERROR_INVALID_HANDLE;
+        if (f == handle<CUfunction>(31)) {
+            std::scoped_lock const lock{current->mutex};
+            current->launched.push_back(*static_cast<int*>(args[1]));
+        }
+        auto const& c = *config;
+        std::string what =
+            fmt::format("launch_ex grid {}x{}x{} block {}x{}x{} shared {} stream {}", c.gridDimX, c.gridDimY,
+                        c.gridDimZ, c.blockDimX, c.blockDimY, c.blockDimZ, c.sharedMemBytes, number(c.hStream));
+        for (unsigned i = 0; i < c.numAttrs; ++i) {
+            bool const early = c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                               c.attrs[i].value.programmaticStreamSerializationAllowed == 1;
+            what += early ? " early" : " ?";
+        }
+        return current->note(std::move(what));
+    };
     return t;
 }
 

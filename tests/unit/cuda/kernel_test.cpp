@@ -30,6 +30,53 @@ TEST_F(kernel_test, a_launch_is_one_driver_call) {
     EXPECT_THAT(driver_.launched, ElementsAre(42));
 }
 
+TEST_F(kernel_test, an_early_start_is_one_driver_call_that_says_so) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    auto const on = stream_ref{fake::handle<CUstream>(7)};
+    launch_shape const shape{.grid = {2, 3, 4}, .block = {32, 2}, .shared_bytes = 16, .start = launch_start::early};
+    EXPECT_TRUE(one(on, shape, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre("launch_ex grid 2x3x4 block 32x2x1 shared 16 stream 7 early"));
+    EXPECT_THAT(driver_.launched, ElementsAre(42));
+}
+
+TEST_F(kernel_test, an_early_start_is_an_ordinary_launch_where_there_is_no_such_thing) {
+    auto const load_with = [&](driver_api how, int device) {
+        auto const loaded = library::make(context_on(table(std::move(how)), device), fake::cubin()).value();
+        static_cast<void>(driver_.take());
+        return untyped_kernel{loaded->find("two").value()}.typed<void()>().value();
+    };
+    launch_shape const early{.grid = 1, .block = 1, .start = launch_start::early};
+    auto old = fake::table();
+    old.version = 12020;
+    auto without = fake::table();
+    without.launch_kernel_ex = nullptr;
+    for (auto const& api : {old, without}) {
+        auto const two = load_with(api, 0);
+        fake::stack.assign(1, fake::handle<CUcontext>(100));
+        EXPECT_TRUE(two({}, early));
+        EXPECT_THAT(driver_.take(), ElementsAre("launch"));
+    }
+    // Device 1 is an sm_80, whose context the fake launch does not take: what matters is which one was asked.
+    auto const two = load_with(fake::table(), 1);
+    fake::stack.assign(1, fake::handle<CUcontext>(100));
+    EXPECT_TRUE(two({}, early));
+    EXPECT_THAT(driver_.take(), ElementsAre("launch"));
+    // A driver that has it and will not.
+    auto const refused = load_with(fake::table(), 0);
+    driver_.failing["launch_ex"] = CUDA_ERROR_NOT_SUPPORTED;
+    EXPECT_TRUE(refused({}, early));
+    EXPECT_THAT(driver_.take(), ElementsAre(testing::StartsWith("launch_ex"), "launch"));
+}
+
+TEST_F(kernel_test, an_early_start_without_a_context_is_recovered) {
+    auto const one = load("one").typed<one_signature>().value();
+    std::thread{[&] {
+        EXPECT_TRUE(one({}, {.grid = 1, .block = 1, .start = launch_start::early}, nullptr, 1));
+    }}.join();
+    EXPECT_THAT(driver_.take(), ElementsAre("set_current 100", "launch"));
+}
+
 TEST_F(kernel_test, knows_its_name_device_and_resources) {
     auto const one = load("one");
     EXPECT_EQ(one.name(), "one");
