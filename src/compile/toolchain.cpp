@@ -19,10 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The loader's cache of sonames: header, then records of (flags, name offset, path offset, os version, hwcap).
-std::string look_in_loader_cache(std::string_view soname) {
-    auto const data = base::read_file("/etc/ld.so.cache", std::size_t{64} << 20);
-    if (!data || !*data) return {};
-    auto const text = base::as_text(**data);
+std::string look_in_loader_cache(std::string_view text, std::string_view soname) {
     constexpr std::string_view magic = "glibc-ld.so.cache1.1";
     auto const start = text.find(magic);
     if (start == text.npos) return {};
@@ -44,8 +41,8 @@ std::string look_in_loader_cache(std::string_view soname) {
     return {};
 }
 
-// Where dlopen(soname) would find it.
-std::string look_on_loader_path(std::string_view soname) {
+// Where dlopen(soname) would find it. `cache` is read at the first need.
+std::string look_on_loader_path(std::string_view soname, std::optional<base::bytes>& cache) {
     if (auto const* list = std::getenv("LD_LIBRARY_PATH")) {
         std::string_view rest = list;
         while (!rest.empty()) {
@@ -55,17 +52,26 @@ std::string look_on_loader_path(std::string_view soname) {
             rest.remove_prefix(std::min(rest.size(), colon + 1));
         }
     }
-    return look_in_loader_cache(soname);
+    if (!cache) {
+        auto data = base::read_file("/etc/ld.so.cache", std::size_t{64} << 20);
+        cache = data && *data ? **std::move(data) : base::bytes{};
+    }
+    return look_in_loader_cache(base::as_text(*cache), soname);
 }
 
 result<tool> find_tool(cuda::library_search const& search, std::span<std::string_view const> sonames,
                        std::string_view what, std::string_view remedy) {
-    for (auto const& c : search.candidates(sonames)) {
-        std::string const path = c.file.is_absolute() ? c.file.native() : look_on_loader_path(c.file.native());
-        if (std::error_code why; path.empty() || !fs::exists(path, why)) continue;
+    std::optional<tool> found;
+    std::optional<base::bytes> loader_cache;
+    search.visit_candidates(sonames, [&](cuda::candidate const& c) {
+        bool const bare = !c.file.is_absolute();
+        std::string const path = bare ? look_on_loader_path(c.file.native(), loader_cache) : c.file.native();
+        if (std::error_code why; path.empty() || (bare && !fs::exists(path, why))) return false;
         auto const id = build_id_of(path);
-        if (id) return tool{path, fmt::format("{} {}", what, *id), std::string{cuda::name_of(c.from.kind)}};
-    }
+        if (id) found = tool{path, fmt::format("{} {}", what, *id), std::string{cuda::name_of(c.from.kind)}};
+        return found.has_value();
+    });
+    if (found) return *std::move(found);
     return fail(errc::not_found, "{} not found; {}; looked in: {}", what, remedy, search.tried());
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <glob.h>
+#include <mutex>
 
 namespace kiln::cuda {
 
@@ -88,13 +89,15 @@ void add_configured(fs::path const& root, fs::path const& file, int depth, std::
     }
 }
 
-void add_existing(std::vector<candidate>& out, place const& from, std::span<fs::path const> directories,
-                  std::span<std::string_view const> sonames) {
+// True as soon as `take` is.
+bool visit_existing(place const& from, std::span<fs::path const> directories, std::span<std::string_view const> sonames,
+                    std::function<bool(candidate const&)> const& take) {
     for (auto const& soname : sonames) {
         for (auto const& directory : directories) {
-            if (auto file = directory / soname; file_exists(file)) out.push_back({from, std::move(file)});
+            if (auto file = directory / soname; file_exists(file) && take({from, std::move(file)})) return true;
         }
     }
+    return false;
 }
 
 // The build puts programs into build/bin, libraries into build/lib and, where it had to fetch one, a toolkit into
@@ -154,38 +157,68 @@ std::string place::text() const {
     return fmt::format("{} ({})", name_of(kind), root.string());
 }
 
+struct library_search::lazy_places {
+    std::once_flag once;
+    std::vector<place> found;
+};
+
 library_search::library_search(search_environment environment) : environment_{std::move(environment)} {
     auto const& e = environment_;
     if (!e.kiln_cuda_path.empty()) {
-        places_.push_back({place_kind::kiln_cuda_path, e.kiln_cuda_path});
+        near_.push_back({place_kind::kiln_cuda_path, e.kiln_cuda_path});
         return;
     }
-    if (!e.cuda_home.empty()) places_.push_back({place_kind::cuda_home, e.cuda_home});
-    places_.push_back({place_kind::loader_path, {}});
-    places_.push_back({place_kind::usr_local, e.root / "usr/local/cuda"});
-    for (auto& site : python_places(e)) places_.push_back({place_kind::pip, std::move(site)});
-    if (!e.conda_prefix.empty()) places_.push_back({place_kind::conda, e.conda_prefix});
-    if (!e.build_cuda.empty()) places_.push_back({place_kind::build, e.build_cuda});
+    if (!e.cuda_home.empty()) near_.push_back({place_kind::cuda_home, e.cuda_home});
+    near_.push_back({place_kind::loader_path, {}});
+    near_.push_back({place_kind::usr_local, e.root / "usr/local/cuda"});
+    far_ = std::make_shared<lazy_places>();
+}
+
+std::vector<place> const& library_search::far_places() const {
+    static std::vector<place> const none;
+    if (far_ == nullptr) return none;
+    std::call_once(far_->once, [this] {
+        auto const& e = environment_;
+        auto& out = far_->found;
+        for (auto& site : python_places(e)) out.push_back({place_kind::pip, std::move(site)});
+        if (!e.conda_prefix.empty()) out.push_back({place_kind::conda, e.conda_prefix});
+        if (!e.build_cuda.empty()) out.push_back({place_kind::build, e.build_cuda});
+    });
+    return far_->found;
+}
+
+std::vector<place> library_search::places() const {
+    auto out = near_;
+    out.insert(out.end(), far_places().begin(), far_places().end());
+    return out;
+}
+
+void library_search::visit_places(std::function<bool(place const&)> const& visit) const {
+    if (std::ranges::any_of(near_, visit)) return;
+    static_cast<void>(std::ranges::any_of(far_places(), visit));
+}
+
+void library_search::visit_candidates(std::span<std::string_view const> sonames,
+                                      std::function<bool(candidate const&)> const& take) const {
+    visit_places([&](place const& from) {
+        if (from.kind != place_kind::loader_path) return visit_existing(from, layouts(from.root, "lib"), sonames, take);
+        return std::ranges::any_of(sonames, [&](std::string_view soname) { return take({from, soname}); });
+    });
 }
 
 std::vector<candidate> library_search::candidates(std::span<std::string_view const> sonames) const {
     std::vector<candidate> out;
-    for (auto const& from : places_) {
-        if (from.kind == place_kind::loader_path) {
-            for (auto const& soname : sonames) out.push_back({from, soname});
-        } else {
-            add_existing(out, from, layouts(from.root, "lib"), sonames);
-        }
-    }
+    visit_candidates(sonames, [&](candidate const& c) { return out.push_back(c), false; });
     return out;
 }
 
 std::vector<candidate> library_search::files(std::span<std::string_view const> sonames) const {
     std::vector<candidate> out;
-    for (auto const& from : places_) {
+    visit_places([&](place const& from) {
         bool const loader = from.kind == place_kind::loader_path;
-        add_existing(out, from, loader ? loader_directories() : layouts(from.root, "lib"), sonames);
-    }
+        return visit_existing(from, loader ? loader_directories() : layouts(from.root, "lib"), sonames,
+                              [&](candidate const& c) { return out.push_back(c), false; });
+    });
     return out;
 }
 
@@ -200,15 +233,17 @@ std::vector<fs::path> library_search::loader_directories() const {
 std::vector<include_finding> library_search::find_includes() const {
     std::optional<include_finding> cccl;
     std::optional<include_finding> cuda;
-    for (auto const& from : places_) {
-        if (from.kind == place_kind::loader_path) continue;
+    visit_places([&](place const& from) {
+        if (from.kind == place_kind::loader_path) return false;
         for (auto const& directory : layouts(from.root, "include")) {
             if (!cuda && holds_cuda(directory)) cuda = {from, directory, "cuda"};
             for (auto const& inner : {directory / "cccl", directory}) {
                 if (!cccl && holds_cccl(inner)) cccl = {from, inner, "cccl"};
             }
+            if (cuda && cccl) return true;
         }
-    }
+        return false;
+    });
     std::vector<include_finding> out;
     if (cccl) out.push_back(*cccl);
     if (cuda) out.push_back(*cuda);
@@ -225,7 +260,7 @@ std::vector<fs::path> library_search::toolkit_includes() const {
 
 std::string library_search::tried() const {
     std::string out;
-    for (auto const& from : places_) {
+    for (auto const& from : places()) {
         bool const missing = from.kind != place_kind::loader_path && !directory_exists(from.root);
         out += fmt::format("{}{}{}", out.empty() ? "" : ", ", from.text(), missing ? " [no such directory]" : "");
     }

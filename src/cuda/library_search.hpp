@@ -10,6 +10,8 @@
 #include "base/config.hpp"
 
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,8 +66,12 @@ public:
     explicit library_search(search_environment environment);
 
     // Places worth asking, first to last, whether or not they exist.
-    [[nodiscard]] std::vector<place> const& places() const noexcept { return places_; }
+    [[nodiscard]] std::vector<place> places() const;
 
+    // What to open, in order, until `take` says true. Every file costs a system call and Python's places a dozen: what comes
+    // after the first that serves is not looked at.
+    void visit_candidates(std::span<std::string_view const> sonames,
+                          std::function<bool(candidate const&)> const& take) const;
     // What to open, in order: place by place, within a place soname by soname. Files exist; for the loader path there
     // are the bare sonames.
     [[nodiscard]] std::vector<candidate> candidates(std::span<std::string_view const> sonames) const;
@@ -82,9 +88,15 @@ public:
 
 private:
     [[nodiscard]] std::vector<std::filesystem::path> loader_directories() const;
+    // Until it says true.
+    void visit_places(std::function<bool(place const&)> const& visit) const;
+    [[nodiscard]] std::vector<place> const& far_places() const;
 
     search_environment environment_;
-    std::vector<place> places_;
+    std::vector<place> near_;  // known without looking
+    struct lazy_places;
+    std::shared_ptr<lazy_places>
+        far_;  // wheels, conda, the build's own: found at the first need; null where only near_ counts
 };
 
 }  // namespace kiln::cuda

@@ -98,11 +98,16 @@ void engine::state::find_tools() {
         nvjitlink_ = compile::find_nvjitlink(search);
         if (*nvrtc_) tools_.nvrtc = (*nvrtc_)->path;
         if (*nvjitlink_) tools_.nvjitlink = (*nvjitlink_)->path;
-        for (auto const& directory : search.toolkit_includes()) tools_.toolkit_includes.push_back(directory);
     });
 }
 
-compile::toolchain_paths const& engine::state::tools() { return find_tools(), tools_; }
+compile::toolchain_paths const& engine::state::tools() {
+    find_tools();
+    std::call_once(includes_once_, [this] {
+        for (auto const& directory : search.toolkit_includes()) tools_.toolkit_includes.push_back(directory);
+    });
+    return tools_;
+}
 result<compile::tool> const& engine::state::nvrtc() { return find_tools(), *nvrtc_; }
 result<compile::tool> const& engine::state::nvjitlink() { return find_tools(), *nvjitlink_; }
 

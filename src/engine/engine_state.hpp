@@ -79,13 +79,14 @@ struct engine::state {
     // Workers die, queued writes get 0.2 s.
     void shut_down() noexcept;
 
-    // Found at the first need, once.
+    // Found at the first need, once; headers only by tools(), which compiling needs and finding does not.
     [[nodiscard]] compile::toolchain_paths const& tools();
     [[nodiscard]] result<compile::tool> const& nvrtc();
     [[nodiscard]] result<compile::tool> const& nvjitlink();
 
 private:
     std::once_flag tools_once_;
+    std::once_flag includes_once_;
     std::optional<result<compile::tool>> nvrtc_;
     std::optional<result<compile::tool>> nvjitlink_;
     compile::toolchain_paths tools_;

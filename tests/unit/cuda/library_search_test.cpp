@@ -70,6 +70,20 @@ TEST_F(library_search_test, newer_sonames_first_within_a_place_and_places_in_ord
     EXPECT_THAT(kinds, ElementsAre("CUDA_HOME", "loader path", "/usr/local/cuda", "pip", "conda", "build"));
 }
 
+TEST_F(library_search_test, what_comes_after_the_first_that_serves_is_not_looked_at) {
+    auto const home = touch("home/lib64/libfake.so.13");
+    touch("home/lib/libfake.so.12");
+    environment_.cuda_home = root() / "home";
+    environment_.virtual_env = root() / "venv";
+    library_search const search{environment_};
+    std::vector<fs::path> seen;
+    search.visit_candidates(sonames, [&](candidate const& c) { return seen.push_back(c.file), true; });
+    EXPECT_THAT(seen, ElementsAre(home));
+    // Python's places were not read yet: what appears in them now is still found.
+    auto const wheel = touch("venv/lib/python3.12/site-packages/nvidia/cu13/lib/libfake.so.13");
+    EXPECT_EQ(search.candidates(sonames).back().file, wheel);
+}
+
 TEST_F(library_search_test, kiln_cuda_path_is_exclusive) {
     touch("home/lib/libfake.so.13");
     touch("system/usr/local/cuda/lib64/libfake.so.13");
