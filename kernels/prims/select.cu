@@ -81,18 +81,11 @@ extern "C" __global__ void __launch_bounds__(128) kiln_select_init(void* memory,
     states.InitializeStatus(tiles);
 }
 
-// With an operator NVRTC takes 80 registers where nvcc needs 56 for CUB's own kernel, and a third of the blocks no longer
-// fits: it is held to as many blocks as CUB has.
-#if defined(KILN_SELECT_IF) && __CUDA_ARCH__ >= 900
-constexpr int resident = 1152 / policy::BLOCK_THREADS > 1 && sizeof(kiln_value) <= 4 ? 1152 / policy::BLOCK_THREADS : 1;
-#else
-constexpr int resident = 1;
-#endif
-
+// `where` is read in place: a copy of it costs NVRTC 24 registers, and with them a third of the blocks that fit.
 // `kept` may be `where.kept_before` of the next launch, never of this one.
-extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS, resident)
+extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_select(kiln_value const* in, kiln_u8 const* mask, kiln_value* out, kiln_u64* kept, void* memory, int tiles, kiln_i32 n,
-                part where
+                const __grid_constant__ part where
 #ifdef KILN_SELECT_IF
                 ,
                 KILN_STATE_PARAMETER
