@@ -52,15 +52,27 @@ void add_operators(std::vector<demo_item>& to) {
     }
 }
 
-std::vector<demo_item> items_of(scope which) {
+// Answers for what ships, and for nothing else.
+bool ships(engine& without_compiler, recipe const& r, target t) {
+    auto const* const pack = engine_detail::find_pack(r.kind);
+    return pack != nullptr && pack->make(without_compiler, r, t, {}).has_value();
+}
+
+// Of what does not ship a few are enough to see the point; compiling all takes minutes.
+bool is_usual(recipe const& r) {
+    constexpr std::array products{"tropical_maxplus_f32_nn", "tropical_minplus_f32_nn", "tropical_backward_a_f32"};
+    return r.kind != "tropical" || std::ranges::count(products, r.name) != 0;
+}
+
+std::vector<demo_item> items_of(scope which, target t, std::string const& scratch) {
     std::vector<demo_item> out;
     add_example_units(out);
     if (which == scope::examples) return out;
-    constexpr std::array usual_products{"tropical_maxplus_f32_nn", "tropical_minplus_f32_nn",
-                                        "tropical_backward_a_f32"};
+    engine without_compiler{
+        {.settings = {
+             {"KILN_CACHE_DIR", scratch}, {"KILN_JIT", "forbid"}, {"KILN_BUNDLES", ""}, {"KILN_RECACHE", ""}}}};
     for (auto& r : recipes_of_everything()) {
-        bool const usual = r.kind != "tropical" || std::ranges::count(usual_products, r.name) != 0;
-        if (usual || which == scope::everything)
+        if (which == scope::everything || is_usual(r) || ships(without_compiler, r, t))
             out.push_back({r.kind == "prims" ? "primitives" : r.kind, std::move(r)});
     }
     add_operators(out);
@@ -96,14 +108,15 @@ pass make_ready(std::vector<demo_item> const& all, target t, std::string const& 
     return out;
 }
 
-// How many came from where: compiled, the cache, what ships.
+// How many came from where: compiled, the cache, what ships; from memory what is another name for the same unit.
 struct origins {
-    std::size_t compiled = 0, disk = 0, bundle = 0, failed = 0;
+    std::size_t compiled = 0, disk = 0, bundle = 0, memory = 0, failed = 0;
 
     void count(thing const& t) {
         if (!*t.answer) ++failed;
         else if (t.from == provenance::compiled) ++compiled;
         else if (t.from == provenance::bundle) ++bundle;
+        else if (t.from == provenance::memory) ++memory;
         else ++disk;
     }
     [[nodiscard]] std::string text() const {
@@ -113,12 +126,13 @@ struct origins {
         };
         add(bundle, "bundle");
         add(disk, "disk");
+        add(memory, "memory");
         add(compiled, "compiled");
         add(failed, "failed");
         return out;
     }
     [[nodiscard]] json as_json() const {
-        return {{"bundle", bundle}, {"disk", disk}, {"compiled", compiled}, {"failed", failed}};
+        return {{"bundle", bundle}, {"disk", disk}, {"memory", memory}, {"compiled", compiled}, {"failed", failed}};
     }
 };
 
@@ -183,11 +197,14 @@ struct demo_arguments {
 };
 
 int run(demo_arguments const& a) {
-    auto const all = items_of(a.quick ? scope::examples : a.all ? scope::everything : scope::usual);
     auto const here = arch_of_this_machine();
     auto const t = target::make(here.arch, artifact_kind::cubin).value();
     auto const scratch = base::temporary_directory::make("kiln-demo").value();
     auto const cache = (scratch.path() / "cache").native();
+    auto const all = items_of(a.quick ? scope::examples
+                              : a.all ? scope::everything
+                                      : scope::usual,
+                              t, (scratch.path() / "none").native());
     if (!a.as_json)
         print(fmt::format("Kiln: {} units and specialisations for {}\n", all.size(),
                           here.found ? fmt::format("{} ({})", here.device, t.arch.name())
