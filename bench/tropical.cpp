@@ -140,9 +140,7 @@ int first_call() {
     on.wait_sync().value();
     auto const status = engine::process().status();
     std::printf("%.3f %.3f %s %s\n", made, watch.ms(), by.tuned() ? "tuned" : "generic",
-                status.compiled > 0 || status.in_progress > 0 ? "compiling"
-                : status.from_bundle > 0                      ? "bundle"
-                                                              : "cache");
+                status.compiled > 0 || status.in_progress > 0 ? "compiling" : "found");
     return 0;
 }
 
