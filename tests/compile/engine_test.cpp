@@ -112,11 +112,15 @@ TEST_F(engine_compile, a_kernel_that_is_not_there_is_an_error) {
 }
 
 TEST_F(engine_compile, P9_a_thousand_threads_ask_for_one_unit_and_it_is_compiled_once) {
+    int callers = 1000;
+#if defined(__SANITIZE_THREAD__) && defined(__aarch64__)
+    callers = 100;  // GCC 12's ThreadSanitizer has no room for a thousand threads here
+#endif
     auto e = make_engine();
     std::atomic<int> good{0};
     std::atomic<bool> go{false};
     std::vector<std::thread> threads;
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < callers; ++i) {
         threads.emplace_back([&] {
             while (!go.load()) std::this_thread::yield();
             if (e->artifact_sync(simple(), sm90())) ++good;
@@ -124,7 +128,7 @@ TEST_F(engine_compile, P9_a_thousand_threads_ask_for_one_unit_and_it_is_compiled
     }
     go = true;
     for (auto& t : threads) t.join();
-    EXPECT_EQ(good, 1000);
+    EXPECT_EQ(good, callers);
     EXPECT_EQ(e->status().compiled, 1u);
     EXPECT_EQ(count(event_kind::compiled), 1u);
 }
