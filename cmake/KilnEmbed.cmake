@@ -72,3 +72,17 @@ std::span<file const> @arg_NAME@() noexcept {
     target_sources(${target} PRIVATE ${folder}/${arg_NAME}.cpp)
     target_include_directories(${target} PRIVATE ${folder})
 endfunction()
+
+# kiln_embed_products(<pack> <file>...)
+#
+# What a pack ships, as kiln_<pack>_embedded: linked by libkiln and by Kiln's own programs, never by what makes it, which
+# is the target kiln_<pack>_products where there is one.
+function(kiln_embed_products pack)
+    set(target kiln_${pack}_embedded)
+    add_library(${target} OBJECT)
+    kiln_embed(${target} NAME ${pack}_products FILES ${ARGN})
+    target_link_libraries(${target} PRIVATE kiln_flags)
+    if(TARGET kiln_${pack}_products)
+        add_dependencies(${target} kiln_${pack}_products)
+    endif()
+endfunction()

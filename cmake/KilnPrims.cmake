@@ -43,10 +43,4 @@ else()
     set(embedded "")
 endif()
 
-# Linked by libkiln and by Kiln's own programs, never by what makes it.
-add_library(kiln_prims_embedded OBJECT)
-kiln_embed(kiln_prims_embedded NAME prims_products FILES ${embedded})
-target_link_libraries(kiln_prims_embedded PRIVATE kiln_flags)
-if(KILN_PRIMS_PRODUCTS)
-    add_dependencies(kiln_prims_embedded kiln_prims_products)
-endif()
+kiln_embed_products(prims ${embedded})

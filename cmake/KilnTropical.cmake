@@ -27,10 +27,4 @@ else()
     set(bundle "")
 endif()
 
-# Linked by libkiln and by Kiln's own programs, never by what makes it.
-add_library(kiln_tropical_embedded OBJECT)
-kiln_embed(kiln_tropical_embedded NAME tropical_products FILES ${bundle})
-target_link_libraries(kiln_tropical_embedded PRIVATE kiln_flags)
-if(KILN_TROPICAL_PRODUCTS)
-    add_dependencies(kiln_tropical_embedded kiln_tropical_products)
-endif()
+kiln_embed_products(tropical ${bundle})

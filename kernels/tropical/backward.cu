@@ -3,7 +3,7 @@
 // Both gradients of a product in one launch: dA[i, k*] gets what came in at [i, j], and so does dB[k*, j], where k* is the
 // winner of [i, j]. A warp owns one row of dA or one column of dB, holds it in shared memory and goes through its inputs in
 // order, so every sum has one order and comes out the same, bit for bit, on every run, every device and the CPU. Nothing is
-// zeroed before and no atomic is used. Rows longer than shared memory are done in parts.
+// zeroed before and nothing is added atomically. Rows longer than shared memory are done in parts.
 //
 //     KILN_TROPICAL_TYPE  1 f32, 2 f64       KILN_TROPICAL_RULE  1 plus, 2 mul: the other factor is multiplied in
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C = A (x) B, tuned. A block owns a tile of C; its threads hold 8 x 8 or 8 x 4 elements each; tiles of A and B pass through
+// C = A (x) B, tuned. A block owns a tile of C; its threads hold 16 x 8 to 8 x 2 elements each; tiles of A and B pass through
 // two stages of shared memory as [k][m] and [k][n], copied asynchronously. Rows beyond the edge repeat the last one and are
 // not stored; steps beyond the last k are filled with zeros of the semiring. So the inner loops have no conditions.
 //

@@ -13,6 +13,7 @@ constexpr tile_shape small_32_arg{64, 64, 16, 8, 4, 3, 4};
 constexpr tile_shape small_64{64, 64, 16, 8, 4, 3, 4};
 constexpr tile_shape small_64_arg{64, 32, 16, 8, 2, 4, 4};
 
+// The rate of i32's large tile is an estimate: 30.8 Top/s over what its small one had with other sums.
 constexpr tuning tunings[2][4] = {
     {{large_32, small_32, 1.27}, {std::nullopt, small_64}, {large_32, small_32, 1.3}, {std::nullopt, small_64}},
     {{large_32_arg, small_32_arg, 1.03},

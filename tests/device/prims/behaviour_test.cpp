@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What handles promise whatever the algorithm: operators, routes, streams, threads, captures, scratch.
+#include "device/graph_api.hpp"
 #include "device/prims/prims_fixture.hpp"
 
 #include "cuda/context.hpp"
@@ -7,7 +8,6 @@
 #include <kiln/catalogue.hpp>
 #include <kiln/prims_once.hpp>
 
-#include <dlfcn.h>
 #include <thread>
 
 namespace kiln {
@@ -194,33 +194,6 @@ TEST_F(handles, stop_allocating_once_warm) {
     on().wait_sync().value();
     EXPECT_EQ(grown, 0);
 }
-
-namespace {
-
-// Graph calls, which Kiln itself does not need.
-struct graph_api {
-    PFN_cuStreamBeginCapture_v10010 begin;
-    PFN_cuStreamEndCapture_v10000 end;
-    PFN_cuGraphInstantiateWithFlags_v11040 instantiate;
-    PFN_cuGraphLaunch_v10000 launch;
-    PFN_cuGraphExecDestroy_v10000 destroy_exec;
-    PFN_cuGraphDestroy_v10000 destroy;
-
-    static graph_api load() {
-        void* const library = ::dlopen("libcuda.so.1", RTLD_NOW);
-        auto const from = [&]<class F>(F& out, char const* name) { out = reinterpret_cast<F>(::dlsym(library, name)); };
-        graph_api out{};
-        from(out.begin, "cuStreamBeginCapture_v2");
-        from(out.end, "cuStreamEndCapture");
-        from(out.instantiate, "cuGraphInstantiateWithFlags");
-        from(out.launch, "cuGraphLaunch");
-        from(out.destroy_exec, "cuGraphExecDestroy");
-        from(out.destroy, "cuGraphDestroy");
-        return out;
-    }
-};
-
-}  // namespace
 
 TEST_F(handles, can_be_captured_into_graphs) {
     auto const api = graph_api::load();

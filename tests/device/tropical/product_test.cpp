@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products on the device against the independent reference (small shapes) and against the CPU variant, which the unit
 // tests hold to the same reference (large shapes).
+#include "device/graph_api.hpp"
 #include "device/prims/prims_fixture.hpp"
 #include "support/tropical_reference.hpp"
 #include "tropical/units.hpp"
@@ -217,7 +218,38 @@ TEST_F(tropical_products, offsets_beyond_32_bits_are_right) {
     EXPECT_TRUE(equals("winners", want_k, k.get(on())));
 }
 
-TEST_F(tropical_products, can_be_captured_and_replayed_and_used_by_threads) {
+TEST_F(tropical_products, can_be_captured_and_replayed) {
+    auto const api = graph_api::load();
+    auto const by = device_tests::made(tropical::product<float>(semiring::max_plus, {.arg = with_winners::yes}));
+    by.wait_tuned_sync();
+    shape const size{.m = 200, .n = 200, .k = 200};
+    auto const a = make_data<float>(200 * 200, data_kind::mixed, 1);
+    std::vector<float> want(200 * 200);
+    std::vector<std::int32_t> want_k(200 * 200);
+    tropical::cpu::product<float>(semiring::max_plus, size, {a.data()}, {a.data()}, {want.data()},
+                                  {.data = want_k.data()})
+        .value();
+    device_vector<float> const in{on(), a};
+    device_vector<float> out{200 * 200};
+    device_vector<std::int32_t> k{200 * 200};
+    ASSERT_EQ(api.begin(on().get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    auto const captured = by(on(), size, {in.data()}, {in.data()}, {out.data()}, {.arg = {.data = k.data()}});
+    CUgraph graph = nullptr;
+    ASSERT_EQ(api.end(on().get(), &graph), CUDA_SUCCESS);
+    made(captured);
+    CUgraphExec exec = nullptr;
+    ASSERT_EQ(api.instantiate(&exec, graph, 0), CUDA_SUCCESS);
+    out.poison(on());
+    k.poison(on());
+    on().wait_sync().value();
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(api.launch(exec, on().get()), CUDA_SUCCESS);
+    EXPECT_TRUE(equals("values", want, out.get(on())));
+    EXPECT_TRUE(equals("winners", want_k, k.get(on())));
+    api.destroy_exec(exec);
+    api.destroy(graph);
+}
+
+TEST_F(tropical_products, can_be_used_by_threads) {
     auto const by = device_tests::made(tropical::product<float>(semiring::max_plus, {.arg = with_winners::yes}));
     auto const a = make_data<float>(200 * 200, data_kind::mixed, 1);
     std::vector<float> want(200 * 200);
