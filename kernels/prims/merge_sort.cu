@@ -44,37 +44,39 @@ static __device__ __forceinline__ void let_next_pass_begin() {
 #endif
 }
 
-// `to_out` != 0: the tiles go to `out`, else to `spare`.
+// CUB's agents choose between two sides at run time and hold every load and store twice for it. Here the host has chosen:
+// the agents are told a constant, and what they are given for the other side is never looked at.
+constexpr bool chosen_side = true;
+
 extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
-    kiln_merge_sort_tiles(int to_out, kiln_value const* keys_in, mapped const* values_in, kiln_value* keys_out,
-                          mapped* values_out, kiln_offset n, kiln_value* spare_keys, mapped* spare_values,
-                          KILN_STATE_PARAMETER) {
+    kiln_merge_sort_tiles(kiln_value const* keys_in, mapped const* values_in, kiln_value* keys_out, mapped* values_out,
+                          kiln_offset n, KILN_STATE_PARAMETER) {
     __shared__ block_agent::TempStorage storage;
-    block_agent agent(to_out != 0, storage, loading::make_load_iterator(policy(), keys_in),
-                      loading::make_load_iterator(policy(), values_in), n, keys_out, values_out, spare_keys, spare_values,
+    block_agent agent(chosen_side, storage, loading::make_load_iterator(policy(), keys_in),
+                      loading::make_load_iterator(policy(), values_in), n, keys_out, values_out, keys_out, values_out,
                       kiln_functor{state});
     agent.Process();
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    kiln_merge_sort_partition(int from_out, kiln_value* out_keys, kiln_value* spare_keys, kiln_offset n, kiln_offset count,
-                              kiln_offset* partitions, kiln_offset merged_tiles, int tile, KILN_STATE_PARAMETER) {
+    kiln_merge_sort_partition(kiln_value* keys, kiln_offset n, kiln_offset count, kiln_offset* partitions,
+                              kiln_offset merged_tiles, int tile, KILN_STATE_PARAMETER) {
     let_next_pass_begin();
     wait_for_previous_pass();
     kiln_offset const i = kiln_offset(blockDim.x) * blockIdx.x + threadIdx.x;
     if (i >= count) return;
-    partition_agent agent(from_out != 0, out_keys, spare_keys, n, i, partitions, kiln_functor{state}, merged_tiles, tile, count);
+    partition_agent agent(chosen_side, keys, keys, n, i, partitions, kiln_functor{state}, merged_tiles, tile, count);
     agent.Process();
 }
 
 extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
-    kiln_merge_sort_merge(int from_out, kiln_value* out_keys, mapped* out_values, kiln_offset n, kiln_value* spare_keys,
-                          mapped* spare_values, kiln_offset* partitions, kiln_offset merged_tiles, KILN_STATE_PARAMETER) {
+    kiln_merge_sort_merge(kiln_value* keys_in, mapped* values_in, kiln_value* keys_out, mapped* values_out, kiln_offset n,
+                          kiln_offset* partitions, kiln_offset merged_tiles, KILN_STATE_PARAMETER) {
     __shared__ merge_agent::TempStorage storage;
     wait_for_previous_pass();
-    merge_agent agent(from_out != 0, storage, loading::make_load_iterator(policy(), out_keys),
-                      loading::make_load_iterator(policy(), out_values), loading::make_load_iterator(policy(), spare_keys),
-                      loading::make_load_iterator(policy(), spare_values), n, spare_keys, spare_values, out_keys, out_values,
+    auto const keys = loading::make_load_iterator(policy(), keys_in);
+    auto const values = loading::make_load_iterator(policy(), values_in);
+    merge_agent agent(chosen_side, storage, keys, values, keys, values, n, keys_out, values_out, keys_out, values_out,
                       kiln_functor{state}, partitions, merged_tiles);
     agent.Process();
 }

@@ -2,6 +2,7 @@
 #include "prims/specialisation.hpp"
 
 #include <bit>
+#include <utility>
 
 namespace kiln::prims {
 
@@ -13,6 +14,12 @@ constexpr int partition_threads = 256;
 struct layout {
     int passes = 0;
     std::size_t partitions = 0, keys = 0, values = 0, total = 0;
+};
+
+// Where the items are between two passes.
+struct side {
+    void* keys;
+    void* values;
 };
 
 layout layout_for(specialisation const& s, std::size_t n) {
@@ -49,21 +56,20 @@ result<void> merge_sort::run(stream_ref on, sort_call const& call) const {
     std::uint64_t const partition_count = tiles + 1;
     int const tile = static_cast<int>(s.info.tile());
     void* const partitions = lease.get();
-    void* const keys = lease.get() + shape.keys;
-    void* const values = lease.get() + shape.values;
 
     // Every pass changes sides, and the last one must end in the output. The first kernel waits for whatever the caller has
     // in the stream; the others begin while the one before ends, and wait themselves.
-    int in_out = shape.passes % 2 == 0 ? 1 : 0;
+    side now{call.keys_out, call.values_out};
+    side next{lease.get() + shape.keys, lease.get() + shape.values};
+    if (shape.passes % 2 != 0) std::swap(now, next);
     KILN_CHECK(launch(s.kernels[sort_tiles], on, tiles, s.info.threads,
-                      {in_out, call.keys_in, call.values_in, call.keys_out, call.values_out, n, keys, values, state_}));
-    for (int pass = 0; pass < shape.passes; ++pass, in_out = 1 - in_out) {
+                      {call.keys_in, call.values_in, now.keys, now.values, n, state_}));
+    for (int pass = 0; pass < shape.passes; ++pass, std::swap(now, next)) {
         std::uint64_t const merged_tiles = std::uint64_t{2} << pass;
         KILN_CHECK(launch(s.kernels[partition], on, ceil_div(partition_count, partition_threads), partition_threads,
-                          {in_out, call.keys_out, keys, n, partition_count, partitions, merged_tiles, tile, state_},
-                          launch_start::early));
+                          {now.keys, n, partition_count, partitions, merged_tiles, tile, state_}, launch_start::early));
         KILN_CHECK(launch(s.kernels[merge], on, tiles, s.info.threads,
-                          {in_out, call.keys_out, call.values_out, n, keys, values, partitions, merged_tiles, state_},
+                          {now.keys, now.values, next.keys, next.values, n, partitions, merged_tiles, state_},
                           launch_start::early));
     }
     return {};
