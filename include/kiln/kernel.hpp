@@ -43,6 +43,7 @@ struct launch_shape {
     dim block;                  // threads
     unsigned shared_bytes = 0;  // dynamic; more than 48 KiB needs allow_shared() once
     launch_start start = launch_start::after_previous;
+    dim cluster = 1;  // blocks that run together and reach each other's shared memory: sm_90 or newer
 };
 
 struct kernel_resources {

@@ -2,7 +2,8 @@
 //
 // C = A (x) B, tuned. A block owns a tile of C; its threads hold 16 x 8 to 8 x 2 elements each; tiles of A and B pass through
 // two stages of shared memory as [k][m] and [k][n], copied asynchronously. Rows beyond the edge repeat the last one and are
-// not stored; steps beyond the last k are filled with zeros of the semiring. So the inner loops have no conditions.
+// not stored; steps beyond the last k are filled with zeros of the semiring. So the inner loops have no conditions. Where the
+// tiles of C do not go round among the multiprocessors, the steps of the last ones are shared out (see `schedule`).
 //
 // Three ideas make them fast, and each falls back to the plain way where it would not be exact:
 //
@@ -21,18 +22,21 @@
 // Bytes of a 16-byte access as elements.
 constexpr int wide = 16 / sizeof(element);
 
-template <int Bm, int Bn, int Bk, int Tm, int Tn, int MinBlocks, int Unroll, int Split>
+// Blocks of a cluster that share a product along k.
+constexpr int most_parts = 8;
+
+template <int Bm, int Bn, int Bk, int Tm, int Tn, int MinBlocks, int Unroll, bool InParts>
 struct tile {
-    static constexpr int bm = Bm, bn = Bn, bk = Bk, tm = Tm, tn = Tn, min_blocks = MinBlocks, unroll = Unroll, split = Split;
+    static constexpr int bm = Bm, bn = Bn, bk = Bk, tm = Tm, tn = Tn, min_blocks = MinBlocks, unroll = Unroll;
+    static constexpr bool in_parts = InParts;
     static constexpr int lanes_m = 8, lanes_n = 4;
     static constexpr int warp_m = lanes_m * tm, warp_n = lanes_n * tn;
     static constexpr int threads = bm / warp_m * (bn / warp_n) * 32;
     static constexpr int pitch_a = bm + wide, pitch_b = bn + wide;  // in elements; no bank is hit twice
     static constexpr int stage = bk * (pitch_a + pitch_b);
     static constexpr int items = tm * tn;
-    static_assert(bm % warp_m == 0 && bn % warp_n == 0 && threads % bk == 0 && bk % 8 == 0);
-    static_assert(bm * bk % (threads * wide) == 0 && bn * bk % (threads * wide) == 0);
-    static_assert(tm % wide == 0 && tn % wide == 0 && items % (split * wide) == 0);
+    static_assert(bm % warp_m == 0 && bn % warp_n == 0 && bk % 8 == 0);
+    static_assert(tm % wide == 0 && tn % wide == 0 && (!in_parts || items % (most_parts * wide) == 0));
 };
 
 // ---- Machine -------------------------------------------------------------------------------------------------------
@@ -58,10 +62,18 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
+// A block of a cluster of one or most_parts.
 __device__ __forceinline__ u32 cluster_rank() {
     u32 out = 0;
 #if __CUDA_ARCH__ >= 900
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(out));
+#endif
+    return out;
+}
+__device__ __forceinline__ u32 cluster_size() {
+    u32 out = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(out));
 #endif
     return out;
 }
@@ -88,6 +100,39 @@ __device__ __forceinline__ T read_from(T const* p, u32 rank) {
     }
 #endif
     return out;
+}
+
+// The same, but what follows from it is not worked out ahead of loops, where it would take registers.
+__device__ __forceinline__ i64 unknown(i64 x) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(x));
+#endif
+    return x;
+}
+
+// The kernel before this one in the stream may still be running; the next may be set up while this one runs.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// What other blocks wait for. By one thread, after a barrier of its block and before the next.
+__device__ __forceinline__ void tell(u32* signal, u32 value) {
+#if __CUDA_ARCH__ >= 700
+    asm volatile("fence.acq_rel.gpu;\nst.relaxed.gpu.global.u32 [%0], %1;" ::"l"(signal), "r"(value) : "memory");
+#else
+    *signal = value;
+#endif
+}
+__device__ __forceinline__ void wait_for(u32 const* signal, u32 value) {
+#if __CUDA_ARCH__ >= 700
+    u32 now;
+    do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(signal) : "memory");
+    while (now != value);
+#elif defined(KILN_WAITED)
+    KILN_WAITED(*signal == value);  // elsewhere blocks run one after the other
+#endif
 }
 
 // ---- Steps ---------------------------------------------------------------------------------------------------------
@@ -136,80 +181,65 @@ __device__ __forceinline__ bool is_aligned(void const* data, i64 ld) {
     return reinterpret_cast<unsigned long long>(data) % 16 == 0 && ld % wide == 0;
 }
 
-// Brings one operand's tiles into shared memory, in the best of three ways:
-//   rows    neighbours along x: 16-byte asynchronous copies
-//   turned  neighbours along k: 16-byte asynchronous copies as they are; each thread transposes its own once they are there
-//   any     element by element, asynchronously; also the last tile of k, and what is not aligned
+// Brings one operand's tiles into shared memory, asynchronously, in the best of three ways:
+//   rows     neighbours along x: 16 bytes at a time
+//   columns  neighbours along k: element by element, a warp 8 along k of 4 along x, so that no bank is hit twice
+//   any      element by element, also the last tile of k
 template <class Tile, int Bx, int Pitch>
 struct feed {
-    enum class kind { any, rows, turned };
+    enum class kind { any, rows, columns };
     static constexpr int threads = Tile::threads, bk = Tile::bk;
-    static constexpr int chunks = Bx * bk / wide / threads;
-    // Of `rows`: how many rows all threads copy at once.
-    static constexpr int at_once = threads / (Bx / wide);
-    // Of `turned`: two neighbours share 32 bytes along k, so that no bank is hit twice on the way out.
-    static constexpr bool one_column = threads / 2 >= Bx;
-    static constexpr int columns = one_column ? 1 : Bx / (threads / 2);
-    static constexpr int k_step = one_column ? 2 * (threads / 2 / Bx) * wide : 2 * wide;
+    // Of `rows`: how many rows all threads copy at once. Of `columns`: how many columns.
+    static constexpr int rows_at_once = threads / (Bx / wide), columns_at_once = threads / 8;
+    static_assert(bk % rows_at_once == 0 && Bx % columns_at_once == 0 && bk % 8 == 0);
 
     kind how = kind::any;
-    bool pending = false;
     element const* next;
-    int slot;  // of this thread's first element in a stage
+    int slot;   // of this thread's first element in a stage
+    int after;  // of `columns`: how many of them are left after this thread's first
 
     __device__ __forceinline__ void begin(operand const& from, int k0) {
         int const id = threadIdx.x;
-        bool const inside = from.first + i64{Bx} <= from.size;
         if (from.along_k) {
-            if (is_aligned(from.data, from.ld) && (one_column || inside)) how = kind::turned;
-            int const x = id / 2 % Bx, kk = (id % 2 + id / 2 / Bx * 2) * wide;
-            next = from.data + min(from.first + x, from.size - 1) * from.ld + k0 + kk;
-            slot = kk * Pitch + x;
+            how = kind::columns;
+            int const x = min(from.first + id / 8, from.size - 1), kk = id % 8;
+            next = from.data + x * from.ld + k0 + kk;
+            slot = kk * Pitch + id / 8;
+            after = from.size - 1 - x;
         } else {
+            bool const inside = from.first + i64{Bx} <= from.size;
             if (is_aligned(from.data, from.ld) && (inside || from.size % wide == 0)) how = kind::rows;
             int const x = id % (Bx / wide) * wide, kk = id / (Bx / wide);
             next = from.data + min(from.first + x, max(from.size - wide, 0)) + (k0 + kk) * from.ld;
             slot = kk * Pitch + x;
         }
     }
-    __device__ __forceinline__ void fetch(element* to, element* raw, operand const& from, int k0, int k) {
+    __device__ __forceinline__ void fetch(element* to, operand const& from, int k0, int k) {
         bool const whole = k0 + bk <= k;
         if (how == kind::rows && whole) {
 #pragma unroll
-            for (int i = 0; i < chunks; ++i) copy_async<16>(to + slot + i * at_once * Pitch, next + i * at_once * from.ld);
+            for (int kk = 0; kk < bk; kk += rows_at_once) copy_async<16>(to + slot + kk * Pitch, next + kk * from.ld);
             next += bk * from.ld;
-        } else if (how == kind::turned && whole) {
+        } else if (how == kind::columns && whole) {
+            i64 const ld = unknown(from.ld);
 #pragma unroll
-            for (int i = 0; i < chunks; ++i) {
-                element const* const at = next + i % columns * (threads / 2) * from.ld + i / columns * k_step;
-                copy_async<16>(raw + (threadIdx.x + i * threads) * wide, at);
+            for (int x = 0; x < Bx; x += columns_at_once) {
+                element const* const column = next + min(x, after) * ld;
+#pragma unroll
+                for (int kk = 0; kk < bk; kk += 8) copy_async<sizeof(element)>(to + slot + kk * Pitch + x, column + kk);
             }
             next += bk;
-            pending = true;
         } else {
             fetch_any(to, from, k0, k);
-        }
-    }
-    // After the copies of this thread have arrived.
-    __device__ __forceinline__ void finish(element* to, element const* raw) {
-        pending = false;
-#pragma unroll
-        for (int i = 0; i < chunks; ++i) {
-            element run[wide];
-            *reinterpret_cast<int4*>(run) = *reinterpret_cast<int4 const*>(raw + (threadIdx.x + i * threads) * wide);
-#pragma unroll
-            for (int e = 0; e < wide; ++e)
-                to[slot + i % columns * (threads / 2) + (i / columns * k_step + e) * Pitch] = run[e];
         }
     }
 
 private:
     __device__ __forceinline__ void fetch_any(element* to, operand const& from, int k0, int k) {
         i64 const step_x = from.along_k ? from.ld : 1, step_k = from.along_k ? 1 : from.ld;
-#pragma unroll 4
-        for (int i = 0; i < chunks * wide; ++i) {
-            int const c = threadIdx.x + i * threads;
-            int const x = from.along_k ? c / bk : c % Bx, kk = from.along_k ? c % bk : c / Bx;
+#pragma unroll 1
+        for (int i = threadIdx.x; i < Bx * bk; i += threads) {
+            int const x = from.along_k ? i / 8 % Bx : i % Bx, kk = from.along_k ? i % 8 + i / (8 * Bx) * 8 : i / Bx;
             element* const at = to + kk * Pitch + x;
             if (k0 + kk < k)
                 copy_async<sizeof(element)>(at, from.data + min(from.first + x, from.size - 1) * step_x + (k0 + kk) * step_k);
@@ -290,19 +320,21 @@ __device__ __forceinline__ element two_steps(element acc, element a0, element b0
     return better(better(one_sum(b0, a0, one), one_sum(b1, a1, one)), acc);
 }
 
-// A tile's steps. `meanwhile` is called with the number of every run of them, to be done along with it.
+// A tile's steps, a multiple of 8. `meanwhile` is called with the number of every run of them, to be done along with it.
 template <way How, class Tile>
 struct stride {
     static constexpr bool by_halves = How == way::fast && is_i32 && is_plus;
     static constexpr bool pairs = by_halves || (How != way::plain && How != way::fast);
-    // The plain way of ranged integers is long and rare.
-    static constexpr int run = How == way::plain && is_ranged ? 1 : 2 * Tile::unroll;
+    // The plain way is rare where there is another.
+    static constexpr int run = How != way::plain ? 2 * Tile::unroll : is_ranged ? 1 : is_by_sign ? 2 : 2 * Tile::unroll;
 };
 template <way How, class Tile, class Meanwhile>
-__device__ __forceinline__ void work(accumulators<Tile>& acc, element const* a, element const* b, Meanwhile meanwhile) {
+__device__ __forceinline__ void work(accumulators<Tile>& acc, element const* a, element const* b, int steps,
+                                     Meanwhile meanwhile) {
     using by = stride<How, Tile>;
+    static_assert(8 % by::run == 0);
 #pragma unroll 1
-    for (int begin = 0; begin < Tile::bk; begin += by::run) {
+    for (int begin = 0; begin < steps; begin += by::run) {
         meanwhile(begin / by::run);
 #pragma unroll
         for (int k = begin; k < begin + by::run; k += by::pairs ? 2 : 1) {
@@ -425,23 +457,38 @@ __device__ __forceinline__ way next_way(accumulators<Tile> const& acc) {
     return is_plus && all_lose(acc.value) ? losing_way : way::plain;
 }
 
+// A guess from eight products per lane: elements start with the losing sign, and one winner among so many means that soon
+// there will be one for each of them.
+template <class Tile>
+__device__ __forceinline__ way first_way(element const* a, element const* b) {
+    if constexpr (!is_plus) return winning_way;
+    int all = is_min_plus ? 0 : -1;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+        int const sign = bits_of(static_cast<float>(times(a[k * Tile::pitch_a], b[k * Tile::pitch_b])));
+        all = is_min_plus ? all | sign : all & sign;
+    }
+    return __any_sync(~0u, is_min_plus ? all < 0 : all >= 0) ? winning_way : losing_way;
+}
+
 // One warp's share of a tile of f32, in the way that is exact for it; `how` is what the next tile begins with. True: a NaN
 // got in and the whole product must be done the plain way.
 template <class Tile>
 __device__ __forceinline__ bool work_by_sign(way& how, accumulators<Tile>& acc, element const* a, element const* b,
-                                             bool plain_only) {
+                                             int steps, bool is_first, bool plain_only) {
     bool nan = false;
+    if (is_first && !plain_only) how = first_way<Tile>(a, b);
     if (how == winning_way) {
-        work<winning_way>(acc, a, b, nothing{});
-        return false;
-    }
-    if (is_plus && how == losing_way) {
-        work<losing_way>(acc, a, b, nothing{});
+        work<winning_way>(acc, a, b, steps, nothing{});
+        if (!is_plus || !is_first || all_win(acc.value)) return false;
+        acc.clear();  // not all have won: what is kept of those means nothing
+    } else if (is_plus && how == losing_way) {
+        work<losing_way>(acc, a, b, steps, nothing{});
         if (all_lose(acc.value)) return false;
         // A sign has changed: what is kept is real, but maybe not the best of this tile. Once more, the plain way.
         if constexpr (is_max_plus) nan = has_nan(acc.value);
     }
-    work<way::plain>(acc, a, b, nothing{});
+    work<way::plain>(acc, a, b, steps, nothing{});
     how = plain_only ? way::plain : next_way(acc);
     return nan;
 }
@@ -449,10 +496,10 @@ __device__ __forceinline__ bool work_by_sign(way& how, accumulators<Tile>& acc, 
 // The same with the winner's place. Eight steps of the losing sign are looked at before they are kept: afterwards it would
 // be too late to tell which of two equal ones came first.
 template <class Tile>
-__device__ __forceinline__ void work_with_arg(way& how, accumulators<Tile>& acc, element const* a, element const* b, int k0,
-                                              bool plain_only) {
+__device__ __forceinline__ void work_with_arg(way& how, accumulators<Tile>& acc, element const* a, element const* b,
+                                              int steps, int k0, bool plain_only) {
 #pragma unroll 1
-    for (int k = 0; k < Tile::bk; k += 8) {
+    for (int k = 0; k < steps; k += 8) {
         element best[Tile::tn][Tile::tm];
         element const *const at_a = a + k * Tile::pitch_a, *const at_b = b + k * Tile::pitch_b;
         u32 const number = static_cast<u32>(k0 + k) / 8;
@@ -519,50 +566,41 @@ __device__ __forceinline__ bool multiply(accumulators<Tile>& acc, element* share
     int const at_a = warp % (Tile::bm / Tile::warp_m) * Tile::warp_m + lane % Tile::lanes_m * wide;
     int const at_b = warp / (Tile::bm / Tile::warp_m) * Tile::warp_n + lane / Tile::lanes_m * wide;
     acc.clear();
-    way how = is_max_mul && !plain_only ? winning_way : way::plain;
+    way how = with_arg && is_max_mul && !plain_only ? winning_way : way::plain;
     bool again = false;
     range_check range;
     feed<Tile, Tile::bm, Tile::pitch_a> feed_a;
     feed<Tile, Tile::bn, Tile::pitch_b> feed_b;
     feed_a.begin(a, begin * Tile::bk);
     feed_b.begin(b, begin * Tile::bk);
-    element* const raw_a = shared + 2 * Tile::stage;
-    element* const raw_b = raw_a + Tile::bk * Tile::bm;
-    auto const finish = [&](element* to) {
-        if (!feed_a.pending && !feed_b.pending) return;
-        wait_for_copies();
-        if (feed_a.pending) feed_a.finish(to, raw_a);
-        if (feed_b.pending) feed_b.finish(to + a_size, raw_b);
-    };
 #pragma unroll 1
     for (int t = begin - 1; t < end; ++t) {
         wait_for_copies();
         __syncthreads();
+        if (t + 1 < end) {
+            element* const next = shared + (t + 1) % 2 * Tile::stage;
+            feed_a.fetch(next, a, (t + 1) * Tile::bk, k);
+            feed_b.fetch(next + a_size, b, (t + 1) * Tile::bk, k);
+        }
+        if (t < begin) continue;
         element* const tile_a = shared + t % 2 * Tile::stage;
         element* const tile_b = tile_a + a_size;
-        element* const next = shared + (t + 1) % 2 * Tile::stage;
-        if (t + 1 < end) {
-            feed_a.fetch(next, raw_a, a, (t + 1) * Tile::bk, k);
-            feed_b.fetch(next + a_size, raw_b, b, (t + 1) * Tile::bk, k);
-        }
-        if (t < begin) {
-            finish(next);
-            continue;
-        }
+        // Beyond the last k there are zeros up to the end of the tile.
+        int const steps = (min(k - t * Tile::bk, Tile::bk) + 7) / 8 * 8;
         if constexpr (with_arg) {
             if constexpr (is_ranged) {
                 looking<Tile> const look{range, tile_a, tile_b};
                 for (int turn = 0; turn < (plain_only ? 0 : look.turns); ++turn) look(turn);
             }
-            work_with_arg(how, acc, tile_a + at_a, tile_b + at_b, t * Tile::bk, plain_only);
+            work_with_arg(how, acc, tile_a + at_a, tile_b + at_b, steps, t * Tile::bk, plain_only);
         } else if constexpr (is_by_sign) {
-            if (work_by_sign(how, acc, tile_a + at_a, tile_b + at_b, plain_only)) again = true;
-        } else if (is_ranged && !plain_only) {
-            work<way::fast>(acc, tile_a + at_a, tile_b + at_b, looking<Tile>{range, tile_a, tile_b});
+            if (work_by_sign(how, acc, tile_a + at_a, tile_b + at_b, steps, t == begin, plain_only)) again = true;
+        } else if constexpr (is_ranged) {
+            if (plain_only) work<way::plain>(acc, tile_a + at_a, tile_b + at_b, steps, nothing{});
+            else work<way::fast>(acc, tile_a + at_a, tile_b + at_b, steps, looking<Tile>{range, tile_a, tile_b});
         } else {
-            work<way::plain>(acc, tile_a + at_a, tile_b + at_b, nothing{});
+            work<way::plain>(acc, tile_a + at_a, tile_b + at_b, steps, nothing{});
         }
-        finish(next);
     }
     if constexpr (is_ranged) again = !range.exact();
     if constexpr (is_by_sign && !is_min_plus) again = again || (how == winning_way && has_nan(acc.value));
@@ -578,16 +616,41 @@ struct place {
     char* arg;
 };
 
-// The eight products of a block of steps.
+// The eight products of a block of steps. `Wide`: B has them in one piece, aligned.
+template <bool Wide>
 __device__ __forceinline__ void evaluate(element (&out)[8], problem const& p, place const& at, u32 block, int m, int n) {
     bool const a_k = (p.flags & a_along_k) != 0, b_k = (p.flags & b_along_k) != 0;
     element const* const a = at.a + (a_k ? m * p.lda : m);
     element const* const b = at.b + (b_k ? n * p.ldb : n);
     i64 const step_a = a_k ? 1 : p.lda, step_b = b_k ? 1 : p.ldb;
+    int const first = static_cast<int>(block) * 8;
+    element of_b[8];
+    if constexpr (Wide) {
 #pragma unroll
-    for (int s = 0; s < 8; ++s) {
-        int const k = min(static_cast<int>(block) * 8 + s, p.k - 1);
-        out[s] = checked_times(a[k * step_a], b[k * step_b]);
+        for (int s = 0; s < 8; s += wide) *reinterpret_cast<int4*>(of_b + s) = *reinterpret_cast<int4 const*>(b + first + s);
+    } else {
+#pragma unroll
+        for (int s = 0; s < 8; ++s) of_b[s] = b[min(first + s, p.k - 1) * step_b];
+    }
+#pragma unroll
+    for (int s = 0; s < 8; ++s) out[s] = checked_times(a[min(first + s, p.k - 1) * step_a], of_b[s]);
+}
+
+// Which k gave the values of a run. All loads come before the first use, and no branch between them.
+template <bool Wide>
+__device__ __forceinline__ void find_winners(int (&winner)[wide], element const (&value)[wide], u32 const (&block)[wide],
+                                             problem const& p, place const& at, int m, int n) {
+    element product[wide][8];
+#pragma unroll
+    for (int e = 0; e < wide; ++e)
+        evaluate<Wide>(product[e], p, at, block[e] == no_block ? 0 : block[e], min(m + e, p.m - 1), n);
+#pragma unroll
+    for (int e = 0; e < wide; ++e) {
+        winner[e] = p.no_path;
+#pragma unroll
+        for (int s = 7; s >= 0; --s)
+            if (product[e][s] == value[e]) winner[e] = static_cast<int>(block[e]) * 8 + s;
+        if (block[e] == no_block || is_infinite(value[e])) winner[e] = p.no_path;
     }
 }
 
@@ -596,13 +659,73 @@ __device__ __forceinline__ void store_arg(problem const& p, place const& at, i64
     else reinterpret_cast<int*>(at.arg)[index] = k;
 }
 
-// Elements pass through shared memory, so that this is a loop over runs of `wide` and not 64 copies of its body.
+// Where a thread's elements are in C: runs of `wide` along m.
+template <class Tile>
+struct position {
+    int m, n;
+    __device__ __forceinline__ position(int m0, int n0) {
+        int const warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        m = m0 + warp % (Tile::bm / Tile::warp_m) * Tile::warp_m + lane % Tile::lanes_m * wide;
+        n = n0 + warp / (Tile::bm / Tile::warp_m) * Tile::warp_n + lane / Tile::lanes_m * wide;
+    }
+    [[nodiscard]] __device__ __forceinline__ int m_of(int item) const {
+        return m + item % Tile::tm / wide * Tile::lanes_m * wide;
+    }
+    [[nodiscard]] __device__ __forceinline__ int n_of(int item) const {
+        int const j = item / Tile::tm;
+        return n + j / wide * Tile::lanes_n * wide + j % wide;
+    }
+    [[nodiscard]] __device__ __forceinline__ int4* in(element* c, i64 ldc, int item) const {
+        return reinterpret_cast<int4*>(c + n_of(item) * ldc + m_of(item));
+    }
+};
+
+// A whole tile, straight from registers.
+template <class Tile>
+__device__ __forceinline__ void store_whole(problem const& p, element* c, accumulators<Tile> const& acc,
+                                            position<Tile> const& where) {
+#pragma unroll
+    for (int item = 0; item < Tile::items; item += wide) {
+        element value[wide];
+#pragma unroll
+        for (int e = 0; e < wide; ++e) value[e] = normal(acc.value[item / Tile::tm][item % Tile::tm + e]);
+        *where.in(c, p.ldc, item) = *reinterpret_cast<int4 const*>(value);
+    }
+}
+// A whole tile, from shared memory, onto what C holds. Many loads are on their way at once.
+template <class Tile>
+__device__ __forceinline__ void add_whole(problem const& p, element* c, element const* shared, position<Tile> const& where) {
+    constexpr int at_once = Tile::items / wide < 16 ? Tile::items / wide : 16;
+#pragma unroll 1
+    for (int first = 0; first < Tile::items; first += at_once * wide) {
+        element old[at_once][wide];
+#pragma unroll
+        for (int r = 0; r < at_once; ++r) *reinterpret_cast<int4*>(old[r]) = *where.in(c, p.ldc, first + r * wide);
+#pragma unroll
+        for (int r = 0; r < at_once; ++r) {
+#pragma unroll
+            for (int e = 0; e < wide; ++e) {
+                element const x = shared[(first + r * wide + e) * Tile::threads + threadIdx.x];
+                old[r][e] = normal(is_sum ? old[r][e] + x : better(x, normal(old[r][e])));
+            }
+            *where.in(c, p.ldc, first + r * wide) = *reinterpret_cast<int4 const*>(old[r]);
+        }
+    }
+}
+
+// Elements pass through shared memory, so that this is a loop over runs of `wide` and not 64 copies of its body. `onto`:
+// what C holds counts too.
 template <class Tile>
 __device__ __forceinline__ void store(problem const& p, place const& at, accumulators<Tile> const& acc, element* shared,
-                                      int m0, int n0) {
+                                      int m0, int n0, bool onto) {
     constexpr int items = Tile::items, threads = Tile::threads;
     u32* const blocks = reinterpret_cast<u32*>(shared + items * threads);
     int const id = threadIdx.x;
+    position<Tile> const where{m0, n0};
+    bool const aligned = is_aligned(at.c, p.ldc);
+    u32 const parts = Tile::in_parts ? cluster_size() : 1;
+    bool const whole = !with_arg && aligned && parts == 1 && m0 + i64{Tile::bm} <= p.m && n0 + i64{Tile::bn} <= p.n;
+    if (whole && !onto) return store_whole(p, at.c, acc, where);
 #pragma unroll
     for (int j = 0; j < Tile::tn; ++j)
 #pragma unroll
@@ -610,34 +733,30 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
             shared[(j * Tile::tm + i) * threads + id] = acc.value[j][i];
             if constexpr (with_arg) blocks[(j * Tile::tm + i) * threads + id] = acc.block_of(j, i);
         }
-    u32 rank = 0;
-    if constexpr (Tile::split > 1) {
+    if (whole) return add_whole(p, at.c, shared, where);
+    bool const b_in_pieces = (p.flags & b_along_k) != 0 && is_aligned(at.b, p.ldb) && p.k > 0 && p.k % 8 == 0;
+    int first = 0, last = items;
+    if (parts > 1) {
         cluster_barrier();
-        rank = cluster_rank();
+        first = static_cast<int>(cluster_rank()) * (items / most_parts);
+        last = first + items / most_parts;
     }
-    int const warp = id / 32, lane = id % 32;
-    int const lane_m = m0 + warp % (Tile::bm / Tile::warp_m) * Tile::warp_m + lane % Tile::lanes_m * wide;
-    int const lane_n = n0 + warp / (Tile::bm / Tile::warp_m) * Tile::warp_n + lane / Tile::lanes_m * wide;
-    constexpr int share = items / Tile::split;
-    bool const aligned = is_aligned(at.c, p.ldc);
 #pragma unroll 1
-    for (int item = rank * share; item < static_cast<int>(rank + 1) * share; item += wide) {
-        int const i = item % Tile::tm, j = item / Tile::tm;
-        int const m = lane_m + i / wide * Tile::lanes_m * wide;
-        int const n = lane_n + j / wide * Tile::lanes_n * wide + j % wide;
+    for (int item = first; item < last; item += wide) {
+        int const m = where.m_of(item), n = where.n_of(item);
         element value[wide];
         u32 block[wide];
 #pragma unroll
         for (int e = 0; e < wide; ++e) {
             int const s = (item + e) * threads + id;
-            if constexpr (Tile::split == 1) {
+            if (parts == 1) {
                 value[e] = shared[s];
                 if constexpr (with_arg) block[e] = blocks[s];
-            } else {
+            } else if constexpr (Tile::in_parts) {
                 value[e] = read_from(shared + s, 0);
                 if constexpr (with_arg) block[e] = read_from(blocks + s, 0);
 #pragma unroll
-                for (u32 r = 1; r < Tile::split; ++r) {
+                for (u32 r = 1; r < most_parts; ++r) {
                     element const other = read_from(shared + s, r);
                     if constexpr (with_arg) {
                         u32 const k = read_from(blocks + s, r);
@@ -652,20 +771,10 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
         int const count = min(wide, p.m - m);
         int winner[wide];
         if constexpr (with_arg) {
-            // All loads before the first use, and no branch between them.
-            if (p.k > 0) {
-                element product[wide][8];
-#pragma unroll
-                for (int e = 0; e < wide; ++e)
-                    evaluate(product[e], p, at, block[e] == no_block ? 0 : block[e], min(m + e, p.m - 1), n);
-#pragma unroll
-                for (int e = 0; e < wide; ++e) {
-                    winner[e] = p.no_path;
-#pragma unroll
-                    for (int s = 7; s >= 0; --s)
-                        if (product[e][s] == value[e]) winner[e] = static_cast<int>(block[e]) * 8 + s;
-                    if (block[e] == no_block || is_infinite(value[e])) winner[e] = p.no_path;
-                }
+            if (b_in_pieces) {
+                find_winners<true>(winner, value, block, p, at, m, n);
+            } else if (p.k > 0) {
+                find_winners<false>(winner, value, block, p, at, m, n);
             } else {
 #pragma unroll
                 for (int e = 0; e < wide; ++e) winner[e] = p.no_path;
@@ -674,7 +783,7 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
 #pragma unroll
         for (int e = 0; e < wide; ++e) {
             if (e >= count) continue;
-            if (p.flags & accumulate) {
+            if (onto) {
                 element const old = normal(at.c[index + e]);
                 if constexpr (with_arg) {
                     if (!beats(value[e], old) && old == old) {
@@ -697,29 +806,81 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
         }
     }
     // Nobody leaves, or overwrites its part, while another block may still read it.
-    if constexpr (Tile::split > 1) cluster_barrier();
+    if (parts > 1) cluster_barrier();
 }
+
+// What a block does next: a tile of C, or some steps of it.
+struct task {
+    u32 tile;
+    int begin, end;  // tiles of k
+    u32* signal;     // of the tile, where several blocks do it one after the other
+    u32 before;      // of them
+};
+
+// What a block does. Without signals: every gridDim.x-th tile. With: the same for as many rounds as all blocks have a tile;
+// the steps of the tiles that are left are dealt out evenly, and whoever has some in the middle of a tile puts them onto what
+// the blocks before it have stored. Where a tile begins nobody is waited for, so that comes first; what waits comes last, and
+// waits only for blocks of lower numbers, which started earlier. The host sees to it that 32 bits are enough.
+struct schedule {
+    u32 k_tiles;
+    u32* signals;
+    int first, last;  // turns
+    int begin, end;   // of whole tiles: this block's part of k
+    // Of the tiles that are left: this block's steps.
+    u32 left, share = 1, first_step = 0, last_step = 0;
+
+    __device__ __forceinline__ schedule(problem const& p, u32 tiles, u32 k_tiles_, bool in_parts)
+        : k_tiles{k_tiles_}, signals{p.signals} {
+        u32 const rank = in_parts ? cluster_rank() : 0, parts = in_parts && cluster_size() > 1 ? most_parts : 1;
+        begin = static_cast<int>(k_tiles * rank / parts);
+        end = static_cast<int>(k_tiles * (rank + 1) / parts);
+        u32 const rounds = tiles / gridDim.x;
+        left = rounds * gridDim.x;
+        first = 0;
+        last = static_cast<int>(left + blockIdx.x < tiles ? rounds + 1 : rounds);
+        if (signals == nullptr) return;
+        first = -1;
+        last = static_cast<int>(rounds + 1);
+        u32 const steps = (tiles - left) * k_tiles;
+        share = (steps + gridDim.x - 1) / gridDim.x;
+        first_step = min(blockIdx.x * share, steps);
+        last_step = min(first_step + share, steps);
+    }
+    // False: nothing to do in this turn.
+    __device__ __forceinline__ bool get(task& out, int turn) const {
+        out = {blockIdx.x + turn * gridDim.x, begin, end, nullptr, 0};
+        if (signals == nullptr || (turn >= 0 && turn + 1 < last)) return true;
+        if (first_step == last_step) return false;
+        u32 const which = (first_step + (turn < 0 ? k_tiles - 1 : 0)) / k_tiles, from = which * k_tiles;
+        if (turn < 0 ? from >= last_step : from == first_step) return false;
+        out.tile = left + which;
+        out.begin = static_cast<int>(turn < 0 ? 0 : first_step - from);
+        out.end = static_cast<int>(min(last_step - from, k_tiles));
+        out.signal = signals + which;
+        out.before = turn < 0 ? 0 : blockIdx.x - from / share;
+        return true;
+    }
+};
 
 template <class Tile>
 __device__ __forceinline__ void product(problem const& p) {
     extern __shared__ __align__(16) unsigned char raw[];
     element* const shared = reinterpret_cast<element*>(raw);
-    i64 const tiles_m = (p.m + i64{Tile::bm} - 1) / Tile::bm, tiles_n = (p.n + i64{Tile::bn} - 1) / Tile::bn;
-    i64 const per_member = tiles_m * tiles_n;
-    int const k_tiles = static_cast<int>((p.k + i64{Tile::bk} - 1) / Tile::bk);
-    int begin = 0, end = k_tiles;
-    if constexpr (Tile::split > 1) {
-        i64 const rank = cluster_rank();
-        begin = static_cast<int>(k_tiles * rank / Tile::split);
-        end = static_cast<int>(k_tiles * (rank + 1) / Tile::split);
-    }
-    for (i64 t = blockIdx.x; t < per_member * p.batch; t += gridDim.x) {
-        i64 const which = p.batch == 1 ? 0 : t / per_member;
-        u32 const in_member = static_cast<u32>(t - which * per_member);
+    wait_for_previous();
+    u32 const tiles_m = (static_cast<u32>(p.m) + Tile::bm - 1) / Tile::bm;
+    u32 const tiles_n = (static_cast<u32>(p.n) + Tile::bn - 1) / Tile::bn;
+    u32 const k_tiles = (static_cast<u32>(p.k) + Tile::bk - 1) / Tile::bk;
+    u32 const per_member = tiles_m * tiles_n;
+    schedule const all{p, per_member * static_cast<u32>(p.batch), k_tiles, Tile::in_parts};
+#pragma unroll 1
+    for (int turn = all.first; turn < all.last; ++turn) {
+        task now;
+        if (!all.get(now, turn)) continue;
+        i64 const which = now.tile / per_member;
+        u32 const in_member = now.tile % per_member;
         // Eight rows of tiles at a time: what they share stays in the cache.
-        u32 const group = 8 * static_cast<u32>(tiles_n);
-        u32 const first = in_member / group * 8;
-        u32 const rows = min(static_cast<u32>(tiles_m) - first, 8u);
+        u32 const group = 8 * tiles_n, first = in_member / group * 8;
+        u32 const rows = min(tiles_m - first, 8u);
         int const m0 = static_cast<int>(first + in_member % group % rows) * Tile::bm;
         int const n0 = static_cast<int>(in_member % group / rows) * Tile::bn;
         place const at{member(p, static_cast<element const*>(p.a), p.stride_a, which),
@@ -732,11 +893,17 @@ __device__ __forceinline__ void product(problem const& p) {
         operand const b{at.b, p.ldb, n0, p.n, (p.flags & b_along_k) != 0};
         accumulators<Tile> acc;
         acc.one = static_cast<element>(p.one);
-        // Where k is short, looking at signs does not pay.
-        bool plain_only = is_by_sign ? end - begin < 4 : !is_ranged;
-        while (multiply<Tile>(acc, shared, a, b, begin, end, p.k, plain_only)) plain_only = true;
-        store<Tile>(p, at, acc, shared, m0, n0);
+        bool plain_only = !is_by_sign && !is_ranged;
+        while (multiply<Tile>(acc, shared, a, b, now.begin, now.end, p.k, plain_only)) plain_only = true;
+        bool const waits = now.before != 0;
+        if (waits) {
+            if (threadIdx.x == 0) wait_for(now.signal, now.before);
+            __syncthreads();
+        }
+        store<Tile>(p, at, acc, shared, m0, n0, waits || (p.flags & accumulate) != 0);
         __syncthreads();
+        // The last one leaves the signal as it was before the launch.
+        if (now.signal != nullptr && threadIdx.x == 0) tell(now.signal, now.end == static_cast<int>(k_tiles) ? 0 : now.before + 1);
     }
 }
 
@@ -744,16 +911,13 @@ __device__ __forceinline__ void product(problem const& p) {
 // Measured to be best, per element type: bm, bn, bk, tm, tn, blocks per multiprocessor, unrolling. The host knows the same
 // numbers (src/tropical/tuning.cpp) and hands them in.
 
-#define KILN_PRODUCT(name, cluster, ...)                                                                           \
-    extern "C" __global__ void cluster __launch_bounds__(tile<__VA_ARGS__>::threads, tile<__VA_ARGS__>::min_blocks) \
-        name(__grid_constant__ problem const p) {                                                                  \
-        product<tile<__VA_ARGS__>>(p);                                                                             \
+#define KILN_PRODUCT(name, ...)                                                                              \
+    extern "C" __global__ void __launch_bounds__(tile<__VA_ARGS__>::threads, tile<__VA_ARGS__>::min_blocks) \
+        name(__grid_constant__ problem const p) {                                                            \
+        product<tile<__VA_ARGS__>>(p);                                                                       \
     }
 
 #ifdef KILN_TROPICAL_LARGE
-KILN_PRODUCT(product_large, , KILN_TROPICAL_LARGE, 1)
+KILN_PRODUCT(product_large, KILN_TROPICAL_LARGE, false)
 #endif
-KILN_PRODUCT(product_small, , KILN_TROPICAL_SMALL, 1)
-#if __CUDA_ARCH__ >= 900
-KILN_PRODUCT(product_split, __cluster_dims__(1, 1, 8), KILN_TROPICAL_SMALL, 8)
-#endif
+KILN_PRODUCT(product_small, KILN_TROPICAL_SMALL, true)

@@ -47,6 +47,8 @@ struct problem {
     u32 flags;
     int no_path;  // what arg says where there is none
     int one;  // see two_steps
+    // A word for every block, zero before and after: blocks share tiles (see `schedule`). Null: they do not, as for k = 0.
+    u32* signals;
 };
 constexpr u32 a_along_k = 1;  // neighbours in memory are neighbours along k; else along m
 constexpr u32 b_along_k = 2;  // else along n

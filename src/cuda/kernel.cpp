@@ -6,6 +6,7 @@
 
 #include <kiln/event.hpp>
 
+#include <array>
 #include <cstdlib>
 #include <limits>
 
@@ -19,6 +20,8 @@ namespace {
 constexpr unsigned shared_without_asking = 48U << 10;
 
 std::string advice(CUresult status, launch_shape const& shape, kernel_resources const& resources) {
+    if (status == CUDA_ERROR_NOT_SUPPORTED && shape.cluster.x * shape.cluster.y * shape.cluster.z > 1)
+        return "; clusters of blocks need sm_90 or newer and a driver for CUDA 11.8 or newer";
     if (status != CUDA_ERROR_INVALID_VALUE && status != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) return {};
     auto const threads = std::uint64_t{shape.block.x} * shape.block.y * shape.block.z;
     if (resources.max_threads > 0 && threads > static_cast<std::uint64_t>(resources.max_threads)) {
@@ -35,49 +38,52 @@ std::string spelled(dim const& d) { return fmt::format("{}x{}x{}", d.x, d.y, d.z
 // Older drivers have the attribute and do not know what to make of it in a stream capture.
 constexpr int first_driver_with_early_starts = 12030;
 
-PFN_cuLaunchKernelEx_v11060 early_launch_of(context const& where) {
-    bool const possible = where.info().major >= 9 && where.api().version >= first_driver_with_early_starts;
-    return possible ? where.api().launch_kernel_ex : nullptr;
+bool can_start_early(context const& where) {
+    return where.info().major >= 9 && where.api().version >= first_driver_with_early_starts;
 }
 
 }  // namespace
 
 function::function(std::shared_ptr<library const> owner, library::resolved const& kernel) noexcept
-    : launch_{owner->where().api().launch_kernel},
-      handle_{kernel.handle},
-      owner_{std::move(owner)},
-      launch_ex_{early_launch_of(owner_->where())},
-      kernel_{kernel} {}
+    : launch_{owner->where().api().launch_kernel}, handle_{kernel.handle}, owner_{std::move(owner)}, kernel_{kernel} {}
 
-CUresult function::start_early(CUstream stream, launch_shape const& shape, void** arguments) const {
-    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
-    if (launch_ex_ != nullptr) {
-        CUlaunchAttribute early{};
-        early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-        early.value.programmaticStreamSerializationAllowed = 1;
-        CUlaunchConfig config{};
-        config.gridDimX = shape.grid.x;
-        config.gridDimY = shape.grid.y;
-        config.gridDimZ = shape.grid.z;
-        config.blockDimX = shape.block.x;
-        config.blockDimY = shape.block.y;
-        config.blockDimZ = shape.block.z;
-        config.sharedMemBytes = shape.shared_bytes;
-        config.hStream = stream;
-        config.attrs = &early;
-        config.numAttrs = 1;
-        status = launch_ex_(&config, handle_, arguments, nullptr);
+CUresult function::launch_ex(CUstream stream, launch_shape const& shape, void** arguments) const {
+    auto const launch = where().api().launch_kernel_ex;
+    bool const early = shape.start == launch_start::early && can_start_early(where());
+    std::array<CUlaunchAttribute, 2> attributes{};
+    CUlaunchConfig config{};
+    config.gridDimX = shape.grid.x;
+    config.gridDimY = shape.grid.y;
+    config.gridDimZ = shape.grid.z;
+    config.blockDimX = shape.block.x;
+    config.blockDimY = shape.block.y;
+    config.blockDimZ = shape.block.z;
+    config.sharedMemBytes = shape.shared_bytes;
+    config.hStream = stream;
+    config.attrs = attributes.data();
+    if (is_clustered(shape)) {
+        auto& cluster = attributes[config.numAttrs++];
+        cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        cluster.value.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
     }
+    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+    if (early && launch != nullptr) {
+        auto& start = attributes[config.numAttrs++];
+        start.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        start.value.programmaticStreamSerializationAllowed = 1;
+        status = launch(&config, handle_, arguments, nullptr);
+        --config.numAttrs;
+    }
+    // An early start may be had or not; a cluster must be.
     if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
-    return launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
-                   shape.shared_bytes, stream, arguments, nullptr);
+    if (!is_clustered(shape)) return launch_plain(stream, shape, arguments);
+    return launch == nullptr ? status : launch(&config, handle_, arguments, nullptr);
 }
 
 result<void> function::recover(CUresult status, CUstream stream, launch_shape const& shape, void** arguments) const {
     auto const& api = where().api();
     auto const again = [&] {
-        return launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
-                       shape.shared_bytes, stream, arguments, nullptr);
+        return is_clustered(shape) ? launch_ex(stream, shape, arguments) : launch_plain(stream, shape, arguments);
     };
     CUcontext current = nullptr;
     bool const known = api.ctx_get_current(&current) == CUDA_SUCCESS;

@@ -70,18 +70,23 @@ public:
     [[nodiscard]] kernel_resources const& resources() const noexcept { return kernel_.resources; }
 
     [[nodiscard]] result<void> launch(CUstream stream, launch_shape const& shape, void** arguments) const {
-        CUresult const status =
-            shape.start == launch_start::after_previous
-                ? launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
-                          shape.block.z, shape.shared_bytes, stream, arguments, nullptr)
-                : start_early(stream, shape, arguments);
+        bool const plain = shape.start == launch_start::after_previous && !is_clustered(shape);
+        CUresult const status = plain ? launch_plain(stream, shape, arguments) : launch_ex(stream, shape, arguments);
         if (status == CUDA_SUCCESS) [[likely]]
             return {};
         return recover(status, stream, shape, arguments);
     }
 
 private:
-    [[nodiscard]] CUresult start_early(CUstream stream, launch_shape const& shape, void** arguments) const;
+    [[nodiscard]] static bool is_clustered(launch_shape const& shape) {
+        return (shape.cluster.x | shape.cluster.y | shape.cluster.z) != 1;
+    }
+    [[nodiscard]] CUresult launch_plain(CUstream stream, launch_shape const& shape, void** arguments) const {
+        return launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
+                       shape.shared_bytes, stream, arguments, nullptr);
+    }
+    // With what cannot be said in a plain one.
+    [[nodiscard]] CUresult launch_ex(CUstream stream, launch_shape const& shape, void** arguments) const;
     // A thread without a context, or with another device's, gets one retry; everything else becomes an error.
     [[nodiscard]] result<void> recover(CUresult status, CUstream stream, launch_shape const& shape,
                                        void** arguments) const;
@@ -89,8 +94,7 @@ private:
     PFN_cuLaunchKernel_v4000 launch_;
     CUfunction handle_;
     std::shared_ptr<library const> owner_;
-    PFN_cuLaunchKernelEx_v11060 launch_ex_;  // null where nothing can start early
-    library::resolved const& kernel_;        // inside *owner_, which never changes after make()
+    library::resolved const& kernel_;  // inside *owner_, which never changes after make()
 };
 
 }  // namespace kiln::cuda

@@ -91,7 +91,8 @@ result<problem> problem_of(product_call const& c, with_winners arg) {
               .k = static_cast<std::int32_t>(s.k),
               .flags = 0,
               .no_path = c.none,
-              .one = 1};
+              .one = 1,
+              .signals = nullptr};
     if (a_goes_along_k(s.layout, c.a_as)) p.flags |= flag::a_along_k;
     if (b_goes_along_k(s.layout, c.b_as)) p.flags |= flag::b_along_k;
     if (s.layout == order::row_major) {

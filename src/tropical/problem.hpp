@@ -22,8 +22,9 @@ struct problem {
     std::uint32_t flags;
     std::int32_t no_path;
     std::int32_t one;
+    std::uint32_t* signals;  // null where blocks do not share tiles
 };
-static_assert(sizeof(problem) == 128);
+static_assert(sizeof(problem) == 136);
 
 struct gradient {
     void const* g;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
+#include "runtime/signals.hpp"
 #include "tropical/pack.hpp"
 #include "tropical/units.hpp"
 
@@ -10,14 +11,17 @@ namespace kiln::tropical {
 namespace {
 
 constexpr unsigned most_blocks = (1U << 31) - 1;
+static_assert(runtime::signal_words >= most_blocks_sharing);
 constexpr unsigned generic_threads = 256;
 
 unsigned blocks_for(std::int64_t tiles) { return static_cast<unsigned>(std::min<std::int64_t>(tiles, most_blocks)); }
 
 // The kernels of one tuned unit on one device, with what a launch needs.
 struct tuned_kernels {
-    std::optional<untyped_kernel> large, small, split;
-    launch_shape large_shape, small_shape;  // grids are filled in per call
+    tuning const* by = nullptr;
+    std::shared_ptr<cuda::context const> where;
+    std::optional<untyped_kernel> large, small;
+    launch_shape large_shape, small_shape;  // grids and clusters are filled in per call
     device_facts on;
 };
 
@@ -29,18 +33,20 @@ std::optional<untyped_kernel> usable(ready_unit const& loaded, std::string_view 
     return *std::move(found);
 }
 
-result<std::shared_ptr<tuned_kernels const>> resolve(ready_unit const& loaded, scalar type, with_winners arg,
-                                                     int device) {
-    KILN_TRY(auto const info, kiln::device(device));
-    auto const& by = tuning_of(type, arg);
+result<std::shared_ptr<tuned_kernels const>> resolve(ready_unit const& loaded, semiring s, scalar type,
+                                                     with_winners arg, int device) {
+    auto const& by = tuning_of(s, type, arg);
     auto out = std::make_shared<tuned_kernels>();
+    out->by = &by;
+    KILN_TRY(out->where, cuda::context::of(device));
     auto const shape_of = [&](tile_shape const& t) {
-        return launch_shape{
-            .grid = {}, .block = {static_cast<unsigned>(t.threads())}, .shared_bytes = shared_bytes(t, type, arg)};
+        return launch_shape{.grid = {},
+                            .block = {static_cast<unsigned>(t.threads())},
+                            .shared_bytes = shared_bytes(t, type, arg),
+                            .start = launch_start::early};
     };
     out->small_shape = shape_of(by.small);
     out->small = usable(loaded, "product_small", out->small_shape.shared_bytes);
-    out->split = usable(loaded, "product_split", out->small_shape.shared_bytes);
     if (by.large) {
         out->large_shape = shape_of(*by.large);
         out->large = usable(loaded, "product_large", out->large_shape.shared_bytes);
@@ -48,7 +54,8 @@ result<std::shared_ptr<tuned_kernels const>> resolve(ready_unit const& loaded, s
     if (!out->small)
         return fail(errc::unsupported, "tropical: device {} has less than {} bytes of shared memory for a block",
                     device, out->small_shape.shared_bytes);
-    out->on = {info.multiprocessors, out->large.has_value(), out->split.has_value()};
+    auto const& info = out->where->info();
+    out->on = {info.multiprocessors, out->large.has_value(), info.major >= 9};
     return std::shared_ptr<tuned_kernels const>{std::move(out)};
 }
 
@@ -75,7 +82,7 @@ struct untyped_product::state {
     std::optional<untyped_kernel> kept_generic;
 
     void install(result<ready_unit> const& loaded) {
-        auto made = loaded ? resolve(*loaded, type, arg, device)
+        auto made = loaded ? resolve(*loaded, by, type, arg, device)
                            : result<std::shared_ptr<tuned_kernels const>>{error{loaded.error()}};
         std::lock_guard const lock{mutex};
         if (made && !kept) {
@@ -110,14 +117,17 @@ struct untyped_product::state {
                               arguments);
     }
 
-    static result<void> launch_tuned(tuned_kernels const& k, kernel_choice which, tile_shape const& tile, stream_ref on,
-                                     problem p) {
-        bool const large = which == kernel_choice::large, split = which == kernel_choice::split;
-        auto const& kernel = large ? k.large : split ? k.split : k.small;
-        if (!kernel)
+    static result<void> launch_tuned(tuned_kernels const& k, launch_choice which, stream_ref on, problem p) {
+        bool const large = which.kernel == kernel_choice::large, split = which.kernel == kernel_choice::split;
+        auto const& kernel = large ? k.large : k.small;
+        if (!kernel || (split && !k.on.has_split))
             return fail(errc::unsupported, "tropical: this device does not have the kernel that was asked for");
+        auto const& tile = large ? *k.by->large : k.by->small;
         auto shape = large ? k.large_shape : k.small_shape;
-        shape.grid = {blocks_for(tile.tiles(p)), 1, split ? static_cast<unsigned>(split_blocks) : 1U};
+        shape.grid = blocks_for(tile.tiles(p));
+        if (split) shape.grid.z = shape.cluster.z = split_blocks;
+        if (which.shares) p.signals = runtime::signals_of(*k.where, on);
+        if (p.signals != nullptr) shape.grid = static_cast<unsigned>(k.on.multiprocessors * tile.blocks);
         void* arguments[] = {&p};
         return kernel->launch(on, shape, arguments);
     }
@@ -151,7 +161,7 @@ result<untyped_product> untyped_product::make(semiring s, scalar type, product_o
     bool const there = engine_detail::look_up(*st->with->internals().store, order.what).what != nullptr;
     if (there || how.choice != kernel_choice::automatic) {
         KILN_TRY(auto const loaded, st->with->get_sync(tuned, how.device, how.wait));
-        KILN_TRY(st->kept, resolve(loaded, type, how.arg, how.device));
+        KILN_TRY(st->kept, resolve(loaded, s, type, how.arg, how.device));
         st->tuned.store(st->kept.get(), std::memory_order_release);
         st->finished = true;
         return out;
@@ -177,10 +187,10 @@ result<void> untyped_product::run(stream_ref on, product_call const& call) const
     if (p.m == 0 || p.n == 0 || p.batch == 0) return {};
     auto const* const tuned = s.tuned.load(std::memory_order_acquire);
     if (tuned == nullptr) return s.launch_generic(on, p);
-    auto const& by = tuning_of(s.type, s.arg);
-    auto const which = s.choice == kernel_choice::automatic ? choose(by, p, s.arg, tuned->on) : s.choice;
-    if (which == kernel_choice::generic) return s.launch_generic(on, p);
-    return state::launch_tuned(*tuned, which, which == kernel_choice::large && by.large ? *by.large : by.small, on, p);
+    auto const which = s.choice == kernel_choice::automatic ? choose(*tuned->by, p, s.arg, tuned->on)
+                                                            : choose(*tuned->by, p, s.choice, tuned->on);
+    if (which.kernel == kernel_choice::generic) return s.launch_generic(on, p);
+    return state::launch_tuned(*tuned, which, on, p);
 }
 
 }  // namespace kiln::tropical

@@ -63,8 +63,7 @@ spec spec_of(std::string name, std::string_view kind, scalar type, std::string_v
             .kind = std::string{kind},
             .types = {std::string{kiln::name_of(type)}},
             .by = std::string{by},
-            .kernels = u.kernels.empty() ? std::vector<std::string>{"product_large", "product_small", "product_split"}
-                                         : u.kernels,
+            .kernels = u.kernels.empty() ? std::vector<std::string>{"product_large", "product_small"} : u.kernels,
             .pack = "tropical"};
 }
 
@@ -122,7 +121,7 @@ std::string product_name(semiring s, scalar type, with_winners arg) {
 unit product_unit(semiring s, scalar type, with_winners arg) {
     auto out = base_unit(product_name(s, type, arg), "product.cu");
     add_semiring(out, s, type, arg);
-    auto const& by = tuning_of(type, arg);
+    auto const& by = tuning_of(s, type, arg);
     // In the text and not among the options, which would have to be split at commas.
     std::string head = fmt::format("#define KILN_TROPICAL_SMALL {}\n", by.small.text());
     if (by.large) head += fmt::format("#define KILN_TROPICAL_LARGE {}\n", by.large->text());

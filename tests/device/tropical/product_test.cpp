@@ -64,7 +64,7 @@ protected:
     };
     static bool exists(variant const& v) {
         if (v.s == semiring::plus_times && v.arg == with_winners::yes) return false;
-        if (v.choice == kernel_choice::large) return tuning_of(prims::scalar_of<T>(), v.arg).large.has_value();
+        if (v.choice == kernel_choice::large) return tuning_of(v.s, prims::scalar_of<T>(), v.arg).large.has_value();
         return true;
     }
     void check(variant const& v, std::int64_t m, std::int64_t n, std::int64_t k, data_kind kind, std::uint64_t seed) {
@@ -152,6 +152,47 @@ TYPED_TEST(tropical_product, large_ones_equal_the_cpu_bit_for_bit) {
     }
 }
 
+TYPED_TEST(tropical_product, tiles_that_are_left_are_shared) {
+    using T = TypeParam;
+    // With rounds of whole tiles before and without; odd and even; two streams at once, which must not meet in their signals.
+    std::vector<std::tuple<int, int, int>> shapes{{800, 780, 520}};
+    if (!quick()) shapes.insert(shapes.end(), {{1024, 1024, 1024}, {1301, 1103, 777}, {3000, 1500, 600}});
+    device_facts const facts{
+        .multiprocessors = device(0).value().multiprocessors, .has_large = true, .has_split = true};
+    auto const other = stream::make().value();
+    for (auto const s : {semiring::max_plus, semiring::min_plus, semiring::and_or}) {
+        auto const by = device_tests::made(tropical::product<T>(s));
+        by.wait_tuned_sync();
+        for (auto const& [m, n, k] : shapes) {
+            shape const size{.m = m, .n = n, .k = k};
+            auto const cells = static_cast<std::size_t>(m) * static_cast<std::size_t>(n);
+            auto const a = make_data<T>(static_cast<std::size_t>(m) * static_cast<std::size_t>(k), data_kind::mixed, 1);
+            auto const b = make_data<T>(static_cast<std::size_t>(k) * static_cast<std::size_t>(n), data_kind::mixed, 2);
+            auto const before = make_data<T>(cells, data_kind::rare, 3);
+            problem p{};
+            p.m = m, p.n = n, p.k = k, p.batch = 1;
+            auto const chosen =
+                choose(tuning_of(s, prims::scalar_of<T>(), with_winners::no), p, with_winners::no, facts);
+            EXPECT_TRUE(chosen.shares) << m << " x " << n << " x " << k << ": the test shows nothing";
+            std::vector<T> want(cells), onto = before;
+            tropical::cpu::product<T>(s, size, {a.data()}, {b.data()}, {want.data()}).value();
+            tropical::cpu::product<T>(s, size, {a.data()}, {b.data()}, {onto.data()}, {}, accumulation::into_c).value();
+            device_vector<T> const da{this->on(), a}, db{this->on(), b}, dc{this->on(), before};
+            device_vector<T> dd{cells};
+            dd.poison(this->on());
+            this->on().wait_sync().value();
+            for (int i = 0; i < 10; ++i) {
+                this->made(by(this->on(), size, {da.data()}, {db.data()}, {dc.data()}, {.into = accumulation::into_c}));
+                this->made(by(other, size, {da.data()}, {db.data()}, {dd.data()}));
+            }
+            other.wait_sync().value();
+            EXPECT_TRUE(equals("onto C", onto, dc.get(this->on()))) << tropical::name_of(s) << " " << m;
+            EXPECT_TRUE(equals("values", want, dd.get(this->on()))) << tropical::name_of(s) << " " << m;
+            if (this->HasFailure()) return;
+        }
+    }
+}
+
 TYPED_TEST(tropical_product, accumulates_and_batches_by_pointer) {
     using T = TypeParam;
     auto const by = device_tests::made(tropical::product<T>(semiring::min_plus, {.arg = with_winners::yes}));
@@ -221,8 +262,17 @@ TEST_F(tropical_products, offsets_beyond_32_bits_are_right) {
 TEST_F(tropical_products, can_be_captured_and_replayed) {
     auto const api = graph_api::load();
     auto const by = device_tests::made(tropical::product<float>(semiring::max_plus, {.arg = with_winners::yes}));
+    auto const plain = device_tests::made(tropical::product<float>(semiring::max_plus));
     by.wait_tuned_sync();
-    shape const size{.m = 200, .n = 200, .k = 200};
+    plain.wait_tuned_sync();
+    // Of a size whose tiles would be shared outside of a capture.
+    shape const size{.m = 200, .n = 200, .k = 200}, large{.m = 800, .n = 780, .k = 520};
+    auto const c = make_data<float>(800 * 520, data_kind::mixed, 3),
+               d = make_data<float>(520 * 780, data_kind::mixed, 4);
+    std::vector<float> want_large(800 * 780);
+    tropical::cpu::product<float>(semiring::max_plus, large, {c.data()}, {d.data()}, {want_large.data()}).value();
+    device_vector<float> const dc{on(), c}, dd{on(), d};
+    device_vector<float> out_large{800 * 780};
     auto const a = make_data<float>(200 * 200, data_kind::mixed, 1);
     std::vector<float> want(200 * 200);
     std::vector<std::int32_t> want_k(200 * 200);
@@ -234,17 +284,21 @@ TEST_F(tropical_products, can_be_captured_and_replayed) {
     device_vector<std::int32_t> k{200 * 200};
     ASSERT_EQ(api.begin(on().get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
     auto const captured = by(on(), size, {in.data()}, {in.data()}, {out.data()}, {.arg = {.data = k.data()}});
+    auto const captured_large = plain(on(), large, {dc.data()}, {dd.data()}, {out_large.data()});
     CUgraph graph = nullptr;
     ASSERT_EQ(api.end(on().get(), &graph), CUDA_SUCCESS);
     made(captured);
+    made(captured_large);
     CUgraphExec exec = nullptr;
     ASSERT_EQ(api.instantiate(&exec, graph, 0), CUDA_SUCCESS);
     out.poison(on());
     k.poison(on());
+    out_large.poison(on());
     on().wait_sync().value();
     for (int i = 0; i < 3; ++i) ASSERT_EQ(api.launch(exec, on().get()), CUDA_SUCCESS);
     EXPECT_TRUE(equals("values", want, out.get(on())));
     EXPECT_TRUE(equals("winners", want_k, k.get(on())));
+    EXPECT_TRUE(equals("large", want_large, out_large.get(on())));
     api.destroy_exec(exec);
     api.destroy(graph);
 }

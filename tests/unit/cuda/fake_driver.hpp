@@ -175,7 +175,10 @@ inline driver_api table() {
         for (unsigned i = 0; i < c.numAttrs; ++i) {
             bool const early = c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
                                c.attrs[i].value.programmaticStreamSerializationAllowed == 1;
-            what += early ? " early" : " ?";
+            auto const& cluster = c.attrs[i].value.clusterDim;
+            if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+                what += fmt::format(" cluster {}x{}x{}", cluster.x, cluster.y, cluster.z);
+            else what += early ? " early" : " ?";
         }
         return current->note(std::move(what));
     };

@@ -69,6 +69,35 @@ TEST_F(kernel_test, an_early_start_is_an_ordinary_launch_where_there_is_no_such_
     EXPECT_THAT(driver_.take(), ElementsAre(testing::StartsWith("launch_ex"), "launch"));
 }
 
+TEST_F(kernel_test, a_cluster_is_one_driver_call_that_says_so) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    launch_shape shape{.grid = {2, 3, 8}, .block = 32, .cluster = {1, 1, 8}};
+    EXPECT_TRUE(one({}, shape, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre("launch_ex grid 2x3x8 block 32x1x1 shared 0 stream 0 cluster 1x1x8"));
+    shape.start = launch_start::early;
+    EXPECT_TRUE(one({}, shape, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre("launch_ex grid 2x3x8 block 32x1x1 shared 0 stream 0 cluster 1x1x8 early"));
+}
+
+TEST_F(kernel_test, a_cluster_is_never_left_out) {
+    auto old = fake::table();
+    old.launch_kernel_ex = nullptr;
+    auto const loaded = library::make(context_on(table(std::move(old)), 0), fake::cubin()).value();
+    auto const two = untyped_kernel{loaded->find("two").value()}.typed<void()>().value();
+    static_cast<void>(driver_.take());
+    fake::stack.assign(1, fake::handle<CUcontext>(100));
+    auto const refused = two({}, {.grid = 8, .block = 1, .cluster = 8});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("sm_90 or newer"));
+    EXPECT_THAT(driver_.take(), testing::IsEmpty());
+    // Without the early start where the driver will not have both.
+    auto const one = load("one").typed<one_signature>().value();
+    driver_.failing["launch_ex"] = CUDA_ERROR_NOT_SUPPORTED;
+    EXPECT_FALSE(one({}, {.grid = 8, .block = 1, .start = launch_start::early, .cluster = 8}, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre(testing::EndsWith("cluster 8x1x1 early"), testing::EndsWith("8x1x1")));
+}
+
 TEST_F(kernel_test, an_early_start_without_a_context_is_recovered) {
     auto const one = load("one").typed<one_signature>().value();
     std::thread{[&] {

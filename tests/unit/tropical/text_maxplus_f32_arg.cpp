@@ -3,6 +3,5 @@
 #define KILN_TROPICAL_TYPE 1
 #define KILN_TROPICAL_SEMIRING 1
 #define KILN_TROPICAL_ARG 1
-#define KILN_TROPICAL_LARGE 64, 64, 32, 8, 4, 3, 4
-#define KILN_TROPICAL_SMALL 64, 64, 16, 8, 4, 3, 4
+#define KILN_TROPICAL_SMALL 64, 64, 32, 8, 4, 3, 4
 #include "emulated_product.hpp"

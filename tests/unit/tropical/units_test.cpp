@@ -62,7 +62,7 @@ TEST(tropical_units, can_be_demanded_by_name) {
 TEST(tropical_tuning, fits_the_kernels_assumptions) {
     for (auto const arg : {with_winners::no, with_winners::yes}) {
         for (auto const type : {scalar::f32, scalar::f64, scalar::i32, scalar::i64}) {
-            auto const& by = tuning_of(type, arg);
+            auto const& by = tuning_of(semiring::max_plus, type, arg);
             EXPECT_LE(shared_bytes(by.small, type, arg), 64U << 10);  // what every supported architecture has
             EXPECT_LE(shared_bytes(by.large.value_or(by.small), type, arg), 227U << 10);
         }
@@ -76,19 +76,46 @@ TEST(tropical_tuning, chooses_by_shape) {
         p.m = p.n = n;
         p.k = k;
         p.batch = batch;
-        return choose(tuning_of(scalar::f32, with_winners::no), p, with_winners::no, on);
+        return choose(tuning_of(semiring::max_plus, scalar::f32, with_winners::no), p, with_winners::no, on);
     };
-    EXPECT_EQ(choice(256, 1, 256, h200), kernel_choice::split);
-    EXPECT_EQ(choice(256, 1, 256, {132, true, false}), kernel_choice::small);
-    EXPECT_EQ(choice(64, 1, 64, h200), kernel_choice::small);
-    EXPECT_EQ(choice(1024, 1, 1024, h200), kernel_choice::small);
-    EXPECT_EQ(choice(4096, 1, 4096, h200), kernel_choice::large);
-    EXPECT_EQ(choice(4096, 1, 4096, {132, false, true}), kernel_choice::small);
+    auto const alone = [](kernel_choice kernel) { return launch_choice{kernel, false}; };
+    auto const shared = [](kernel_choice kernel) { return launch_choice{kernel, true}; };
+    EXPECT_EQ(choice(256, 1, 256, h200), alone(kernel_choice::split));
+    EXPECT_EQ(choice(512, 1, 512, h200), alone(kernel_choice::split));
+    EXPECT_EQ(choice(700, 1, 700, h200), alone(kernel_choice::small));
+    EXPECT_EQ(choice(256, 1, 256, {132, true, false}), alone(kernel_choice::small));
+    EXPECT_EQ(choice(64, 1, 64, h200), alone(kernel_choice::small));
+    EXPECT_EQ(choice(64, 1024, 64, h200), alone(kernel_choice::small));
+    EXPECT_EQ(choice(256, 64, 256, h200), alone(kernel_choice::large));
+    EXPECT_EQ(choice(1024, 1, 1024, h200), shared(kernel_choice::small));
+    EXPECT_EQ(choice(1500, 1, 1500, h200), shared(kernel_choice::large));
+    EXPECT_EQ(choice(2048, 1, 2048, h200), alone(kernel_choice::large));
+    EXPECT_EQ(choice(4096, 1, 4096, h200), shared(kernel_choice::large));
+    EXPECT_EQ(choice(4096, 1, 4096, {132, false, true}), alone(kernel_choice::small));
+    // More tiles than 32 bits can count.
+    EXPECT_EQ(choice(1, std::int64_t{1} << 31, 1, h200), launch_choice{});
     problem p{};
     p.m = p.n = 64;
     p.k = most_steps_with_arg + 1;
     p.batch = 1;
-    EXPECT_EQ(choose(tuning_of(scalar::f32, with_winners::yes), p, with_winners::yes, h200), kernel_choice::generic);
+    auto const& with_arg = tuning_of(semiring::max_plus, scalar::f32, with_winners::yes);
+    EXPECT_EQ(choose(with_arg, p, with_winners::yes, h200), launch_choice{});
+}
+
+TEST(tropical_tuning, shares_only_what_has_no_order) {
+    problem p{};
+    p.m = p.n = p.k = 1024;
+    p.batch = 1;
+    device_facts const h200{132, true, true};
+    auto const shares = [&](semiring s, scalar type, with_winners arg) {
+        return choose(tuning_of(s, type, arg), p, arg, h200).shares;
+    };
+    EXPECT_TRUE(shares(semiring::max_plus, scalar::f64, with_winners::no));
+    EXPECT_TRUE(shares(semiring::and_or, scalar::i32, with_winners::no));
+    EXPECT_FALSE(shares(semiring::plus_times, scalar::f64, with_winners::no));
+    EXPECT_FALSE(shares(semiring::max_plus, scalar::f64, with_winners::yes));
+    p.k = 0;
+    EXPECT_FALSE(shares(semiring::max_plus, scalar::f64, with_winners::no));
 }
 
 }  // namespace kiln::tropical
