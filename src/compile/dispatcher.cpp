@@ -87,14 +87,19 @@ void dispatcher::expire(base::time_point now) {
             end(w, "hung", why);
         } else if (w.where == phase::idle && (over-- > 0 || now - w.since >= core_.options.idle_timeout)) {
             end(w, "retired");
-        } else if (w.where == phase::busy && now >= w.work->deadline) {
-            auto job = std::move(*w.work);
-            w.work.reset();
-            auto const how = fmt::format("no result within {} ms", core_.options.compile_timeout.count());
-            end(w, "hung", fmt::format("{}: {}", job.work->name(), how));
-            came_to_grief(std::move(job), mishap::hung, how, w.process.last_words());
+        } else if (w.where == phase::busy && now >= w.work->left.next_look()) {
+            look_after(w, now);
         }
     }
+}
+
+void dispatcher::look_after(worker& w, base::time_point now) {
+    auto const how = w.work->left.exhausted(now, w.process.cpu_time());
+    if (!how) return;
+    auto job = std::move(*w.work);
+    w.work.reset();
+    end(w, "hung", fmt::format("{}: {}", job.work->name(), *how));
+    came_to_grief(std::move(job), mishap::hung, *how, w.process.last_words());
 }
 
 // As many at once as there are jobs to take them, within the limit. A retry wants a worker that has done nothing yet; if
@@ -269,7 +274,7 @@ base::time_point dispatcher::next_wake(base::time_point now) const {
         switch (w.where) {
             case phase::starting: sooner(w.since + core_.options.start_timeout); break;
             case phase::idle: sooner(w.since + core_.options.idle_timeout); break;
-            case phase::busy: sooner(w.work->deadline); break;
+            case phase::busy: sooner(w.work->left.next_look()); break;
             case phase::dying:
                 if (w.process.pidfd() < 0) sooner(now + reap_interval);
                 break;
@@ -319,7 +324,7 @@ void dispatcher::excuse_lateness(base::time_point planned) {
     auto const late = base::clock::now() - planned;
     if (late < 1s) return;
     for (auto& w : workers_) {
-        if (w.where == phase::busy) w.work->deadline += late;
+        if (w.where == phase::busy) w.work->left.excuse(late);
         if (w.where == phase::starting) w.since += late;
     }
 }

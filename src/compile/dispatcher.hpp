@@ -30,7 +30,7 @@ private:
         worker_pool::start_notice notice{};
         attempts tries{};
         base::time_point started{};
-        base::time_point deadline{};
+        patience left{};
     };
 
     enum class phase { starting, idle, busy, dying };
@@ -63,6 +63,7 @@ private:
 
     // Workers.
     [[nodiscard]] result<void> start_worker(base::time_point now);
+    void look_after(worker& w, base::time_point now);
     void hear(worker& w);
     [[nodiscard]] result<void> understand(worker& w, frame const& f);
     [[nodiscard]] result<void> welcome(worker& w, frame const& f);

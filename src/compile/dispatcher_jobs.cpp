@@ -67,7 +67,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
     }
     if (j.notice) j.notice(w.process.pid());
     j.started = now;
-    j.deadline = now + core_.options.compile_timeout;
+    j.left = patience{now, core_.options.compile_timeout, w.process.cpu_time()};
     w.work = std::move(j);
     w.where = phase::busy;
     w.since = now;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool's rules, apart from its machinery: how often a job is tried, how many workers run when memory is short, and
-// when starting workers is given up for a while. Plain values; time comes in as an argument.
+// The pool's rules, apart from its machinery: how long a job may take and how often it is tried, how many workers run when
+// memory is short, and when starting workers is given up for a while. Plain values; time comes in as an argument.
 #pragma once
 
 #include "base/clock.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <fmt/format.h>
+#include <optional>
 #include <string>
 
 namespace kiln::compile {
@@ -27,6 +29,65 @@ public:
 private:
     int own_ = 0;
     int killed_ = 0;
+};
+
+// How long a worker may be at a job. A healthy compile takes long where the machine has no time for it, so what counts is
+// the CPU time the worker had. It is given up
+//   - when it has used the limit in CPU time, and the limit has passed: the threads of a link add up;
+//   - when it has used next to none for as long as the limit: it hangs;
+//   - after ten times the limit, whatever it does.
+// Where CPU time cannot be read, the limit is all there is.
+class patience {
+public:
+    using duration = std::chrono::nanoseconds;
+    static constexpr int looks = 10;           // in the time of one limit
+    static constexpr int next_to_none = 1000;  // a limit's part
+    static constexpr int most_limits = 10;
+
+    patience() = default;
+    // `cpu` is what the worker had used before, here and below; nullopt: nobody can tell.
+    patience(base::time_point now, duration limit, std::optional<duration> cpu) noexcept
+        : limit_{limit},
+          begun_{now},
+          cpu_begun_{cpu.value_or(duration{})},
+          progressed_{now},
+          cpu_progressed_{cpu_begun_},
+          next_look_{now + limit / looks} {}
+
+    // Why it is given up; nullopt: it may go on, until the next look at least.
+    [[nodiscard]] std::optional<std::string> exhausted(base::time_point now, std::optional<duration> cpu) {
+        next_look_ = now + limit_ / looks;
+        if (cpu && *cpu - cpu_progressed_ >= limit_ / next_to_none) {
+            progressed_ = now;
+            cpu_progressed_ = *cpu;
+        }
+        if (now - begun_ < limit_) return std::nullopt;
+        if (!cpu) return fmt::format("no result within {} ms", in_ms(limit_));
+        if (*cpu - cpu_begun_ >= limit_) return fmt::format("no result within {} ms of CPU time", in_ms(limit_));
+        if (now - progressed_ >= limit_) return fmt::format("no result, and no CPU time used for {} ms", in_ms(limit_));
+        if (now - begun_ >= most_limits * limit_)
+            return fmt::format("no result within {} ms", in_ms(most_limits * limit_));
+        return std::nullopt;
+    }
+    [[nodiscard]] base::time_point next_look() const noexcept { return next_look_; }
+
+    // Time that does not count.
+    void excuse(duration span) noexcept {
+        begun_ += span;
+        progressed_ += span;
+    }
+
+private:
+    [[nodiscard]] static std::int64_t in_ms(duration d) noexcept {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
+    }
+
+    duration limit_{};
+    base::time_point begun_{};
+    duration cpu_begun_{};
+    base::time_point progressed_{};
+    duration cpu_progressed_{};
+    base::time_point next_look_{};
 };
 
 // Halves when a worker ran out of memory, doubles again in quiet times.

@@ -30,12 +30,12 @@ struct pool_options {
     int workers = -1;                   // -1: KILN_WORKERS, else by cores and free memory; 0: always in this process
     std::filesystem::path worker = {};  // empty: KILN_WORKER, else looked for beside the library and the executable
     std::uint64_t worker_memory = std::uint64_t{4}
-                                  << 30;  // bytes of data one worker may map, beyond the program itself
-    std::chrono::milliseconds compile_timeout{120'000};
-    std::chrono::milliseconds start_timeout{10'000};  // a worker that has not said hello by then never will
-    std::chrono::milliseconds idle_timeout{10'000};   // idle workers are retired after this
-    std::filesystem::path reproductions = {};         // where reproduction files go; empty: none are written
-    job_runner in_process = run_job;                  // for jobs no worker can be had for
+                                  << 30;                 // bytes of data one worker may map, beyond the program itself
+    std::chrono::milliseconds compile_timeout{120'000};  // of CPU time: see patience in pool_policy.hpp
+    std::chrono::milliseconds start_timeout{10'000};     // a worker that has not said hello by then never will
+    std::chrono::milliseconds idle_timeout{10'000};      // idle workers are retired after this
+    std::filesystem::path reproductions = {};            // where reproduction files go; empty: none are written
+    job_runner in_process = run_job;                     // for jobs no worker can be had for
 };
 
 class worker_pool {

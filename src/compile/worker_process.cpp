@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -188,6 +189,13 @@ result<worker_process::stream> worker_process::receive() {
         }
     }
     return stream::more;
+}
+
+std::optional<std::chrono::nanoseconds> worker_process::cpu_time() const noexcept {
+    ::clockid_t clock{};
+    ::timespec used{};
+    if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return std::nullopt;
+    return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
 }
 
 void worker_process::kill() noexcept {

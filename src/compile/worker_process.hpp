@@ -8,6 +8,7 @@
 #include "base/files.hpp"
 #include "compile/worker_protocol.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <sys/types.h>
 
@@ -54,6 +55,9 @@ public:
     // Takes in the bytes that are there; `more` when it stopped so that one talkative worker cannot hold up the others.
     [[nodiscard]] result<stream> receive();
     [[nodiscard]] result<std::optional<frame>> next_frame() { return parser_.next(); }
+
+    // Of all its threads since it was started; nullopt where the system does not tell.
+    [[nodiscard]] std::optional<std::chrono::nanoseconds> cpu_time() const noexcept;
 
     void kill() noexcept;
     // Never blocks; nullopt while the child still runs.

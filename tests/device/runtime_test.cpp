@@ -11,6 +11,7 @@
 #include <kiln/interop.hpp>
 #include <kiln/memory.hpp>
 #include <kiln/operations.hpp>
+#include <kiln/sum.hpp>
 #include <kiln/tropical_operations.hpp>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Configures, builds and runs tests/install/consumer against a tree of Kiln: the build tree or an installed one."""
+"""Configures, builds and runs tests/install/consumer against a tree of Kiln: the build tree or an installed one. With
+'shipped', the program of it that looks for what a pack ships, against an installed one."""
 
 import argparse
 import os
@@ -21,39 +22,65 @@ def run(*command, **kwargs):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("tree", choices=["build", "installed"])
+    parser.add_argument("what", choices=["build", "installed", "shipped"])
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--generator", default="Ninja")
     parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--pack", help="with 'shipped': whose products")
+    parser.add_argument("--archs", nargs="*", help="for which architectures they were made; none: they were not")
     args = parser.parse_args()
+    if args.what == "shipped" and not args.archs:
+        print(f"skipped: this build makes nothing of {args.pack} to ship (KILN_{args.pack.upper()}_PRODUCTS)")
+        sys.exit(77)
 
     # Away from the checkout, so that nothing is found there by accident.
     with tempfile.TemporaryDirectory(prefix="kiln-consumer-") as scratch:
         scratch = pathlib.Path(scratch)
         source = scratch / "source"
         shutil.copytree(HERE / "consumer", source)
-        prefix = args.build
-        if args.tree == "installed":
-            # Installed once, then moved: a package must not remember where it was made.
-            run(args.cmake, "--install", args.build, "--prefix", scratch / "first", stdout=subprocess.DEVNULL)
-            prefix = scratch / "moved"
-            (scratch / "first").rename(prefix)
-
-        run(args.cmake, "-G", args.generator, "-S", source, "-B", scratch / "b",
-            f"-DCMAKE_CXX_COMPILER={args.cxx}", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release",
-            "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
-        found = [line for line in (scratch / "b/CMakeCache.txt").read_text().splitlines()
-                 if line.startswith("kiln_DIR:")]
-        if not found or str(prefix) not in found[0]:
-            sys.exit(f"find_package took another kiln: {found}, wanted one below {prefix}")
-        run(args.cmake, "--build", scratch / "b")
-        for program in ("consumer_shared", "consumer_static"):
-            run(scratch / "b" / program)
-
-        if args.tree == "installed":
+        prefix = args.build if args.what == "build" else install(args, scratch)
+        configure(args, source, prefix, scratch)
+        if args.what == "shipped":
+            check_shipped(args, scratch)
+        else:
+            run(args.cmake, "--build", scratch / "b")
+            for program in ("consumer_shared", "consumer_static"):
+                run(scratch / "b" / program)
+        if args.what == "installed":
             check_installed_files(prefix)
             check_pkg_config(args.cxx, prefix, source, scratch)
+
+
+def install(args, scratch):
+    """Installed once, then moved: a package must not remember where it was made."""
+    run(args.cmake, "--install", args.build, "--prefix", scratch / "first", stdout=subprocess.DEVNULL)
+    return (scratch / "first").rename(scratch / "moved")
+
+
+def configure(args, source, prefix, scratch):
+    run(args.cmake, "-G", args.generator, "-S", source, "-B", scratch / "b",
+        f"-DCMAKE_CXX_COMPILER={args.cxx}", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release",
+        "-DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF")
+    found = [line for line in (scratch / "b/CMakeCache.txt").read_text().splitlines() if line.startswith("kiln_DIR:")]
+    if not found or str(prefix) not in found[0]:
+        sys.exit(f"find_package took another kiln: {found}, wanted one below {prefix}")
+
+
+def check_shipped(args, scratch):
+    """No compiler, no cache and no other bundle: what is found was in the library."""
+    (scratch / "no-cuda").mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
+    environment |= {"KILN_JIT": "forbid", "KILN_CACHE_DIR": str(scratch / "cache"),
+                    "KILN_CUDA_PATH": str(scratch / "no-cuda")}
+    programs = ["shipped_static", "shipped_shared"]
+    if shutil.which("ld.lld"):
+        programs.append("shipped_static_lld")
+    else:
+        print("lld is not installed: what it takes from the archive is not tried")
+    for program in programs:
+        run(args.cmake, "--build", scratch / "b", "--target", program)
+        run(scratch / "b" / program, args.pack, *args.archs, env=environment)
 
 
 def check_installed_files(prefix):

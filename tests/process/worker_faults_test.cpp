@@ -9,6 +9,7 @@
 
 namespace kiln::compile::testing {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 struct fault {
@@ -101,7 +102,7 @@ TEST_P(g2_hang, ends_at_the_deadline_with_a_timeout) {
     auto const failed = stuck.get();
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code(), errc::timeout);
-    EXPECT_THAT(failed.error().message(), HasSubstr("no result within 200 ms"));
+    EXPECT_THAT(failed.error().message(), HasSubstr("no CPU time used for 200 ms"));
     EXPECT_THAT(failed.error().message(), HasSubstr(".kiln-repro"));
     EXPECT_EQ(pool_->count().retried, 1u);
     ASSERT_TRUE(eventually([&] { return events_.count(event_kind::worker_ended) == 2; }));
@@ -111,7 +112,47 @@ TEST_P(g2_hang, ends_at_the_deadline_with_a_timeout) {
 
 // 19 is SIGSTOP.
 INSTANTIATE_TEST_SUITE_P(all, g2_hang, ::testing::Values("hang", "signal 19"),
-                         [](auto const& one) { return one.index == 0 ? "busy" : "stopped"; });
+                         [](auto const& one) { return one.index == 0 ? "asleep" : "stopped"; });
+
+// The deadlines of what follows are so long that a worker at low priority gets some CPU time within them, also on a machine
+// that is busy with other tests.
+
+TEST_F(worker_pool_test, g2_a_worker_that_spins_has_the_deadline_in_cpu_time) {
+    auto o = options(1);
+    o.compile_timeout = 1s;
+    open(std::move(o));
+    auto const failed = submit("spin").get();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code(), errc::timeout);
+    // The second where the machine has not one second to spare in ten.
+    EXPECT_THAT(failed.error().message(),
+                AnyOf(HasSubstr("no result within 1000 ms of CPU time"), HasSubstr("no result within 10000 ms")));
+}
+
+// A held worker looks for its file all the time and gets little done: like one on a machine that has no time for it.
+TEST_F(worker_pool_test, g2_a_slow_worker_outlives_the_deadline) {
+    auto o = options(1);
+    o.compile_timeout = 1s;
+    open(std::move(o));
+    auto slow = submit(hold());
+    ASSERT_TRUE(eventually([&] {
+        auto const all = pool_->workers();
+        return pool_->count().retried > 0 || (!all.empty() && all[0].busy_ns > 2'000'000'000);
+    }));
+    release();
+    EXPECT_TRUE(slow.get());
+    EXPECT_EQ(pool_->count().retried, 0u);
+}
+
+TEST_F(worker_pool_test, g2_a_slow_worker_has_ten_deadlines) {
+    auto o = options(1);
+    o.compile_timeout = 300ms;
+    open(std::move(o));
+    auto const failed = submit(hold()).get();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code(), errc::timeout);
+    EXPECT_THAT(failed.error().message(), HasSubstr("no result within 3000 ms"));
+}
 
 TEST_F(worker_pool_test, g3_a_worker_out_of_memory_is_bounded_and_halves_the_concurrency) {
     auto o = options(4);

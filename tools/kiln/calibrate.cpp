@@ -10,6 +10,7 @@
 #include "store/store.hpp"
 
 #include <kiln/operations.hpp>
+#include <kiln/sum.hpp>
 
 #include <algorithm>
 #include <random>

@@ -5,7 +5,7 @@
 //   hold DIR      writes its pid into DIR, then waits for the file DIR/go
 //   nap FILE      takes 5 ms to compile, until there is the file
 //   once FILE     dies by SIGSEGV unless FILE exists, and makes it
-//   signal N, exit N, hang, recurse, allocate, abort-for-memory, garbage, wrong-id, hang-up, throw
+//   signal N, exit N, hang, spin, recurse, allocate, abort-for-memory, garbage, wrong-id, hang-up, throw
 //   surroundings  succeeds with a description of the process as the image
 // The name it is started by selects how it starts: wrong-version, silent, early-exit; anything else is a good start.
 #include "compile/worker_pool.hpp"
@@ -40,6 +40,10 @@ int number_in(std::string const& text) {
 
 [[noreturn]] void hang() {
     for (;;) ::pause();
+}
+
+[[noreturn]] void spin() {
+    for (int volatile turns = 0;;) turns = turns + 1;
 }
 
 void hold(fs::path const& directory) {
@@ -101,6 +105,7 @@ result<product> obey(job const& work) {
     else if (command == "signal") std::raise(number_in(argument));
     else if (command == "exit") ::_exit(number_in(argument));
     else if (command == "hang") hang();
+    else if (command == "spin") spin();
     else if (command == "recurse") {
         int volatile zero = 0;
         recurse(&zero);

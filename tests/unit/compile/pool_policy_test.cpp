@@ -32,6 +32,75 @@ TEST(attempts, kills_from_outside_cost_four) {
     EXPECT_FALSE(tries.may_try_again());
 }
 
+// Looks when it says so, at a worker that has used `cpu_at(t)` after `t`: when it was given up, and why.
+struct given_up {
+    std::chrono::nanoseconds after{};
+    std::string why;
+};
+template <class CpuAt>
+given_up watch(CpuAt cpu_at) {
+    auto const before = 7s;  // of earlier jobs
+    patience left{start, 100s, before};
+    for (;;) {
+        auto const after = left.next_look() - start;
+        if (auto const why = left.exhausted(left.next_look(), before + cpu_at(after))) return {after, *why};
+    }
+}
+
+TEST(patience, a_worker_that_uses_no_cpu_hangs) {
+    auto const end = watch([](auto after) { return std::min<std::chrono::nanoseconds>(after, 50ms); });
+    EXPECT_EQ(end.after, 100s);
+    EXPECT_EQ(end.why, "no result, and no CPU time used for 100000 ms");
+}
+
+TEST(patience, a_worker_that_stops_using_cpu_hangs_from_then_on) {
+    auto const end = watch([](auto after) { return std::min<std::chrono::nanoseconds>(after, 55s); });
+    EXPECT_EQ(end.after, 160s);
+    EXPECT_EQ(end.why, "no result, and no CPU time used for 100000 ms");
+}
+
+TEST(patience, a_worker_that_spins_has_the_limit_in_cpu_time) {
+    auto const alone = watch([](auto after) { return after; });
+    EXPECT_EQ(alone.after, 100s);
+    EXPECT_EQ(alone.why, "no result within 100000 ms of CPU time");
+    auto const one_of_three = watch([](auto after) { return after / 3; });
+    EXPECT_EQ(one_of_three.after, 300s);
+    EXPECT_EQ(one_of_three.why, "no result within 100000 ms of CPU time");
+}
+
+TEST(patience, threads_add_up_but_never_end_it_before_the_limit) {
+    auto const end = watch([](auto after) { return 64 * after; });
+    EXPECT_EQ(end.after, 100s);
+    EXPECT_EQ(end.why, "no result within 100000 ms of CPU time");
+}
+
+TEST(patience, a_worker_that_gets_little_cpu_has_ten_limits) {
+    for (auto const share : {20, 500}) {
+        auto const end = watch([&](auto after) { return after / share; });
+        EXPECT_EQ(end.after, 1000s);
+        EXPECT_EQ(end.why, "no result within 1000000 ms");
+    }
+}
+
+TEST(patience, where_cpu_time_cannot_be_read_the_limit_is_all_there_is) {
+    patience left{start, 100s, std::nullopt};
+    EXPECT_FALSE(left.exhausted(start + 99s, std::nullopt));
+    EXPECT_EQ(left.exhausted(start + 100s, std::nullopt), "no result within 100000 ms");
+}
+
+TEST(patience, excused_time_does_not_count) {
+    patience of_a_busy_one{start, 100s, 0s};
+    of_a_busy_one.excuse(50s);
+    EXPECT_FALSE(of_a_busy_one.exhausted(start + 149s, 100s));
+    EXPECT_TRUE(of_a_busy_one.exhausted(start + 150s, 100s));
+
+    patience of_an_idle_one{start, 100s, 0s};
+    EXPECT_FALSE(of_an_idle_one.exhausted(start + 90s, 1s));
+    of_an_idle_one.excuse(100s);
+    EXPECT_FALSE(of_an_idle_one.exhausted(start + 289s, 1s));
+    EXPECT_TRUE(of_an_idle_one.exhausted(start + 290s, 1s));
+}
+
 TEST(concurrency_limit, halves_once_per_shortage_down_to_one) {
     concurrency_limit limit{16};
     limit.halve(start);

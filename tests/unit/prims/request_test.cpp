@@ -6,6 +6,7 @@
 #include "prims/pack.hpp"
 
 #include <kiln/operations.hpp>
+#include <kiln/sum.hpp>
 
 #include <gmock/gmock.h>
 
