@@ -14,11 +14,13 @@
 
 namespace kiln::device_tests {
 
-// KILN_TEST_QUICK=1: sizes that compute-sanitizer can go through in minutes.
+// KILN_TEST_QUICK=1: sizes that memcheck can go through in minutes.
 inline bool quick() {
     char const* const text = std::getenv("KILN_TEST_QUICK");
-    return text != nullptr && *text == '1';
+    return text != nullptr && (*text == '1' || *text == '2');
 }
+// KILN_TEST_QUICK=2: every kernel a few times, for racecheck, which takes about a second for a launch.
+inline bool quickest() { return quick() && *std::getenv("KILN_TEST_QUICK") == '2'; }
 
 template <class T>
 class device_vector {
@@ -129,6 +131,7 @@ std::vector<T> sparse_data(std::size_t n, std::uint64_t seed) {
 }
 
 inline std::vector<std::size_t> sizes_around(std::size_t tile) {
+    if (quickest()) return {33, tile + 1};
     std::vector<std::size_t> out{0, 1, 2, 31, 33, tile - 1, tile, tile + 1, 3 * tile + 7};
     if (!quick()) out.insert(out.end(), {2 * tile, 129 * tile - 1, (std::size_t{1} << 20) + 3});
     return out;
