@@ -116,7 +116,7 @@ std::string child_end::describe() const {
         }
         case kind::unknown: break;
     }
-    return "ended (the host program took its exit status)";
+    return "ended (how is not known: the host program took its exit status, or it took too long to die)";
 }
 
 result<worker_process> worker_process::start(std::filesystem::path const& program, worker_limits const& limits) {

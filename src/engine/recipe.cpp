@@ -68,7 +68,9 @@ result<recipe> find_recipe(std::string_view spec) {
         known += fmt::format("{}{} ({} names)", known.empty() ? "" : ", ", p->name(), p->names().size());
     }
     return fail(errc::not_found, "no pack has '{}'; 'kiln list' shows every name; packs in this program: {}", spec,
-                known.empty() ? "none" : known);
+                known.empty() ? "none (libkiln.a brings only what is used: call kiln::catalogue() or "
+                                "kiln::tropical::specs() once)"
+                              : known);
 }
 
 }  // namespace kiln::engine_detail

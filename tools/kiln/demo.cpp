@@ -219,19 +219,23 @@ int run(demo_arguments const& a) {
     }
     complain_about(cold.things);
     print("\n" + table_of(all, cold, warm));
+    auto const shown = [](double ms) {
+        return ms < 10'000 ? fmt::format("{:>9.1f} ms", ms) : fmt::format("{:>9.1f} s ", ms * 1e-3);
+    };
     print(fmt::format(
-        "\ncold  {:>9.1f} ms   an empty cache: {}\n"
-        "warm  {:>9.1f} ms   the next process: {}\n\n"
+        "\ncold  {}   an empty cache: {}\n"
+        "warm  {}   the next process: {}\n\n"
         "Next: kiln list                      what there is\n"
         "      kiln doctor                    what was found on this machine, and every setting\n"
-        "      kiln demo --all                the whole catalogue from source, also what ships\n"
+        "{}"
         "      kiln compile FILE.cu --arch sm_80,sm_90\n"
         "      kiln record -o app.profile -- ./app   and then   kiln replay app.profile --arch sm_100 -o app.kiln\n"
         "      docs/guide/quick-start.md\n",
-        cold.wall_ms,
+        shown(cold.wall_ms),
         a.all ? "all compiled from source in worker processes"
               : "what ships is found, the rest compiled in worker processes",
-        warm.wall_ms, warm.compiled == 0 ? "nothing compiled" : "see the table"));
+        shown(warm.wall_ms), warm.compiled == 0 ? "nothing compiled" : "see the table",
+        a.all ? "" : "      kiln demo --all                the whole catalogue from source, also what ships\n"));
     return cold.failed + warm.failed == 0 ? ok : failed;
 }
 

@@ -121,6 +121,7 @@ TYPED_TEST(tropical_product, every_small_shape_is_right) {
 TYPED_TEST(tropical_product, primes_are_right_by_every_kernel) {
     std::uint64_t seed = 1;
     std::vector<std::tuple<int, int, int>> shapes{{67, 129, 131}, {131, 61, 257}};
+    if (quickest()) shapes = {{67, 129, 70}};
     if (!quick())
         shapes.insert(shapes.end(), {{293, 101, 83}, {1, 283, 299}, {271, 1, 149}, {128, 256, 64}, {65, 257, 37}});
     for (auto const s : all_semirings) {
@@ -338,7 +339,7 @@ TEST_F(tropical_products, can_be_used_by_threads) {
             auto const mine = stream::make().value();
             device_vector<float> const in{mine, a}, out{200 * 200};
             device_vector<std::int32_t> const k{200 * 200};
-            for (int i = 0; i < 20; ++i)
+            for (int i = 0; i < (quickest() ? 1 : 20); ++i)
                 by(mine, {.m = 200, .n = 200, .k = 200}, {in.data()}, {in.data()}, {out.data()},
                    {.arg = {.data = k.data()}})
                     .value();
