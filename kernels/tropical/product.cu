@@ -903,7 +903,8 @@ __device__ __forceinline__ void product(problem const& p) {
         store<Tile>(p, at, acc, shared, m0, n0, waits || (p.flags & accumulate) != 0);
         __syncthreads();
         // The last one leaves the signal as it was before the launch.
-        if (now.signal != nullptr && threadIdx.x == 0) tell(now.signal, now.end == static_cast<int>(k_tiles) ? 0 : now.before + 1);
+        bool const is_last = now.end == static_cast<int>(k_tiles);
+        if (now.signal != nullptr && threadIdx.x == 0) tell(now.signal, is_last ? 0 : now.before + 1);
     }
 }
 
