@@ -15,7 +15,7 @@ if(KILN_TROPICAL_PRODUCTS)
     endforeach()
     add_custom_command(
         OUTPUT ${bundle}
-        COMMAND ${CMAKE_COMMAND} -E env KILN_CUDA_PATH=${KILN_CUDA_ROOT} KILN_WORKER=$<TARGET_FILE:kiln_worker> KILN_COMPILE_TIMEOUT=1200
+        COMMAND ${CMAKE_COMMAND} -E env KILN_CUDA_PATH=${KILN_CUDA_ROOT} KILN_WORKER=$<TARGET_FILE:kiln_worker>
                 --unset=KILN_BUNDLES --unset=KILN_JIT --unset=KILN_DISABLE
                 $<TARGET_FILE:kiln_tropical_tool> ${bundle} ${archs}
         DEPENDS ${inputs}

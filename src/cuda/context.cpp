@@ -79,4 +79,12 @@ current_context::~current_context() {
     if (api_ != nullptr) static_cast<void>(api_->ctx_pop_current(&popped));
 }
 
+result<cuuint64_t> capture_of(driver_api const& api, stream_ref on) {
+    if (api.stream_get_capture_info == nullptr) return cuuint64_t{0};
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    KILN_CHECK(call<&driver_api::stream_get_capture_info>(api, on.get(), &status, &id));
+    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : cuuint64_t{0};
+}
+
 }  // namespace kiln::cuda

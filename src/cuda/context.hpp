@@ -48,6 +48,9 @@ private:
     driver_api const* api_;
 };
 
+// The capture a stream is in; 0: none.
+[[nodiscard]] result<cuuint64_t> capture_of(driver_api const& api, stream_ref on);
+
 // What devices() tells, of one table that is initialised.
 [[nodiscard]] result<std::vector<device_info>> list_devices(driver_api const& api);
 [[nodiscard]] result<device_info> describe_device(driver_api const& api, int ordinal);

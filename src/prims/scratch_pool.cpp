@@ -94,15 +94,6 @@ result<scratch_pool::slot*> scratch_pool::slot_of(stream_ref on, cuuint64_t capt
     return found;
 }
 
-result<cuuint64_t> scratch_pool::capture_of(stream_ref on) const {
-    auto const& api = context_->api();
-    if (api.stream_get_capture_info == nullptr) return cuuint64_t{0};
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t id = 0;
-    KILN_CHECK(cuda::call<&cuda::driver_api::stream_get_capture_info>(api, on.get(), &status, &id));
-    return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : cuuint64_t{0};
-}
-
 result<scratch_pool::lease> scratch_pool::acquire(stream_ref on, std::size_t bytes, scratch_span own) {
     if (bytes == 0) return lease{};
     if (own.data != nullptr) {
@@ -113,7 +104,7 @@ result<scratch_pool::lease> scratch_pool::acquire(stream_ref on, std::size_t byt
         }
         return lease{own.data};
     }
-    KILN_TRY(auto const capture, capture_of(on));
+    KILN_TRY(auto const capture, cuda::capture_of(context_->api(), on));
     KILN_TRY(auto* const s, slot_of(on, capture));
     std::unique_lock lock{s->mutex};
     if (capture != 0) {
@@ -141,7 +132,7 @@ result<void> scratch_pool::enter_capture(slot& s, cuuint64_t capture, std::size_
 
 result<void> scratch_pool::reserve(stream_ref on, std::size_t bytes) {
     if (bytes == 0) return {};
-    KILN_TRY(auto const capture, capture_of(on));
+    KILN_TRY(auto const capture, cuda::capture_of(context_->api(), on));
     if (capture != 0)
         return fail(errc::invalid_argument,
                     "reserve(): the stream is being captured; call it before the capture begins");

@@ -70,7 +70,6 @@ public:
 
 private:
     [[nodiscard]] result<slot*> slot_of(stream_ref on, cuuint64_t capture);
-    [[nodiscard]] result<cuuint64_t> capture_of(stream_ref on) const;
     enum class order { of_stream, at_once };
     [[nodiscard]] result<block> allocate(stream_ref on, std::size_t bytes, order when) const;
     [[nodiscard]] result<void> grow(slot& s, stream_ref on, std::size_t bytes);

@@ -25,13 +25,11 @@ all_signals& all() {
     return *signals;
 }
 
-// The number of a stream, which no other ever has; false where it cannot be told, or is not safe to.
-bool identify(cuda::driver_api const& api, CUstream on, unsigned long long& id) {
-    if (api.stream_get_id == nullptr || api.stream_get_capture_info == nullptr) return false;
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t capture = 0;
-    if (api.stream_get_capture_info(on, &status, &capture) != CUDA_SUCCESS) return false;
-    return status == CU_STREAM_CAPTURE_STATUS_NONE && api.stream_get_id(on, &id) == CUDA_SUCCESS;
+// The number of a stream, which no other ever has; false where it cannot be told, or the stream is being captured.
+bool identify(cuda::driver_api const& api, stream_ref on, unsigned long long& id) {
+    if (api.stream_get_id == nullptr) return false;
+    auto const capture = cuda::capture_of(api, on);
+    return capture && *capture == 0 && api.stream_get_id(on.get(), &id) == CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -39,7 +37,7 @@ bool identify(cuda::driver_api const& api, CUstream on, unsigned long long& id) 
 std::uint32_t* signals_of(cuda::context const& where, stream_ref on) noexcept {
     auto const& api = where.api();
     std::pair<int, unsigned long long> key{where.device(), 0};
-    if (!identify(api, on.get(), key.second)) return nullptr;
+    if (!identify(api, on, key.second)) return nullptr;
     thread_local std::pair<std::pair<int, unsigned long long>, std::uint32_t*> last{{-1, 0}, nullptr};
     if (last.first == key) return last.second;
     auto const scope = cuda::current_context::enter(where);

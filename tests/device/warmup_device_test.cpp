@@ -2,7 +2,7 @@
 // Demands and plans for the device itself: loaded, resolved and launchable before anybody asks.
 #include "compile/engine_fixture.hpp"
 
-#include "cuda/driver_api.hpp"
+#include "device/graph_api.hpp"
 
 #include <kiln/catalogue.hpp>
 #include <kiln/plan.hpp>
@@ -88,10 +88,8 @@ TEST_F(warmup_device, a_capture_does_not_begin_while_something_is_cold) {
     auto const memory = device_memory::make(4096).value();
     p.begin_capture(s).value();
     k(s, {{1}, {1}}, memory.as<float>()).value();
-    auto const end = reinterpret_cast<CUresult (*)(CUstream, CUgraph*)>(
-        cuda::load_driver().value()->library.symbol("cuStreamEndCapture"));
     CUgraph graph = nullptr;
-    ASSERT_EQ(end(s.get(), &graph), CUDA_SUCCESS);
+    ASSERT_EQ(device_tests::graph_api::load().end(s.get(), &graph), CUDA_SUCCESS);
     EXPECT_NE(graph, nullptr);
 }
 

@@ -22,8 +22,10 @@ protected:
         t.stream_get_id = [](CUstream s, unsigned long long* out) {
             return *out = first_number + reinterpret_cast<std::uintptr_t>(s), CUDA_SUCCESS;
         };
-        t.stream_get_capture_info = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*) {
-            return *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+        t.stream_get_capture_info = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+            *status = capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+            if (capturing) *id = 5;
+            return CUDA_SUCCESS;
         };
         return t;
     }
