@@ -11,6 +11,7 @@
 
 #define KILN_OPERATOR_RESULT kiln_value
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
+#include "kiln/prims/one_block.cuh"
 #include "kiln/prims/operator.cuh"
 
 namespace whole {
@@ -18,8 +19,7 @@ using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plu
 using policy = hub::MaxPolicy::ActivePolicy::ReducePolicy;
 using last_policy = hub::MaxPolicy::ActivePolicy::SingleTilePolicy;
 using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
-using last_agent =
-    cub::detail::reduce::AgentReduce<last_policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
+using last = one_block<last_policy::BLOCK_THREADS>;
 }  // namespace whole
 
 #define KILN_REDUCE_INFO                                                                                \
@@ -40,12 +40,12 @@ extern "C" __global__ void __launch_bounds__(whole::policy::BLOCK_THREADS)
 
 extern "C" __global__ void __launch_bounds__(whole::last_policy::BLOCK_THREADS, 1)
     kiln_reduce_last(kiln_value const* in, kiln_value* out, kiln_u64 n, kiln_value init, KILN_STATE_PARAMETER) {
-    __shared__ whole::last_agent::TempStorage storage;
+    __shared__ whole::last::storage storage;
     kiln_functor const op{state};
     if (n == 0) {
         if (threadIdx.x == 0) *out = init;
         return;
     }
-    kiln_value const reduced = whole::last_agent(storage, in, op).ConsumeRange(kiln_u64{0}, n);
+    kiln_value const reduced = whole::last::reduce(storage, in, n, op);
     if (threadIdx.x == 0) *out = op(init, reduced);
 }

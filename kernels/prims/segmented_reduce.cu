@@ -13,6 +13,7 @@
 
 #define KILN_OPERATOR_RESULT kiln_value
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
+#include "kiln/prims/one_block.cuh"
 #include "kiln/prims/operator.cuh"
 
 namespace by_segment {
@@ -66,30 +67,9 @@ static __device__ __forceinline__ void reduce_with_block(agent::TempStorage& sto
     if (threadIdx.x == 0) out[i] = op(init, reduced);
 }
 
-// For queued segments, which have at least as many items as a block has threads. Far less code than CUB's agent, and all of it is linked
-// before the first call with a new operator.
-static_assert(lanes_threads <= long_for_8);
-using block_reduce = cub::BlockReduce<kiln_value, lanes_threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
-static __device__ __forceinline__ void reduce_long(block_reduce::TempStorage& storage, kiln_value const* in, kiln_value* out,
-                                                   segments const& where, kiln_u64 i, kiln_value init, kiln_functor op) {
-    constexpr int at_once = sizeof(kiln_value) <= 8 ? 8 : 2;
-    range const r = segment_at(where, i);
-    kiln_value const* at = in + r.begin + threadIdx.x;
-    kiln_value const* const end = in + r.end;
-    kiln_value sum = *at;
-    at += lanes_threads;
-    for (; end - at > (at_once - 1) * lanes_threads; at += at_once * lanes_threads) {
-        kiln_value some[at_once];
-#pragma unroll
-        for (int k = 0; k < at_once; ++k) some[k] = at[k * lanes_threads];
-#pragma unroll
-        for (int k = 0; k < at_once; ++k) sum = op(sum, some[k]);
-    }
-#pragma unroll 1
-    for (; at < end; at += lanes_threads) sum = op(sum, *at);
-    sum = block_reduce(storage).Reduce(sum, op);
-    if (threadIdx.x == 0) out[i] = op(init, sum);
-}
+// Queued segments are never empty.
+using queued = one_block<lanes_threads>;
+static_assert(long_for_8 > 0);
 
 template <int Lanes, int Long>
 static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, kiln_value* out, segments const& where,
@@ -150,10 +130,14 @@ extern "C" __global__ void __launch_bounds__(by_segment::policy::BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
     kiln_segmented_reduce_queued(kiln_value const* in, kiln_value* out, by_segment::segments where, by_segment::queue waiting, kiln_value init,
                                  KILN_STATE_PARAMETER) {
-    __shared__ by_segment::block_reduce::TempStorage storage;
+    __shared__ by_segment::queued::storage storage;
     kiln_u64 const count = waiting.entries[0] < waiting.capacity ? waiting.entries[0] : waiting.capacity;
     for (kiln_u64 q = blockIdx.x; q < count; q += gridDim.x) {
-        by_segment::reduce_long(storage, in, out, where, waiting.entries[1 + q], init, kiln_functor{state});
+        kiln_functor const op{state};
+        kiln_u64 const i = waiting.entries[1 + q];
+        by_segment::range const r = by_segment::segment_at(where, i);
+        kiln_value const reduced = by_segment::queued::reduce(storage, in + r.begin, r.end - r.begin, op);
+        if (threadIdx.x == 0) out[i] = op(init, reduced);
         __syncthreads();
     }
 }

@@ -102,6 +102,54 @@ __device__ __forceinline__ T read_from(T const* p, u32 rank) {
     return out;
 }
 
+// A place in shared memory, and how far the next element is from it. Given a pointer, the compiler works out the place again in
+// every turn of a loop. That costs little, and f64 gets better registers that way.
+#if defined(__CUDA_ARCH__) && KILN_TROPICAL_TYPE != 2
+using shared_place = u32;
+constexpr int apart = sizeof(element);
+__device__ __forceinline__ shared_place place_of(element const* p) { return shared_address(p); }
+// 16 bytes.
+__device__ __forceinline__ void read_wide(float* to, shared_place from) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+                 : "r"(from)
+                 : "memory");
+}
+__device__ __forceinline__ void read_wide(int* to, shared_place from) {
+    asm volatile("ld.shared.v4.s32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(from)
+                 : "memory");
+}
+__device__ __forceinline__ void read_wide(i64* to, shared_place from) {
+    asm volatile("ld.shared.v2.s64 {%0, %1}, [%2];" : "=l"(to[0]), "=l"(to[1]) : "r"(from) : "memory");
+}
+#else
+using shared_place = element const*;
+constexpr int apart = 1;
+__device__ __forceinline__ shared_place place_of(element const* p) { return p; }
+__device__ __forceinline__ void read_wide(element* to, shared_place from) {
+    *reinterpret_cast<int4*>(to) = *reinterpret_cast<int4 const*>(from);
+}
+#endif
+
+// 16 bytes of global memory.
+#if defined(__CUDA_ARCH__) && KILN_TROPICAL_TYPE == 1
+__device__ __forceinline__ void write_wide(float* to, float const* x) {
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
+                 : "memory");
+}
+#elif defined(__CUDA_ARCH__) && KILN_TROPICAL_TYPE == 3
+__device__ __forceinline__ void write_wide(int* to, int const* x) {
+    asm volatile("st.global.v4.s32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+                 : "memory");
+}
+#else
+__device__ __forceinline__ void write_wide(element* to, element const* x) {
+    *reinterpret_cast<int4*>(to) = *reinterpret_cast<int4 const*>(x);
+}
+#endif
+
 // The same, but what follows from it is not worked out ahead of loops, where it would take registers.
 __device__ __forceinline__ i64 unknown(i64 x) {
 #ifdef __CUDA_ARCH__
@@ -155,11 +203,29 @@ __device__ __forceinline__ float best_of(float x, float y) {
     if constexpr (How == way::unsigned_min) return float_of(min(u32(bits_of(x)), u32(bits_of(y))));
     return float_of(max(u32(bits_of(x)), u32(bits_of(y))));
 }
-// One instruction.
+// One instruction. The compiler finds it too, but takes a seventh more time for the whole text.
+#ifdef __CUDA_ARCH__
+#define KILN_BEST_OF_THREE(instruction)                                                                                \
+    asm("{.reg .b32 x, y;\nmov.b32 x, %1;\nmov.b32 y, %2;\n" instruction " x, x, y;\nmov.b32 y, %3;\n" instruction \
+        " x, x, y;\nmov.b32 %0, x;}"                                                                                   \
+        : "=f"(out)                                                                                                    \
+        : "f"(x), "f"(y), "f"(z))
 template <way How>
 __device__ __forceinline__ float best_of(float x, float y, float z) {
+    float out;
+    if constexpr (How == way::int_max) KILN_BEST_OF_THREE("max.s32");
+    else if constexpr (How == way::int_min) KILN_BEST_OF_THREE("min.s32");
+    else if constexpr (How == way::unsigned_min) KILN_BEST_OF_THREE("min.u32");
+    else KILN_BEST_OF_THREE("max.u32");
+    return out;
+}
+#undef KILN_BEST_OF_THREE
+#else
+template <way How>
+float best_of(float x, float y, float z) {
     return best_of<How>(best_of<How>(x, y), z);
 }
+#endif
 
 template <way How>
 __device__ __forceinline__ element step(element acc, element a, element b) {
@@ -274,7 +340,7 @@ struct range_check {
     }
 };
 
-constexpr u32 no_block = 0xffff;
+[[maybe_unused]] constexpr u32 no_block = 0xffff;
 
 template <class Tile>
 struct accumulators {
@@ -301,23 +367,55 @@ struct accumulators {
     }
 };
 
+// Where the next step is read from.
 template <class Tile>
-__device__ __forceinline__ void read_row(element (&to)[Tile::tm], element (&other)[Tile::tn], element const* a,
-                                         element const* b) {
+struct row {
+    static constexpr int step_a = Tile::pitch_a * apart, step_b = Tile::pitch_b * apart;
+    shared_place a, b;
+
+    __device__ __forceinline__ row(element const* from_a, element const* from_b) : a{place_of(from_a)}, b{place_of(from_b)} {}
+    [[nodiscard]] __device__ __forceinline__ row after(int steps) const {
+        row out = *this;
+        out.a += steps * step_a;
+        out.b += steps * step_b;
+        return out;
+    }
+    __device__ __forceinline__ void read(element (&to)[Tile::tm], element (&other)[Tile::tn], int ahead) const {
 #pragma unroll
-    for (int g = 0; g < Tile::tm / wide; ++g)
-        *reinterpret_cast<int4*>(to + g * wide) = *reinterpret_cast<int4 const*>(a + g * Tile::lanes_m * wide);
+        for (int g = 0; g < Tile::tm / wide; ++g)
+            read_wide(to + g * wide, a + (ahead * step_a + g * Tile::lanes_m * wide * apart));
 #pragma unroll
-    for (int g = 0; g < Tile::tn / wide; ++g)
-        *reinterpret_cast<int4*>(other + g * wide) = *reinterpret_cast<int4 const*>(b + g * Tile::lanes_n * wide);
-}
+        for (int g = 0; g < Tile::tn / wide; ++g)
+            read_wide(other + g * wide, b + (ahead * step_b + g * Tile::lanes_n * wide * apart));
+    }
+};
 
 // Two steps of i32. Every other sum goes through the multiplier, by a one that the compiler does not know: maxima and the
 // sums that come with them are all one kind of unit can do, and it would be the only one at work.
 __device__ __forceinline__ element two_steps(element acc, element a0, element b0, element a1, element b1, bool multiplied,
                                              element one) {
+#if defined(__CUDA_ARCH__) && KILN_TROPICAL_TYPE == 3 && (KILN_TROPICAL_SEMIRING == 1 || KILN_TROPICAL_SEMIRING == 2)
+    // What the two lines below say, in a tenth less time for the whole text.
+#if KILN_TROPICAL_SEMIRING == 1
+#define KILN_BEST "max.s32"
+#else
+#define KILN_BEST "min.s32"
+#endif
+    if (!multiplied)
+        asm("{.reg .s32 x;\nadd.s32 x, %1, %2;\n" KILN_BEST " %0, %0, x;\nadd.s32 x, %3, %4;\n" KILN_BEST " %0, %0, x;}"
+            : "+r"(acc)
+            : "r"(a0), "r"(b0), "r"(a1), "r"(b1));
+    else
+        asm("{.reg .s32 x, y;\nmad.lo.s32 x, %1, %5, %2;\nmad.lo.s32 y, %3, %5, %4;\n" KILN_BEST " x, x, y;\n" KILN_BEST
+            " %0, x, %0;}"
+            : "+r"(acc)
+            : "r"(a0), "r"(b0), "r"(a1), "r"(b1), "r"(one));
+    return acc;
+#undef KILN_BEST
+#else
     if (!multiplied) return better(better(acc, wrapped_sum(a0, b0)), wrapped_sum(a1, b1));
     return better(better(one_sum(b0, a0, one), one_sum(b1, a1, one)), acc);
+#endif
 }
 
 // A tile's steps, a multiple of 8. `meanwhile` is called with the number of every run of them, to be done along with it.
@@ -329,20 +427,20 @@ struct stride {
     static constexpr int run = How != way::plain ? 2 * Tile::unroll : is_ranged ? 1 : is_by_sign ? 2 : 2 * Tile::unroll;
 };
 template <way How, class Tile, class Meanwhile>
-__device__ __forceinline__ void work(accumulators<Tile>& acc, element const* a, element const* b, int steps,
-                                     Meanwhile meanwhile) {
+__device__ __forceinline__ void work(accumulators<Tile>& acc, row<Tile> const& at, int steps, Meanwhile meanwhile) {
     using by = stride<How, Tile>;
     static_assert(8 % by::run == 0);
 #pragma unroll 1
     for (int begin = 0; begin < steps; begin += by::run) {
+        row<Tile> const now = at.after(begin);
         meanwhile(begin / by::run);
 #pragma unroll
-        for (int k = begin; k < begin + by::run; k += by::pairs ? 2 : 1) {
+        for (int k = 0; k < by::run; k += by::pairs ? 2 : 1) {
             element a0[Tile::tm], b0[Tile::tn];
-            read_row<Tile>(a0, b0, a + k * Tile::pitch_a, b + k * Tile::pitch_b);
+            now.read(a0, b0, k);
             if constexpr (by::pairs) {
                 element a1[Tile::tm], b1[Tile::tn];
-                read_row<Tile>(a1, b1, a + (k + 1) * Tile::pitch_a, b + (k + 1) * Tile::pitch_b);
+                now.read(a1, b1, k + 1);
 #pragma unroll
                 for (int i = 0; i < Tile::tm; ++i)
 #pragma unroll
@@ -366,11 +464,11 @@ struct nothing {
 
 // The best of eight steps, kept apart from what came before.
 template <way How, class Tile>
-__device__ __forceinline__ void best_of_eight(element (&best)[Tile::tn][Tile::tm], element const* a, element const* b) {
+__device__ __forceinline__ void best_of_eight(element (&best)[Tile::tn][Tile::tm], row<Tile> const& at) {
     constexpr bool pairs = How != way::plain && How != way::fast;
-    // The plain way of ranged integers is long and rare.
-    constexpr int unroll = How == way::plain && is_ranged ? 1 : 8;
-    if constexpr (unroll == 1 || (is_float && !is_f32)) {
+    // The plain way is rare where there is another, and long for integers; and-or is for checks.
+    constexpr int unroll = How != way::plain ? 8 : is_ranged || is_and_or ? 1 : is_by_sign ? 2 : 8;
+    if constexpr (unroll < 8 || (is_float && !is_f32)) {
 #pragma unroll
         for (int j = 0; j < Tile::tn; ++j)
 #pragma unroll
@@ -379,8 +477,8 @@ __device__ __forceinline__ void best_of_eight(element (&best)[Tile::tn][Tile::tm
 #pragma unroll unroll
     for (int s = 0; s < 8; s += pairs ? 2 : 1) {
         element a0[Tile::tm], b0[Tile::tn], a1[Tile::tm], b1[Tile::tn];
-        read_row<Tile>(a0, b0, a + s * Tile::pitch_a, b + s * Tile::pitch_b);
-        if constexpr (pairs) read_row<Tile>(a1, b1, a + (s + 1) * Tile::pitch_a, b + (s + 1) * Tile::pitch_b);
+        at.read(a0, b0, s);
+        if constexpr (pairs) at.read(a1, b1, s + 1);
 #pragma unroll
         for (int j = 0; j < Tile::tn; ++j)
 #pragma unroll
@@ -415,32 +513,49 @@ __device__ __forceinline__ void keep(accumulators<Tile>& acc, element const (&be
             }
 }
 
-template <int N, int M>
-__device__ __forceinline__ bool all_negative(element const (&x)[N][M]) {
-    int sign = -1;
+// The bits of many f32 put into one int. Four at a time: every operation the compiler does not see makes it faster.
+enum class fold { by_and, by_or, by_max };
+#ifdef __CUDA_ARCH__
+#define KILN_FOLD(instruction)                                                                                         \
+    asm("{.reg .b32 x;\nmov.b32 x, %1;\n" instruction " %0, %0, x;\nmov.b32 x, %2;\n" instruction                     \
+        " %0, %0, x;\nmov.b32 x, %3;\n" instruction " %0, %0, x;\nmov.b32 x, %4;\n" instruction " %0, %0, x;}"        \
+        : "+r"(all)                                                                                                    \
+        : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]))
+template <fold By>
+__device__ __forceinline__ void fold_four(int& all, float const* x) {
+    if constexpr (By == fold::by_and) KILN_FOLD("and.b32");
+    else if constexpr (By == fold::by_or) KILN_FOLD("or.b32");
+    else KILN_FOLD("max.s32");
+}
+#undef KILN_FOLD
+#else
+template <fold By>
+void fold_four(int& all, float const* x) {
+    for (int e = 0; e < 4; ++e) {
+        int const y = bits_of(x[e]);
+        all = By == fold::by_and ? all & y : By == fold::by_or ? all | y : max(all, y);
+    }
+}
+#endif
+template <fold By, int N, int M>
+__device__ __forceinline__ int folded(int all, float const (&x)[N][M]) {
 #pragma unroll
     for (int j = 0; j < N; ++j)
 #pragma unroll
-        for (int i = 0; i < M; ++i) sign &= bits_of(static_cast<float>(x[j][i]));
-    return sign < 0;
+        for (int i = 0; i < M; i += 4) fold_four<By>(all, x[j] + i);
+    return all;
 }
 template <int N, int M>
-__device__ __forceinline__ bool none_negative(element const (&x)[N][M]) {
-    int sign = 0;
-#pragma unroll
-    for (int j = 0; j < N; ++j)
-#pragma unroll
-        for (int i = 0; i < M; ++i) sign |= bits_of(static_cast<float>(x[j][i]));
-    return sign >= 0;
+__device__ __forceinline__ bool all_negative(float const (&x)[N][M]) {
+    return folded<fold::by_and>(-1, x) < 0;
 }
 template <int N, int M>
-__device__ __forceinline__ bool has_nan(element const (&x)[N][M]) {
-    int largest = 0;
-#pragma unroll
-    for (int j = 0; j < N; ++j)
-#pragma unroll
-        for (int i = 0; i < M; ++i) largest = max(largest, bits_of(static_cast<float>(x[j][i])));
-    return largest > 0x7f800000;
+__device__ __forceinline__ bool none_negative(float const (&x)[N][M]) {
+    return folded<fold::by_or>(0, x) >= 0;
+}
+template <int N, int M>
+__device__ __forceinline__ bool has_nan(float const (&x)[N][M]) {
+    return folded<fold::by_max>(0, x) > 0x7f800000;
 }
 // For all lanes of the warp.
 template <int N, int M>
@@ -460,12 +575,15 @@ __device__ __forceinline__ way next_way(accumulators<Tile> const& acc) {
 // A guess from eight products per lane: elements start with the losing sign, and one winner among so many means that soon
 // there will be one for each of them.
 template <class Tile>
-__device__ __forceinline__ way first_way(element const* a, element const* b) {
+__device__ __forceinline__ way first_way(row<Tile> const& at) {
     if constexpr (!is_plus) return winning_way;
     int all = is_min_plus ? 0 : -1;
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
-        int const sign = bits_of(static_cast<float>(times(a[k * Tile::pitch_a], b[k * Tile::pitch_b])));
+        element a[wide], b[wide];
+        read_wide(a, at.a + k * at.step_a);
+        read_wide(b, at.b + k * at.step_b);
+        int const sign = bits_of(static_cast<float>(times(a[0], b[0])));
         all = is_min_plus ? all | sign : all & sign;
     }
     return __any_sync(~0u, is_min_plus ? all < 0 : all >= 0) ? winning_way : losing_way;
@@ -474,21 +592,21 @@ __device__ __forceinline__ way first_way(element const* a, element const* b) {
 // One warp's share of a tile of f32, in the way that is exact for it; `how` is what the next tile begins with. True: a NaN
 // got in and the whole product must be done the plain way.
 template <class Tile>
-__device__ __forceinline__ bool work_by_sign(way& how, accumulators<Tile>& acc, element const* a, element const* b,
-                                             int steps, bool is_first, bool plain_only) {
+__device__ __forceinline__ bool work_by_sign(way& how, accumulators<Tile>& acc, row<Tile> const& at, int steps,
+                                             bool is_first, bool plain_only) {
     bool nan = false;
-    if (is_first && !plain_only) how = first_way<Tile>(a, b);
+    if (is_first && !plain_only) how = first_way(at);
     if (how == winning_way) {
-        work<winning_way>(acc, a, b, steps, nothing{});
+        work<winning_way>(acc, at, steps, nothing{});
         if (!is_plus || !is_first || all_win(acc.value)) return false;
         acc.clear();  // not all have won: what is kept of those means nothing
     } else if (is_plus && how == losing_way) {
-        work<losing_way>(acc, a, b, steps, nothing{});
+        work<losing_way>(acc, at, steps, nothing{});
         if (all_lose(acc.value)) return false;
         // A sign has changed: what is kept is real, but maybe not the best of this tile. Once more, the plain way.
         if constexpr (is_max_plus) nan = has_nan(acc.value);
     }
-    work<way::plain>(acc, a, b, steps, nothing{});
+    work<way::plain>(acc, at, steps, nothing{});
     how = plain_only ? way::plain : next_way(acc);
     return nan;
 }
@@ -496,30 +614,31 @@ __device__ __forceinline__ bool work_by_sign(way& how, accumulators<Tile>& acc, 
 // The same with the winner's place. Eight steps of the losing sign are looked at before they are kept: afterwards it would
 // be too late to tell which of two equal ones came first.
 template <class Tile>
-__device__ __forceinline__ void work_with_arg(way& how, accumulators<Tile>& acc, element const* a, element const* b,
-                                              int steps, int k0, bool plain_only) {
+__device__ __forceinline__ void work_with_arg(way& how, accumulators<Tile>& acc, row<Tile> const& at, int steps,
+                                              int k0, bool plain_only) {
 #pragma unroll 1
     for (int k = 0; k < steps; k += 8) {
         element best[Tile::tn][Tile::tm];
-        element const *const at_a = a + k * Tile::pitch_a, *const at_b = b + k * Tile::pitch_b;
+        row<Tile> const now = at.after(k);
         u32 const number = static_cast<u32>(k0 + k) / 8;
         if constexpr (is_by_sign) {
             if (how == winning_way) {
-                best_of_eight<winning_way, Tile>(best, at_a, at_b);
+                best_of_eight<winning_way>(best, now);
                 keep<winning_way>(acc, best, number);
                 continue;
             }
-            if (is_plus && how == losing_way) best_of_eight<losing_way, Tile>(best, at_a, at_b);
-            if (how == way::plain || !all_lose(best)) best_of_eight<way::plain, Tile>(best, at_a, at_b);
+            if (is_plus && how == losing_way) best_of_eight<losing_way>(best, now);
+            if (how == way::plain || !all_lose(best)) best_of_eight<way::plain>(best, now);
         } else if (is_ranged && !plain_only) {
-            best_of_eight<way::fast, Tile>(best, at_a, at_b);
+            best_of_eight<way::fast>(best, now);
         } else {
-            best_of_eight<way::plain, Tile>(best, at_a, at_b);
+            best_of_eight<way::plain>(best, now);
         }
         keep<way::plain>(acc, best, number);
-    }
-    if constexpr (is_by_sign) {
-        if (!plain_only && how != winning_way) how = next_way(acc);
+        // At the beginning the signs settle soon.
+        if constexpr (is_by_sign) {
+            if (!plain_only && (k0 == 0 || k + 8 == steps)) how = next_way(acc);
+        }
     }
 }
 
@@ -568,7 +687,7 @@ __device__ __forceinline__ bool multiply(accumulators<Tile>& acc, element* share
     acc.clear();
     way how = with_arg && is_max_mul && !plain_only ? winning_way : way::plain;
     bool again = false;
-    range_check range;
+    [[maybe_unused]] range_check range;
     feed<Tile, Tile::bm, Tile::pitch_a> feed_a;
     feed<Tile, Tile::bn, Tile::pitch_b> feed_b;
     feed_a.begin(a, begin * Tile::bk);
@@ -585,6 +704,7 @@ __device__ __forceinline__ bool multiply(accumulators<Tile>& acc, element* share
         if (t < begin) continue;
         element* const tile_a = shared + t % 2 * Tile::stage;
         element* const tile_b = tile_a + a_size;
+        row<Tile> const at{tile_a + at_a, tile_b + at_b};
         // Beyond the last k there are zeros up to the end of the tile.
         int const steps = (min(k - t * Tile::bk, Tile::bk) + 7) / 8 * 8;
         if constexpr (with_arg) {
@@ -592,14 +712,14 @@ __device__ __forceinline__ bool multiply(accumulators<Tile>& acc, element* share
                 looking<Tile> const look{range, tile_a, tile_b};
                 for (int turn = 0; turn < (plain_only ? 0 : look.turns); ++turn) look(turn);
             }
-            work_with_arg(how, acc, tile_a + at_a, tile_b + at_b, steps, t * Tile::bk, plain_only);
+            work_with_arg(how, acc, at, steps, t * Tile::bk, plain_only);
         } else if constexpr (is_by_sign) {
-            if (work_by_sign(how, acc, tile_a + at_a, tile_b + at_b, steps, t == begin, plain_only)) again = true;
+            if (work_by_sign(how, acc, at, steps, t == begin, plain_only)) again = true;
         } else if constexpr (is_ranged) {
-            if (plain_only) work<way::plain>(acc, tile_a + at_a, tile_b + at_b, steps, nothing{});
-            else work<way::fast>(acc, tile_a + at_a, tile_b + at_b, steps, looking<Tile>{range, tile_a, tile_b});
+            if (plain_only) work<way::plain>(acc, at, steps, nothing{});
+            else work<way::fast>(acc, at, steps, looking<Tile>{range, tile_a, tile_b});
         } else {
-            work<way::plain>(acc, tile_a + at_a, tile_b + at_b, steps, nothing{});
+            work<way::plain>(acc, at, steps, nothing{});
         }
     }
     if constexpr (is_ranged) again = !range.exact();
@@ -616,40 +736,45 @@ struct place {
     char* arg;
 };
 
-// The eight products of a block of steps. `Wide`: B has them in one piece, aligned.
-template <bool Wide>
-__device__ __forceinline__ void evaluate(element (&out)[8], problem const& p, place const& at, u32 block, int m, int n) {
-    bool const a_k = (p.flags & a_along_k) != 0, b_k = (p.flags & b_along_k) != 0;
-    element const* const a = at.a + (a_k ? m * p.lda : m);
-    element const* const b = at.b + (b_k ? n * p.ldb : n);
-    i64 const step_a = a_k ? 1 : p.lda, step_b = b_k ? 1 : p.ldb;
+// The eight elements of an operand that a block of steps takes; `from` is where x has its first. Beyond the last k, the last
+// again.
+__device__ __forceinline__ void read_steps(element (&to)[8], element const* from, i64 step, u32 block, int k) {
     int const first = static_cast<int>(block) * 8;
-    element of_b[8];
-    if constexpr (Wide) {
+    from += first * step;
 #pragma unroll
-        for (int s = 0; s < 8; s += wide) *reinterpret_cast<int4*>(of_b + s) = *reinterpret_cast<int4 const*>(b + first + s);
-    } else {
-#pragma unroll
-        for (int s = 0; s < 8; ++s) of_b[s] = b[min(first + s, p.k - 1) * step_b];
+    for (int s = 0; s < 8; ++s) {
+        to[s] = *from;
+        from += first + s + 1 < k ? step : 0;
     }
-#pragma unroll
-    for (int s = 0; s < 8; ++s) out[s] = checked_times(a[min(first + s, p.k - 1) * step_a], of_b[s]);
 }
 
-// Which k gave the values of a run. All loads come before the first use, and no branch between them.
+// Which k gave the values of a run. All loads come before the first use, and no branch between them. `Wide`: B has the elements
+// of a block of steps side by side, aligned.
 template <bool Wide>
 __device__ __forceinline__ void find_winners(int (&winner)[wide], element const (&value)[wide], u32 const (&block)[wide],
                                              problem const& p, place const& at, int m, int n) {
-    element product[wide][8];
+    bool const a_k = (p.flags & a_along_k) != 0, b_k = (p.flags & b_along_k) != 0;
+    element const* const column = at.b + (b_k ? n * p.ldb : n);
+    element a[wide][8], b[wide][8];
 #pragma unroll
-    for (int e = 0; e < wide; ++e)
-        evaluate<Wide>(product[e], p, at, block[e] == no_block ? 0 : block[e], min(m + e, p.m - 1), n);
+    for (int e = 0; e < wide; ++e) {
+        u32 const at_block = block[e] == no_block ? 0 : block[e];
+        int const row = min(m + e, p.m - 1);
+        read_steps(a[e], at.a + (a_k ? row * p.lda : row), a_k ? 1 : p.lda, at_block, p.k);
+        if constexpr (Wide) {
+#pragma unroll
+            for (int s = 0; s < 8; s += wide)
+                *reinterpret_cast<int4*>(b[e] + s) = *reinterpret_cast<int4 const*>(column + at_block * 8 + s);
+        } else {
+            read_steps(b[e], column, b_k ? 1 : p.ldb, at_block, p.k);
+        }
+    }
 #pragma unroll
     for (int e = 0; e < wide; ++e) {
         winner[e] = p.no_path;
 #pragma unroll
         for (int s = 7; s >= 0; --s)
-            if (product[e][s] == value[e]) winner[e] = static_cast<int>(block[e]) * 8 + s;
+            if (checked_times(a[e][s], b[e][s]) == value[e]) winner[e] = static_cast<int>(block[e]) * 8 + s;
         if (block[e] == no_block || is_infinite(value[e])) winner[e] = p.no_path;
     }
 }
@@ -675,41 +800,65 @@ struct position {
         int const j = item / Tile::tm;
         return n + j / wide * Tile::lanes_n * wide + j % wide;
     }
-    [[nodiscard]] __device__ __forceinline__ int4* in(element* c, i64 ldc, int item) const {
-        return reinterpret_cast<int4*>(c + n_of(item) * ldc + m_of(item));
-    }
+};
+
+// Goes through a thread's columns of C one after the other.
+template <class Tile>
+struct columns {
+    element* column;
+    i64 ld;
+    __device__ __forceinline__ columns(element* c, i64 ldc, position<Tile> const& where)
+        : column{c + where.n * ldc + where.m}, ld{unknown(ldc)} {}
+    __device__ __forceinline__ void next(int j) { column += j % wide == 0 ? ld * ((Tile::lanes_n - 1) * wide + 1) : ld; }
+    [[nodiscard]] __device__ __forceinline__ element* row(int i) const { return column + i * Tile::lanes_m; }
 };
 
 // A whole tile, straight from registers.
 template <class Tile>
 __device__ __forceinline__ void store_whole(problem const& p, element* c, accumulators<Tile> const& acc,
                                             position<Tile> const& where) {
+    columns<Tile> at{c, p.ldc, where};
 #pragma unroll
-    for (int item = 0; item < Tile::items; item += wide) {
-        element value[wide];
+    for (int j = 0; j < Tile::tn; ++j, at.next(j)) {
 #pragma unroll
-        for (int e = 0; e < wide; ++e) value[e] = normal(acc.value[item / Tile::tm][item % Tile::tm + e]);
-        *where.in(c, p.ldc, item) = *reinterpret_cast<int4 const*>(value);
+        for (int i = 0; i < Tile::tm; i += wide) {
+            element value[wide];
+#pragma unroll
+            for (int e = 0; e < wide; ++e) value[e] = normal(acc.value[j][i + e]);
+            // Worked out anew, f64's loops get better registers: 4 % of its speed.
+            write_wide(wide == 2 ? c + where.n_of(j * Tile::tm + i) * p.ldc + where.m_of(i) : at.row(i), value);
+        }
     }
 }
 // A whole tile, from shared memory, onto what C holds. Many loads are on their way at once.
 template <class Tile>
 __device__ __forceinline__ void add_whole(problem const& p, element* c, element const* shared, position<Tile> const& where) {
-    constexpr int at_once = Tile::items / wide < 16 ? Tile::items / wide : 16;
+    constexpr int at_once = Tile::items < 16 * wide ? Tile::tn : 16 * wide / Tile::tm;
+    static_assert(Tile::tn % at_once == 0 && at_once % wide == 0);
+    columns<Tile> at{c, p.ldc, where};
+    element const* from = shared + threadIdx.x;
 #pragma unroll 1
-    for (int first = 0; first < Tile::items; first += at_once * wide) {
-        element old[at_once][wide];
+    for (int first = 0; first < Tile::tn; first += at_once) {
+        element old[at_once][Tile::tm];
+        columns<Tile> to = at;
 #pragma unroll
-        for (int r = 0; r < at_once; ++r) *reinterpret_cast<int4*>(old[r]) = *where.in(c, p.ldc, first + r * wide);
+        for (int j = 0; j < at_once; ++j, at.next(j))
 #pragma unroll
-        for (int r = 0; r < at_once; ++r) {
+            for (int i = 0; i < Tile::tm; i += wide)
+                *reinterpret_cast<int4*>(old[j] + i) = *reinterpret_cast<int4 const*>(at.row(i));
 #pragma unroll
-            for (int e = 0; e < wide; ++e) {
-                element const x = shared[(first + r * wide + e) * Tile::threads + threadIdx.x];
-                old[r][e] = normal(is_sum ? old[r][e] + x : better(x, normal(old[r][e])));
+        for (int j = 0; j < at_once; ++j, to.next(j))
+#pragma unroll
+            for (int i = 0; i < Tile::tm; i += wide) {
+#pragma unroll
+                for (int e = 0; e < wide; ++e) {
+                    element const x = from[(j * Tile::tm + i + e) * Tile::threads];
+                    element& y = old[j][i + e];
+                    y = normal(is_sum ? y + x : better(x, normal(y)));
+                }
+                write_wide(to.row(i), old[j] + i);
             }
-            *where.in(c, p.ldc, first + r * wide) = *reinterpret_cast<int4 const*>(old[r]);
-        }
+        from += at_once * Tile::tm * Tile::threads;
     }
 }
 
@@ -724,8 +873,10 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
     position<Tile> const where{m0, n0};
     bool const aligned = is_aligned(at.c, p.ldc);
     u32 const parts = Tile::in_parts ? cluster_size() : 1;
-    bool const whole = !with_arg && aligned && parts == 1 && m0 + i64{Tile::bm} <= p.m && n0 + i64{Tile::bn} <= p.n;
-    if (whole && !onto) return store_whole(p, at.c, acc, where);
+    bool const whole = aligned && parts == 1 && m0 + i64{Tile::bm} <= p.m && n0 + i64{Tile::bn} <= p.n;
+    if constexpr (!with_arg) {
+        if (whole && !onto) return store_whole(p, at.c, acc, where);
+    }
 #pragma unroll
     for (int j = 0; j < Tile::tn; ++j)
 #pragma unroll
@@ -733,7 +884,9 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
             shared[(j * Tile::tm + i) * threads + id] = acc.value[j][i];
             if constexpr (with_arg) blocks[(j * Tile::tm + i) * threads + id] = acc.block_of(j, i);
         }
-    if (whole) return add_whole(p, at.c, shared, where);
+    if constexpr (!with_arg) {
+        if (whole) return add_whole(p, at.c, shared, where);
+    }
     bool const b_in_pieces = (p.flags & b_along_k) != 0 && is_aligned(at.b, p.ldb) && p.k > 0 && p.k % 8 == 0;
     int first = 0, last = items;
     if (parts > 1) {

@@ -132,14 +132,17 @@ __device__ __forceinline__ T checked(T x, T y) {
         T const sum = wrapped_sum(x, y);
         bool const overflow = ((x ^ sum) & (y ^ sum)) < 0;
         T const fitted = overflow ? static_cast<T>(x < 0 ? -most - 1 : most) : sum;
+        // One of three is infinite where the least or the largest is, which is one instruction of i32.
+        if constexpr (is_i32)
+            return is_infinite(is_max_plus ? min(min(x, y), fitted) : max(max(x, y), fitted)) ? zero() : fitted;
         return is_infinite(x) || is_infinite(y) || is_infinite(fitted) ? zero() : fitted;
-    } else if constexpr (is_i32) {
-        i64 const p = static_cast<i64>(x) * y;
-        return static_cast<T>(p > most ? most : p < -most - 1 ? -most - 1 : p);
     } else {
         T const low = wrapped_product(x, y);
-        if (__mul64hi(x, y) == (low >> 63)) return low;
-        return (x ^ y) < 0 ? -most - 1 : most;
+        T high;
+        if constexpr (is_i32) high = __mulhi(x, y);
+        else high = __mul64hi(x, y);
+        if (high == (low >> (bits - 1))) return low;
+        return static_cast<T>((x ^ y) < 0 ? -most - 1 : most);
     }
 }
 __device__ __forceinline__ element checked_times(element x, element y) { return checked<element>(x, y); }

@@ -124,7 +124,10 @@ unit product_unit(semiring s, scalar type, with_winners arg) {
     auto const& by = tuning_of(s, type, arg);
     // In the text and not among the options, which would have to be split at commas.
     std::string head = fmt::format("#define KILN_TROPICAL_SMALL {}\n", by.small.text());
-    if (by.large) head += fmt::format("#define KILN_TROPICAL_LARGE {}\n", by.large->text());
+    if (by.large) {
+        head += fmt::format("#define KILN_TROPICAL_LARGE {}\n", by.large->text());
+        out.options.push_back("--split-compile=2");  // the two kernels side by side
+    }
     out.source.insert(0, head);
     return out;
 }

@@ -187,6 +187,7 @@ inline double __longlong_as_double(long long x) {
     std::memcpy(&out, &x, 8);
     return out;
 }
+inline int __mulhi(int x, int y) { return static_cast<int>((static_cast<long long>(x) * y) >> 32); }
 inline long long __mul64hi(long long x, long long y) {
     return static_cast<long long>((static_cast<__int128>(x) * y) >> 64);
 }

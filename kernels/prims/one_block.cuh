@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A reduction by one block, for what is too short for more. Far less code than CUB's agent, and all of it is linked before the
+// first call with a new operator.
+#pragma once
+
+#include "kiln/prims/operator.cuh"
+
+#include <cub/block/block_reduce.cuh>
+
+template <int Threads>
+struct one_block {
+    using by_warps = cub::BlockReduce<kiln_value, Threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+    using storage = typename by_warps::TempStorage;
+    static constexpr int at_once = sizeof(kiln_value) <= 8 ? 16 : 4;
+
+    // Of at least one item; the result is thread 0's. All loads of a turn are on their way before the first is used.
+    static __device__ __forceinline__ kiln_value reduce(storage& shared, kiln_value const* in, kiln_u64 n, kiln_functor op) {
+        kiln_u64 at = threadIdx.x;
+        kiln_value sum = in[at < n ? at : 0];
+#pragma unroll 1
+        for (at += Threads; at < n; at += at_once * Threads) {
+            kiln_value some[at_once];
+#pragma unroll
+            for (int k = 0; k < at_once; ++k) {
+                kiln_u64 const i = at + k * Threads;
+                some[k] = in[i < n ? i : at];
+            }
+#pragma unroll
+            for (int k = 0; k < at_once; ++k)
+                if (at + k * Threads < n) sum = op(sum, some[k]);
+        }
+        return by_warps(shared).Reduce(sum, op, n < Threads ? static_cast<int>(n) : Threads);
+    }
+};
