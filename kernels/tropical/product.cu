@@ -740,34 +740,49 @@ struct place {
 // again.
 __device__ __forceinline__ void read_steps(element (&to)[8], element const* from, i64 step, u32 block, int k) {
     int const first = static_cast<int>(block) * 8;
-    from += first * step;
+    if constexpr (wide == 4) from += first * step;
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-        to[s] = *from;
-        from += first + s + 1 < k ? step : 0;
+        if constexpr (wide == 4) {
+            to[s] = *from;
+            from += first + s + 1 < k ? step : 0;
+        } else {
+            to[s] = from[min(first + s, k - 1) * step];
+        }
     }
 }
 
-// Which k gave the values of a run. All loads come before the first use, and no branch between them. `Wide`: B has the elements
-// of a block of steps side by side, aligned.
+// What the products of a run's blocks of steps are made from. All loads are on their way before the first is used; `Wide`: B has
+// the elements of a block of steps side by side, aligned.
 template <bool Wide>
-__device__ __forceinline__ void find_winners(int (&winner)[wide], element const (&value)[wide], u32 const (&block)[wide],
-                                             problem const& p, place const& at, int m, int n) {
+__device__ __forceinline__ void read_blocks(element (&a)[wide][8], element (&b)[wide][8], u32 const (&block)[wide],
+                                            problem const& p, place const& at, int m, int n) {
     bool const a_k = (p.flags & a_along_k) != 0, b_k = (p.flags & b_along_k) != 0;
     element const* const column = at.b + (b_k ? n * p.ldb : n);
-    element a[wide][8], b[wide][8];
 #pragma unroll
     for (int e = 0; e < wide; ++e) {
-        u32 const at_block = block[e] == no_block ? 0 : block[e];
-        int const row = min(m + e, p.m - 1);
-        read_steps(a[e], at.a + (a_k ? row * p.lda : row), a_k ? 1 : p.lda, at_block, p.k);
+        u32 const which = block[e] == no_block ? 0 : block[e];
         if constexpr (Wide) {
 #pragma unroll
             for (int s = 0; s < 8; s += wide)
-                *reinterpret_cast<int4*>(b[e] + s) = *reinterpret_cast<int4 const*>(column + at_block * 8 + s);
+                *reinterpret_cast<int4*>(b[e] + s) = *reinterpret_cast<int4 const*>(column + which * 8 + s);
         } else {
-            read_steps(b[e], column, b_k ? 1 : p.ldb, at_block, p.k);
+            read_steps(b[e], column, b_k ? 1 : p.ldb, which, p.k);
         }
+        int const row = min(m + e, p.m - 1);
+        read_steps(a[e], at.a + (a_k ? row * p.lda : row), a_k ? 1 : p.lda, which, p.k);
+    }
+}
+
+// Which k gave the values of a run.
+__device__ __forceinline__ void find_winners(int (&winner)[wide], element const (&value)[wide], u32 const (&block)[wide],
+                                             problem const& p, place const& at, int m, int n, bool in_pieces) {
+    element a[wide][8], b[wide][8];
+    if (in_pieces) {
+        read_blocks<true>(a, b, block, p, at, m, n);
+        asm volatile("" ::: "memory");  // or else the two ways would be put together, and wait between B and A
+    } else {
+        read_blocks<false>(a, b, block, p, at, m, n);
     }
 #pragma unroll
     for (int e = 0; e < wide; ++e) {
@@ -924,10 +939,8 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
         int const count = min(wide, p.m - m);
         int winner[wide];
         if constexpr (with_arg) {
-            if (b_in_pieces) {
-                find_winners<true>(winner, value, block, p, at, m, n);
-            } else if (p.k > 0) {
-                find_winners<false>(winner, value, block, p, at, m, n);
+            if (p.k > 0) {
+                find_winners(winner, value, block, p, at, m, n, b_in_pieces);
             } else {
 #pragma unroll
                 for (int e = 0; e < wide; ++e) winner[e] = p.no_path;
