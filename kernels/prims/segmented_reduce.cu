@@ -55,25 +55,15 @@ struct queue {
     kiln_u64 capacity;
 };
 
-// What is less than a tile, CUB's agent reads one item after the other.
-using short_of_a_tile = one_block<policy::BLOCK_THREADS>;
-union block_storage {
-    agent::TempStorage for_tiles;
-    short_of_a_tile::storage for_less;
-};
-
-static __device__ __forceinline__ void reduce_with_block(block_storage& storage, kiln_value const* in, kiln_value* out,
+static __device__ __forceinline__ void reduce_with_block(agent::TempStorage& storage, kiln_value const* in, kiln_value* out,
                                                          segments const& where, kiln_u64 i, kiln_value init,
                                                          kiln_functor op) {
     range const r = segment_at(where, i);
-    kiln_u64 const n = r.end - r.begin;
-    if (n == 0) {
+    if (r.begin == r.end) {
         if (threadIdx.x == 0) out[i] = init;
         return;
     }
-    bool const has_a_tile = n >= policy::BLOCK_THREADS * policy::ITEMS_PER_THREAD;
-    kiln_value const reduced = has_a_tile ? agent(storage.for_tiles, in, op).ConsumeRange(r.begin, r.end)
-                                          : short_of_a_tile::reduce(storage.for_less, in + r.begin, n, op);
+    kiln_value const reduced = agent(storage, in, op).ConsumeRange(r.begin, r.end);
     if (threadIdx.x == 0) out[i] = op(init, reduced);
 }
 
@@ -133,7 +123,7 @@ KILN_PRIM_INFO(by_segment::policy::BLOCK_THREADS, by_segment::policy::ITEMS_PER_
 extern "C" __global__ void __launch_bounds__(by_segment::policy::BLOCK_THREADS)
     kiln_segmented_reduce_block(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, kiln_value init,
                                 KILN_STATE_PARAMETER) {
-    __shared__ by_segment::block_storage storage;
+    __shared__ by_segment::agent::TempStorage storage;
     by_segment::reduce_with_block(storage, in, out, where, first + blockIdx.x, init, kiln_functor{state});
 }
 
