@@ -19,7 +19,20 @@ using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plu
 using policy = hub::MaxPolicy::ActivePolicy::ReducePolicy;
 using last_policy = hub::MaxPolicy::ActivePolicy::SingleTilePolicy;
 using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
+// A new operator is linked before its first call, so that what is linked is short. What was compiled before need not be: this is
+// 1 % faster in all.
+#ifdef KILN_PRIM_LINKED
 using last = one_block<last_policy::BLOCK_THREADS>;
+#else
+struct last {
+    using whole_agent =
+        cub::detail::reduce::AgentReduce<last_policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
+    using storage = whole_agent::TempStorage;
+    static __device__ __forceinline__ kiln_value reduce(storage& shared, kiln_value const* in, kiln_u64 n, kiln_functor op) {
+        return whole_agent(shared, in, op).ConsumeRange(kiln_u64{0}, n);
+    }
+};
+#endif
 }  // namespace whole
 
 #define KILN_REDUCE_INFO                                                                                \
