@@ -15,6 +15,10 @@
 //
 // Small products are split along k over the blocks of a cluster, which put their parts together in shared memory: max and
 // min do not mind the order.
+//
+// Where a specialisation does not ship, somebody waits for NVRTC to read this. Its optimiser takes most of the time, and what it
+// sees most of is unrolled 128 times; so the innermost operations are assembly that it does not look into (elsewhere, and for
+// the host, they are C++). Measure before changing their form: docs/measurements/tropical.md says how.
 #include "semiring.cuh"
 
 // ---- Geometry ------------------------------------------------------------------------------------------------------
@@ -205,10 +209,10 @@ __device__ __forceinline__ float best_of(float x, float y) {
 }
 // One instruction. The compiler finds it too, but takes a seventh more time for the whole text.
 #ifdef __CUDA_ARCH__
-#define KILN_BEST_OF_THREE(instruction)                                                                                \
+#define KILN_BEST_OF_THREE(instruction)                                                                            \
     asm("{.reg .b32 x, y;\nmov.b32 x, %1;\nmov.b32 y, %2;\n" instruction " x, x, y;\nmov.b32 y, %3;\n" instruction \
-        " x, x, y;\nmov.b32 %0, x;}"                                                                                   \
-        : "=f"(out)                                                                                                    \
+        " x, x, y;\nmov.b32 %0, x;}"                                                                               \
+        : "=f"(out)                                                                                                \
         : "f"(x), "f"(y), "f"(z))
 template <way How>
 __device__ __forceinline__ float best_of(float x, float y, float z) {
@@ -516,10 +520,10 @@ __device__ __forceinline__ void keep(accumulators<Tile>& acc, element const (&be
 // The bits of many f32 put into one int. Four at a time: every operation the compiler does not see makes it faster.
 enum class fold { by_and, by_or, by_max };
 #ifdef __CUDA_ARCH__
-#define KILN_FOLD(instruction)                                                                                         \
-    asm("{.reg .b32 x;\nmov.b32 x, %1;\n" instruction " %0, %0, x;\nmov.b32 x, %2;\n" instruction                     \
-        " %0, %0, x;\nmov.b32 x, %3;\n" instruction " %0, %0, x;\nmov.b32 x, %4;\n" instruction " %0, %0, x;}"        \
-        : "+r"(all)                                                                                                    \
+#define KILN_FOLD(instruction)                                                                                 \
+    asm("{.reg .b32 x;\nmov.b32 x, %1;\n" instruction " %0, %0, x;\nmov.b32 x, %2;\n" instruction              \
+        " %0, %0, x;\nmov.b32 x, %3;\n" instruction " %0, %0, x;\nmov.b32 x, %4;\n" instruction " %0, %0, x;}" \
+        : "+r"(all)                                                                                            \
         : "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]))
 template <fold By>
 __device__ __forceinline__ void fold_four(int& all, float const* x) {
