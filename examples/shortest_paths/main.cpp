@@ -187,7 +187,7 @@ void draw(std::string const& file, network const& map, solution const& s, std::v
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int count, char** arguments) try {
     int const wanted = count > 1 ? std::atoi(arguments[1]) : 576;
     auto const map = make_network(std::max(4, wanted));
     auto const n = map.towns.size();
@@ -216,4 +216,7 @@ int main(int count, char** arguments) {
                 farthest / 1000.0, way.size() - 1, static_cast<double>(length) / 1000);
     if (count > 2) draw(arguments[2], map, s, way, farthest);
     return length == farthest ? 0 : 1;
+} catch (kiln::error const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
 }
