@@ -103,4 +103,17 @@ std::vector<tick> range::ticks() const {
     return out;
 }
 
+axes axes_of(line_plot const& p) {
+    std::vector<double> xs;
+    std::vector<double> ys;
+    for (auto const& l : p.lines) {
+        for (auto const& at : l.points) {
+            xs.push_back(at.x);
+            ys.push_back(at.y);
+        }
+    }
+    for (auto const& m : p.marks) ys.push_back(m.y);
+    return {{p.x, xs, range::baseline::free}, {p.y, ys, range::baseline::free}};
+}
+
 }  // namespace kiln::plot

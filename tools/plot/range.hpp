@@ -32,6 +32,12 @@ private:
     double most_ = 1;
 };
 
+// Both axes of a plot, wide enough for everything in it.
+struct axes {
+    range x, y;
+};
+[[nodiscard]] axes axes_of(line_plot const& p);
+
 // "0.95", "1200", "1.2e+07".
 [[nodiscard]] std::string number_text(double value);
 

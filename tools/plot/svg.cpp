@@ -112,17 +112,7 @@ private:
 }  // namespace
 
 std::string svg(line_plot const& p) {
-    std::vector<double> xs;
-    std::vector<double> ys;
-    for (auto const& l : p.lines) {
-        for (auto const& at : l.points) {
-            xs.push_back(at.x);
-            ys.push_back(at.y);
-        }
-    }
-    for (auto const& m : p.marks) ys.push_back(m.y);
-    range const x{p.x, xs, range::baseline::free};
-    range const y{p.y, ys, range::baseline::free};
+    auto const [x, y] = axes_of(p);
     frame f;
     f.height = std::max(300.0, static_cast<double>(p.lines.size()) * 17);
     canvas out{f, p.title};

@@ -46,17 +46,7 @@ void trim(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
 }  // namespace
 
 std::string text(line_plot const& p, text_size size) {
-    std::vector<double> xs;
-    std::vector<double> ys;
-    for (auto const& l : p.lines) {
-        for (auto const& at : l.points) {
-            xs.push_back(at.x);
-            ys.push_back(at.y);
-        }
-    }
-    for (auto const& m : p.marks) ys.push_back(m.y);
-    range const x{p.x, xs, range::baseline::free};
-    range const y{p.y, ys, range::baseline::free};
+    auto const [x, y] = axes_of(p);
     int const margin = 9;
     int const width = std::max(10, size.width - margin - 1);
     int const height = std::max(3, size.height);
