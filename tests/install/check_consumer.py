@@ -73,12 +73,12 @@ def check_shipped(args, scratch):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KILN_")}
     environment |= {"KILN_JIT": "forbid", "KILN_CACHE_DIR": str(scratch / "cache"),
                     "KILN_CUDA_PATH": str(scratch / "no-cuda")}
-    programs = ["shipped_static", "shipped_shared"]
+    kinds = ["static", "shared"]
     if shutil.which("ld.lld"):
-        programs.append("shipped_static_lld")
+        kinds.append("static_lld")
     else:
         print("lld is not installed: what it takes from the archive is not tried")
-    for program in programs:
+    for program in [f"{name}_{kind}" for name in ("shipped", "named") for kind in kinds]:
         run(args.cmake, "--build", scratch / "b", "--target", program)
         run(scratch / "b" / program, args.pack, *args.archs, env=environment)
 
