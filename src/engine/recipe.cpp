@@ -68,9 +68,10 @@ result<recipe> find_recipe(std::string_view spec) {
         known += fmt::format("{}{} ({} names)", known.empty() ? "" : ", ", p->name(), p->names().size());
     }
     return fail(errc::not_found, "no pack has '{}'; 'kiln list' shows every name; packs in this program: {}", spec,
-                known.empty() ? "none (libkiln.a brings only what is used: link with kiln::kiln_static of CMake, or with "
-                                "-Wl,--undefined=kiln_has_prims,--undefined=kiln_has_tropical)"
-                              : known);
+                known.empty()
+                    ? "none (libkiln.a brings only what is used: link with kiln::kiln_static of CMake, or with "
+                      "-Wl,--undefined=kiln_has_prims,--undefined=kiln_has_tropical)"
+                    : known);
 }
 
 }  // namespace kiln::engine_detail

@@ -16,7 +16,8 @@ int main(int count, char** arguments) {
     if (what == nullptr) return std::fprintf(stderr, "nobody requires %s\n", arguments[1]), 2;
     std::vector<kiln::target> targets;
     for (int i = 2; i < count; ++i) targets.push_back(kiln::target::parse(arguments[i]).value());
-    auto const report = kiln::plan{arguments[1], what->wants(), {.targets = targets}}.ensure_warm(std::chrono::seconds{60});
+    auto const report =
+        kiln::plan{arguments[1], what->wants(), {.targets = targets}}.ensure_warm(std::chrono::seconds{60});
     for (auto const& c : report.cold) std::printf("%s: %s\n", c.name.c_str(), c.why.c_str());
     return report ? 0 : 1;
 }
