@@ -69,7 +69,6 @@ static __device__ __forceinline__ void reduce_with_block(agent::TempStorage& sto
 
 // Queued segments are never empty.
 using queued = one_block<lanes_threads>;
-static_assert(long_for_8 > 0);
 
 template <int Lanes, int Long>
 static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, kiln_value* out, segments const& where,

@@ -741,7 +741,7 @@ struct place {
 };
 
 // The eight elements of an operand that a block of steps takes; `from` is where x has its first. Beyond the last k, the last
-// again.
+// again. Of the two ways each is faster for its size of elements, by a few percent of small products.
 __device__ __forceinline__ void read_steps(element (&to)[8], element const* from, i64 step, u32 block, int k) {
     int const first = static_cast<int>(block) * 8;
     if constexpr (wide == 4) from += first * step;

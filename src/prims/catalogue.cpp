@@ -97,7 +97,7 @@ namespace kiln {
 
 std::span<spec const> catalogue() {
     static std::vector<spec> const all = [] {
-        prims::link_pack();
+        kiln_has_prims();
         std::vector<spec> out;
         for (auto const& r : prims::named_requests()) out.push_back(r.about);
         return out;

@@ -92,8 +92,6 @@ prims_pack const the_pack;
 
 }  // namespace
 
-void link_pack() noexcept {}
-
 recipe recipe_of(request const& r) {
     if (auto const* const named = find_request(r.name);
         named != nullptr && family_of(*named, part::whole) == family_of(r, part::whole))
@@ -167,5 +165,4 @@ void tell_use(engine& with, request const& r, ready_unit const& got) {
 
 }  // namespace kiln::prims
 
-// For whoever links the archive and knows the pack's names alone: see src/CMakeLists.txt.
 extern "C" void kiln_has_prims() {}

@@ -15,7 +15,7 @@ namespace kiln::prims {
 void tell_use(engine& with, request const& r, obtained const& got);
 void tell_use(engine& with, request const& r, ready_unit const& got);
 
-// Does nothing. Whoever calls it links the pack, also from an archive.
-void link_pack() noexcept;
-
 }  // namespace kiln::prims
+
+// Does nothing. Whoever calls it, or has the linker ask for it (src/CMakeLists.txt), links the pack, also from an archive.
+extern "C" void kiln_has_prims();

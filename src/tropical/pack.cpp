@@ -62,9 +62,6 @@ tropical_pack const the_pack;
 
 }  // namespace
 
-void link_pack() noexcept {}
-
 }  // namespace kiln::tropical
 
-// For whoever links the archive and knows the pack's names alone: see src/CMakeLists.txt.
 extern "C" void kiln_has_tropical() {}

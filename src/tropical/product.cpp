@@ -138,7 +138,7 @@ result<untyped_product> untyped_product::make(semiring s, scalar type, product_o
         return fail(errc::invalid_argument, "tropical: elements are f32, f64, i32 or i64, not {}", kiln::name_of(type));
     if (s == semiring::plus_times && how.arg == with_winners::yes)
         return fail(errc::invalid_argument, "tropical: a sum has no winner; make plus_times without them");
-    link_pack();
+    kiln_has_tropical();
     auto st = std::make_shared<state>();
     st->by = s;
     st->type = type;

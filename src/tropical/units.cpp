@@ -164,7 +164,7 @@ std::vector<unit> const& all_units() {
 
 std::vector<spec> const& specs() {
     static auto const all = [] {
-        link_pack();
+        kiln_has_tropical();
         std::vector<spec> out;
         for (auto const& u : named_units()) out.push_back(u.about);
         return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
 
+#include "prims/pack.hpp"
 #include "progress.hpp"
 #include "tropical/pack.hpp"
 #include "warmup/director.hpp"
@@ -19,8 +20,8 @@ using engine_detail::recipe;
 
 // They register themselves, if they are linked.
 void link_packs() {
-    (void)catalogue();
-    tropical::link_pack();
+    kiln_has_prims();
+    kiln_has_tropical();
 }
 
 result<made_artifact> fetch(engine& e, thing const& t) {

@@ -115,7 +115,7 @@ TEST_F(large, radix_sort_of_more_than_one_portion) {
 }
 
 TEST_F(large, merge_sort) {
-    std::size_t const n = (std::size_t{1} << 26) + 77;
+    std::size_t const n = two_28 + 77;
     auto const sort = made(merge_sort<std::uint64_t, std::int32_t>());
     auto const keys = make_data<std::uint64_t>(n, pattern::random, 3);
     std::vector<std::int32_t> values(n);
@@ -135,6 +135,81 @@ TEST_F(large, merge_sort) {
         bool const right =
             keys[static_cast<std::size_t>(order[i])] == sorted[i] && (i == 0 || sorted[i - 1] <= sorted[i]);
         ASSERT_TRUE(right) << "at " << i << ": key " << sorted[i] << " from " << order[i];
+    }
+}
+
+TEST_F(large, unique_by_key) {
+    std::size_t const n = two_28 + 13;
+    auto const unique = made(unique_by_key<std::int32_t, std::int32_t>());
+    std::vector<std::int32_t> keys(n);
+    std::vector<std::int32_t> values(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        keys[i] = static_cast<std::int32_t>(i / 5);
+        values[i] = static_cast<std::int32_t>(i);
+    }
+    device_vector<std::int32_t> const keys_in{on(), keys};
+    device_vector<std::int32_t> const values_in{on(), values};
+    device_vector<std::int32_t> keys_out{n};
+    device_vector<std::int32_t> values_out{n};
+    device_vector<std::uint64_t> count{1};
+    unique(on(),
+           {.keys_in = keys_in.in(),
+            .keys_out = keys_out.data(),
+            .values_in = values_in.data(),
+            .values_out = values_out.data()},
+           count.data())
+        .value();
+    auto const kept = (n + 4) / 5;
+    ASSERT_EQ(count.get(on()).front(), kept);
+    std::vector<std::int32_t> expected(kept);
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_TRUE(equals("keys", expected, keys_out.get(on(), kept)));
+    for (auto& x : expected) x *= 5;
+    EXPECT_TRUE(equals("values", expected, values_out.get(on(), kept)));
+}
+
+// Among even numbers, so that the answer is known without a search.
+TEST_F(large, bounds) {
+    auto const [lower, upper] =
+        make_together([] { return lower_bound<std::int32_t>(); }, [] { return upper_bound<std::int32_t>(); });
+    std::size_t const n = two_28 + 13;
+    std::vector<std::int32_t> sorted(n);
+    std::vector<std::int32_t> queries(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        sorted[i] = static_cast<std::int32_t>(2 * i);
+        queries[i] = static_cast<std::int32_t>(i * 2'654'435'761U % (2 * n + 100));
+    }
+    device_vector<std::int32_t> const in{on(), sorted};
+    device_vector<std::int32_t> const wanted{on(), queries};
+    device_vector<std::uint32_t> out{n};
+    std::vector<std::uint32_t> expected(n);
+    auto const before = [&](std::int32_t q, std::int32_t more) {
+        return static_cast<std::uint32_t>(
+            std::min((static_cast<std::size_t>(q) + static_cast<std::size_t>(more)) / 2, n));
+    };
+    lower(on(), in.in(), wanted.in(), out.span()).value();
+    std::ranges::transform(queries, expected.begin(), [&](std::int32_t q) { return before(q, 1); });
+    EXPECT_TRUE(equals("lower", expected, out.get(on())));
+    upper(on(), in.in(), wanted.in(), out.span()).value();
+    std::ranges::transform(queries, expected.begin(), [&](std::int32_t q) { return before(q, 2); });
+    EXPECT_TRUE(equals("upper", expected, out.get(on())));
+}
+
+// By lanes, by blocks, and by very few blocks.
+TEST_F(large, segmented_reduce) {
+    auto const sum = made(segmented_reduce<double>(plus));
+    std::size_t const n = two_28 + 13;
+    device_vector<double> const ones{on(), std::vector<double>(n, 1.0)};
+    for (std::size_t const length : {std::size_t{20}, std::size_t{1000}, std::size_t{5000}, n / 3}) {
+        std::vector<std::uint32_t> offsets;
+        for (std::size_t at = 0; at < n; at += length) offsets.push_back(static_cast<std::uint32_t>(at));
+        offsets.push_back(static_cast<std::uint32_t>(n));
+        std::vector<double> expected(offsets.size() - 1);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = offsets[i + 1] - offsets[i];
+        device_vector<std::uint32_t> const where{on(), offsets};
+        device_vector<double> out{expected.size()};
+        sum(on(), ones.in(), where.span(), out.span()).value();
+        EXPECT_TRUE(equals("segments of " + std::to_string(length), expected, out.get(on())));
     }
 }
 
