@@ -27,18 +27,8 @@ namespace loading = thrust::cuda_cub::core::detail;
 
 KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, int(sizeof(kiln_offset)));
 
-// The passes are launched so that each may begin while the one before it ends. Each lets the next one begin (CUB's agents
-// do so once they have read), and waits for the one before, and so for all before that, ahead of its first look at memory.
-static __device__ __forceinline__ void wait_for_previous_pass() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-static __device__ __forceinline__ void let_next_pass_begin() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
+// The passes are launched so that each may begin while the one before it ends: each lets the next one begin (CUB's agents do so
+// once they have read) and waits for the one before.
 
 // Sorts one tile. CUB's agent for this holds the whole sort twice, for full tiles and for the last one. Here they share it and
 // differ only in how they are loaded and stored, so that a link with a new order has half as much to make.
@@ -96,7 +86,7 @@ struct tile_agent {
         }
         load(shared.load_keys, keys_in, keys);
         __syncthreads();
-        let_next_pass_begin();
+        let_next_begin();
         if (count != full) fill_up(keys);
         // `false`: CUB need not fill up itself. It merges no more than `count` keys all the same.
         block_sort(shared.sort).template StableSort<kiln_functor, false>(keys, values, less, count, keys[0]);
@@ -117,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     __shared__ tile_agent::storage storage;
     kiln_offset const begin = kiln_offset(blockIdx.x) * tile_agent::full;
     int const count = int((::cuda::std::min)(n - begin, kiln_offset(tile_agent::full)));
-    wait_for_previous_pass();
+    wait_for_previous();
     tile_agent{storage, count, kiln_functor{state}}.sort(keys_in + begin, values_in + begin, keys_out + begin,
                                                          values_out + begin);
 }
@@ -129,8 +119,8 @@ constexpr bool chosen_side = true;
 extern "C" __global__ void __launch_bounds__(256)
     kiln_merge_sort_partition(kiln_value* keys, kiln_offset n, kiln_offset count, kiln_offset* partitions,
                               kiln_offset merged_tiles, int tile, KILN_STATE_PARAMETER) {
-    let_next_pass_begin();
-    wait_for_previous_pass();
+    let_next_begin();
+    wait_for_previous();
     kiln_offset const i = kiln_offset(blockDim.x) * blockIdx.x + threadIdx.x;
     if (i >= count) return;
     partition_agent agent(chosen_side, keys, keys, n, i, partitions, kiln_functor{state}, merged_tiles, tile, count);
@@ -141,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_merge_sort_merge(kiln_value* keys_in, mapped* values_in, kiln_value* keys_out, mapped* values_out, kiln_offset n,
                           kiln_offset* partitions, kiln_offset merged_tiles, KILN_STATE_PARAMETER) {
     __shared__ merge_agent::TempStorage storage;
-    wait_for_previous_pass();
+    wait_for_previous();
     auto const keys = loading::make_load_iterator(policy(), keys_in);
     auto const values = loading::make_load_iterator(policy(), values_in);
     merge_agent agent(chosen_side, storage, keys, values, keys, values, n, keys_out, values_out, keys_out, values_out,

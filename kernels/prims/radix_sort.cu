@@ -43,6 +43,7 @@ KILN_PRIM_INFO(sweep_policy::BLOCK_THREADS, sweep_policy::ITEMS_PER_THREAD, int(
 extern "C" __global__ void __launch_bounds__(histogram_policy::BLOCK_THREADS)
     kiln_radix_histogram(kiln_offset* bins, kiln_value const* keys, kiln_offset n, int first_bit, int last_bit) {
     __shared__ histogram_agent::TempStorage storage;
+    let_next_begin();
     histogram_agent(storage, bins, keys, n, first_bit, last_bit, decomposer{}).Process();
 }
 
@@ -53,6 +54,8 @@ extern "C" __global__ void __launch_bounds__(sum_policy::BLOCK_THREADS) kiln_rad
     __shared__ block_scan::TempStorage storage;
     kiln_offset* const mine = bins + blockIdx.x * digits;
     kiln_offset sums[per_thread];
+    let_next_begin();
+    wait_for_previous();
 #pragma unroll
     for (int i = 0; i < per_thread; ++i) {
         int const bin = threadIdx.x * per_thread + i;
@@ -66,10 +69,17 @@ extern "C" __global__ void __launch_bounds__(sum_policy::BLOCK_THREADS) kiln_rad
     }
 }
 
+// Besides its own work, a sweep clears what the next one looks back at: without anything between them, that one may begin
+// while this one ends.
 extern "C" __global__ void __launch_bounds__(sweep_policy::BLOCK_THREADS)
-    kiln_radix_sweep(int* lookback, int* counter, kiln_offset* bins_out, kiln_offset const* bins_in, kiln_value* keys_out,
-                     kiln_value const* keys_in, mapped* values_out, mapped const* values_in, int n, int bit, int bits) {
+    kiln_radix_sweep(int* lookback, int* next_lookback, int next_words, int* counter, kiln_offset* bins_out,
+                     kiln_offset const* bins_in, kiln_value* keys_out, kiln_value const* keys_in, mapped* values_out,
+                     mapped const* values_in, int n, int bit, int bits) {
     __shared__ sweep_agent::TempStorage storage;
+    let_next_begin();
+    wait_for_previous();
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < unsigned(next_words); i += gridDim.x * blockDim.x)
+        next_lookback[i] = 0;
     sweep_agent(storage, lookback, counter, bins_out, bins_in, keys_out, keys_in, values_out, values_in, n, bit, bits,
                 decomposer{})
         .Process();

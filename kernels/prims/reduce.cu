@@ -45,6 +45,7 @@ KILN_PRIM_INFO(KILN_REDUCE_INFO);
 extern "C" __global__ void __launch_bounds__(whole::policy::BLOCK_THREADS)
     kiln_reduce_partial(kiln_value const* in, kiln_value* partial, kiln_u64 n, KILN_STATE_PARAMETER) {
     __shared__ whole::agent::TempStorage storage;
+    let_next_begin();
     cub::GridEvenShare<kiln_u64> share;
     share.DispatchInit(n, int(gridDim.x), whole::policy::BLOCK_THREADS * whole::policy::ITEMS_PER_THREAD);
     kiln_value const reduced = whole::agent(storage, in, kiln_functor{state}).ConsumeTiles(share);
@@ -54,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(whole::policy::BLOCK_THREADS)
 extern "C" __global__ void __launch_bounds__(whole::last_policy::BLOCK_THREADS, 1)
     kiln_reduce_last(kiln_value const* in, kiln_value* out, kiln_u64 n, kiln_value init, KILN_STATE_PARAMETER) {
     __shared__ whole::last::storage storage;
+    wait_for_previous();
     kiln_functor const op{state};
     if (n == 0) {
         if (threadIdx.x == 0) *out = init;

@@ -31,6 +31,7 @@ static __device__ __forceinline__ tile_state state_at(void* memory, int tiles) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) kiln_scan_init(void* memory, int tiles) {
+    let_next_begin();
     state_at(memory, tiles).InitializeStatus(tiles);
 }
 
@@ -39,6 +40,7 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
                         KILN_STATE_PARAMETER) {
     __shared__ exclusive_agent::TempStorage storage;
     auto states = state_at(memory, tiles);
+    wait_for_previous();
     exclusive_agent(storage, in, out, kiln_functor{state}, init).ConsumeRange(n, states, 0);
 }
 
@@ -46,5 +48,6 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_scan_inclusive(kiln_value const* in, kiln_value* out, void* memory, int tiles, kiln_u64 n, KILN_STATE_PARAMETER) {
     __shared__ inclusive_agent::TempStorage storage;
     auto states = state_at(memory, tiles);
+    wait_for_previous();
     inclusive_agent(storage, in, out, kiln_functor{state}, cub::NullType{}).ConsumeRange(n, states, 0);
 }

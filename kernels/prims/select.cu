@@ -76,6 +76,7 @@ KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, int(tile_state::
                int(tile_state::payload_bytes_per_tile), int(tile_state::TILE_STATUS_PADDING));
 
 extern "C" __global__ void __launch_bounds__(128) kiln_select_init(void* memory, int tiles) {
+    let_next_begin();
     tile_state states;
     states.Init(tiles, memory, ~size_t{0});
     states.InitializeStatus(tiles);
@@ -94,6 +95,7 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     __shared__ agent::TempStorage storage;
     tile_state states;
     states.Init(tiles, memory, ~size_t{0});
+    wait_for_previous();
 #ifdef KILN_SELECT_INDICES
     input const items{0};
 #else

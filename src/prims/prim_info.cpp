@@ -4,7 +4,7 @@
 namespace kiln::prims {
 
 namespace {
-constexpr std::uint32_t abi = 1;
+constexpr std::uint32_t abi = 2;  // 2: kernels that follow another wait for it
 constexpr std::size_t words = 16;
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 }  // namespace

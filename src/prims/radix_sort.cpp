@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One block for what fits in it. Otherwise one histogram of all digits, their sums, and one sweep per digit, each over
-// portions of fewer than 2^28 items because the look-back counts with 30 bits.
+// portions of fewer than 2^28 items because the look-back counts with 30 bits. A sweep clears what the next one looks back at,
+// so that kernel follows kernel and each begins while the one before it ends.
 #include "prims/specialisation.hpp"
 
 namespace kiln::prims {
@@ -27,13 +28,14 @@ constants constants_of(prim_info const& info) {
             static_cast<std::size_t>(info.more[5])};
 }
 
-// Where everything lies in the scratch. Counters and the first portion's bins are cleared together.
+// Where everything lies in the scratch. Counters, bins and what the first sweep looks back at are cleared together.
 struct layout {
     int passes = 0;
     std::size_t digits = 0;
     std::size_t portion = 0;  // items
     std::size_t portions = 0;
-    std::size_t bins = 0, lookback = 0, keys = 0, values = 0, total = 0;
+    std::size_t bins = 0, keys = 0, values = 0, total = 0;
+    std::size_t lookback[2] = {};  // used in turn
     std::size_t cleared = 0;
 };
 
@@ -46,10 +48,12 @@ layout layout_for(specialisation const& s, std::size_t n, int bits) {
     out.portions = ceil_div(n, out.portion);
     auto const passes = static_cast<std::size_t>(out.passes);
     out.bins = aligned_256(out.portions * passes * sizeof(std::int32_t));
-    out.cleared = out.bins + passes * out.digits * c.offset_bytes;
-    out.lookback = out.bins + aligned_256(out.portions * passes * out.digits * c.offset_bytes);
-    out.keys = out.lookback + aligned_256(s.tiles(std::min(n, out.portion)) * out.digits * sizeof(std::int32_t));
     bool const turns = out.passes > 1;
+    auto const lookback = aligned_256(s.tiles(std::min(n, out.portion)) * out.digits * sizeof(std::int32_t));
+    out.lookback[0] = out.bins + aligned_256(out.portions * passes * out.digits * c.offset_bytes);
+    out.lookback[1] = out.lookback[0] + lookback;
+    out.cleared = out.lookback[1];
+    out.keys = out.lookback[1] + (passes * out.portions > 1 ? lookback : 0);
     out.values = out.keys + (turns ? aligned_256(n * s.value_bytes) : 0);
     out.total = out.values + (turns ? aligned_256(n * s.mapped_bytes) : 0);
     return out;
@@ -76,7 +80,8 @@ public:
         std::uint64_t const n = call_.n;
         KILN_CHECK(launch(s_.kernels[histogram], on_, s_.resident_blocks, c.histogram_threads,
                           {bins, call_.keys_in, n, call_.first_bit, last_bit_}));
-        KILN_CHECK(launch(s_.kernels[sums], on_, static_cast<std::size_t>(shape_.passes), c.sum_threads, {bins}));
+        KILN_CHECK(launch(s_.kernels[sums], on_, static_cast<std::size_t>(shape_.passes), c.sum_threads, {bins},
+                          launch_start::early));
         void const* keys = call_.keys_in;
         void const* values = call_.values_in;
         for (int pass = 0; pass < shape_.passes; ++pass) {
@@ -103,12 +108,14 @@ private:
     [[nodiscard]] result<void> one_sweep(std::byte* scratch, int pass, std::size_t portion, move const& m) const {
         auto const c = constants_of(s_.info);
         auto const first = portion * shape_.portion;
-        int const n = static_cast<int>(std::min(call_.n - first, shape_.portion));
+        int const n = static_cast<int>(items_of(portion));
         auto const blocks = s_.tiles(static_cast<std::size_t>(n));
-        void* const lookback = scratch + shape_.lookback;
-        KILN_CHECK(set_zero(s_, on_, lookback, blocks * shape_.digits * sizeof(std::int32_t)));
-
         auto const passes = static_cast<std::size_t>(shape_.passes);
+        auto const index = static_cast<std::size_t>(pass) * shape_.portions + portion;
+        void* const lookback = scratch + shape_.lookback[index % 2];
+        void* const next_lookback = scratch + shape_.lookback[(index + 1) % 2];
+        int const next_words =
+            index + 1 < passes * shape_.portions ? lookback_words((portion + 1) % shape_.portions) : 0;
         auto const bins_of = [&](std::size_t p) {
             return scratch + shape_.bins +
                    (p * passes + static_cast<std::size_t>(pass)) * shape_.digits * c.offset_bytes;
@@ -121,7 +128,15 @@ private:
         int const bit = call_.first_bit + pass * c.radix_bits;
         int const bits = std::min(c.radix_bits, last_bit_ - bit);
         return launch(s_.kernels[sweep], on_, blocks, s_.info.threads,
-                      {lookback, counter, bins_out, bins_in, m.keys_to, keys, m.values_to, values, n, bit, bits});
+                      {lookback, next_lookback, next_words, counter, bins_out, bins_in, m.keys_to, keys, m.values_to,
+                       values, n, bit, bits},
+                      launch_start::early);
+    }
+    [[nodiscard]] std::size_t items_of(std::size_t portion) const {
+        return std::min(call_.n - portion * shape_.portion, shape_.portion);
+    }
+    [[nodiscard]] int lookback_words(std::size_t portion) const {
+        return static_cast<int>(s_.tiles(items_of(portion)) * shape_.digits);
     }
 
     specialisation const& s_;

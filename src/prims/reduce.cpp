@@ -42,7 +42,7 @@ result<void> reduce::run(stream_ref on, void const* in, std::size_t n, void* out
     auto const blocks = blocks_for(s, n);
     KILN_CHECK(launch(s.kernels[partial], on, blocks, s.info.threads, {in, partials, items, state_}));
     items = blocks;
-    return launch(s.kernels[last], on, 1, s.info.more[0], {partials, out, items, start, state_});
+    return launch(s.kernels[last], on, 1, s.info.more[0], {partials, out, items, start, state_}, launch_start::early);
 }
 
 }  // namespace kiln::prims

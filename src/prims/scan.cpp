@@ -5,7 +5,6 @@ namespace kiln::prims {
 
 namespace {
 enum kernel_index { init_states, main_pass };
-constexpr int init_threads = 128;
 }  // namespace
 
 result<scan> scan::make(scan_form form, element_type type, op const& by, prim_options const& how) {
@@ -31,13 +30,11 @@ result<void> scan::run(stream_ref on, void const* in, void* out, std::size_t n, 
     void* const memory = lease.get();
     int const tiles = static_cast<int>(count);
     std::uint64_t const items = n;
-    // One tile has no predecessor to look at.
-    if (tiles > 1)
-        KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(count, init_threads), init_threads, {memory, tiles}));
+    KILN_TRY(auto const start, clear_tile_states(s.kernels[init_states], on, memory, tiles));
     if (form_ == scan_form::inclusive)
-        return launch(s.kernels[main_pass], on, count, s.info.threads, {in, out, memory, tiles, items, state_});
+        return launch(s.kernels[main_pass], on, count, s.info.threads, {in, out, memory, tiles, items, state_}, start);
     return launch(s.kernels[main_pass], on, count, s.info.threads,
-                  {in, out, memory, tiles, items, argument::bytes_at{init}, state_});
+                  {in, out, memory, tiles, items, argument::bytes_at{init}, state_}, start);
 }
 
 }  // namespace kiln::prims

@@ -92,6 +92,13 @@ result<call_scope> call_scope::enter(specialisation const& s) {
     return call_scope{std::optional<cuda::current_context>{std::move(scope)}};
 }
 
+result<launch_start> clear_tile_states(untyped_kernel const& init, stream_ref on, void* memory, int tiles) {
+    constexpr int threads = 128;
+    if (tiles <= 1) return launch_start::after_previous;
+    KILN_CHECK(launch(init, on, ceil_div(static_cast<std::size_t>(tiles), threads), threads, {memory, tiles}));
+    return launch_start::early;
+}
+
 result<void> set_zero(specialisation const& s, stream_ref on, void* at, std::size_t bytes) {
     return cuda::call<&cuda::driver_api::memset_d8_async>(s.context->api(), reinterpret_cast<CUdeviceptr>(at),
                                                           static_cast<unsigned char>(0), bytes, on.get());

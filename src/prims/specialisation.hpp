@@ -68,6 +68,10 @@ inline constexpr std::size_t most_blocks = 0x7fffffff;
 }
 [[nodiscard]] constexpr std::size_t aligned_256(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
 
+// Before a kernel whose tiles look back at their predecessors. Gives how that kernel is to start: a single tile has no
+// predecessor and needs nothing done.
+[[nodiscard]] result<launch_start> clear_tile_states(untyped_kernel const& init, stream_ref on, void* memory,
+                                                     int tiles);
 [[nodiscard]] result<void> set_zero(specialisation const& s, stream_ref on, void* at, std::size_t bytes);
 [[nodiscard]] result<void> copy(specialisation const& s, stream_ref on, void const* from, void* to, std::size_t bytes);
 // errc::unsupported that names the remedy.

@@ -5,7 +5,6 @@ namespace kiln::prims {
 
 namespace {
 enum kernel_index { init_states, main_pass };
-constexpr int init_threads = 128;
 }  // namespace
 
 result<unique_by_key> unique_by_key::make(element_type key, element_type value, op const& by, prim_options const& how) {
@@ -28,10 +27,10 @@ result<void> unique_by_key::run(stream_ref on, sort_call const& call, std::uint6
     void* const memory = lease.get();
     int const tiles = static_cast<int>(blocks);
     std::uint64_t const n = call.n;
-    if (tiles > 1)
-        KILN_CHECK(launch(s.kernels[init_states], on, ceil_div(blocks, init_threads), init_threads, {memory, tiles}));
+    KILN_TRY(auto const start, clear_tile_states(s.kernels[init_states], on, memory, tiles));
     return launch(s.kernels[main_pass], on, blocks, s.info.threads,
-                  {call.keys_in, call.values_in, call.keys_out, call.values_out, count, memory, tiles, n, state_});
+                  {call.keys_in, call.values_in, call.keys_out, call.values_out, count, memory, tiles, n, state_},
+                  start);
 }
 
 }  // namespace kiln::prims

@@ -23,7 +23,7 @@ def answer(text):
     return re.sub(r"squarings on the .*|, [0-9.]+ ms", "", text)
 
 
-has_gpu = any(f["what"] == "GPU" and f["state"] == "ok" for f in data("doctor", status=None)["findings"])
+has_gpu = any(f["what"].startswith("GPU ") and f["state"] == "ok" for f in data("doctor", status=None)["findings"])
 cpu = solve("cpu").stdout
 check("on the CPU, because: asked" in cpu, "the CPU, as asked", cpu)
 check("160000 of 160000 pairs connected" in cpu, "a whole network", cpu)
