@@ -130,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
     kiln_segmented_reduce_queued(kiln_value const* in, kiln_value* out, by_segment::segments where, by_segment::queue waiting, kiln_value init,
                                  KILN_STATE_PARAMETER) {
     __shared__ by_segment::queued::storage storage;
+    wait_for_previous();
     kiln_u64 const count = waiting.entries[0] < waiting.capacity ? waiting.entries[0] : waiting.capacity;
     for (kiln_u64 q = blockIdx.x; q < count; q += gridDim.x) {
         kiln_functor const op{state};
@@ -144,11 +145,13 @@ extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
 extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
     kiln_segmented_reduce_8(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, by_segment::queue waiting,
                             kiln_value init, KILN_STATE_PARAMETER) {
+    let_next_begin();
     by_segment::reduce_with_lanes<8, by_segment::long_for_8>(in, out, where, first, waiting, init, kiln_functor{state});
 }
 
 extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
     kiln_segmented_reduce_32(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, by_segment::queue waiting,
                              kiln_value init, KILN_STATE_PARAMETER) {
+    let_next_begin();
     by_segment::reduce_with_lanes<32, by_segment::long_for_32>(in, out, where, first, waiting, init, kiln_functor{state});
 }

@@ -94,7 +94,8 @@ result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n,
     if (p.capacity == 0) return {};
     auto const multiprocessors = static_cast<std::size_t>(std::max(1, s.context->info().multiprocessors));
     auto const blocks = std::min(p.capacity, multiprocessors * queue_blocks_per_multiprocessor);
-    return launch(s.kernels[queued], on, blocks, lanes_threads(s.info), {in, out, all, waiting, start, state_});
+    return launch(s.kernels[queued], on, blocks, lanes_threads(s.info), {in, out, all, waiting, start, state_},
+                  launch_start::early);
 }
 
 }  // namespace kiln::prims
