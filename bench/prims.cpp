@@ -20,9 +20,10 @@ using namespace kiln;
 using namespace kiln::bench;
 
 constexpr char usage[] =
-    "usage: bench_prims [--quick] [--only PART]... [--rounds N] [--json FILE] [--plot FILE.svg]\n"
+    "usage: bench_prims [--quick] [--only PART]... [--name TEXT] [--rounds N] [--json FILE] [--plot FILE.svg]\n"
     "  --quick       sizes up to 2^20\n"
     "  --only PART   source, first, device, shapes, host; may be repeated\n"
+    "  --name TEXT   of device and host, only what has this in its name\n"
     "  --rounds N    processes per first call (3)\n"
     "  --json FILE   all numbers and goals\n"
     "  --plot FILE   throughput by CUB's, as SVG; a plot in text comes last anyway\n"
@@ -31,6 +32,7 @@ constexpr char usage[] =
 struct options {
     bool quick = false;
     std::vector<std::string> only = {};
+    std::string name = {};
     int rounds = 3;
     std::string json = {};
     std::string plot = {};
@@ -122,7 +124,8 @@ void compare_on_host(report& to, arena& a, cub_function cub, contender const& c)
 void run_on_device(report& to, options const& how) {
     auto const cub = load_cub();
     arena a{std::size_t{1} << (how.quick ? 20 : 28)};
-    auto const all = specs();
+    auto all = specs();
+    std::erase_if(all, [&](contender const& c) { return c.name.find(how.name) == std::string::npos; });
     for (auto const& c : all) {
         if (!how.wants("device")) break;
         for (int const log : {20, 24, 26, 28}) {
@@ -167,6 +170,7 @@ int main(int count, char** arguments) try {
         bool const more = i + 1 < count;
         if (word == "--quick") how.quick = true;
         else if (word == "--only" && more) how.only.emplace_back(arguments[++i]);
+        else if (word == "--name" && more) how.name = arguments[++i];
         else if (word == "--rounds" && more) how.rounds = std::max(1, std::atoi(arguments[++i]));
         else if (word == "--json" && more) how.json = arguments[++i];
         else if (word == "--plot" && more) how.plot = arguments[++i];

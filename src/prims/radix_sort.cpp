@@ -44,8 +44,10 @@ layout layout_for(specialisation const& s, std::size_t n, int bits) {
     layout out;
     out.passes = static_cast<int>(ceil_div(static_cast<std::size_t>(bits), static_cast<std::size_t>(c.radix_bits)));
     out.digits = std::size_t{1} << c.radix_bits;
-    out.portion = ((std::size_t{1} << 28) - 1) / s.info.tile() * s.info.tile();
-    out.portions = ceil_div(n, out.portion);
+    // Of much the same size: a small one would take long to clear what a large one looks back at.
+    auto const most = ((std::size_t{1} << 28) - 1) / s.info.tile() * s.info.tile();
+    out.portions = ceil_div(n, most);
+    out.portion = s.tiles(ceil_div(n, out.portions)) * s.info.tile();
     auto const passes = static_cast<std::size_t>(out.passes);
     out.bins = aligned_256(out.portions * passes * sizeof(std::int32_t));
     bool const turns = out.passes > 1;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cuda/context.hpp"
 #include "cuda/driver_api.hpp"
 #include "device/device_fixture.hpp"
 #include "device/ptx.hpp"
@@ -141,6 +142,8 @@ TEST_F(launch, is_captured_into_a_graph) {
     auto const destroy = driver_symbol<CUresult (*)(CUgraph)>("cuGraphDestroy");
     auto const destroy_exec = driver_symbol<CUresult (*)(CUgraphExec)>("cuGraphExecDestroy");
     ASSERT_TRUE(begin != nullptr && end != nullptr && instantiate != nullptr && run != nullptr);
+    auto const context = cuda::context::of(0).value();
+    auto const scope = cuda::current_context::enter(*context).value();  // for the graph: launches do without
     stream_->wait_sync().value();
 
     ASSERT_EQ(begin(stream_->get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
