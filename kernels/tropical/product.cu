@@ -428,7 +428,7 @@ struct stride {
     static constexpr bool by_halves = How == way::fast && is_i32 && is_plus;
     static constexpr bool pairs = by_halves || (How != way::plain && How != way::fast);
     // The plain way is rare where there is another.
-    static constexpr int run = How != way::plain ? 2 * Tile::unroll : is_ranged || is_by_sign ? 1 : 2 * Tile::unroll;
+    static constexpr int run = How != way::plain ? 2 * Tile::unroll : is_ranged ? 1 : is_by_sign ? 2 : 2 * Tile::unroll;
 };
 template <way How, class Tile, class Meanwhile>
 __device__ __forceinline__ void work(accumulators<Tile>& acc, row<Tile> const& at, int steps, Meanwhile meanwhile) {
@@ -740,12 +740,6 @@ struct place {
     char* arg;
 };
 
-// Neighbours along m that a turn of `store` takes. With winners to be found fewer are as fast, and compiled in a fifth less time.
-constexpr int abreast = with_arg ? wide / 2 : wide;
-struct alignas(abreast * sizeof(element)) several {
-    element x[abreast];
-};
-
 // The eight elements of an operand that a block of steps takes; `from` is where x has its first. Beyond the last k, the last
 // again. Of the two ways each is faster for its size of elements, by a few percent of small products.
 __device__ __forceinline__ void read_steps(element (&to)[8], element const* from, i64 step, u32 block, int k) {
@@ -762,15 +756,15 @@ __device__ __forceinline__ void read_steps(element (&to)[8], element const* from
     }
 }
 
-// What the products of a turn's blocks of steps are made from. All loads are on their way before the first is used; `Wide`: B has
+// What the products of a run's blocks of steps are made from. All loads are on their way before the first is used; `Wide`: B has
 // the elements of a block of steps side by side, aligned.
 template <bool Wide>
-__device__ __forceinline__ void read_blocks(element (&a)[abreast][8], element (&b)[abreast][8], u32 const (&block)[abreast],
+__device__ __forceinline__ void read_blocks(element (&a)[wide][8], element (&b)[wide][8], u32 const (&block)[wide],
                                             problem const& p, place const& at, int m, int n) {
     bool const a_k = (p.flags & a_along_k) != 0, b_k = (p.flags & b_along_k) != 0;
     element const* const column = at.b + (b_k ? n * p.ldb : n);
 #pragma unroll
-    for (int e = 0; e < abreast; ++e) {
+    for (int e = 0; e < wide; ++e) {
         u32 const which = block[e] == no_block ? 0 : block[e];
         if constexpr (Wide) {
 #pragma unroll
@@ -784,10 +778,10 @@ __device__ __forceinline__ void read_blocks(element (&a)[abreast][8], element (&
     }
 }
 
-// Which k gave the values of a turn.
-__device__ __forceinline__ void find_winners(int (&winner)[abreast], element const (&value)[abreast], u32 const (&block)[abreast],
+// Which k gave the values of a run.
+__device__ __forceinline__ void find_winners(int (&winner)[wide], element const (&value)[wide], u32 const (&block)[wide],
                                              problem const& p, place const& at, int m, int n, bool in_pieces) {
-    element a[abreast][8], b[abreast][8];
+    element a[wide][8], b[wide][8];
     if (in_pieces) {
         read_blocks<true>(a, b, block, p, at, m, n);
         asm volatile("" ::: "memory");  // or else the two ways would be put together, and wait between B and A
@@ -795,7 +789,7 @@ __device__ __forceinline__ void find_winners(int (&winner)[abreast], element con
         read_blocks<false>(a, b, block, p, at, m, n);
     }
 #pragma unroll
-    for (int e = 0; e < abreast; ++e) {
+    for (int e = 0; e < wide; ++e) {
         winner[e] = p.no_path;
 #pragma unroll
         for (int s = 7; s >= 0; --s)
@@ -887,7 +881,7 @@ __device__ __forceinline__ void add_whole(problem const& p, element* c, element 
     }
 }
 
-// Elements pass through shared memory, so that this is a loop over a few of them and not 64 copies of its body. `onto`:
+// Elements pass through shared memory, so that this is a loop over runs of `wide` and not 64 copies of its body. `onto`:
 // what C holds counts too.
 template <class Tile>
 __device__ __forceinline__ void store(problem const& p, place const& at, accumulators<Tile> const& acc, element* shared,
@@ -920,12 +914,12 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
         last = first + items / most_parts;
     }
 #pragma unroll 1
-    for (int item = first; item < last; item += abreast) {
-        int const m = where.m_of(item) + item % wide, n = where.n_of(item);
-        alignas(several) element value[abreast];
-        u32 block[abreast];
+    for (int item = first; item < last; item += wide) {
+        int const m = where.m_of(item), n = where.n_of(item);
+        element value[wide];
+        u32 block[wide];
 #pragma unroll
-        for (int e = 0; e < abreast; ++e) {
+        for (int e = 0; e < wide; ++e) {
             int const s = (item + e) * threads + id;
             if (parts == 1) {
                 value[e] = shared[s];
@@ -946,18 +940,18 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
         }
         if (m >= p.m || n >= p.n) continue;
         i64 const index = n * p.ldc + m;
-        int const count = min(abreast, p.m - m);
-        int winner[abreast];
+        int const count = min(wide, p.m - m);
+        int winner[wide];
         if constexpr (with_arg) {
             if (p.k > 0) {
                 find_winners(winner, value, block, p, at, m, n, b_in_pieces);
             } else {
 #pragma unroll
-                for (int e = 0; e < abreast; ++e) winner[e] = p.no_path;
+                for (int e = 0; e < wide; ++e) winner[e] = p.no_path;
             }
         }
 #pragma unroll
-        for (int e = 0; e < abreast; ++e) {
+        for (int e = 0; e < wide; ++e) {
             if (e >= count) continue;
             if (onto) {
                 element const old = normal(at.c[index + e]);
@@ -973,11 +967,11 @@ __device__ __forceinline__ void store(problem const& p, place const& at, accumul
             value[e] = normal(value[e]);
             if constexpr (with_arg) store_arg(p, at, n * p.ldarg + m + e, winner[e]);
         }
-        if (aligned && count == abreast) {
-            *reinterpret_cast<several*>(at.c + index) = *reinterpret_cast<several const*>(value);
+        if (aligned && count == wide) {
+            *reinterpret_cast<int4*>(at.c + index) = *reinterpret_cast<int4 const*>(value);
         } else {
 #pragma unroll
-            for (int e = 0; e < abreast; ++e)
+            for (int e = 0; e < wide; ++e)
                 if (e < count) at.c[index + e] = value[e];
         }
     }
