@@ -29,7 +29,7 @@ class report {
 public:
     explicit report(std::string machine);
     void add(measured row);
-    // What issue 4 asks for, as far as it was measured.
+    // What the primitives are to reach, as far as it was measured.
     [[nodiscard]] std::vector<goal> goals() const;
     void print_goals() const;
     void write_json(std::filesystem::path const& file) const;
