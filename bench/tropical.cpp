@@ -161,7 +161,7 @@ void compile_everything(std::string const& cache) {
     for (auto const& w : workers) busy += static_cast<double>(w.busy_ns) * 1e-9;
     std::printf("\n%llu units from source: %.2f s   goal 2 s on 16 cores %s   %zu processes, busy for %.2f s each\n",
                 static_cast<unsigned long long>(fresh.status().compiled), seconds, verdict(seconds <= 2),
-                workers.size(), busy / static_cast<double>(workers.size()));
+                workers.size(), busy / static_cast<double>(std::max<std::size_t>(workers.size(), 1)));
     if (!report) std::printf("%s\n", report.text().c_str());
     rows.push_back({{"name", "all from source"}, {"ms", seconds * 1000}});
 }

@@ -51,10 +51,12 @@ layout layout_for(specialisation const& s, std::size_t n, int bits) {
     auto const passes = static_cast<std::size_t>(out.passes);
     out.bins = aligned_256(out.portions * passes * sizeof(std::int32_t));
     bool const turns = out.passes > 1;
-    auto const lookback = aligned_256(s.tiles(std::min(n, out.portion)) * out.digits * sizeof(std::int32_t));
+    auto const lookback_of = [&](std::size_t items) { return s.tiles(items) * out.digits * sizeof(std::int32_t); };
+    // Not by the portion, which is half as large where there are two: who has scratch for n has it for less.
+    auto const lookback = aligned_256(lookback_of(std::min(n, most)));
     out.lookback[0] = out.bins + aligned_256(out.portions * passes * out.digits * c.offset_bytes);
     out.lookback[1] = out.lookback[0] + lookback;
-    out.cleared = out.lookback[1];
+    out.cleared = out.lookback[0] + lookback_of(std::min(n, out.portion));
     out.keys = out.lookback[1] + (passes * out.portions > 1 ? lookback : 0);
     out.values = out.keys + (turns ? aligned_256(n * s.value_bytes) : 0);
     out.total = out.values + (turns ? aligned_256(n * s.mapped_bytes) : 0);
