@@ -95,7 +95,7 @@ cub_call cub_arguments(arena& a, contender const& c, std::size_t n) {
             a.on.get()};
 }
 
-void compare(report& to, arena& a, cub_function cub, contender const& c, std::size_t n) {
+void compare(report& to, char const* what, arena& a, cub_function cub, contender const& c, std::size_t n) {
     c.prepare(a, n);
     auto const theirs = cub_arguments(a, c, n);
     auto const run_cub = [&] {
@@ -109,7 +109,7 @@ void compare(report& to, arena& a, cub_function cub, contender const& c, std::si
         ours = std::min(ours, device_ms(a.on, [&] { c.run(a, n); }));
         if (cub != nullptr) other = std::min(other, device_ms(a.on, run_cub));
     }
-    to.add({"device", c.name, n, ours, other, "ms"});
+    to.add({what, c.name, n, ours, other, "ms"});
 }
 
 void compare_on_host(report& to, arena& a, cub_function cub, contender const& c) {
@@ -129,12 +129,12 @@ void run_on_device(report& to, options const& how) {
     for (auto const& c : all) {
         if (!how.wants("device")) break;
         for (int const log : {20, 24, 26, 28}) {
-            if ((std::size_t{1} << log) <= a.most) compare(to, a, cub, c, std::size_t{1} << log);
+            if ((std::size_t{1} << log) <= a.most) compare(to, "device", a, cub, c, std::size_t{1} << log);
         }
     }
     std::size_t const middle = std::min(a.most, std::size_t{1} << 26);
     if (how.wants("shapes")) {
-        for (auto const& c : special_shapes()) compare(to, a, cub, c, middle);
+        for (auto const& c : special_shapes()) compare(to, "shape", a, cub, c, middle);
     }
     if (how.wants("host")) {
         for (auto const& c : all) compare_on_host(to, a, cub, c);
