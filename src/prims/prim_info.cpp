@@ -6,7 +6,6 @@ namespace kiln::prims {
 namespace {
 constexpr std::uint32_t abi = 2;  // 2: kernels that follow another wait for it
 constexpr std::size_t words = 16;
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 }  // namespace
 
 result<prim_info> decode_info(base::byte_span data) {
@@ -36,9 +35,9 @@ tile_states tile_states_of(prim_info const& info) noexcept {
 
 std::size_t tile_states::bytes(std::size_t tiles) const noexcept {
     auto const states = tiles + padding;
-    if (payload == 0) return aligned(states * descriptor);
+    if (payload == 0) return aligned_256(states * descriptor);
     // CUB lays the three arrays out at multiples of 256 and may first move the start up.
-    return aligned(states * descriptor) + 2 * aligned(states * payload) + 256;
+    return aligned_256(states * descriptor) + 2 * aligned_256(states * payload) + 256;
 }
 
 }  // namespace kiln::prims

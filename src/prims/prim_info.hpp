@@ -9,6 +9,11 @@
 
 namespace kiln::prims {
 
+[[nodiscard]] constexpr std::size_t ceil_div(std::size_t a, std::size_t b) noexcept {
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+[[nodiscard]] constexpr std::size_t aligned_256(std::size_t bytes) noexcept { return ceil_div(bytes, 256) * 256; }
+
 struct prim_info {
     int threads = 0;
     int items = 0;               // per thread

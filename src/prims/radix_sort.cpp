@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One block for what fits in it. Otherwise one histogram of all digits, their sums, and one sweep per digit, each over
-// portions of fewer than 2^28 items because the look-back counts with 30 bits. A sweep clears what the next one looks back at,
-// so that kernel follows kernel and each begins while the one before it ends.
+// One block for what fits in it. Otherwise one histogram of all digits, their sums, and one sweep per digit and portion. A
+// sweep clears what the next one looks back at, so that kernel follows kernel and each begins while the one before it ends.
+#include "prims/radix_layout.hpp"
 #include "prims/specialisation.hpp"
 
 namespace kiln::prims {
@@ -11,56 +11,8 @@ namespace {
 
 enum kernel_index { histogram, sums, sweep, small };
 
-struct constants {
-    int radix_bits;
-    int histogram_threads;
-    int sum_threads;
-    int small_threads;
-    std::size_t small_items;
-    std::size_t offset_bytes;
-};
-constants constants_of(prim_info const& info) {
-    return {info.more[0],
-            info.more[1],
-            info.more[2],
-            info.more[3],
-            static_cast<std::size_t>(info.more[3]) * static_cast<std::size_t>(info.more[4]),
-            static_cast<std::size_t>(info.more[5])};
-}
-
-// Where everything lies in the scratch. Counters, bins and what the first sweep looks back at are cleared together.
-struct layout {
-    int passes = 0;
-    std::size_t digits = 0;
-    std::size_t portion = 0;  // items
-    std::size_t portions = 0;
-    std::size_t bins = 0, keys = 0, values = 0, total = 0;
-    std::size_t lookback[2] = {};  // used in turn
-    std::size_t cleared = 0;
-};
-
-layout layout_for(specialisation const& s, std::size_t n, int bits) {
-    auto const c = constants_of(s.info);
-    layout out;
-    out.passes = static_cast<int>(ceil_div(static_cast<std::size_t>(bits), static_cast<std::size_t>(c.radix_bits)));
-    out.digits = std::size_t{1} << c.radix_bits;
-    // Of much the same size: a small one would take long to clear what a large one looks back at.
-    auto const most = ((std::size_t{1} << 28) - 1) / s.info.tile() * s.info.tile();
-    out.portions = ceil_div(n, most);
-    out.portion = s.tiles(ceil_div(n, out.portions)) * s.info.tile();
-    auto const passes = static_cast<std::size_t>(out.passes);
-    out.bins = aligned_256(out.portions * passes * sizeof(std::int32_t));
-    bool const turns = out.passes > 1;
-    auto const lookback_of = [&](std::size_t items) { return s.tiles(items) * out.digits * sizeof(std::int32_t); };
-    // Not by the portion, which is half as large where there are two: who has scratch for n has it for less.
-    auto const lookback = aligned_256(lookback_of(std::min(n, most)));
-    out.lookback[0] = out.bins + aligned_256(out.portions * passes * out.digits * c.offset_bytes);
-    out.lookback[1] = out.lookback[0] + lookback;
-    out.cleared = out.lookback[0] + lookback_of(std::min(n, out.portion));
-    out.keys = out.lookback[1] + (passes * out.portions > 1 ? lookback : 0);
-    out.values = out.keys + (turns ? aligned_256(n * s.value_bytes) : 0);
-    out.total = out.values + (turns ? aligned_256(n * s.mapped_bytes) : 0);
-    return out;
+radix_layout layout_for(specialisation const& s, std::size_t n, int bits) {
+    return {s.info, s.value_bytes, s.mapped_bytes, n, bits};
 }
 
 class sorting {
@@ -69,7 +21,7 @@ public:
         : s_{s}, on_{on}, call_{call}, last_bit_{last_bit}, shape_{layout_for(s, call.n, last_bit - call.first_bit)} {}
 
     [[nodiscard]] result<void> in_one_block() const {
-        auto const c = constants_of(s_.info);
+        auto const c = radix_constants_of(s_.info);
         int const n = static_cast<int>(call_.n);
         return launch(
             s_.kernels[small], on_, 1, c.small_threads,
@@ -77,18 +29,17 @@ public:
     }
 
     [[nodiscard]] result<void> in_sweeps(std::byte* scratch) const {
-        auto const c = constants_of(s_.info);
+        auto const c = radix_constants_of(s_.info);
         void* const bins = scratch + shape_.bins;
         KILN_CHECK(set_zero(s_, on_, scratch, shape_.cleared));
         // Offsets are 32 or 64 bits wide: a little-endian machine may pass either from the same place.
         std::uint64_t const n = call_.n;
         KILN_CHECK(launch(s_.kernels[histogram], on_, s_.resident_blocks, c.histogram_threads,
                           {bins, call_.keys_in, n, call_.first_bit, last_bit_}));
-        KILN_CHECK(launch(s_.kernels[sums], on_, static_cast<std::size_t>(shape_.passes), c.sum_threads, {bins},
-                          launch_start::early));
+        KILN_CHECK(launch(s_.kernels[sums], on_, shape_.passes, c.sum_threads, {bins}, launch_start::early));
         void const* keys = call_.keys_in;
         void const* values = call_.values_in;
-        for (int pass = 0; pass < shape_.passes; ++pass) {
+        for (std::size_t pass = 0; pass < shape_.passes; ++pass) {
             bool const to_out = (shape_.passes - 1 - pass) % 2 == 0;
             void* const keys_to = to_out ? call_.keys_out : scratch + shape_.keys;
             void* const values_to = to_out ? call_.values_out : scratch + shape_.values;
@@ -109,45 +60,35 @@ private:
         void* values_to;
     };
 
-    [[nodiscard]] result<void> one_sweep(std::byte* scratch, int pass, std::size_t portion, move const& m) const {
-        auto const c = constants_of(s_.info);
-        auto const first = portion * shape_.portion;
-        int const n = static_cast<int>(items_of(portion));
-        auto const blocks = s_.tiles(static_cast<std::size_t>(n));
-        auto const passes = static_cast<std::size_t>(shape_.passes);
-        auto const index = static_cast<std::size_t>(pass) * shape_.portions + portion;
-        void* const lookback = scratch + shape_.lookback[index % 2];
-        void* const next_lookback = scratch + shape_.lookback[(index + 1) % 2];
-        int const next_words =
-            index + 1 < passes * shape_.portions ? lookback_words((portion + 1) % shape_.portions) : 0;
+    [[nodiscard]] result<void> one_sweep(std::byte* scratch, std::size_t pass, std::size_t portion,
+                                         move const& m) const {
+        auto const c = radix_constants_of(s_.info);
+        auto const first = portion * shape_.portion, items = shape_.items_of(portion);
+        int const n = static_cast<int>(items);
+        auto const areas = shape_.areas_of(pass, portion);
+        void* const lookback = scratch + areas.own;
+        void* const next_lookback = scratch + areas.next;
         auto const bins_of = [&](std::size_t p) {
-            return scratch + shape_.bins +
-                   (p * passes + static_cast<std::size_t>(pass)) * shape_.digits * c.offset_bytes;
+            return scratch + shape_.bins + (p * shape_.passes + pass) * shape_.digits * c.offset_bytes;
         };
-        void* const counter = scratch + (portion * passes + static_cast<std::size_t>(pass)) * sizeof(std::int32_t);
+        void* const counter = scratch + (portion * shape_.passes + pass) * sizeof(std::int32_t);
         void* const bins_out = portion + 1 < shape_.portions ? bins_of(portion + 1) : nullptr;
         void const* const bins_in = bins_of(portion);
         void const* const keys = static_cast<std::byte const*>(m.keys) + first * s_.value_bytes;
         void const* const values = static_cast<std::byte const*>(m.values) + first * s_.mapped_bytes;
-        int const bit = call_.first_bit + pass * c.radix_bits;
+        int const bit = call_.first_bit + static_cast<int>(pass) * c.radix_bits;
         int const bits = std::min(c.radix_bits, last_bit_ - bit);
-        return launch(s_.kernels[sweep], on_, blocks, s_.info.threads,
-                      {lookback, next_lookback, next_words, counter, bins_out, bins_in, m.keys_to, keys, m.values_to,
-                       values, n, bit, bits},
+        return launch(s_.kernels[sweep], on_, shape_.tiles(items), s_.info.threads,
+                      {lookback, next_lookback, areas.next_words, counter, bins_out, bins_in, m.keys_to, keys,
+                       m.values_to, values, n, bit, bits},
                       launch_start::early);
-    }
-    [[nodiscard]] std::size_t items_of(std::size_t portion) const {
-        return std::min(call_.n - portion * shape_.portion, shape_.portion);
-    }
-    [[nodiscard]] int lookback_words(std::size_t portion) const {
-        return static_cast<int>(s_.tiles(items_of(portion)) * shape_.digits);
     }
 
     specialisation const& s_;
     stream_ref on_;
     sort_call const& call_;
     int last_bit_;
-    layout shape_;
+    radix_layout shape_;
 };
 
 }  // namespace
@@ -159,7 +100,7 @@ result<radix_sort> radix_sort::make(element_type key, element_type value, sort_o
 }
 
 std::size_t radix_sort::scratch_bytes(std::size_t n) const noexcept {
-    if (n <= constants_of(what_->info).small_items) return 0;
+    if (n <= radix_constants_of(what_->info).small_items) return 0;
     return layout_for(*what_, n, static_cast<int>(what_->value_bytes * 8)).total;
 }
 
@@ -171,7 +112,7 @@ result<void> radix_sort::run(stream_ref on, sort_call const& call) const {
         return fail(errc::invalid_argument, "{}: bits {} to {} of keys that have {}", s.name, call.first_bit, last_bit,
                     key_bits);
     }
-    auto const c = constants_of(s.info);
+    auto const c = radix_constants_of(s.info);
     if (c.offset_bytes == 4 && call.n > 0xffffffffU) return too_many(s, call.n);
     if (call.n == 0) return {};
     KILN_TRY(auto const scope, call_scope::enter(s));

@@ -63,11 +63,6 @@ template <std::size_t N>
 }
 
 inline constexpr std::size_t most_blocks = 0x7fffffff;
-[[nodiscard]] constexpr std::size_t ceil_div(std::size_t a, std::size_t b) noexcept {
-    return a / b + (a % b != 0 ? 1 : 0);
-}
-[[nodiscard]] constexpr std::size_t aligned_256(std::size_t bytes) noexcept { return (bytes + 255) / 256 * 256; }
-
 // Before a kernel whose tiles look back at their predecessors. Gives how that kernel is to start: a single tile has no
 // predecessor and needs nothing done.
 [[nodiscard]] result<launch_start> clear_tile_states(untyped_kernel const& init, stream_ref on, void* memory,
