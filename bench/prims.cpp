@@ -126,6 +126,7 @@ void run_on_device(report& to, options const& how) {
     arena a{std::size_t{1} << (how.quick ? 20 : 28)};
     auto all = specs();
     std::erase_if(all, [&](contender const& c) { return c.name.find(how.name) == std::string::npos; });
+    if (all.empty()) throw std::runtime_error{"nothing has '" + how.name + "' in its name"};
     for (auto const& c : all) {
         if (!how.wants("device")) break;
         for (int const log : {20, 24, 26, 28}) {

@@ -3,7 +3,7 @@
 // Comes before every CUB header: makes NVRTC read about a quarter of what CUB would pull in. It defines the include
 // guards of large headers that CUB's agents name but do not need, and includes the few small ones they do. Nothing of
 // CUB is changed, and a wrong guess is a compile error, never another program: the host then compiles once more with
-// KILN_PRIM_PLAIN, which turns all of this off.
+// KILN_PRIM_PLAIN, which turns all of this off. What follows them is for every kernel.
 #pragma once
 
 #ifndef KILN_PRIM_PLAIN
@@ -40,16 +40,21 @@ _LIBCUDACXX_END_NAMESPACE_STD
 
 #include <cub/config.cuh>
 
-#ifndef __CUDACC_RDC__
-// NVRTC declares these two only for relocatable code; CUB's merge sort calls them.
-static __device__ __forceinline__ void cudaGridDependencySynchronize() {
+// Kernels of one call may be launched so that each begins while the one before it ends. Then each waits for the one before, and
+// so for all before that, ahead of its first look at global memory. Without such a launch, and before sm_90, both do nothing.
+static __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion() {
+static __device__ __forceinline__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" :::);
+    asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
+
+#ifndef __CUDACC_RDC__
+// NVRTC declares these two only for relocatable code; CUB's merge sort calls them.
+static __device__ __forceinline__ void cudaGridDependencySynchronize() { wait_for_previous(); }
+static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion() { let_next_begin(); }
 #endif

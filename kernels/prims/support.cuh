@@ -19,19 +19,6 @@ using kiln_offset = kiln_u32;
 #define KILN_PRIM_INFO(...) \
     extern "C" __constant__ int kiln_prim_info[16] = {2, CUB_VERSION, CUB_PTX_ARCH, __VA_ARGS__}
 
-// Kernels of one call may be launched so that each begins while the one before it ends. Then each waits for the one before, and
-// so for all before that, ahead of its first look at global memory. Without such a launch, and before sm_90, both do nothing.
-static __device__ __forceinline__ void wait_for_previous() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-static __device__ __forceinline__ void let_next_begin() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
 // A value an operator captured: copied with the launch, read in place.
 struct alignas(16) kiln_state {
     unsigned char bytes[64];

@@ -11,24 +11,24 @@ namespace {
 
 enum kernel_index { histogram, sums, sweep, small };
 
-radix_layout layout_for(specialisation const& s, std::size_t n, int bits) {
-    return {s.info, s.value_bytes, s.mapped_bytes, n, bits};
+result<void> sort_in_one_block(specialisation const& s, stream_ref on, sort_call const& call, int last_bit) {
+    int const n = static_cast<int>(call.n);
+    return launch(s.kernels[small], on, 1, radix_constants_of(s.info).small_threads,
+                  {call.keys_in, call.keys_out, call.values_in, call.values_out, n, call.first_bit, last_bit});
 }
 
-class sorting {
+class sweeps {
 public:
-    sorting(specialisation const& s, stream_ref on, sort_call const& call, int last_bit)
-        : s_{s}, on_{on}, call_{call}, last_bit_{last_bit}, shape_{layout_for(s, call.n, last_bit - call.first_bit)} {}
+    sweeps(specialisation const& s, stream_ref on, sort_call const& call, int last_bit)
+        : s_{s},
+          on_{on},
+          call_{call},
+          last_bit_{last_bit},
+          shape_{s.info, s.value_bytes, s.mapped_bytes, call.n, last_bit - call.first_bit} {}
 
-    [[nodiscard]] result<void> in_one_block() const {
-        auto const c = radix_constants_of(s_.info);
-        int const n = static_cast<int>(call_.n);
-        return launch(
-            s_.kernels[small], on_, 1, c.small_threads,
-            {call_.keys_in, call_.keys_out, call_.values_in, call_.values_out, n, call_.first_bit, last_bit_});
-    }
+    [[nodiscard]] std::size_t scratch_bytes() const noexcept { return shape_.total; }
 
-    [[nodiscard]] result<void> in_sweeps(std::byte* scratch) const {
+    [[nodiscard]] result<void> run(std::byte* scratch) const {
         auto const c = radix_constants_of(s_.info);
         void* const bins = scratch + shape_.bins;
         KILN_CHECK(set_zero(s_, on_, scratch, shape_.cleared));
@@ -101,7 +101,8 @@ result<radix_sort> radix_sort::make(element_type key, element_type value, sort_o
 
 std::size_t radix_sort::scratch_bytes(std::size_t n) const noexcept {
     if (n <= radix_constants_of(what_->info).small_items) return 0;
-    return layout_for(*what_, n, static_cast<int>(what_->value_bytes * 8)).total;
+    auto const bits = static_cast<int>(what_->value_bytes * 8);
+    return radix_layout{what_->info, what_->value_bytes, what_->mapped_bytes, n, bits}.total;
 }
 
 result<void> radix_sort::run(stream_ref on, sort_call const& call) const {
@@ -120,11 +121,10 @@ result<void> radix_sort::run(stream_ref on, sort_call const& call) const {
         KILN_CHECK(copy(s, on, call.keys_in, call.keys_out, call.n * s.value_bytes));
         return copy(s, on, call.values_in, call.values_out, call.n * s.mapped_bytes);
     }
-    sorting const work{s, on, call, last_bit};
-    if (call.n <= c.small_items) return work.in_one_block();
-    auto const bytes = layout_for(s, call.n, last_bit - call.first_bit).total;
-    KILN_TRY(auto const lease, s.scratch->acquire(on, bytes, call.scratch));
-    return work.in_sweeps(lease.get());
+    if (call.n <= c.small_items) return sort_in_one_block(s, on, call, last_bit);
+    sweeps const work{s, on, call, last_bit};
+    KILN_TRY(auto const lease, s.scratch->acquire(on, work.scratch_bytes(), call.scratch));
+    return work.run(lease.get());
 }
 
 }  // namespace kiln::prims

@@ -85,6 +85,19 @@ TEST_F(large, select_of_more_than_2_31_items) {
     EXPECT_TRUE(equals("indices", std::vector<std::int64_t>(chosen.begin(), chosen.end()), out.get(on())));
 }
 
+// `order` says where each sorted key came from. In order, and equal ones in the order they had: so none is there twice.
+template <class K, class V>
+void expect_stable(std::vector<K> const& keys, std::vector<K> const& sorted, std::vector<V> const& order) {
+    ASSERT_EQ(sorted.size(), keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        auto const from = static_cast<std::size_t>(order[i]);
+        bool const right =
+            from < keys.size() && keys[from] == sorted[i] &&
+            (i == 0 || sorted[i - 1] < sorted[i] || (sorted[i - 1] == sorted[i] && order[i - 1] < order[i]));
+        ASSERT_TRUE(right) << "at " << i << ": key " << sorted[i] << " from " << order[i];
+    }
+}
+
 TEST_F(large, radix_sort_of_more_than_one_portion) {
     std::size_t const n = two_28 + 12'345;
     auto const sort = made(radix_sort<std::uint32_t, std::uint32_t>());
@@ -102,16 +115,7 @@ TEST_F(large, radix_sort_of_more_than_one_portion) {
         .value();
     auto const sorted = keys_out.get(on());
     auto const order = values_out.get(on());
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < n && wrong == 0; ++i) {
-        bool const right =
-            order[i] < n && keys[order[i]] == sorted[i] &&
-            (i == 0 || sorted[i - 1] < sorted[i] || (sorted[i - 1] == sorted[i] && order[i - 1] < order[i]));
-        if (!right) {
-            ADD_FAILURE() << "at " << i << ": key " << sorted[i] << " from " << order[i];
-            ++wrong;
-        }
-    }
+    expect_stable(keys, sorted, order);
 }
 
 TEST_F(large, merge_sort) {
@@ -131,11 +135,7 @@ TEST_F(large, merge_sort) {
         .value();
     auto const sorted = keys_out.get(on());
     auto const order = values_out.get(on());
-    for (std::size_t i = 0; i < n; ++i) {
-        bool const right =
-            keys[static_cast<std::size_t>(order[i])] == sorted[i] && (i == 0 || sorted[i - 1] <= sorted[i]);
-        ASSERT_TRUE(right) << "at " << i << ": key " << sorted[i] << " from " << order[i];
-    }
+    expect_stable(keys, sorted, order);
 }
 
 TEST_F(large, unique_by_key) {
@@ -193,6 +193,29 @@ TEST_F(large, bounds) {
     upper(on(), in.in(), wanted.in(), out.span()).value();
     std::ranges::transform(queries, expected.begin(), [&](std::int32_t q) { return before(q, 2); });
     EXPECT_TRUE(equals("upper", expected, out.get(on())));
+}
+
+TEST_F(large, transform_and_gather) {
+    auto const [twice, pick] = make_together([] { return transform<std::int32_t, std::int32_t>(op{"2 * a + 1"}); },
+                                             [] { return gather<std::int32_t, std::uint32_t>(); });
+    std::size_t const n = two_28 + 13;
+    std::vector<std::int32_t> data(n);
+    std::vector<std::uint32_t> index(n);
+    std::vector<std::int32_t> expected(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        data[i] = static_cast<std::int32_t>(i);
+        index[i] = static_cast<std::uint32_t>(n - 1 - i);
+        expected[i] = 2 * data[i] + 1;
+    }
+    device_vector<std::int32_t> const in{on(), data};
+    device_vector<std::uint32_t> const where{on(), index};
+    device_vector<std::int32_t> doubled{n};
+    device_vector<std::int32_t> picked{n};
+    twice(on(), in.in(), doubled.span()).value();
+    EXPECT_TRUE(equals("transform", expected, doubled.get(on())));
+    pick(on(), doubled.data(), where.in(), picked.span()).value();
+    std::ranges::reverse(expected);
+    EXPECT_TRUE(equals("gather", expected, picked.get(on())));
 }
 
 // By lanes, by blocks, and by very few blocks.

@@ -20,6 +20,9 @@ namespace {
 
 class sorts : public prims_test {
 protected:
+    template <class Up, class Down>
+    void check_order(Up make_up, Down make_down);
+
     template <class V>
     static std::vector<V> numbered(std::size_t n) {
         std::vector<V> out(n);
@@ -180,13 +183,12 @@ TEST_F(sorts, merge_of_structs) {
     }
 }
 
-// The passes of a merge sort begin before the ones ahead of them have ended. Here each call reads what the call before it in
-// the stream writes, through the same scratch, with nothing in between that waits.
-TEST_F(sorts, merge_waits_for_what_is_ahead_of_it_in_the_stream) {
+// The passes of a sort begin before the ones ahead of them have ended. Here each call reads what the call before it in the
+// stream writes, through the same scratch, with nothing in between that waits.
+template <class Up, class Down>
+void sorts::check_order(Up make_up, Down make_down) {
     if (quickest()) GTEST_SKIP() << "is about the order of kernels, and long";
-    auto const [up, down, sums] =
-        make_together([] { return merge_sort<std::int32_t>(less); }, [] { return merge_sort<std::int32_t>(greater); },
-                      [] { return inclusive_scan<std::int32_t>(plus); });
+    auto const [up, down, sums] = make_together(make_up, make_down, [] { return inclusive_scan<std::int32_t>(plus); });
     for (std::size_t const n : {up.tile_items() + 1, 2 * up.tile_items(), 9 * up.tile_items() + 3,
                                 quick() ? 20 * up.tile_items() : std::size_t{1} << 20}) {
         auto const data = make_data<std::int32_t>(n, pattern::random, n);
@@ -207,6 +209,13 @@ TEST_F(sorts, merge_waits_for_what_is_ahead_of_it_in_the_stream) {
             ASSERT_TRUE(equals("sorted up and down, n = " + std::to_string(n), expected, a.get(on())));
         }
     }
+}
+TEST_F(sorts, merge_waits_for_what_is_ahead_of_it_in_the_stream) {
+    check_order([] { return merge_sort<std::int32_t>(less); }, [] { return merge_sort<std::int32_t>(greater); });
+}
+TEST_F(sorts, radix_waits_for_what_is_ahead_of_it_in_the_stream) {
+    check_order([] { return radix_sort<std::int32_t>(sort_order::ascending); },
+                [] { return radix_sort<std::int32_t>(sort_order::descending); });
 }
 
 TEST_F(sorts, with_64_bit_offsets) {
