@@ -251,12 +251,12 @@ class tropical_products : public tropical_product<float> {};
 
 TEST_F(tropical_products, offsets_beyond_32_bits_are_right) {
     if (quick()) GTEST_SKIP() << "needs 17 GiB and a minute under the sanitizer";
-    // Two of a batch 2^31 + 64 elements apart: the second one's elements all lie beyond 2^31.
+    // Room for more than 2^32 elements.
     std::int64_t const apart = (std::int64_t{1} << 31) + 64;
     auto const memory = device_memory::make(static_cast<std::size_t>(2 * apart) * 4);
     if (!memory) GTEST_SKIP() << memory.error().message();
     auto const by = device_tests::made(tropical::product<float>(semiring::max_plus, {.arg = with_winners::yes}));
-    // One row of A per 2^25 elements: row 100 begins beyond 2^31 too.
+    // One row of A, and of the C that puts it there, per 2^25 elements: from row 64 on they lie beyond 2^31.
     std::int64_t const ld = std::int64_t{1} << 25;
     shape const size{.m = 100, .n = 40, .k = 30};
     auto const rows = make_data<float>(100 * 30, data_kind::mixed, 1),
