@@ -12,6 +12,7 @@
 #define KILN_OPERATOR_RESULT bool
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
 #include "kiln/prims/operator.cuh"
+#include "kiln/prims/tiles.cuh"
 
 #ifdef KILN_SORT_PAIRS
 using mapped = kiln_mapped;
@@ -21,17 +22,20 @@ using mapped = cub::NullType;
 
 using policy = cub::detail::merge_sort::policy_hub<kiln_value*>::MaxPolicy::ActivePolicy::MergeSortPolicy;
 using partition_agent = cub::detail::merge_sort::AgentPartition<kiln_value*, kiln_offset, kiln_functor, kiln_value>;
-using merge_agent =
-    cub::detail::merge_sort::AgentMerge<policy, kiln_value*, mapped*, kiln_offset, kiln_functor, kiln_value, mapped>;
-namespace loading = thrust::cuda_cub::core::detail;
 
 KILN_PRIM_INFO(policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, int(sizeof(kiln_offset)));
 
 // The passes are launched so that each may begin while the one before it ends: each lets the next one begin (CUB's agents do so
 // once they have read) and waits for the one before.
 
-// Sorts one tile. CUB's agent for this holds the whole sort twice, for full tiles and for the last one. Here they share it and
-// differ only in how they are loaded and stored, so that a link with a new order has half as much to make.
+// Two sorted runs, of which a tile is given a piece each: `many` items from `begin` on, and its other items from `begin + many + skipped` on.
+struct pieces {
+    kiln_offset begin, skipped;
+    int many;
+
+    __device__ __forceinline__ kiln_offset at(int i) const { return begin + kiln_offset(i) + (i < many ? 0 : skipped); }
+};
+
 struct tile_agent {
     static constexpr int threads = policy::BLOCK_THREADS, items = policy::ITEMS_PER_THREAD, full = policy::ITEMS_PER_TILE;
     static constexpr bool has_values = !::cuda::std::is_same_v<mapped, cub::NullType>;
@@ -40,6 +44,8 @@ struct tile_agent {
     template <class T>
     using block_store = cub::BlockStore<T, threads, items, policy::STORE_ALGORITHM>;
     using block_sort = cub::BlockMergeSort<kiln_value, threads, items, mapped>;
+    template <class T>
+    using input = cub::CacheModifiedInputIterator<policy::LOAD_MODIFIER, T, kiln_offset>;
 
     union storage {
         typename block_load<kiln_value>::TempStorage load_keys;
@@ -47,25 +53,15 @@ struct tile_agent {
         typename block_sort::TempStorage sort;
         typename block_store<kiln_value>::TempStorage store_keys;
         typename block_store<mapped>::TempStorage store_values;
+        cub::Uninitialized<kiln_value[full + 1]> keys;
+        cub::Uninitialized<mapped[full + 1]> values;
     };
 
     storage& shared;
     int count;  // of the tile's items, 1 to `full`
     kiln_functor less;
 
-    template <class T>
-    __device__ __forceinline__ void load(typename block_load<T>::TempStorage& in_shared, T const* in, T (&to)[items]) {
-        if (count == full) block_load<T>(in_shared).Load(in, to);
-        else block_load<T>(in_shared).Load(in, to, count, *in);
-    }
-
-    template <class T>
-    __device__ __forceinline__ void store(typename block_store<T>::TempStorage& in_shared, T* out, T (&from)[items]) {
-        if (count == full) block_store<T>(in_shared).Store(out, from);
-        else block_store<T>(in_shared).Store(out, from, count);
-    }
-
-    // A thread with fewer keys than it sorts repeats its greatest, which a stable sort leaves behind them.
+// A thread with fewer keys than it sorts repeats its greatest, which a stable sort leaves behind them.
     __device__ __forceinline__ void fill_up(kiln_value (&keys)[items]) {
         int const own = count - int(threadIdx.x) * items;
         kiln_value greatest = keys[0];
@@ -81,40 +77,97 @@ struct tile_agent {
         kiln_value keys[items];
         mapped values[items];
         if constexpr (has_values) {
-            load(shared.load_values, values_in, values);
+            load_tile<block_load<mapped>>(shared.load_values, values_in, values, count, full);
             __syncthreads();
         }
-        load(shared.load_keys, keys_in, keys);
+        load_tile<block_load<kiln_value>>(shared.load_keys, keys_in, keys, count, full);
         __syncthreads();
         let_next_begin();
         if (count != full) fill_up(keys);
         // `false`: CUB need not fill up itself. It merges no more than `count` keys all the same.
         block_sort(shared.sort).template StableSort<kiln_functor, false>(keys, values, less, count, keys[0]);
         __syncthreads();
-        store(shared.store_keys, keys_out, keys);
+        store_tile<block_store<kiln_value>>(shared.store_keys, keys_out, keys, count, full);
         if constexpr (has_values) {
             __syncthreads();
-            store(shared.store_values, values_out, values);
+            store_tile<block_store<mapped>>(shared.store_values, values_out, values, count, full);
+        }
+    }
+
+    // Item i of the two pieces is thread i % threads's. All loads are on their way before the first is used.
+    template <bool Full>
+    __device__ __forceinline__ void load_striped(input<kiln_value> keys_in, input<mapped> values_in, pieces where,
+                                                 kiln_value (&keys)[items], mapped (&values)[items]) {
+#pragma unroll
+        for (int k = 0; k < items; ++k)
+            if (int const i = k * threads + int(threadIdx.x); Full || i < count) keys[k] = keys_in[where.at(i)];
+        if constexpr (has_values) {
+#pragma unroll
+            for (int k = 0; k < items; ++k)
+                if (int const i = k * threads + int(threadIdx.x); Full || i < count) values[k] = values_in[where.at(i)];
+        }
+    }
+
+    template <class T>
+    static __device__ __forceinline__ void put_striped(T const (&from)[items], T* to) {
+#pragma unroll
+        for (int k = 0; k < items; ++k) to[k * threads + int(threadIdx.x)] = from[k];
+    }
+
+    __device__ __forceinline__ void merge(kiln_value const* keys_in, mapped const* values_in, pieces where, kiln_value* keys_out,
+                                          mapped* values_out) {
+        kiln_value keys[items];
+        mapped values[items];
+        int from[items];
+        auto* const all_keys = shared.keys.Alias();
+        if (count == full) load_striped<true>(input<kiln_value>{keys_in}, input<mapped>{values_in}, where, keys, values);
+        else load_striped<false>(input<kiln_value>{keys_in}, input<mapped>{values_in}, where, keys, values);
+        put_striped(keys, all_keys);
+        __syncthreads();
+        let_next_begin();
+        int const one = where.many, other = count - one;
+        int const diagonal = (::cuda::std::min)(count, items * int(threadIdx.x));
+        int const begin = cub::MergePath(all_keys, all_keys + one, one, other, diagonal, less);
+        cub::SerialMerge(all_keys, begin, one + diagonal - begin, one - begin, other - (diagonal - begin), keys, from, less);
+        __syncthreads();
+        store_tile<block_store<kiln_value>>(shared.store_keys, keys_out, keys, count, full);
+        if constexpr (has_values) {
+            auto* const all_values = shared.values.Alias();
+            __syncthreads();
+            put_striped(values, all_values);
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < items; ++i) values[i] = all_values[from[i]];
+            __syncthreads();
+            store_tile<block_store<mapped>>(shared.store_values, values_out, values, count, full);
         }
     }
 };
-static_assert(sizeof(tile_agent::storage) <= 48 * 1024 && sizeof(merge_agent::TempStorage) <= 48 * 1024,
-              "items too large for shared memory");
+static_assert(sizeof(tile_agent::storage) <= 48 * 1024, "items too large for shared memory");
+
+// As the partition kernel has found them.
+static __device__ __forceinline__ pieces pieces_of_tile(kiln_offset n, kiln_offset const* partitions, kiln_offset merged_tiles) {
+    constexpr kiln_offset full = tile_agent::full;
+    kiln_offset const tile = blockIdx.x, last = merged_tiles - 1;
+    kiln_offset const start = (tile & ~last) * full;  // of the two runs, each of `run` items but where the input ends
+    kiln_offset const run = merged_tiles / 2 * full;
+    kiln_offset const ahead = tile * full - start;
+    kiln_offset const rest = n - start;
+    kiln_offset const one_begin = partitions[tile] - start;
+    kiln_offset const one_end = (tile & last) == last ? (::cuda::std::min)(rest, run) : partitions[tile + 1] - start;
+    kiln_offset const other_begin = (::cuda::std::min)(rest > run ? rest - run : kiln_offset(0), ahead - one_begin);
+    return {start + one_begin, run + other_begin - one_end, int(one_end - one_begin)};
+}
 
 extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_merge_sort_tiles(kiln_value const* keys_in, mapped const* values_in, kiln_value* keys_out, mapped* values_out,
                           kiln_offset n, KILN_STATE_PARAMETER) {
     __shared__ tile_agent::storage storage;
     kiln_offset const begin = kiln_offset(blockIdx.x) * tile_agent::full;
-    int const count = int((::cuda::std::min)(n - begin, kiln_offset(tile_agent::full)));
     wait_for_previous();
-    tile_agent{storage, count, kiln_functor{state}}.sort(keys_in + begin, values_in + begin, keys_out + begin,
-                                                         values_out + begin);
+    tile_agent{storage, items_of_tile(n, tile_agent::full), kiln_functor{state}}.sort(keys_in + begin, values_in + begin,
+                                                                                     keys_out + begin, values_out + begin);
 }
-
-// CUB's other agents choose between two sides at run time and hold every load and store twice for it. Here the host has
-// chosen: they are told a constant, and what they are given for the other side is never looked at.
-constexpr bool chosen_side = true;
 
 extern "C" __global__ void __launch_bounds__(256)
     kiln_merge_sort_partition(kiln_value* keys, kiln_offset n, kiln_offset count, kiln_offset* partitions,
@@ -123,18 +176,17 @@ extern "C" __global__ void __launch_bounds__(256)
     wait_for_previous();
     kiln_offset const i = kiln_offset(blockDim.x) * blockIdx.x + threadIdx.x;
     if (i >= count) return;
-    partition_agent agent(chosen_side, keys, keys, n, i, partitions, kiln_functor{state}, merged_tiles, tile, count);
-    agent.Process();
+    // CUB's agent chooses between two sides at run time. Here the host has chosen.
+    constexpr bool side = true;
+    partition_agent(side, keys, keys, n, i, partitions, kiln_functor{state}, merged_tiles, tile, count).Process();
 }
 
 extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_merge_sort_merge(kiln_value* keys_in, mapped* values_in, kiln_value* keys_out, mapped* values_out, kiln_offset n,
                           kiln_offset* partitions, kiln_offset merged_tiles, KILN_STATE_PARAMETER) {
-    __shared__ merge_agent::TempStorage storage;
+    __shared__ tile_agent::storage storage;
     wait_for_previous();
-    auto const keys = loading::make_load_iterator(policy(), keys_in);
-    auto const values = loading::make_load_iterator(policy(), values_in);
-    merge_agent agent(chosen_side, storage, keys, values, keys, values, n, keys_out, values_out, keys_out, values_out,
-                      kiln_functor{state}, partitions, merged_tiles);
-    agent.Process();
+    kiln_offset const begin = kiln_offset(blockIdx.x) * tile_agent::full;
+    tile_agent{storage, items_of_tile(n, tile_agent::full), kiln_functor{state}}.merge(
+        keys_in, values_in, pieces_of_tile(n, partitions, merged_tiles), keys_out + begin, values_out + begin);
 }

@@ -41,7 +41,8 @@ _LIBCUDACXX_END_NAMESPACE_STD
 #include <cub/config.cuh>
 
 // Kernels of one call may be launched so that each begins while the one before it ends. Then each waits for the one before, and
-// so for all before that, ahead of its first look at global memory. Without such a launch, and before sm_90, both do nothing.
+// so for all before that, ahead of its first look at what a kernel of the call writes. The first kernel of a call is never launched
+// so: the call's input is there when any of its kernels begins. Without such a launch, and before sm_90, both do nothing.
 static __device__ __forceinline__ void wait_for_previous() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -3,7 +3,6 @@
 #include "kiln/prims/prelude.cuh"
 
 #include <cub/agent/agent_reduce.cuh>
-#include <cub/grid/grid_even_share.cuh>
 
 #include "kiln/prims/tuning.cuh"
 
@@ -11,28 +10,16 @@
 
 #define KILN_OPERATOR_RESULT kiln_value
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
-#include "kiln/prims/one_block.cuh"
+#include "kiln/prims/block_reduction.cuh"
 #include "kiln/prims/operator.cuh"
 
 namespace whole {
 using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::ReducePolicy;
 using last_policy = hub::MaxPolicy::ActivePolicy::SingleTilePolicy;
-using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
-// A new operator is linked before its first call, so that what is linked is short. What was compiled before need not be: this is
-// 1 % faster in all.
-#ifdef KILN_PRIM_LINKED
-using last = one_block<last_policy::BLOCK_THREADS>;
-#else
-struct last {
-    using whole_agent =
-        cub::detail::reduce::AgentReduce<last_policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
-    using storage = whole_agent::TempStorage;
-    static __device__ __forceinline__ kiln_value reduce(storage& shared, kiln_value const* in, kiln_u64 n, kiln_functor op) {
-        return whole_agent(shared, in, op).ConsumeRange(kiln_u64{0}, n);
-    }
-};
-#endif
+using share = block_reduction<policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, policy::LOAD_MODIFIER>;
+// What it reads is written while it begins, so that not even the texture cache may have seen it.
+using last = block_reduction<last_policy::BLOCK_THREADS, last_policy::ITEMS_PER_THREAD, cub::LOAD_DEFAULT>;
 }  // namespace whole
 
 #define KILN_REDUCE_INFO                                                                                \
@@ -44,11 +31,10 @@ KILN_PRIM_INFO(KILN_REDUCE_INFO);
 
 extern "C" __global__ void __launch_bounds__(whole::policy::BLOCK_THREADS)
     kiln_reduce_partial(kiln_value const* in, kiln_value* partial, kiln_u64 n, KILN_STATE_PARAMETER) {
-    __shared__ whole::agent::TempStorage storage;
+    __shared__ whole::share::storage storage;
     let_next_begin();
-    cub::GridEvenShare<kiln_u64> share;
-    share.DispatchInit(n, int(gridDim.x), whole::policy::BLOCK_THREADS * whole::policy::ITEMS_PER_THREAD);
-    kiln_value const reduced = whole::agent(storage, in, kiln_functor{state}).ConsumeTiles(share);
+    constexpr kiln_u64 tile = whole::share::tile;
+    kiln_value const reduced = whole::share::reduce(storage, in, blockIdx.x * tile, n, gridDim.x * tile, kiln_functor{state});
     if (threadIdx.x == 0) partial[blockIdx.x] = reduced;
 }
 

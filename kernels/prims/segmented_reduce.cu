@@ -13,17 +13,17 @@
 
 #define KILN_OPERATOR_RESULT kiln_value
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
-#include "kiln/prims/one_block.cuh"
+#include "kiln/prims/block_reduction.cuh"
 #include "kiln/prims/operator.cuh"
 
 namespace by_segment {
 using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::SegmentedReducePolicy;
-using agent = cub::detail::reduce::AgentReduce<policy, kiln_value const*, kiln_value*, kiln_u64, kiln_functor, kiln_value>;
-
 constexpr int lanes_threads = 256;
 constexpr int long_for_8 = 256;     // longer segments than these are queued
 constexpr int long_for_32 = 2048;
+
+using block = block_reduction<policy::BLOCK_THREADS, policy::ITEMS_PER_THREAD, policy::LOAD_MODIFIER>;
 
 struct range {
     kiln_u64 begin;
@@ -54,21 +54,6 @@ struct queue {
     kiln_u64* entries;  // [0] counts, the rest are numbers of segments
     kiln_u64 capacity;
 };
-
-static __device__ __forceinline__ void reduce_with_block(agent::TempStorage& storage, kiln_value const* in, kiln_value* out,
-                                                         segments const& where, kiln_u64 i, kiln_value init,
-                                                         kiln_functor op) {
-    range const r = segment_at(where, i);
-    if (r.begin == r.end) {
-        if (threadIdx.x == 0) out[i] = init;
-        return;
-    }
-    kiln_value const reduced = agent(storage, in, op).ConsumeRange(r.begin, r.end);
-    if (threadIdx.x == 0) out[i] = op(init, reduced);
-}
-
-// Queued segments are never empty.
-using queued = one_block<lanes_threads>;
 
 template <int Lanes, int Long>
 static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, kiln_value* out, segments const& where,
@@ -119,25 +104,25 @@ static __device__ __forceinline__ void reduce_with_lanes(kiln_value const* in, k
 KILN_PRIM_INFO(by_segment::policy::BLOCK_THREADS, by_segment::policy::ITEMS_PER_THREAD, 0, 0, KILN_SEGMENTED_REDUCE_INFO);
 #endif
 
+// A block for every segment from `first` on, or, with a queue, for those that were left to it.
 extern "C" __global__ void __launch_bounds__(by_segment::policy::BLOCK_THREADS)
-    kiln_segmented_reduce_block(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, kiln_value init,
-                                KILN_STATE_PARAMETER) {
-    __shared__ by_segment::agent::TempStorage storage;
-    by_segment::reduce_with_block(storage, in, out, where, first + blockIdx.x, init, kiln_functor{state});
-}
-
-extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
-    kiln_segmented_reduce_queued(kiln_value const* in, kiln_value* out, by_segment::segments where, by_segment::queue waiting, kiln_value init,
-                                 KILN_STATE_PARAMETER) {
-    __shared__ by_segment::queued::storage storage;
+    kiln_segmented_reduce_block(kiln_value const* in, kiln_value* out, by_segment::segments where, kiln_u64 first, by_segment::queue waiting,
+                                kiln_value init, KILN_STATE_PARAMETER) {
+    __shared__ by_segment::block::storage storage;
     wait_for_previous();
-    kiln_u64 const count = waiting.entries[0] < waiting.capacity ? waiting.entries[0] : waiting.capacity;
+    kiln_functor const op{state};
+    bool const has_queue = waiting.capacity != 0;
+    kiln_u64 const count = !has_queue ? gridDim.x : waiting.entries[0] < waiting.capacity ? waiting.entries[0] : waiting.capacity;
+#pragma unroll 1
     for (kiln_u64 q = blockIdx.x; q < count; q += gridDim.x) {
-        kiln_functor const op{state};
-        kiln_u64 const i = waiting.entries[1 + q];
+        kiln_u64 const i = has_queue ? waiting.entries[1 + q] : first + q;
         by_segment::range const r = by_segment::segment_at(where, i);
-        kiln_value const reduced = by_segment::queued::reduce(storage, in + r.begin, r.end - r.begin, op);
-        if (threadIdx.x == 0) out[i] = op(init, reduced);
+        kiln_value reduced = init;
+        if (r.begin != r.end) {
+            reduced = by_segment::block::reduce(storage, in + r.begin, r.end - r.begin, op);
+            reduced = op(init, reduced);
+        }
+        if (threadIdx.x == 0) out[i] = reduced;
         __syncthreads();
     }
 }

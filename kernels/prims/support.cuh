@@ -17,7 +17,7 @@ using kiln_offset = kiln_u32;
 // Constants the host launches with, read from the image: {abi, CUB version, architecture, threads, items per thread,
 // then what the algorithm's host side names}. src/prims/prim_info.hpp is the other half.
 #define KILN_PRIM_INFO(...) \
-    extern "C" __constant__ int kiln_prim_info[16] = {2, CUB_VERSION, CUB_PTX_ARCH, __VA_ARGS__}
+    extern "C" __constant__ int kiln_prim_info[16] = {3, CUB_VERSION, CUB_PTX_ARCH, __VA_ARGS__}
 
 // A value an operator captured: copied with the launch, read in place.
 struct alignas(16) kiln_state {

@@ -4,7 +4,7 @@
 namespace kiln::prims {
 
 namespace {
-constexpr std::uint32_t abi = 2;  // 2: kernels that follow another wait for it
+constexpr std::uint32_t abi = 3;  // 2: kernels that follow another wait for it. 3: segmented_reduce_block takes a queue
 constexpr std::size_t words = 16;
 }  // namespace
 

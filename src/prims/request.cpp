@@ -63,8 +63,7 @@ std::vector<std::string> all_kernels(algorithm what) {
         case algorithm::scan: return {"kiln_scan_init", "kiln_scan_exclusive", "kiln_scan_inclusive"};
         case algorithm::reduce: return {"kiln_reduce_partial", "kiln_reduce_last"};
         case algorithm::segmented_reduce:
-            return {"kiln_segmented_reduce_block", "kiln_segmented_reduce_queued", "kiln_segmented_reduce_8",
-                    "kiln_segmented_reduce_32"};
+            return {"kiln_segmented_reduce_block", "kiln_segmented_reduce_8", "kiln_segmented_reduce_32"};
         case algorithm::select: return {"kiln_select_init", "kiln_select"};
         case algorithm::bounds:
             return {"kiln_lower_bound", "kiln_lower_bound_many", "kiln_upper_bound", "kiln_upper_bound_many",

@@ -5,7 +5,7 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { block_each, queued, lanes_8, lanes_32 };
+enum kernel_index { block_each, lanes_8, lanes_32 };
 
 // Mean lengths up to which a few lanes per segment are faster than a block.
 constexpr std::size_t mean_for_8 = 24;
@@ -83,19 +83,14 @@ result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n,
     for (std::size_t done = 0; done < where.count; done += std::min(per_launch, where.count - done)) {
         std::uint64_t const first = done;
         auto const blocks = ceil_div(std::min(per_launch, where.count - done), p.per_block);
-        if (p.kernel == block_each) {
-            KILN_CHECK(
-                launch(s.kernels[block_each], on, blocks, block_threads(s.info), {in, out, all, first, start, state_}));
-        } else {
-            KILN_CHECK(launch(s.kernels[p.kernel], on, blocks, lanes_threads(s.info),
-                              {in, out, all, first, waiting, start, state_}));
-        }
+        auto const threads = p.kernel == block_each ? block_threads(s.info) : lanes_threads(s.info);
+        KILN_CHECK(launch(s.kernels[p.kernel], on, blocks, threads, {in, out, all, first, waiting, start, state_}));
     }
     if (p.capacity == 0) return {};
     auto const multiprocessors = static_cast<std::size_t>(std::max(1, s.context->info().multiprocessors));
     auto const blocks = std::min(p.capacity, multiprocessors * queue_blocks_per_multiprocessor);
-    return launch(s.kernels[queued], on, blocks, lanes_threads(s.info), {in, out, all, waiting, start, state_},
-                  launch_start::early);
+    return launch(s.kernels[block_each], on, blocks, block_threads(s.info),
+                  {in, out, all, std::uint64_t{0}, waiting, start, state_}, launch_start::early);
 }
 
 }  // namespace kiln::prims

@@ -135,6 +135,59 @@ TEST_F(handles, work_on_several_streams_and_threads_at_once) {
     }
 }
 
+// Kernels of a call begin before the ones ahead of them have ended. Here each call reads what the call before it in the stream
+// writes, through the same scratch, with nothing in between that waits.
+TEST_F(handles, wait_for_what_is_ahead_of_them_in_the_stream) {
+    if (quickest()) GTEST_SKIP() << "is about the order of kernels, and long";
+    auto const [sums, keep, heads, segments, total] = make_together(
+        [] { return inclusive_scan<std::int32_t>(plus); }, [] { return select_if<std::int32_t>(op{"a % 3 != 0"}); },
+        [] { return unique_by_key<std::int32_t, std::int32_t>(op{"a / 8 == b / 8"}); },
+        [] { return segmented_reduce<std::int32_t>(plus); }, [] { return reduce<std::int32_t>(plus); });
+    auto const third = [](std::int32_t a) { return a % 3 != 0; };
+    auto const eighth = [](std::int32_t a, std::int32_t b) { return a / 8 == b / 8; };
+    for (std::size_t const n :
+         {sums.tile_items() + 1, 9 * sums.tile_items() + 3, std::size_t{quick() ? 100'000U : 1'000'000U}}) {
+        std::vector<std::int32_t> const ones(n, 1);
+        std::vector<std::int32_t> summed(n), kept(n), values(n);
+        cpu::inclusive_scan<std::int32_t>(ones, std::span{summed}, cpu::plus);
+        kept.resize(cpu::select_if<std::int32_t>(summed, kept, third));
+        std::vector<std::int32_t> unique_keys(kept.size()), unique_values(kept.size());
+        auto const all = cpu::unique_by_key<std::int32_t, std::int32_t>(kept, kept, unique_keys, unique_values, eighth);
+        unique_values.resize(all);
+        std::vector<std::uint32_t> offsets;
+        // Short ones, with some that are queued for a kernel of their own.
+        for (std::size_t i = 0; i <= all; i += offsets.size() % 200 == 0 ? 500 : 4)
+            offsets.push_back(static_cast<std::uint32_t>(i));
+        auto const count = offsets.size() - 1;
+        std::vector<std::int32_t> by_segment(count);
+        cpu::segmented_reduce<std::int32_t, std::uint32_t>(unique_values, offsets, std::span{by_segment}, cpu::plus, 0);
+        auto const expected = cpu::reduce<std::int32_t>(by_segment, cpu::plus, 0);
+
+        device_vector<std::int32_t> const in{on(), ones};
+        device_vector<std::uint32_t> const where{on(), offsets};
+        device_vector<std::uint64_t> const counts{2};
+        device_vector<std::int32_t> a{n}, b{n}, c{n}, d{n}, e{count}, out{1};
+        for (int round = 0; round < 20; ++round) {
+            for (auto* const each : {&a, &b, &c, &d, &e, &out}) each->poison(on());
+            for (int again = 0; again < 2; ++again) {
+                sums(on(), in.in(), a.span()).value();
+                keep(on(), a.in(), b.data(), counts.data()).value();
+                heads(on(),
+                      {.keys_in = {b.data(), kept.size()},
+                       .keys_out = c.data(),
+                       .values_in = b.data(),
+                       .values_out = d.data()},
+                      counts.data() + 1)
+                    .value();
+                segments(on(), {d.data(), all}, where.span(), e.span()).value();
+                total(on(), e.in(), out.data()).value();
+            }
+            ASSERT_EQ(out.get(on()).front(), expected) << "n = " << n << ", round " << round;
+            ASSERT_EQ(counts.get(on()), (std::vector<std::uint64_t>{kept.size(), all}));
+        }
+    }
+}
+
 TEST_F(handles, use_scratch_that_is_handed_in) {
     auto const sum = made(exclusive_scan<std::int64_t>(plus));
     auto const data = make_data<std::int64_t>(500'001, pattern::random, 2);

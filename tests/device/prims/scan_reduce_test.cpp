@@ -18,6 +18,11 @@ namespace kiln::device_tests {
 
 namespace {
 
+op const add_vec3 = op::function("add",
+                                 "__device__ vec3 add(vec3 a, vec3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, "
+                                 "a.count + b.count, a.sum + b.sum}; }");
+vec3 add_on_host(vec3 a, vec3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.count + b.count, a.sum + b.sum}; }
+
 class scans : public prims_test {
 protected:
     template <class T, class Reference>
@@ -77,19 +82,27 @@ TEST_F(scans, of_floats) {
 }
 
 TEST_F(scans, of_structs) {
-    auto const add = op::function("add",
-                                  "__device__ vec3 add(vec3 a, vec3 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, "
-                                  "a.count + b.count, a.sum + b.sum}; }");
-    auto const by = [](vec3 a, vec3 b) {
-        return vec3{a.x + b.x, a.y + b.y, a.z + b.z, a.count + b.count, a.sum + b.sum};
-    };
     auto const [exclusive, inclusive] =
-        make_together([&] { return exclusive_scan<vec3>(add); }, [&] { return inclusive_scan<vec3>(add); });
+        make_together([&] { return exclusive_scan<vec3>(add_vec3); }, [&] { return inclusive_scan<vec3>(add_vec3); });
     for (auto const n : sizes_around(exclusive.tile_items())) {
         auto const walk = walk_data<float>(n, n);
         std::vector<vec3> data(n);
         for (std::size_t i = 0; i < n; ++i) data[i] = {walk[i], walk[n - 1 - i], 0, 1, walk[i]};
-        check_scan<vec3>(exclusive, inclusive, data, by, {1, 2, 3, 4, 5});
+        check_scan<vec3>(exclusive, inclusive, data, add_on_host, {1, 2, 3, 4, 5});
+    }
+}
+
+TEST_F(scans, by_an_operator_that_does_not_commute) {
+    op const last_there_is{"b != 0 ? b : a"};
+    auto const by = [](std::int32_t a, std::int32_t b) { return b != 0 ? b : a; };
+    auto const [exclusive, inclusive] = make_together([&] { return exclusive_scan<std::int32_t>(last_there_is); },
+                                                      [&] { return inclusive_scan<std::int32_t>(last_there_is); });
+    for (auto const n : sizes_around(exclusive.tile_items())) {
+        auto data = make_data<std::int32_t>(n, pattern::random, n);
+        numbers g{n};
+        for (auto& value : data)
+            if (g.next() % 100 != 0) value = 0;
+        check_scan<std::int32_t>(exclusive, inclusive, data, by, 7);
     }
 }
 
@@ -117,10 +130,32 @@ protected:
     void check_reduce(reduce_handle<T> const& reduce, std::vector<T> const& data, Reference by, T init,
                       std::string const& what) {
         device_vector<T> const in{on(), data};
+        check_reduce<T>(reduce, in.in(), data, by, init, what);
+    }
+
+    template <class T, class Reference>
+    void check_reduce(reduce_handle<T> const& reduce, device_span<T const> in, std::vector<T> const& data, Reference by,
+                      T init, std::string const& what) {
         device_vector<T> out{1};
         out.poison(on());
-        reduce(on(), in.in(), out.data(), {.init = init}).value();
+        reduce(on(), in, out.data(), {.init = init}).value();
         EXPECT_TRUE(equals(what, std::vector<T>{cpu::reduce<T>(data, by, init)}, out.get(on())));
+    }
+
+    // Input that begins anywhere: wide loads are for what is aligned.
+    template <class T>
+    void check_beginnings() {
+        auto const sum = made(reduce<T>(plus));
+        for (auto const n : sizes_around(sum.tile_items())) {
+            auto const data = make_data<T>(n, pattern::random, n);
+            for (std::size_t const skipped : {1, 2, 3, 5}) {
+                if (skipped > n) continue;
+                device_vector<T> const in{on(), data};
+                check_reduce<T>(sum, {in.data() + skipped, n - skipped},
+                                {data.begin() + static_cast<long>(skipped), data.end()}, cpu::plus, T{5},
+                                at(sum.name(), n, pattern::random) + ", from " + std::to_string(skipped));
+            }
+        }
     }
 
     template <class T>
@@ -159,6 +194,22 @@ TEST_F(reductions, of_floats) {
     check_type<bf16>();
     check_type<float>();
     check_type<double>();
+}
+
+TEST_F(reductions, of_what_begins_anywhere) {
+    check_beginnings<std::uint8_t>();
+    check_beginnings<std::int32_t>();
+    check_beginnings<std::uint64_t>();
+}
+
+TEST_F(reductions, of_structs) {
+    auto const sum = made(reduce<vec3>(add_vec3));
+    for (auto const n : sizes_around(sum.tile_items())) {
+        auto const walk = walk_data<float>(n, n);
+        std::vector<vec3> data(n);
+        for (std::size_t i = 0; i < n; ++i) data[i] = {walk[i], static_cast<float>(i % 2), 0, 1, 1.0 / 1024};
+        check_reduce<vec3>(sum, data, add_on_host, {1, 2, 3, 4, 5}, at(sum.name(), n, pattern::random));
+    }
 }
 
 TEST_F(reductions, by_bits_and_products) {

@@ -46,12 +46,12 @@ base::bytes words(std::vector<std::uint32_t> const& values) {
 }
 
 TEST(prim_info, is_read_from_the_images_bytes) {
-    auto const info = decode_info(words({2, 300001, 900, 128, 24, 8, 0, 32}));
+    auto const info = decode_info(words({3, 300001, 900, 128, 24, 8, 0, 32}));
     ASSERT_TRUE(info);
     EXPECT_EQ(info->tile(), 3072U);
     EXPECT_EQ(tile_states_of(*info).bytes(10), 512U);  // 42 descriptors of 8 bytes
-    EXPECT_FALSE(decode_info(words({1, 300001, 900, 128, 24})));
-    EXPECT_FALSE(decode_info(words({2, 300001, 900, 0, 24})));
+    EXPECT_FALSE(decode_info(words({2, 300001, 900, 128, 24})));
+    EXPECT_FALSE(decode_info(words({3, 300001, 900, 0, 24})));
     EXPECT_FALSE(decode_info(base::bytes(60)));
 }
 
