@@ -10,6 +10,8 @@
 #include <cub/iterator/cache_modified_input_iterator.cuh>
 #include <cub/util_ptx.cuh>
 
+namespace kiln_device {
+
 template <int Threads, int Items, cub::CacheLoadModifier How>
 struct block_reduction {
     static constexpr int tile = Threads * Items, warps = Threads / 32;
@@ -108,3 +110,5 @@ struct block_reduction {
         return reduce(shared, in, 0, n, tile, op);
     }
 };
+
+}  // namespace kiln_device

@@ -15,6 +15,8 @@
 #define KILN_OPERATOR_PARAMETERS kiln_value, kiln_value
 #include "kiln/prims/operator.cuh"
 
+namespace kiln_device {
+
 constexpr int threads = 256;
 constexpr int many_threads = 512;
 
@@ -154,3 +156,5 @@ extern "C" __global__ void __launch_bounds__(threads) kiln_bound_sample(kiln_val
     kiln_u64 const end = (k + 1) << shift;
     sample[k] = sorted[(end < n ? end : n) - 1];
 }
+
+}  // namespace kiln_device

@@ -6,6 +6,8 @@
 #define CUB_PTX_ARCH __CUDA_ARCH__
 #include "kiln/prims/support.cuh"
 
+namespace kiln_device {
+
 constexpr int threads = 256;
 constexpr int items = 4;
 KILN_PRIM_INFO(threads, items);
@@ -19,3 +21,5 @@ extern "C" __global__ void __launch_bounds__(threads)
         if (at < n) out[at] = in[index[at]];
     }
 }
+
+}  // namespace kiln_device

@@ -40,6 +40,9 @@ _LIBCUDACXX_END_NAMESPACE_STD
 
 #include <cub/config.cuh>
 
+// All names of Kiln's own that do not begin with kiln_ are in here: users' types and operators are in the same text.
+namespace kiln_device {
+
 // Kernels of one call may be launched so that each begins while the one before it ends. Then each waits for the one before, and
 // so for all before that, ahead of its first look at what a kernel of the call writes. The first kernel of a call is never launched
 // so: the call's input is there when any of its kernels begins. Without such a launch, and before sm_90, both do nothing.
@@ -54,8 +57,10 @@ static __device__ __forceinline__ void let_next_begin() {
 #endif
 }
 
+}  // namespace kiln_device
+
 #ifndef __CUDACC_RDC__
 // NVRTC declares these two only for relocatable code; CUB's merge sort calls them.
-static __device__ __forceinline__ void cudaGridDependencySynchronize() { wait_for_previous(); }
-static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion() { let_next_begin(); }
+static __device__ __forceinline__ void cudaGridDependencySynchronize() { kiln_device::wait_for_previous(); }
+static __device__ __forceinline__ void cudaTriggerProgrammaticLaunchCompletion() { kiln_device::let_next_begin(); }
 #endif

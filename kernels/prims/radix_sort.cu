@@ -12,6 +12,8 @@
 
 #include "kiln/prims/support.cuh"
 
+namespace kiln_device {
+
 #ifdef KILN_SORT_DESCENDING
 constexpr bool descending = true;
 #else
@@ -125,3 +127,5 @@ extern "C" __global__ void __launch_bounds__(small_policy::BLOCK_THREADS, 1)
         }
     }
 }
+
+}  // namespace kiln_device

@@ -13,6 +13,8 @@
 #include "kiln/prims/block_reduction.cuh"
 #include "kiln/prims/operator.cuh"
 
+namespace kiln_device {
+
 namespace whole {
 using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::ReducePolicy;
@@ -50,3 +52,5 @@ extern "C" __global__ void __launch_bounds__(whole::last_policy::BLOCK_THREADS, 
     kiln_value const reduced = whole::last::reduce(storage, in, n, op);
     if (threadIdx.x == 0) *out = op(init, reduced);
 }
+
+}  // namespace kiln_device

@@ -6,4 +6,6 @@
 #undef KILN_OPERATOR_PARAMETERS
 #include "kiln/prims/segmented_reduce.cu"
 
+namespace kiln_device {
 KILN_PRIM_INFO(KILN_REDUCE_INFO, KILN_SEGMENTED_REDUCE_INFO);
+}

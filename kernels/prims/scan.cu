@@ -13,6 +13,8 @@
 #include "kiln/prims/operator.cuh"
 #include "kiln/prims/tiles.cuh"
 
+namespace kiln_device {
+
 // Tuned as for plus<>, whatever the operator is: CUB itself drops to its untuned default for an unknown one.
 using hub = cub::detail::scan::policy_hub<kiln_value, kiln_value, kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::ScanPolicyT;
@@ -94,3 +96,5 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_u64 const begin = kiln_u64(blockIdx.x) * tile_agent::full;
     tile_agent{storage, states, kiln_functor{state}, items_of_tile(n, tile_agent::full)}.scan_inclusive(in + begin, out + begin);
 }
+
+}  // namespace kiln_device

@@ -16,6 +16,8 @@
 #include "kiln/prims/block_reduction.cuh"
 #include "kiln/prims/operator.cuh"
 
+namespace kiln_device {
+
 namespace by_segment {
 using hub = cub::detail::reduce::policy_hub<kiln_value, kiln_u32, cuda::std::plus<>>;
 using policy = hub::MaxPolicy::ActivePolicy::SegmentedReducePolicy;
@@ -140,3 +142,5 @@ extern "C" __global__ void __launch_bounds__(by_segment::lanes_threads)
     let_next_begin();
     by_segment::reduce_with_lanes<32, by_segment::long_for_32>(in, out, where, first, waiting, init, kiln_functor{state});
 }
+
+}  // namespace kiln_device

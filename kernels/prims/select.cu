@@ -19,6 +19,8 @@
 #endif
 #include "kiln/prims/tiles.cuh"
 
+namespace kiln_device {
+
 #ifdef KILN_SELECT_INDICES
 struct counting {
     using value_type = kiln_value;
@@ -154,3 +156,5 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_i32 const all = tile.write(out + kept_before);
     if (int(blockIdx.x) == tiles - 1 && threadIdx.x == 0) *kept = kept_before + kiln_u64(all);
 }
+
+}  // namespace kiln_device

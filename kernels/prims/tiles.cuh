@@ -11,6 +11,8 @@
 #include <cub/block/block_store.cuh>
 #include <cub/iterator/cache_modified_input_iterator.cuh>
 
+namespace kiln_device {
+
 // `count` of a tile's items are there, at least one. The others are given the first one's value.
 template <class Load, class Iterator, class T, int Items>
 static __device__ __forceinline__ void load_tile(typename Load::TempStorage& shared, Iterator in, T (&to)[Items], int count, int full) {
@@ -83,3 +85,5 @@ struct tile_prefix : cub::TilePrefixCallbackOp<T, Op, cub::ScanTileState<T>, Del
         return init;
     }
 };
+
+}  // namespace kiln_device

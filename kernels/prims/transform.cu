@@ -8,6 +8,8 @@
 #define KILN_OPERATOR_PARAMETERS kiln_value
 #include "kiln/prims/operator.cuh"
 
+namespace kiln_device {
+
 constexpr int threads = 256;
 constexpr int items = 4;
 KILN_PRIM_INFO(threads, items);
@@ -28,3 +30,5 @@ extern "C" __global__ void __launch_bounds__(threads)
         }
     }
 }
+
+}  // namespace kiln_device

@@ -13,6 +13,8 @@
 #include "kiln/prims/operator.cuh"
 #include "kiln/prims/tiles.cuh"
 
+namespace kiln_device {
+
 using policy =
     cub::detail::unique_by_key::policy_hub<kiln_value, kiln_mapped>::MaxPolicy::ActivePolicy::UniqueByKeyPolicyT;
 using tile_state = cub::ScanTileState<kiln_offset>;
@@ -109,3 +111,5 @@ extern "C" __global__ void __launch_bounds__(policy::BLOCK_THREADS)
     kiln_offset const all = tile.run(keys_in + begin, values_in + begin, keys_out, values_out);
     if (int(blockIdx.x) == tiles - 1 && threadIdx.x == 0) *count = all;
 }
+
+}  // namespace kiln_device

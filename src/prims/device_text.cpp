@@ -65,12 +65,14 @@ std::vector<std::string> template_kernels(request const& r) {
     return out;
 }
 
-std::string source_of(request const& r, part which, header_source from) {
+std::string source_of(request const& r, part which, header_source from, std::vector<std::string> const& kernels) {
     std::string out;
     for (auto const& define : r.defines) out += fmt::format("#define {}\n", define);
     if (which == part::skeleton) out += "#define KILN_PRIM_LINKED\n";
     if (from == header_source::plain) out += "#define KILN_PRIM_PLAIN\n";
-    return out + fmt::format("#include \"kiln/prims/{}.cu\"\n", text_of(r, which));
+    out += fmt::format("#include \"kiln/prims/{}.cu\"\n", text_of(r, which));
+    for (auto const& kernel : kernels) out += fmt::format("using kiln_device::{};\n", kernel);
+    return out;
 }
 
 // Every operator and every entry point of an algorithm shares one template, whoever asks for it.
@@ -84,8 +86,9 @@ std::string template_name(request const& r) {
 }  // namespace
 
 unit device_unit(request const& r, part which, header_source from) {
-    unit out{.name = which == part::whole ? r.name : template_name(r), .source = source_of(r, which, from)};
-    out.kernels = which == part::whole ? r.kernels : template_kernels(r);
+    auto kernels = which == part::whole ? r.kernels : template_kernels(r);
+    unit out{.name = which == part::whole ? r.name : template_name(r), .source = source_of(r, which, from, kernels)};
+    out.kernels = std::move(kernels);
     out.options = options_of(r, which);
     out.exports = {std::string{info_name}};
     out.headers = kernel_headers_of(text_of(r, which));

@@ -285,6 +285,36 @@ TEST_F(prims_compile, a_bad_operator_is_an_error_about_the_operator) {
     }
 }
 
+TEST_F(prims_compile, users_names_are_their_own) {
+    auto const e = make_engine();
+    // Names that Kiln's device text uses too.
+    element_type const type{.kind = scalar::record,
+                            .name = "policy",
+                            .definition =
+                                "struct policy { int at, count; }; struct tile_agent {}; struct pieces {}; "
+                                "struct part {}; struct storage {}; enum side { input, share };\n",
+                            .size = 8,
+                            .align = 4};
+    std::string const helpers =
+        "__device__ int threads(policy p) { return p.at; }\n"
+        "__device__ int wait_for_previous() { return 0; }\n"
+        "template <class T> __device__ T load_tile(T a) { return a; }\n";
+    auto const with = [&](std::string const& text) { return op::function("items", helpers + text); };
+    auto const sum = with("__device__ policy items(policy a, policy b) { return {threads(a) + b.at, a.count}; }");
+    auto const condition = with("__device__ bool items(policy a) { return load_tile(a.at) > wait_for_previous(); }");
+    auto const order = with("__device__ bool items(policy a, policy b) { return threads(a) < threads(b); }");
+    auto const index = type_of(scalar::i32);
+    for (auto const& r :
+         {scan_request(scan_form::inclusive, type, sum), reduce_request(type, sum), segmented_reduce_request(type, sum),
+          select_request(select_form::items, type, &condition), bounds_request(bound_side::lower, type, order),
+          merge_sort_request(type, type, order, item_range::ordinary),
+          unique_request(type, index, order, item_range::ordinary), transform_request(type, index, condition),
+          gather_request(type, index)}) {
+        auto const made = get(*e, r);
+        EXPECT_TRUE(made) << r.name << ": " << made.error().what() << made.error().log();
+    }
+}
+
 TEST_F(prims_compile, a_bad_operator_on_a_rare_type_is_told_as_clearly) {
     auto const e = make_engine();
     auto const made = get(*e, scan_by(op{"a +"}, scalar::i8));
