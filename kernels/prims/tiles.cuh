@@ -41,13 +41,12 @@ struct kept_items {
         if (mine < Items) these &= mine > 0 ? (bits(1) << mine) - 1 : 0;
     }
     [[nodiscard]] __device__ __forceinline__ int count() const { return Items <= 32 ? __popc(unsigned(these)) : __popcll(these); }
-    [[nodiscard]] __device__ __forceinline__ bool has(int i) const { return these >> i & 1; }
     // Puts them one after the other.
     template <class T>
     __device__ __forceinline__ void put(T const (&from)[Items], T* to) const {
 #pragma unroll
         for (int i = 0; i < Items; ++i)
-            if (has(i)) *to++ = from[i];
+            if (these >> i & 1) *to++ = from[i];
     }
 };
 

@@ -51,12 +51,10 @@ struct tile_agent {
     kept_items<items> kept{};
 
     template <class T>
-    __device__ __forceinline__ void write(packed<T>& pack, T const (&from)[items], int const (&at)[items], T* out, int here) {
+    __device__ __forceinline__ void write(packed<T>& pack, T const (&from)[items], T* out, int at, int here) {
         T* const packed = pack.Alias();
         __syncthreads();
-#pragma unroll
-        for (int i = 0; i < items; ++i)
-            if (kept.has(i)) packed[at[i]] = from[i];
+        kept.put(from, packed + at);
         __syncthreads();
 #pragma unroll 1
         for (int i = threadIdx.x; i < here; i += threads) out[i] = packed[i];
@@ -83,17 +81,13 @@ struct tile_agent {
         if (count != full) kept.limit(count);
         wait_for_previous();
         __syncthreads();
-        kiln_offset begin;
+        kiln_offset at;
         prefix before{states, shared.scanning.before, cuda::std::plus<>{}, 0};
-        block_scan(shared.scanning.scan).ExclusiveSum(kiln_offset(kept.count()), begin, before);
+        block_scan(shared.scanning.scan).ExclusiveSum(kiln_offset(kept.count()), at, before);
         int const here = int(before.GetBlockAggregate());
         kiln_offset const first = before.GetExclusivePrefix();
-        int at[items];  // in the tile, for keys and values alike
-        at[0] = int(begin - first);
-#pragma unroll
-        for (int i = 1; i < items; ++i) at[i] = at[i - 1] + kept.has(i - 1);
-        write(shared.keys, keys, at, keys_out + first, here);
-        write(shared.values, values, at, values_out + first, here);
+        write(shared.keys, keys, keys_out + first, int(at - first), here);
+        write(shared.values, values, values_out + first, int(at - first), here);
         return first + kiln_offset(here);
     }
 };
