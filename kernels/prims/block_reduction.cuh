@@ -15,7 +15,7 @@ namespace kiln_device {
 template <int Threads, int Items, cub::CacheLoadModifier How>
 struct block_reduction {
     static constexpr int tile = Threads * Items, warps = Threads / 32;
-    static constexpr int in_word = 16 / int(sizeof(kiln_value));  // of the widest load
+    static constexpr int in_word = sizeof(kiln_value) < 16 ? 16 / int(sizeof(kiln_value)) : 1;  // of the widest load
     static constexpr bool fits_words = in_word > 1 && 16 % sizeof(kiln_value) == 0 && Items % in_word == 0;
     static_assert(Threads % 32 == 0);
     using input = cub::CacheModifiedInputIterator<How, kiln_value, kiln_i64>;
