@@ -156,10 +156,7 @@ bool coordinator::answer_from_store(flight_ptr const& f) {
         if (std::exchange(f->missed, true)) return false;
         return !is_allowed(f, found);
     }
-    auto& hits = found.from == provenance::memory ? counts_.memory
-                 : found.from == provenance::disk ? counts_.disk
-                                                  : counts_.bundle;
-    hits.fetch_add(1, std::memory_order_relaxed);
+    count_hit(found.from);
     book_.obtained(f->work.what.name, f->work.what.target.arch.name(),
                    {found.from, found.what->compile_ms, found.what->image.size()});
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
@@ -342,6 +339,16 @@ void coordinator::count_blocked(std::int64_t ns) {
         more.blocked = 1;
         more.blocked_ms = static_cast<std::uint64_t>((ns + 500'000) / 1'000'000);
     });
+}
+
+void coordinator::count_hit(provenance from) {
+    auto& hits = from == provenance::memory ? counts_.memory : from == provenance::disk ? counts_.disk : counts_.bundle;
+    hits.fetch_add(1, std::memory_order_relaxed);
+}
+
+void coordinator::count_found(provenance from) {
+    counts_.requests.fetch_add(1, std::memory_order_relaxed);
+    count_hit(from);
 }
 
 engine_status coordinator::status() const {

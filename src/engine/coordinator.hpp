@@ -67,6 +67,8 @@ public:
     void forget_failures();
 
     [[nodiscard]] engine_status status() const;
+    // Something was asked for and found past this class: packs look for what they ship by addresses of their own.
+    void count_found(provenance from);
     void count_blocked(std::int64_t ns);
     void stop() noexcept { background_.stop(); }
     // After the pool was stopped: everything still unanswered ends with errc::cancelled.
@@ -82,6 +84,7 @@ private:
     void compile(flight_ptr const& f);
     void complete(flight_ptr const& f, result<compile::product> made);
     void finish(flight_ptr const& f, result<obtained> with);
+    void count_hit(provenance from);
     void raise(flight_ptr const& f, priority how);
     [[nodiscard]] flight_ptr find(base::digest const& request) const;
     [[nodiscard]] bool failed_long_ago(flight& f) const;

@@ -125,6 +125,7 @@ private:
     }
 
     void note_found(obtained const& found, target const& t) const {
+        state().requests->count_found(found.from);
         state().events.emit(
             {.kind = event_kind::found, .unit = what_.name, .target = t.arch.name(), .reason = name_of(found.from)});
     }

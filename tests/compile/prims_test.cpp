@@ -105,6 +105,8 @@ TEST_F(prims_compile, a_new_operator_is_linked_once_and_then_found) {
     auto const again = get(*e, scan_by(op{"a * b + s"}.with(4)));
     ASSERT_TRUE(again);
     EXPECT_EQ(e->status().compiled, 0U);
+    EXPECT_EQ(e->status().from_disk, 1U);
+    EXPECT_EQ(e->status().requests, 1U);
 }
 
 TEST_F(prims_compile, nothing_but_the_compiler_libraries_is_needed) {
@@ -117,6 +119,8 @@ TEST_F(prims_compile, nothing_but_the_compiler_libraries_is_needed) {
         ASSERT_TRUE(found) << r.about.name << ": " << found.error().what();
         EXPECT_EQ(found->got.from, provenance::bundle) << r.about.name;
     }
+    EXPECT_EQ(e->status().from_bundle, named_requests().size());
+    EXPECT_EQ(e->status().requests, named_requests().size());
     // Every algorithm with a user's operator, on every type templates ship for.
     std::vector<request> all;
     for (auto const kind : {scalar::i32, scalar::u32, scalar::i64, scalar::u64, scalar::f32, scalar::f64}) {
