@@ -3,7 +3,7 @@
 //
 //     ./example_warmup                                         the first run compiles, in the background
 //     ./example_warmup                                         the second finds everything
-//     KILN_PROFILE=app.profile ./example_warmup                what was needed is learned, and brought in at the next start
+//     KILN_PROFILE=app.profile ./example_warmup                on a GPU: what was loaded is learned, and brought in at the next start
 #include <kiln/catalogue.hpp>
 #include <kiln/demand.hpp>
 #include <kiln/plan.hpp>

@@ -5,6 +5,7 @@
 #include "base/files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <sys/auxv.h>
@@ -32,6 +33,30 @@ std::string config_path() {
     if (auto const* home = std::getenv("HOME"); home != nullptr && *home == '/')
         return fmt::format("{}/.config/kiln/kiln.conf", home);
     return {};
+}
+
+// Given up on by name: a misspelt value must not become another one in silence.
+constexpr std::array switches{"KILN_READONLY",      "KILN_DISABLE",  "KILN_RECACHE",        "KILN_DETERMINISM",
+                              "KILN_STRICT",        "KILN_REWRITES", "KILN_GPU_OOM_SAFETY", "KILN_GPU_MANAGED_MEMORY",
+                              "KILN_TRACE_LAUNCHES"};
+
+// Needed before a file could be read.
+constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES"};
+
+bool is_switch(std::string_view text) {
+    constexpr std::array known{"", "0", "1", "true", "false", "yes", "no", "on", "off"};
+    return std::ranges::find(known, text) != known.end();
+}
+
+bool is_number(std::string_view text, int least) {
+    int number = 0;
+    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return why == std::errc{} && end == text.data() + text.size() && number >= least;
+}
+
+std::string preset_of(std::string_view variable) {
+    auto const at = std::ranges::find(knobs(), variable, &knob::variable);
+    return std::string{at->preset};
 }
 
 bool is_known(std::string_view variable) {
@@ -92,6 +117,8 @@ config config::load() {
     if (auto const path = config_path(); !path.empty()) {
         auto text = read_file(path, std::size_t{1} << 20);
         if (!text) out.problems_.push_back(text.error().message());
+        else if (!*text && std::getenv("KILN_CONFIG") != nullptr)
+            out.problems_.push_back(fmt::format("KILN_CONFIG: {}: no such file", path));
         else if (*text) {
             std::string_view rest = as_text(**text);
             for (int line = 1; !rest.empty(); ++line) {
@@ -104,6 +131,11 @@ config config::load() {
                 if (equals == row.npos || !is_known(variable)) {
                     out.problems_.push_back(
                         fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
+                    continue;
+                }
+                if (std::ranges::find(environment_only, variable) != environment_only.end()) {
+                    out.problems_.push_back(
+                        fmt::format("{}:{}: {} counts only in the environment of a program", path, line, variable));
                     continue;
                 }
                 out.values_[variable] = {std::string{trimmed(row.substr(equals + 1))}, origin::file, path};
@@ -134,6 +166,19 @@ config config::load() {
         out.problems_.push_back(
             fmt::format("KILN_EXECUTION_MODE: '{}' is not one of auto, cpu, gpu; auto is used", mode));
         out.set("KILN_EXECUTION_MODE", "auto", origin::preset);
+    }
+    auto const reject = [&out](std::string_view variable, std::string_view what) {
+        auto preset = preset_of(variable);
+        out.problems_.push_back(fmt::format("{}: '{}' is not {}; {} is used", variable, out.text(variable), what,
+                                            preset.empty() ? "the default" : preset));
+        out.set(variable, std::move(preset), origin::preset);
+    };
+    if (auto const& workers = out.text("KILN_WORKERS"); !workers.empty() && !is_number(workers, 0))
+        reject("KILN_WORKERS", "a number from 0");
+    if (!is_number(out.text("KILN_COMPILE_TIMEOUT"), 1)) reject("KILN_COMPILE_TIMEOUT", "a number of seconds from 1");
+    if (!parse_size(out.text("KILN_WORKER_MEMORY"))) reject("KILN_WORKER_MEMORY", "a size such as 4G");
+    for (auto const* variable : switches) {
+        if (!is_switch(out.text(variable))) reject(variable, "0 or 1");
     }
     return out;
 }

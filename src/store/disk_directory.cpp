@@ -199,6 +199,15 @@ lock_support disk_directory::locks() {
     return *support;
 }
 
+directory_report disk_directory::probe() {
+    if (report().state != directory_state::writable) return report();
+    if (auto const ready = make_writable(); ready && locks() == lock_support::unsupported) {
+        auto const folder = layout_.locks();
+        if (::access(folder.c_str(), W_OK) != 0) become_read_only(io_error(folder.native(), errno).message());
+    }
+    return report();
+}
+
 directory_report disk_directory::report() {
     (void)readable();
     auto state = directory_state::unused;

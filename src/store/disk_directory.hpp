@@ -46,6 +46,8 @@ public:
     [[nodiscard]] lock_support locks();
     // Looks, but makes nothing.
     [[nodiscard]] directory_report report();
+    // Of a directory that is there: also whether it takes files, and what its locks do.
+    [[nodiscard]] directory_report probe();
 
 private:
     [[nodiscard]] result<directory_state> inspect();

@@ -146,6 +146,7 @@ bool disk_tier::add_to_directory(statistics const& more) {
 }
 
 directory_report disk_tier::report() { return directory_.report(); }
+directory_report disk_tier::probe() { return directory_.probe(); }
 
 bool disk_tier::resting() const noexcept {
     std::lock_guard const lock{mutex_};

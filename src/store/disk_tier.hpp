@@ -56,6 +56,7 @@ public:
     [[nodiscard]] bool add_to_directory(statistics const& more);
 
     [[nodiscard]] directory_report report();
+    [[nodiscard]] directory_report probe();
     [[nodiscard]] disk_options const& options() const noexcept { return options_; }
     [[nodiscard]] bool resting() const noexcept;
 

@@ -382,6 +382,11 @@ std::optional<directory_report> store::directory() {
     return state_->disk->report();
 }
 
+std::optional<directory_report> store::probe_directory() {
+    if (!state_->disk) return std::nullopt;
+    return state_->disk->probe();
+}
+
 std::vector<std::shared_ptr<bundle_tier>> store::bundles() {
     (void)state_->tiers();
     std::lock_guard const lock{state_->mutex};

@@ -87,6 +87,8 @@ public:
 
     // nullopt: nothing is kept on disk.
     [[nodiscard]] std::optional<directory_report> directory();
+    // The same, tried out: for a diagnosis.
+    [[nodiscard]] std::optional<directory_report> probe_directory();
     // Opens what is not open yet; those that could not be opened are left out (an event told why).
     [[nodiscard]] std::vector<std::shared_ptr<bundle_tier>> bundles();
     [[nodiscard]] store_options const& options() const noexcept { return options_; }

@@ -2,6 +2,7 @@
 """kiln build, inspect, verify, key: a bundle built here serves where nothing can be compiled."""
 
 import hashlib
+import json
 import os
 import shutil
 
@@ -82,3 +83,12 @@ run("verify", "nowhere.kiln", status=1)
 # A whole pack, named instead of files.
 check("kiln list" in run("build", "--pack", "nowhere", "--arch", "sm_90", "-o", "p.kiln", status=1).stderr, "an unknown pack names the list")
 run("build", "--arch", "sm_90", "-o", "p.kiln", status=2)
+
+# Several at once: one bad bundle among good ones is found.
+run("verify", "app.kiln", "app.kiln")
+several = run("verify", "app.kiln", "bad.kiln", "--json", status=1)
+check(len(json.loads(several.stdout)) == 2, "each has its place in the answer", several.stdout)
+run("verify", "app.kiln", "--deep", "k.cu", "--sample", "0", status=2)
+os.remove(SCRATCH / "mine.pem")
+check("mine.pem.pub exists" in run("key", "mine.pem", status=1).stderr, "a public key is not overwritten either")
+check("there is no directory nowhere" in run("build", "j.cu", "-o", "nowhere/x.kiln", status=1).stderr, "a missing folder is named")

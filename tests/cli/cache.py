@@ -65,6 +65,7 @@ check(data("cache", "stats")["entries"] == 3, "and removes nothing")
 check(data("cache", "prune", "--older-than", "5d")["removed"] == 2, "prune removes")
 check(len(data("cache", "list")) == 1, "one is left")
 check("30d" in run("cache", "prune", "--older-than", "soon", status=1).stderr, "a bad age names a good one")
+check("30d" in run("cache", "prune", "--older-than", "5", status=1).stderr, "a number alone is no age")
 check(data("cache", "clear")["removed"] == 1 and data("cache", "list") == [], "clear empties")
 check(run("cache", "path").stdout.strip() == str(CACHE), "path")
 

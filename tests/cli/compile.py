@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kiln compile: data on stdout, messages on stderr, exit status 0 only if all succeeded."""
 
-from _kiln import CACHE, SCRATCH, check, data, run, write
+from _kiln import CACHE, KERNEL, SCRATCH, check, data, run, write
 
 write("scale.cu", "template <class T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }\n")
 archs = "sm_75,sm_80,sm_90,sm_100,sm_120"
@@ -47,3 +47,15 @@ run("compile", "scale.cu", "--no-such-flag", status=2)
 check("--gpu-architecture" in run("compile", "scale.cu", "--option=--gpu-architecture=sm_90", status=1).stderr, "a refused option is named")
 check("no such file" in run("compile", "nowhere.cu", status=1).stderr, "a missing file is named")
 check("kiln compile FILE" in run("compile", "--help").stdout, "--help is the page")
+
+# Words nobody knows come before words that are missing.
+for words in (["frob"], ["cache", "frob"], ["compile", "--frob"], ["build", "--frob"]):
+    check(f"'{words[-1]}' is not a command" in run(*words, status=2).stderr, "an unknown word is named", words)
+check("1024" in run("compile", "scale.cu", "-j", "many", status=2).stderr, "a number of processes is a number")
+check("prims, tropical" in run("list", "--pack", "nope", status=1).stderr, "an unknown pack names the known ones")
+
+# Two files of one name must not become one image.
+write("a/same.cu", KERNEL.replace("VALUE", "1"))
+write("b/same.cu", KERNEL.replace("VALUE", "2"))
+check("'same'" in run("compile", "a/same.cu", "b/same.cu", "-o", "both", status=2).stderr, "one name for two images is refused")
+check(len(data("compile", "a/same.cu", "b/same.cu", "--arch", "sm_90,sm_90")) == 2, "an architecture named twice is one")

@@ -4,7 +4,7 @@
 import os
 import pathlib
 
-from _kiln import BIN, SCRATCH, check, data, run
+from _kiln import BIN, CACHE, SCRATCH, check, data, run
 
 report = data("doctor")
 names = {f["what"] for f in report["findings"]}
@@ -16,6 +16,19 @@ broken = run("doctor", "--json", status=1, KILN_WORKER="/nowhere/kiln-worker").s
 check("KILN_WORKER" in broken, "a wrong worker is a problem", broken)
 missing = run("doctor", KILN_CUDA_PATH=SCRATCH / "none").stdout
 check("pip install" in missing and "KILN_CUDA_PATH" in missing, "a missing compiler names the remedy", missing)
+
+refused = run("doctor", status=1, KILN_BUNDLES=SCRATCH / "none.kiln", KILN_BUNDLE_KEY=SCRATCH / "none.pem").stdout
+check("none.kiln: no such bundle" in refused and "none.pem" in refused, "bundles that are not used are told, with the reason", refused)
+wrong = run("doctor", status=1, KILN_WORKERS="many", KILN_COMPILE_TIMEOUT="soon", KILN_READONLY="maybe", KILN_CONFIG=SCRATCH / "none.conf").stdout
+check(all(w in wrong for w in ("'many'", "'soon'", "'maybe'", "none.conf")), "values that mean nothing are told", wrong)
+(SCRATCH / "file").write_text("")
+barred = run("doctor", status=1, KILN_CACHE_DIR=SCRATCH / "file").stdout
+check("Not a directory" in barred and "set KILN_CACHE_DIR" in barred, "a cache that cannot be has a remedy", barred)
+if os.getuid() != 0:
+    (SCRATCH / "barred").mkdir(mode=0o555)
+    barred = run("doctor", status=1, KILN_CACHE_DIR=SCRATCH / "barred").stdout
+    check("read-only" in barred and "Permission denied" in barred, "so has one that may not be written to", barred)
+check("locks: excludes" in run("doctor", KILN_CACHE_DIR=CACHE).stdout or not CACHE.exists(), "locks are tried")
 
 demo = data("demo", "--quick")
 check(len(demo["cold"]["things"]) >= 5 and all(t["from"] == "compiled" for t in demo["cold"]["things"]), "cold", demo)

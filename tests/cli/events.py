@@ -40,3 +40,6 @@ lines = run("events", SCRATCH / "cpu.jsonl", "--kind", "dispatched").stdout.spli
 check(len(lines) == 6 and all(json.loads(l)["kind"] == "dispatched" for l in lines), "by kind", lines)
 missing = run("events", SCRATCH / "none.jsonl", status=1)
 check("KILN_EVENTS=" in missing.stderr, "a missing file: how to make one", missing.stderr)
+(SCRATCH / "other.txt").write_text("something else\n")
+for words in (["events", "other.txt"], ["trace", "other.txt", "-o", "t.json"]):
+    check("KILN_EVENTS=" in run(*words, status=1).stderr, "a file without events is an error", words)

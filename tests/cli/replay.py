@@ -48,3 +48,16 @@ replayed = data("replay", "captured.profile", KILN_CACHE_DIR=fresh)
 check(replayed["ready"] == 1 and replayed["stale"] == 0, "replayed", replayed)
 served = run("use", "captured:5", program=PROGRAM, KILN_CACHE_DIR=fresh, KILN_JIT="forbid")
 check("captured:5: disk" in served.stdout, "and serves any value", served.stdout)
+
+# What was there is not lost, and what is wrong is told before the work.
+(SCRATCH / "notes.txt").write_text("not a profile")
+run("record", "-o", "notes.txt", "--", "true", status=1)
+check((SCRATCH / "notes.txt").read_text() == "not a profile", "a file that is no profile is left alone")
+before = (SCRATCH / "captured.profile").read_bytes()
+check("nothing was recorded" in run("record", "-o", "captured.profile", "--", "true").stderr, "nothing recorded is said")
+check((SCRATCH / "captured.profile").read_bytes() == before, "and overwrites nothing")
+run("record", "-o", "fresh.profile", "--", "./no-such-program", status=1)
+check(not list(SCRATCH.glob("fresh.profile*")), "a program that does not start leaves nothing behind")
+run("replay", "captured.profile", "--sign", "mine.pem", status=2)
+missing = run("replay", "captured.profile", "-o", "nowhere/app.kiln", status=1).stderr
+check("there is no directory nowhere" in missing, "a missing folder is named before anything is made", missing)

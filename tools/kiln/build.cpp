@@ -129,6 +129,7 @@ int run(build_arguments const& a) {
         complain("nothing to build: name files, or packs with --pack");
         return misused;
     }
+    check_output(a.output).value();
     auto units = a.what.units().value();
     if (std::ranges::find(a.packs, "tropical") != a.packs.end())
         units.insert(units.end(), tropical::all_units().begin(), tropical::all_units().end());

@@ -40,11 +40,11 @@ std::chrono::seconds duration_of(std::string const& text) {
     std::int64_t number = 0;
     auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
     std::string_view const suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
-    std::int64_t const scale = suffix == "d"                     ? 86'400
-                               : suffix == "h"                   ? 3'600
-                               : suffix == "m"                   ? 60
-                               : suffix == "s" || suffix.empty() ? 1
-                                                                 : 0;
+    std::int64_t const scale = suffix == "d"   ? 86'400
+                               : suffix == "h" ? 3'600
+                               : suffix == "m" ? 60
+                               : suffix == "s" ? 1
+                                               : 0;
     if (why != std::errc{} || scale == 0 || number < 0)
         throw fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text);
     return std::chrono::seconds{number * scale};

@@ -4,7 +4,9 @@
 #include "embedded/cli_docs.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <unistd.h>
 
 namespace kiln::cli {
 
@@ -53,6 +55,17 @@ void complain(error const& e) {
 
 void print_json(json const& data) { print(data.dump(2) + "\n"); }
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+result<void> check_output(std::filesystem::path const& file) {
+    auto const folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path{"."};
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(folder, ignored))
+        return fail(errc::not_found, "{}: there is no directory {}; make it first", file.native(), folder.native());
+    if (std::filesystem::is_directory(file, ignored))
+        return fail(errc::invalid_argument, "{} is a directory; name a file", file.native());
+    if (::access(folder.c_str(), W_OK) != 0) return io_error(folder.native(), errno);
+    return {};
+}
 
 std::string bytes_text(std::uint64_t bytes) {
     if (bytes < 1024) return fmt::format("{} B", bytes);

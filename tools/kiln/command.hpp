@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -62,6 +63,9 @@ void complain(std::string_view text);
 
 void print_json(json const& data);
 void print(std::string_view text);
+
+// Whether a file can be written there: asked before the work that makes it.
+[[nodiscard]] result<void> check_output(std::filesystem::path const& file);
 
 // "12.3 KiB".
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);

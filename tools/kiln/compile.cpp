@@ -4,6 +4,7 @@
 #include "unit_arguments.hpp"
 
 #include <filesystem>
+#include <set>
 
 namespace kiln::cli {
 
@@ -85,6 +86,15 @@ std::string text_of(std::vector<item> const& items) {
 int run(compile_arguments const& a) {
     auto const units = a.what.units().value();
     auto const targets = a.what.targets().value();
+    if (!a.output.empty()) {
+        std::set<std::string> names;
+        for (auto const& u : units) {
+            if (names.insert(u.name).second) continue;
+            complain(fmt::format("two files make '{}': their images would have one name in {}; compile them apart",
+                                 u.name, a.output));
+            return misused;
+        }
+    }
     std::vector<item> items;
     for (auto const& u : units) {
         for (auto const& t : targets) items.push_back({&u, t, {}});

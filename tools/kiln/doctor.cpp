@@ -51,7 +51,7 @@ void add_devices(std::vector<finding>& out) {
 }
 
 void add_store(std::vector<finding>& out, engine::state& s) {
-    auto const directory = s.store->directory();
+    auto const directory = s.store->probe_directory();
     if (!directory) {
         auto const& why = s.store->options().no_disk_reason;
         out.push_back({"cache", "missing", why.empty() ? "nothing is kept on disk" : why,
@@ -60,12 +60,26 @@ void add_store(std::vector<finding>& out, engine::state& s) {
         bool const good = directory->reason.empty();
         out.push_back(
             {"cache", good ? "ok" : "problem",
-             fmt::format("{} ({}{}{}, locks: {}, bound {})", directory->root.native(), store::name_of(directory->state),
+             fmt::format("{} ({}{}{}{}{}, bound {}){}", directory->root.native(), store::name_of(directory->state),
                          directory->filesystem.empty() ? "" : ", ", directory->filesystem,
-                         store::name_of(directory->locks), bytes_text(s.config.size("KILN_MAX_SIZE").value_or(0))),
-             directory->reason});
+                         directory->state == store::directory_state::writable ? ", locks: " : "",
+                         directory->state == store::directory_state::writable ? store::name_of(directory->locks) : "",
+                         bytes_text(s.config.size("KILN_MAX_SIZE").value_or(0)), good ? "" : ": " + directory->reason),
+             good ? "" : "make it a directory that you may write to, or set KILN_CACHE_DIR to another"});
     }
-    for (auto const& b : s.store->bundles()) {
+    // Bundles are opened by who asks for them first.
+    std::vector<std::string> refused;
+    auto const watching = s.events.subscribe([&](event const& e) {
+        bool const is_key = e.kind == event_kind::warned && e.reason.view() == "bundle-key";
+        if (e.kind == event_kind::rejected || is_key) refused.emplace_back(e.detail.view());
+    });
+    auto const bundles = s.store->bundles();
+    for (auto const& why : refused) {
+        out.push_back(
+            {"bundle", "problem", why,
+             "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln build --sign')"});
+    }
+    for (auto const& b : bundles) {
         out.push_back({"bundle",
                        "ok",
                        fmt::format("{} ({} artifacts, {})", b->info().origin, b->info().entries,

@@ -113,6 +113,7 @@ int events(arguments const& args) {
     }
     summary s;
     json chosen = json::array();
+    std::size_t read = 0;
     for (std::string_view rest = base::as_text(*text); !rest.empty();) {
         auto const end = std::min(rest.find('\n'), rest.size());
         auto const line = rest.substr(0, end);
@@ -123,6 +124,7 @@ int events(arguments const& args) {
             ++s.unreadable;
             continue;
         }
+        ++read;
         bool const wanted =
             args.kinds.empty() || std::ranges::find(args.kinds, e.value("kind", std::string{})) != args.kinds.end();
         if (!wanted) continue;
@@ -130,6 +132,10 @@ int events(arguments const& args) {
         if (args.summary) continue;
         if (args.json) chosen.push_back(std::move(e));
         else print(std::string{line} + "\n");
+    }
+    if (read == 0) {
+        complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", args.file, args.file));
+        return failed;
     }
     if (!args.summary) {
         if (args.json) print_json(chosen);

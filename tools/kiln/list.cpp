@@ -4,6 +4,9 @@
 
 #include <kiln/catalogue.hpp>
 
+#include <fmt/ranges.h>
+#include <set>
+
 namespace kiln::cli {
 
 namespace {
@@ -30,10 +33,15 @@ int run(std::string const& pack, bool as_json) {
                        {"pack", s.pack}});
         rows.push_back({s.name, s.kind, joined(s.types), s.by.empty() ? "-" : s.by, joined(s.kernels), s.pack});
     }
+    if (all.empty()) {
+        std::set<std::string> packs;
+        for (auto const& s : specs) packs.emplace(s.pack);
+        complain(fmt::format("there is no pack '{}'; there are: {}", pack, fmt::join(packs, ", ")));
+        return failed;
+    }
     if (as_json) print_json(all);
     else print(table(rows));
-    if (all.empty()) complain(fmt::format("there is no pack '{}'", pack));
-    return all.empty() ? failed : ok;
+    return ok;
 }
 
 }  // namespace

@@ -35,6 +35,15 @@ int main(int count, char** arguments) {
     try {
         root.parse(count, arguments);
     } catch (CLI::ParseError const& e) {
+        // What nobody knows comes before what is missing: a misspelt word is both.
+        auto const unknown = root.remaining(true);
+        if (e.get_exit_code() != 0 && !unknown.empty()) {
+            complain(
+                fmt::format("'{}' is not a command or option here; 'kiln --help' lists the commands, 'kiln COMMAND "
+                            "--help' the options of one",
+                            unknown.front()));
+            return misused;
+        }
         // Help and version arrive here too, with status 0.
         return root.exit(e) == 0 ? ok : misused;
     }

@@ -39,28 +39,42 @@ result<int> run_program(std::vector<std::string> const& program) {
 
 int run(record_arguments const& a) {
     std::filesystem::path const output = std::filesystem::absolute(a.output);
+    check_output(output).value();
+    warmup::profile all;
+    if (auto before = warmup::read_profile(output)) {
+        if (a.append) all = *std::move(before);
+    } else if (before.error().code() != errc::not_found) {
+        complain(before.error());
+        complain(fmt::format("{} is left as it is: name another file, or remove it", a.output));
+        return failed;
+    }
     // Beside the output, so that nothing is lost if this command itself is killed: 'kiln profile merge' reads it.
     auto const folder = std::filesystem::path{output.native() + ".recording"};
     base::make_directories(folder, 0755).value();
     ::setenv("KILN_PROFILE", (folder / "p").c_str(), 1);
-    auto const status = run_program(a.program).value();
-
-    warmup::profile all;
-    if (a.append) {
-        if (auto before = warmup::read_profile(output)) all = *std::move(before);
-        else if (before.error().code() != errc::not_found) throw before.error();
+    auto const ran = run_program(a.program);
+    if (!ran) {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder, ignored);
+        throw ran.error();
     }
+    auto const status = *ran;
     std::size_t processes = 0;
     for (auto const& file : warmup::recordings_of(folder / "p")) {
         auto one = warmup::read_profile(file);
         if (one) all.merge(*one), ++processes;
         else complain(one.error());
     }
-    warmup::write_profile(output, all).value();
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
-    if (all.uses.empty())
-        complain(fmt::format("{}: nothing was recorded; does the program use libkiln?", a.program.front()));
+    if (all.uses.empty()) {
+        complain(
+            fmt::format("{}: nothing was recorded, and no profile written. What a program asks for is recorded, "
+                        "not what it only demands; does it use libkiln?",
+                        a.program.front()));
+        return status;
+    }
+    warmup::write_profile(output, all).value();
     complain(fmt::format("{}: {} recipes of {} processes", a.output, all.recipes.size(), processes));
     return status;
 }

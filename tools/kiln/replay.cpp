@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
 
+#include "store/signing.hpp"
 #include "warmup/profile_file.hpp"
 
 #include <set>
@@ -47,6 +48,14 @@ result<std::vector<thing>> things_of(warmup::profile const& from, std::vector<st
 }
 
 int run(replay_arguments const& a) {
+    if (!a.sign.empty() && a.bundle.empty()) {
+        complain("--sign signs a bundle: name it with -o");
+        return misused;
+    }
+    // All that can be wrong with the arguments, before the work.
+    if (!a.bundle.empty()) check_output(a.bundle).value();
+    if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();
+    for (auto const& arch : a.archs) (void)target::parse(arch, artifact_kind::cubin).value();
     auto const from = merged(a.profiles).value();
     auto things = things_of(from, a.archs).value();
     engine_options options;
@@ -55,7 +64,8 @@ int run(replay_arguments const& a) {
     base::stopwatch const watch;
     auto const stale = make_all(e, things, "replay");
     auto const ms = watch.ms();
-    if (!a.bundle.empty() && stale < things.size()) write_bundle(e, things, a.bundle, a.sign).value();
+    bool const writes = !a.bundle.empty() && stale < things.size();
+    if (writes) write_bundle(e, things, a.bundle, a.sign).value();
     e.flush_sync();
     // A recipe that cannot be made any more is no reason to fail: the program it was recorded of has moved on.
     if (stale > 0) {
@@ -71,12 +81,14 @@ int run(replay_arguments const& a) {
                         {"stale", stale},
                         {"torn_bytes", from.torn_bytes},
                         {"wall_ms", ms},
-                        {"bundle", a.bundle.empty() ? json() : json(a.bundle)},
+                        {"bundle", writes ? json(a.bundle) : json()},
                         {"things", std::move(list)}});
     } else {
         print(table_of(things));
         print(fmt::format("{} of {} ready in {:.0f} ms{}\n", things.size() - stale, things.size(), ms,
-                          a.bundle.empty() ? "" : ", in " + a.bundle));
+                          writes             ? ", in " + a.bundle
+                          : a.bundle.empty() ? ""
+                                             : ", no bundle written"));
     }
     if (stale == 0) return ok;
     return stale == things.size() ? failed : partial;
@@ -91,7 +103,7 @@ void add_replay(CLI::App& root, std::vector<command>& commands) {
     app->add_option("--arch,-a", arguments->archs, "architectures")->delimiter(',');
     app->add_option("-o,--output", arguments->bundle, "bundle to write");
     app->add_option("--sign", arguments->sign, "private key");
-    app->add_option("--jobs,-j", arguments->jobs, "compile processes")->check(CLI::NonNegativeNumber);
+    app->add_option("--jobs,-j", arguments->jobs, "compile processes")->check(CLI::Range(0, 1024));
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] { return run(*arguments); }});
 }

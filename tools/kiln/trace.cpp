@@ -21,7 +21,13 @@ int run(trace_arguments const& a) {
         complain("nothing to write: name a file with -o, or a picture with --svg");
         return misused;
     }
+    for (auto const& written : {a.output, a.svg})
+        if (!written.empty()) check_output(written).value();
     auto const file = warmup::read_events(a.events).value();
+    if (file.events.empty()) {
+        complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", a.events, a.events));
+        return failed;
+    }
     auto const t = warmup::trace_of(file);
     if (!a.output.empty()) base::replace_file(a.output, base::as_bytes(warmup::to_chrome(t)), 0644).value();
     if (!a.svg.empty()) {

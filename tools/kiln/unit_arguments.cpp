@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace kiln::cli {
@@ -19,7 +20,7 @@ void unit_arguments::add_to(CLI::App& app, files_are need) {
     app.add_option("--option,-X", options, "an NVRTC option")->allow_extra_args(false);
     app.add_option("--export", exports, "constant to carry");
     app.add_option("--licence", licence, "licence of the sources");
-    app.add_option("--jobs,-j", jobs, "compile processes")->check(CLI::NonNegativeNumber);
+    app.add_option("--jobs,-j", jobs, "compile processes")->check(CLI::Range(0, 1024));
 }
 
 result<std::vector<unit>> unit_arguments::units() const {
@@ -51,7 +52,7 @@ result<std::vector<target>> unit_arguments::targets() const {
     std::vector<target> out;
     for (auto const& text : archs) {
         KILN_TRY(auto const t, target::parse(text, what));
-        out.push_back(t);
+        if (std::ranges::find(out, t) == out.end()) out.push_back(t);
     }
     if (out.empty()) {
         KILN_TRY(auto const t, target::make(arch_of_this_machine().arch, what));

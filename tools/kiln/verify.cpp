@@ -13,7 +13,7 @@ namespace {
 
 struct verify_arguments {
     unit_arguments what;
-    std::string file;
+    std::string file;  // a bundle, and without --deep the others too are bundles
     std::string key;
     bool deep = false;
     int sample = 8;
@@ -25,14 +25,14 @@ struct finding {
     std::string problem;
 };
 
-result<std::shared_ptr<store::bundle_tier>> open(verify_arguments const& a) {
+result<std::shared_ptr<store::bundle_tier>> open(verify_arguments const& a, std::string const& file) {
     store::signature_policy policy;
     if (!a.key.empty()) {
         KILN_TRY(auto key, store::public_key::load(a.key));
         policy.what = store::signature_policy::need::trusted;
         policy.keys.push_back(std::move(key));
     }
-    return store::bundle_tier::open(a.file, policy);
+    return store::bundle_tier::open(file, policy);
 }
 
 // Compiles a sample anew, around every cache, and compares the images byte for byte.
@@ -69,12 +69,8 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
     return compared;
 }
 
-int run(verify_arguments const& a) {
-    if (a.deep && a.what.files.empty()) {
-        complain("--deep recompiles: name the source files, with the options the bundle was built with");
-        return misused;
-    }
-    auto const bundle = open(a).value();
+int check(verify_arguments const& a, std::string const& file, json& all) {
+    auto const bundle = open(a, file).value();
     std::vector<finding> bad;
     for (auto const& [at, why] : bundle->verify().value())
         bad.push_back({at.key.hex().substr(0, 16), std::string{store::name_of(why)}});
@@ -83,20 +79,42 @@ int run(verify_arguments const& a) {
     if (a.as_json) {
         json list = json::array();
         for (auto const& f : bad) list.push_back({{"what", f.what}, {"problem", f.problem}});
-        print_json(json{{"file", a.file},
-                        {"artifacts", info.entries},
-                        {"signature", store::name_of(info.signed_by)},
-                        {"recompiled", compared},
-                        {"bad", std::move(list)}});
+        all.push_back({{"file", file},
+                       {"artifacts", info.entries},
+                       {"signature", store::name_of(info.signed_by)},
+                       {"recompiled", compared},
+                       {"bad", std::move(list)}});
     } else {
-        for (auto const& f : bad) complain(fmt::format("{}: {}: {}", a.file, f.what, f.problem));
-        print(fmt::format("{}: {} artifacts checked, {} bad, signature {}{}\n", a.file, info.entries, bad.size(),
+        for (auto const& f : bad) complain(fmt::format("{}: {}: {}", file, f.what, f.problem));
+        print(fmt::format("{}: {} artifacts checked, {} bad, signature {}{}\n", file, info.entries, bad.size(),
                           store::name_of(info.signed_by),
                           a.deep ? fmt::format(", {} recompiled and compared", compared) : ""));
     }
     return bad.empty() ? ok : failed;
 }
 
+int run(verify_arguments const& a) {
+    if (a.deep && a.what.files.empty()) {
+        complain("--deep recompiles: name the source files, with the options the bundle was built with");
+        return misused;
+    }
+    std::vector<std::string> bundles{a.file};
+    if (!a.deep) bundles.insert(bundles.end(), a.what.files.begin(), a.what.files.end());
+    json all = json::array();
+    int status = ok;
+    for (auto const& file : bundles) {
+        try {
+            status = std::max(status, check(a, file, all));
+        } catch (error const& e) {
+            if (bundles.size() == 1) throw;
+            complain(e);
+            all.push_back({{"file", file}, {"error", e.message()}});
+            status = failed;
+        }
+    }
+    if (a.as_json) print_json(bundles.size() == 1 ? all.front() : all);
+    return status;
+}
 }  // namespace
 
 void add_verify(CLI::App& root, std::vector<command>& commands) {
@@ -106,7 +124,7 @@ void add_verify(CLI::App& root, std::vector<command>& commands) {
     arguments->what.add_to(*app, unit_arguments::files_are::optional);
     app->add_option("--key", arguments->key, "public key");
     app->add_flag("--deep", arguments->deep, "recompile and compare");
-    app->add_option("--sample", arguments->sample, "how many to recompile");
+    app->add_option("--sample", arguments->sample, "how many to recompile")->check(CLI::Range(1, 1'000'000));
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] { return run(*arguments); }});
 }

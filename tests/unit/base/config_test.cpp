@@ -46,6 +46,21 @@ TEST_F(config_test, bad_values_are_named_and_replaced_by_safe_ones) {
     EXPECT_EQ(c.size("KILN_MAX_SIZE"), 5ull << 30);
 }
 
+TEST_F(config_test, a_number_or_switch_that_is_none_becomes_the_default) {
+    replace_file(file(), as_bytes("events = /tmp/e\n")).value();
+    ::setenv("KILN_WORKERS", "abc", 1);
+    ::setenv("KILN_COMPILE_TIMEOUT", "0", 1);
+    ::setenv("KILN_WORKER_MEMORY", "zz", 1);
+    ::setenv("KILN_STRICT", "q", 1);
+    auto const c = config::load();
+    EXPECT_EQ(c.problems().size(), 5u);
+    EXPECT_EQ(c.text("KILN_WORKERS"), "");
+    EXPECT_EQ(c.text("KILN_COMPILE_TIMEOUT"), "120");
+    EXPECT_EQ(c.size("KILN_WORKER_MEMORY"), 4ull << 30);
+    EXPECT_FALSE(c.flag("KILN_STRICT"));
+    EXPECT_EQ(c.text("KILN_EVENTS"), "") << "counts only in the environment";
+}
+
 TEST_F(config_test, lists_and_flags) {
     ::setenv("KILN_BUNDLES", "/a::/b", 1);
     ::setenv("KILN_READONLY", "1", 1);
