@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/lookup.hpp"
 
+#include "engine/embedded_bundles.hpp"
+
 #include <algorithm>
 
 namespace kiln::engine_detail {
@@ -90,8 +92,14 @@ std::string describe_tiers(store::store& where) {
     if (auto const directory = where.directory()) out += fmt::format(", disk ({})", directory->root.native());
     if (!where.options().read_only_roots.empty())
         out += fmt::format(", {} read-only caches", where.options().read_only_roots.size());
-    auto const bundles = where.bundles();
-    out += fmt::format(", {} bundle{}", bundles.size(), bundles.size() == 1 ? "" : "s");
+    std::string bundles;
+    auto const add = [&](std::string_view name) { bundles += (bundles.empty() ? "" : ", ") + std::string{name}; };
+    for (auto const& b : where.bundles()) add(b->info().origin);
+    for (auto const& b : embedded_bundles()) add(b.name + " (embedded)");
+    out += bundles.empty() ? ", no bundle" : ", bundles (" + bundles + ")";
+    std::uint64_t refused = 0;
+    for (auto const& [reason, times] : where.counts().rejected) refused += times;
+    if (refused > 0) out += fmt::format(", {} refused ('kiln doctor' tells why)", refused);
     return out;
 }
 

@@ -92,8 +92,12 @@ std::vector<finding> examine(engine::state& s) {
     std::vector<finding> out;
     out.push_back({"kiln", "ok", std::string{kiln::version}, {}});
     add_devices(out);
-    out.push_back(tool_finding("NVRTC", s.nvrtc(),
-                               "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH"));
+    auto const& named = s.config.text("KILN_CUDA_PATH");
+    auto const elsewhere =
+        named.empty() ? std::string{"or set KILN_CUDA_PATH"}
+                      : fmt::format("and correct or remove KILN_CUDA_PATH={}, the only place looked at", named);
+    out.push_back(
+        tool_finding("NVRTC", s.nvrtc(), "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', " + elsewhere));
     if (s.nvrtc()) out.push_back(version_finding(s));
     out.push_back(
         tool_finding("nvJitLink", s.nvjitlink(), "only needed to link LTO-IR: 'pip install nvidia-nvjitlink'"));

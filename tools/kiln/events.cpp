@@ -32,7 +32,8 @@ struct summary {
     std::map<std::string, tally> fallbacks;   // by reason
     std::map<std::string, tally> transfers;   // "to-host by buffer::to_host_sync in select"
     std::map<std::string, tally> waits_for_device, allocations, rewrites;
-    tally blocked;  // callers that waited for a compile
+    tally blocked;       // callers that waited for a compile
+    tally plans_waited;  // plans wait on purpose, for many things at once
 
     void add(json const& e) {
         auto const text = [&](char const* name) { return e.value(name, std::string{}); };
@@ -54,7 +55,7 @@ struct summary {
         else if (kind == "synchronised") count(waits_for_device[text("reason") + within]);
         else if (kind == "allocated") count(allocations[text("reason") + within]);
         else if (kind == "rewritten") count(rewrites[text("reason")]);
-        else if (kind == "waited") count(blocked);
+        else if (kind == "waited") count(text("reason").starts_with("plan") ? plans_waited : blocked);
     }
     [[nodiscard]] double gpu_share() const {
         std::uint64_t all = 0, gpu = 0;
@@ -97,6 +98,10 @@ void show(summary const& s) {
     print(fmt::format("fallbacks    {}\n", fell));
     print(
         fmt::format("blocked      {} callers, {:.1f} ms\n", s.blocked.times, static_cast<double>(s.blocked.ns) * 1e-6));
+    if (s.plans_waited.times > 0) {
+        print(fmt::format("plans        waited {} times, {:.1f} ms\n", s.plans_waited.times,
+                          static_cast<double>(s.plans_waited.ns) * 1e-6));
+    }
     section("operations (times, items)", s.operations, false);
     section("fallbacks by reason (times, items)", s.fallbacks, false);
     section("transfers by site (times, bytes)", s.transfers, true);
@@ -156,7 +161,9 @@ int events(arguments const& args) {
                 {"allocations", to_json(s.allocations)},
                 {"rewrites", to_json(s.rewrites)},
                 {"blocked", s.blocked.times},
-                {"blocked_ms", static_cast<double>(s.blocked.ns) * 1e-6}});
+                {"blocked_ms", static_cast<double>(s.blocked.ns) * 1e-6},
+                {"plans_waited", s.plans_waited.times},
+                {"plans_waited_ms", static_cast<double>(s.plans_waited.ns) * 1e-6}});
     return ok;
 }
 
