@@ -2,7 +2,7 @@
 //
 // What kernels with a tile per block share. CUB's agents hold all of an algorithm once for full tiles and once for the last one,
 // and those that look back at other tiles hold both once more for the first. Here tiles differ only in how they are loaded and
-// stored and in what they find before them, and share the rest: a link with a new operator has half as much to make, or less.
+// stored and in what they find before them, and share the rest: a link with a new operator has that much less to make.
 #pragma once
 
 #include <cub/agent/single_pass_scan_operators.cuh>

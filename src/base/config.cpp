@@ -35,12 +35,12 @@ std::string config_path() {
     return {};
 }
 
-// Given up on by name: a misspelt value must not become another one in silence.
+// A misspelt value must not become another one in silence.
 constexpr std::array switches{"KILN_READONLY",      "KILN_DISABLE",  "KILN_RECACHE",        "KILN_DETERMINISM",
                               "KILN_STRICT",        "KILN_REWRITES", "KILN_GPU_OOM_SAFETY", "KILN_GPU_MANAGED_MEMORY",
                               "KILN_TRACE_LAUNCHES"};
 
-// Needed before a file could be read.
+// Read before there is an engine, straight from the environment.
 constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES"};
 
 bool is_switch(std::string_view text) {
@@ -146,41 +146,46 @@ config config::load() {
         if (auto const* value = std::getenv(std::string{k.variable}.c_str()))
             out.set(k.variable, value, origin::environment);
     }
-    if (auto const& size = out.text("KILN_MAX_SIZE"); !size.empty() && !parse_size(size)) {
-        out.problems_.push_back(
+    out.check();
+    return out;
+}
+
+void config::check() {
+    if (auto const& size = text("KILN_MAX_SIZE"); !size.empty() && !parse_size(size)) {
+        problems_.push_back(
             fmt::format("KILN_MAX_SIZE: '{}' is not a size; write for example 5G or 512M; 5G is used", size));
-        out.set("KILN_MAX_SIZE", "5G", origin::preset);
+        set("KILN_MAX_SIZE", "5G", origin::preset);
     }
-    if (auto const& jit = out.text("KILN_JIT"); jit != "allow" && jit != "warn" && jit != "forbid") {
-        out.problems_.push_back(fmt::format("KILN_JIT: '{}' is not one of allow, warn, forbid; forbid is used", jit));
-        out.set("KILN_JIT", "forbid", origin::preset);
+    if (auto const& jit = text("KILN_JIT"); jit != "allow" && jit != "warn" && jit != "forbid") {
+        problems_.push_back(fmt::format("KILN_JIT: '{}' is not one of allow, warn, forbid; forbid is used", jit));
+        set("KILN_JIT", "forbid", origin::preset);
     }
     for (auto const variable : {"KILN_GPU_POOL_LIMIT"}) {
-        if (auto const& size = out.text(variable); !size.empty() && !parse_size(size)) {
-            out.problems_.push_back(
+        if (auto const& size = text(variable); !size.empty() && !parse_size(size)) {
+            problems_.push_back(
                 fmt::format("{}: '{}' is not a size; write for example 5G or 512M; it is ignored", variable, size));
-            out.set(variable, "", origin::preset);
+            set(variable, "", origin::preset);
         }
     }
-    if (auto const& mode = out.text("KILN_EXECUTION_MODE"); mode != "auto" && mode != "cpu" && mode != "gpu") {
-        out.problems_.push_back(
-            fmt::format("KILN_EXECUTION_MODE: '{}' is not one of auto, cpu, gpu; auto is used", mode));
-        out.set("KILN_EXECUTION_MODE", "auto", origin::preset);
+    if (auto const& mode = text("KILN_EXECUTION_MODE"); mode != "auto" && mode != "cpu" && mode != "gpu") {
+        problems_.push_back(fmt::format("KILN_EXECUTION_MODE: '{}' is not one of auto, cpu, gpu; auto is used", mode));
+        set("KILN_EXECUTION_MODE", "auto", origin::preset);
     }
-    auto const reject = [&out](std::string_view variable, std::string_view what) {
+    auto const reject = [this](std::string_view variable, std::string_view what) {
         auto preset = preset_of(variable);
-        out.problems_.push_back(fmt::format("{}: '{}' is not {}; {} is used", variable, out.text(variable), what,
-                                            preset.empty() ? "the default" : preset));
-        out.set(variable, std::move(preset), origin::preset);
+        problems_.push_back(fmt::format("{}: '{}' is not {}; {} is used", variable, text(variable), what,
+                                        preset.empty() ? "the default" : preset));
+        set(variable, std::move(preset), origin::preset);
     };
-    if (auto const& workers = out.text("KILN_WORKERS"); !workers.empty() && !is_number(workers, 0))
-        reject("KILN_WORKERS", "a number from 0");
-    if (!is_number(out.text("KILN_COMPILE_TIMEOUT"), 1)) reject("KILN_COMPILE_TIMEOUT", "a number of seconds from 1");
-    if (!parse_size(out.text("KILN_WORKER_MEMORY"))) reject("KILN_WORKER_MEMORY", "a size such as 4G");
+    auto const is_set = [this](std::string_view variable) { return !text(variable).empty(); };
+    if (is_set("KILN_WORKERS") && !is_number(text("KILN_WORKERS"), 0)) reject("KILN_WORKERS", "a number from 0");
+    if (is_set("KILN_COMPILE_TIMEOUT") && !is_number(text("KILN_COMPILE_TIMEOUT"), 1))
+        reject("KILN_COMPILE_TIMEOUT", "a number of seconds from 1");
+    if (is_set("KILN_WORKER_MEMORY") && !parse_size(text("KILN_WORKER_MEMORY")))
+        reject("KILN_WORKER_MEMORY", "a size such as 4G");
     for (auto const* variable : switches) {
-        if (!is_switch(out.text(variable))) reject(variable, "0 or 1");
+        if (!is_switch(text(variable))) reject(variable, "0 or 1");
     }
-    return out;
 }
 
 setting const& config::get(std::string_view variable) const {

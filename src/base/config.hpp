@@ -37,6 +37,8 @@ public:
     // Reads the environment and the file. Under AT_SECURE (setuid) only defaults are used. Never fails: what
     // cannot be understood is listed in problems().
     [[nodiscard]] static config load();
+    // What means nothing becomes the default and a line in problems(). load() has done it; call it again after set().
+    void check();
 
     [[nodiscard]] setting const& get(std::string_view variable) const;
     [[nodiscard]] std::string const& text(std::string_view variable) const { return get(variable).value; }

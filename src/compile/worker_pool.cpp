@@ -24,19 +24,13 @@ int workers_by_descriptors() {
     return std::max(1, static_cast<int>(files.rlim_cur / 6));
 }
 
-int decide_capacity(pool_options const& options, event_log& events) {
+int decide_capacity(pool_options const& options) {
     if (options.workers >= 0) return std::min(options.workers, most_workers);
     auto const text = base::config::load().text("KILN_WORKERS");
     int asked = 0;
     auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), asked);
     bool const is_number = !text.empty() && why == std::errc{} && end == text.data() + text.size() && asked >= 0;
     if (is_number) return std::min(asked, most_workers);
-    if (!text.empty()) {
-        events.emit(
-            {.kind = event_kind::warned,
-             .reason = "workers",
-             .detail = fmt::format("KILN_WORKERS: '{}' is not a number from 0; cores and memory decide", text)});
-    }
     return std::min(fitting_workers(host_resources::read()), workers_by_descriptors());
 }
 
@@ -101,7 +95,7 @@ void bell::clear() const noexcept {
 }
 
 int pool_core::capacity() {
-    std::call_once(decided, [this] { most_workers = decide_capacity(options, events); });
+    std::call_once(decided, [this] { most_workers = decide_capacity(options); });
     return most_workers;
 }
 

@@ -40,6 +40,7 @@ compile::pool_options pool_options_of(base::config const& config) {
 base::config config_with(engine_options const& options) {
     auto out = base::config::load();
     for (auto const& [name, value] : options.settings) out.set(name, value, base::origin::call);
+    out.check();
     return out;
 }
 

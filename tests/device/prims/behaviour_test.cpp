@@ -148,7 +148,7 @@ TEST_F(handles, wait_for_what_is_ahead_of_them_in_the_stream) {
     for (std::size_t const n :
          {sums.tile_items() + 1, 9 * sums.tile_items() + 3, std::size_t{quick() ? 100'000U : 1'000'000U}}) {
         std::vector<std::int32_t> const ones(n, 1);
-        std::vector<std::int32_t> summed(n), kept(n), values(n);
+        std::vector<std::int32_t> summed(n), kept(n);
         cpu::inclusive_scan<std::int32_t>(ones, std::span{summed}, cpu::plus);
         kept.resize(cpu::select_if<std::int32_t>(summed, kept, third));
         std::vector<std::int32_t> unique_keys(kept.size()), unique_values(kept.size());

@@ -59,6 +59,12 @@ TEST_F(config_test, a_number_or_switch_that_is_none_becomes_the_default) {
     EXPECT_EQ(c.size("KILN_WORKER_MEMORY"), 4ull << 30);
     EXPECT_FALSE(c.flag("KILN_STRICT"));
     EXPECT_EQ(c.text("KILN_EVENTS"), "") << "counts only in the environment";
+
+    auto by_call = c;
+    by_call.set("KILN_WORKERS", "-1", origin::call);
+    by_call.check();
+    EXPECT_EQ(by_call.problems().size(), 6u);
+    EXPECT_EQ(by_call.text("KILN_WORKERS"), "");
 }
 
 TEST_F(config_test, lists_and_flags) {
