@@ -6,7 +6,7 @@
 #include "runtime/device_pool.hpp"
 
 #include <kiln/event.hpp>
-#include <kiln/operations.hpp>
+#include <kiln/prims/run.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -9,7 +9,7 @@
 #include "tropical/units.hpp"
 
 #include <kiln/plan.hpp>
-#include <kiln/tropical.hpp>
+#include <kiln/tropical/product.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -102,7 +102,7 @@ void product_row(stream const& on, semiring s, with_winners arg, std::int64_t n,
            {.arg = out})
             .value();
     });
-    auto name = std::string{kiln::name_of(prims::scalar_of<T>())} + " " + std::string{tropical::name_of(s)};
+    auto name = std::string{kiln::name_of(scalar_of<T>())} + " " + std::string{tropical::name_of(s)};
     if (arg == with_winners::yes) name += " argmax";
     name += batch > 1 ? " " + std::to_string(batch) + " x " + std::to_string(n) : " " + std::to_string(n);
     row(name + note, ms, 2e-6 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n * batch) / ms,

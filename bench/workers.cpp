@@ -193,7 +193,7 @@ void measure_parallel(settings const& s) {
 
 // The same unit with nothing around it: what NVRTC itself costs.
 double nvrtc_alone(cuda::nvrtc_api const& api, job const& work) {
-    auto const& u = std::get<compile_job>(work.work).unit;
+    auto const& u = std::get<compile_job>(work.task).unit;
     base::stopwatch const watch;
     nvrtcProgram program = nullptr;
     char const* options[] = {"--gpu-architecture=sm_90", "--no-cache", "--std=c++17"};

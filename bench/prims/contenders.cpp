@@ -3,7 +3,7 @@
 
 #include "prims/cub_reference.hpp"
 
-#include <kiln/prims.hpp>
+#include <kiln/prims/handles.hpp>
 
 namespace kiln::bench {
 

@@ -6,7 +6,7 @@
 #include "prims/catalogue.hpp"
 #include "prims/routes.hpp"
 
-#include <kiln/prims.hpp>
+#include <kiln/prims/handles.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "warm/pipeline.hpp"
 
-#include <kiln/prims.hpp>
+#include <kiln/prims/handles.hpp>
 
 #include <cstdio>
 #include <vector>

@@ -2,7 +2,7 @@
 // Operations decide where they run, once and visibly. Try it with KILN_EXECUTION_MODE=cpu, gpu and auto, and with
 // KILN_EVENTS=events.jsonl followed by `kiln events events.jsonl --summary`.
 #include <kiln/event.hpp>
-#include <kiln/operations.hpp>
+#include <kiln/prims/run.hpp>
 
 #include <cstdio>
 #include <optional>

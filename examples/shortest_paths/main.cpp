@@ -5,8 +5,8 @@
 // can be read back. `auto` decides where it runs, and the program says where that was.
 //
 //     example_shortest_paths [towns] [picture.svg]      KILN_EXECUTION_MODE=auto|cpu|gpu
-#include <kiln/operation.hpp>
-#include <kiln/tropical.hpp>
+#include <kiln/runtime/operation.hpp>
+#include <kiln/tropical/product.hpp>
 
 #include <array>
 #include <chrono>

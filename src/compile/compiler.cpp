@@ -191,13 +191,13 @@ result<product> run_compile(job const& j, compile_job const& c) {
 }
 
 result<product> run_job(job const& j) {
-    if (auto const* c = std::get_if<compile_job>(&j.work)) return run_compile(j, *c);
-    return run_link(j, std::get<link_job>(j.work));
+    if (auto const* c = std::get_if<compile_job>(&j.task)) return run_compile(j, *c);
+    return run_link(j, std::get<link_job>(j.task));
 }
 
 std::string const& job::name() const noexcept {
-    if (auto const* c = std::get_if<compile_job>(&work)) return c->unit.name;
-    return std::get<link_job>(work).name;
+    if (auto const* c = std::get_if<compile_job>(&task)) return c->unit.name;
+    return std::get<link_job>(task).name;
 }
 
 }  // namespace kiln::compile

@@ -8,7 +8,7 @@ namespace kiln::compile {
 namespace {
 
 std::string target_of(job const& work) {
-    return std::visit([](auto const& w) { return w.target.arch.name(); }, work.work);
+    return std::visit([](auto const& w) { return w.target.arch.name(); }, work.task);
 }
 
 }  // namespace

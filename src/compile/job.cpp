@@ -93,11 +93,11 @@ base::bytes encode(job const& j) {
     w.put_text(j.tools.nvrtc);
     w.put_text(j.tools.nvjitlink);
     put_texts(w, j.tools.toolkit_includes);
-    w.put_u8(static_cast<std::uint8_t>(j.work.index()));
-    if (auto const* c = std::get_if<compile_job>(&j.work)) {
+    w.put_u8(static_cast<std::uint8_t>(j.task.index()));
+    if (auto const* c = std::get_if<compile_job>(&j.task)) {
         put_unit(w, c->unit);
         put(w, c->target);
-    } else put(w, std::get<link_job>(j.work));
+    } else put(w, std::get<link_job>(j.task));
     return std::move(w).take();
 }
 

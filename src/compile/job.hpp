@@ -44,7 +44,7 @@ struct link_job {
 
 struct job {
     toolchain_paths tools;
-    std::variant<compile_job, link_job> work;
+    std::variant<compile_job, link_job> task;
     [[nodiscard]] std::string const& name() const noexcept;
 };
 

@@ -74,7 +74,7 @@ std::string describe(reproduction const& what) {
     r.field("nvrtc", what.work.tools.nvrtc);
     r.field("nvjitlink", what.work.tools.nvjitlink);
     r.fields("toolkit headers", what.work.tools.toolkit_includes);
-    std::visit([&](auto const& work) { describe(r, work); }, what.work.work);
+    std::visit([&](auto const& work) { describe(r, work); }, what.work.task);
     r.lines("last words", what.last_words);
     return r.text();
 }

@@ -59,7 +59,7 @@ void make_includes_absolute(std::vector<std::string>& options) {
 }
 
 void make_absolute(job& work) {
-    auto* const c = std::get_if<compile_job>(&work.work);
+    auto* const c = std::get_if<compile_job>(&work.task);
     if (c == nullptr) return;
     make_absolute(c->unit.directory);
     for (auto& directory : c->unit.include_dirs) make_absolute(directory);

@@ -23,17 +23,17 @@ event describe(event_kind kind, subject const& what) {
 }  // namespace
 
 std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, std::string const& producer) {
-    auto request = what.what.id.request;
-    if (auto const* c = std::get_if<compile::compile_job>(&what.work.work)) {
+    auto request = what.subject.id.request;
+    if (auto const* c = std::get_if<compile::compile_job>(&what.job.task)) {
         if (auto const options = compile::normalize(c->unit.options))
             a.inputs = compile::describe_inputs(c->unit, *options);
         if (auto const id = compile::identify(c->unit, a.target, a.toolchain)) request = id->request;
-    } else request = compile::identify(std::get<compile::link_job>(what.work.work), a.toolchain).request;
+    } else request = compile::identify(std::get<compile::link_job>(what.job.task), a.toolchain).request;
     auto const key = compile::seal(request, a.dependencies);
     a.key = key.hex();
 
     auto out = std::make_shared<store::entry>();
-    out->about = {.at = {what.what.id.family, request, key},
+    out->about = {.at = {what.subject.id.family, request, key},
                   .name = a.unit,
                   .target = a.target.arch.name(),
                   .kind = std::string{name_of(a.target.kind)},
@@ -46,9 +46,10 @@ std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, st
 
 // One request in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.
 struct coordinator::flight {
-    explicit flight(order o) : work{std::move(o)}, answer{std::make_shared<pending<obtained>::state>()} {}
+    explicit flight(engine_detail::order o)
+        : order{std::move(o)}, answer{std::make_shared<pending<obtained>::state>()} {}
 
-    order work;
+    engine_detail::order order;
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
@@ -93,7 +94,7 @@ pending<obtained> coordinator::ask(order what, priority how) {
     bool mine = false;
     {
         std::lock_guard const lock{mutex_};
-        auto& slot = flights_[what.what.id.request];
+        auto& slot = flights_[what.subject.id.request];
         // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
         if (slot && failed_long_ago(*slot)) slot.reset();
         if (!slot) {
@@ -106,9 +107,9 @@ pending<obtained> coordinator::ask(order what, priority how) {
     }
     raise(f, how);
     if (mine) {
-        book_.asked(f->work.what.name, f->work.what.target.arch.name(), how);
+        book_.asked(f->order.subject.name, f->order.subject.target.arch.name(), how);
         if (how == priority::blocking) advance(f);
-        else if (!background_.post([this, f] { advance(f); })) finish(f, shutting_down(f->work.what));
+        else if (!background_.post([this, f] { advance(f); })) finish(f, shutting_down(f->order.subject));
     }
     return pending<obtained>{f->answer};
 }
@@ -127,7 +128,7 @@ void coordinator::raise(flight_ptr const& f, priority how) {
     std::lock_guard const lock{f->mutex};
     if (how <= f->how) return;
     f->how = how;
-    book_.raised(f->work.what.name, f->work.what.target.arch.name(), how);
+    book_.raised(f->order.subject.name, f->order.subject.target.arch.name(), how);
     if (f->ticket) pool_.raise(*f->ticket, how);
 }
 
@@ -150,14 +151,14 @@ void coordinator::cancel(base::digest const& request) {
 }
 
 bool coordinator::answer_from_store(flight_ptr const& f) {
-    auto found = look_up(store_, f->work.what);
+    auto found = look_up(store_, f->order.subject);
     if (!found.what) {
         // Looked up again after waiting for a lead: the miss was told, and allowed, the first time.
         if (std::exchange(f->missed, true)) return false;
         return !is_allowed(f, found);
     }
     count_hit(found.from);
-    book_.obtained(f->work.what.name, f->work.what.target.arch.name(),
+    book_.obtained(f->order.subject.name, f->order.subject.target.arch.name(),
                    {found.from, found.what->compile_ms, found.what->image.size()});
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
     return true;
@@ -165,7 +166,7 @@ bool coordinator::answer_from_store(flight_ptr const& f) {
 
 // Emits why it was missed, and answers with an error where compiling cannot or must not happen.
 bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) {
-    auto const& what = f->work.what;
+    auto const& what = f->order.subject;
     auto why = describe(event_kind::missed, what);
     why.reason = missed.reason;
     why.detail = missed.detail;
@@ -184,7 +185,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
         return false;
     }
     if (what.toolchain.empty()) {
-        bool const links = std::holds_alternative<compile::link_job>(f->work.work.work);
+        bool const links = std::holds_alternative<compile::link_job>(f->order.job.task);
         finish(
             f,
             fail(errc::not_found,
@@ -205,11 +206,11 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
 }
 
 void coordinator::advance(flight_ptr const& f) {
-    if (is_withdrawn(*f)) return finish(f, withdrawn(f->work.what));
+    if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
     if (answer_from_store(f)) return;
     auto const now = base::clock::now();
     if (!f->give_up) f->give_up = now + options_.flight_deadline;
-    auto lead = store_.try_lead(f->work.what.id.request, now);
+    auto lead = store_.try_lead(f->order.subject.id.request, now);
     switch (lead.outcome()) {
         case store::flight_outcome::leader:
             f->lead = std::move(lead);
@@ -221,7 +222,7 @@ void coordinator::advance(flight_ptr const& f) {
         case store::flight_outcome::timed_out: break;
     }
     if (now >= *f->give_up) {
-        auto slow = describe(event_kind::fell_back, f->work.what);
+        auto slow = describe(event_kind::fell_back, f->order.subject);
         slow.reason = "flight-deadline";
         slow.detail = "another process compiles this and does not finish; compiling here";
         events_.emit(slow);
@@ -243,14 +244,14 @@ void coordinator::compile(flight_ptr const& f) {
             std::lock_guard const lock{f->mutex};
             f->running = true;
         }
-        auto taken = describe(event_kind::compiling, f->work.what);
+        auto taken = describe(event_kind::compiling, f->order.subject);
         taken.value = pid;
         events_.emit(taken);
-        book_.compiling(f->work.what.name, f->work.what.target.arch.name());
+        book_.compiling(f->order.subject.name, f->order.subject.target.arch.name());
     };
     // Not under the flight's lock: a pool that is going down answers at once, on this thread.
     auto const ticket = pool_.submit(
-        f->work.work, how, [this, f](result<compile::product> made) { complete(f, std::move(made)); }, started);
+        f->order.job, how, [this, f](result<compile::product> made) { complete(f, std::move(made)); }, started);
     {
         std::lock_guard const lock{f->mutex};
         f->ticket = ticket;
@@ -260,7 +261,7 @@ void coordinator::compile(flight_ptr const& f) {
 }
 
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
-    auto const& what = f->work.what;
+    auto const& what = f->order.subject;
     if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
     if (!made) {
         auto failed = describe(event_kind::compile_failed, what);
@@ -272,10 +273,10 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
         return;
     }
     auto a = *std::move(made);
-    auto entry = entry_for(f->work, a, options_.producer);
+    auto entry = entry_for(f->order, a, options_.producer);
 
     auto done = describe(
-        std::holds_alternative<compile::link_job>(f->work.work.work) ? event_kind::linked : event_kind::compiled, what);
+        std::holds_alternative<compile::link_job>(f->order.job.task) ? event_kind::linked : event_kind::compiled, what);
     done.detail = entry->about.at.key.hex();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());
@@ -293,7 +294,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
     f->lead.release();
     {
         std::lock_guard const lock{mutex_};
-        auto const at = flights_.find(f->work.what.id.request);
+        auto const at = flights_.find(f->order.subject.id.request);
         if (at != flights_.end() && at->second == f) {
             bool const forget = with || with.error().code() == errc::cancelled || options_.failure_memory.count() == 0;
             if (forget) flights_.erase(at);
@@ -305,7 +306,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
     }
     if (!with) {
         counts_.failed.fetch_add(1, std::memory_order_relaxed);
-        book_.failed(f->work.what.name, f->work.what.target.arch.name(), with.error());
+        book_.failed(f->order.subject.name, f->order.subject.target.arch.name(), with.error());
     }
     f->answer->finish(std::move(with));
 }
@@ -326,7 +327,7 @@ void coordinator::abandon() noexcept {
     }
     for (auto const& f : left) {
         f->lead.release();
-        if (!pending<obtained>{f->answer}.ready()) finish(f, shutting_down(f->work.what));
+        if (!pending<obtained>{f->answer}.ready()) finish(f, shutting_down(f->order.subject));
     }
 }
 

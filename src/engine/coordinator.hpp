@@ -32,8 +32,8 @@ struct coordinator_options {
 
 // Everything needed to look for and to make one artifact.
 struct order {
-    subject what;
-    compile::job work;
+    engine_detail::subject subject;
+    compile::job job;
     std::string licence;
 };
 

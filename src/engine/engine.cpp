@@ -153,14 +153,14 @@ order engine::state::order_for(link_request const& what) {
 result<obtained> engine::state::ask_sync(order what, wait_options how) {
     auto const role = thread_role::current();
     if (role.what == thread_role::kind::find_only) {
-        auto found = engine_detail::look_up(*store, what.what);
-        if (!found.what) return fail(errc::timeout, "'{}' would have to be compiled", what.what.name);
+        auto found = engine_detail::look_up(*store, what.subject);
+        if (!found.what) return fail(errc::timeout, "'{}' would have to be compiled", what.subject.name);
         return obtained{std::move(found.what), found.from, 0, std::move(found.detail)};
     }
     base::stopwatch const watch;
-    auto const name = what.what.name;
-    auto const target_name = what.what.target.arch.name();
-    auto const key = what.what.id.request.prefix();
+    auto const name = what.subject.name;
+    auto const target_name = what.subject.target.arch.name();
+    auto const key = what.subject.id.request.prefix();
     auto const answer = requests->ask(std::move(what), role.how);
     if (role.what == thread_role::kind::background) return answer.wait_sync(std::chrono::hours{24});
     if (auto done = answer.wait_until_sync(base::clock::now())) return *std::move(done);
@@ -245,7 +245,7 @@ void tell_use(engine::state& s, unit const& u, base::digest const& id, target t,
 result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how) {
     engine_detail::use_scope const use;
     KILN_TRY(auto what, state_->order_for(u, t));
-    auto const id = what.what.id.request;
+    auto const id = what.subject.id.request;
     auto got = state_->ask_sync(std::move(what), how);
     if (got && use.outermost() && state_->uses.watched()) tell_use(*state_, u, id, t, *got);
     return got;
@@ -254,7 +254,7 @@ result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how
 pending<obtained> engine::artifact(unit const& u, target t) {
     auto what = state_->order_for(u, t);
     if (what) {
-        auto const id = what->what.id.request;
+        auto const id = what->subject.id.request;
         auto out = state_->requests->ask(*std::move(what), priority::declared);
         if (state_->uses.watched()) {
             out.then([this, u, t, id](result<obtained> const& got) {

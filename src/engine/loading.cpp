@@ -77,36 +77,36 @@ private:
 }  // namespace
 
 result<ready_unit> engine::state::load(order const& what, obtained const& made, int device) {
-    load_turn const turn{*this, {what.what.id.request, device}};
-    if (auto ready = already_loaded(what.what.id.request, device)) return *ready;
+    load_turn const turn{*this, {what.subject.id.request, device}};
+    if (auto ready = already_loaded(what.subject.id.request, device)) return *ready;
     auto const target_name = made.what->target.arch.name();
     auto about = event{.kind = event_kind::loading,
-                       .unit = what.what.name,
+                       .unit = what.subject.name,
                        .target = target_name,
-                       .key = what.what.id.request.prefix()};
+                       .key = what.subject.id.request.prefix()};
     events.emit(about);
     // The line of what was asked for, also where something near serves it.
-    auto const asked_for = what.what.target.arch.name();
-    book.loading(what.what.name, asked_for);
+    auto const asked_for = what.subject.target.arch.name();
+    book.loading(what.subject.name, asked_for);
     base::stopwatch const watch;
     auto library = load_library(*made.what, device);
     if (!library) {
-        book.failed(what.what.name, asked_for, library.error());
-        return std::move(library).error().within(fmt::format("unit '{}'", what.what.name));
+        book.failed(what.subject.name, asked_for, library.error());
+        return std::move(library).error().within(fmt::format("unit '{}'", what.subject.name));
     }
     about.kind = event_kind::loaded;
     about.reason = name_of(made.from);
     about.duration_ns = watch.ns();
     about.value = static_cast<std::int64_t>(made.what->image.size());
     events.emit(about);
-    book.obtained(what.what.name, asked_for, {made.from, made.what->compile_ms, made.what->image.size()});
-    book.loaded(what.what.name, asked_for, watch.ms());
+    book.obtained(what.subject.name, asked_for, {made.from, made.what->compile_ms, made.what->image.size()});
+    book.loaded(what.subject.name, asked_for, watch.ms());
     // The driver has its own copy of the image; only the small facts are kept here.
     auto ready = std::make_shared<ready_unit::state const>(
         ready_unit::state{made.what->unit, *std::move(library), made.what->kernels, made.what->constants,
                           made.what->target, made.from, made.what->key, made.what->compile_ms});
     std::lock_guard const lock{loaded_mutex};
-    loaded[{what.what.id.request, device}] = ready;
+    loaded[{what.subject.id.request, device}] = ready;
     return ready_unit{std::move(ready)};
 }
 
@@ -122,17 +122,17 @@ namespace {
 // LTO-IR or PTX from a bundle instead of the source: for machines that cannot or need not run NVRTC.
 result<obtained> portable(engine::state& s, order const& what, error const& why, wait_options how) {
     auto fell_back =
-        event{.kind = event_kind::fell_back, .unit = what.what.name, .target = what.what.target.arch.name()};
-    if (auto found = engine_detail::look_up_portable(*s.store, what.what, artifact_kind::ltoir);
+        event{.kind = event_kind::fell_back, .unit = what.subject.name, .target = what.subject.target.arch.name()};
+    if (auto found = engine_detail::look_up_portable(*s.store, what.subject, artifact_kind::ltoir);
         found.what && s.nvjitlink()) {
         fell_back.reason = "link-ltoir";
         s.events.emit(fell_back);
-        link_request link{.name = what.what.name, .target = what.what.target, .inputs = {found.what}};
+        link_request link{.name = what.subject.name, .target = what.subject.target, .inputs = {found.what}};
         for (auto const& k : found.what->kernels) link.kernels.push_back(k.lowered);
         auto made = s.ask_sync(s.order_for(link), how);
         if (made) return made;
     }
-    if (auto found = engine_detail::look_up_portable(*s.store, what.what, artifact_kind::ptx); found.what) {
+    if (auto found = engine_detail::look_up_portable(*s.store, what.subject, artifact_kind::ptx); found.what) {
         fell_back.reason = "driver-ptx";
         fell_back.detail = why.message();
         s.events.emit(fell_back);
@@ -161,7 +161,7 @@ result<ready_unit> find_and_load(engine& e, unit const& u, order const& what, in
                    .reason = "driver",
                    .detail = ready.error().message()});
     if (auto const key = base::digest::from_hex(made->what->key)) {
-        s.requests->reject({what.what.id.family, what.what.id.request, *key});
+        s.requests->reject({what.subject.id.family, what.subject.id.request, *key});
     }
     KILN_TRY(auto again, s.ask_sync(what, how));
     return s.load(what, again, device);
@@ -174,7 +174,7 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
     engine_detail::use_scope const use;
     base::stopwatch const watch;
     KILN_TRY(auto what, s.order_on(u, device));
-    auto ready = s.already_loaded(what.what.id.request, device);
+    auto ready = s.already_loaded(what.subject.id.request, device);
     if (!ready) {
         KILN_TRY(ready, find_and_load(*this, u, what, device, how));
     }
@@ -184,7 +184,7 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
             return engine_detail::recipe_of(u);
         };
         s.uses.tell({.name = u.name,
-                     .id = what.what.id.request,
+                     .id = what.subject.id.request,
                      .for_target = got.target,
                      .key = got.key,
                      .from = got.from,
@@ -203,7 +203,7 @@ pending<ready_unit> engine::get(unit const& u, int device) {
         auto& s = *state_;
         auto what = s.order_on(u, device);
         if (!what) return answer->finish(std::move(what).error());
-        if (auto ready = s.already_loaded(what->what.id.request, device)) return answer->finish(*ready);
+        if (auto ready = s.already_loaded(what->subject.id.request, device)) return answer->finish(*ready);
         s.requests->ask(*what, priority::declared).then([this, u, device, answer, gone](result<obtained> const& made) {
             if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
             // Now it is in memory: this finds it, loads it and handles what the driver may say.

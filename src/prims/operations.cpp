@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/operations.hpp>
+#include <kiln/prims/run.hpp>
 
 #include "base/check.hpp"
 

@@ -7,7 +7,7 @@
 #include "base/check.hpp"
 #include "base/digest.hpp"
 
-#include <kiln/prims_untyped.hpp>
+#include <kiln/prims/untyped.hpp>
 #include <kiln/unit.hpp>
 
 #include <optional>

@@ -249,13 +249,13 @@ result<ready_unit> load_request(engine& with, request const& what, prim_options 
     auto& state = with.internals();
     auto const load = [&](found_image const& image) {
         engine_detail::order const order{
-            .what = {.name = what.name,
-                     .target = image.got.what->target,
-                     .id = {.family = image.at.family, .request = image.at.request},
-                     .toolchain = image.got.what->toolchain,
-                     .roots = {},
-                     .device = t.arch},
-            .work = {.tools = {}, .work = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
+            .subject = {.name = what.name,
+                        .target = image.got.what->target,
+                        .id = {.family = image.at.family, .request = image.at.request},
+                        .toolchain = image.got.what->toolchain,
+                        .roots = {},
+                        .device = t.arch},
+            .job = {.tools = {}, .task = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
             .licence = {}};
         return state.load(order, image.got, how.device);
     };

@@ -10,7 +10,7 @@
 #include "runtime/device_pool.hpp"
 
 #include <kiln/event.hpp>
-#include <kiln/prims_untyped.hpp>
+#include <kiln/prims/untyped.hpp>
 
 #include <map>
 #include <mutex>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/sum.hpp>
+#include <kiln/prims/sum.hpp>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/buffer.hpp>
+#include <kiln/runtime/buffer.hpp>
 
 #include "cuda/activity.hpp"
 #include "cuda/context.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/check.hpp"
 
-#include <kiln/operation.hpp>
+#include <kiln/runtime/operation.hpp>
 
 #include <filesystem>
 #include <map>

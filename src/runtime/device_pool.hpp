@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The allocator of one device: see <kiln/memory.hpp>. Everything in Kiln that needs device memory for data or scratch
+// The allocator of one device: see <kiln/runtime/memory.hpp>. Everything in Kiln that needs device memory for data or scratch
 // takes it from here.
 #pragma once
 
 #include "cuda/context.hpp"
 
-#include <kiln/memory.hpp>
+#include <kiln/runtime/memory.hpp>
 
 #include <atomic>
 #include <mutex>

@@ -4,7 +4,7 @@
 #include "base/config.hpp"
 #include "cuda/context.hpp"
 
-#include <kiln/precision.hpp>
+#include <kiln/runtime/precision.hpp>
 
 #include <atomic>
 #include <mutex>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What <kiln/execution.hpp> remembers, for dispatch and tests.
+// What <kiln/runtime/execution.hpp> remembers, for dispatch and tests.
 #pragma once
 
 #include "base/check.hpp"
 
-#include <kiln/execution.hpp>
+#include <kiln/runtime/execution.hpp>
 
 #include <functional>
 

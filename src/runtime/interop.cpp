@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/interop.hpp>
+#include <kiln/runtime/interop.hpp>
 
 #include "cuda/context.hpp"
 

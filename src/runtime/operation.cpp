@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/operation.hpp>
+#include <kiln/runtime/operation.hpp>
 
 #include "cuda/activity.hpp"
 #include "runtime/calibration.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/precision.hpp>
+#include <kiln/runtime/precision.hpp>
 
 #include "cuda/context.hpp"
 

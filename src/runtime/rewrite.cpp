@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/rewrite.hpp>
+#include <kiln/runtime/rewrite.hpp>
 
 #include "base/config.hpp"
 

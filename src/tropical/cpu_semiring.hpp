@@ -2,7 +2,7 @@
 // The semirings on the host: what kernels/tropical/semiring.cuh says, in C++.
 #pragma once
 
-#include <kiln/tropical.hpp>
+#include <kiln/tropical/product.hpp>
 
 #include <type_traits>
 

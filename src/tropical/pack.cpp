@@ -39,7 +39,7 @@ public:
         KILN_TRY(auto const* const u, unit_named(what));
         KILN_TRY(auto const order, with.internals().order_for(*u, t));
         KILN_TRY(auto got, with.artifact_sync(*u, t, std::move(wait)));
-        store::address at{order.what.id.family, order.what.id.request, {}};
+        store::address at{order.subject.id.family, order.subject.id.request, {}};
         if (auto const key = base::digest::from_hex(got.what->key)) at.key = *key;
         return made_artifact{std::move(got), at};
     }

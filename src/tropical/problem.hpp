@@ -6,7 +6,7 @@
 
 #include "base/check.hpp"
 
-#include <kiln/tropical.hpp>
+#include <kiln/tropical/product.hpp>
 
 namespace kiln::tropical {
 

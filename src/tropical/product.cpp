@@ -158,7 +158,7 @@ result<untyped_product> untyped_product::make(semiring s, scalar type, product_o
     auto const arch = arch::of_device(info.major, info.minor);
     KILN_TRY(auto const t, target::make(arch, artifact_kind::cubin));
     KILN_TRY(auto const order, st->with->internals().order_for(tuned, t, arch));
-    bool const there = engine_detail::look_up(*st->with->internals().store, order.what).what != nullptr;
+    bool const there = engine_detail::look_up(*st->with->internals().store, order.subject).what != nullptr;
     if (there || how.choice != kernel_choice::automatic) {
         KILN_TRY(auto const loaded, st->with->get_sync(tuned, how.device, how.wait));
         KILN_TRY(st->kept, resolve(loaded, s, type, how.arg, how.device));

@@ -175,7 +175,7 @@ std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w
             refuse(batch, w, work_state::failed, order.error());
             return std::nullopt;
         }
-        fresh->request = order->what.id.request;
+        fresh->request = order->subject.id.request;
         key.first = fresh->request;
     } else {
         auto recipe =

@@ -10,7 +10,7 @@
 #include "prims/shipped.hpp"
 
 #include <gmock/gmock.h>
-#include <kiln/sum.hpp>
+#include <kiln/prims/sum.hpp>
 
 #include <atomic>
 #include <thread>

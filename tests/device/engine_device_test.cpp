@@ -131,7 +131,7 @@ TEST_F(engine_device, C6_an_entry_the_driver_refuses_is_forgotten_and_made_anew_
         auto e = make_engine({{"KILN_CACHE_DIR", path("elsewhere")}});
         auto const arch = arch::parse(devices().value().front().target()).value();
         auto const order = e->internals().order_for(saxpy(), target::make(arch, artifact_kind::cubin).value()).value();
-        auto broken = *e->artifact_sync(saxpy(), order.what.target).value().what;
+        auto broken = *e->artifact_sync(saxpy(), order.subject.target).value().what;
         for (auto& k : broken.kernels) k.lowered = "no_such_kernel";
         auto other = make_engine();
         other->internals().store->put(engine_detail::entry_for(order, broken, "test"));

@@ -8,11 +8,11 @@
 #include "runtime/execution.hpp"
 
 #include <kiln/event.hpp>
-#include <kiln/interop.hpp>
-#include <kiln/memory.hpp>
-#include <kiln/operations.hpp>
-#include <kiln/sum.hpp>
-#include <kiln/tropical_operations.hpp>
+#include <kiln/prims/run.hpp>
+#include <kiln/prims/sum.hpp>
+#include <kiln/runtime/interop.hpp>
+#include <kiln/runtime/memory.hpp>
+#include <kiln/tropical/run.hpp>
 
 #include <algorithm>
 #include <cmath>

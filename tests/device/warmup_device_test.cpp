@@ -6,7 +6,7 @@
 
 #include <kiln/catalogue.hpp>
 #include <kiln/plan.hpp>
-#include <kiln/prims.hpp>
+#include <kiln/prims/handles.hpp>
 
 #include <gmock/gmock.h>
 

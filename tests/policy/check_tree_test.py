@@ -51,11 +51,23 @@ class rules(unittest.TestCase):
             self.expect("cuda", "src/base/bad.hpp", f"#  include <{header}>\n")
 
     def test_public_header_reaches_inside(self):
-        self.expect("public", "include/kiln/bad.hpp", '#include "base/files.hpp"\n')
-        self.expect("public", "include/kiln/bad.hpp", "#include <base/files.hpp>\n")
-        self.expect("public", "include/kiln/bad.hpp", '#include "result.hpp"\n')
-        self.expect("public", "include/kiln/bad.hpp", "#include <kiln/absent.hpp>\n")
-        self.expect("public", "include/kiln/bad.hpp", "#include <cuda.h>\n")
+        self.expect("public", "include/kiln/base/bad.hpp", '#include "base/files.hpp"\n')
+        self.expect("public", "include/kiln/base/bad.hpp", "#include <base/files.hpp>\n")
+        self.expect("public", "include/kiln/base/bad.hpp", '#include "result.hpp"\n')
+        self.expect("public", "include/kiln/base/bad.hpp", "#include <kiln/absent.hpp>\n")
+        self.expect("public", "include/kiln/base/bad.hpp", "#include <cuda.h>\n")
+
+    def test_arrow_through_public_headers(self):
+        header = {"include/kiln/prims/run.hpp": "#pragma once\n", "include/kiln/engine.hpp": "#pragma once\n"}
+        for name, include in (("src/tropical/bad.cpp", "kiln/prims/run.hpp"), ("src/base/bad.cpp", "kiln/engine.hpp"),
+                              ("include/kiln/runtime/bad.hpp", "kiln/prims/run.hpp")):
+            found = self.findings({**header, name: f"#include <{include}>\n"})
+            self.assertEqual(len(found), 1, found)
+            self.assertTrue(found[0].startswith(f"{name}:1: arrow:"), found[0])
+
+    def test_public_header_without_owner(self):
+        self.expect("owner", "include/kiln/bad.hpp", "#pragma once\n")
+        self.expect("owner", "include/kiln/nobody/bad.hpp", "#pragma once\n")
 
     def test_library_prints_or_exits(self):
         for statement in ('printf("x");', 'std::printf("x");', "std::cout << 1;", "std::cerr << 1;", 'puts("x");',

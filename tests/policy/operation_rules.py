@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An operation that breaks the rules of <kiln/operation.hpp> must not compile, and the compiler must say why.
+"""An operation that breaks the rules of <kiln/runtime/operation.hpp> must not compile, and the compiler must say why.
 
     operation_rules.py COMPILER INCLUDE_DIR
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 GOOD = """
-#include <kiln/operation.hpp>
+#include <kiln/runtime/operation.hpp>
 constexpr std::array variants{
     kiln::variant{.name = "gpu", .where = kiln::place::gpu, .needs = "some_unit"},
     kiln::variant{.name = "cpu", .where = kiln::place::cpu}};

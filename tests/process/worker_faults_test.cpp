@@ -39,7 +39,7 @@ TEST_P(g1_crash, costs_one_retry_and_then_an_error_with_a_reproduction_file_whil
     ASSERT_EQ(files.size(), 1u);
     EXPECT_THAT(failed.error().message(), HasSubstr(files[0].path().native()));
     auto const again = read_reproduction(files[0].path());
-    EXPECT_EQ(std::get<compile_job>(again.value().work).unit.source, GetParam().source);
+    EXPECT_EQ(std::get<compile_job>(again.value().task).unit.source, GetParam().source);
     for (auto const& e : events(event_kind::worker_ended)) {
         if (e.unit.view() == "bad") {
             EXPECT_EQ(e.reason.view(), "crashed");

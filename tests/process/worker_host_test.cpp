@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 // ---- no worker -----------------------------------------------------------------------------------------------------
 
-outcome echo_here(job const& j) { return product{.unit = j.name(), .target = std::get<compile_job>(j.work).target}; }
+outcome echo_here(job const& j) { return product{.unit = j.name(), .target = std::get<compile_job>(j.task).target}; }
 
 class fallback_test : public worker_pool_test {
 protected:

@@ -218,12 +218,12 @@ TEST_F(worker_pool_test, the_last_completion_may_destroy_the_pool) {
 
 TEST_F(worker_pool_test, relative_directories_mean_the_hosts) {
     open({.workers = 0, .in_process = [](job const& j) -> outcome {
-              auto const& u = std::get<compile_job>(j.work).unit;
+              auto const& u = std::get<compile_job>(j.task).unit;
               return fail(errc::compile_failed, "{} {} {}", u.directory, fmt::join(u.include_dirs, " "),
                           fmt::join(u.options, " "));
           }});
     auto work = make_job("unit", "");
-    auto& unit = std::get<compile_job>(work.work).unit;
+    auto& unit = std::get<compile_job>(work.task).unit;
     unit.directory = "here";
     unit.include_dirs = {"there", "/elsewhere"};
     unit.options = {"-Ia", "-I", "b", "--include-path=c", "--include-path", "d", "-I/e", "-DI=f"};

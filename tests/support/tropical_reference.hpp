@@ -3,7 +3,7 @@
 // integers instead of range checks, one element at a time.
 #pragma once
 
-#include <kiln/tropical.hpp>
+#include <kiln/tropical/product.hpp>
 
 #include <cmath>
 #include <cstring>

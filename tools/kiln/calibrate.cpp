@@ -9,8 +9,8 @@
 #include "runtime/execution.hpp"
 #include "store/store.hpp"
 
-#include <kiln/operations.hpp>
-#include <kiln/sum.hpp>
+#include <kiln/prims/run.hpp>
+#include <kiln/prims/sum.hpp>
 
 #include <algorithm>
 #include <random>

@@ -37,16 +37,17 @@ void compare_inputs(std::vector<input_field> const& asked, std::vector<input_fie
 
 std::vector<difference> compare(engine_detail::order const& asked, artifact const& kept) {
     std::vector<difference> out;
-    auto const& job = std::get<compile::compile_job>(asked.work.work);
+    auto const& job = std::get<compile::compile_job>(asked.job.task);
     if (kept.target.arch != job.target.arch) out.push_back({"target", job.target.arch.name(), kept.target.arch.name()});
     if (kept.target.kind != job.target.kind)
         out.push_back({"kind", std::string{name_of(job.target.kind)}, std::string{name_of(kept.target.kind)}});
-    if (kept.toolchain != asked.what.toolchain)
-        out.push_back(
-            {"compiler", asked.what.toolchain.empty() ? "none on this machine" : asked.what.toolchain, kept.toolchain});
+    if (kept.toolchain != asked.subject.toolchain)
+        out.push_back({"compiler", asked.subject.toolchain.empty() ? "none on this machine" : asked.subject.toolchain,
+                       kept.toolchain});
     if (auto const options = compile::normalize(job.unit.options))
         compare_inputs(compile::describe_inputs(job.unit, *options), kept.inputs, out);
-    auto const change = compile::first_change(kept.dependencies, asked.what.roots, compile::absent_headers::are_misses);
+    auto const change =
+        compile::first_change(kept.dependencies, asked.subject.roots, compile::absent_headers::are_misses);
     if (!change.empty()) out.push_back({"headers", change, "as they were"});
     return out;
 }
@@ -54,18 +55,19 @@ std::vector<difference> compare(engine_detail::order const& asked, artifact cons
 // Everything kept under this name or family, wherever it is.
 std::vector<nearest> candidates(engine::state& s, engine_detail::order const& asked) {
     std::vector<std::pair<store::address, std::string>> places;
-    for (auto const& l : s.store->list(asked.what.id.family)) places.emplace_back(l.what.about.at, std::string{l.tier});
+    for (auto const& l : s.store->list(asked.subject.id.family))
+        places.emplace_back(l.what.about.at, std::string{l.tier});
     if (s.store->options().disk) {
         store::maintenance cache{s.store->options().disk->root};
         if (auto const all = cache.list()) {
             for (auto const& c : *all) {
-                if (c.what.about.name == asked.what.name) places.emplace_back(c.what.about.at, "disk");
+                if (c.what.about.name == asked.subject.name) places.emplace_back(c.what.about.at, "disk");
             }
         }
     }
     for (auto const& bundle : s.store->bundles()) {
         (void)bundle->for_each([&](store::summary const& e) {
-            if (e.about.name == asked.what.name) places.emplace_back(e.about.at, "bundle");
+            if (e.about.name == asked.subject.name) places.emplace_back(e.about.at, "bundle");
         });
     }
     std::vector<nearest> out;
@@ -84,11 +86,11 @@ std::vector<nearest> candidates(engine::state& s, engine_detail::order const& as
 json json_of(std::string const& verdict, engine_detail::order const& asked, engine_detail::found_artifact const& found,
              nearest const* near) {
     json out{{"verdict", verdict},
-             {"unit", asked.what.name},
-             {"target", asked.what.target.arch.name()},
-             {"kind", name_of(asked.what.target.kind)},
-             {"family", asked.what.id.family.hex()},
-             {"request", asked.what.id.request.hex()},
+             {"unit", asked.subject.name},
+             {"target", asked.subject.target.arch.name()},
+             {"kind", name_of(asked.subject.target.kind)},
+             {"family", asked.subject.id.family.hex()},
+             {"request", asked.subject.id.request.hex()},
              {"reason", found.reason},
              {"detail", found.detail}};
     if (near != nullptr) {
@@ -106,7 +108,7 @@ json json_of(std::string const& verdict, engine_detail::order const& asked, engi
 
 void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& all) {
     auto const asked = s.order_for(u, t).value();
-    auto const found = engine_detail::look_up(*s.store, asked.what);
+    auto const found = engine_detail::look_up(*s.store, asked.subject);
     auto const near = found.what ? std::vector<nearest>{} : candidates(s, asked);
     auto const verdict = found.what ? std::string{"hit"} : std::string{"miss"};
     if (as_json) {

@@ -33,7 +33,7 @@ result<made_artifact> fetch(engine& e, thing const& t) {
     KILN_TRY(auto const u, engine_detail::unit_of(t.by));
     KILN_TRY(auto const order, e.internals().order_for(u, t.for_target));
     KILN_TRY(auto got, e.artifact_sync(u, t.for_target));
-    return made_artifact{std::move(got), {order.what.id.family, order.what.id.request, {}}};
+    return made_artifact{std::move(got), {order.subject.id.family, order.subject.id.request, {}}};
 }
 
 result<want> want_of(recipe const& r) {

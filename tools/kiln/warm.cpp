@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
-#include "spatial/requirements.hpp"
 #include "unit_arguments.hpp"
 
+#include <kiln/demand.hpp>
 #include <kiln/status.hpp>
 
 namespace kiln::cli {
@@ -21,7 +21,7 @@ struct warm_arguments {
 int show_operations(bool as_json) {
     json all = json::array();
     std::vector<std::vector<std::string>> rows{{"first operation used", "pack", "specs", "names"}};
-    for (auto const* r : spatial::requirements()) {
+    for (auto const* r : requirements()) {
         auto const names = r->names();
         std::string joined;
         for (auto const& n : names) joined += (joined.empty() ? "" : " ") + n;
@@ -57,7 +57,7 @@ result<std::vector<engine_detail::recipe>> chosen(warm_arguments const& a) {
         KILN_TRY(auto more, recipes_of_pack(p));
         add(std::move(more));
     }
-    auto const declared = spatial::requirements();
+    auto const declared = requirements();
     for (auto const& o : a.operations) {
         auto const at = std::ranges::find(declared, o, &requirement::consumer);
         if (at == declared.end())

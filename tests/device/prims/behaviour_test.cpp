@@ -6,7 +6,7 @@
 #include "cuda/context.hpp"
 
 #include <kiln/catalogue.hpp>
-#include <kiln/prims_once.hpp>
+#include <kiln/prims/once.hpp>
 
 #include <thread>
 

@@ -4,8 +4,8 @@
 
 #include "device/device_fixture.hpp"
 
-#include <kiln/cpu_prims.hpp>
-#include <kiln/prims.hpp>
+#include <kiln/prims/cpu.hpp>
+#include <kiln/prims/handles.hpp>
 
 #include <cstdlib>
 #include <future>

@@ -40,7 +40,7 @@ protected:
                            .db = db.data()};
         call.a_as = a_as;
         call.b_as = b_as;
-        tropical::cpu::run(rule, prims::scalar_of<T>(), call).value();
+        tropical::cpu::run(rule, scalar_of<T>(), call).value();
 
         auto const by = device_tests::made(tropical::backward<T>(rule));
         device_vector<T> const din{on(), in}, dda{a.size()}, ddb{b.size()}, fa{on(), a}, fb{on(), b};

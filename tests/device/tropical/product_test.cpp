@@ -73,7 +73,7 @@ protected:
     };
     static bool exists(variant const& v) {
         if (v.s == semiring::plus_times && v.arg == with_winners::yes) return false;
-        if (v.choice == kernel_choice::large) return tuning_of(v.s, prims::scalar_of<T>(), v.arg).large.has_value();
+        if (v.choice == kernel_choice::large) return tuning_of(v.s, scalar_of<T>(), v.arg).large.has_value();
         return true;
     }
     void check(variant const& v, std::int64_t m, std::int64_t n, std::int64_t k, data_kind kind, std::uint64_t seed) {
@@ -182,7 +182,7 @@ TYPED_TEST(tropical_product, tiles_that_are_left_are_shared) {
         .multiprocessors = device(0).value().multiprocessors, .has_large = true, .has_split = true};
     auto const other = stream::make().value();
     for (auto const s : {semiring::max_plus, semiring::min_plus, semiring::and_or}) {
-        auto const& tuned = tuning_of(s, prims::scalar_of<T>(), with_winners::no);
+        auto const& tuned = tuning_of(s, scalar_of<T>(), with_winners::no);
         for (auto const& [m, n, k, kernel] : cases) {
             if (kernel == kernel_choice::large && !tuned.large) continue;
             auto const by = device_tests::made(tropical::product<T>(s, {.choice = kernel}));

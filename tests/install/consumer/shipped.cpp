@@ -3,7 +3,7 @@
 // hides caches, so that there is nowhere else to find it; no GPU is needed.
 #include <kiln/catalogue.hpp>
 #include <kiln/plan.hpp>
-#include <kiln/tropical.hpp>
+#include <kiln/tropical/product.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -88,14 +88,14 @@ std::string surroundings() {
 }
 
 result<product> with_image(job const& work, std::string_view text) {
-    product out{.unit = work.name(), .target = std::get<compile_job>(work.work).target};
+    product out{.unit = work.name(), .target = std::get<compile_job>(work.task).target};
     auto const data = base::as_bytes(text);
     out.image.assign(data.begin(), data.end());
     return out;
 }
 
 result<product> obey(job const& work) {
-    auto const& text = std::get<compile_job>(work.work).unit.source;
+    auto const& text = std::get<compile_job>(work.task).unit.source;
     auto const blank = std::min(text.find(' '), text.size());
     auto const command = text.substr(0, blank);
     auto const argument = text.substr(std::min(text.size(), blank + 1));

@@ -51,7 +51,7 @@ TEST_F(reproduction_test, gives_the_job_back) {
 
 TEST_F(reproduction_test, nothing_in_the_job_can_pass_for_the_job) {
     auto tricky = example("job: 3\nabc\njob: 0\n");
-    std::get<compile_job>(tricky.work.work).unit.options = {"x\njob: 1\n"};
+    std::get<compile_job>(tricky.work.task).unit.options = {"x\njob: 1\n"};
     auto const file = write_reproduction(directory_, tricky).value();
     EXPECT_EQ(encode(read_reproduction(file).value()), encode(tricky.work));
 }

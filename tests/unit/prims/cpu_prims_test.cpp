@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/cpu_prims.hpp>
+#include <kiln/prims/cpu.hpp>
 
 #include <gmock/gmock.h>
 

@@ -5,8 +5,8 @@
 #include "prims/operator_text.hpp"
 #include "prims/pack.hpp"
 
-#include <kiln/operations.hpp>
-#include <kiln/sum.hpp>
+#include <kiln/prims/run.hpp>
+#include <kiln/prims/sum.hpp>
 
 #include <gmock/gmock.h>
 

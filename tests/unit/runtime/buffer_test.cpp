@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/buffer.hpp>
-#include <kiln/interop.hpp>
+#include <kiln/runtime/buffer.hpp>
+#include <kiln/runtime/interop.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

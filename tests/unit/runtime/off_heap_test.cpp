@@ -2,7 +2,7 @@
 // Events and dispatch do not touch the heap. This program's operator new counts, thread by thread.
 #include "runtime_fixture.hpp"
 
-#include <kiln/operation_call.hpp>
+#include <kiln/runtime/pack_call.hpp>
 
 #include <cstdlib>
 #include <new>

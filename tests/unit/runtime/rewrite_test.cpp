@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/precision.hpp>
-#include <kiln/rewrite.hpp>
+#include <kiln/runtime/precision.hpp>
+#include <kiln/runtime/rewrite.hpp>
 
 #include <algorithm>
 #include <gtest/gtest.h>

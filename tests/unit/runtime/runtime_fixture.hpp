@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kiln/event.hpp>
-#include <kiln/operation.hpp>
+#include <kiln/runtime/operation.hpp>
 
 namespace kiln::runtime {
 

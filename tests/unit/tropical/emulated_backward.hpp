@@ -30,7 +30,7 @@ inline void check(tropical::shape const& size, tropical::transposed as, std::int
                   std::uint64_t seed) {
     using namespace tropical;
     constexpr auto rule = static_cast<gradient_rule>(KILN_TROPICAL_RULE);
-    constexpr auto type = prims::scalar_of<element>();
+    constexpr auto type = scalar_of<element>();
     numbers g{seed};
     auto const count = [](std::int64_t x) { return static_cast<std::size_t>(x); };
     auto const in = make_data<element>(count(size.m * size.n * size.batch), data_kind::mixed, seed);

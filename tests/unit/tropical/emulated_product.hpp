@@ -51,9 +51,9 @@ inline void run(kernel_choice which, random_case<element>& c, unsigned sharing =
     text::problem same{};
     static_assert(sizeof(same) == sizeof(p));
     std::memcpy(&same, &p, sizeof(p));
-    auto const& by = tropical::tuning_of(ring, prims::scalar_of<element>(), arg);
+    auto const& by = tropical::tuning_of(ring, scalar_of<element>(), arg);
     auto const& tile = which == kernel_choice::large ? *by.large : by.small;
-    ASSERT_LE(tropical::shared_bytes(tile, prims::scalar_of<element>(), arg), sizeof(text::raw));
+    ASSERT_LE(tropical::shared_bytes(tile, scalar_of<element>(), arg), sizeof(text::raw));
     // Uninitialised memory must not look like anything.
     std::memset(text::raw, 0xa5, sizeof(text::raw));
     std::vector<std::uint32_t> signals(sharing);
@@ -113,7 +113,7 @@ inline void check_sharing(kernel_choice which) {
 }
 
 TEST(KILN_JOIN(tropical_text_, KILN_EMULATED), is_compiled_with_the_host_s_numbers) {
-    auto const& by = tropical::tuning_of(ring, prims::scalar_of<element>(), arg);
+    auto const& by = tropical::tuning_of(ring, scalar_of<element>(), arg);
     EXPECT_EQ(without_spaces(KILN_TEXT(KILN_TROPICAL_SMALL)), by.small.text());
 #ifdef KILN_TROPICAL_LARGE
     ASSERT_TRUE(by.large.has_value());

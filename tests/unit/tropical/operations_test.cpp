@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/tropical_operations.hpp>
+#include <kiln/tropical/run.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,8 @@
 // make the stream wait for theirs.
 #pragma once
 
-#include <kiln/buffer.hpp>
+#include <kiln/runtime/buffer.hpp>
+#include <kiln/scalar.hpp>
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
@@ -111,12 +112,12 @@ struct column_parts {
 // One dimension; the receiver calls its deleter.
 template <class T>
 [[nodiscard]] result<dlpack::managed_tensor*> to_dlpack(buffer<T> const& what) {
-    return interop::export_tensor(what.raw(), prims::scalar_of<T>(), what.size());
+    return interop::export_tensor(what.raw(), scalar_of<T>(), what.size());
 }
 // A contiguous tensor of T of any shape, as one run of elements.
 template <class T>
 [[nodiscard]] result<buffer<T>> from_dlpack(dlpack::managed_tensor* from) {
-    auto got = interop::import_tensor(from, prims::scalar_of<T>(), sizeof(T));
+    auto got = interop::import_tensor(from, scalar_of<T>(), sizeof(T));
     if (!got) return std::move(got).error();
     return buffer<T>{std::move(got->memory), got->items};
 }
@@ -125,7 +126,7 @@ template <class T>
 template <class T>
 [[nodiscard]] result<void> to_arrow(stream_ref on, column<T> const& what, ArrowSchema* schema,
                                     ArrowDeviceArray* array) {
-    interop::column_parts parts{.type = prims::scalar_of<T>(),
+    interop::column_parts parts{.type = scalar_of<T>(),
                                 .values = what.values().raw(),
                                 .items = what.values().size(),
                                 .rows = what.rows(),
@@ -138,7 +139,7 @@ template <class T>
 // Takes both over (their release becomes null), also when this fails. Offsets of the array must be 0.
 template <class T>
 [[nodiscard]] result<column<T>> from_arrow(stream_ref on, ArrowSchema* schema, ArrowDeviceArray* array) {
-    auto got = interop::import_column(on, prims::scalar_of<T>(), schema, array);
+    auto got = interop::import_column(on, scalar_of<T>(), schema, array);
     if (!got) return std::move(got).error();
     buffer<T> values{std::move(got->values), got->items};
     std::optional<buffer<std::uint8_t>> validity;

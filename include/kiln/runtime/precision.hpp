@@ -6,7 +6,7 @@
 #pragma once
 
 #include <kiln/device.hpp>
-#include <kiln/ops.hpp>
+#include <kiln/scalar.hpp>
 
 namespace kiln {
 

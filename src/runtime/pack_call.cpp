@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kiln/operation_call.hpp>
+#include <kiln/runtime/pack_call.hpp>
 
 #include "cuda/activity.hpp"
 
-#include <kiln/memory.hpp>
+#include <kiln/runtime/memory.hpp>
 
 namespace kiln::runtime {
 

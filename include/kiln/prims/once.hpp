@@ -2,12 +2,12 @@
 //
 // The primitives in one call, for code that has no place to keep a handle. Each finds its handle anew (a lookup of some
 // tens of microseconds; the first call of a kind finds or compiles, and then blocks), queues the work on the stream and
-// returns. Hot paths keep a handle: see kiln/prims.hpp, whose promises hold here too.
+// returns. Hot paths keep a handle: see kiln/prims/handles.hpp, whose promises hold here too.
 //
 //     kiln::once::exclusive_scan<int>(stream, {in, n}, {out, n}, kiln::plus).value();
 #pragma once
 
-#include <kiln/prims.hpp>
+#include <kiln/prims/handles.hpp>
 
 namespace kiln::once {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tropical products as an operation over buffers: decided once, run on the CPU or the GPU, told by an event. The size that
-// counts for the crossover is the number of steps, m n k. Dense matrices; <kiln/tropical.hpp> has every other form.
+// counts for the crossover is the number of steps, m n k. Dense matrices; <kiln/tropical/product.hpp> has every other form.
 //
 //     kiln::run::tropical_product<float> const shorter{kiln::tropical::semiring::min_plus};
 //     auto d2 = shorter(stream, {.m = n, .n = n, .k = n}, d, d).value().c;
 #pragma once
 
-#include <kiln/operation_call.hpp>
-#include <kiln/tropical.hpp>
+#include <kiln/runtime/pack_call.hpp>
+#include <kiln/tropical/product.hpp>
 
 namespace kiln {
 
@@ -33,7 +33,7 @@ public:
     };
     [[nodiscard]] result<matrices> operator()(stream_ref on, tropical::shape const& s, buffer<T> const& a,
                                               buffer<T> const& b) const {
-        auto const facts = tropical::facts_of(s, prims::scalar_of<T>(), a.raw(), b.raw(), sizeof(T));
+        auto const facts = tropical::facts_of(s, scalar_of<T>(), a.raw(), b.raw(), sizeof(T));
         if (!facts) return facts.error();
         auto call = runtime::operation_call::begin(tropical::product_operation, *facts);
         if (!call) return std::move(call).error();

@@ -8,7 +8,7 @@
 //     kiln::run::sum<double> const energy{kiln::op{"expf(-a * a)"}, kiln::precision_class::metric};
 #pragma once
 
-#include <kiln/operations.hpp>
+#include <kiln/prims/run.hpp>
 
 namespace kiln {
 
@@ -57,8 +57,8 @@ public:
             *out->data() = cpu::reduce(moved->host_span(), cpu::plus);
             return out;
         }
-        auto ran = call->how().precision.compute == prims::scalar_of<T>() ? as_stored(on, *moved, *out)
-                                                                          : in_floats(on, *moved, *out);
+        auto ran =
+            call->how().precision.compute == scalar_of<T>() ? as_stored(on, *moved, *out) : in_floats(on, *moved, *out);
         if (!ran) return std::move(ran).error();
         return out;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The primitives as operations: the same algorithms over buffers, run on the CPU or the GPU as <kiln/operation.hpp> decides,
+// The primitives as operations: the same algorithms over buffers, run on the CPU or the GPU as <kiln/runtime/operation.hpp> decides,
 // each call once and visibly. Results live where the operation ran; nothing is brought back unasked. An operation object is
 // made where it is used, costs nothing until called, keeps its kernel handle once it has one, and may be shared by
 // threads. into() writes to a buffer of the caller's in the same place and allocates nothing.
@@ -9,10 +9,10 @@
 //     auto sums = scan(stream, values).value();       // values: kiln::buffer<int>, anywhere
 #pragma once
 
-#include <kiln/buffer.hpp>
-#include <kiln/cpu_prims.hpp>
-#include <kiln/operation_call.hpp>
-#include <kiln/prims.hpp>
+#include <kiln/prims/cpu.hpp>
+#include <kiln/prims/handles.hpp>
+#include <kiln/runtime/buffer.hpp>
+#include <kiln/runtime/pack_call.hpp>
 
 namespace kiln {
 
@@ -135,7 +135,7 @@ public:
 // ---- Reduce --------------------------------------------------------------------------------------------------------
 
 // A buffer of one element, where the call ran. Host data that the device has no room for is reduced chunk by chunk, each
-// decided anew (decide_chunks in <kiln/operation.hpp>), with one fence per chunk on the GPU; the result is on the host then.
+// decided anew (decide_chunks in <kiln/runtime/operation.hpp>), with one fence per chunk on the GPU; the result is on the host then.
 template <class T>
 class reduce {
 public:

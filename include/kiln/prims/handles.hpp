@@ -11,7 +11,7 @@
 //     scan(stream, {in, n}, {out, n}).value();
 #pragma once
 
-#include <kiln/prims_untyped.hpp>
+#include <kiln/prims/untyped.hpp>
 
 namespace kiln {
 
@@ -244,8 +244,7 @@ using prims::sort_order;
 template <class K, class V = void>
 [[nodiscard]] result<radix_sort_handle<K, V>> radix_sort(sort_order order = sort_order::ascending,
                                                          prim_options const& how = {}) {
-    static_assert(prims::scalar_of<K>() != scalar::record,
-                  "kiln::radix_sort: keys are numbers; use merge_sort for structs");
+    static_assert(scalar_of<K>() != scalar::record, "kiln::radix_sort: keys are numbers; use merge_sort for structs");
     auto made = prims::radix_sort::make(type_of<K>(), prims::value_type_of<V>(), order, how);
     if (!made) return std::move(made).error();
     return radix_sort_handle<K, V>{*std::move(made)};

@@ -6,7 +6,7 @@
 // rounded in another order. Outputs must have room; nothing here fails.
 #pragma once
 
-#include <kiln/ops.hpp>
+#include <kiln/prims/operators.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -12,26 +12,21 @@
 //     auto const chosen = kiln::decide(scan, {.items = n, .type = kiln::scalar::i32, .where = in.where()}).value();
 #pragma once
 
-#include <kiln/execution.hpp>
-#include <kiln/ops.hpp>
-#include <kiln/precision.hpp>
+#include <kiln/runtime/execution.hpp>
+#include <kiln/runtime/precision.hpp>
+#include <kiln/runtime/residency.hpp>
+#include <kiln/scalar.hpp>
 
 #include <atomic>
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace kiln {
 
 enum class place : std::uint8_t { cpu, gpu };
 [[nodiscard]] std::string_view name_of(place where) noexcept;
-
-// Where data lives.
-enum class residency : std::uint8_t { host, pinned, device, managed };
-[[nodiscard]] std::string_view name_of(residency where) noexcept;
-// Device and managed memory: kernels may read it.
-[[nodiscard]] constexpr bool on_device(residency where) noexcept {
-    return where == residency::device || where == residency::managed;
-}
 
 struct type_set {
     std::uint32_t bits = 0;

@@ -12,7 +12,7 @@
 #pragma once
 
 #include <kiln/engine.hpp>
-#include <kiln/ops.hpp>
+#include <kiln/scalar.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -229,7 +229,7 @@ public:
 };
 template <class T>
 [[nodiscard]] result<product_handle<T>> product(semiring s, product_options const& how = {}) {
-    auto made = untyped_product::make(s, prims::scalar_of<T>(), how);
+    auto made = untyped_product::make(s, scalar_of<T>(), how);
     if (!made) return std::move(made).error();
     return product_handle<T>{*std::move(made)};
 }
@@ -271,7 +271,7 @@ public:
 };
 template <class T>
 [[nodiscard]] result<backward_handle<T>> backward(gradient_rule rule, product_options const& how = {}) {
-    auto made = untyped_backward::make(rule, prims::scalar_of<T>(), how);
+    auto made = untyped_backward::make(rule, scalar_of<T>(), how);
     if (!made) return std::move(made).error();
     return backward_handle<T>{*std::move(made)};
 }
@@ -280,7 +280,7 @@ namespace cpu {
 template <class T>
 result<void> product(semiring s, tropical::shape const& size, input<T> const& a, input<T> const& b, output<T> const& c,
                      winners const& arg = {}, accumulation into = accumulation::replace) {
-    return run(s, prims::scalar_of<T>(), detail::call_of(size, a, b, c, arg, into));
+    return run(s, scalar_of<T>(), detail::call_of(size, a, b, c, arg, into));
 }
 }  // namespace cpu
 

@@ -12,7 +12,7 @@
 
 #include <kiln/activity.hpp>
 #include <kiln/device.hpp>
-#include <kiln/operation.hpp>
+#include <kiln/runtime/residency.hpp>
 
 #include <cstring>
 #include <span>

@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The primitives without types: what kiln/prims.hpp is made of, for code that learns its types at run time. Pointers are
+// The primitives without types: what kiln/prims/handles.hpp is made of, for code that learns its types at run time. Pointers are
 // to device memory and are not checked. The same promises hold: calls queue work on the stream and return.
 #pragma once
 
 #include <kiln/device.hpp>
 #include <kiln/engine.hpp>
-#include <kiln/ops.hpp>
+#include <kiln/prims/operators.hpp>
+#include <kiln/runtime/residency.hpp>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace kiln {
-
-// Borrowed device memory.
-template <class T>
-struct device_span {
-    T* data = nullptr;
-    std::size_t size = 0;  // elements
-
-    constexpr device_span() = default;
-    constexpr device_span(T* first, std::size_t count) noexcept : data{first}, size{count} {}
-    constexpr operator device_span<T const>() const noexcept requires(!std::is_const_v<T>) { return {data, size}; }
-};
-using scratch_span = device_span<std::byte>;  // 256-byte aligned; empty: the stream's pool is used
 
 enum class item_range {
     ordinary,  // sorts and unique take up to 2^32 - 1 items; the others are not bounded

@@ -4,7 +4,8 @@
 // for what happens inside, and counted; its inputs are brought to where it runs, its results have room there.
 #pragma once
 
-#include <kiln/buffer.hpp>
+#include <kiln/runtime/buffer.hpp>
+#include <kiln/runtime/operation.hpp>
 
 #include <memory>
 #include <mutex>
