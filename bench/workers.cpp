@@ -211,7 +211,7 @@ double nvrtc_alone(cuda::nvrtc_api const& api, job const& work) {
 
 void measure_blocked(settings const& s) {
     std::printf("\n2. A blocked compile of a small unit (median of %d, taken in turns)\n\n", s.rounds);
-    auto const api = open_nvrtc(s.tools.nvrtc);
+    auto const api = cuda::load_nvrtc(s.tools.nvrtc);
     if (!api) give_up(api.error().message());
     auto pool = make_pool(1);
     std::vector<double> through_worker, in_process, alone;
@@ -244,7 +244,7 @@ settings read_settings(int argc, char** argv) {
         else if (name == "--rounds") out.rounds = std::atoi(argv[i + 1]);
         else give_up("usage: bench_workers [--most N] [--rounds N]");
     }
-    out.tools = find_toolchain(cuda::library_search{cuda::search_environment::process()});
+    out.tools = find_toolchain(cuda::library_search{cuda::search_environment::process(base::config::load())});
     if (out.tools.nvrtc.empty()) give_up("NVRTC was not found; see 'kiln doctor'");
     return out;
 }

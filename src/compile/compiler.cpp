@@ -155,7 +155,7 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
 
 result<product> run_compile(job const& j, compile_job const& c) {
     base::stopwatch const watch;
-    KILN_TRY(auto const api, open_nvrtc(j.tools.nvrtc));
+    KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc));
     KILN_TRY(auto const options, normalize(c.unit.options));
     auto roots = roots_of(j, c, options);
     bool const seen = hook_opens(api->library.handle).has_value();

@@ -90,7 +90,7 @@ result<std::vector<std::byte>> image_of(cuda::nvjitlink_api const& api, link_ses
 
 result<product> run_link(job const& j, link_job const& l) {
     base::stopwatch const watch;
-    KILN_TRY(auto const api, open_nvjitlink(j.tools.nvjitlink));
+    KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
     auto const arguments = arguments_of(l);
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <glob.h>
 #include <mutex>
 
 namespace kiln::cuda {
@@ -56,37 +55,27 @@ std::vector<fs::path> split(std::string_view list) {
     return out;
 }
 
-std::vector<fs::path> expand(fs::path const& pattern) {
-    std::vector<fs::path> out;
-    ::glob_t found{};
-    if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-        for (std::size_t i = 0; i < found.gl_pathc; ++i) out.emplace_back(found.gl_pathv[i]);
+// The loader's cache of sonames: header, then records of (flags, name offset, path offset, os version, hwcap).
+std::string look_in_loader_cache(std::string_view text, std::string_view soname) {
+    constexpr std::string_view magic = "glibc-ld.so.cache1.1";
+    auto const start = text.find(magic);
+    if (start == text.npos) return {};
+    base::byte_reader in{base::as_bytes(text.substr(start + magic.size()))};
+    auto const count = in.get_u32();
+    in.get_raw(4 + 5 * 4);
+    auto string_at = [&](std::uint32_t offset) -> std::string_view {
+        if (start + offset >= text.size()) return {};
+        auto const rest = text.substr(start + offset);
+        return rest.substr(0, rest.find('\0'));
+    };
+    for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+        in.get_u32();
+        auto const name = in.get_u32();
+        auto const path = in.get_u32();
+        in.get_raw(12);
+        if (in.ok() && string_at(name) == soname) return std::string{string_at(path)};
     }
-    ::globfree(&found);
-    return out;
-}
-
-constexpr int deepest_include = 4;
-
-// Directories named by ld.so.conf and what it includes.
-void add_configured(fs::path const& root, fs::path const& file, int depth, std::vector<fs::path>& out) {
-    auto const text = base::read_file(file, std::size_t{1} << 20);
-    if (!text || !*text || depth > deepest_include) return;
-    std::string_view rest = base::as_text(**text);
-    while (!rest.empty()) {
-        auto const end = std::min(rest.find('\n'), rest.size());
-        auto line = rest.substr(0, std::min(end, rest.find('#')));
-        rest.remove_prefix(std::min(rest.size(), end + 1));
-        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
-        line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-        if (line.starts_with("include ")) {
-            fs::path const pattern{line.substr(line.find_first_not_of(' ', 7))};
-            auto const where = pattern.is_absolute() ? root / pattern.relative_path() : file.parent_path() / pattern;
-            for (auto const& more : expand(where)) add_configured(root, more, depth + 1, out);
-        } else if (line.starts_with('/')) {
-            out.push_back(root / line.substr(1));
-        }
-    }
+    return {};
 }
 
 // True as soon as `take` is.
@@ -121,8 +110,6 @@ bool holds_cccl(fs::path const& directory) {
 bool holds_cuda(fs::path const& directory) { return file_exists(directory / "cuda_fp16.h"); }
 
 }  // namespace
-
-search_environment search_environment::process() { return process(base::config::load()); }
 
 search_environment search_environment::process(base::config const& settings) {
     search_environment out;
@@ -164,11 +151,12 @@ struct library_search::lazy_places {
 
 library_search::library_search(search_environment environment) : environment_{std::move(environment)} {
     auto const& e = environment_;
+    // Absolute, because what is found here is opened by workers, whose working directory is another.
     if (!e.kiln_cuda_path.empty()) {
-        near_.push_back({place_kind::kiln_cuda_path, e.kiln_cuda_path});
+        near_.push_back({place_kind::kiln_cuda_path, fs::absolute(e.kiln_cuda_path)});
         return;
     }
-    if (!e.cuda_home.empty()) near_.push_back({place_kind::cuda_home, e.cuda_home});
+    if (!e.cuda_home.empty()) near_.push_back({place_kind::cuda_home, fs::absolute(e.cuda_home)});
     near_.push_back({place_kind::loader_path, {}});
     near_.push_back({place_kind::usr_local, e.root / "usr/local/cuda"});
     far_ = std::make_shared<lazy_places>();
@@ -202,7 +190,9 @@ void library_search::visit_candidates(std::span<std::string_view const> sonames,
                                       std::function<bool(candidate const&)> const& take) const {
     visit_places([&](place const& from) {
         if (from.kind != place_kind::loader_path) return visit_existing(from, layouts(from.root, "lib"), sonames, take);
-        return std::ranges::any_of(sonames, [&](std::string_view soname) { return take({from, soname}); });
+        return std::ranges::any_of(sonames, [&](std::string_view soname) {
+            return std::ranges::any_of(on_loader_path(soname), [&](auto const& file) { return take({from, file}); });
+        });
     });
 }
 
@@ -212,21 +202,18 @@ std::vector<candidate> library_search::candidates(std::span<std::string_view con
     return out;
 }
 
-std::vector<candidate> library_search::files(std::span<std::string_view const> sonames) const {
-    std::vector<candidate> out;
-    visit_places([&](place const& from) {
-        bool const loader = from.kind == place_kind::loader_path;
-        return visit_existing(from, loader ? loader_directories() : layouts(from.root, "lib"), sonames,
-                              [&](candidate const& c) { return out.push_back(c), false; });
-    });
-    return out;
-}
-
-std::vector<fs::path> library_search::loader_directories() const {
-    auto out = split(environment_.ld_library_path);
+std::vector<fs::path> library_search::on_loader_path(std::string_view soname) const {
+    std::vector<fs::path> out;
+    auto const add = [&](fs::path const& file) {
+        if (file_exists(file)) out.push_back(fs::absolute(file));
+    };
+    for (auto const& directory : split(environment_.ld_library_path)) add(directory / soname);
     auto const& root = environment_.root;
-    add_configured(root, root / "etc/ld.so.conf", 0, out);
-    for (auto const* directory : {"lib", "usr/lib", "lib64", "usr/lib64"}) out.push_back(root / directory);
+    if (auto const cache = base::read_file(root / "etc/ld.so.cache", std::size_t{64} << 20); cache && *cache) {
+        fs::path const file = look_in_loader_cache(base::as_text(**cache), soname);
+        if (!file.empty()) add(root / file.relative_path());
+    }
+    for (auto const* directory : {"lib", "usr/lib", "lib64", "usr/lib64"}) add(root / directory / soname);
     return out;
 }
 

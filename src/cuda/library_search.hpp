@@ -35,7 +35,6 @@ struct search_environment {
 
     // KILN_CUDA_PATH from the configuration, the rest from the environment; nothing from it when setuid.
     [[nodiscard]] static search_environment process(base::config const& settings);
-    [[nodiscard]] static search_environment process();
 };
 
 enum class place_kind { kiln_cuda_path, cuda_home, loader_path, usr_local, pip, conda, build };
@@ -52,7 +51,7 @@ struct place {
 
 struct candidate {
     place from;
-    std::filesystem::path file;  // a bare soname for the loader path: only dlopen can tell
+    std::filesystem::path file;  // exists
 };
 
 struct include_finding {
@@ -72,12 +71,9 @@ public:
     // after the first that serves is not looked at.
     void visit_candidates(std::span<std::string_view const> sonames,
                           std::function<bool(candidate const&)> const& take) const;
-    // What to open, in order: place by place, within a place soname by soname. Files exist; for the loader path there
-    // are the bare sonames.
+    // What to open, in order: place by place, within a place soname by soname. The loader's own path is LD_LIBRARY_PATH, then
+    // its cache: libraries are opened by file, so that the file whose identity was read is the one that is used.
     [[nodiscard]] std::vector<candidate> candidates(std::span<std::string_view const> sonames) const;
-    // The same for those who will not open anything: bare sonames are replaced by the files the loader would most
-    // likely take (LD_LIBRARY_PATH, ld.so.conf, system directories).
-    [[nodiscard]] std::vector<candidate> files(std::span<std::string_view const> sonames) const;
 
     // CCCL first, then the toolkit's own headers; at most one of each, from the first place that has it.
     [[nodiscard]] std::vector<include_finding> find_includes() const;
@@ -87,7 +83,7 @@ public:
     [[nodiscard]] std::string tried() const;
 
 private:
-    [[nodiscard]] std::vector<std::filesystem::path> loader_directories() const;
+    [[nodiscard]] std::vector<std::filesystem::path> on_loader_path(std::string_view soname) const;
     // Until it says true.
     void visit_places(std::function<bool(place const&)> const& visit) const;
     [[nodiscard]] std::vector<place> const& far_places() const;

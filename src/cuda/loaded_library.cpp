@@ -9,6 +9,9 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 namespace kiln::cuda {
 
@@ -52,15 +55,24 @@ int visit_object(::dl_phdr_info* object, std::size_t, void* data) {
     return 1;
 }
 
-result<std::string> digest_of(fs::path const& file) {
-    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+// What tells one state of a file from another without reading it. A change sets ctime, which nobody can set back.
+using file_state = std::tuple<::dev_t, ::ino_t, ::off_t, std::int64_t, std::int64_t>;
+
+result<file_state> state_of(int fd, fs::path const& file) {
+    struct ::stat about {};
+    if (base::sys().fstat(fd, &about) != 0) return io_error(file.string(), errno);
+    auto const ns = [](::timespec const& t) { return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec; };
+    return file_state{about.st_dev, about.st_ino, about.st_size, ns(about.st_mtim), ns(about.st_ctim)};
+}
+
+result<std::string> hash_to_the_end(int fd, fs::path const& file) {
     base::sha256 hash;
     base::bytes block(std::size_t{1} << 20);
     for (;;) {
-        auto const got = base::sys().read(fd.get(), block.data(), block.size());
+        auto const got = base::sys().read(fd, block.data(), block.size());
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return io_error(file.string(), errno);
-        if (got == 0) return "sha256:" + hash.finish().hex();
+        if (got == 0) return hash.finish().hex();
         hash.update({block.data(), static_cast<std::size_t>(got)});
     }
 }
@@ -84,6 +96,12 @@ T value_at(base::byte_span data, std::size_t offset) {
     std::memcpy(&out, data.data() + offset, sizeof out);
     return out;
 }
+
+#if defined(__x86_64__)
+constexpr auto own_machine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr auto own_machine = EM_AARCH64;
+#endif
 
 constexpr std::size_t largest_notes = std::size_t{1} << 16;
 
@@ -113,16 +131,31 @@ result<library_identity> identify(void const* address) {
     library_identity out{query.file, query.build_id};
     if (out.file.empty()) out.file = "/proc/self/exe";
     if (out.build_id.empty()) {
-        KILN_TRY(out.build_id, digest_of(out.file));
+        KILN_TRY(auto const content, content_of(out.file));
+        out.build_id = "sha256:" + content;
     }
     return out;
+}
+
+result<std::string> content_of(fs::path const& file) {
+    static std::mutex mutex;
+    static auto& known = *new std::map<file_state, std::string>;
+    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+    KILN_TRY(auto const before, state_of(fd.get(), file));
+    std::scoped_lock const lock{mutex};
+    if (auto const at = known.find(before); at != known.end()) return at->second;
+    KILN_TRY(auto content, hash_to_the_end(fd.get(), file));
+    KILN_TRY(auto const after, state_of(fd.get(), file));
+    if (after == before) known.emplace(before, content);
+    return content;
 }
 
 result<library_identity> identify_file(fs::path const& file) {
     KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
     KILN_TRY(auto const head, read_range(fd.get(), file, 0, sizeof(ElfW(Ehdr))));
     auto const elf = value_at<ElfW(Ehdr)>(head, 0);
-    if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_phentsize != sizeof(ElfW(Phdr))) {
+    if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_machine != own_machine ||
+        elf.e_phentsize != sizeof(ElfW(Phdr))) {
         return fail(errc::corrupt, "{}: not a shared library of this machine", file.string());
     }
     KILN_TRY(auto const table, read_range(fd.get(), file, elf.e_phoff, std::size_t{elf.e_phnum} * sizeof(ElfW(Phdr))));
@@ -132,8 +165,8 @@ result<library_identity> identify_file(fs::path const& file) {
         KILN_TRY(auto const notes, read_range(fd.get(), file, segment.p_offset, segment.p_filesz));
         if (auto id = build_id_in(notes, segment.p_align); !id.empty()) return library_identity{file, std::move(id)};
     }
-    KILN_TRY(auto digest, digest_of(file));
-    return library_identity{file, std::move(digest)};
+    KILN_TRY(auto const content, content_of(file));
+    return library_identity{file, "sha256:" + content};
 }
 
 void* loaded_library::symbol(char const* name) const noexcept { return ::dlsym(handle, name); }

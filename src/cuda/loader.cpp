@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/loader.hpp"
 
+#include "cuda/nvrtc_builtins.hpp"
+
 #include <cstdlib>
 #include <dlfcn.h>
 
@@ -19,20 +21,25 @@ auto remember(Once& once, Make&& make) {
     return *once.answer;
 }
 
-// NVRTC asks the loader for its builtins by bare soname and has no run path of its own. Opening the file beside it first
-// makes that question find the matching one, and find one at all outside the loader's path.
-void open_builtins(nvrtc_api const& api) {
-    auto const directory = api.library.identity.file.parent_path();
-    auto const file = directory / fmt::format("libnvrtc-builtins.so.{}.{}", api.major, api.minor);
-    std::error_code missing;
-    if (std::filesystem::exists(file, missing)) static_cast<void>(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
+// The same for a file that may be mended and tried again.
+template <class Once, class Make>
+auto remember_success(Once& once, Make&& make) {
+    std::scoped_lock const lock{once.mutex};
+    if (!once.answer || !*once.answer) once.answer.emplace(make());
+    return *once.answer;
 }
 
 shared_result<nvrtc_api> open_nvrtc(candidate const& what) {
+    KILN_TRY(auto found, find_builtins(what.file));
     KILN_TRY(auto library, open_library(what));
     KILN_TRY(auto api, resolve_nvrtc(symbols_of(library)));
+    KILN_CHECK(open_builtins(found, api.major, api.minor));
+    // An upgrade may have come between.
+    KILN_TRY(auto const again, find_builtins(what.file));
+    if (again.content != found.content)
+        return fail(errc::io, "{}: its builtins changed while they were opened", what.file.native());
     api.library = std::move(library);
-    open_builtins(api);
+    api.builtins = std::move(found.content);
     return std::make_shared<nvrtc_api const>(std::move(api));
 }
 
@@ -43,39 +50,17 @@ shared_result<nvjitlink_api> open_nvjitlink(candidate const& what) {
     return std::make_shared<nvjitlink_api const>(std::move(api));
 }
 
-// The first candidate that opens and resolves. When none does: the reason of one that was there but cannot be used, else
-// where was looked.
-template <class T>
-shared_result<T> open_first(library_search const& search, std::string_view title,
-                            std::span<std::string_view const> sonames, shared_result<T> (*open)(candidate const&)) {
-    std::string unusable;
-    auto code = errc::not_found;
-    for (auto const& what : search.candidates(sonames)) {
-        auto opened = open(what);
-        if (opened) return opened;
-        bool const absent = opened.error().message().find("cannot open shared object file") != std::string::npos;
-        if (absent && what.from.kind == place_kind::loader_path) continue;
-        unusable += fmt::format("; {}: {}", what.file.string(), opened.error().message());
-        if (opened.error().code() == errc::unsupported) code = errc::unsupported;
-    }
-    return fail(
-        code,
-        "{} ({}) not found in {}{}. Install the CUDA toolkit or NVIDIA's wheels (pip install 'nvidia-cuda-nvrtc' "
-        "'nvidia-nvjitlink'), or set KILN_CUDA_PATH to where they are",
-        title, fmt::join(sonames, ", "), search.tried(), unusable);
-}
-
 constexpr std::string_view driver_remedy =
     "install NVIDIA's driver, or in a container start it with the GPU (--gpus all); compiling needs neither";
 
 }  // namespace
 
 loader& loader::process() {
-    static auto& instance = *new loader{{.environment = search_environment::process()}};
+    static auto& instance = *new loader{{}};
     return instance;
 }
 
-loader::loader(loader_options options) : options_{std::move(options)}, search_{options_.environment} {}
+loader::loader(loader_options options) : options_{std::move(options)} {}
 
 shared_result<driver_api> loader::driver() {
     return remember(driver_, [&]() -> shared_result<driver_api> {
@@ -113,21 +98,12 @@ void loader::note_exit() noexcept {
     if (auto* const state = ending_.load()) state->exiting.store(true, std::memory_order_relaxed);
 }
 
-shared_result<nvrtc_api> loader::nvrtc() {
-    return remember(nvrtc_, [&] { return open_first<nvrtc_api>(search_, "NVRTC", nvrtc_sonames, open_nvrtc); });
-}
-
-shared_result<nvjitlink_api> loader::nvjitlink() {
-    return remember(nvjitlink_,
-                    [&] { return open_first<nvjitlink_api>(search_, "nvJitLink", nvjitlink_sonames, open_nvjitlink); });
-}
-
 shared_result<nvrtc_api> loader::nvrtc_at(std::filesystem::path const& file) {
-    return remember(at(nvrtc_files_, file), [&] { return open_nvrtc({{}, file}); });
+    return remember_success(at(nvrtc_files_, file), [&] { return open_nvrtc({{}, file}); });
 }
 
 shared_result<nvjitlink_api> loader::nvjitlink_at(std::filesystem::path const& file) {
-    return remember(at(nvjitlink_files_, file), [&] { return open_nvjitlink({{}, file}); });
+    return remember_success(at(nvjitlink_files_, file), [&] { return open_nvjitlink({{}, file}); });
 }
 
 template <class T>
@@ -147,9 +123,7 @@ shared_result<context> loader::context_of(int ordinal) {
 
 shared_result<driver_api> load_driver() { return loader::process().driver(); }
 shared_result<driver_api> start_driver() { return loader::process().started_driver(); }
-shared_result<nvrtc_api> load_nvrtc() { return loader::process().nvrtc(); }
 shared_result<nvrtc_api> load_nvrtc(std::filesystem::path const& file) { return loader::process().nvrtc_at(file); }
-shared_result<nvjitlink_api> load_nvjitlink() { return loader::process().nvjitlink(); }
 shared_result<nvjitlink_api> load_nvjitlink(std::filesystem::path const& file) {
     return loader::process().nvjitlink_at(file);
 }

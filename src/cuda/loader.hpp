@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds, opens and resolves the driver, NVRTC and nvJitLink, each at first need and once; failures are
-// remembered too. The process's loader is the only mutable global of Kiln's CUDA code; it is never destroyed and never closes
+// Opens and resolves the driver, NVRTC and nvJitLink, each at first need and once. What the driver said is remembered even
+// if it failed; a compiler that could not be opened is tried again. The process's loader is never destroyed and never closes
 // a library. Safe from any thread: those who need the same library wait for one load.
 #pragma once
 
 #include "cuda/context.hpp"
 #include "cuda/driver_api.hpp"
-#include "cuda/library_search.hpp"
 #include "cuda/nvjitlink_api.hpp"
 #include "cuda/nvrtc_api.hpp"
 
@@ -18,7 +17,6 @@
 namespace kiln::cuda {
 
 struct loader_options {
-    search_environment environment;
     std::vector<std::string> driver_names = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 };
 
@@ -30,12 +28,9 @@ public:
 
     [[nodiscard]] result<std::shared_ptr<driver_api const>> driver();
     [[nodiscard]] result<std::shared_ptr<driver_api const>> started_driver();
-    [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc();
-    [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink();
     [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> nvrtc_at(std::filesystem::path const& file);
     [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> nvjitlink_at(std::filesystem::path const& file);
     [[nodiscard]] result<std::shared_ptr<context const>> context_of(int ordinal);
-    [[nodiscard]] library_search const& search() const noexcept { return search_; }
 
     // From here on handles of this loader's driver do not call it. Runs by itself when the process exits.
     void note_exit() noexcept;
@@ -51,11 +46,8 @@ private:
     [[nodiscard]] once<T>& at(std::map<std::filesystem::path, once<T>>& files, std::filesystem::path const& file);
 
     loader_options options_;
-    library_search search_;
     once<driver_api> driver_;
     once<driver_api> started_;
-    once<nvrtc_api> nvrtc_;
-    once<nvjitlink_api> nvjitlink_;
     std::atomic<driver_state*> ending_{nullptr};
     std::mutex files_mutex_;
     std::map<std::filesystem::path, once<nvrtc_api>> nvrtc_files_;

@@ -48,10 +48,6 @@ std::string_view words(nvJitLinkResult status) noexcept {
     }
 }
 
-std::string nvjitlink_api::toolchain() const {
-    return fmt::format("nvjitlink {}.{} {}", major, minor, library.identity.build_id);
-}
-
 result<nvjitlink_api> resolve_nvjitlink(symbol_source const& symbols) {
     nvjitlink_api out;
     out.version = reinterpret_cast<decltype(out.version)>(symbols("nvJitLinkVersion"));

@@ -34,9 +34,6 @@ struct nvjitlink_api {
     nvJitLinkResult (*get_info_log_size)(nvJitLinkHandle, std::size_t*) = nullptr;
     nvJitLinkResult (*get_info_log)(nvJitLinkHandle, char*) = nullptr;
     nvJitLinkResult (*version)(unsigned*, unsigned*) = nullptr;  // optional: 12.3 or newer
-
-    // "nvjitlink 13.0 80c2ce4f5c7fa22c...": what goes into keys and labels.
-    [[nodiscard]] std::string toolchain() const;
 };
 
 inline constexpr std::string_view nvjitlink_sonames[] = {"libnvJitLink.so.13", "libnvJitLink.so.12"};
@@ -46,9 +43,7 @@ inline constexpr std::string_view nvjitlink_sonames[] = {"libnvJitLink.so.13", "
 
 [[nodiscard]] result<nvjitlink_api> resolve_nvjitlink(symbol_source const& symbols);
 
-// Exactly this file; nothing else is tried. Remembered by path.
+// The one way to open nvJitLink: exactly this file. Opened once, remembered by path.
 [[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> load_nvjitlink(std::filesystem::path const& file);
-// The process's nvJitLink: found, opened and resolved at the first call; the same answer ever after.
-[[nodiscard]] result<std::shared_ptr<nvjitlink_api const>> load_nvjitlink();
 
 }  // namespace kiln::cuda

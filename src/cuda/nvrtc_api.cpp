@@ -46,10 +46,6 @@ char const* resolve_all(symbol_source const& symbols, nvrtc_api& api) {
 
 }  // namespace
 
-std::string nvrtc_api::toolchain() const {
-    return fmt::format("nvrtc {}.{} {}", major, minor, library.identity.build_id);
-}
-
 std::string nvrtc_api::words(nvrtcResult status) const {
     auto const* text = get_error_string == nullptr ? nullptr : get_error_string(status);
     return text == nullptr ? fmt::format("NVRTC error {}", static_cast<int>(status)) : std::string{text};

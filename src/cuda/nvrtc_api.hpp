@@ -14,6 +14,7 @@ namespace kiln::cuda {
 
 struct nvrtc_api {
     loaded_library library;  // empty in tests
+    std::string builtins;    // what libnvrtc-builtins holds, as cuda/nvrtc_builtins.hpp tells it; empty in tests
     int major = 0;
     int minor = 0;
 
@@ -41,8 +42,6 @@ struct nvrtc_api {
     nvrtcResult (*get_pch_heap_size_required)(nvrtcProgram, std::size_t*) = nullptr;
     nvrtcResult (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*) = nullptr;
 
-    // "nvrtc 13.0 31b78904841e6706...": what goes into keys and labels.
-    [[nodiscard]] std::string toolchain() const;
     // Compute capabilities this compiler can target, ascending: 75, 80, ...
     [[nodiscard]] result<std::vector<int>> supported_archs() const;
     // NVRTC's words for a status.
@@ -57,10 +56,7 @@ inline constexpr int nvrtc_needed_minor = 8;
 // errc::unsupported for versions before 12.8, errc::not_found for an entry every version has.
 [[nodiscard]] result<nvrtc_api> resolve_nvrtc(symbol_source const& symbols);
 
-// Exactly this file, which need not be the one a search would find; nothing else is tried. Remembered by path. Its
-// builtins library, which NVRTC asks the loader for by bare name, is taken from the same directory.
+// The one way to open NVRTC: exactly this file, with the builtins that lie beside it. Opened once, remembered by path.
 [[nodiscard]] result<std::shared_ptr<nvrtc_api const>> load_nvrtc(std::filesystem::path const& file);
-// The process's NVRTC: found, opened and resolved at the first call; the same answer ever after.
-[[nodiscard]] result<std::shared_ptr<nvrtc_api const>> load_nvrtc();
 
 }  // namespace kiln::cuda

@@ -2,6 +2,7 @@
 #include "cuda/library.hpp"
 
 #include "cuda/nvrtc_api.hpp"
+#include "engine/engine_state.hpp"
 #include "device/device_fixture.hpp"
 #include "device/ptx.hpp"
 
@@ -20,7 +21,7 @@ protected:
 
 // A cubin of an empty kernel `f`; skips the test where there is no NVRTC.
 base::bytes compile_for(std::string const& arch) {
-    auto const found = cuda::load_nvrtc();
+    auto const found = cuda::load_nvrtc(engine::process().internals().tools().nvrtc);
     if (!found) return {};
     auto const& api = **found;
     nvrtcProgram program = nullptr;

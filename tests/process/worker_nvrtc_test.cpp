@@ -18,7 +18,7 @@ protected:
     toolchain_paths tools_;
 
     void SetUp() override {
-        auto environment = cuda::search_environment::process();
+        auto environment = cuda::search_environment::process(base::config::load());
         environment.kiln_cuda_path = KILN_TEST_CUDA_PATH;
         tools_ = find_toolchain(cuda::library_search{environment});
         if (tools_.nvrtc.empty()) GTEST_SKIP() << "NVRTC is not installed";

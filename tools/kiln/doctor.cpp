@@ -24,7 +24,7 @@ finding tool_finding(std::string what, result<compile::tool> const& found, std::
 
 finding version_finding(engine::state& s) {
     // Asking for the version loads the library: this is a diagnosis, so it may.
-    auto const api = compile::open_nvrtc(s.tools().nvrtc);
+    auto const api = cuda::load_nvrtc(s.tools().nvrtc);
     if (!api) return {"NVRTC version", "problem", api.error().message(), "install NVRTC 12.8 or newer"};
     std::string archs;
     if (auto const known = (*api)->supported_archs()) {

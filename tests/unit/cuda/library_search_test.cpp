@@ -28,12 +28,9 @@ protected:
         EXPECT_TRUE(base::replace_file(file, base::as_bytes(text)));
         return file;
     }
-    // Files without the loader path's bare names.
     [[nodiscard]] std::vector<fs::path> found() const {
         std::vector<fs::path> out;
-        for (auto const& c : library_search{environment_}.candidates(sonames)) {
-            if (c.from.kind != place_kind::loader_path) out.push_back(c.file);
-        }
+        for (auto const& c : library_search{environment_}.candidates(sonames)) out.push_back(c.file);
         return out;
     }
 
@@ -91,7 +88,6 @@ TEST_F(library_search_test, kiln_cuda_path_is_exclusive) {
     environment_.kiln_cuda_path = root() / "nothing";
     library_search const search{environment_};
     EXPECT_THAT(search.candidates(sonames), IsEmpty());
-    EXPECT_THAT(search.files(sonames), IsEmpty());
     EXPECT_THAT(search.toolkit_includes(), IsEmpty());
     EXPECT_EQ(search.tried(), fmt::format("KILN_CUDA_PATH ({}) [no such directory]", (root() / "nothing").string()));
 }
@@ -105,27 +101,52 @@ TEST_F(library_search_test, tells_where_it_looked) {
                       HasSubstr("CUDA_HOME and KILN_CUDA_PATH are not set")));
 }
 
-TEST_F(library_search_test, the_loader_path_is_a_bare_name_to_open_and_files_to_look_at) {
-    auto const configured = touch("system/opt/cuda/lib/libfake.so.13");
-    touch("system/etc/ld.so.conf", "# comment\ninclude ld.so.conf.d/*.conf\n/nowhere # gone\n");
-    touch("system/etc/ld.so.conf.d/cuda.conf", "  /opt/cuda/lib  \n");
-    auto const preferred = touch("mine/libfake.so.13");
-    environment_.ld_library_path = ":" + (root() / "mine").string();
-    library_search const search{environment_};
-
-    std::vector<fs::path> opened;
-    for (auto const& c : search.candidates(sonames)) opened.push_back(c.file);
-    EXPECT_THAT(opened, ElementsAre("libfake.so.13", "libfake.so.12"));
-    std::vector<fs::path> looked_at;
-    for (auto const& c : search.files(sonames)) looked_at.push_back(c.file);
-    EXPECT_THAT(looked_at, ElementsAre(preferred, configured));
+// The loader's cache as ldconfig writes it, with one name.
+std::string loader_cache(std::string_view soname, std::string_view path) {
+    base::byte_writer w;
+    w.put_raw(base::as_bytes("glibc-ld.so.cache1.1"));
+    w.put_u32(1);
+    for (int i = 0; i < 6; ++i) w.put_u32(0);
+    constexpr std::uint32_t strings_at = 20 + 4 + 24 + 24;
+    w.put_u32(3);
+    w.put_u32(strings_at);
+    w.put_u32(strings_at + static_cast<std::uint32_t>(soname.size()) + 1);
+    for (int i = 0; i < 3; ++i) w.put_u32(0);
+    for (auto const text : {soname, path}) {
+        w.put_raw(base::as_bytes(text));
+        w.put_u8(0);
+    }
+    return std::string{base::as_text(w.view())};
 }
 
-TEST_F(library_search_test, a_configuration_that_includes_itself_ends) {
-    touch("system/etc/ld.so.conf", "include /etc/ld.so.conf\n/opt/lib\n");
-    auto const file = touch("system/opt/lib/libfake.so.12");
-    ASSERT_FALSE(library_search{environment_}.files(sonames).empty());
-    EXPECT_EQ(library_search{environment_}.files(sonames).front().file, file);
+TEST_F(library_search_test, the_loader_path_is_its_variable_then_its_cache_then_the_systems_directories) {
+    auto const cached = touch("system/opt/cuda/lib/libfake.so.13");
+    touch("system/etc/ld.so.cache", loader_cache("libfake.so.13", "/opt/cuda/lib/libfake.so.13"));
+    auto const preferred = touch("mine/libfake.so.13");
+    auto const last = touch("system/usr/lib/libfake.so.13");
+    environment_.ld_library_path = ":" + (root() / "mine").string();
+    EXPECT_THAT(found(), ElementsAre(preferred, cached, last));
+    for (auto const& c : library_search{environment_}.candidates(sonames))
+        EXPECT_EQ(c.from.kind, place_kind::loader_path) << c.file;
+}
+
+TEST_F(library_search_test, a_loader_cache_cut_anywhere_is_no_cache) {
+    touch("system/opt/cuda/lib/libfake.so.13");
+    auto const whole = loader_cache("libfake.so.13", "/opt/cuda/lib/libfake.so.13");
+    touch("system/etc/ld.so.cache", whole);
+    ASSERT_FALSE(found().empty());
+    for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
+        touch("system/etc/ld.so.cache", whole.substr(0, size));
+        EXPECT_THAT(found(), IsEmpty()) << size;
+    }
+}
+
+TEST_F(library_search_test, a_relative_toolkit_is_found_by_absolute_names) {
+    auto const file = touch("home/lib64/libfake.so.13");
+    environment_.kiln_cuda_path = fs::relative(root() / "home");
+    ASSERT_EQ(found().size(), 1U);
+    EXPECT_TRUE(found().front().is_absolute());
+    EXPECT_TRUE(fs::equivalent(found().front(), file));
 }
 
 TEST_F(library_search_test, headers_of_a_toolkit_with_cccl_beside_them) {

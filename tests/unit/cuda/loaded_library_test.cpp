@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <dlfcn.h>
 #include <openssl/crypto.h>
@@ -16,6 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+
+ElfW(Half) own_machine() {
+    auto const own = *base::read_file("/proc/self/exe").value();
+    ElfW(Ehdr) head;
+    std::memcpy(&head, own.data(), sizeof head);
+    return head.e_machine;
+}
 
 fs::path file_of(void const* address) {
     ::Dl_info info{};
@@ -64,9 +72,42 @@ TEST(identify_file, without_a_build_id_the_contents_count) {
     ElfW(Ehdr) head{};
     std::memcpy(head.e_ident, ELFMAG, SELFMAG);
     head.e_phentsize = sizeof(ElfW(Phdr));
+    head.e_machine = own_machine();
     auto const bytes = base::byte_span{reinterpret_cast<std::byte const*>(&head), sizeof head};
     ASSERT_TRUE(base::replace_file(file, bytes));
     EXPECT_EQ(identify_file(file).value().build_id, "sha256:" + base::sha256_of(bytes).hex());
+}
+
+TEST(identify_file, a_library_of_another_machine_is_none) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "lib.so";
+    ElfW(Ehdr) head{};
+    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_phentsize = sizeof(ElfW(Phdr));
+    head.e_machine = EM_RISCV;
+    ASSERT_TRUE(base::replace_file(file, std::as_bytes(std::span{&head, 1})));
+    EXPECT_EQ(identify_file(file).error().code(), errc::corrupt);
+}
+
+TEST(content_of, the_content_counts_and_a_file_that_did_not_change_is_not_read_again) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "file";
+    ASSERT_TRUE(base::replace_file(file, base::as_bytes("one")));
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
+
+    auto calls = base::real_system_calls();
+    static std::atomic<int> reads{0};
+    reads = 0;
+    calls.read = [](int fd, void* data, std::size_t size) {
+        ++reads;
+        return base::real_system_calls().read(fd, data, size);
+    };
+    base::install_system_calls(&calls);
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
+    EXPECT_EQ(reads, 0);
+    ASSERT_TRUE(base::replace_file(file, base::as_bytes("two")));
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("two").hex()) << "same size, another file";
+    base::install_system_calls(nullptr);
 }
 
 // One note: sizes, type, name, description, padded to four.

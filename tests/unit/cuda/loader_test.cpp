@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/loader.hpp"
 #include "base/files.hpp"
+#include "cuda/library_search.hpp"
+#include "cuda/nvrtc_builtins.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +20,6 @@ using testing::MatchesRegex;
 
 loader_options nothing_here() {
     loader_options out;
-    out.environment.kiln_cuda_path = "/nonexistent/cuda";
     out.driver_names = {"libcuda-is-not-there.so.1"};
     return out;
 }
@@ -41,27 +42,15 @@ TEST(loader, a_library_that_is_no_driver) {
     EXPECT_EQ(loader{options}.driver().error().code(), errc::unsupported);
 }
 
-TEST(loader, no_toolkit_tells_where_was_looked) {
-    loader here{nothing_here()};
-    auto const nvrtc = here.nvrtc();
-    ASSERT_FALSE(nvrtc);
-    EXPECT_EQ(nvrtc.error().code(), errc::not_found);
-    EXPECT_THAT(
-        nvrtc.error().message(),
-        AllOf(HasSubstr("NVRTC (libnvrtc.so.13, libnvrtc.so.12) not found in KILN_CUDA_PATH (/nonexistent/cuda)"),
-              HasSubstr("set KILN_CUDA_PATH")));
-    EXPECT_THAT(here.nvjitlink().error().message(),
-                HasSubstr("nvJitLink (libnvJitLink.so.13, libnvJitLink.so.12) not found"));
-}
-
-TEST(loader, a_file_of_the_right_name_that_is_no_library_is_mentioned) {
+TEST(loader, a_compiler_that_could_not_be_opened_is_tried_again) {
     auto const scratch = base::temporary_directory::make().value();
-    fs::create_directories(scratch.path() / "lib64");
-    auto const file = scratch.path() / "lib64/libnvrtc.so.13";
+    auto const file = scratch.path() / "libnvJitLink.so.13";
+    loader here{nothing_here()};
+    EXPECT_EQ(here.nvjitlink_at(file).error().code(), errc::not_found);
     ASSERT_TRUE(base::replace_file(file, base::as_bytes("not a library")));
-    auto options = nothing_here();
-    options.environment.kiln_cuda_path = scratch.path();
-    EXPECT_THAT(loader{options}.nvrtc().error().message(), HasSubstr(file.string()));
+    EXPECT_THAT(here.nvjitlink_at(file).error().message(), HasSubstr(file.string()));
+    fs::copy_file(fs::canonical("/proc/self/exe"), file, fs::copy_options::overwrite_existing);
+    EXPECT_NE(here.nvjitlink_at(file).error().message(), here.nvjitlink_at("/nonexistent").error().message());
 }
 
 TEST(loader, handles_learn_that_the_process_ends_only_after_the_driver_started) {
@@ -70,20 +59,32 @@ TEST(loader, handles_learn_that_the_process_ends_only_after_the_driver_started) 
     EXPECT_FALSE(here.driver());
 }
 
-// With a toolkit: KILN_TEST_CUDA_PATH or what the machine has.
+// With the toolkit the tests are built with.
 class toolkit_test : public testing::Test {
 protected:
     void SetUp() override {
-        if (!here_.nvrtc()) GTEST_SKIP() << here_.nvrtc().error().message();
+        if (nvrtc_file().empty()) GTEST_SKIP() << "NVRTC not found in " << search().tried();
     }
-    loader here_{{.environment = search_environment::process()}};
+    [[nodiscard]] static library_search search() {
+        auto environment = search_environment::process(base::config::load());
+        environment.kiln_cuda_path = KILN_TEST_CUDA_PATH;
+        return library_search{environment};
+    }
+    [[nodiscard]] static fs::path first_of(std::span<std::string_view const> sonames) {
+        auto const all = search().candidates(sonames);
+        return all.empty() ? fs::path{} : all.front().file;
+    }
+    [[nodiscard]] static fs::path nvrtc_file() { return first_of(nvrtc_sonames); }
+    [[nodiscard]] std::shared_ptr<nvrtc_api const> nvrtc() { return here_.nvrtc_at(nvrtc_file()).value(); }
+
+    loader here_{{}};
 };
 
 TEST_F(toolkit_test, nvrtc_tells_version_identity_and_targets) {
-    auto const api = here_.nvrtc().value();
+    auto const api = nvrtc();
     EXPECT_GE(api->major * 100 + api->minor, 1208);
     EXPECT_THAT(api->library.identity.build_id, MatchesRegex("[0-9a-f]{40}|sha256:[0-9a-f]{64}"));
-    EXPECT_EQ(api->toolchain(), fmt::format("nvrtc {}.{} {}", api->major, api->minor, api->library.identity.build_id));
+    EXPECT_EQ(api->builtins, find_builtins(nvrtc_file()).value().content);
     EXPECT_NE(api->library.map->l_addr, 0U);
     EXPECT_EQ(identify_file(api->library.identity.file).value().build_id, api->library.identity.build_id);
     auto const archs = api->supported_archs();
@@ -92,14 +93,13 @@ TEST_F(toolkit_test, nvrtc_tells_version_identity_and_targets) {
 }
 
 TEST_F(toolkit_test, the_same_file_gives_the_same_table_to_all_threads) {
-    auto const file = here_.nvrtc().value()->library.identity.file;
+    auto const file = nvrtc_file();
     std::vector<std::shared_ptr<nvrtc_api const>> tables(8);
     {
         std::vector<std::jthread> threads;
         for (auto& slot : tables) threads.emplace_back([&] { slot = here_.nvrtc_at(file).value(); });
     }
     EXPECT_THAT(tables, testing::Each(tables.front()));
-    EXPECT_EQ(tables.front()->toolchain(), here_.nvrtc().value()->toolchain());
 }
 
 TEST_F(toolkit_test, a_file_that_is_not_there_does_not_lead_elsewhere) {
@@ -107,7 +107,7 @@ TEST_F(toolkit_test, a_file_that_is_not_there_does_not_lead_elsewhere) {
 }
 
 TEST_F(toolkit_test, nvjitlink_resolves_and_answers) {
-    auto const found = here_.nvjitlink();
+    auto const found = here_.nvjitlink_at(first_of(nvjitlink_sonames));
     if (!found) GTEST_SKIP() << found.error().message();
     auto const& api = **found;
     EXPECT_GE(api.major, 12U);
@@ -122,7 +122,7 @@ TEST_F(toolkit_test, nvjitlink_resolves_and_answers) {
 }
 
 TEST_F(toolkit_test, compiles_with_the_builtins_beside_it) {
-    auto const api = here_.nvrtc().value();
+    auto const api = nvrtc();
     nvrtcProgram program = nullptr;
     ASSERT_EQ(api->create_program(&program, "extern \"C\" __global__ void f(int* p) { *p = 1; }", "f.cu", 0, nullptr,
                                   nullptr),
@@ -136,8 +136,8 @@ TEST_F(toolkit_test, compiles_with_the_builtins_beside_it) {
 }
 
 TEST_F(toolkit_test, headers_are_found) {
-    auto const includes = here_.search().toolkit_includes();
-    ASSERT_FALSE(includes.empty()) << here_.search().tried();
+    auto const includes = search().toolkit_includes();
+    ASSERT_FALSE(includes.empty()) << search().tried();
     EXPECT_TRUE(fs::exists(includes.back() / "cuda_fp16.h"));
 }
 

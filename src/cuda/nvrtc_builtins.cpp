@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/nvrtc_builtins.hpp"
+
+#include "base/digest.hpp"
+#include "cuda/loaded_library.hpp"
+
+#include <dlfcn.h>
+#include <set>
+
+namespace kiln::cuda {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view name_of_builtins = "libnvrtc-builtins.so";
+
+// Links among them lead to one file.
+std::set<fs::path> builtins_in(fs::path const& directory) {
+    std::set<fs::path> out;
+    std::error_code failed;
+    for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
+        std::error_code ignored;
+        if (!at->path().filename().native().starts_with(name_of_builtins) || !at->is_regular_file(ignored)) continue;
+        if (auto file = fs::canonical(at->path(), ignored); !ignored) out.insert(std::move(file));
+    }
+    return out;
+}
+
+// The object that answers to this name in this process; empty when none does yet.
+fs::path loaded_under(std::string const& soname) {
+    auto* const handle = ::dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (handle == nullptr) return {};
+    ::link_map* map = nullptr;
+    bool const known = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
+    fs::path out = known ? map->l_name : "";
+    ::dlclose(handle);
+    return out;
+}
+
+}  // namespace
+
+result<nvrtc_builtins> find_builtins(fs::path const& nvrtc) {
+    std::error_code ignored;
+    for (auto const& directory : {nvrtc.parent_path(), fs::canonical(nvrtc, ignored).parent_path()}) {
+        auto const files = builtins_in(directory);
+        if (files.empty()) continue;
+        std::set<std::string> contents;
+        for (auto const& file : files) {
+            KILN_TRY(auto content, content_of(file));
+            contents.insert(std::move(content));
+        }
+        if (contents.size() == 1) return nvrtc_builtins{directory, *contents.begin()};
+        base::key_builder all{"kiln.builtins.v1"};
+        for (auto const& content : contents) all.add("content", content);
+        return nvrtc_builtins{directory, all.finish().hex()};
+    }
+    return fail(errc::not_found,
+                "{}: there is no {} beside it, and NVRTC compiles nothing without; install both from one place",
+                nvrtc.native(), name_of_builtins);
+}
+
+result<void> open_builtins(nvrtc_builtins const& found, int major, int minor) {
+    auto const soname = fmt::format("{}.{}.{}", name_of_builtins, major, minor);
+    auto const file = found.directory / soname;
+    KILN_TRY(auto const wanted, content_of(file));
+    if (auto const taken = loaded_under(soname); !taken.empty()) {
+        KILN_TRY(auto const present, content_of(taken));
+        if (present == wanted) return {};
+        return fail(errc::unsupported, "{}: this process has {} loaded already, and NVRTC would be given that one",
+                    file.native(), taken.native());
+    }
+    KILN_CHECK(open_library({{}, file}));
+    return {};
+}
+
+}  // namespace kiln::cuda

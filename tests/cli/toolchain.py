@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A toolkit the loader knows nothing of compiles, with its own builtins; others on the loader's path are not taken."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import struct
+import sys
+
+from _kiln import CLI, SCRATCH, check, data, run, write
+
+found = [f for f in data("doctor", status=None)["findings"] if f["what"] == "NVRTC" and f["state"] == "ok"]
+if not found:
+    print("NVRTC is not installed")
+    sys.exit(77)
+nvrtc = pathlib.Path(found[0]["value"].split(" (by ")[0])
+builtins = next(p for p in nvrtc.parent.glob("libnvrtc-builtins.so.*.*") if not p.is_symlink())
+
+
+def interpreter(program):
+    """The loader a program names in its headers."""
+    head = pathlib.Path(program).read_bytes()
+    offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+    for i in range(count):
+        kind, _, at, _, _, length = struct.unpack_from("<IIQQQQ", head, offset + i * size)
+        if kind == 3:
+            return head[at:at + length].rstrip(b"\0").decode()
+    return None
+
+
+# A copy somewhere; the loader is told to forget its cache, so that it knows the copy's directory no more than any other.
+toolkit = SCRATCH / "toolkit" / "lib64"
+toolkit.mkdir(parents=True)
+for file in (nvrtc, builtins):
+    shutil.copy(file, toolkit / (nvrtc.name if file == nvrtc else builtins.name))
+loader = interpreter(CLI)
+worker = write("worker.sh", f'#!/bin/sh\nexec {loader} --inhibit-cache {os.environ["KILN_TEST_WORKER"]}\n')
+worker.chmod(0o755)
+write("k.cu", 'extern "C" __global__ void k(long* x) { x[0] = (long)NULL; }\n')
+off_path = dict(KILN_CUDA_PATH=toolkit.parent, LD_LIBRARY_PATH="", KILN_DISABLE="1")
+for how in (dict(KILN_WORKERS="0"), dict(KILN_WORKERS="1", KILN_WORKER=worker)):
+    run("--inhibit-cache", CLI, "compile", "k.cu", "--arch", "sm_90", program=loader, **off_path, **how)
+
+# Other builtins on the loader's path: as before. Other builtins beside NVRTC: another compiler.
+plain = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=toolkit.parent)[0]
+other = SCRATCH / "other"
+other.mkdir()
+changed = builtins.read_bytes().replace(b"#define NULL 0", b"#define NULL 7")
+(other / builtins.name).write_bytes(changed)
+for how in (dict(KILN_WORKERS="0"), dict(KILN_WORKERS="1")):
+    again = data("compile", "k.cu", "--arch", "sm_90", "-o", "again", LD_LIBRARY_PATH=other, KILN_RECACHE="1",
+                 KILN_CUDA_PATH=toolkit.parent, **how)[0]
+    check(again["key"] == plain["key"] and again["from"] == "compiled", "the builtins beside NVRTC are taken", plain, again)
+image = hashlib.sha256(next((SCRATCH / "again").iterdir()).read_bytes()).hexdigest()
+if changed != builtins.read_bytes():
+    (toolkit / builtins.name).write_bytes(changed)
+    beside = data("compile", "k.cu", "--arch", "sm_90", "-o", "beside", KILN_CUDA_PATH=toolkit.parent)[0]
+    check(beside["from"] == "compiled" and beside["key"] != plain["key"], "other builtins are another compiler", plain, beside)
+    check(hashlib.sha256(next((SCRATCH / "beside").iterdir()).read_bytes()).hexdigest() != image, "and make other code")
+
+# Without builtins there is no compiler, and the message says what is missing.
+(toolkit / builtins.name).unlink()
+done = run("compile", "k.cu", "--arch", "sm_80", KILN_CUDA_PATH=toolkit.parent, status=1)
+check("libnvrtc-builtins.so" in done.stderr, "what is missing is named", done.stderr)
