@@ -9,7 +9,7 @@
 
 namespace kiln::tropical {
 
-// As the device text takes it: see `tile` in kernels/tropical/product.cu.
+// As the device text takes it: see kernels/tropical/tile.cuh.
 struct tile_shape {
     int bm, bn, bk, tm, tn, blocks, unroll;
 

@@ -26,9 +26,9 @@ std::string text_of(std::string_view name) {
     return {};
 }
 
-unit base_unit(std::string name, std::string_view file) {
+unit base_unit(std::string name, std::string_view file, std::initializer_list<char const*> headers) {
     unit out{.name = std::move(name), .source = text_of(file)};
-    out.headers = {{"semiring.cuh", text_of("semiring.cuh")}};
+    for (auto const* const header : headers) out.headers.push_back({header, text_of(header)});
     out.options = {"-std=c++17", "-default-device"};
     out.licence = "Apache-2.0";
     return out;
@@ -119,7 +119,9 @@ std::string product_name(semiring s, scalar type, with_winners arg) {
 }
 
 unit product_unit(semiring s, scalar type, with_winners arg) {
-    auto out = base_unit(product_name(s, type, arg), "product.cu");
+    auto out = base_unit(product_name(s, type, arg), "product.cu",
+                         {"semiring.cuh", "tile.cuh", "machine.cuh", "staging.cuh", "arithmetic.cuh", "multiplying.cuh",
+                          "winners.cuh", "storing.cuh", "schedule.cuh"});
     add_semiring(out, s, type, arg);
     auto const& by = tuning_of(s, type, arg);
     // In the text and not among the options, which would have to be split at commas.
@@ -133,7 +135,7 @@ unit product_unit(semiring s, scalar type, with_winners arg) {
 }
 
 unit generic_unit(semiring s, scalar type, with_winners arg) {
-    auto out = base_unit(product_name(s, type, arg) + "_generic", "generic.cu");
+    auto out = base_unit(product_name(s, type, arg) + "_generic", "generic.cu", {"semiring.cuh"});
     add_semiring(out, s, type, arg);
     out.kernels = {"product_generic"};
     return out;
@@ -142,8 +144,7 @@ unit generic_unit(semiring s, scalar type, with_winners arg) {
 unit backward_unit(gradient_rule rule, scalar type) {
     auto out = base_unit(
         fmt::format("tropical_{}backward_{}", rule == gradient_rule::mul ? "maxmul_" : "", kiln::name_of(type)),
-        "backward.cu");
-    out.headers.clear();
+        "backward.cu", {});
     out.options.push_back(fmt::format("-DKILN_TROPICAL_TYPE={}", number_of(type)));
     out.options.push_back(fmt::format("-DKILN_TROPICAL_RULE={}", static_cast<int>(rule)));
     out.kernels = {"backward"};

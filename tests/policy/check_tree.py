@@ -163,7 +163,7 @@ class checker:
         for number, line in enumerate(lines, 1):
             if match := TODO.search(line):
                 self.report(path, number, "todo", f"{match.group()} without an issue: write {match.group()}(#12)")
-        if path.suffix == ".cpp" and len(lines) > MOST_LINES:
+        if path.suffix in {".cpp", ".cu", ".cuh"} and len(lines) > MOST_LINES:
             self.report(path, MOST_LINES, "length",
                         f"{len(lines)} lines, {MOST_LINES} at most: find the second concept in it and name it")
 
