@@ -5,6 +5,8 @@
 // the process's that were made before do not see it, so keep these objects static.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <cstddef>
 #include <span>
 #include <string_view>

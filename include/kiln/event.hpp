@@ -6,6 +6,8 @@
 // text longer than its field is cut. A subscriber runs on the emitting thread and must be quick.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <array>
 #include <concepts>
 #include <cstdint>

@@ -5,6 +5,8 @@
 // Plain values: safe to copy and to move between threads; nothing here allocates on success.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <cassert>
 #include <exception>
 #include <optional>
@@ -72,6 +74,50 @@ private:
 };
 
 template <class T>
+class result;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_result = false;
+template <class T>
+inline constexpr bool is_result<result<T>> = true;
+
+// What `f` gives, as a result.
+template <class F, class... Args>
+[[nodiscard]] auto result_of(F&& f, Args&&... args) {
+    using given = std::remove_cvref_t<std::invoke_result_t<F, Args...>>;
+    if constexpr (std::is_void_v<given>) return std::forward<F>(f)(std::forward<Args>(args)...), result<given>();
+    else return result<given>(std::forward<F>(f)(std::forward<Args>(args)...));
+}
+
+// A value through `f`; an error as it is.
+template <class Result, class F>
+[[nodiscard]] auto and_then(Result&& from, F&& f) {
+    auto const go_on = [&] {
+        if constexpr (std::is_void_v<typename std::remove_cvref_t<Result>::value_type>) return std::forward<F>(f)();
+        else return std::forward<F>(f)(*std::forward<Result>(from));
+    };
+    using next = std::remove_cvref_t<decltype(go_on())>;
+    static_assert(is_result<next>, "and_then: the function gives a kiln::result; for plain values there is transform");
+    return from.has_value() ? next(go_on()) : next(std::forward<Result>(from).error());
+}
+template <class Result, class F>
+[[nodiscard]] auto transform(Result&& from, F&& f) {
+    return and_then(std::forward<Result>(from), [&](auto&&... value) {
+        return result_of(std::forward<F>(f), std::forward<decltype(value)>(value)...);
+    });
+}
+// An error through `f`; a value as it is.
+template <class Result, class F>
+[[nodiscard]] std::remove_cvref_t<Result> or_else(Result&& from, F&& f) {
+    if (from.has_value()) return std::forward<Result>(from);
+    return std::forward<F>(f)(std::forward<Result>(from).error());
+}
+
+}  // namespace detail
+
+template <class T>
 class [[nodiscard]] result {
 public:
     using value_type = T;
@@ -102,6 +148,33 @@ public:
         return has_value() ? **this : static_cast<T>(std::forward<U>(other));
     }
 
+    // As those of std::expected. Of the value: transform(T -> U) gives result<U>, and_then(T -> result<U>) the same; of the
+    // error: or_else(error -> result<T>). The function is called at most once, and not at all for the other kind.
+    template <class F>
+    auto transform(F&& f) const& {
+        return detail::transform(*this, std::forward<F>(f));
+    }
+    template <class F>
+    auto transform(F&& f) && {
+        return detail::transform(std::move(*this), std::forward<F>(f));
+    }
+    template <class F>
+    auto and_then(F&& f) const& {
+        return detail::and_then(*this, std::forward<F>(f));
+    }
+    template <class F>
+    auto and_then(F&& f) && {
+        return detail::and_then(std::move(*this), std::forward<F>(f));
+    }
+    template <class F>
+    result or_else(F&& f) const& {
+        return detail::or_else(*this, std::forward<F>(f));
+    }
+    template <class F>
+    result or_else(F&& f) && {
+        return detail::or_else(std::move(*this), std::forward<F>(f));
+    }
+
 private:
     void check() const {
         if (!has_value()) throw *std::get_if<1>(&state_);
@@ -124,6 +197,32 @@ public:
     }
     [[nodiscard]] kiln::error const& error() const& noexcept { return assert(why_), *why_; }
     [[nodiscard]] kiln::error&& error() && noexcept { return assert(why_), std::move(*why_); }
+
+    // As above; the function takes nothing.
+    template <class F>
+    auto transform(F&& f) const& {
+        return detail::transform(*this, std::forward<F>(f));
+    }
+    template <class F>
+    auto transform(F&& f) && {
+        return detail::transform(std::move(*this), std::forward<F>(f));
+    }
+    template <class F>
+    auto and_then(F&& f) const& {
+        return detail::and_then(*this, std::forward<F>(f));
+    }
+    template <class F>
+    auto and_then(F&& f) && {
+        return detail::and_then(std::move(*this), std::forward<F>(f));
+    }
+    template <class F>
+    result or_else(F&& f) const& {
+        return detail::or_else(*this, std::forward<F>(f));
+    }
+    template <class F>
+    result or_else(F&& f) && {
+        return detail::or_else(std::move(*this), std::forward<F>(f));
+    }
 
 private:
     std::optional<kiln::error> why_;

@@ -4,6 +4,8 @@
 // what a tensor is exported as. Plain values; no CUDA header.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -4,6 +4,8 @@
 // making one starts nothing and reads nothing. Usually a static constant next to the code that launches it.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <string>
 #include <vector>
 

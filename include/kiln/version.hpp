@@ -3,6 +3,8 @@
 // The version of these headers. The build system reads it from here: this is the only place to change it.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <string_view>
 
 #define KILN_VERSION_MAJOR 0

@@ -122,9 +122,9 @@ void note_allocation(std::size_t bytes, std::string_view site) noexcept {
                                .value = static_cast<std::int64_t>(bytes)});
 }
 
-void count_dispatch(bool to_gpu, bool fell_back) noexcept {
-    add(to_gpu ? counts.to_gpu : counts.to_cpu);
-    if (fell_back) add(counts.fallbacks);
+void count_dispatch(dispatch to) noexcept {
+    add(to == dispatch::gpu ? counts.to_gpu : counts.to_cpu);
+    if (to == dispatch::cpu_as_fallback) add(counts.fallbacks);
 }
 
 bool enter_operation(std::string_view name, moves allowed) noexcept {

@@ -36,6 +36,7 @@ void leave_operation() noexcept;
 // Empty outside of any.
 [[nodiscard]] std::string_view current_operation() noexcept;
 
-void count_dispatch(bool to_gpu, bool fell_back) noexcept;
+enum class dispatch : std::uint8_t { cpu, cpu_as_fallback, gpu };
+void count_dispatch(dispatch to) noexcept;
 
 }  // namespace kiln::cuda

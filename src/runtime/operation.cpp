@@ -215,7 +215,10 @@ private:
     }
 
     void record() const noexcept {
-        cuda::count_dispatch(out_.selected == place::gpu, out_.fell_back);
+        using cuda::dispatch;
+        cuda::count_dispatch(out_.selected == place::gpu ? dispatch::gpu
+                             : out_.fell_back            ? dispatch::cpu_as_fallback
+                                                         : dispatch::cpu);
         if (out_.fell_back) {
             event_log::process().emit({.kind = event_kind::fell_back,
                                        .unit = what_.name(),

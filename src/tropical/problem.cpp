@@ -14,7 +14,7 @@ struct stored {
 };
 
 // Fills in ld and stride. errc::invalid_argument where rows would overlap.
-result<void> settle(stored& s, order layout, std::int64_t batch, bool by_pointer) {
+result<void> settle(stored& s, order layout, std::int64_t batch, batch_form form) {
     auto const inner = layout == order::row_major ? s.columns : s.rows;
     auto const outer = layout == order::row_major ? s.rows : s.columns;
     if (s.ld == 0) s.ld = inner;
@@ -23,7 +23,7 @@ result<void> settle(stored& s, order layout, std::int64_t batch, bool by_pointer
                     "tropical: leading dimension {} of {} is less than its {} elements side by side", s.ld, s.name,
                     inner);
     if (s.stride == 0) s.stride = s.ld * outer;
-    if (s.stride < 0 && batch > 1 && !by_pointer)
+    if (s.stride < 0 && batch > 1 && form == batch_form::strided)
         return fail(errc::invalid_argument, "tropical: stride {} of {} is negative", s.stride, s.name);
     return {};
 }
@@ -63,7 +63,7 @@ result<problem> problem_of(product_call const& c, with_winners arg) {
     auto b = matrix("B", s.k, s.n, c.b_as, c.ldb, c.stride_b);
     auto out = matrix("C", s.m, s.n, transposed::no, c.ldc, c.stride_c);
     auto k = matrix("the winners", s.m, s.n, transposed::no, c.ldarg, c.stride_arg);
-    for (auto* const each : {&a, &b, &out, &k}) KILN_CHECK(settle(*each, s.layout, s.batch, c.by_pointer));
+    for (auto* const each : {&a, &b, &out, &k}) KILN_CHECK(settle(*each, s.layout, s.batch, c.batch));
     bool const results = s.m > 0 && s.n > 0 && s.batch > 0;
     KILN_CHECK(present("C", c.c, results));
     KILN_CHECK(present("A", c.a, results && s.k > 0));
@@ -104,7 +104,7 @@ result<problem> problem_of(product_call const& c, with_winners arg) {
     }
     if (c.into == accumulation::into_c) p.flags |= flag::accumulate;
     if (c.width == index_width::i64) p.flags |= flag::arg_is_64;
-    if (c.by_pointer) p.flags |= flag::by_pointer;
+    if (c.batch == batch_form::by_pointer) p.flags |= flag::by_pointer;
     return p;
 }
 
@@ -117,7 +117,8 @@ result<gradient> gradient_of(backward_call const& c, gradient_rule rule) {
     auto b = matrix("B", s.k, s.n, c.b_as, c.ldb, c.stride_b);
     auto da = matrix("the gradient of A", s.m, s.k, c.a_as, c.ldda, c.stride_da);
     auto db = matrix("the gradient of B", s.k, s.n, c.b_as, c.lddb, c.stride_db);
-    for (auto* const each : {&g, &k, &a, &b, &da, &db}) KILN_CHECK(settle(*each, s.layout, s.batch, false));
+    for (auto* const each : {&g, &k, &a, &b, &da, &db})
+        KILN_CHECK(settle(*each, s.layout, s.batch, batch_form::strided));
     bool const inputs = s.m > 0 && s.n > 0 && s.batch > 0;
     KILN_CHECK(present("the gradient of C", c.g, inputs));
     KILN_CHECK(present("the winners", c.arg, inputs));

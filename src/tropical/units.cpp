@@ -181,8 +181,9 @@ unit const* find_unit(std::string_view spec_name) {
 }
 
 std::vector<std::string> units_of(need const& what) {
-    std::vector<std::string> out{product_name(what.semiring, what.type, what.gradients ? with_winners::yes : what.arg)};
-    if (what.gradients) {
+    bool const with_gradient = what.gradients == with_gradients::yes;
+    std::vector<std::string> out{product_name(what.semiring, what.type, with_gradient ? with_winners::yes : what.arg)};
+    if (with_gradient) {
         auto const type = kiln::name_of(what.type);
         out.push_back(what.semiring == semiring::max_mul ? fmt::format("tropical_maxmul_backward_{}", type)
                                                          : fmt::format("tropical_backward_a_{}", type));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Reads a checkout's sources and fails on what the compiler cannot see: an include against the direction of the
-architecture, a library that prints, a to-do nobody owns, a file that has grown too long.
+architecture, a library that prints, a to-do nobody owns, a file that has grown too long, a page that forgot a header.
 
     check_tree.py ROOT     prints "file:line: rule: what and why" per finding; exit status 1 if there are any
 """
@@ -25,12 +25,14 @@ ALLOWED = {
 # Who declares what in include/kiln/: a header in a folder belongs to the module of that name, those at the root to one of
 # these. Their definitions, and what a private header may see of them, follow the same arrows.
 ROOT_HEADERS = {
-    "result": "base", "scalar": "base", "event": "base", "pending": "base", "version": "base",
+    "language": "base", "result": "base", "scalar": "base", "event": "base", "pending": "base", "version": "base",
     "activity": "cuda", "device": "cuda", "kernel": "cuda",
     "target": "compile", "unit": "compile", "artifact": "compile",
     "engine": "engine", "embedded": "engine", "status": "engine",
     "catalogue": "engine", "demand": "warmup", "plan": "warmup", "profile": "warmup",
 }
+# What every public header includes first, so that an older C++ is named before anything fails.
+LANGUAGE = "kiln/language.hpp"
 WITHOUT_CUDA = {"base", "store"}
 MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
@@ -49,6 +51,8 @@ PRINTS = re.compile(r"(?<![\w:.>])(?:std::)?(?:printf|puts|putchar|perror|vprint
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\s*\(#\d+\)|\s*#\d+)")
 TEST_MACRO = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|INSTANTIATE_TEST_SUITE_P|"
                         r"INSTANTIATE_TYPED_TEST_SUITE_P)\s*\(", re.MULTILINE)
+
+PAGE_ROW = re.compile(r"^\| `(kiln/[^`]*)` \| (\w+) \|")
 
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".txt"}
@@ -88,6 +92,7 @@ class checker:
             self.check_module_file(path)
         for path in self.files("include", SOURCE_SUFFIXES):
             self.check_public_header(path)
+        self.check_page_of_headers(self.root / "docs/headers.md")
         for folder in ("src", "include", "tools", "kernels", "bench", "examples", "tests", "scripts", "cmake"):
             for path in self.files(folder, TEXT_SUFFIXES):
                 if "policy" not in path.relative_to(self.root).parts:
@@ -143,7 +148,10 @@ class checker:
             self.report(path, 1, "owner", "no module owns this header: put it into include/kiln/<module>/, or name its "
                                           f"owner in {pathlib.Path(__file__).name}")
             return
-        for line, quote, name in self.includes(path.read_text(encoding="utf-8")):
+        includes = list(self.includes(path.read_text(encoding="utf-8")))
+        if own_name != LANGUAGE and (not includes or not includes[0][2].startswith("kiln/")):
+            self.report(path, 1, "language", f"a public header begins with <{LANGUAGE}>, or another one that does")
+        for line, quote, name in includes:
             first = name.split("/")[0]
             owner = owner_of(name)
             if first in ALLOWED and (self.root / "src" / name).exists():
@@ -156,6 +164,21 @@ class checker:
                 self.report(path, line, "arrow", f"a header of {module} may not include what {owner} declares (<{name}>)")
             elif CUDA_HEADER.match(name):
                 self.report(path, line, "public", f"users need no CUDA headers ({name})")
+
+    def check_page_of_headers(self, page):
+        rows = {}
+        if page.exists():
+            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+                if match := PAGE_ROW.match(line):
+                    rows[match.group(1)] = (number, match.group(2))
+        headers = {p.relative_to(self.root / "include").as_posix(): p for p in self.files("include", {".hpp"})}
+        for name in headers.keys() - rows.keys():
+            self.report(headers[name], 1, "page", f"not in the table of {page.relative_to(self.root)}")
+        for name, (line, owner) in rows.items():
+            if name not in headers:
+                self.report(page, line, "page", f"there is no <{name}>")
+            elif owner_of(name) and owner != owner_of(name):
+                self.report(page, line, "page", f"<{name}> belongs to {owner_of(name)}, not to {owner}")
 
     def check_any_file(self, path):
         text = path.read_text(encoding="utf-8")

@@ -6,10 +6,12 @@ import pathlib
 import tempfile
 import unittest
 
-from check_tree import MOST_LINES, checker
+from check_tree import MOST_LINES, checker, owner_of
 
 GOOD = {
-    "include/kiln/result.hpp": "#pragma once\n#include <string>\n",
+    "include/kiln/language.hpp": "#pragma once\n",
+    "include/kiln/result.hpp": "#pragma once\n#include <kiln/language.hpp>\n#include <string>\n",
+    "docs/headers.md": "| `kiln/language.hpp` | base | C++20 |\n| `kiln/result.hpp` | base | a value or an error |\n",
     "src/base/files.hpp": "#include <kiln/result.hpp>\n",
     "src/base/files.cpp": '#include "base/files.hpp"\n// never printf("x") here\nint n = snprintf(b, 2, "std::cout");\n',
     "src/cuda/driver.hpp": '#include "base/files.hpp"\n#include <cuda.h>\n',
@@ -18,6 +20,14 @@ GOOD = {
     "tools/kiln/main.cpp": '#include "engine/engine.hpp"\nint main() { std::cout << 1; }\n',
     "tests/unit/base/files_test.cpp": "TEST(files, exist) {}\n",
 }
+
+
+LANGUAGE = "#include <kiln/language.hpp>\n"
+
+
+def row(name, owner=None):
+    header = name.removeprefix("include/")
+    return f"| `{header}` | {owner or owner_of(header)} | something |\n"
 
 
 class rules(unittest.TestCase):
@@ -30,7 +40,10 @@ class rules(unittest.TestCase):
             return checker(root).run()
 
     def expect(self, rule, name, text, line=1):
-        found = self.findings({name: text})
+        changes = {name: text}
+        if name.startswith("include/"):  # on the page, so that one thing is wrong
+            changes["docs/headers.md"] = GOOD["docs/headers.md"] + row(name)
+        found = self.findings(changes)
         self.assertEqual(len(found), 1, found)
         self.assertTrue(found[0].startswith(f"{name}:{line}: {rule}:"), found[0])
 
@@ -51,23 +64,34 @@ class rules(unittest.TestCase):
             self.expect("cuda", "src/base/bad.hpp", f"#  include <{header}>\n")
 
     def test_public_header_reaches_inside(self):
-        self.expect("public", "include/kiln/base/bad.hpp", '#include "base/files.hpp"\n')
-        self.expect("public", "include/kiln/base/bad.hpp", "#include <base/files.hpp>\n")
-        self.expect("public", "include/kiln/base/bad.hpp", '#include "result.hpp"\n')
-        self.expect("public", "include/kiln/base/bad.hpp", "#include <kiln/absent.hpp>\n")
-        self.expect("public", "include/kiln/base/bad.hpp", "#include <cuda.h>\n")
+        for include in ('"base/files.hpp"', "<base/files.hpp>", '"result.hpp"', "<kiln/absent.hpp>", "<cuda.h>"):
+            self.expect("public", "include/kiln/base/bad.hpp", f"{LANGUAGE}#include {include}\n", line=2)
+
+    def test_public_header_for_any_language(self):
+        self.expect("language", "include/kiln/base/bad.hpp", "#pragma once\n")
+        self.expect("language", "include/kiln/base/bad.hpp", f"#include <string>\n{LANGUAGE}")
+
+    def test_page_of_headers(self):
+        page = GOOD["docs/headers.md"]
+        for changes, at in (({"include/kiln/base/new.hpp": LANGUAGE}, "include/kiln/base/new.hpp:1"),
+                            ({"docs/headers.md": page + row("kiln/base/gone.hpp")}, "docs/headers.md:3"),
+                            ({"docs/headers.md": page.replace("| base | a", "| cuda | a")}, "docs/headers.md:2")):
+            found = self.findings(changes)
+            self.assertEqual(len(found), 1, found)
+            self.assertTrue(found[0].startswith(f"{at}: page:"), found[0])
 
     def test_arrow_through_public_headers(self):
-        header = {"include/kiln/prims/run.hpp": "#pragma once\n", "include/kiln/engine.hpp": "#pragma once\n"}
+        header = {"include/kiln/prims/run.hpp": LANGUAGE, "include/kiln/engine.hpp": LANGUAGE}
         for name, include in (("src/tropical/bad.cpp", "kiln/prims/run.hpp"), ("src/base/bad.cpp", "kiln/engine.hpp"),
                               ("include/kiln/runtime/bad.hpp", "kiln/prims/run.hpp")):
-            found = self.findings({**header, name: f"#include <{include}>\n"})
+            page = GOOD["docs/headers.md"] + "".join(row(h) for h in {*header, name} if h.startswith("include/"))
+            found = self.findings({**header, name: f"#include <{include}>\n", "docs/headers.md": page})
             self.assertEqual(len(found), 1, found)
             self.assertTrue(found[0].startswith(f"{name}:1: arrow:"), found[0])
 
     def test_public_header_without_owner(self):
-        self.expect("owner", "include/kiln/bad.hpp", "#pragma once\n")
-        self.expect("owner", "include/kiln/nobody/bad.hpp", "#pragma once\n")
+        self.expect("owner", "include/kiln/bad.hpp", LANGUAGE)
+        self.expect("owner", "include/kiln/nobody/bad.hpp", LANGUAGE)
 
     def test_library_prints_or_exits(self):
         for statement in ('printf("x");', 'std::printf("x");', "std::cout << 1;", "std::cerr << 1;", 'puts("x");',
@@ -86,7 +110,8 @@ class rules(unittest.TestCase):
         self.expect("todo", "tests/support/bad.hpp", "// FIXME(me) nicer\n")
 
     def test_long_file(self):
-        self.expect("length", "src/base/bad.cpp", "int x;\n" * (MOST_LINES + 1), line=MOST_LINES)
+        for name in ("src/base/bad.cpp", "kernels/prims/bad.cu", "kernels/prims/bad.cuh"):
+            self.expect("length", name, "int x;\n" * (MOST_LINES + 1), line=MOST_LINES)
 
     def test_layout(self):
         self.expect("layout", "src/misc/bad.cpp", "int x;\n")

@@ -15,6 +15,14 @@
 
 namespace kiln {
 
+namespace prims {
+// The same handle with its types.
+template <class Handle, class Untyped>
+[[nodiscard]] result<Handle> typed(result<Untyped> made) {
+    return std::move(made).transform([](Untyped&& handle) { return Handle(std::move(handle)); });
+}
+}  // namespace prims
+
 // ---- Scan ----------------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -37,16 +45,12 @@ public:
 // out[i] = init (+) in[0] (+) ... (+) in[i - 1]
 template <class T>
 [[nodiscard]] result<scan_handle<T>> exclusive_scan(op const& by, prim_options const& how = {}) {
-    auto made = prims::scan::make(prims::scan_form::exclusive, type_of<T>(), by, how);
-    if (!made) return std::move(made).error();
-    return scan_handle<T>{*std::move(made)};
+    return prims::typed<scan_handle<T>>(prims::scan::make(prims::scan_form::exclusive, type_of<T>(), by, how));
 }
 // out[i] = in[0] (+) ... (+) in[i]
 template <class T>
 [[nodiscard]] result<scan_handle<T>> inclusive_scan(op const& by, prim_options const& how = {}) {
-    auto made = prims::scan::make(prims::scan_form::inclusive, type_of<T>(), by, how);
-    if (!made) return std::move(made).error();
-    return scan_handle<T>{*std::move(made)};
+    return prims::typed<scan_handle<T>>(prims::scan::make(prims::scan_form::inclusive, type_of<T>(), by, how));
 }
 
 // ---- Reduce --------------------------------------------------------------------------------------------------------
@@ -69,9 +73,7 @@ public:
 
 template <class T>
 [[nodiscard]] result<reduce_handle<T>> reduce(op const& by, prim_options const& how = {}) {
-    auto made = prims::reduce::make(type_of<T>(), by, how);
-    if (!made) return std::move(made).error();
-    return reduce_handle<T>{*std::move(made)};
+    return prims::typed<reduce_handle<T>>(prims::reduce::make(type_of<T>(), by, how));
 }
 
 template <class T>
@@ -91,8 +93,8 @@ public:
         static_assert(std::is_integral_v<Offset> && (sizeof(Offset) == 4 || sizeof(Offset) == 8));
         std::size_t const count = offsets.size > 0 ? offsets.size - 1 : 0;
         if (out.size < count) return prims::too_small("out", out.size, count);
-        return run(on, in.data, in.size, {offsets.data, offsets.data + 1, count, sizeof(Offset)}, out.data, &more.init,
-                   more.scratch);
+        prims::segment_offsets const where{offsets.data, offsets.data + 1, count, sizeof(Offset)};
+        return run(on, in.data, in.size, where, out.data, &more.init, more.scratch);
     }
     result<void> reserve(stream_ref on, std::size_t n, std::size_t segments) const {
         return reserve_bytes(on, scratch_bytes(n, segments));
@@ -101,9 +103,7 @@ public:
 
 template <class T>
 [[nodiscard]] result<segmented_reduce_handle<T>> segmented_reduce(op const& by, prim_options const& how = {}) {
-    auto made = prims::segmented_reduce::make(type_of<T>(), by, how);
-    if (!made) return std::move(made).error();
-    return segmented_reduce_handle<T>{*std::move(made)};
+    return prims::typed<segmented_reduce_handle<T>>(prims::segmented_reduce::make(type_of<T>(), by, how));
 }
 
 // ---- Select --------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ struct select_by_mask : select_handle<T> {
     using select_handle<T>::select_handle;
     result<void> operator()(stream_ref on, device_span<T const> in, std::uint8_t const* mask, T* out,
                             std::uint64_t* count, scratch_span scratch = {}) const {
-        return this->run(on, {in.data, mask, in.size, out, count, scratch});
+        return this->run(on, prims::select_call{in.data, mask, in.size, out, count, scratch});
     }
 };
 // Items for which the operator holds.
@@ -131,7 +131,7 @@ struct select_by_value : select_handle<T> {
     using select_handle<T>::select_handle;
     result<void> operator()(stream_ref on, device_span<T const> in, T* out, std::uint64_t* count,
                             scratch_span scratch = {}) const {
-        return this->run(on, {in.data, nullptr, in.size, out, count, scratch});
+        return this->run(on, prims::select_call{in.data, nullptr, in.size, out, count, scratch});
     }
 };
 // Indices of the mask bytes that are not 0.
@@ -140,7 +140,7 @@ struct select_indices_by_mask : select_handle<Index> {
     using select_handle<Index>::select_handle;
     result<void> operator()(stream_ref on, device_span<std::uint8_t const> mask, Index* out, std::uint64_t* count,
                             scratch_span scratch = {}) const {
-        return this->run(on, {nullptr, mask.data, mask.size, out, count, scratch});
+        return this->run(on, prims::select_call{nullptr, mask.data, mask.size, out, count, scratch});
     }
 };
 // Indices below n for which the operator holds.
@@ -149,35 +149,30 @@ struct select_indices_by_value : select_handle<Index> {
     using select_handle<Index>::select_handle;
     result<void> operator()(stream_ref on, std::size_t n, Index* out, std::uint64_t* count,
                             scratch_span scratch = {}) const {
-        return this->run(on, {nullptr, nullptr, n, out, count, scratch});
+        return this->run(on, prims::select_call{nullptr, nullptr, n, out, count, scratch});
     }
 };
 
 template <class T>
 [[nodiscard]] result<select_by_mask<T>> select(prim_options const& how = {}) {
-    auto made = prims::select::make(prims::select_form::items, prims::value_type_of<T>(), nullptr, how);
-    if (!made) return std::move(made).error();
-    return select_by_mask<T>{*std::move(made)};
+    return prims::typed<select_by_mask<T>>(
+        prims::select::make(prims::select_form::items, prims::value_type_of<T>(), nullptr, how));
 }
 template <class T>
 [[nodiscard]] result<select_by_value<T>> select_if(op const& by, prim_options const& how = {}) {
-    auto made = prims::select::make(prims::select_form::items, type_of<T>(), &by, how);
-    if (!made) return std::move(made).error();
-    return select_by_value<T>{*std::move(made)};
+    return prims::typed<select_by_value<T>>(prims::select::make(prims::select_form::items, type_of<T>(), &by, how));
 }
 template <class Index>
 [[nodiscard]] result<select_indices_by_mask<Index>> select_indices(prim_options const& how = {}) {
     static_assert(std::is_integral_v<Index> && sizeof(Index) >= 4);
-    auto made = prims::select::make(prims::select_form::indices, type_of<Index>(), nullptr, how);
-    if (!made) return std::move(made).error();
-    return select_indices_by_mask<Index>{*std::move(made)};
+    return prims::typed<select_indices_by_mask<Index>>(
+        prims::select::make(prims::select_form::indices, type_of<Index>(), nullptr, how));
 }
 template <class Index>
 [[nodiscard]] result<select_indices_by_value<Index>> select_indices_if(op const& by, prim_options const& how = {}) {
     static_assert(std::is_integral_v<Index> && sizeof(Index) >= 4);
-    auto made = prims::select::make(prims::select_form::indices, type_of<Index>(), &by, how);
-    if (!made) return std::move(made).error();
-    return select_indices_by_value<Index>{*std::move(made)};
+    return prims::typed<select_indices_by_value<Index>>(
+        prims::select::make(prims::select_form::indices, type_of<Index>(), &by, how));
 }
 
 // ---- Bounds --------------------------------------------------------------------------------------------------------
@@ -193,23 +188,20 @@ public:
                             device_span<Index> out) const {
         static_assert(std::is_integral_v<Index> && (sizeof(Index) == 4 || sizeof(Index) == 8));
         if (out.size < queries.size) return prims::too_small("out", out.size, queries.size);
-        return run(on, {sorted.data, sorted.size, queries.data, queries.size, out.data, sizeof(Index)});
+        return run(on,
+                   prims::bounds_call{sorted.data, sorted.size, queries.data, queries.size, out.data, sizeof(Index)});
     }
 };
 
 // The first place a query could be put in without breaking the order.
 template <class T>
 [[nodiscard]] result<bounds_handle<T>> lower_bound(op const& by = less, prim_options const& how = {}) {
-    auto made = prims::bounds::make(prims::bound_side::lower, type_of<T>(), by, how);
-    if (!made) return std::move(made).error();
-    return bounds_handle<T>{*std::move(made)};
+    return prims::typed<bounds_handle<T>>(prims::bounds::make(prims::bound_side::lower, type_of<T>(), by, how));
 }
 // The last.
 template <class T>
 [[nodiscard]] result<bounds_handle<T>> upper_bound(op const& by = less, prim_options const& how = {}) {
-    auto made = prims::bounds::make(prims::bound_side::upper, type_of<T>(), by, how);
-    if (!made) return std::move(made).error();
-    return bounds_handle<T>{*std::move(made)};
+    return prims::typed<bounds_handle<T>>(prims::bounds::make(prims::bound_side::upper, type_of<T>(), by, how));
 }
 
 // ---- Sorts and unique ----------------------------------------------------------------------------------------------
@@ -245,9 +237,8 @@ template <class K, class V = void>
 [[nodiscard]] result<radix_sort_handle<K, V>> radix_sort(sort_order order = sort_order::ascending,
                                                          prim_options const& how = {}) {
     static_assert(scalar_of<K>() != scalar::record, "kiln::radix_sort: keys are numbers; use merge_sort for structs");
-    auto made = prims::radix_sort::make(type_of<K>(), prims::value_type_of<V>(), order, how);
-    if (!made) return std::move(made).error();
-    return radix_sort_handle<K, V>{*std::move(made)};
+    return prims::typed<radix_sort_handle<K, V>>(
+        prims::radix_sort::make(type_of<K>(), prims::value_type_of<V>(), order, how));
 }
 
 template <class K, class V>
@@ -261,9 +252,8 @@ public:
 // `by` is a strict weak order.
 template <class K, class V = void>
 [[nodiscard]] result<merge_sort_handle<K, V>> merge_sort(op const& by = less, prim_options const& how = {}) {
-    auto made = prims::merge_sort::make(type_of<K>(), prims::value_type_of<V>(), by, how);
-    if (!made) return std::move(made).error();
-    return merge_sort_handle<K, V>{*std::move(made)};
+    return prims::typed<merge_sort_handle<K, V>>(
+        prims::merge_sort::make(type_of<K>(), prims::value_type_of<V>(), by, how));
 }
 
 template <class K, class V>
@@ -279,9 +269,8 @@ public:
 // The first of every run of neighbours that `by` calls equal, with its value.
 template <class K, class V>
 [[nodiscard]] result<unique_by_key_handle<K, V>> unique_by_key(op const& by = equal, prim_options const& how = {}) {
-    auto made = prims::unique_by_key::make(type_of<K>(), prims::value_type_of<V>(), by, how);
-    if (!made) return std::move(made).error();
-    return unique_by_key_handle<K, V>{*std::move(made)};
+    return prims::typed<unique_by_key_handle<K, V>>(
+        prims::unique_by_key::make(type_of<K>(), prims::value_type_of<V>(), by, how));
 }
 
 // ---- Transform and gather ------------------------------------------------------------------------------------------
@@ -299,9 +288,7 @@ public:
 
 template <class T, class R = T>
 [[nodiscard]] result<transform_handle<T, R>> transform(op const& by, prim_options const& how = {}) {
-    auto made = prims::transform::make(type_of<T>(), type_of<R>(), by, how);
-    if (!made) return std::move(made).error();
-    return transform_handle<T, R>{*std::move(made)};
+    return prims::typed<transform_handle<T, R>>(prims::transform::make(type_of<T>(), type_of<R>(), by, how));
 }
 
 template <class T, class Index>
@@ -318,9 +305,7 @@ public:
 template <class T, class Index = std::uint32_t>
 [[nodiscard]] result<gather_handle<T, Index>> gather(prim_options const& how = {}) {
     static_assert(std::is_integral_v<Index>);
-    auto made = prims::gather::make(prims::value_type_of<T>(), type_of<Index>(), how);
-    if (!made) return std::move(made).error();
-    return gather_handle<T, Index>{*std::move(made)};
+    return prims::typed<gather_handle<T, Index>>(prims::gather::make(prims::value_type_of<T>(), type_of<Index>(), how));
 }
 
 }  // namespace kiln

@@ -14,72 +14,63 @@ namespace kiln::once {
 template <class T>
 result<void> exclusive_scan(stream_ref on, device_span<T const> in, device_span<T> out, op const& by = plus,
                             T init = T{}) {
-    auto const made = kiln::exclusive_scan<T>(by);
-    return made ? (*made)(on, in, out, {.init = init, .scratch = {}}) : made.error();
+    return kiln::exclusive_scan<T>(by).and_then(
+        [&](auto const& handle) { return handle(on, in, out, {.init = init, .scratch = {}}); });
 }
 template <class T>
 result<void> inclusive_scan(stream_ref on, device_span<T const> in, device_span<T> out, op const& by = plus) {
-    auto const made = kiln::inclusive_scan<T>(by);
-    return made ? (*made)(on, in, out) : made.error();
+    return kiln::inclusive_scan<T>(by).and_then([&](auto const& handle) { return handle(on, in, out); });
 }
 
 template <class T>
 result<void> reduce(stream_ref on, device_span<T const> in, T* out, op const& by = plus, T init = T{}) {
-    auto const made = kiln::reduce<T>(by);
-    return made ? (*made)(on, in, out, {.init = init, .scratch = {}}) : made.error();
+    return kiln::reduce<T>(by).and_then(
+        [&](auto const& handle) { return handle(on, in, out, {.init = init, .scratch = {}}); });
 }
 template <class T, class Offset>
 result<void> segmented_reduce(stream_ref on, device_span<T const> in, device_span<Offset> offsets, device_span<T> out,
                               op const& by = plus, T init = T{}) {
-    auto const made = kiln::segmented_reduce<T>(by);
-    return made ? (*made)(on, in, offsets, out, {.init = init, .scratch = {}}) : made.error();
+    return kiln::segmented_reduce<T>(by).and_then(
+        [&](auto const& handle) { return handle(on, in, offsets, out, {.init = init, .scratch = {}}); });
 }
 
 // By mask; the number of items kept goes to `count`, on the device.
 template <class T>
 result<void> select(stream_ref on, device_span<T const> in, std::uint8_t const* mask, T* out, std::uint64_t* count) {
-    auto const made = kiln::select<T>();
-    return made ? (*made)(on, in, mask, out, count) : made.error();
+    return kiln::select<T>().and_then([&](auto const& handle) { return handle(on, in, mask, out, count); });
 }
 template <class T>
 result<void> select_if(stream_ref on, device_span<T const> in, T* out, std::uint64_t* count, op const& by) {
-    auto const made = kiln::select_if<T>(by);
-    return made ? (*made)(on, in, out, count) : made.error();
+    return kiln::select_if<T>(by).and_then([&](auto const& handle) { return handle(on, in, out, count); });
 }
 template <class Index>
 result<void> select_indices(stream_ref on, device_span<std::uint8_t const> mask, Index* out, std::uint64_t* count) {
-    auto const made = kiln::select_indices<Index>();
-    return made ? (*made)(on, mask, out, count) : made.error();
+    return kiln::select_indices<Index>().and_then([&](auto const& handle) { return handle(on, mask, out, count); });
 }
 
 template <class T, class Index>
 result<void> lower_bound(stream_ref on, device_span<T const> sorted, device_span<T const> queries,
                          device_span<Index> out, op const& by = less) {
-    auto const made = kiln::lower_bound<T>(by);
-    return made ? (*made)(on, sorted, queries, out) : made.error();
+    return kiln::lower_bound<T>(by).and_then([&](auto const& handle) { return handle(on, sorted, queries, out); });
 }
 template <class T, class Index>
 result<void> upper_bound(stream_ref on, device_span<T const> sorted, device_span<T const> queries,
                          device_span<Index> out, op const& by = less) {
-    auto const made = kiln::upper_bound<T>(by);
-    return made ? (*made)(on, sorted, queries, out) : made.error();
+    return kiln::upper_bound<T>(by).and_then([&](auto const& handle) { return handle(on, sorted, queries, out); });
 }
 
 template <class K, class V = void>
 result<void> radix_sort(stream_ref on, sort_arguments<K, V> const& what, sort_order order = sort_order::ascending) {
-    auto const made = kiln::radix_sort<K, V>(order);
-    return made ? (*made)(on, what) : made.error();
+    return kiln::radix_sort<K, V>(order).and_then([&](auto const& handle) { return handle(on, what); });
 }
 template <class K, class V = void>
 result<void> merge_sort(stream_ref on, sort_arguments<K, V> const& what, op const& by = less) {
-    auto const made = kiln::merge_sort<K, V>(by);
-    return made ? (*made)(on, what) : made.error();
+    return kiln::merge_sort<K, V>(by).and_then([&](auto const& handle) { return handle(on, what); });
 }
 template <class K, class V>
 result<void> unique_by_key(stream_ref on, sort_arguments<K, V> const& what, std::uint64_t* count,
                            op const& by = equal) {
-    auto const made = kiln::unique_by_key<K, V>(by);
-    return made ? (*made)(on, what, count) : made.error();
+    return kiln::unique_by_key<K, V>(by).and_then([&](auto const& handle) { return handle(on, what, count); });
 }
 
 }  // namespace kiln::once

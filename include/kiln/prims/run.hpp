@@ -62,6 +62,32 @@ template <class T>
             .where = in.where(),
             .text = everywhere ? operator_text::everywhere : operator_text::device_only};
 }
+
+[[nodiscard]] inline prim_options options_on(int device) noexcept {
+    prim_options out;
+    out.device = device;
+    return out;
+}
+// The number that `queue` leaves in a buffer of one, on the device: one fence.
+template <class Queue>
+[[nodiscard]] result<std::size_t> counted_sync(stream_ref on, int device, Queue const& queue) {
+    return buffer<std::uint64_t>::on_device(on, 1, device).and_then([&](buffer<std::uint64_t>&& count) {
+        return queue(count).and_then([&] { return runtime::value_of_sync(on, count); });
+    });
+}
+// What both sorts share: on_cpu(in, out) sorts there, with_handle(device, use) on the GPU.
+template <class K, class OnCpu, class WithHandle>
+[[nodiscard]] result<buffer<K>> sorted(result<runtime::operation_call> const& call, stream_ref on,
+                                       buffer<K> const& keys, OnCpu const& on_cpu, WithHandle const& with_handle) {
+    auto const fill = [&](auto const& decided, buffer<K> const& in, buffer<K>& out) -> result<void> {
+        if (!decided.on_gpu()) return on_cpu(in.host_span(), out.host_span());
+        sort_arguments<K> what;
+        what.keys_in = runtime::span_of(in);
+        what.keys_out = out.data();
+        return with_handle(in.device(), [&](auto const& sort) { return sort(on, what); });
+    };
+    return runtime::filled<K>(call, on, keys.size(), keys, fill);
+}
 }  // namespace prims
 
 namespace run {
@@ -72,23 +98,17 @@ template <class T>
 class scan {
 public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
-        auto call = runtime::operation_call::begin(what_, prims::facts_of(in, &by_));
-        if (!call) return std::move(call).error();
-        runtime::brought const moved{*call, on, in};
-        if (!moved) return moved.why();
-        auto out = runtime::room<T>(*call, on, in.size(), in);
-        if (!out) return out;
-        if (auto ran = go(*call, on, *moved, *out); !ran) return std::move(ran).error();
-        return out;
+        return runtime::filled<T>(
+            begin(in), on, in.size(), in,
+            [&](auto const& call, buffer<T> const& here, buffer<T>& out) { return go(call, on, here, out); });
     }
     // `out` may be `in`.
     [[nodiscard]] result<void> into(stream_ref on, buffer<T> const& in, buffer<T>& out) const {
-        auto call = runtime::operation_call::begin(what_, prims::facts_of(in, &by_));
-        if (!call) return std::move(call).error();
-        if (auto fits = runtime::check_output(*call, what_, out, in.size()); !fits) return fits;
-        runtime::brought const moved{*call, on, in};
-        if (!moved) return moved.why();
-        return go(*call, on, *moved, out);
+        return begin(in).and_then([&](auto const& call) -> result<void> {
+            if (auto fits = runtime::check_output(call, what_, out, in.size()); !fits) return fits;
+            runtime::brought const here{call, on, in};
+            return here ? go(call, on, *here, out) : here.why();
+        });
     }
 
 protected:
@@ -96,15 +116,18 @@ protected:
         : what_{what}, form_{form}, by_{std::move(by)}, init_{init} {}
 
 private:
+    [[nodiscard]] result<runtime::operation_call> begin(buffer<T> const& in) const {
+        return runtime::operation_call::begin(what_, prims::facts_of(in, &by_));
+    }
     [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, buffer<T> const& in,
                                   buffer<T>& out) const {
         if (call.on_gpu()) {
-            auto handle = handle_.get(in.device(), [&](int device) {
-                return form_ == prims::scan_form::exclusive ? kiln::exclusive_scan<T>(by_, {.device = device})
-                                                            : kiln::inclusive_scan<T>(by_, {.device = device});
-            });
-            if (!handle) return std::move(handle).error();
-            return (**handle)(on, {in.data(), in.size()}, {out.data(), in.size()}, {.init = init_});
+            auto const make = form_ == prims::scan_form::exclusive ? kiln::exclusive_scan<T> : kiln::inclusive_scan<T>;
+            return handle_.with(
+                in.device(), [&](int device) { return make(by_, prims::options_on(device)); },
+                [&](auto const& scan_all) {
+                    return scan_all(on, runtime::span_of(in), runtime::span_of(out), {.init = init_});
+                });
         }
         return prims::with_cpu_operator<T>(by_, [&](auto f) {
             if (form_ == prims::scan_form::exclusive) cpu::exclusive_scan(in.host_span(), out.host_span(), f, init_);
@@ -144,51 +167,40 @@ public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
         auto const facts = prims::facts_of(in, &by_);
         if (!on_device(in.where())) return in_chunks(on, in, facts);
-        auto call = runtime::operation_call::begin(prims::reduce_operation, facts);
-        if (!call) return std::move(call).error();
-        return go(*call, on, in, init_);
+        return go(runtime::operation_call::begin(prims::reduce_operation, facts), on, in, init_);
     }
 
 private:
     [[nodiscard]] result<buffer<T>> in_chunks(stream_ref on, buffer<T> const& in, call_facts const& facts) const {
         std::optional<buffer<T>> whole;
         T so_far = init_;
-        auto const run = [&](decision const& how, std::uint64_t first, std::uint64_t count) -> result<void> {
-            runtime::operation_call const call{prims::reduce_operation, in.where(), how};
-            auto out = go(call, on, in.part(first, count), so_far);
-            if (!out) return std::move(out).error();
-            if (count == in.size()) return whole.emplace(*std::move(out)), result<void>{};
-            auto value = runtime::value_of_sync(on, *out);
-            if (!value) return std::move(value).error();
-            so_far = *value;
-            return {};
+        auto const run = [&](decision const& how, std::uint64_t first, std::uint64_t count) {
+            runtime::operation_call call{prims::reduce_operation, in.where(), how};
+            auto const out = go(std::move(call), on, in.part(first, count), so_far);
+            return out.and_then([&](buffer<T> const& one) -> result<void> {
+                if (count == in.size()) return whole.emplace(one), result<void>{};
+                return runtime::value_of_sync(on, one).transform([&](T const& value) { so_far = value; });
+            });
         };
         auto const room = [&](std::uint64_t n) { return runtime::room_for(n, sizeof(T), in.device()); };
         // By reference: off the heap.
-        if (auto ran = decide_chunks(prims::reduce_operation, facts, {std::ref(room), std::ref(run)}); !ran)
-            return std::move(ran).error();
-        if (whole) return *std::move(whole);
-        return buffer<T>::copy_of(std::span<T const>{&so_far, 1});
+        return decide_chunks(prims::reduce_operation, facts, {std::ref(room), std::ref(run)}).transform([&] {
+            return whole ? *std::move(whole) : buffer<T>::copy_of(std::span<T const>{&so_far, 1});
+        });
     }
 
-    [[nodiscard]] result<buffer<T>> go(runtime::operation_call const& call, stream_ref on, buffer<T> const& in,
-                                       T const& init) const {
-        runtime::brought const moved{call, on, in};
-        if (!moved) return moved.why();
-        auto out = runtime::room<T>(call, on, 1, in);
-        if (!out) return out;
-        if (!call.on_gpu()) {
-            auto ran = prims::with_cpu_operator<T>(
-                by_, [&](auto f) { *out->data() = cpu::reduce(moved->host_span(), f, init); });
-            if (!ran) return std::move(ran).error();
-            return out;
-        }
-        auto handle =
-            handle_.get(moved->device(), [&](int device) { return kiln::reduce<T>(by_, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        auto ran = (**handle)(on, {moved->data(), moved->size()}, out->data(), {.init = init});
-        if (!ran) return std::move(ran).error();
-        return out;
+    [[nodiscard]] result<buffer<T>> go(result<runtime::operation_call> const& decided, stream_ref on,
+                                       buffer<T> const& in, T const& init) const {
+        auto const fill = [&](auto const& call, buffer<T> const& here, buffer<T>& out) -> result<void> {
+            if (!call.on_gpu()) {
+                return prims::with_cpu_operator<T>(
+                    by_, [&](auto f) { *out.data() = cpu::reduce(here.host_span(), f, init); });
+            }
+            return handle_.with(
+                here.device(), [&](int device) { return kiln::reduce<T>(by_, prims::options_on(device)); },
+                [&](auto const& all) { return all(on, runtime::span_of(here), out.data(), {.init = init}); });
+        };
+        return runtime::filled<T>(decided, on, 1, in, fill);
     }
 
     op by_;
@@ -204,19 +216,22 @@ public:
 
     [[nodiscard]] result<column<T>> operator()(stream_ref on, column<T> const& in) const {
         if (!in.offsets()) return error{errc::invalid_argument, "segmented_reduce: the column has no offsets"};
-        auto call =
-            runtime::operation_call::begin(prims::segmented_reduce_operation, prims::facts_of(in.values(), &by_));
-        if (!call) return std::move(call).error();
-        auto moved = call->on_gpu() ? in.to_device(on, in.values().device()) : result<column<T>>{in};
-        if (!moved) return std::move(moved).error();
-        auto out = runtime::room<T>(*call, on, in.rows(), in.values());
-        if (!out) return std::move(out).error();
-        if (auto ran = go(*call, on, *moved, *out); !ran) return std::move(ran).error();
-        if (moved->validity()) return column<T>{*std::move(out), *moved->validity()};
-        return column<T>{*std::move(out)};
+        return runtime::operation_call::begin(prims::segmented_reduce_operation, prims::facts_of(in.values(), &by_))
+            .and_then([&](auto const& call) {
+                auto const here = call.on_gpu() ? in.to_device(on, in.values().device()) : result<column<T>>{in};
+                return here.and_then([&](column<T> const& lists) { return reduced(call, on, lists); });
+            });
     }
 
 private:
+    [[nodiscard]] result<column<T>> reduced(runtime::operation_call const& call, stream_ref on,
+                                            column<T> const& in) const {
+        return runtime::room<T>(call, on, in.rows(), in.values()).and_then([&](buffer<T>&& out) {
+            return go(call, on, in, out).transform([&] {
+                return in.validity() ? column<T>{std::move(out), *in.validity()} : column<T>{std::move(out)};
+            });
+        });
+    }
     [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, column<T> const& in,
                                   buffer<T>& out) const {
         auto const& offsets = *in.offsets();
@@ -225,11 +240,12 @@ private:
                 cpu::segmented_reduce(in.values().host_span(), offsets.host_span(), out.host_span(), f, init_);
             });
         }
-        auto handle = handle_.get(in.values().device(),
-                                  [&](int device) { return kiln::segmented_reduce<T>(by_, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        device_span<std::int32_t const> const at{offsets.data(), offsets.size()};
-        return (**handle)(on, {in.values().data(), in.values().size()}, at, {out.data(), out.size()}, {.init = init_});
+        return handle_.with(
+            in.values().device(), [&](int device) { return kiln::segmented_reduce<T>(by_, prims::options_on(device)); },
+            [&](auto const& each) {
+                return each(on, runtime::span_of(in.values()), runtime::span_of(offsets), runtime::span_of(out),
+                            {.init = init_});
+            });
     }
 
     op by_;
@@ -246,43 +262,40 @@ public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in,
                                                buffer<std::uint8_t> const& mask) const {
         if (mask.size() < in.size()) return prims::too_small("mask", mask.size(), in.size());
-        auto call = runtime::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
-        if (!call) return std::move(call).error();
-        runtime::brought const items{*call, on, in};
-        if (!items) return items.why();
-        runtime::brought const marks{*call, on, mask};
-        if (!marks) return marks.why();
-        auto out = runtime::room<T>(*call, on, in.size(), in);
-        if (!out) return out;
-        if (!call->on_gpu()) return out->first(cpu::select(items->host_span(), marks->host_span(), out->host_span()));
-        auto count = buffer<std::uint64_t>::on_device(on, 1, items->device());
-        if (!count) return std::move(count).error();
-        if (auto ran = queue(on, *items, *marks, *out, *count); !ran) return std::move(ran).error();
-        auto sizes = fence::make(on, items->device());
-        if (!sizes) return std::move(sizes).error();
-        auto const kept = sizes->add(count->data());
-        if (!kept) return kept.error();
-        if (auto waited = sizes->wait_sync(); !waited) return std::move(waited).error();
-        return out->first(sizes->template get<std::uint64_t>(*kept));
+        std::size_t kept = 0;
+        auto const fill = [&](auto const& call, buffer<T> const& items, buffer<T>& out) -> result<void> {
+            runtime::brought const marks{call, on, mask};
+            if (!marks) return marks.why();
+            if (!call.on_gpu())
+                return kept = cpu::select(items.host_span(), marks->host_span(), out.host_span()), result<void>{};
+            return prims::counted_sync(on, items.device(), [&](auto& n) { return queue(on, items, *marks, out, n); })
+                .transform([&](std::size_t n) { kept = n; });
+        };
+        return runtime::filled<T>(begin(in), on, in.size(), in, fill).transform([&](buffer<T> const& all) {
+            return all.first(kept);
+        });
     }
     // Everything on the device, the count too: no fence.
     [[nodiscard]] result<void> into(stream_ref on, buffer<T> const& in, buffer<std::uint8_t> const& mask,
                                     buffer<T>& out, buffer<std::uint64_t>& count) const {
-        auto call = runtime::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
-        if (!call) return std::move(call).error();
-        if (auto fits = runtime::check_output(*call, prims::select_operation, out, in.size()); !fits) return fits;
-        if (auto fits = runtime::check_output(*call, prims::select_operation, count, 1); !fits) return fits;
-        if (call->on_gpu()) return queue(on, in, mask, out, count);
-        *count.data() = cpu::select(in.host_span(), mask.host_span(), out.host_span());
-        return {};
+        return begin(in).and_then([&](auto const& call) -> result<void> {
+            if (auto fits = runtime::check_output(call, prims::select_operation, out, in.size()); !fits) return fits;
+            if (auto fits = runtime::check_output(call, prims::select_operation, count, 1); !fits) return fits;
+            if (call.on_gpu()) return queue(on, in, mask, out, count);
+            *count.data() = cpu::select(in.host_span(), mask.host_span(), out.host_span());
+            return {};
+        });
     }
 
 private:
+    [[nodiscard]] result<runtime::operation_call> begin(buffer<T> const& in) const {
+        return runtime::operation_call::begin(prims::select_operation, prims::facts_of(in, nullptr));
+    }
     [[nodiscard]] result<void> queue(stream_ref on, buffer<T> const& in, buffer<std::uint8_t> const& mask,
                                      buffer<T>& out, buffer<std::uint64_t>& count) const {
-        auto handle = handle_.get(in.device(), [](int device) { return kiln::select<T>({.device = device}); });
-        if (!handle) return std::move(handle).error();
-        return (**handle)(on, {in.data(), in.size()}, mask.data(), out.data(), count.data());
+        return handle_.with(
+            in.device(), [](int device) { return kiln::select<T>(prims::options_on(device)); },
+            [&](auto const& those) { return those(on, runtime::span_of(in), mask.data(), out.data(), count.data()); });
     }
 
     runtime::kept_handle<select_by_mask<T>> handle_;
@@ -300,39 +313,36 @@ public:
             return error{errc::invalid_argument,
                          "bounds: one operand is on the host and one on the device; move one of them by name"};
         }
-        auto call = runtime::operation_call::begin(what_, prims::facts_of(queries, &by_));
-        if (!call) return std::move(call).error();
-        runtime::brought const values{*call, on, sorted};
-        if (!values) return values.why();
-        runtime::brought const asked{*call, on, queries};
-        if (!asked) return asked.why();
-        auto out = runtime::room<std::int64_t>(*call, on, queries.size(), queries);
-        if (!out) return out;
-        if (!call->on_gpu()) {
-            auto const in = values->host_span();
-            auto const q = asked->host_span();
-            auto ran = prims::with_cpu_relation<T>(by_, [&](auto less) {
-                if (side_ == prims::bound_side::lower) cpu::lower_bound(in, q, out->host_span(), less);
-                else cpu::upper_bound(in, q, out->host_span(), less);
+        auto const call = runtime::operation_call::begin(what_, prims::facts_of(queries, &by_));
+        return runtime::filled<std::int64_t>(
+            call, on, queries.size(), queries,
+            [&](auto const& decided, buffer<T> const& asked, buffer<std::int64_t>& out) -> result<void> {
+                runtime::brought const values{decided, on, sorted};
+                return values ? go(decided, on, *values, asked, out) : values.why();
             });
-            if (!ran) return std::move(ran).error();
-            return out;
-        }
-        auto handle = handle_.get(asked->device(), [&](int device) {
-            return side_ == prims::bound_side::lower ? kiln::lower_bound<T>(by_, {.device = device})
-                                                     : kiln::upper_bound<T>(by_, {.device = device});
-        });
-        if (!handle) return std::move(handle).error();
-        device_span<std::int64_t> const places{out->data(), out->size()};
-        auto ran = (**handle)(on, {values->data(), values->size()}, {asked->data(), asked->size()}, places);
-        if (!ran) return std::move(ran).error();
-        return out;
     }
 
 protected:
     bound(operation const& what, prims::bound_side side, op by) : what_{what}, side_{side}, by_{std::move(by)} {}
 
 private:
+    [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, buffer<T> const& sorted,
+                                  buffer<T> const& queries, buffer<std::int64_t>& out) const {
+        if (!call.on_gpu()) {
+            return prims::with_cpu_relation<T>(by_, [&](auto before) {
+                auto const in = sorted.host_span(), asked = queries.host_span();
+                if (side_ == prims::bound_side::lower) cpu::lower_bound(in, asked, out.host_span(), before);
+                else cpu::upper_bound(in, asked, out.host_span(), before);
+            });
+        }
+        auto const make = side_ == prims::bound_side::lower ? kiln::lower_bound<T> : kiln::upper_bound<T>;
+        return handle_.with(
+            queries.device(), [&](int device) { return make(by_, prims::options_on(device)); },
+            [&](auto const& find) {
+                return find(on, runtime::span_of(sorted), runtime::span_of(queries), runtime::span_of(out));
+            });
+    }
+
     operation const& what_;
     prims::bound_side side_;
     op by_;
@@ -359,24 +369,15 @@ public:
     explicit radix_sort(sort_order order = sort_order::ascending) : order_{order} {}
 
     [[nodiscard]] result<buffer<K>> operator()(stream_ref on, buffer<K> const& keys) const {
-        auto call = runtime::operation_call::begin(prims::radix_sort_operation, prims::facts_of(keys, nullptr));
-        if (!call) return std::move(call).error();
-        runtime::brought const moved{*call, on, keys};
-        if (!moved) return moved.why();
-        auto out = runtime::room<K>(*call, on, keys.size(), keys);
-        if (!out) return out;
-        if (!call->on_gpu()) {
+        auto const call = runtime::operation_call::begin(prims::radix_sort_operation, prims::facts_of(keys, nullptr));
+        auto const on_cpu = [&](std::span<K const> in, std::span<K> out) -> result<void> {
             auto const way =
                 order_ == sort_order::ascending ? cpu::sort_direction::ascending : cpu::sort_direction::descending;
-            cpu::sort_keys(moved->host_span(), out->host_span(), cpu::radix_less<K>(way));
-            return out;
-        }
-        auto handle =
-            handle_.get(moved->device(), [&](int device) { return kiln::radix_sort<K>(order_, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        auto ran = (**handle)(on, {.keys_in = {moved->data(), moved->size()}, .keys_out = out->data()});
-        if (!ran) return std::move(ran).error();
-        return out;
+            return cpu::sort_keys(in, out, cpu::radix_less<K>(way)), result<void>{};
+        };
+        auto const make = [&](int device) { return kiln::radix_sort<K>(order_, prims::options_on(device)); };
+        return prims::sorted(call, on, keys, on_cpu,
+                             [&](int device, auto const& use) { return handle_.with(device, make, use); });
     }
 
 private:
@@ -390,24 +391,13 @@ public:
     explicit merge_sort(op by = less) : by_{std::move(by)} {}
 
     [[nodiscard]] result<buffer<K>> operator()(stream_ref on, buffer<K> const& keys) const {
-        auto call = runtime::operation_call::begin(prims::merge_sort_operation, prims::facts_of(keys, &by_));
-        if (!call) return std::move(call).error();
-        runtime::brought const moved{*call, on, keys};
-        if (!moved) return moved.why();
-        auto out = runtime::room<K>(*call, on, keys.size(), keys);
-        if (!out) return out;
-        if (!call->on_gpu()) {
-            auto ran = prims::with_cpu_relation<K>(
-                by_, [&](auto before) { cpu::sort_keys(moved->host_span(), out->host_span(), before); });
-            if (!ran) return std::move(ran).error();
-            return out;
-        }
-        auto handle =
-            handle_.get(moved->device(), [&](int device) { return kiln::merge_sort<K>(by_, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        auto ran = (**handle)(on, {.keys_in = {moved->data(), moved->size()}, .keys_out = out->data()});
-        if (!ran) return std::move(ran).error();
-        return out;
+        auto const call = runtime::operation_call::begin(prims::merge_sort_operation, prims::facts_of(keys, &by_));
+        auto const on_cpu = [&](std::span<K const> in, std::span<K> out) {
+            return prims::with_cpu_relation<K>(by_, [&](auto before) { cpu::sort_keys(in, out, before); });
+        };
+        auto const make = [&](int device) { return kiln::merge_sort<K>(by_, prims::options_on(device)); };
+        return prims::sorted(call, on, keys, on_cpu,
+                             [&](int device, auto const& use) { return handle_.with(device, make, use); });
     }
 
 private:
@@ -427,51 +417,48 @@ public:
     };
     [[nodiscard]] result<pairs> operator()(stream_ref on, buffer<K> const& keys, buffer<V> const& values) const {
         if (values.size() < keys.size()) return prims::too_small("values", values.size(), keys.size());
-        auto call = runtime::operation_call::begin(prims::unique_by_key_operation, prims::facts_of(keys, &by_));
-        if (!call) return std::move(call).error();
-        runtime::brought const k{*call, on, keys};
-        if (!k) return k.why();
-        runtime::brought const v{*call, on, values};
-        if (!v) return v.why();
-        auto keys_out = runtime::room<K>(*call, on, keys.size(), keys);
-        if (!keys_out) return std::move(keys_out).error();
-        auto values_out = runtime::room<V>(*call, on, keys.size(), keys);
-        if (!values_out) return std::move(values_out).error();
-        std::size_t kept = 0;
-        if (!call->on_gpu()) {
-            auto ran = prims::with_cpu_relation<K>(by_, [&](auto same) {
-                kept = cpu::unique_by_key(k->host_span(), v->host_span(), keys_out->host_span(),
-                                          values_out->host_span(), same);
+        return runtime::operation_call::begin(prims::unique_by_key_operation, prims::facts_of(keys, &by_))
+            .and_then([&](auto const& call) -> result<pairs> {
+                runtime::brought const k{call, on, keys};
+                if (!k) return k.why();
+                runtime::brought const v{call, on, values};
+                if (!v) return v.why();
+                return kept(call, on, *k, *v);
             });
-            if (!ran) return std::move(ran).error();
-            return pairs{keys_out->first(kept), values_out->first(kept)};
-        }
-        auto counted = on_gpu(on, *k, *v, *keys_out, *values_out);
-        if (!counted) return std::move(counted).error();
-        return pairs{keys_out->first(*counted), values_out->first(*counted)};
     }
 
 private:
+    [[nodiscard]] result<pairs> kept(runtime::operation_call const& call, stream_ref on, buffer<K> const& keys,
+                                     buffer<V> const& values) const {
+        auto keys_out = runtime::room<K>(call, on, keys.size(), keys);
+        if (!keys_out) return std::move(keys_out).error();
+        auto values_out = runtime::room<V>(call, on, keys.size(), keys);
+        if (!values_out) return std::move(values_out).error();
+        auto const count = call.on_gpu() ? on_gpu(on, keys, values, *keys_out, *values_out)
+                                         : on_cpu(keys, values, *keys_out, *values_out);
+        return count.transform([&](std::size_t n) { return pairs{keys_out->first(n), values_out->first(n)}; });
+    }
+    [[nodiscard]] result<std::size_t> on_cpu(buffer<K> const& keys, buffer<V> const& values, buffer<K>& keys_out,
+                                             buffer<V>& values_out) const {
+        std::size_t n = 0;
+        auto const ran = prims::with_cpu_relation<K>(by_, [&](auto same) {
+            n = cpu::unique_by_key(keys.host_span(), values.host_span(), keys_out.host_span(), values_out.host_span(),
+                                   same);
+        });
+        return ran.transform([&] { return n; });
+    }
     [[nodiscard]] result<std::size_t> on_gpu(stream_ref on, buffer<K> const& keys, buffer<V> const& values,
                                              buffer<K>& keys_out, buffer<V>& values_out) const {
-        auto handle =
-            handle_.get(keys.device(), [&](int device) { return kiln::unique_by_key<K, V>(by_, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        auto count = buffer<std::uint64_t>::on_device(on, 1, keys.device());
-        if (!count) return std::move(count).error();
-        auto ran = (**handle)(on,
-                              {.keys_in = {keys.data(), keys.size()},
-                               .keys_out = keys_out.data(),
-                               .values_in = values.data(),
-                               .values_out = values_out.data()},
-                              count->data());
-        if (!ran) return std::move(ran).error();
-        auto sizes = fence::make(on, keys.device());
-        if (!sizes) return std::move(sizes).error();
-        auto const at = sizes->add(count->data());
-        if (!at) return at.error();
-        if (auto waited = sizes->wait_sync(); !waited) return std::move(waited).error();
-        return static_cast<std::size_t>(sizes->template get<std::uint64_t>(*at));
+        sort_arguments<K, V> what;
+        what.keys_in = runtime::span_of(keys);
+        what.keys_out = keys_out.data();
+        what.values_in = values.data();
+        what.values_out = values_out.data();
+        return handle_.with(
+            keys.device(), [&](int device) { return kiln::unique_by_key<K, V>(by_, prims::options_on(device)); },
+            [&](auto const& unique) {
+                return prims::counted_sync(on, keys.device(), [&](auto& n) { return unique(on, what, n.data()); });
+            });
     }
 
     op by_;

@@ -47,60 +47,60 @@ public:
     [[nodiscard]] result<buffer<T>> operator()(stream_ref on, buffer<T> const& in) const {
         auto facts = prims::facts_of(in, term_ ? &*term_ : nullptr);
         if (term_ && prims::can_narrow(*term_)) facts.purpose = purpose_;
-        auto call = runtime::operation_call::begin(prims::sum_operation, facts);
-        if (!call) return std::move(call).error();
-        runtime::brought const moved{*call, on, in};
-        if (!moved) return moved.why();
-        auto out = runtime::room<T>(*call, on, 1, in);
-        if (!out) return out;
-        if (!call->on_gpu()) {
-            *out->data() = cpu::reduce(moved->host_span(), cpu::plus);
-            return out;
-        }
-        auto ran =
-            call->how().precision.compute == scalar_of<T>() ? as_stored(on, *moved, *out) : in_floats(on, *moved, *out);
-        if (!ran) return std::move(ran).error();
-        return out;
+        return runtime::filled<T>(
+            runtime::operation_call::begin(prims::sum_operation, facts), on, 1, in,
+            [&](auto const& call, buffer<T> const& here, buffer<T>& out) { return go(call, on, here, out); });
     }
 
 private:
     using two_floats = prims::two_floats;
 
-    template <class To>
-    [[nodiscard]] result<buffer<To>> terms_of(stream_ref on, buffer<T> const& in, op const& term,
-                                              runtime::kept_handle<transform_handle<T, To>> const& kept) const {
-        auto handle = kept.get(in.device(), [&](int device) { return transform<T, To>(term, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        auto terms = buffer<To>::on_device(on, in.size(), in.device());
-        if (!terms) return terms;
-        auto ran = (**handle)(on, {in.data(), in.size()}, {terms->data(), terms->size()});
-        if (!ran) return std::move(ran).error();
-        return terms;
+    [[nodiscard]] result<void> go(runtime::operation_call const& call, stream_ref on, buffer<T> const& in,
+                                  buffer<T>& out) const {
+        if (!call.on_gpu()) return *out.data() = cpu::reduce(in.host_span(), cpu::plus), result<void>{};
+        return call.how().precision.compute == scalar_of<T>() ? as_stored(on, in, out) : in_floats(on, in, out);
     }
 
-    [[nodiscard]] result<void> as_stored(stream_ref on, buffer<T> const& in, buffer<T>& out) const {
-        auto terms = term_ ? terms_of<T>(on, in, *term_, term_handle_) : result<buffer<T>>{in};
-        if (!terms) return std::move(terms).error();
-        auto handle = sum_.get(in.device(), [](int device) { return kiln::reduce<T>(plus, {.device = device}); });
-        if (!handle) return std::move(handle).error();
-        return (**handle)(on, {terms->data(), terms->size()}, out.data());
+    // `by` gives the operator, once per device.
+    template <class From, class To, class By>
+    [[nodiscard]] static result<void> map(stream_ref on, buffer<From> const& in, buffer<To> const& out, By const& by,
+                                          runtime::kept_handle<transform_handle<From, To>> const& kept) {
+        return kept.with(
+            in.device(), [&](int device) { return transform<From, To>(by(), prims::options_on(device)); },
+            [&](auto const& each) { return each(on, runtime::span_of(in), runtime::span_of(out)); });
+    }
+    template <class To, class By>
+    [[nodiscard]] static result<void> add_up(stream_ref on, buffer<To> const& in, buffer<To> const& out, By const& by,
+                                             runtime::kept_handle<reduce_handle<To>> const& kept) {
+        return kept.with(
+            in.device(), [&](int device) { return kiln::reduce<To>(by(), prims::options_on(device)); },
+            [&](auto const& all) { return all(on, runtime::span_of(in), out.data()); });
     }
 
-    [[nodiscard]] result<void> in_floats(stream_ref on, buffer<T> const& in, buffer<T>& out) const {
-        auto const terms = terms_of<two_floats>(on, in, prims::in_floats(*term_), float_term_);
+    [[nodiscard]] result<void> as_stored(stream_ref on, buffer<T> const& in, buffer<T> const& out) const {
+        auto const sum_of = [&](buffer<T> const& terms) {
+            return add_up(
+                on, terms, out, [] { return op(plus); }, sum_);
+        };
+        if (!term_) return sum_of(in);
+        auto const terms = buffer<T>::on_device(on, in.size(), in.device());
+        if (!terms) return terms.error();
+        return map(
+                   on, in, *terms, [&] { return *term_; }, term_handle_)
+            .and_then([&] { return sum_of(*terms); });
+    }
+    [[nodiscard]] result<void> in_floats(stream_ref on, buffer<T> const& in, buffer<T> const& out) const {
+        auto const terms = buffer<two_floats>::on_device(on, in.size(), in.device());
         if (!terms) return terms.error();
         auto const total = buffer<two_floats>::on_device(on, 1, in.device());
         if (!total) return total.error();
-        auto handle = float_sum_.get(in.device(), [](int device) {
-            return kiln::reduce<two_floats>(prims::sum_of_two_floats(), {.device = device});
-        });
-        if (!handle) return std::move(handle).error();
-        if (auto ran = (**handle)(on, {terms->data(), terms->size()}, total->data()); !ran) return ran;
-        auto widen = widen_.get(in.device(), [](int device) {
-            return transform<two_floats, T>(op{"kiln_mapped(a.high) + kiln_mapped(a.low)"}, {.device = device});
-        });
-        if (!widen) return std::move(widen).error();
-        return (**widen)(on, {total->data(), 1}, {out.data(), 1});
+        return map(
+                   on, in, *terms, [&] { return prims::in_floats(*term_); }, float_term_)
+            .and_then([&] { return add_up(on, *terms, *total, prims::sum_of_two_floats, float_sum_); })
+            .and_then([&] {
+                return map(
+                    on, *total, out, [] { return op{"kiln_mapped(a.high) + kiln_mapped(a.low)"}; }, widen_);
+            });
     }
 
     std::optional<op> term_;

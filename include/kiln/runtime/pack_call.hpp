@@ -48,6 +48,11 @@ public:
         slot.store(state_->owned.back().get(), std::memory_order_release);
         return state_->owned.back().get();
     }
+    // The same, put to use.
+    template <class Make, class Use>
+    [[nodiscard]] auto with(int device, Make const& make, Use const& use) const {
+        return get(device, make).and_then([&](Handle const* handle) { return use(*handle); });
+    }
 
 private:
     static constexpr int most_devices = 16;
@@ -99,12 +104,27 @@ private:
 template <class T>
 [[nodiscard]] result<T> value_of_sync(stream_ref on, buffer<T> const& one) {
     if (!on_device(one.where())) return *one.data();
-    auto waits = fence::make(on, one.device());
-    if (!waits) return std::move(waits).error();
-    auto const at = waits->add(one.data());
-    if (!at) return at.error();
-    if (auto waited = waits->wait_sync(); !waited) return std::move(waited).error();
-    return waits->template get<T>(*at);
+    return fence::make(on, one.device()).and_then([&](fence&& waits) {
+        return waits.add(one.data()).and_then([&](std::size_t at) {
+            return waits.wait_sync().transform([&] { return waits.template get<T>(at); });
+        });
+    });
+}
+// The usual call: `in` is brought to where it runs, room is made there for n results, and fill(call, in, out) does the work.
+template <class T, class In, class Fill>
+[[nodiscard]] result<buffer<T>> filled(result<operation_call> const& call, stream_ref on, std::size_t n,
+                                       buffer<In> const& in, Fill const& fill) {
+    return call.and_then([&](operation_call const& decided) -> result<buffer<T>> {
+        brought<In> const here{decided, on, in};
+        if (!here) return here.why();
+        return room<T>(decided, on, n, in).and_then([&](buffer<T>&& out) {
+            return fill(decided, *here, out).transform([&] { return std::move(out); });
+        });
+    });
+}
+template <class T>
+[[nodiscard]] device_span<T> span_of(buffer<T> const& on_device) noexcept {
+    return device_span<T>(on_device.data(), on_device.size());
 }
 [[nodiscard]] error too_small(std::string_view what, std::size_t given, std::size_t needed);
 [[nodiscard]] error elsewhere(operation const& what, residency out, place ran);

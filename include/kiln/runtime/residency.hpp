@@ -3,6 +3,8 @@
 // Where data lives, and a borrowed run of it on the device. Plain values.
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -8,6 +8,8 @@
 //     if (kiln::take(sort_of_sorted, made_by)) return input;
 #pragma once
 
+#include <kiln/language.hpp>
+
 #include <optional>
 #include <string_view>
 

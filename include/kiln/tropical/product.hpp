@@ -28,6 +28,7 @@ enum class order : std::uint8_t { row_major, column_major };
 enum class transposed : std::uint8_t { no, yes };
 enum class accumulation : std::uint8_t { replace, into_c };  // into_c: C = C (+) A (x) B
 enum class index_width : std::uint8_t { i32, i64 };
+enum class batch_form : std::uint8_t { strided, by_pointer };  // by_pointer: arrays of pointers, on the device too
 
 struct shape {
     std::int64_t m = 0, n = 0, k = 0;  // C is m x n; each below 2^31 - 256
@@ -84,7 +85,7 @@ template <class T>
 // One call, by the element type of the handle.
 struct product_call {
     tropical::shape shape;
-    void const* a = nullptr;  // with by_pointer: arrays of `batch` pointers, on the device too
+    void const* a = nullptr;
     void const* b = nullptr;
     void* c = nullptr;
     void* arg = nullptr;
@@ -94,7 +95,7 @@ struct product_call {
     accumulation into = accumulation::replace;
     index_width width = index_width::i32;
     std::int32_t none = -1;
-    bool by_pointer = false;
+    batch_form batch = batch_form::strided;
 };
 
 enum class gradient_rule : std::uint8_t { plus = 1, mul };  // mul: of max_mul
@@ -114,6 +115,7 @@ struct backward_call {
 };
 
 enum class with_winners : std::uint8_t { no, yes };
+enum class with_gradients : std::uint8_t { no, yes };
 enum class kernel_choice : std::uint8_t {
     automatic,  // tuned; generic while that is being compiled
     generic,    // one thread per element: for comparison
@@ -164,7 +166,7 @@ struct need {
     tropical::semiring semiring = tropical::semiring::max_plus;
     scalar type = scalar::f32;
     with_winners arg = with_winners::no;
-    bool gradients = false;
+    with_gradients gradients = with_gradients::no;
 };
 [[nodiscard]] std::vector<std::string> units_of(need const& what);
 
@@ -178,8 +180,9 @@ result<void> run(gradient_rule rule, scalar type, backward_call const& call);
 // ---- Typed ---------------------------------------------------------------------------------------------------------
 
 namespace detail {
-template <class T>
-product_call call_of(tropical::shape const& s, input<T> const& a, input<T> const& b, output<T> const& c,
+// In and Out: of elements, or of pointers to them.
+template <class In, class Out>
+product_call call_of(tropical::shape const& s, input<In> const& a, input<In> const& b, output<Out> const& c,
                      winners const& arg, accumulation into) {
     return {.shape = s,
             .a = a.data,
@@ -219,19 +222,16 @@ public:
     // `data` of each is an array of s.batch pointers, all on the device; strides do not count.
     result<void> by_pointer(stream_ref on, tropical::shape const& s, input<T const*> const& a, input<T const*> const& b,
                             output<T*> const& c, extras const& more = {}) const {
-        product_call call{.shape = s, .a = a.data, .b = b.data, .c = c.data, .arg = more.arg.data};
-        call.lda = a.ld, call.ldb = b.ld, call.ldc = c.ld, call.ldarg = more.arg.ld;
-        call.a_as = a.as, call.b_as = b.as;
-        call.into = more.into, call.width = more.arg.width, call.none = more.arg.none;
-        call.by_pointer = true;
+        auto call = detail::call_of(s, a, b, c, more.arg, more.into);
+        call.batch = batch_form::by_pointer;
         return run(on, call);
     }
 };
 template <class T>
 [[nodiscard]] result<product_handle<T>> product(semiring s, product_options const& how = {}) {
-    auto made = untyped_product::make(s, scalar_of<T>(), how);
-    if (!made) return std::move(made).error();
-    return product_handle<T>{*std::move(made)};
+    return untyped_product::make(s, scalar_of<T>(), how).transform([](untyped_product&& made) {
+        return product_handle<T>(std::move(made));
+    });
 }
 
 // T: float or double. Sums in a fixed order: the same bits every time, on the CPU too.
@@ -245,35 +245,24 @@ public:
     };
     result<void> operator()(stream_ref on, tropical::shape const& s, input<T> const& g, winners_in const& arg,
                             output<T> const& da, output<T> const& db, factors const& more = {}) const {
-        return run(on, {.shape = s,
-                        .g = g.data,
-                        .arg = arg.data,
-                        .a = more.a.data,
-                        .b = more.b.data,
-                        .da = da.data,
-                        .db = db.data,
-                        .ldg = g.ld,
-                        .ldarg = arg.ld,
-                        .lda = more.a.ld,
-                        .ldb = more.b.ld,
-                        .ldda = da.ld,
-                        .lddb = db.ld,
-                        .stride_g = g.stride,
-                        .stride_arg = arg.stride,
-                        .stride_a = more.a.stride,
-                        .stride_b = more.b.stride,
-                        .stride_da = da.stride,
-                        .stride_db = db.stride,
-                        .a_as = more.a.as,
-                        .b_as = more.b.as,
-                        .width = arg.width});
+        backward_call call;
+        call.shape = s;
+        call.g = g.data, call.arg = arg.data, call.width = arg.width;
+        call.a = more.a.data, call.b = more.b.data, call.da = da.data, call.db = db.data;
+        call.ldg = g.ld, call.ldarg = arg.ld, call.lda = more.a.ld, call.ldb = more.b.ld, call.ldda = da.ld,
+        call.lddb = db.ld;
+        call.stride_g = g.stride, call.stride_arg = arg.stride, call.stride_a = more.a.stride,
+        call.stride_b = more.b.stride;
+        call.stride_da = da.stride, call.stride_db = db.stride;
+        call.a_as = more.a.as, call.b_as = more.b.as;
+        return run(on, call);
     }
 };
 template <class T>
 [[nodiscard]] result<backward_handle<T>> backward(gradient_rule rule, product_options const& how = {}) {
-    auto made = untyped_backward::make(rule, scalar_of<T>(), how);
-    if (!made) return std::move(made).error();
-    return backward_handle<T>{*std::move(made)};
+    return untyped_backward::make(rule, scalar_of<T>(), how).transform([](untyped_backward&& made) {
+        return backward_handle<T>(std::move(made));
+    });
 }
 
 namespace cpu {

@@ -35,26 +35,24 @@ public:
                                               buffer<T> const& b) const {
         auto const facts = tropical::facts_of(s, scalar_of<T>(), a.raw(), b.raw(), sizeof(T));
         if (!facts) return facts.error();
-        auto call = runtime::operation_call::begin(tropical::product_operation, *facts);
-        if (!call) return std::move(call).error();
-        runtime::brought const left{*call, on, a};
-        if (!left) return left.why();
-        runtime::brought const right{*call, on, b};
-        if (!right) return right.why();
+        std::optional<buffer<std::int32_t>> via;
         auto const cells = static_cast<std::size_t>(s.m * s.n * s.batch);
-        auto c = runtime::room<T>(*call, on, cells, a);
-        if (!c) return std::move(c).error();
-        matrices out{*std::move(c), {}};
-        tropical::winners which;
-        if (arg_ == tropical::with_winners::yes) {
-            auto made = runtime::room<std::int32_t>(*call, on, cells, a);
-            if (!made) return std::move(made).error();
-            which.data = made->data();
-            out.winners = *std::move(made);
-        }
-        auto ran = go(*call, on, s, *left, *right, out.c, which);
-        if (!ran) return std::move(ran).error();
-        return out;
+        auto const fill = [&](auto const& call, buffer<T> const& left, buffer<T>& c) -> result<void> {
+            runtime::brought const right{call, on, b};
+            if (!right) return right.why();
+            tropical::winners which;
+            if (arg_ == tropical::with_winners::yes) {
+                auto made = runtime::room<std::int32_t>(call, on, cells, a);
+                if (!made) return std::move(made).error();
+                which.data = via.emplace(*std::move(made)).data();
+            }
+            return go(call, on, s, left, *right, c, which);
+        };
+        return runtime::filled<T>(runtime::operation_call::begin(tropical::product_operation, *facts), on, cells, a,
+                                  fill)
+            .transform([&](buffer<T>&& c) {
+                return matrices{std::move(c), std::move(via)};
+            });
     }
 
 private:
@@ -62,10 +60,15 @@ private:
                                   buffer<T> const& a, buffer<T> const& b, buffer<T>& c,
                                   tropical::winners const& which) const {
         if (!call.on_gpu()) return tropical::cpu::product<T>(over_, s, {a.data()}, {b.data()}, {c.data()}, which);
-        auto handle = handle_.get(
-            a.device(), [&](int device) { return tropical::product<T>(over_, {.arg = arg_, .device = device}); });
-        if (!handle) return std::move(handle).error();
-        return (**handle)(on, s, {a.data()}, {b.data()}, {c.data()}, {.arg = which});
+        tropical::product_options how;
+        how.arg = arg_;
+        return handle_.with(
+            a.device(),
+            [&](int device) {
+                how.device = device;
+                return tropical::product<T>(over_, how);
+            },
+            [&](auto const& multiply) { return multiply(on, s, {a.data()}, {b.data()}, {c.data()}, {.arg = which}); });
     }
 
     tropical::semiring over_;

@@ -143,7 +143,7 @@ TEST(cpu_tropical, batches_by_pointer) {
     std::int32_t const* bs[] = {b0, b1};
     std::int32_t* cs[] = {&c0, &c1};
     product_call call{.shape = {.m = 1, .n = 1, .k = 1, .batch = 2}, .a = as, .b = bs, .c = cs};
-    call.by_pointer = true;
+    call.batch = batch_form::by_pointer;
     cpu::run(semiring::max_plus, scalar::i32, call).value();
     EXPECT_EQ(c0, 3);
     EXPECT_EQ(c1, 30);

@@ -46,7 +46,7 @@ TEST(tropical_units, differ_in_what_they_are_compiled_from) {
 
 TEST(tropical_units, are_named_by_what_a_call_needs) {
     EXPECT_THAT(units_of({}), testing::ElementsAre("tropical_maxplus_f32_nn"));
-    EXPECT_THAT(units_of({.semiring = semiring::max_mul, .type = scalar::f64, .gradients = true}),
+    EXPECT_THAT(units_of({.semiring = semiring::max_mul, .type = scalar::f64, .gradients = with_gradients::yes}),
                 testing::ElementsAre("tropical_maxmul_f64_nn_with_argmax", "tropical_maxmul_backward_f64"));
     for (auto const& s : specs()) EXPECT_NE(find_unit(s.name), nullptr) << s.name;
 }
