@@ -111,8 +111,7 @@ public:
 
 private:
     [[nodiscard]] static result<buffer> wrap(result<storage> made, std::size_t n) {
-        if (!made) return std::move(made).error();
-        return buffer{*std::move(made), n};
+        return std::move(made).transform([&](storage&& from) { return buffer(std::move(from), n); });
     }
 
     storage storage_;
@@ -170,20 +169,15 @@ private:
     [[nodiscard]] result<column> moved(Move move) const {
         column out;
         out.rows_ = rows_;
-        auto values = move(values_);
-        if (!values) return std::move(values).error();
-        out.values_ = *std::move(values);
-        if (offsets_) {
-            auto offsets = move(*offsets_);
-            if (!offsets) return std::move(offsets).error();
-            out.offsets_ = *std::move(offsets);
-        }
-        if (validity_) {
-            auto validity = move(*validity_);
-            if (!validity) return std::move(validity).error();
-            out.validity_ = *std::move(validity);
-        }
-        return out;
+        auto const take = [&](auto& to, auto const& from) -> result<void> {
+            if (!from) return {};
+            return move(*from).transform([&](auto&& there) { to = std::move(there); });
+        };
+        return move(values_)
+            .transform([&](buffer<T>&& there) { out.values_ = std::move(there); })
+            .and_then([&] { return take(out.offsets_, offsets_); })
+            .and_then([&] { return take(out.validity_, validity_); })
+            .transform([&] { return std::move(out); });
     }
 
     buffer<T> values_;
