@@ -95,7 +95,7 @@ TYPED_TEST_P(tier_contract, rejected_bytes_are_not_offered_again) {
     auto const tier = this->fill({e, other});
     tier->reject(e->about.at);
     EXPECT_FALSE(tier->find(e->about.at, {}).value().hit);
-    if (tier->can().writable) {
+    if (tier->traits().writable) {
         ASSERT_TRUE(tier->put(e));
         EXPECT_FALSE(tier->find(e->about.at, {}).value().hit) << "the same bytes again";
         auto fresh = std::make_shared<store::entry>(*e);
@@ -110,7 +110,7 @@ TYPED_TEST_P(tier_contract, rejected_bytes_are_not_offered_again) {
 TYPED_TEST_P(tier_contract, putting_twice_is_putting_once) {
     auto const e = entry_of(1);
     auto const tier = this->fill({e});
-    if (!tier->can().writable) {
+    if (!tier->traits().writable) {
         EXPECT_EQ(tier->put(e).error().code(), errc::forbidden);
         return;
     }
