@@ -54,7 +54,7 @@ struct coordinator::flight {
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
-    bool missed = false;                      // the first look found nothing
+    bool missed = false;                        // the first look found nothing
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{first_pause};
 
@@ -355,8 +355,8 @@ void coordinator::count_blocked(std::int64_t ns) {
 }
 
 void coordinator::count_hit(provenance from) {
-    auto& hits = from == provenance::memory ? counts_.memory
-                 : from == provenance::disk ? counts_.disk
+    auto& hits = from == provenance::memory  ? counts_.memory
+                 : from == provenance::disk  ? counts_.disk
                  : from == provenance::fleet ? counts_.fleet
                                              : counts_.bundle;
     hits.fetch_add(1, std::memory_order_relaxed);

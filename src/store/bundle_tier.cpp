@@ -211,8 +211,7 @@ result<std::vector<summary>> bundle_tier::list(digest const& family, std::option
         KILN_TRY(auto const r, record(number));
         if (r.at[0] != family || (request && r.at[1] != *request)) break;
         KILN_TRY(auto header, read_header(r));
-        if (header)
-            out.push_back({.about = std::move(header->about), .bytes = r.bytes, .from = origin_of(traits())});
+        if (header) out.push_back({.about = std::move(header->about), .bytes = r.bytes, .from = origin_of(traits())});
     }
     return out;
 }

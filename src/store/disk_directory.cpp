@@ -188,8 +188,10 @@ result<void> disk_directory::make_writable() {
             return cannot_make(std::move(made).error());
         KILN_TRY(state, inspect());
     }
-    if (state == directory_state::off) return fail(errc::forbidden, "{}: not used", layout_.root().native());
-    auto const make = [](std::filesystem::path const& path, unsigned mode) { return base::make_directories(path, mode); };
+    if (state == directory_state::off) return fail(errc::forbidden, "{}", report().reason);
+    auto const make = [](std::filesystem::path const& path, unsigned mode) {
+        return base::make_directories(path, mode);
+    };
     if (auto made = make(layout_.v1(), folder_mode()); !made) return cannot_make(std::move(made).error());
     for (auto const& path : {layout_.temporaries(), layout_.locks()}) {
         if (auto made = make(path, 0700); !made) return cannot_make(std::move(made).error());
@@ -291,7 +293,8 @@ void disk_directory::try_writing() {
     if (no_unnamed && ::access(folder.c_str(), W_OK) == 0) return;
     auto const written = file ? base::write_all(file->get(), base::bytes(4096)) : result<void>{file.error()};
     if (written) return;
-    auto const why = fmt::format("{}: {}", folder.native(), io_error("no file can be written", written.error().status()).message());
+    auto const why =
+        fmt::format("{}: {}", folder.native(), io_error("no file can be written", written.error().status()).message());
     if (is_about_permission(written.error().status())) return become_read_only(why);
     std::lock_guard const lock{mutex_};
     known_.reason = why;
@@ -317,7 +320,8 @@ void disk_directory::settle(directory_state state, std::string reason) {
     bool tell = false;
     {
         std::lock_guard const lock{mutex_};
-        tell = state == directory_state::off || (state == directory_state::read_only && how_.mode == access::read_write);
+        tell =
+            state == directory_state::off || (state == directory_state::read_only && how_.mode == access::read_write);
         tell = tell && known_.state != state;
         known_.state = state;
         known_.reason = reason;

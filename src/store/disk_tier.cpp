@@ -187,8 +187,7 @@ void disk_tier::write_fault(error const& why) {
         }
     }
     if (why.status() == EROFS || why.status() == EACCES) directory_.become_read_only(why.message());
-    else if (tell)
-        events_->emit({.kind = event_kind::fault, .reason = name(), .detail = reason_first(why.message())});
+    else if (tell) events_->emit({.kind = event_kind::fault, .reason = name(), .detail = reason_first(why.message())});
 }
 
 }  // namespace kiln::store

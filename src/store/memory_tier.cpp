@@ -44,7 +44,8 @@ result<std::vector<summary>> memory_tier::list(digest const& family, std::option
         for (auto it = nodes_.lower_bound({family, digest{}}); it != nodes_.end() && it->first.first == family; ++it) {
             auto const& what = *it->second.what;
             if (request && what.about.at.request != *request) continue;
-            some.emplace_back(it->second.born, summary{.about = what.about, .bytes = what.payload.size(), .from = what.from});
+            some.emplace_back(it->second.born,
+                              summary{.about = what.about, .bytes = what.payload.size(), .from = what.from});
         }
     }
     std::sort(some.begin(), some.end(), [](auto const& a, auto const& b) { return a.first > b.first; });

@@ -151,8 +151,8 @@ void store::state::assemble() {
         made->push_back(disk_slot);
     }
     for (auto const& root : options.read_only_roots) {
-        made->push_back(slot_for(
-            std::make_shared<disk_tier>(disk_options{.root = root, .mode = access::read_only}, events)));
+        made->push_back(
+            slot_for(std::make_shared<disk_tier>(disk_options{.root = root, .mode = access::read_only}, events)));
     }
     current = std::move(made);
 }
@@ -473,8 +473,8 @@ void store::put(entry_ptr what, flight leading) {
     }
     if (somewhere) return;
     state_->note_lost("no-cache", !options_.no_disk_reason.empty() ? options_.no_disk_reason
-                                  : options_.disk                 ? "the cache is only read (KILN_READONLY)"
-                                                                  : "there is no cache on disk (KILN_DISABLE)");
+                                  : options_.disk                  ? "the cache is only read (KILN_READONLY)"
+                                                                   : "there is no cache on disk (KILN_DISABLE)");
 }
 
 void store::reject(address const& at) {

@@ -48,13 +48,13 @@ struct asked {
 };
 
 struct found {
-    entry_ptr hit;                              // null on a miss; its origin says by which rules it may be used
-    std::string_view tier;                      // which one had it, for people
-    location where = location::process;         // and where that one is
-    miss why = miss::absent;                    // on a miss: the most telling of the reasons below
-    std::vector<asked> misses;                  // every tier asked that did not have it, in order
-    std::shared_ptr<slot> by;                   // for used()
-    std::int64_t ns = 0;                        // that the tier took
+    entry_ptr hit;                       // null on a miss; its origin says by which rules it may be used
+    std::string_view tier;               // which one had it, for people
+    location where = location::process;  // and where that one is
+    miss why = miss::absent;             // on a miss: the most telling of the reasons below
+    std::vector<asked> misses;           // every tier asked that did not have it, in order
+    std::shared_ptr<slot> by;            // for used()
+    std::int64_t ns = 0;                 // that the tier took
     explicit operator bool() const noexcept { return hit != nullptr; }
 };
 

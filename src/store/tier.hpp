@@ -51,8 +51,9 @@ enum class location { process, machine, shipped, fleet };
 // process: what a bundle served once is served the second time, from memory, by the bundle's rules. As made here by default.
 struct origin {
     location where = location::process;
-    bool headers_sealed = false;  // it serves where headers it was made from are absent; one that differs is always a miss
-    bool any_compiler = true;     // it serves whichever compiler this machine has
+    bool headers_sealed =
+        false;                 // it serves where headers it was made from are absent; one that differs is always a miss
+    bool any_compiler = true;  // it serves whichever compiler this machine has
     bool operator==(origin const&) const = default;
 };
 // Everything that `less` allows, `more` allows too. Where they are from does not matter.
