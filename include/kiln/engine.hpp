@@ -26,7 +26,7 @@
 namespace kiln {
 
 // Where an artifact came from.
-enum class provenance { compiled, memory, disk, bundle };
+enum class provenance { compiled, memory, disk, bundle, fleet };
 [[nodiscard]] std::string_view name_of(provenance p) noexcept;
 
 struct obtained {
@@ -89,7 +89,7 @@ struct engine_options {
 
 struct engine_status {
     std::uint64_t requests = 0;  // artifacts asked for
-    std::uint64_t from_memory = 0, from_disk = 0, from_bundle = 0;
+    std::uint64_t from_memory = 0, from_disk = 0, from_bundle = 0, from_fleet = 0;
     std::uint64_t compiled = 0;
     std::uint64_t failed = 0;
     std::uint64_t blocked = 0;  // requests that made a caller wait for a compile

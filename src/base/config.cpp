@@ -80,6 +80,7 @@ std::vector<knob> const& knobs() {
     static std::vector<knob> const all{
         {"KILN_CACHE_DIR", "", "where compiled artifacts are kept (else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln)"},
         {"KILN_CACHE_PATH_RO", "", "further cache directories, read only, separated by colons"},
+        {"KILN_CACHE_MODE", "private", "private, or shared: others may read the cache as far as the umask lets them"},
         {"KILN_MAX_SIZE", "5G", "bound of the cache directory"},
         {"KILN_READONLY", "", "1: read the cache, write nothing"},
         {"KILN_DISABLE", "", "1: no cache on disk at all"},
@@ -177,6 +178,8 @@ void config::check() {
                                         preset.empty() ? "the default" : preset));
         set(variable, std::move(preset), origin::preset);
     };
+    if (auto const& mode = text("KILN_CACHE_MODE"); mode != "private" && mode != "shared")
+        reject("KILN_CACHE_MODE", "one of private, shared");
     auto const is_set = [this](std::string_view variable) { return !text(variable).empty(); };
     if (is_set("KILN_WORKERS") && !is_number(text("KILN_WORKERS"), 0)) reject("KILN_WORKERS", "a number from 0");
     if (is_set("KILN_COMPILE_TIMEOUT") && !is_number(text("KILN_COMPILE_TIMEOUT"), 1))

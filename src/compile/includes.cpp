@@ -145,7 +145,9 @@ dependency unseen_reads() { return {dependency::root::absolute, 0, "(header read
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
     for (auto const& d : dependencies) {
         auto const real = roots.locate(d);
-        bool const there = !real.empty() && exists(real);
+        // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
+        auto const content = real.empty() ? std::string{} : content_of(real);
+        bool const there = !content.empty();
         if (d.content.empty()) {
             if (there) return fmt::format("{} appeared", real);
             continue;
@@ -154,7 +156,7 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
             if (how == absent_headers::are_sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (content_of(real) != d.content) return fmt::format("{} changed", real);
+        if (content != d.content) return fmt::format("{} changed", real);
     }
     return {};
 }

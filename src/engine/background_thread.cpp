@@ -2,6 +2,7 @@
 #include "engine/background_thread.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace kiln::engine_detail {
 
@@ -57,7 +58,13 @@ std::optional<std::function<void()>> background_thread::take_due() {
 }
 
 void background_thread::run() {
-    while (auto task = take_due()) (*task)();
+    while (auto task = take_due()) {
+        // Nobody else could catch on this thread, and want of memory must not end the program.
+        try {
+            (*task)();
+        } catch (std::bad_alloc const&) {
+        }
+    }
 }
 
 }  // namespace kiln::engine_detail

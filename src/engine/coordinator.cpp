@@ -2,6 +2,7 @@
 #include "engine/coordinator.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace kiln::engine_detail {
 
@@ -53,8 +54,8 @@ struct coordinator::flight {
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
-    bool missed = false;                      // the first look found nothing
-    std::optional<base::time_point> give_up;  // when to stop waiting for another process
+    bool missed = false;                        // the first look found nothing
+    std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{first_pause};
 
     std::mutex mutex;
@@ -205,11 +206,20 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     return true;
 }
 
+// Whoever waits for this must hear of it, also where there is no memory left to go on.
 void coordinator::advance(flight_ptr const& f) {
+    try {
+        take_step(f);
+    } catch (std::bad_alloc const&) {
+        finish(f, fail(errc::out_of_memory, "'{}': no memory left to look for it", f->order.subject.name));
+    }
+}
+
+void coordinator::take_step(flight_ptr const& f) {
     if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
     if (answer_from_store(f)) return;
     auto const now = base::clock::now();
-    if (!f->give_up) f->give_up = now + options_.flight_deadline;
+    if (!f->leader) f->leader.emplace(options_.flight_deadline);
     auto lead = store_.try_lead(f->order.subject.id.request, now);
     switch (lead.outcome()) {
         case store::flight_outcome::leader:
@@ -221,10 +231,10 @@ void coordinator::advance(flight_ptr const& f) {
         case store::flight_outcome::finished:
         case store::flight_outcome::timed_out: break;
     }
-    if (now >= *f->give_up) {
+    if (!f->leader->at_work(lead, now)) {
         auto slow = describe(event_kind::fell_back, f->order.subject);
         slow.reason = "flight-deadline";
-        slow.detail = "another process compiles this and does not finish; compiling here";
+        slow.detail = "another process leads and shows no sign of work; compiling here";
         events_.emit(slow);
         compile(f);
         return;
@@ -282,7 +292,7 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     done.value = static_cast<std::int64_t>(a.image.size());
     events_.emit(done);
     counts_.compiled.fetch_add(1, std::memory_order_relaxed);
-    count([](store::statistics& more) { more.compiled = 1; });
+    count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
     store_.put(std::move(entry), std::move(f->lead));
     book_.obtained(what.name, what.target.arch.name(), {provenance::compiled, a.compile_ms, a.image.size()});
@@ -290,7 +300,9 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
 }
 
 void coordinator::finish(flight_ptr const& f, result<obtained> with) {
-    count([](store::statistics& more) { more.requests = 1; });
+    // What was found the store has counted, and what was compiled complete(); what was withdrawn is nobody's request.
+    if (!with && with.error().code() != errc::cancelled)
+        count([](store::statistics& more) { more.requests = more.failed = 1; });
     f->lead.release();
     {
         std::lock_guard const lock{mutex_};
@@ -343,7 +355,10 @@ void coordinator::count_blocked(std::int64_t ns) {
 }
 
 void coordinator::count_hit(provenance from) {
-    auto& hits = from == provenance::memory ? counts_.memory : from == provenance::disk ? counts_.disk : counts_.bundle;
+    auto& hits = from == provenance::memory  ? counts_.memory
+                 : from == provenance::disk  ? counts_.disk
+                 : from == provenance::fleet ? counts_.fleet
+                                             : counts_.bundle;
     hits.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -359,6 +374,7 @@ engine_status coordinator::status() const {
     out.from_memory = load(counts_.memory);
     out.from_disk = load(counts_.disk);
     out.from_bundle = load(counts_.bundle);
+    out.from_fleet = load(counts_.fleet);
     out.compiled = load(counts_.compiled);
     out.failed = load(counts_.failed);
     out.blocked = load(counts_.blocked);

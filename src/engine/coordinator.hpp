@@ -4,7 +4,7 @@
 // compiles it. The life of a request here:
 //
 //     look ──hit──► answer
-//       └─miss─► allowed? ─► lead (of all processes)? ──busy──► look again a little later, until the flight deadline
+//       └─miss─► allowed? ─► lead (of all processes)? ──busy──► look again a little later, while it is at work
 //                                    └─yes─► look once more ─► worker ─► answer + publish
 //
 // Steps run on whichever thread has the request in hand (the asker, the background thread, a thread of the pool); none
@@ -25,8 +25,9 @@ enum class jit_policy { allow, warn, forbid };
 
 struct coordinator_options {
     jit_policy jit = jit_policy::allow;
-    std::chrono::milliseconds flight_deadline{10'000};  // how long another process's compile is waited for
-    std::chrono::milliseconds failure_memory{250};      // a failed request is answered from memory this long
+    std::chrono::milliseconds flight_deadline{
+        10'000};                                    // how long another process that shows no sign of work is waited for
+    std::chrono::milliseconds failure_memory{250};  // a failed request is answered from memory this long
     std::string producer;
 };
 
@@ -79,6 +80,7 @@ private:
     using flight_ptr = std::shared_ptr<flight>;
 
     void advance(flight_ptr const& f);
+    void take_step(flight_ptr const& f);
     [[nodiscard]] bool answer_from_store(flight_ptr const& f);
     [[nodiscard]] bool is_allowed(flight_ptr const& f, found_artifact const& missed);
     void compile(flight_ptr const& f);
@@ -100,7 +102,8 @@ private:
     mutable std::mutex mutex_;
     std::map<base::digest, flight_ptr> flights_;  // in progress, and failures for a moment
     struct counts {
-        std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, compiled{0}, failed{0}, blocked{0};
+        std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, fleet{0}, compiled{0}, failed{0},
+            blocked{0};
         std::atomic<std::int64_t> blocked_ns{0};
     } counts_;
     background_thread background_;  // last: its tasks use everything above

@@ -59,6 +59,7 @@ std::string_view name_of(provenance p) noexcept {
         case provenance::memory: return "memory";
         case provenance::disk: return "disk";
         case provenance::bundle: return "bundle";
+        case provenance::fleet: return "fleet";
     }
     return "unknown";
 }
@@ -276,7 +277,7 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
 }
 
 bool engine::flush_sync(std::chrono::milliseconds deadline) {
-    return state_->store->flush(base::clock::now() + deadline);
+    return state_->store->flush(base::clock::now() + deadline).settled;
 }
 
 engine_status engine::status() const { return state_->requests->status(); }

@@ -4,22 +4,14 @@
 #include "engine/embedded_bundles.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace kiln::engine_detail {
 
 namespace {
 
 using store::listed;
-
-provenance provenance_of(std::string_view tier) {
-    if (tier == "memory") return provenance::memory;
-    return tier == "bundle" ? provenance::bundle : provenance::disk;
-}
-
-compile::absent_headers absent_rule(std::string_view tier) {
-    // A bundle is shipped to machines that lack its headers; what it holds was sealed when it was built.
-    return tier == "bundle" ? compile::absent_headers::are_sealed : compile::absent_headers::are_misses;
-}
+using store::visit;
 
 std::optional<kiln::target> target_of(store::label const& l) {
     auto const kind = parse_kind(l.kind);
@@ -28,56 +20,70 @@ std::optional<kiln::target> target_of(store::label const& l) {
     return t ? std::optional{*t} : std::nullopt;
 }
 
-// Reads, decodes and checks the headers of one entry. On a miss `out.reason` and `out.detail` say why.
-bool take(store::store& where, store::address const& at, store::expectation const& expected, subject const& what,
-          std::optional<compile::absent_headers> headers, found_artifact& out) {
-    auto const found = where.find(at, expected);
+// One search: where, for what, and what has come of it.
+struct search {
+    store::store& where;
+    subject const& what;
+    purpose why;
+    found_artifact& out;
+
+    // Decodes an entry and checks its headers by the rules of the tier it came from. Only what passes counts as found. On a
+    // miss `out.reason` and `out.detail` say why.
+    bool take(store::found const& found) const;
+};
+
+bool search::take(store::found const& found) const {
     if (!found) {
         out.reason = store::name_of(found.why);
         return false;
     }
-    auto decoded = compile::decode_artifact(found.hit->payload);
+    auto const& at = found.hit->about.at;
+    auto decoded = [&]() -> result<artifact> {
+        try {
+            return compile::decode_artifact(found.hit->payload);
+        } catch (std::bad_alloc const&) {
+            return fail(errc::out_of_memory, "no memory left to decode '{}'", found.hit->about.name);
+        }
+    }();
     if (!decoded) {
-        where.reject(at);
-        out.reason = "bad-artifact";
         out.detail = decoded.error().message();
+        bool const no_memory = decoded.error().code() == errc::out_of_memory;
+        if (!no_memory && why == purpose::serve) where.reject(at);
+        out.reason = no_memory ? "out-of-memory" : "bad-artifact";
         return false;
     }
-    auto const rule = headers.value_or(absent_rule(found.tier));
+    auto const rule =
+        found.hit->from.headers_sealed ? compile::absent_headers::are_sealed : compile::absent_headers::are_misses;
     if (auto change = compile::first_change(decoded->dependencies, what.roots, rule); !change.empty()) {
         out.reason = "header-changed";
         out.detail = std::move(change);
         return false;
     }
+    if (why == purpose::serve) where.used(found);
     out.what = std::make_shared<artifact const>(*std::move(decoded));
-    out.from = provenance_of(found.tier);
+    out.from = provenance_of(found.where);
     out.at = at;
     return true;
 }
 
-bool look_exactly(store::store& where, subject const& what, found_artifact& out) {
-    store::expectation const expected{what.target.arch.name(), std::string{name_of(what.target.kind)}, what.toolchain};
-    if (what.id.self_contained) {
-        return take(where, {what.id.family, what.id.request, compile::seal(what.id.request, {})}, expected, what, {},
-                    out);
-    }
-    out.reason = "absent";
-    for (auto const& candidate : where.list(what.id.family, what.id.request)) {
-        if (take(where, candidate.what.about.at, expected, what, {}, out)) return true;
-    }
-    return false;
+bool look_exactly(search const& s) {
+    auto const& id = s.what.id;
+    store::expectation const expected{s.what.target.arch.name(), std::string{name_of(s.what.target.kind)},
+                                      s.what.toolchain};
+    if (id.self_contained)
+        return s.take(s.where.peek(store::address{id.family, id.request, compile::seal(id.request, {})}, expected));
+    s.out.reason = "absent";
+    bool taken = false;
+    s.where.candidates(id.family, id.request, [&](listed const& candidate) {
+        taken = s.take(s.where.peek(candidate, expected));
+        return taken ? visit::stop : visit::go_on;
+    });
+    return taken;
 }
 
-// Bundles count whoever compiled them: shipping one is a decision. Other tiers only where there is no compiler to ask.
-bool may_use_other_compilers(listed const& candidate, subject const& what) {
-    return candidate.tier == "bundle" || candidate.tier == "memory" || what.toolchain.empty();
-}
-
-// In memory an entry keeps the rule of the tier it came from only by its toolchain: another compiler's came from a bundle.
-std::optional<compile::absent_headers> rule_for(listed const& candidate, subject const& what) {
-    if (candidate.tier == "memory" && candidate.what.about.toolchain != what.toolchain)
-        return compile::absent_headers::are_sealed;
-    return std::nullopt;
+// What another compiler made serves where its tier says so, and where there is no compiler to ask.
+bool may_serve(listed const& candidate, subject const& what) {
+    return candidate.what.from.any_compiler || what.toolchain.empty();
 }
 
 std::string described(listed const& l) {
@@ -105,38 +111,63 @@ std::string describe_tiers(store::store& where) {
 
 namespace {
 
-bool look_nearby(store::store& where, subject const& what, found_artifact& out) {
-    auto candidates = where.list(what.id.family);
-    // The same target first, then the highest that may run.
-    std::ranges::stable_sort(candidates, std::ranges::greater{}, [&](listed const& c) {
-        auto const t = target_of(c.what.about);
-        return std::pair{t && *t == what.target, t ? t->arch.number() : 0};
-    });
-    for (auto const& candidate : candidates) {
+store::expectation expected_of(listed const& candidate) {
+    return {candidate.what.about.target, candidate.what.about.kind, {}};
+}
+
+void highest_first(std::vector<std::pair<kiln::target, listed>>& some) {
+    std::ranges::stable_sort(some, std::ranges::greater{}, [](auto const& one) { return one.first.arch.number(); });
+}
+
+// The same target, in order of tiers; then, of all that may run in its place, the highest.
+bool look_nearby(search const& s) {
+    auto& out = s.out;
+    std::vector<std::pair<kiln::target, listed>> others;
+    bool taken = false;
+    s.where.candidates(s.what.id.family, {}, [&](listed const& candidate) {
         auto const t = target_of(candidate.what.about);
-        if (!t) continue;
+        if (!t) return visit::go_on;
         if (out.nearest.empty()) out.nearest = described(candidate);
-        bool const fits = *t == what.target || (what.device && t->kind == artifact_kind::cubin &&
-                                                what.target.kind == t->kind && can_run(*t, *what.device));
-        if (!fits || !may_use_other_compilers(candidate, what)) continue;
-        store::expectation const expected{candidate.what.about.target, candidate.what.about.kind, {}};
-        if (take(where, candidate.what.about.at, expected, what, rule_for(candidate, what), out)) {
-            if (*t != what.target) out.detail = fmt::format("{} serves {}", t->arch.name(), what.target.arch.name());
-            else out.detail = "made by another compiler";
-            return true;
+        if (!may_serve(candidate, s.what)) return visit::go_on;
+        if (*t == s.what.target) {
+            taken = s.take(s.where.peek(candidate, expected_of(candidate)));
+            if (taken) out.detail = "made by another compiler";
+            return taken ? visit::stop : visit::go_on;
         }
+        bool const fits = s.what.device && t->kind == artifact_kind::cubin && s.what.target.kind == t->kind &&
+                          can_run(*t, *s.what.device);
+        if (fits) others.emplace_back(*t, candidate);
+        return visit::go_on;
+    });
+    if (taken) return true;
+    highest_first(others);
+    for (auto const& [t, candidate] : others) {
+        if (!s.take(s.where.peek(candidate, expected_of(candidate)))) continue;
+        out.detail = fmt::format("{} serves {}", t.arch.name(), s.what.target.arch.name());
+        return true;
     }
     return false;
 }
 
 }  // namespace
 
-found_artifact look_up(store::store& where, subject const& what) {
+provenance provenance_of(store::location where) noexcept {
+    switch (where) {
+        case store::location::process: return provenance::memory;
+        case store::location::machine: return provenance::disk;
+        case store::location::shipped: return provenance::bundle;
+        case store::location::fleet: return provenance::fleet;
+    }
+    return provenance::disk;
+}
+
+found_artifact look_up(store::store& where, subject const& what, purpose why) {
     found_artifact out;
-    if (!what.toolchain.empty() && look_exactly(where, what, out)) return out;
+    search const s{where, what, why, out};
+    if (!what.toolchain.empty() && look_exactly(s)) return out;
     auto const reason = std::exchange(out.reason, {});
     auto const detail = out.detail;
-    if (look_nearby(where, what, out)) return out;
+    if (look_nearby(s)) return out;
     if (!reason.empty()) {
         out.reason = reason;
         out.detail = detail;
@@ -148,16 +179,16 @@ found_artifact look_up(store::store& where, subject const& what) {
 
 found_artifact look_up_portable(store::store& where, subject const& what, artifact_kind kind) {
     found_artifact out;
-    auto candidates = where.list(what.id.family);
-    std::ranges::stable_sort(candidates, std::ranges::greater{}, [](listed const& c) {
-        auto const t = target_of(c.what.about);
-        return t ? t->arch.number() : 0;
-    });
-    for (auto const& candidate : candidates) {
+    search const s{where, what, purpose::serve, out};
+    std::vector<std::pair<kiln::target, listed>> able;
+    where.candidates(what.id.family, {}, [&](listed const& candidate) {
         auto const t = target_of(candidate.what.about);
-        if (!t || t->kind != kind || !what.device || !can_run(*t, *what.device)) continue;
-        store::expectation const expected{candidate.what.about.target, candidate.what.about.kind, {}};
-        if (take(where, candidate.what.about.at, expected, what, rule_for(candidate, what), out)) return out;
+        if (t && t->kind == kind && what.device && can_run(*t, *what.device)) able.emplace_back(*t, candidate);
+        return visit::go_on;
+    });
+    highest_first(able);
+    for (auto const& [t, candidate] : able) {
+        if (s.take(where.peek(candidate, expected_of(candidate)))) return out;
     }
     return out;
 }

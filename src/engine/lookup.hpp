@@ -33,7 +33,12 @@ struct found_artifact {
 // "memory, disk (/home/ann/.cache/kiln), 2 bundles": for error messages.
 [[nodiscard]] std::string describe_tiers(store::store& where);
 
-[[nodiscard]] found_artifact look_up(store::store& where, subject const& what);
+// What a tier at this place gives is said to come from there.
+[[nodiscard]] provenance provenance_of(store::location where) noexcept;
+
+// explain: nothing is counted, renewed or copied.
+enum class purpose { serve, explain };
+[[nodiscard]] found_artifact look_up(store::store& where, subject const& what, purpose why = purpose::serve);
 
 // Something that can be turned into what is needed without the source: LTO-IR to link, or PTX for the driver to compile.
 [[nodiscard]] found_artifact look_up_portable(store::store& where, subject const& what, artifact_kind kind);

@@ -2,6 +2,7 @@
 #include "prims/shipped.hpp"
 
 #include "compile/job.hpp"
+#include "engine/lookup.hpp"
 #include "prims/products.hpp"
 
 #include <kiln/version.hpp>
@@ -109,10 +110,7 @@ store::entry entry_of(artifact const& a, store::address const& at, std::string_v
 std::optional<obtained> find_at(store::store& where, store::address const& at, target const& t) {
     auto const found = where.find(at, {t.arch.name(), std::string{kiln::name_of(t.kind)}, {}});
     if (!found) return std::nullopt;
-    auto const from = found.tier == "memory"   ? provenance::memory
-                      : found.tier == "bundle" ? provenance::bundle
-                                               : provenance::disk;
-    auto out = decoded(*found.hit, from);
+    auto out = decoded(*found.hit, engine_detail::provenance_of(found.where));
     if (!out) where.reject(at);
     return out;
 }

@@ -75,12 +75,20 @@ public:
                                                                           signature_policy const& policy = {});
 
     [[nodiscard]] std::string_view name() const noexcept override { return "bundle"; }
-    [[nodiscard]] capabilities can() const noexcept override { return {.writable = false, .persistent = true}; }
+    // Shipping a bundle is a decision: it serves without its headers and whichever compiler is there.
+    [[nodiscard]] tier_traits traits() const noexcept override {
+        return {.where = location::shipped,
+                .writable = false,
+                .persistent = true,
+                .headers_sealed = true,
+                .any_compiler = true,
+                .on_hit = fill::process};
+    }
     // A damaged blob is a miss and stays one for this process; a damaged index page is a fault and ends the bundle.
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
     [[nodiscard]] result<std::vector<summary>> list(digest const& family,
                                                     std::optional<digest> const& request) override;
-    [[nodiscard]] result<void> put(entry_ptr const& what) override;  // errc::forbidden
+    [[nodiscard]] result<put_outcome> put(entry_ptr const& what) override;  // errc::forbidden
     void reject(address const& at) noexcept override;
 
     [[nodiscard]] bundle_info const& info() const noexcept { return info_; }
@@ -107,7 +115,8 @@ private:
     [[nodiscard]] result<std::uint64_t> lower_bound(std::array<digest, 3> const& at);
     [[nodiscard]] result<index_record> record(std::uint64_t number);
     [[nodiscard]] result<lookup> read_blob(index_record const& r, address const& at, expectation const& expected);
-    [[nodiscard]] result<std::optional<summary>> read_label(index_record const& r);
+    [[nodiscard]] result<std::optional<entry_header>> read_header(index_record const& r);
+    [[nodiscard]] result<std::optional<index_record>> record_at(address const& at);
     [[nodiscard]] error end_bundle(error why);
 
     std::unique_ptr<byte_source> source_;

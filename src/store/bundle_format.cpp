@@ -36,6 +36,10 @@ void pad_to(byte_writer& w, std::size_t size) {
     while (w.size() < size) w.put_u8(0);
 }
 
+bool all_zero(byte_span some) noexcept {
+    return std::all_of(some.begin(), some.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
 byte_writer footer_fields(bundle_footer const& f) {
     byte_writer w;
     w.put_raw(base::as_bytes(end_magic));
@@ -142,8 +146,7 @@ result<void> check_bundle_header(byte_span data) {
         return fail(errc::unsupported, "bundle format {}; this version of Kiln reads up to {}: use a newer Kiln",
                     version, bundle_format_version);
     }
-    auto const padding = r.get_raw(r.left());
-    bool const clean = std::all_of(padding.begin(), padding.end(), [](std::byte b) { return b == std::byte{0}; });
+    bool const clean = all_zero(r.get_raw(r.left()));
     if (version != bundle_format_version || page != index_page_bytes || !clean) return damaged("header");
     return {};
 }
@@ -185,9 +188,13 @@ result<bundle_footer> decode_footer(byte_span data, std::uint64_t file_bytes) {
     get_array(r, f.manifest_digest.bytes);
     auto const kind = r.get_u8();
     f.is_signed = kind == 1;
+    auto const signature_bytes = data.subspan(data.size() - r.left(), f.key.size() + f.sig.size());
     get_array(r, f.key);
     get_array(r, f.sig);
-    if (!r.ok() || kind > 1 || f.file_bytes != file_bytes || !adds_up(f)) return damaged("footer");
+    // No signature covers what follows it: bytes that mean nothing must be nothing.
+    auto const unused = r.get_raw(r.left() - digest_bytes);
+    bool const clean = all_zero(unused) && (f.is_signed || all_zero(signature_bytes));
+    if (!r.ok() || !clean || kind > 1 || f.file_bytes != file_bytes || !adds_up(f)) return damaged("footer");
     return f;
 }
 

@@ -4,6 +4,7 @@
 #include "store/disk_layout.hpp"
 
 #include <algorithm>
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace kiln::store {
@@ -28,8 +29,8 @@ std::string reason_of(error const& why) {
 }
 
 std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
-    struct ::stat about {};
-    if (base::sys().lstat(path.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) return {path};
+    // Opened, because a link to a directory is a directory; what cannot be opened is told of when it is opened as a file.
+    if (!base::open_file(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)) return {path};
     std::vector<std::filesystem::path> out;
     (void)for_each_name(path, [&](std::string_view name) {
         if (name.ends_with(".kiln")) out.push_back(path / name);

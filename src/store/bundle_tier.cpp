@@ -139,17 +139,23 @@ result<std::uint64_t> bundle_tier::lower_bound(place const& at) {
     return first + slot;
 }
 
+result<std::optional<index_record>> bundle_tier::record_at(address const& at) {
+    std::optional<index_record> none;
+    KILN_TRY(auto const number, lower_bound(place_of(at)));
+    if (number >= footer_.entries) return none;
+    KILN_TRY(auto r, record(number));
+    return r.at == place_of(at) ? std::optional{std::move(r)} : none;
+}
+
 result<lookup> bundle_tier::find(address const& at, expectation const& expected) {
     if (ended_.load()) return lookup{.hit = {}, .why = miss::disabled};
-    KILN_TRY(auto const number, lower_bound(place_of(at)));
-    if (number >= footer_.entries) return lookup{};
-    KILN_TRY(auto const r, record(number));
-    if (r.at != place_of(at)) return lookup{};
+    KILN_TRY(auto const r, record_at(at));
+    if (!r) return lookup{};
     {
         std::lock_guard const lock{mutex_};
         if (bad_.contains(at.key)) return lookup{};
     }
-    KILN_TRY(auto answer, read_blob(r, at, expected));
+    KILN_TRY(auto answer, read_blob(*r, at, expected));
     // A blob that failed its checks fails them for ever; one that is only not what was asked for does not.
     bool const damaged = is_rejection(answer.why) && answer.why != miss::wrong_target &&
                          answer.why != miss::wrong_kind && answer.why != miss::wrong_toolchain &&
@@ -177,12 +183,13 @@ result<lookup> bundle_tier::read_blob(index_record const& r, address const& at, 
     if (decoded.header->check != r.header) return no(miss::bad_header);
     if (auto const wrong = mismatch(decoded.what->about, at, expected)) return no(*wrong);
     if (refused_.has(at.key, decoded.header->payload)) return no(miss::refused);
+    decoded.what->from = origin_of(traits());
     return lookup{.hit = std::move(decoded.what)};
 }
 
 // nullopt: the header of this blob is damaged.
-result<std::optional<summary>> bundle_tier::read_label(index_record const& r) {
-    std::optional<summary> none;
+result<std::optional<entry_header>> bundle_tier::read_header(index_record const& r) {
+    std::optional<entry_header> none;
     if (r.offset < bundle_header_bytes || r.offset > footer_.index_offset || r.bytes > footer_.index_offset - r.offset)
         return none;
     auto front = source_->read(r.offset, static_cast<std::size_t>(std::min<std::uint64_t>(r.bytes, label_read)));
@@ -193,7 +200,7 @@ result<std::optional<summary>> bundle_tier::read_label(index_record const& r) {
     }
     auto outcome = decode_header(*front, r.bytes);
     if (!outcome.header || outcome.header->check != r.header) return none;
-    return std::optional{summary{.about = std::move(outcome.header->about), .bytes = r.bytes}};
+    return std::move(outcome.header);
 }
 
 result<std::vector<summary>> bundle_tier::list(digest const& family, std::optional<digest> const& request) {
@@ -203,19 +210,22 @@ result<std::vector<summary>> bundle_tier::list(digest const& family, std::option
     for (; number < footer_.entries; ++number) {
         KILN_TRY(auto const r, record(number));
         if (r.at[0] != family || (request && r.at[1] != *request)) break;
-        KILN_TRY(auto about, read_label(r));
-        if (about) out.push_back(*std::move(about));
+        KILN_TRY(auto header, read_header(r));
+        if (header) out.push_back({.about = std::move(header->about), .bytes = r.bytes, .from = origin_of(traits())});
     }
     return out;
 }
 
-result<void> bundle_tier::put(entry_ptr const&) {
+result<put_outcome> bundle_tier::put(entry_ptr const&) {
     return fail(errc::forbidden, "{}: a bundle is never written in place", info_.origin);
 }
 
+// By the header alone: whoever rejects an entry holds one copy of it already.
 void bundle_tier::reject(address const& at) noexcept {
-    auto const there = find(at, {});
-    if (there && there->hit) refused_.add(at.key, base::sha256_of(there->hit->payload));
+    auto const r = record_at(at);
+    if (!r || !*r) return;
+    auto const header = read_header(**r);
+    if (header && *header) refused_.add(at.key, (*header)->payload);
 }
 
 result<manifest> bundle_tier::read_manifest() {
@@ -228,8 +238,8 @@ result<manifest> bundle_tier::read_manifest() {
 result<void> bundle_tier::for_each(std::function<void(summary const&)> const& callback) {
     for (std::uint64_t number = 0; number < footer_.entries; ++number) {
         KILN_TRY(auto const r, record(number));
-        KILN_TRY(auto const about, read_label(r));
-        if (about) callback(*about);
+        KILN_TRY(auto header, read_header(r));
+        if (header) callback({.about = std::move(header->about), .bytes = r.bytes, .from = origin_of(traits())});
     }
     return {};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/disk_directory.hpp"
 
+#include "store/errno_names.hpp"
+
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -29,6 +31,8 @@ constexpr std::array known_filesystems{
     filesystem_kind{0xCA451A4E, "bcachefs", false},
 };
 
+constexpr long proc_magic = 0x9FA0;  // says that it may be written, and may not
+
 bool is_about_permission(int number) noexcept { return number == EACCES || number == EPERM || number == EROFS; }
 
 }  // namespace
@@ -44,45 +48,93 @@ std::string_view name_of(directory_state state) noexcept {
     return "unknown";
 }
 
-disk_directory::disk_directory(std::filesystem::path root, access mode, std::shared_ptr<event_outlet> events)
-    : layout_{std::move(root)}, mode_{mode}, events_{std::move(events)} {
+disk_directory::disk_directory(std::filesystem::path root, options how, std::shared_ptr<event_outlet> events)
+    : layout_{std::move(root)}, how_{how}, events_{std::move(events)} {
     known_.root = layout_.root();
 }
 
-// Whoever can write here can make us run their code: the directory must be ours (or root's) and nobody else's to write.
-result<directory_state> disk_directory::inspect() {
-    auto const& root = layout_.root();
-    auto const refuse = [&](std::string why) -> result<directory_state> {
-        settle(directory_state::off, std::move(why));
-        return directory_state::off;
-    };
+// Whoever can write here can make us run their code: a folder must be ours (or root's) and nobody else's to write. One that
+// is only read may belong to whoever was chosen to share it.
+result<std::string> disk_directory::objection_to(std::filesystem::path const& folder) {
+    auto const& path = folder.native();
     struct ::stat about {};
-    if (base::sys().lstat(root.c_str(), &about) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return directory_state::missing;
-        return refuse(io_error(root.native(), errno).message());
+    if (base::sys().lstat(folder.c_str(), &about) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return std::string{};
+        return io_error(path, errno).message();
     }
     auto const us = ::geteuid();
     auto const trusted = [us](struct ::stat const& s) { return s.st_uid == us || s.st_uid == 0; };
-    if (S_ISLNK(about.st_mode) && !trusted(about)) {
-        return refuse(fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", root.native(),
-                                  about.st_uid));
-    }
-    auto fd = base::open_file(root, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    if (S_ISLNK(about.st_mode) && !trusted(about))
+        return fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", path, about.st_uid);
+    auto const fd = base::open_file(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (!fd) {
-        if (fd.error().status() == EMFILE || fd.error().status() == ENFILE) return std::move(fd).error();
-        return refuse(fd.error().message());
+        auto const number = fd.error().status();
+        if (number == EMFILE || number == ENFILE) return fd.error();
+        if (number == EACCES && how_.mode == access::read_only)
+            return fmt::format("{}; whoever fills it sets KILN_CACHE_MODE=shared, or chmod -R a+rX it",
+                               fd.error().message());
+        return fd.error().message();
     }
-    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(root.native(), errno);
-    if (mode_ == access::read_write && !trusted(about)) {
-        return refuse(fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own",
-                                  root.native(), about.st_uid));
+    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
+    if (how_.mode == access::read_write && !trusted(about))
+        return fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own", path, about.st_uid);
+    auto const forbidden = how_.mode == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
+    if ((about.st_mode & static_cast<mode_t>(forbidden)) != 0)
+        return fmt::format("{}: others may write there; chmod go-w it", path);
+    if (folder == layout_.root()) look_at_filesystem(fd->get());
+    return std::string{};
+}
+
+result<directory_state> disk_directory::inspect() {
+    struct ::stat about {};
+    if (base::sys().lstat(layout_.root().c_str(), &about) != 0 &&
+        (errno == ENOENT || errno == ENOTDIR || errno == ESTALE)) {
+        return directory_state::missing;
     }
-    auto const forbidden = mode_ == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
-    if ((about.st_mode & static_cast<mode_t>(forbidden)) != 0) {
-        return refuse(fmt::format("{}: others may write there; chmod go-w it", root.native()));
+    for (auto const* folder : {&layout_.root(), &layout_.v1()}) {
+        KILN_TRY(auto objection, objection_to(*folder));
+        if (objection.empty()) continue;
+        settle(directory_state::off, std::move(objection));
+        return directory_state::off;
     }
-    look_at_filesystem(fd->get());
-    return mode_ == access::read_only ? directory_state::read_only : directory_state::writable;
+    return how_.mode == access::read_only ? directory_state::read_only : directory_state::writable;
+}
+
+bool disk_directory::readable(digest const& family) {
+    if (!readable()) return false;
+    auto const number = family.bytes[0];
+    if (good_folders_[number].load(std::memory_order_acquire)) return true;
+    auto const folder = layout_.shard(family);
+    {
+        std::lock_guard const lock{mutex_};
+        if (refused_.contains(folder.native())) return false;
+    }
+    auto objection = objection_to(folder);
+    if (!objection) return false;
+    if (!objection->empty()) {
+        pass_over(family, *std::move(objection));
+        return false;
+    }
+    struct ::stat about {};
+    // What is not there yet may be made by anybody: it is looked at again.
+    if (base::sys().lstat(folder.c_str(), &about) == 0) good_folders_[number].store(true, std::memory_order_release);
+    return true;
+}
+
+void disk_directory::pass_over(digest const& family, std::string why) {
+    {
+        std::lock_guard const lock{mutex_};
+        if (!refused_.emplace(layout_.shard(family).native(), why).second) return;
+    }
+    good_folders_[family.bytes[0]].store(false, std::memory_order_release);
+    warn("folder-off", why);
+}
+
+std::string disk_directory::refusal(digest const& family) {
+    if (readable(family)) return {};
+    std::lock_guard const lock{mutex_};
+    auto const at = refused_.find(layout_.shard(family).native());
+    return at == refused_.end() ? known_.reason : at->second;
 }
 
 void disk_directory::look_at_filesystem(int fd) {
@@ -101,7 +153,7 @@ void disk_directory::look_at_filesystem(int fd) {
         known_.filesystem = name;
         known_.remote = remote;
     }
-    if (tell && mode_ == access::read_write) {
+    if (tell && how_.mode == access::read_write) {
         warn("remote-filesystem",
              fmt::format("{} is on {}: a local KILN_CACHE_DIR is faster", layout_.root().native(), name));
     }
@@ -116,14 +168,14 @@ bool disk_directory::readable() {
     auto const state = inspect();
     if (!state || *state == directory_state::off) return false;
     if (*state == directory_state::missing) return false;
-    if (mode_ == access::read_only) settle(directory_state::read_only, "opened read-only");
+    if (how_.mode == access::read_only) settle(directory_state::read_only, "opened read-only");
     good_.store(true, std::memory_order_release);
     return true;
 }
 
 result<void> disk_directory::make_writable() {
     if (prepared_.load(std::memory_order_acquire)) return {};
-    if (mode_ == access::read_only) return fail(errc::forbidden, "{}: opened read-only", layout_.root().native());
+    if (how_.mode == access::read_only) return fail(errc::forbidden, "{}: opened read-only", layout_.root().native());
     {
         std::lock_guard const lock{mutex_};
         if (known_.state == directory_state::off || known_.state == directory_state::read_only) {
@@ -132,13 +184,17 @@ result<void> disk_directory::make_writable() {
     }
     KILN_TRY(auto state, inspect());
     if (state == directory_state::missing) {
-        if (auto made = base::make_directories(layout_.root(), 0700); !made)
+        if (auto made = base::make_directories(layout_.root(), folder_mode()); !made)
             return cannot_make(std::move(made).error());
         KILN_TRY(state, inspect());
     }
-    if (state == directory_state::off) return fail(errc::forbidden, "{}: not used", layout_.root().native());
-    for (auto const& path : {layout_.v1(), layout_.temporaries(), layout_.locks()}) {
-        if (auto made = base::make_directories(path, 0700); !made) return cannot_make(std::move(made).error());
+    if (state == directory_state::off) return fail(errc::forbidden, "{}", report().reason);
+    auto const make = [](std::filesystem::path const& path, unsigned mode) {
+        return base::make_directories(path, mode);
+    };
+    if (auto made = make(layout_.v1(), folder_mode()); !made) return cannot_make(std::move(made).error());
+    for (auto const& path : {layout_.temporaries(), layout_.locks()}) {
+        if (auto made = make(path, 0700); !made) return cannot_make(std::move(made).error());
     }
     settle(directory_state::writable, {});
     good_.store(true, std::memory_order_release);
@@ -166,11 +222,11 @@ void disk_directory::become_read_only(std::string const& why) {
 
 result<void> disk_directory::remake(digest const& family) {
     auto const shard = layout_.shard(family);
-    if (base::sys().mkdir(shard.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    if (base::sys().mkdir(shard.c_str(), folder_mode()) == 0 || errno == EEXIST) return {};
     if (errno != ENOENT) return io_error(shard.native(), errno);
     prepared_.store(false, std::memory_order_release);  // all of it was deleted under us
     KILN_CHECK(make_writable());
-    if (base::sys().mkdir(shard.c_str(), 0700) == 0 || errno == EEXIST) return {};
+    if (base::sys().mkdir(shard.c_str(), folder_mode()) == 0 || errno == EEXIST) return {};
     return io_error(shard.native(), errno);
 }
 
@@ -200,12 +256,48 @@ lock_support disk_directory::locks() {
 }
 
 directory_report disk_directory::probe() {
-    if (report().state != directory_state::writable) return report();
-    if (auto const ready = make_writable(); ready && locks() == lock_support::unsupported) {
-        auto const folder = layout_.locks();
-        if (::access(folder.c_str(), W_OK) != 0) become_read_only(io_error(folder.native(), errno).message());
+    auto const before = report();
+    if (before.state == directory_state::writable) {
+        if (auto const ready = make_writable(); ready) {
+            (void)locks();
+            try_writing();
+        }
+        return report();
     }
-    return report();
+    if (before.state != directory_state::missing) return before;
+    auto out = before;
+    if (how_.mode == access::read_only) {
+        out.reason = fmt::format("{}: no such directory", out.root.native());
+        return out;
+    }
+    // Not made for a question: could it be?
+    auto parent = layout_.root().parent_path();
+    std::error_code ignored;
+    while (parent.has_relative_path() && !std::filesystem::exists(parent, ignored)) parent = parent.parent_path();
+    struct ::statfs about {};
+    if (!std::filesystem::is_directory(parent, ignored)) {
+        out.reason = io_error(parent.native(), ENOTDIR).message();
+    } else if (::access(parent.c_str(), W_OK | X_OK) != 0 ||
+               (::statfs(parent.c_str(), &about) == 0 && about.f_type == proc_magic)) {
+        out.reason = fmt::format("{}: cannot be made in {}", out.root.native(), parent.native());
+    }
+    return out;
+}
+
+// One page that is gone when it is closed: a full disk, a quota and a read-only file system all show.
+void disk_directory::try_writing() {
+    auto const folder = layout_.temporaries();
+    auto const file = base::open_file(folder, O_TMPFILE | O_WRONLY, 0600);
+    auto const number = file ? 0 : file.error().status();
+    bool const no_unnamed = number == EOPNOTSUPP || number == EISDIR || number == EINVAL || number == ENOSYS;
+    if (no_unnamed && ::access(folder.c_str(), W_OK) == 0) return;
+    auto const written = file ? base::write_all(file->get(), base::bytes(4096)) : result<void>{file.error()};
+    if (written) return;
+    auto const why =
+        fmt::format("{}: {}", folder.native(), io_error("no file can be written", written.error().status()).message());
+    if (is_about_permission(written.error().status())) return become_read_only(why);
+    std::lock_guard const lock{mutex_};
+    known_.reason = why;
 }
 
 directory_report disk_directory::report() {
@@ -228,7 +320,8 @@ void disk_directory::settle(directory_state state, std::string reason) {
     bool tell = false;
     {
         std::lock_guard const lock{mutex_};
-        tell = state == directory_state::off || (state == directory_state::read_only && mode_ == access::read_write);
+        tell =
+            state == directory_state::off || (state == directory_state::read_only && how_.mode == access::read_write);
         tell = tell && known_.state != state;
         known_.state = state;
         known_.reason = reason;
@@ -237,7 +330,15 @@ void disk_directory::settle(directory_state state, std::string reason) {
 }
 
 void disk_directory::warn(std::string_view reason, std::string_view detail) {
-    events_->emit({.kind = event_kind::warned, .reason = reason, .detail = detail});
+    events_->emit({.kind = event_kind::warned, .reason = reason, .detail = reason_first(detail)});
+}
+
+directory_report try_directory(std::filesystem::path const& root, access mode) {
+    disk_directory directory{root, {.mode = mode}, std::make_shared<event_outlet>(nullptr)};
+    auto out = directory.probe();
+    // A directory that is only to be read is asked for nothing else.
+    if (mode == access::read_only && out.state == directory_state::read_only) out.reason.clear();
+    return out;
 }
 
 }  // namespace kiln::store

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cache directory itself: may it be trusted, can it be written, which file system is it on, do locks work
-// there. Checked at first use, made at first write (mode 0700), and complained about once.
+// there. Checked at first use (the root, v1 and each folder in it), made at first write, and complained about once.
 #pragma once
 
 #include "store/disk_layout.hpp"
 #include "store/event_outlet.hpp"
 #include "store/flight.hpp"
 
+#include <array>
+#include <map>
+
 namespace kiln::store {
 
 enum class access { read_write, read_only };
+
+// Who may read what is written here: the owner alone (0700, 0600), or whoever the umask lets (0755, 0644 less the umask).
+// Nobody else may ever write.
+enum class audience { owner, umask };
 
 enum class directory_state {
     unused,   // not looked at yet
@@ -24,7 +31,7 @@ enum class directory_state {
 struct directory_report {
     std::filesystem::path root;
     directory_state state = directory_state::unused;
-    std::string reason;      // why not writable; empty when it is
+    std::string reason;      // why it cannot be used as asked, with the remedy; empty when it can
     std::string filesystem;  // "ext4", "nfs", ...; empty while missing
     bool remote = false;     // served by another machine
     lock_support locks = lock_support::unsupported;
@@ -32,11 +39,23 @@ struct directory_report {
 
 class disk_directory {
 public:
-    disk_directory(std::filesystem::path root, access mode, std::shared_ptr<event_outlet> events);
+    struct options {
+        access mode = access::read_write;
+        audience readers = audience::owner;
+    };
+    disk_directory(std::filesystem::path root, options how, std::shared_ptr<event_outlet> events);
 
     [[nodiscard]] disk_layout const& layout() const noexcept { return layout_; }
     // Whether entries may be read. One lstat while the directory is missing, nothing once it was found good.
     [[nodiscard]] bool readable();
+    // The same for the folder of a family. One lstat and one open until it was found good. A folder that others control or that
+    // is closed to us is passed over, and the others serve.
+    [[nodiscard]] bool readable(digest const& family);
+    // From now on passed over, as one that was found so.
+    void pass_over(digest const& family, std::string why);
+    // Why the folder of a family is passed over; empty when it is not.
+    [[nodiscard]] std::string refusal(digest const& family);
+    [[nodiscard]] unsigned entry_mode() const noexcept { return how_.readers == audience::umask ? 0644 : 0600; }
     // Whether entries may be written: makes the directories. errc::forbidden when they never will be.
     [[nodiscard]] result<void> make_writable();
     // Make again what someone deleted under us.
@@ -46,24 +65,34 @@ public:
     [[nodiscard]] lock_support locks();
     // Looks, but makes nothing.
     [[nodiscard]] directory_report report();
-    // Of a directory that is there: also whether it takes files, and what its locks do.
+    // Also whether it takes files, or could be made, and what its locks do. Nothing is left behind.
     [[nodiscard]] directory_report probe();
 
 private:
     [[nodiscard]] result<directory_state> inspect();
+    // Why a folder is not to be used; empty: it may be, or is not there.
+    [[nodiscard]] result<std::string> objection_to(std::filesystem::path const& folder);
+    [[nodiscard]] unsigned folder_mode() const noexcept { return how_.readers == audience::umask ? 0755 : 0700; }
+    void try_writing();
     void settle(directory_state state, std::string reason);
     [[nodiscard]] error cannot_make(error why);
     void look_at_filesystem(int fd);
     void warn(std::string_view reason, std::string_view detail);
 
     disk_layout layout_;
-    access mode_;
+    options how_;
     std::shared_ptr<event_outlet> events_;
     mutable forkable_mutex mutex_;  // the members below; never held over a system call
     directory_report known_;
     bool probed_ = false;
+    std::map<std::string, std::string, std::less<>> refused_;  // folders passed over, with the reason
+    std::array<std::atomic<bool>, 256> good_folders_{};
     std::atomic<bool> good_{false};      // readable, settled
     std::atomic<bool> prepared_{false};  // writable, directories made
 };
+
+// One cache directory tried out as the store would use it: `reason` is empty if it can be used. For a diagnosis: nothing is
+// made or left behind, and no event is emitted.
+[[nodiscard]] directory_report try_directory(std::filesystem::path const& root, access mode);
 
 }  // namespace kiln::store

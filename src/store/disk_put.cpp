@@ -6,11 +6,9 @@
 #include "store/eviction.hpp"
 #include "store/read_entry.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <thread>
+#include <unistd.h>
 
 namespace kiln::store {
 
@@ -23,44 +21,47 @@ constexpr unsigned count_every = 64;  // puts, where the account cannot be trust
 
 }  // namespace
 
-std::string errno_name(int number) {
-    auto const* const name = ::strerrorname_np(number);
-    if (name == nullptr) return "unknown";
-    std::string out = name;
-    std::transform(out.begin(), out.end(), out.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return out;
-}
-
-result<void> disk_tier::put(entry_ptr const& what) {
+result<put_outcome> disk_tier::put(entry_ptr const& what) {
     KILN_ASSERT(what != nullptr);
     if (options_.mode == access::read_only)
         return fail(errc::forbidden, "{}: opened read-only", options_.root.native());
-    if (resting()) return count_dropped("resting"), result<void>{};
+    if (resting()) return not_kept("resting", "nothing is written for a while after a write failed");
     auto const& at = what->about.at;
-    if (refused_.any() && refused_.has(at.key, base::sha256_of(what->payload)))
-        return count_dropped("refused"), result<void>{};
-    if (what->payload.size() > options_.max_entry_bytes) return count_dropped("too-large"), result<void>{};
+    if (refused_.any() && refused_.has(at.key, base::sha256_of(what->payload))) return not_kept("refused");
+    if (what->payload.size() > options_.max_entry_bytes) return not_kept("too-large");
     KILN_TRY(auto const data, encode_entry(*what));
-    if (data.size() > options_.max_bytes) return count_dropped("too-large"), result<void>{};
-
-    if (auto ready = directory_.make_writable(); !ready) {
-        if (ready.error().code() == errc::forbidden) return count_dropped("unwritable"), result<void>{};
-        write_fault(ready.error());
-        return ready;
+    if (data.size() > options_.max_bytes) {
+        return not_kept("too-large", fmt::format("'{}' has {} bytes and the bound of the cache (KILN_MAX_SIZE) is {}",
+                                                 what->about.name, data.size(), options_.max_bytes));
     }
-    if (!make_room(data.size())) return count_dropped("full"), result<void>{};
+    if (auto ready = directory_.make_writable(); !ready) {
+        if (ready.error().code() == errc::forbidden) return not_kept("unwritable", ready.error().message());
+        write_fault(ready.error());
+        return std::move(ready).error();
+    }
+    if (auto refusal = directory_.refusal(at.family); !refusal.empty())
+        return not_kept("unwritable", std::move(refusal));
+    if (!make_room(data.size())) return not_kept("full", "no room could be made in time");
     auto done = publish(*what, data);
     if (!done) {
         give_back(data.size());
+        // One folder of another's, in a directory that takes files otherwise, is one folder.
+        if (done.error().status() == EACCES && ::access(directory_.layout().temporaries().c_str(), W_OK) == 0 &&
+            ::access(directory_.layout().shard(at.family).c_str(), W_OK) != 0) {
+            auto why = done.error().message();
+            directory_.pass_over(at.family, why);
+            return not_kept("unwritable", std::move(why));
+        }
         write_fault(done.error());
+        return std::move(done).error();
     }
-    return done;
+    return put_outcome{};
 }
 
 result<void> disk_tier::publish(entry const& what, base::byte_span data) {
     publish_place const place{.final = directory_.layout().entry(what.about.at),
-                              .temporaries = directory_.layout().temporaries()};
+                              .temporaries = directory_.layout().temporaries(),
+                              .mode = directory_.entry_mode()};
     auto const rule = options_.rule == put_rule::replace ? publish_rule::replace : publish_rule::keep_existing;
     struct ::stat old {};
     bool const over =
@@ -94,7 +95,8 @@ void disk_tier::told_of_publication(entry const& what, std::size_t bytes) {
 // The first writer wins: a valid entry stays, whatever its bytes. An invalid one is replaced.
 result<void> disk_tier::settle_existing(entry const& what, base::byte_span data) {
     publish_place const place{.final = directory_.layout().entry(what.about.at),
-                              .temporaries = directory_.layout().temporaries()};
+                              .temporaries = directory_.layout().temporaries(),
+                              .mode = directory_.entry_mode()};
     KILN_TRY(auto const there, read_entry(place.final, options_.max_entry_bytes));
     bool const newer = there.why == miss::newer_format;
     bool const valid = there.what && there.what->about.at == what.about.at &&

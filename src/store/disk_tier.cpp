@@ -42,17 +42,23 @@ std::int64_t wall_seconds() noexcept { return std::int64_t{::time(nullptr)}; }
 disk_tier::disk_tier(disk_options options, std::shared_ptr<event_outlet> events)
     : options_{std::move(options)},
       events_{std::move(events)},
-      directory_{options_.root, options_.mode, events_},
-      usage_{directory_.layout()} {}
+      directory_{options_.root, {.mode = options_.mode, .readers = options_.readers}, events_},
+      usage_{directory_.layout()},
+      keeper_{options_.beat} {}
 
 disk_tier::~disk_tier() = default;
 
-capabilities disk_tier::can() const noexcept {
-    return {.writable = options_.mode == access::read_write, .persistent = true};
+tier_traits disk_tier::traits() const noexcept {
+    return {.where = location::machine,
+            .writable = options_.mode == access::read_write,
+            .persistent = true,
+            .headers_sealed = false,
+            .any_compiler = false,
+            .on_hit = fill::process};
 }
 
 result<lookup> disk_tier::find(address const& at, expectation const& expected) {
-    if (!directory_.readable()) return lookup{};
+    if (!directory_.readable(at.family)) return lookup{};
     {
         std::lock_guard const lock{mutex_};
         if (!bad_.empty() && bad_.contains(at.key)) return lookup{};
@@ -62,7 +68,7 @@ result<lookup> disk_tier::find(address const& at, expectation const& expected) {
     if (read.what) {
         auto const wrong = mismatch(read.what->about, at, expected);
         if (!wrong && !refused_.has(at.key, read.payload)) {
-            renew(path, read.seen);
+            read.what->from = origin_of(traits());
             return lookup{.hit = std::move(read.what)};
         }
         read.why = wrong.value_or(miss::refused);
@@ -87,8 +93,11 @@ void disk_tier::remove_invalid(std::filesystem::path const& path, struct ::stat 
 }
 
 // Recency is ours to keep: access times are off or coarse on most systems. A time in the future is brought back.
-void disk_tier::renew(std::filesystem::path const& path, struct ::stat const& seen) {
+void disk_tier::used(address const& at) noexcept {
     if (options_.mode == access::read_only) return;
+    auto const path = directory_.layout().entry(at);
+    struct ::stat seen {};
+    if (sys().lstat(path.c_str(), &seen) != 0) return;
     auto const age = wall_seconds() - std::int64_t{seen.st_mtim.tv_sec};
     if (age > options_.touch_interval.count() || age < -options_.touch_interval.count()) {
         sys().utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
@@ -97,7 +106,7 @@ void disk_tier::renew(std::filesystem::path const& path, struct ::stat const& se
 
 result<std::vector<summary>> disk_tier::list(digest const& family, std::optional<digest> const& request) {
     std::vector<summary> out;
-    if (!directory_.readable()) return out;
+    if (!directory_.readable(family)) return out;
     auto const shard = directory_.layout().shard(family);
     auto const prefix = name_prefix(family, request);
     std::vector<std::pair<std::int64_t, summary>> some;
@@ -106,6 +115,7 @@ result<std::vector<summary>> disk_tier::list(digest const& family, std::optional
         auto about = read_label(shard / name, options_.max_entry_bytes);
         if (!about || about->what.about.at.family != family) return;
         if (request && about->what.about.at.request != *request) return;
+        about->what.from = origin_of(traits());
         some.emplace_back(about->used_ns, std::move(about->what));
     }));
     std::sort(some.begin(), some.end(), [](auto const& a, auto const& b) {
@@ -116,21 +126,24 @@ result<std::vector<summary>> disk_tier::list(digest const& family, std::optional
 }
 
 void disk_tier::reject(address const& at) noexcept {
-    if (!directory_.readable()) return;
+    if (!directory_.readable(at.family)) return;
     auto const path = directory_.layout().entry(at);
-    auto const read = read_entry(path, options_.max_entry_bytes);
-    if (!read || !read->what || read->what->about.at != at) return;
-    refused_.add(at.key, read->payload);
-    remove_invalid(path, read->seen, at);
+    // By the header alone: whoever rejects an entry holds one copy of it already.
+    auto const there = read_label(path, options_.max_entry_bytes);
+    struct ::stat seen {};
+    if (!there || there->what.about.at != at || sys().lstat(path.c_str(), &seen) != 0) return;
+    refused_.add(at.key, there->payload);
+    remove_invalid(path, seen, at);
 }
 
 flight disk_tier::try_lead(digest const& request, base::time_point deadline) {
     if (resting() || directory_.locks() != lock_support::excludes) return flight{flight_outcome::unsupported};
     auto leading = lead_at(directory_.layout().lock(request), deadline);
-    if (leading.outcome() != flight_outcome::unsupported) return leading;
     // The directory may have been deleted under us: make it again, once.
-    if (!directory_.remake(request)) return leading;
-    return lead_at(directory_.layout().lock(request), deadline);
+    if (leading.outcome() == flight_outcome::unsupported && directory_.remake(request))
+        leading = lead_at(directory_.layout().lock(request), deadline);
+    keeper_.keep(leading);
+    return leading;
 }
 
 statistics disk_tier::take_counts() {
@@ -153,10 +166,11 @@ bool disk_tier::resting() const noexcept {
     return base::clock::now() < resting_until_;
 }
 
-void disk_tier::count_dropped(std::string_view why) {
+put_outcome disk_tier::not_kept(std::string_view why, std::string detail) {
     std::lock_guard const lock{mutex_};
     counts_.dropped += 1;
     counts_.errors[std::string{why}] += 1;
+    return {.kept = false, .why = why, .detail = std::move(detail)};
 }
 
 // One event when the rest begins, not one per kernel.
@@ -173,7 +187,7 @@ void disk_tier::write_fault(error const& why) {
         }
     }
     if (why.status() == EROFS || why.status() == EACCES) directory_.become_read_only(why.message());
-    else if (tell) events_->emit({.kind = event_kind::fault, .reason = name(), .detail = why.message()});
+    else if (tell) events_->emit({.kind = event_kind::fault, .reason = name(), .detail = reason_first(why.message())});
 }
 
 }  // namespace kiln::store

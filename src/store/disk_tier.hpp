@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entries as files, one each, shared by all processes of a user: <root>/v1/<ff>/<family16>-<request16>-<key64>.kiln.
+// Entries as files, one each, shared by all processes of a user (and, if so chosen, read by others): <root>/v1/<ff>/<family16>-<request16>-<key64>.kiln.
 // Publication is one atomic step; a reader checks everything and removes what fails. Nothing is touched before the
 // first use, and no directory is made before the first put. Writing stops for a while after a write fault. No mmap.
 // Locks save work and keep the size bound; without working locks only the bound is looser.
@@ -8,7 +8,7 @@
 
 #include "store/disk_directory.hpp"
 #include "store/event_outlet.hpp"
-#include "store/flight.hpp"
+#include "store/flight_keeper.hpp"
 #include "store/publish_file.hpp"
 #include "store/refusals.hpp"
 #include "store/statistics.hpp"
@@ -25,12 +25,14 @@ enum class put_rule { keep_valid, replace };
 struct disk_options {
     std::filesystem::path root;
     access mode = access::read_write;
+    audience readers = audience::owner;    // KILN_CACHE_MODE
     put_rule rule = put_rule::keep_valid;  // replace: KILN_RECACHE
     std::uint64_t max_bytes = std::uint64_t{5} << 30;
     std::uint64_t max_entry_bytes = std::uint64_t{256} << 20;
     std::chrono::milliseconds write_rest{30'000};  // after a write fault
     std::chrono::seconds touch_interval{600};      // recency of an entry is renewed at most this often
     std::chrono::seconds stale_temporary{3600};    // older temporaries and lock files are swept
+    std::chrono::milliseconds beat{1'000};         // how often a leader shows that it is at work
 };
 
 class disk_tier final : public tier {
@@ -39,12 +41,13 @@ public:
     ~disk_tier() override;
 
     [[nodiscard]] std::string_view name() const noexcept override { return "disk"; }
-    [[nodiscard]] capabilities can() const noexcept override;
+    [[nodiscard]] tier_traits traits() const noexcept override;
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
     [[nodiscard]] result<std::vector<summary>> list(digest const& family,
                                                     std::optional<digest> const& request) override;
-    // Dropped without an error while writing rests, in read-only mode and for entries larger than the bound.
-    [[nodiscard]] result<void> put(entry_ptr const& what) override;
+    // Not kept, without an error, while writing rests and for entries larger than the bound.
+    [[nodiscard]] result<put_outcome> put(entry_ptr const& what) override;
+    void used(address const& at) noexcept override;
     void reject(address const& at) noexcept override;
 
     // Single flight between the processes that share this directory. Blocks until `deadline` at most.
@@ -62,7 +65,7 @@ public:
 
 private:
     void remove_invalid(std::filesystem::path const& path, struct ::stat const& seen, address const& at);
-    void renew(std::filesystem::path const& path, struct ::stat const& seen);
+    [[nodiscard]] put_outcome not_kept(std::string_view why, std::string detail = {});
     [[nodiscard]] result<void> publish(entry const& what, base::byte_span data);
     [[nodiscard]] result<void> settle_existing(entry const& what, base::byte_span data);
     [[nodiscard]] bool make_room(std::uint64_t bytes);
@@ -70,13 +73,13 @@ private:
     void told_of_publication(entry const& what, std::size_t bytes);
     void told_of_eviction(std::uint64_t entries, std::uint64_t bytes);
     void write_fault(error const& why);
-    void count_dropped(std::string_view why);
     void count_error(std::string_view why);
 
     disk_options options_;
     std::shared_ptr<event_outlet> events_;
     disk_directory directory_;
     usage_account usage_;
+    flight_keeper keeper_;
     publish_modes modes_;
     std::atomic<unsigned> puts_{0};
     refusals refused_;

@@ -10,7 +10,7 @@ inline constexpr std::uint32_t entry_format_version = 1;
 inline constexpr std::size_t entry_prefix_bytes = 16;  // magic, version, header length
 inline constexpr std::size_t most_header_bytes = std::size_t{64} << 10;
 inline constexpr std::size_t most_label_text = 4096;
-inline constexpr std::uint64_t most_payload_bytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t most_payload_bytes = std::uint64_t{256} << 20;  // a worker sends no more
 
 enum class codec : std::uint8_t { none = 0, zstd = 1 };
 
@@ -42,7 +42,7 @@ struct header_outcome {
 [[nodiscard]] bool is_newer_format(base::byte_span prefix) noexcept;
 
 struct entry_outcome {
-    entry_ptr what;
+    std::shared_ptr<entry> what;
     std::optional<entry_header> header;
     miss why = miss::absent;  // meaningful without an entry
 };

@@ -4,10 +4,11 @@
 #include "store/fork_guard.hpp"
 #include "store/wait_lock.hpp"
 
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <thread>
 #include <utility>
 
 namespace kiln::store {
@@ -31,65 +32,88 @@ std::string_view name_of(lock_support support) noexcept {
     return "unknown";
 }
 
-flight::flight(base::file_descriptor lock) noexcept
-    : lock_{std::move(lock)}, outcome_{flight_outcome::leader}, generation_{fork_generation()} {
-    close_in_child(lock_.get());
+namespace {
+
+constexpr std::size_t sign_bytes = 16;
+
+// nullopt: the holder could not write, or is of a version that does not.
+std::optional<sign_of_life> sign_in(int fd) {
+    std::array<std::byte, sign_bytes> data{};
+    if (base::sys().pread(fd, data.data(), data.size(), 0) != static_cast<long>(data.size())) return std::nullopt;
+    base::byte_reader r{data};
+    sign_of_life out;
+    out.leader = r.get_u64();
+    out.beat = r.get_u64();
+    return out;
+}
+
+std::uint64_t random_number() {
+    auto const text = base::random_name();
+    std::uint64_t out = 0;
+    std::from_chars(text.data(), text.data() + text.size(), out, 16);
+    return out;
+}
+
+}  // namespace
+
+held_lock::held_lock(base::file_descriptor file) noexcept
+    : file_{std::move(file)}, generation_{fork_generation()}, sign_{.leader = random_number()} {
+    close_in_child(file_.get());
+    beat();
+}
+
+bool held_lock::is_ours() const noexcept { return generation_ == fork_generation(); }
+
+held_lock::~held_lock() {
+    if (!is_ours()) {
+        file_.release();  // closed when we were forked; the number may be another file's by now
+        return;
+    }
+    forget_in_child(file_.get());
+}
+
+// All of it each time: what a process that has just let go writes too late is put right by the next beat.
+void held_lock::beat() noexcept {
+    base::byte_writer w;
+    w.put_u64(sign_.leader);
+    w.put_u64(++sign_.beat);
+    (void)base::sys().pwrite(file_.get(), w.view().data(), w.size(), 0);
+}
+
+// Explicit, because a child forked in the moment before registration may hold the same open file.
+void held_lock::unlock() noexcept {
+    if (is_ours()) base::sys().flock(file_.get(), LOCK_UN);
 }
 
 flight::flight(flight&& other) noexcept
     : lock_{std::move(other.lock_)},
       outcome_{std::exchange(other.outcome_, flight_outcome::unsupported)},
-      generation_{other.generation_} {}
+      of_leader_{std::exchange(other.of_leader_, std::nullopt)} {}
 
 flight& flight::operator=(flight&& other) noexcept {
     if (this != &other) {
         release();
         lock_ = std::move(other.lock_);
         outcome_ = std::exchange(other.outcome_, flight_outcome::unsupported);
-        generation_ = other.generation_;
+        of_leader_ = std::exchange(other.of_leader_, std::nullopt);
     }
     return *this;
 }
 
 void flight::release() noexcept {
-    if (!lock_) return;
-    if (generation_ != fork_generation()) {
-        lock_.release();  // closed when we were forked; the number may be another file's by now
-        return;
-    }
-    forget_in_child(lock_.get());
-    // Explicit, because a child forked in the moment before registration may hold the same open file.
-    base::sys().flock(lock_.get(), LOCK_UN);
-    lock_.reset();
+    if (auto const held = std::exchange(lock_, nullptr)) held->unlock();
 }
 
-bool same_file(int fd, std::filesystem::path const& path) noexcept {
-    struct ::stat here {
-    }, there{};
-    return base::sys().fstat(fd, &here) == 0 && base::sys().lstat(path.c_str(), &there) == 0 &&
-           here.st_ino == there.st_ino && here.st_dev == there.st_dev;
-}
-
-lock_attempt try_flock(int fd, int operation) noexcept {
-    for (;;) {
-        if (base::sys().flock(fd, operation | LOCK_NB) == 0) return lock_attempt::taken;
-        if (errno == EWOULDBLOCK) return lock_attempt::busy;
-        if (errno != EINTR) return lock_attempt::failed;
+bool leader_watch::at_work(flight const& asked, base::time_point now) noexcept {
+    auto const& sign = asked.of_leader();
+    if (!since_) since_ = now;
+    if (sign && !last_) {
+        last_ = sign;
+    } else if (sign && sign->leader == last_->leader && sign->beat != last_->beat) {
+        last_ = sign;
+        since_ = now;
     }
-}
-
-lock_attempt wait_flock(int fd, int operation, base::time_point deadline) noexcept {
-    using namespace std::chrono_literals;
-    // flock has no time limit of its own, so this asks again and again, less and less often.
-    std::chrono::nanoseconds pause = 200us;
-    for (;;) {
-        auto const attempt = try_flock(fd, operation);
-        if (attempt != lock_attempt::busy) return attempt;
-        auto const left = deadline - base::clock::now();
-        if (left <= 0ns) return lock_attempt::busy;
-        std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
-        pause = std::min<std::chrono::nanoseconds>(pause * 3 / 2, 5ms);
-    }
+    return now < *since_ + patience_;
 }
 
 flight lead_at(std::filesystem::path const& path, base::time_point deadline) {
@@ -100,7 +124,7 @@ flight lead_at(std::filesystem::path const& path, base::time_point deadline) {
             case lock_attempt::failed: return flight{flight_outcome::unsupported};
             case lock_attempt::taken:
                 // A sweeper may have unlinked the file between open and lock: then others lock a new one.
-                if (same_file(file->get(), path)) return flight{*std::move(file)};
+                if (same_file(file->get(), path)) return flight{std::make_shared<held_lock>(*std::move(file))};
                 if (base::clock::now() >= deadline) return flight{flight_outcome::timed_out};
                 continue;
             case lock_attempt::busy: break;
@@ -108,7 +132,7 @@ flight lead_at(std::filesystem::path const& path, base::time_point deadline) {
         // Shared, so that all waiters are let through together when the leader is done.
         switch (wait_flock(file->get(), LOCK_SH, deadline)) {
             case lock_attempt::failed: return flight{flight_outcome::unsupported};
-            case lock_attempt::busy: return flight{flight_outcome::timed_out};
+            case lock_attempt::busy: return flight{flight_outcome::timed_out, sign_in(file->get())};
             case lock_attempt::taken: base::sys().flock(file->get(), LOCK_UN); return flight{flight_outcome::finished};
         }
     }

@@ -32,7 +32,7 @@ maintenance::maintenance(std::filesystem::path root) : layout_{std::move(root)},
 
 // The same rules as for using it: removing files through a directory that others control is no better.
 result<void> maintenance::trusted() {
-    disk_directory directory{layout_.root(), access::read_write, std::make_shared<event_outlet>(nullptr)};
+    disk_directory directory{layout_.root(), {}, std::make_shared<event_outlet>(nullptr)};
     auto const report = directory.report();
     if (report.state == directory_state::off) return fail(errc::forbidden, "{}", report.reason);
     return {};
@@ -93,7 +93,9 @@ result<verify_report> maintenance::verify(bad_entries what) {
     KILN_TRY(auto const seen, scan());
     verify_report out;
     for (auto const& file : seen.files) {
-        KILN_TRY(auto const read, read_entry(file.path, most_payload_bytes));
+        // One that cannot be read is one bad entry: the others are checked all the same.
+        auto const answer = read_entry(file.path, most_payload_bytes);
+        auto const read = answer ? *answer : read_outcome{.what = {}, .payload = {}, .why = miss::unreadable};
         if (!read.what && read.why == miss::absent) continue;  // evicted meanwhile
         if (read.why == miss::newer_format) {
             out.newer += 1;

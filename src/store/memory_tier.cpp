@@ -23,13 +23,18 @@ result<lookup> memory_tier::find(address const& at, expectation const& expected)
         std::lock_guard const lock{mutex_};
         auto const it = nodes_.find({at.family, at.key});
         if (it == nodes_.end() || it->second.what->about.at != at) return lookup{};
-        uses_.splice(uses_.begin(), uses_, it->second.use);
         hit = it->second.what;
     }
     if (auto const wrong = mismatch(hit->about, at, expected)) return lookup{.hit = {}, .why = *wrong};
     if (refused_.any() && refused_.has(at.key, base::sha256_of(hit->payload)))
         return lookup{.hit = {}, .why = miss::refused};
     return lookup{.hit = std::move(hit)};
+}
+
+void memory_tier::used(address const& at) noexcept {
+    std::lock_guard const lock{mutex_};
+    auto const it = nodes_.find({at.family, at.key});
+    if (it != nodes_.end() && it->second.what->about.at == at) uses_.splice(uses_.begin(), uses_, it->second.use);
 }
 
 result<std::vector<summary>> memory_tier::list(digest const& family, std::optional<digest> const& request) {
@@ -39,7 +44,8 @@ result<std::vector<summary>> memory_tier::list(digest const& family, std::option
         for (auto it = nodes_.lower_bound({family, digest{}}); it != nodes_.end() && it->first.first == family; ++it) {
             auto const& what = *it->second.what;
             if (request && what.about.at.request != *request) continue;
-            some.emplace_back(it->second.born, summary{.about = what.about, .bytes = what.payload.size()});
+            some.emplace_back(it->second.born,
+                              summary{.about = what.about, .bytes = what.payload.size(), .from = what.from});
         }
     }
     std::sort(some.begin(), some.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
@@ -49,11 +55,12 @@ result<std::vector<summary>> memory_tier::list(digest const& family, std::option
     return out;
 }
 
-result<void> memory_tier::put(entry_ptr const& what) {
+result<put_outcome> memory_tier::put(entry_ptr const& what) {
     KILN_ASSERT(what != nullptr);
     auto const cost = cost_of(*what);
-    if (cost > options_.max_bytes) return {};
-    if (refused_.any() && refused_.has(what->about.at.key, base::sha256_of(what->payload))) return {};
+    if (cost > options_.max_bytes) return put_outcome{.kept = false, .why = "too-large"};
+    if (refused_.any() && refused_.has(what->about.at.key, base::sha256_of(what->payload)))
+        return put_outcome{.kept = false, .why = "refused"};
     std::vector<entry_ptr> gone;  // freed after the lock
     std::lock_guard const lock{mutex_};
     place const at{what->about.at.family, what->about.at.key};
@@ -69,7 +76,7 @@ result<void> memory_tier::put(entry_ptr const& what) {
     uses_.push_front(at);
     nodes_.emplace(at, node{.what = what, .use = uses_.begin(), .born = ++births_});
     bytes_ += cost;
-    return {};
+    return put_outcome{};
 }
 
 void memory_tier::drop(std::map<place, node>::iterator at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The first tier: entries this process made or found, kept as shared pointers, bounded in bytes, the least
-// recently used leaving first. One mutex, never held while anything slow happens.
+// recently used leaving first. Each keeps its origin. One mutex, never held while anything slow happens.
 #pragma once
 
 #include "store/fork_guard.hpp"
@@ -22,12 +22,20 @@ public:
     explicit memory_tier(memory_options options = {}) : options_{options} {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "memory"; }
-    [[nodiscard]] capabilities can() const noexcept override { return {.writable = true, .persistent = false}; }
+    [[nodiscard]] tier_traits traits() const noexcept override {
+        return {.where = location::process,
+                .writable = true,
+                .persistent = false,
+                .headers_sealed = false,
+                .any_compiler = false,
+                .on_hit = fill::nothing};
+    }
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
     [[nodiscard]] result<std::vector<summary>> list(digest const& family,
                                                     std::optional<digest> const& request) override;
     // An entry larger than the whole tier is not kept; that is no error.
-    [[nodiscard]] result<void> put(entry_ptr const& what) override;
+    [[nodiscard]] result<put_outcome> put(entry_ptr const& what) override;
+    void used(address const& at) noexcept override;
     void reject(address const& at) noexcept override;
 
     void clear() noexcept;

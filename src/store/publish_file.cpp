@@ -18,7 +18,7 @@ bool names_file(std::filesystem::path const& path, struct ::stat const& file) no
 // nullopt: not on this file system, do it the other way.
 result<std::optional<publish_outcome>> publish_unnamed(publish_place const& place, base::byte_span data) {
     auto const other_way = std::optional<publish_outcome>{};
-    auto file = base::open_file(place.final.parent_path(), O_TMPFILE | O_WRONLY, 0600);
+    auto file = base::open_file(place.final.parent_path(), O_TMPFILE | O_WRONLY, place.mode);
     if (!file) {
         auto const why = file.error().status();
         if (why == EOPNOTSUPP || why == EISDIR || why == EINVAL || why == EPERM || why == ENOSYS) return other_way;
@@ -62,7 +62,7 @@ result<publish_outcome> publish_named(publish_place const& place, base::byte_spa
     auto const temporary = (place.temporaries / (base::random_name() + base::random_name())).native();
     struct ::stat about {};
     auto write = [&]() -> result<void> {
-        KILN_TRY(auto file, base::open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+        KILN_TRY(auto file, base::open_file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, place.mode));
         KILN_CHECK(base::write_all(file.get(), data));
         if (sys().fstat(file.get(), &about) != 0) return io_error("fstat", errno);
         return file.close();

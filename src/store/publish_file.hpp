@@ -17,6 +17,7 @@ enum class publish_outcome { published, exists };
 struct publish_place {
     std::filesystem::path final;
     std::filesystem::path temporaries;  // same file system
+    unsigned mode = 0600;               // less the umask
 };
 
 // What the file system turned out not to have; remembered so that it is asked once.

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <deque>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -13,6 +14,7 @@ namespace kiln::store {
 struct publisher::state {
     struct item {
         entry_ptr what;  // null: only run idle
+        errand why = errand::keep;
         flight leading;
     };
 
@@ -42,7 +44,11 @@ void publisher::state::run() {
         if (next.what) queued_bytes -= next.what->payload.size();
         busy = true;
         lock.unlock();
-        if (next.what) work.publish(next.what);
+        // Nobody else could catch on this thread. What cannot be written for want of memory is lost, and found missing later.
+        try {
+            if (next.what) work.publish(next.what, next.why);
+        } catch (std::bad_alloc const&) {
+        }
         next = {};
         lock.lock();
         if (queue.empty() && !abandoned) {
@@ -77,7 +83,7 @@ std::shared_ptr<publisher::state> publisher::current() {
     return fresh;
 }
 
-bool publisher::push(entry_ptr what, flight leading) {
+bool publisher::push(entry_ptr what, errand why, flight leading) {
     auto const s = current();
     if (!s) return false;
     {
@@ -86,14 +92,16 @@ bool publisher::push(entry_ptr what, flight leading) {
         auto const bytes = what ? what->payload.size() : 0;
         if (what && (s->queue.size() >= limits_.entries || s->queued_bytes + bytes > limits_.bytes)) return false;
         s->queued_bytes += bytes;
-        s->queue.push_back({.what = std::move(what), .leading = std::move(leading)});
+        s->queue.push_back({.what = std::move(what), .why = why, .leading = std::move(leading)});
     }
     s->wake.notify_one();
     return true;
 }
 
-bool publisher::enqueue(entry_ptr what, flight leading) { return push(std::move(what), std::move(leading)); }
-void publisher::poke() { (void)push(nullptr, {}); }
+bool publisher::enqueue(entry_ptr what, errand why, flight leading) {
+    return push(std::move(what), why, std::move(leading));
+}
+void publisher::poke() { (void)push(nullptr, errand::keep, {}); }
 
 bool publisher::wait_idle(base::time_point deadline) {
     std::shared_ptr<state> s;

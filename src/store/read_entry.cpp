@@ -21,9 +21,13 @@ result<read_outcome> read_once(std::filesystem::path const& path, std::uint64_t 
     if (!file) {
         auto const number = file.error().status();
         if (number == ENOENT || number == ENOTDIR || number == EBUSY) return out;
-        if (number != ELOOP && number != ENXIO && number != ENODEV) return file.error();
-        out.why = miss::not_regular;  // a symbolic link, a socket
-        if (sys().lstat(path.c_str(), &out.seen) != 0) out.seen = {};
+        bool const closed = number == EACCES || number == EPERM;
+        if (!closed && number != ELOOP && number != ENXIO && number != ENODEV) return file.error();
+        bool const seen = sys().lstat(path.c_str(), &out.seen) == 0;
+        // Where not even its name can be looked at it is the folder that refuses, and that is no fault of the entry.
+        if (closed && !seen) return file.error();
+        if (!seen) out.seen = {};
+        out.why = closed ? miss::unreadable : miss::not_regular;  // else a symbolic link, a socket
         return out;
     }
     if (sys().fstat(file->get(), &out.seen) != 0) return io_error(path.native(), errno);
@@ -80,6 +84,7 @@ std::optional<labelled_file> read_label(std::filesystem::path const& path, std::
     if (!outcome.header) return std::nullopt;
     return labelled_file{
         .what = {.about = std::move(outcome.header->about), .bytes = static_cast<std::uint64_t>(about.st_size)},
+        .payload = outcome.header->payload,
         .used_ns = std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec,
     };
 }

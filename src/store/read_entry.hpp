@@ -11,7 +11,7 @@
 namespace kiln::store {
 
 struct read_outcome {
-    entry_ptr what;  // null: see why
+    std::shared_ptr<entry> what;  // null: see why
     digest payload;
     miss why = miss::absent;
     struct ::stat seen {};  // of what was there; zeros when nothing was
@@ -21,6 +21,7 @@ struct read_outcome {
 // The label of one entry file without reading its payload; nullopt for anything invalid.
 struct labelled_file {
     summary what;
+    digest payload;            // as the header has it: the payload was not read
     std::int64_t used_ns = 0;  // wall clock, as found
 };
 [[nodiscard]] std::optional<labelled_file> read_label(std::filesystem::path const& path, std::uint64_t most_payload);

@@ -18,8 +18,10 @@ namespace kiln::store {
 using counter_map = std::map<std::string, std::uint64_t, std::less<>>;
 
 struct statistics {
-    std::uint64_t requests = 0;    // kernels asked for; counted by the engine
-    std::uint64_t compiled = 0;    // counted by the engine
+    // Kernels asked for: those found (counted by the store), compiled and failed (counted by the engine).
+    std::uint64_t requests = 0;
+    std::uint64_t compiled = 0;
+    std::uint64_t failed = 0;
     std::uint64_t blocked = 0;     // requests that made a caller wait; counted by the engine
     std::uint64_t blocked_ms = 0;  // how long, together
     std::uint64_t published = 0;   // entries written to the disk
@@ -27,7 +29,7 @@ struct statistics {
     std::uint64_t evicted_bytes = 0;
     std::uint64_t dropped = 0;    // puts not persisted: queue full, resting, too large
     std::uint64_t divergent = 0;  // puts whose bytes differed from the valid entry already there
-    counter_map hits{};           // by tier
+    counter_map hits{};           // by tier: what was used, not what was looked at
     counter_map rejected{};       // by reason
     counter_map errors{};         // by reason
     counter_map other{};          // names this version does not know

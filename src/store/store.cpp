@@ -7,19 +7,22 @@
 #include "store/tier_health.hpp"
 
 #include <cerrno>
+#include <exception>
+#include <map>
 #include <new>
 #include <set>
-#include <tuple>
 
 namespace kiln::store {
-
-namespace {
 
 struct slot {
     slot(std::shared_ptr<tier> t, health_limits limits) : what{std::move(t)}, health{limits} {}
     std::shared_ptr<tier> what;
     tier_health health;
+    std::unique_ptr<publisher> queue;  // of a tier that is written in the background
 };
+
+namespace {
+
 using slots = std::vector<std::shared_ptr<slot>>;
 
 // Of all reasons the one that explains most: something was there; it was not to be used; nobody could be asked.
@@ -34,31 +37,73 @@ miss most_telling(std::vector<asked> const& misses) noexcept {
     return absent ? miss::absent : miss::disabled;
 }
 
-bool says_nothing_of_tier(int number) noexcept { return number == EMFILE || number == ENFILE || number == ENOMEM; }
+bool says_nothing_of_tier(error const& why) noexcept {
+    auto const number = why.status();
+    return number == EMFILE || number == ENFILE || number == ENOMEM || why.code() == errc::out_of_memory;
+}
+
+// Whatever a tier does, it is a fault of that tier and never the end of the program.
+template <class Ask>
+auto guarded(Ask ask) -> decltype(ask()) {
+    try {
+        return ask();
+    } catch (std::bad_alloc const&) {
+        return fail(errc::out_of_memory, "no memory left in the middle of it");
+    } catch (std::exception const& why) {
+        return fail(errc::internal, "{}", why.what());
+    }
+}
+
+bool reaches(fill how, location where) noexcept {
+    switch (how) {
+        case fill::nothing: return false;
+        case fill::process: return where == location::process;
+        case fill::machine: return where == location::process || where == location::machine;
+    }
+    return false;
+}
+
+// A tier of the process keeps the entry with its origin; any other would make it one of its own, so it must allow no less.
+bool may_hold(tier_traits const& t, origin const& from) noexcept {
+    return t.where == location::process || allows(origin_of(t), from);
+}
 
 }  // namespace
 
-// Shared with the publisher's thread, which may outlive the store by one system call that does not return.
+// Shared with the publishers' threads, which may outlive the store by one system call that does not return.
 struct store::state : std::enable_shared_from_this<store::state> {
     state(store_options const& o, event_log& log) : options{o}, events{std::make_shared<event_outlet>(&log)} {}
 
     [[nodiscard]] std::shared_ptr<slots const> tiers();
+    [[nodiscard]] std::shared_ptr<slots const> open_tiers();
     void assemble();
+    [[nodiscard]] std::shared_ptr<slot> slot_for(std::shared_ptr<tier> t);
     void append(std::shared_ptr<tier> t);
-    [[nodiscard]] result<lookup> ask(slot& s, address const& at, expectation const& expected);
-    void note_hit(slot const& s, entry const& hit, std::int64_t ns);
+    [[nodiscard]] bool is_passed_over(slot const& s) const;
+    [[nodiscard]] lookup ask(slot& s, address const& at, expectation const& expected);
+    [[nodiscard]] std::vector<summary> list(slot& s, digest const& family, std::optional<digest> const& request);
+    void copy_nearer(found const& what);
     void note_rejection(slot const& s, address const& at, expectation const& expected, miss why);
     void note_fault(slot& s, error const& why);
-    void publish(entry_ptr const& what);
+    void publish(slot& s, entry_ptr const& what, errand why);
+    void note_put(errand why, result<put_outcome> const& done);
+    void note_lost(std::string_view reason, std::string_view why);
     void gather();
     [[nodiscard]] bool add_counts();
     void add_counts_sometimes();
 
+    // Changes the counters since the start and those not yet added to the directory alike.
+    template <class Change>
+    void tally(Change change) {
+        std::lock_guard const lock{mutex};
+        change(sum);
+        change(pending);
+    }
+
     store_options const options;
     std::shared_ptr<event_outlet> const events;
-    std::shared_ptr<memory_tier> memory;
-    std::shared_ptr<disk_tier> disk;
-    std::unique_ptr<publisher> background;
+    std::shared_ptr<disk_tier> disk;  // where counters and locks are
+    std::shared_ptr<slot> disk_slot;
     refusals refused;
 
     forkable_mutex mutex;  // the members below
@@ -69,34 +114,59 @@ struct store::state : std::enable_shared_from_this<store::state> {
     bool told = false;
     statistics sum;      // since the start
     statistics pending;  // not yet added to the directory
+    kept_report puts;
     base::time_point added_at{};
 };
 
-void store::state::assemble() {
-    auto made = std::make_shared<slots>();
+std::shared_ptr<slot> store::state::slot_for(std::shared_ptr<tier> t) {
     auto const limits =
         health_limits{.faults_to_rest = options.faults_to_rest, .rest = options.tier_rest, .slow = options.slow};
-    auto const add = [&](std::shared_ptr<tier> t) { made->push_back(std::make_shared<slot>(std::move(t), limits)); };
-    memory = std::make_shared<memory_tier>(options.memory);
-    add(memory);
+    auto out = std::make_shared<slot>(std::move(t), limits);
+    auto const traits = out->what->traits();
+    if (!traits.writable || !traits.persistent) return out;
+    // Weak: an abandoned thread must not keep itself alive; it holds the state only while it works.
+    out->queue = std::make_unique<publisher>(
+        publisher_limits{.entries = options.queue_entries, .bytes = options.queue_bytes},
+        publisher::tasks{.publish =
+                             [self = weak_from_this(), to = std::weak_ptr{out}](entry_ptr const& e, errand why) {
+                                 auto const s = self.lock();
+                                 auto const tier = to.lock();
+                                 if (s && tier) s->publish(*tier, e, why);
+                             },
+                         .idle =
+                             [self = weak_from_this()] {
+                                 if (auto const s = self.lock()) s->add_counts_sometimes();
+                             }});
+    return out;
+}
+
+void store::state::assemble() {
+    auto made = std::make_shared<slots>();
+    made->push_back(slot_for(std::make_shared<memory_tier>(options.memory)));
     if (options.disk) {
         auto how = *options.disk;
         if (options.mode == reuse::recache) how.rule = put_rule::replace;
         disk = std::make_shared<disk_tier>(std::move(how), events);
-        add(disk);
+        disk_slot = slot_for(disk);
+        made->push_back(disk_slot);
     }
     for (auto const& root : options.read_only_roots) {
-        add(std::make_shared<disk_tier>(disk_options{.root = root, .mode = access::read_only}, events));
+        made->push_back(
+            slot_for(std::make_shared<disk_tier>(disk_options{.root = root, .mode = access::read_only}, events)));
     }
     current = std::move(made);
 }
 
 void store::state::append(std::shared_ptr<tier> t) {
     auto more = std::make_shared<slots>(*current);
-    auto const limits =
-        health_limits{.faults_to_rest = options.faults_to_rest, .rest = options.tier_rest, .slow = options.slow};
-    more->push_back(std::make_shared<slot>(std::move(t), limits));
+    more->push_back(slot_for(std::move(t)));
     current = std::move(more);
+}
+
+// As many as are known without opening a file.
+std::shared_ptr<slots const> store::state::open_tiers() {
+    std::lock_guard const lock{mutex};
+    return current;
 }
 
 // Bundles are opened by the first lookup that gets past the disk. Threads that come together may each open them;
@@ -115,57 +185,61 @@ std::shared_ptr<slots const> store::state::tiers() {
     std::lock_guard const lock{mutex};
     if (bundles_open) return current;
     bundles_open = true;
-    for (auto const& reason : opened.rejected) sum.rejected[reason] += 1, pending.rejected[reason] += 1;
+    for (auto* const counts : {&sum, &pending}) {
+        for (auto const& reason : opened.rejected) counts->rejected[reason] += 1;
+    }
     bundles = std::move(opened.bundles);
     for (auto const& b : bundles) append(b);
     for (auto const& t : extra) append(t);
     return current;
 }
 
-result<lookup> store::state::ask(slot& s, address const& at, expectation const& expected) {
-    if (options.mode == reuse::recache && s.what->can().persistent) return lookup{.hit = {}, .why = miss::recache};
-    if (s.health.resting()) return lookup{.hit = {}, .why = miss::disabled};
+bool store::state::is_passed_over(slot const& s) const {
+    return options.mode == reuse::recache && s.what->traits().persistent;
+}
+
+lookup store::state::ask(slot& s, address const& at, expectation const& expected) {
+    if (is_passed_over(s)) return {.hit = {}, .why = miss::recache};
+    if (s.health.resting()) return {.hit = {}, .why = miss::disabled};
     base::stopwatch const watch;
-    auto answer = s.what->find(at, expected);
+    auto answer = guarded([&] { return s.what->find(at, expected); });
     if (!answer) {
         note_fault(s, answer.error());
-        return lookup{.hit = {}, .why = miss::disabled};
+        return {.hit = {}, .why = miss::disabled};
     }
     if (s.health.answered(std::chrono::nanoseconds{watch.ns()})) {
-        {
-            std::lock_guard const lock{mutex};
-            sum.errors["slow"] += 1, pending.errors["slow"] += 1;
-        }
+        tally([](statistics& counts) { counts.errors["slow"] += 1; });
         events->emit({.kind = event_kind::fault,
                       .reason = s.what->name(),
                       .detail = fmt::format("slow: {:.0f} ms for one lookup; not asked for a while", watch.ms()),
                       .duration_ns = watch.ns()});
     }
-    if (answer->hit) note_hit(s, *answer->hit, watch.ns());
-    else if (is_rejection(answer->why)) note_rejection(s, at, expected, answer->why);
-    return answer;
+    if (!answer->hit && is_rejection(answer->why)) note_rejection(s, at, expected, answer->why);
+    return *std::move(answer);
 }
 
-void store::state::note_hit(slot const& s, entry const& hit, std::int64_t ns) {
-    {
-        std::lock_guard const lock{mutex};
-        auto const name = s.what->name();
-        for (auto* counts : {&sum, &pending}) counts->hits[std::string{name}] += 1;
+std::vector<summary> store::state::list(slot& s, digest const& family, std::optional<digest> const& request) {
+    if (is_passed_over(s) || s.health.resting()) return {};
+    auto some = guarded([&] { return s.what->list(family, request); });
+    if (some) return *std::move(some);
+    note_fault(s, some.error());
+    return {};
+}
+
+void store::state::copy_nearer(found const& what) {
+    auto const how = what.by->what->traits().on_hit;
+    auto const all = open_tiers();
+    for (auto const& s : *all) {
+        if (s == what.by) return;
+        auto const traits = s->what->traits();
+        if (!traits.writable || !reaches(how, traits.where) || !may_hold(traits, what.hit->from)) continue;
+        if (s->queue) (void)s->queue->enqueue(what.hit, errand::fill, {});
+        else (void)guarded([&] { return s->what->put(what.hit); });
     }
-    events->emit({.kind = event_kind::found,
-                  .unit = hit.about.name,
-                  .target = hit.about.target,
-                  .reason = s.what->name(),
-                  .key = hit.about.at.key.prefix(),
-                  .duration_ns = ns,
-                  .value = static_cast<std::int64_t>(hit.payload.size())});
 }
 
 void store::state::note_rejection(slot const& s, address const& at, expectation const& expected, miss why) {
-    {
-        std::lock_guard const lock{mutex};
-        for (auto* counts : {&sum, &pending}) counts->rejected[std::string{name_of(why)}] += 1;
-    }
+    tally([&](statistics& counts) { counts.rejected[std::string{name_of(why)}] += 1; });
     events->emit({.kind = event_kind::rejected,
                   .target = expected.target,
                   .reason = name_of(why),
@@ -174,37 +248,42 @@ void store::state::note_rejection(slot const& s, address const& at, expectation 
 }
 
 void store::state::note_fault(slot& s, error const& why) {
-    if (!says_nothing_of_tier(why.status())) s.health.faulted();
+    if (!says_nothing_of_tier(why)) s.health.faulted();
     auto const reason = why.status() != 0 ? errno_name(why.status()) : std::string{name_of(why.code())};
-    {
-        std::lock_guard const lock{mutex};
-        for (auto* counts : {&sum, &pending}) counts->errors[reason] += 1;
-    }
-    events->emit({.kind = event_kind::fault, .reason = s.what->name(), .detail = why.message()});
+    tally([&](statistics& counts) { counts.errors[reason] += 1; });
+    events->emit({.kind = event_kind::fault, .reason = s.what->name(), .detail = reason_first(why.message())});
 }
 
-void store::state::publish(entry_ptr const& what) {
-    auto const count_error = [&](std::string_view reason) {
-        std::lock_guard const lock{mutex};
-        for (auto* counts : {&sum, &pending}) counts->errors[std::string{reason}] += 1;
-    };
-    // On a thread of our own nobody else could catch: packing a large entry may find no memory.
-    try {
-        if (refused.any() && refused.has(what->about.at.key, base::sha256_of(what->payload))) return;
-        auto const done = disk->put(what);
-        // What the system refused is counted by the tier itself.
-        if (!done && done.error().code() != errc::io) count_error(name_of(done.error().code()));
-    } catch (std::bad_alloc const&) {
-        count_error(name_of(errc::out_of_memory));
+void store::state::publish(slot& s, entry_ptr const& what, errand why) {
+    if (refused.any() && refused.has(what->about.at.key, base::sha256_of(what->payload)))
+        return note_put(why, put_outcome{.kept = false, .why = "refused"});
+    // What the disk could not write it has counted itself.
+    auto const done = guarded([&] { return s.what->put(what); });
+    if (!done && (s.what != disk || done.error().code() != errc::io)) note_fault(s, done.error());
+    note_put(why, done);
+}
+
+void store::state::note_put(errand why, result<put_outcome> const& done) {
+    if (why == errand::fill) return;
+    if (!done) {
+        auto const& e = done.error();
+        return note_lost(e.status() != 0 ? errno_name(e.status()) : std::string{name_of(e.code())}, e.message());
     }
+    if (!done->kept) return note_lost(done->why, done->detail);
+    std::lock_guard const lock{mutex};
+    puts.kept += 1;
+}
+
+void store::state::note_lost(std::string_view reason, std::string_view why) {
+    std::lock_guard const lock{mutex};
+    puts.lost += 1;
+    puts.reasons[std::string{reason}] += 1;
+    if (puts.why.empty()) puts.why = why.empty() ? reason : why;
 }
 
 void store::state::gather() {
     if (!disk) return;
-    auto const more = disk->take_counts();
-    std::lock_guard const lock{mutex};
-    sum.add(more);
-    pending.add(more);
+    tally([more = disk->take_counts()](statistics& counts) { counts.add(more); });
 }
 
 bool store::state::add_counts() {
@@ -233,18 +312,6 @@ void store::state::add_counts_sometimes() {
 store::store(store_options options, event_log& log)
     : options_{std::move(options)}, state_{std::make_shared<state>(options_, log)} {
     state_->assemble();
-    // Weak: an abandoned thread must not keep itself alive; it holds the state only while it works.
-    std::weak_ptr<state> const weak = state_;
-    state_->background =
-        std::make_unique<publisher>(publisher_limits{.entries = options_.queue_entries, .bytes = options_.queue_bytes},
-                                    publisher::tasks{.publish =
-                                                         [weak](entry_ptr const& e) {
-                                                             if (auto const s = weak.lock()) s->publish(e);
-                                                         },
-                                                     .idle =
-                                                         [weak] {
-                                                             if (auto const s = weak.lock()) s->add_counts_sometimes();
-                                                         }});
 }
 
 store::~store() {
@@ -257,8 +324,11 @@ store::~store() {
         state_->added_at = {};
     }
     // On the background thread, so that a file system that hangs does not make the program hang at its end.
-    if (counts_left && state_->disk && state_->disk->can().writable) state_->background->poke();
-    state_->background->stop(deadline);
+    if (counts_left && state_->disk_slot && state_->disk_slot->queue) state_->disk_slot->queue->poke();
+    auto const all = state_->open_tiers();
+    for (auto const& s : *all) {
+        if (s->queue) s->queue->stop(deadline);
+    }
     state_->events->close();
 }
 
@@ -268,32 +338,72 @@ void store::add_tier(std::shared_ptr<tier> more) {
     state_->extra.push_back(std::move(more));
 }
 
-found store::find(address const& at, expectation const& expected) {
+found store::peek(address const& at, expectation const& expected) {
     found out;
     auto const try_all = [&](slots const& some, std::size_t from) {
         for (std::size_t i = from; i < some.size() && !out.hit; ++i) {
-            auto const answer = state_->ask(*some[i], at, expected);
-            if (answer->hit) {
-                out.hit = answer->hit;
-                out.tier = some[i]->what->name();
-            } else {
-                out.misses.push_back({.tier = some[i]->what->name(), .why = answer->why});
+            base::stopwatch const watch;
+            auto const& tier = *some[i]->what;
+            auto answer = state_->ask(*some[i], at, expected);
+            if (!answer.hit) {
+                out.misses.push_back({.tier = tier.name(), .why = answer.why});
+                continue;
             }
+            out.hit = std::move(answer.hit);
+            out.tier = tier.name();
+            out.where = tier.traits().where;
+            out.by = some[i];
+            out.ns = watch.ns();
         }
     };
-    std::shared_ptr<slots const> first;
-    {
-        std::lock_guard const lock{state_->mutex};
-        first = state_->current;
-    }
+    auto const first = state_->open_tiers();
     try_all(*first, 0);
     if (!out.hit) {
         auto const all = state_->tiers();
         try_all(*all, first->size());
     }
-    if (out.hit && out.tier != "memory") (void)state_->memory->put(out.hit);
-    if (!out.hit) {
-        out.why = most_telling(out.misses);
+    if (!out.hit) out.why = most_telling(out.misses);
+    return out;
+}
+
+found store::peek(listed const& candidate, expectation const& expected) {
+    base::stopwatch const watch;
+    auto const& tier = *candidate.by->what;
+    auto answer = state_->ask(*candidate.by, candidate.what.about.at, expected);
+    found out{.hit = std::move(answer.hit),
+              .tier = tier.name(),
+              .where = tier.traits().where,
+              .why = answer.why,
+              .misses = {},
+              .by = candidate.by,
+              .ns = watch.ns()};
+    if (!out.hit) out.misses.push_back({.tier = tier.name(), .why = answer.why});
+    return out;
+}
+
+void store::used(found const& what) {
+    KILN_ASSERT(what.hit != nullptr && what.by != nullptr);
+    auto const& about = what.hit->about;
+    state_->tally([&](statistics& counts) {
+        counts.requests += 1;
+        counts.hits[std::string{what.tier}] += 1;
+    });
+    state_->events->emit({.kind = event_kind::found,
+                          .unit = about.name,
+                          .target = about.target,
+                          .reason = what.tier,
+                          .key = about.at.key.prefix(),
+                          .duration_ns = what.ns,
+                          .value = static_cast<std::int64_t>(what.hit->payload.size())});
+    what.by->what->used(about.at);
+    state_->copy_nearer(what);
+}
+
+found store::find(address const& at, expectation const& expected) {
+    auto out = peek(at, expected);
+    if (out.hit) {
+        used(out);
+    } else {
         state_->events->emit({.kind = event_kind::missed,
                               .target = expected.target,
                               .reason = name_of(out.why),
@@ -302,73 +412,112 @@ found store::find(address const& at, expectation const& expected) {
     return out;
 }
 
+void store::candidates(digest const& family, std::optional<digest> const& request,
+                       std::function<visit(listed const&)> const& each) {
+    std::map<std::pair<digest, digest>, origin> shown;
+    auto const is_new = [&](summary const& what) {
+        auto const [at, fresh] = shown.emplace(std::pair{what.about.at.request, what.about.at.key}, what.from);
+        if (fresh) return true;
+        if (allows(at->second, what.from)) return false;
+        at->second = what.from;
+        return true;
+    };
+    auto const show = [&](std::shared_ptr<slot> const& s) {
+        for (auto& what : state_->list(*s, family, request)) {
+            if (!is_new(what)) continue;
+            if (each({.what = std::move(what), .tier = s->what->name(), .by = s}) == visit::stop) return visit::stop;
+        }
+        return visit::go_on;
+    };
+    auto const first = state_->open_tiers();
+    for (auto const& s : *first) {
+        if (show(s) == visit::stop) return;
+    }
+    auto const all = state_->tiers();
+    for (auto i = first->size(); i < all->size(); ++i) {
+        if (show((*all)[i]) == visit::stop) return;
+    }
+}
+
 std::vector<listed> store::list(digest const& family, std::optional<digest> const& request) {
     std::vector<listed> out;
     std::set<std::pair<digest, digest>> seen;
-    auto const all = state_->tiers();
-    for (auto const& s : *all) {
-        if (options_.mode == reuse::recache && s->what->can().persistent) continue;
-        if (s->health.resting()) continue;
-        auto some = s->what->list(family, request);
-        if (!some) {
-            state_->note_fault(*s, some.error());
-            continue;
-        }
-        for (auto& what : *some) {
-            if (!seen.emplace(what.about.at.request, what.about.at.key).second) continue;
-            out.push_back({.what = std::move(what), .tier = s->what->name()});
-        }
-    }
+    candidates(family, request, [&](listed const& one) {
+        if (seen.emplace(one.what.about.at.request, one.what.about.at.key).second) out.push_back(one);
+        return visit::go_on;
+    });
     return out;
 }
 
 void store::put(entry_ptr what, flight leading) {
     KILN_ASSERT(what != nullptr);
-    (void)state_->memory->put(what);
-    if (!state_->disk || !state_->disk->can().writable) return;
-    if (state_->background->enqueue(std::move(what), std::move(leading))) return;
-    std::lock_guard const lock{state_->mutex};
-    for (auto* counts : {&state_->sum, &state_->pending}) {
-        counts->dropped += 1;
-        counts->errors["queue-full"] += 1;
+    bool somewhere = false;
+    auto const all = state_->open_tiers();
+    for (auto const& s : *all) {
+        auto const traits = s->what->traits();
+        if (!traits.writable || !may_hold(traits, {.headers_sealed = what->from.headers_sealed, .any_compiler = false}))
+            continue;
+        if (!s->queue) {
+            (void)guarded([&] { return s->what->put(what); });
+            continue;
+        }
+        somewhere = true;
+        // Those who wait for the flight look on this machine.
+        auto lead = traits.where == location::machine ? std::exchange(leading, {}) : flight{};
+        if (s->queue->enqueue(what, errand::keep, std::move(lead))) continue;
+        state_->tally([](statistics& counts) {
+            counts.dropped += 1;
+            counts.errors["queue-full"] += 1;
+        });
+        state_->note_lost("queue-full", "too much was waiting to be written");
     }
+    if (somewhere) return;
+    state_->note_lost("no-cache", !options_.no_disk_reason.empty() ? options_.no_disk_reason
+                                  : options_.disk                  ? "the cache is only read (KILN_READONLY)"
+                                                                   : "there is no cache on disk (KILN_DISABLE)");
 }
 
 void store::reject(address const& at) {
-    // What is queued but not yet on disk is known by the copy in memory.
-    if (auto const here = state_->memory->find(at, {}); here && here->hit) {
-        state_->refused.add(at.key, base::sha256_of(here->hit->payload));
-    }
     auto const all = state_->tiers();
-    for (auto const& s : *all) s->what->reject(at);
-    {
-        std::lock_guard const lock{state_->mutex};
-        for (auto* counts : {&state_->sum, &state_->pending})
-            counts->rejected[std::string{name_of(miss::refused)}] += 1;
+    // What is queued but not yet written is known by the copy in memory.
+    for (auto const& s : *all) {
+        if (s->what->traits().where != location::process) continue;
+        if (auto const here = guarded([&] { return s->what->find(at, {}); }); here && here->hit)
+            state_->refused.add(at.key, base::sha256_of(here->hit->payload));
     }
+    for (auto const& s : *all) s->what->reject(at);
+    state_->tally([](statistics& counts) { counts.rejected[std::string{name_of(miss::refused)}] += 1; });
     state_->events->emit({.kind = event_kind::rejected, .reason = name_of(miss::refused), .key = at.key.prefix()});
 }
 
 flight store::try_lead(digest const& request, base::time_point deadline) {
-    if (!state_->disk || !state_->disk->can().writable) return flight{flight_outcome::unsupported};
+    if (!state_->disk || !state_->disk->traits().writable) return flight{flight_outcome::unsupported};
     return state_->disk->try_lead(request, deadline);
 }
 
-bool store::flush(base::time_point deadline) {
-    if (!state_->background->wait_idle(deadline)) return false;
-    if (!state_->disk || !state_->disk->can().writable) return true;
-    while (!state_->add_counts()) {
-        // Nowhere to add them is no reason to wait: only a busy lock is.
-        if (base::clock::now() >= deadline) return false;
-        if (state_->disk->report().state != directory_state::writable || state_->disk->resting()) return true;
-    }
-    return true;
+kept_report store::flush(base::time_point deadline) {
+    auto const settle = [&] {
+        auto const all = state_->open_tiers();
+        for (auto const& s : *all) {
+            if (s->queue && !s->queue->wait_idle(deadline)) return false;
+        }
+        if (!state_->disk || !state_->disk->traits().writable) return true;
+        while (!state_->add_counts()) {
+            // Nowhere to add them is no reason to wait: only a busy lock is.
+            if (base::clock::now() >= deadline) return false;
+            if (state_->disk->report().state != directory_state::writable || state_->disk->resting()) return true;
+        }
+        return true;
+    };
+    bool const settled = settle();
+    std::lock_guard const lock{state_->mutex};
+    auto out = state_->puts;
+    out.settled = settled;
+    return out;
 }
 
 void store::count(statistics const& more) {
-    std::lock_guard const lock{state_->mutex};
-    state_->sum.add(more);
-    state_->pending.add(more);
+    state_->tally([&](statistics& counts) { counts.add(more); });
 }
 
 statistics store::counts() const {
@@ -385,6 +534,12 @@ std::optional<directory_report> store::directory() {
 std::optional<directory_report> store::probe_directory() {
     if (!state_->disk) return std::nullopt;
     return state_->disk->probe();
+}
+
+std::vector<directory_report> store::probe_read_only() const {
+    std::vector<directory_report> out;
+    for (auto const& root : options_.read_only_roots) out.push_back(try_directory(root, access::read_only));
+    return out;
 }
 
 std::vector<std::shared_ptr<bundle_tier>> store::bundles() {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tiers in order (memory, disk, read-only disks, bundles) as one thing that finds and keeps entries. A fault of
-// a tier is an event and a counter, the tier rests for a while, and the next one answers: find() cannot fail. Puts
-// reach memory at once and the disk from one background thread, started by the first put. Safe from any thread.
+// The tiers in order (memory, disk, read-only disks, bundles, whatever was added) as one thing that finds and keeps entries.
+// What a tier is it says by its traits: nothing here or above goes by names. A fault of a tier, running out of memory in it
+// included, is an event and a counter, the tier rests for a while, and the next one answers: find() cannot fail. Puts reach
+// memory at once and each persistent tier from a background thread of its own, started by the first put. Safe from any thread.
 // After fork() the child has the same store, empties nothing, and drops the puts its parent had queued: the
 // parent publishes them. No thread, file access or directory before the first use.
 #pragma once
@@ -12,6 +13,8 @@
 #include "store/disk_tier.hpp"
 #include "store/memory_tier.hpp"
 #include "store/statistics.hpp"
+
+#include <functional>
 
 namespace kiln::store {
 
@@ -37,22 +40,41 @@ struct store_options {
 // KILN_CACHE_DIR and so on. Never fails: what cannot be used becomes an event at first use.
 [[nodiscard]] store_options options_from(base::config const& config);
 
+struct slot;  // a tier in its place in the store
+
 struct asked {
     std::string_view tier;
     miss why = miss::absent;
 };
 
 struct found {
-    entry_ptr hit;              // null on a miss
-    std::string_view tier;      // which one had it
-    miss why = miss::absent;    // on a miss: the most telling of the reasons below
-    std::vector<asked> misses;  // every tier asked that did not have it, in order
+    entry_ptr hit;                       // null on a miss; its origin says by which rules it may be used
+    std::string_view tier;               // which one had it, for people
+    location where = location::process;  // and where that one is
+    miss why = miss::absent;             // on a miss: the most telling of the reasons below
+    std::vector<asked> misses;           // every tier asked that did not have it, in order
+    std::shared_ptr<slot> by;            // for used()
+    std::int64_t ns = 0;                 // that the tier took
     explicit operator bool() const noexcept { return hit != nullptr; }
 };
 
 struct listed {
     summary what;
-    std::string_view tier;
+    std::string_view tier;  // for people
+    std::shared_ptr<slot> by;
+};
+
+enum class visit { go_on, stop };
+
+// What became of everything that was put: once for each persistent tier that should keep it, and as lost where there is none.
+struct kept_report {
+    bool settled = true;  // nothing was waiting to be written any more
+    std::uint64_t kept = 0;
+    std::uint64_t lost = 0;
+    counter_map reasons{};  // of what was lost, by stable code: "full", "unwritable", "enospc", "no-cache", ...
+    std::string why{};      // the first of them, for people
+    // All settled in time. What was lost is told by the numbers.
+    explicit operator bool() const noexcept { return settled; }
 };
 
 class store {
@@ -66,8 +88,20 @@ public:
     // A tier asked after all others: embedded bundles, later the fleet.
     void add_tier(std::shared_ptr<tier> more);
 
+    // Looks and takes: peek() and, on a hit, used(). A miss is an event.
     [[nodiscard]] found find(address const& at, expectation const& expected);
-    // What all tiers have of a family or request, in tier order; an address is listed once, by its first tier.
+    // Only looks: nothing is counted as a hit, renewed or copied. For who must still see whether it is what he needs.
+    [[nodiscard]] found peek(address const& at, expectation const& expected);
+    // The same in the tier that listed it.
+    [[nodiscard]] found peek(listed const& candidate, expectation const& expected);
+    // This one served: a hit and a request in the counters, an event, young again in its tier, and copied into nearer tiers
+    // as its tier's traits say.
+    void used(found const& what);
+    // What the tiers have of a family or request, in tier order. A tier is asked only when the caller went on after all that
+    // the tiers before had. What a nearer tier has by the same rules is not shown again.
+    void candidates(digest const& family, std::optional<digest> const& request,
+                    std::function<visit(listed const&)> const& each);
+    // All of them, each address once, by its first tier.
     [[nodiscard]] std::vector<listed> list(digest const& family, std::optional<digest> const& request = {});
     // Never blocks on a file. A leading flight is held until the entry is published, or dropped with it.
     void put(entry_ptr what, flight leading = {});
@@ -77,10 +111,11 @@ public:
     // See flight.hpp. Blocks until `deadline` at most; look again after `leader` and after `finished`.
     [[nodiscard]] flight try_lead(digest const& request, base::time_point deadline);
 
-    // Waits until what was put before is on disk and the counters are added; false if the deadline came first.
-    bool flush(base::time_point deadline);
+    // Waits until what was put before is written and the counters are added, until `deadline` at most. Says what became of
+    // everything put since the store was made.
+    kept_report flush(base::time_point deadline);
 
-    // Adds the engine's own counts: requests, compiled, blocked, blocked_ms.
+    // Adds the engine's own counts: compiled and failed, each with its request; blocked, blocked_ms.
     void count(statistics const& more);
     // Since this store was made, whether or not added to the directory yet.
     [[nodiscard]] statistics counts() const;
@@ -89,6 +124,8 @@ public:
     [[nodiscard]] std::optional<directory_report> directory();
     // The same, tried out: for a diagnosis.
     [[nodiscard]] std::optional<directory_report> probe_directory();
+    // The read-only ones, tried out, in order. A `reason` that is not empty says why one does not serve.
+    [[nodiscard]] std::vector<directory_report> probe_read_only() const;
     // Opens what is not open yet; those that could not be opened are left out (an event told why).
     [[nodiscard]] std::vector<std::shared_ptr<bundle_tier>> bundles();
     [[nodiscard]] store_options const& options() const noexcept { return options_; }

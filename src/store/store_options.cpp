@@ -49,6 +49,7 @@ store_options options_from(base::config const& config) {
     out.disk = disk_options{
         .root = std::move(root),
         .mode = config.flag("KILN_READONLY") ? access::read_only : access::read_write,
+        .readers = config.text("KILN_CACHE_MODE") == "shared" ? audience::umask : audience::owner,
         .max_bytes = config.size("KILN_MAX_SIZE").value_or(std::uint64_t{5} << 30),
     };
     return out;

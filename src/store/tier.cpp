@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/tier.hpp"
 
-#include "store/expectations.hpp"
-
 namespace kiln::store {
 
 std::string_view name_of(miss why) noexcept {
@@ -20,6 +18,7 @@ std::string_view name_of(miss why) noexcept {
         case miss::wrong_kind: return "wrong-kind";
         case miss::wrong_toolchain: return "wrong-toolchain";
         case miss::not_regular: return "not-regular";
+        case miss::unreadable: return "unreadable";
         case miss::too_large: return "too-large";
         case miss::bad_signature: return "bad-signature";
         case miss::refused: return "refused";
@@ -28,15 +27,14 @@ std::string_view name_of(miss why) noexcept {
     return "unknown";
 }
 
-std::optional<miss> mismatch(label const& about, address const& at, expectation const& expected) noexcept {
-    auto const differs = [](std::string const& wanted, std::string const& has) {
-        return !wanted.empty() && wanted != has;
-    };
-    if (about.at != at) return miss::wrong_key;
-    if (differs(expected.target, about.target)) return miss::wrong_target;
-    if (differs(expected.kind, about.kind)) return miss::wrong_kind;
-    if (differs(expected.toolchain, about.toolchain)) return miss::wrong_toolchain;
-    return std::nullopt;
+std::string_view name_of(location where) noexcept {
+    switch (where) {
+        case location::process: return "process";
+        case location::machine: return "machine";
+        case location::shipped: return "shipped";
+        case location::fleet: return "fleet";
+    }
+    return "unknown";
 }
 
 }  // namespace kiln::store

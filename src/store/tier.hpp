@@ -43,15 +43,35 @@ struct label {
     std::string licence;    // of the sources, where given
 };
 
+// How far from the caller a tier is. Ordered: what is nearer is asked first.
+enum class location { process, machine, shipped, fleet };
+[[nodiscard]] std::string_view name_of(location where) noexcept;
+
+// What an entry may be used for because of where it came from. It stays with the entry wherever the entry is kept in this
+// process: what a bundle served once is served the second time, from memory, by the bundle's rules. As made here by default.
+struct origin {
+    location where = location::process;
+    bool headers_sealed =
+        false;                 // it serves where headers it was made from are absent; one that differs is always a miss
+    bool any_compiler = true;  // it serves whichever compiler this machine has
+    bool operator==(origin const&) const = default;
+};
+// Everything that `less` allows, `more` allows too. Where they are from does not matter.
+[[nodiscard]] constexpr bool allows(origin const& more, origin const& less) noexcept {
+    return (more.headers_sealed || !less.headers_sealed) && (more.any_compiler || !less.any_compiler);
+}
+
 struct entry {
     label about;
     base::bytes payload;
+    origin from{};  // not part of the stored bytes
 };
 using entry_ptr = std::shared_ptr<entry const>;
 
 struct summary {
     label about;
     std::uint64_t bytes = 0;  // as stored
+    origin from{};
 };
 
 // What the caller knows must be true of a hit. Empty text = not checked.
@@ -76,6 +96,7 @@ enum class miss {
     wrong_kind,
     wrong_toolchain,
     not_regular,  // directory, FIFO, device, symlink
+    unreadable,   // there, and not for us to read
     too_large,
     bad_signature,
     refused,  // rejected earlier by the caller: the driver would not load it
@@ -92,28 +113,51 @@ struct lookup {
     miss why = miss::absent;  // meaningful on a miss
 };
 
-struct capabilities {
+// Up to where a hit is copied: into the tiers asked before this one that can be written and are no further away.
+enum class fill { nothing, process, machine };
+
+// What a tier is. All that the store and the engine decide by: names are for people.
+struct tier_traits {
+    location where = location::machine;
     bool writable = false;
-    bool persistent = false;  // outlives the process
+    bool persistent = false;      // outlives the process; written in the background
+    bool headers_sealed = false;  // see origin
+    bool any_compiler = false;
+    fill on_hit = fill::process;
+};
+// What entries of such a tier say of themselves. Tiers of the process keep what an entry said before.
+[[nodiscard]] constexpr origin origin_of(tier_traits const& t) noexcept {
+    return {.where = t.where, .headers_sealed = t.headers_sealed, .any_compiler = t.any_compiler};
+}
+
+struct put_outcome {
+    bool kept = true;        // it can be found from now on, these bytes or others as good
+    std::string_view why{};  // where not, a stable code: "full", "too-large", "resting", "refused", "unwritable"
+    std::string detail{};    // and a sentence for people, where there is more to say
 };
 
 class tier {
 public:
     virtual ~tier() = default;
 
-    // "memory", "disk", "bundle", later "fleet": used in events and JSON.
+    // "memory", "disk", "bundle", ...: for people, events and JSON. Nothing is decided by it.
     [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-    [[nodiscard]] virtual capabilities can() const noexcept = 0;
+    [[nodiscard]] virtual tier_traits traits() const noexcept = 0;
 
-    // Everything is checked before a hit is returned. An entry that fails is removed where the tier can.
+    // Everything is checked before a hit is returned. An entry that fails is removed where the tier can. Only looking: an
+    // entry stays young by used().
     [[nodiscard]] virtual result<lookup> find(address const& at, expectation const& expected) = 0;
+
+    // What was found was what the caller needed. A tier that evicts keeps it longer.
+    virtual void used(address const& at) noexcept { (void)at; }
 
     // What this tier has of a family, newest first; with `request`, only that request. Costs no payload reads.
     [[nodiscard]] virtual result<std::vector<summary>> list(digest const& family,
                                                             std::optional<digest> const& request) = 0;
 
-    // Idempotent. A valid entry already there may be kept; an invalid one is replaced.
-    [[nodiscard]] virtual result<void> put(entry_ptr const& what) = 0;
+    // Idempotent. A valid entry already there may be kept; an invalid one is replaced. Not to keep something is an answer and
+    // no error; errc::forbidden where nothing can ever be put.
+    [[nodiscard]] virtual result<put_outcome> put(entry_ptr const& what) = 0;
 
     // The caller could not use this entry (the driver refused it): never offer these bytes again.
     virtual void reject(address const& at) noexcept = 0;

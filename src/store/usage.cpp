@@ -99,7 +99,7 @@ result<scan_result> scan_entries(disk_layout const& layout) {
     }));
     scan_result out;
     for (auto const& shard : shards) {
-        KILN_CHECK(for_each_name(shard, [&](std::string_view name) {
+        auto const looked = for_each_name(shard, [&](std::string_view name) {
             if (!is_entry_name(name)) return;
             auto path = shard / name;
             struct ::stat about {};
@@ -108,7 +108,9 @@ result<scan_result> scan_entries(disk_layout const& layout) {
             out.files.push_back({.path = std::move(path), .bytes = bytes, .used_ns = to_ns(about.st_mtim)});
             out.total.bytes += bytes;
             out.total.entries += 1;
-        }));
+        });
+        // A folder that is closed to us is passed over here as it is by lookups.
+        if (!looked && looked.error().status() != EACCES) return looked.error();
     }
     return out;
 }

@@ -54,7 +54,8 @@ std::optional<past_event> parse_line(std::string_view line) {
 }
 
 provenance provenance_named(std::string_view name) {
-    for (auto const p : {provenance::compiled, provenance::memory, provenance::disk, provenance::bundle}) {
+    for (auto const p :
+         {provenance::compiled, provenance::memory, provenance::disk, provenance::bundle, provenance::fleet}) {
         if (name_of(p) == name) return p;
     }
     return provenance::disk;

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace kiln::test {
 
 using namespace store;
@@ -101,6 +103,24 @@ TEST(bundle_format, B1_with_a_trusted_key_no_flipped_byte_of_index_or_footer_ope
         auto bad = good;
         bad[i] ^= std::byte{0x10};
         ASSERT_FALSE(bundle_tier::from_memory(bad, "x", policy)) << i;
+    }
+}
+
+TEST(bundle_format, bytes_of_the_footer_that_mean_nothing_are_zero) {
+    auto const key = private_key::generate().value();
+    for (auto const* signer : {&key, static_cast<private_key const*>(nullptr)}) {
+        bundle_writer w;
+        w.add(*entry_of(1)).value();
+        auto const good = w.encode(signer).value();
+        auto const tail = base::byte_span{good}.last(bundle_footer_bytes);
+        ASSERT_TRUE(decode_footer(tail, good.size()));
+        for (std::size_t at = signer != nullptr ? 193 : 121; at < 288; ++at) {
+            base::bytes other{tail.begin(), tail.end()};
+            other[at] = std::byte{1};
+            auto const check = base::sha256_of(base::byte_span{other}.first(288));
+            std::memcpy(other.data() + 288, check.bytes.data(), check.bytes.size());
+            EXPECT_FALSE(decode_footer(other, good.size())) << at;
+        }
     }
 }
 

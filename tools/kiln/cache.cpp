@@ -62,9 +62,11 @@ std::uint64_t sum_of(store::counter_map const& m) {
     return out;
 }
 
-std::uint64_t hits_in(store::statistics const& s, std::string_view tier) {
-    auto const at = s.hits.find(tier);
-    return at == s.hits.end() ? 0 : at->second;
+// The three that every store has, also while they are zero, and whatever else was asked.
+store::counter_map hits_of(store::statistics const& s) {
+    store::counter_map out{{"memory", 0}, {"disk", 0}, {"bundle", 0}};
+    for (auto const& [tier, n] : s.hits) out[tier] = n;
+    return out;
 }
 
 int stats(cache_arguments const& a) {
@@ -74,34 +76,31 @@ int stats(cache_arguments const& a) {
     auto const use = o.cache.count().value();
     auto const served = s.requests - std::min(s.requests, s.blocked);
     if (a.as_json) {
-        print_json(
-            json{{"requests", s.requests},
-                 {"served_without_waiting", served},
-                 {"blocked", s.blocked},
-                 {"blocked_ms", s.blocked_ms},
-                 {"hits",
-                  {{"memory", hits_in(s, "memory")}, {"disk", hits_in(s, "disk")}, {"bundle", hits_in(s, "bundle")}}},
-                 {"compiled", s.compiled},
-                 {"rejected", counts_of(s.rejected)},
-                 {"errors", counts_of(s.errors)},
-                 {"published", s.published},
-                 {"evicted", s.evicted},
-                 {"dropped", s.dropped},
-                 {"divergent", s.divergent},
-                 {"entries", use.entries},
-                 {"bytes", use.bytes},
-                 {"max_bytes", o.max_bytes},
-                 {"path", o.cache.path().native()}});
+        print_json(json{{"requests", s.requests},
+                        {"served_without_waiting", served},
+                        {"blocked", s.blocked},
+                        {"blocked_ms", s.blocked_ms},
+                        {"hits", counts_of(hits_of(s))},
+                        {"compiled", s.compiled},
+                        {"failed", s.failed},
+                        {"rejected", counts_of(s.rejected)},
+                        {"errors", counts_of(s.errors)},
+                        {"published", s.published},
+                        {"evicted", s.evicted},
+                        {"dropped", s.dropped},
+                        {"divergent", s.divergent},
+                        {"entries", use.entries},
+                        {"bytes", use.bytes},
+                        {"max_bytes", o.max_bytes},
+                        {"path", o.cache.path().native()}});
         return ok;
     }
     std::vector<std::vector<std::string>> rows{
         {"served without waiting", fmt::format("{} of {}", served, s.requests)},
         {"blocked", std::to_string(s.blocked)},
         {"time blocked", fmt::format("{:.1f} s", static_cast<double>(s.blocked_ms) / 1000)},
-        {"hits in memory", std::to_string(hits_in(s, "memory"))},
-        {"hits on disk", std::to_string(hits_in(s, "disk"))},
-        {"hits in bundles", std::to_string(hits_in(s, "bundle"))},
-        {"compiled", std::to_string(s.compiled)}};
+        {"compiled, failed", fmt::format("{}, {}", s.compiled, s.failed)}};
+    for (auto const& [tier, n] : hits_of(s)) rows.push_back({"hits: " + tier, std::to_string(n)});
     for (auto const& [name, n] : s.rejected) rows.push_back({"rejected: " + name, std::to_string(n)});
     for (auto const& [name, n] : s.errors) rows.push_back({"errors: " + name, std::to_string(n)});
     rows.push_back({"rejected, errors", fmt::format("{}, {}", sum_of(s.rejected), sum_of(s.errors))});

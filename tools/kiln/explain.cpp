@@ -72,7 +72,7 @@ std::vector<nearest> candidates(engine::state& s, engine_detail::order const& as
     }
     std::vector<nearest> out;
     for (auto const& [at, tier] : places) {
-        auto const found = s.store->find(at, {});
+        auto const found = s.store->peek(at, {});
         if (!found) continue;
         if (auto a = compile::decode_artifact(found.hit->payload)) {
             auto differences = compare(asked, *a);
@@ -108,7 +108,7 @@ json json_of(std::string const& verdict, engine_detail::order const& asked, engi
 
 void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& all) {
     auto const asked = s.order_for(u, t).value();
-    auto const found = engine_detail::look_up(*s.store, asked.subject);
+    auto const found = engine_detail::look_up(*s.store, asked.subject, engine_detail::purpose::explain);
     auto const near = found.what ? std::vector<nearest>{} : candidates(s, asked);
     auto const verdict = found.what ? std::string{"hit"} : std::string{"miss"};
     if (as_json) {

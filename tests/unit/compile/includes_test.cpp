@@ -59,6 +59,15 @@ TEST_F(includes, touching_is_a_hit_and_editing_is_a_miss) {
     EXPECT_NE(change(deps).find("q.h changed"), std::string::npos);
 }
 
+TEST_F(includes, a_directory_of_a_headers_name_is_no_header) {
+    base::make_directories(dir("first/q.h")).value();
+    auto const deps = look_as_nvrtc_does();
+    EXPECT_EQ(change(deps), "") << "the compiler passed it over, and so does the lookup";
+    std::filesystem::remove(dir("second/q.h"));
+    base::make_directories(dir("second/q.h")).value();
+    EXPECT_NE(change(deps).find("q.h is gone"), std::string::npos);
+}
+
 TEST_F(includes, V7_a_header_that_appears_earlier_on_the_path_is_a_miss) {
     auto const deps = look_as_nvrtc_does();
     write("first/q.h", "two");

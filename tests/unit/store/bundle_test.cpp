@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 
 namespace kiln::test {
@@ -252,6 +253,46 @@ TEST(store_faults_bundle, C5_C7_a_lying_index_is_bounded) {
         EXPECT_EQ(tier->find(address_of(0), {}).value().why, miss::absent) << "C7: skipped from now on";
         EXPECT_TRUE(tier->list(address_of(0).family, {}).value().empty());
     }
+}
+
+TEST(store_faults_bundle, C5_sizes_are_bounded_before_memory_is_taken) {
+    // A small blob that says it unpacks to 1 GiB, with every digest right.
+    auto const good = entry_of(0, 4000);
+    auto blob = encode_entry(*good).value();
+    auto const header = *decode_header(blob, blob.size()).header;
+    ASSERT_EQ(header.stored_as, codec::zstd);
+    auto const fields_end = header.bytes - 32;
+    base::byte_writer raw;
+    raw.put_u64(std::uint64_t{1} << 30);
+    std::copy(raw.view().begin(), raw.view().end(), blob.begin() + static_cast<long>(fields_end - 32 - 16));
+    auto const check = base::sha256_of(base::byte_span{blob}.first(fields_end));
+    std::memcpy(blob.data() + fields_end, check.bytes.data(), check.bytes.size());
+    EXPECT_EQ(decode_entry(blob).why, miss::too_large);
+    EXPECT_LE(most_payload_bytes, std::uint64_t{256} << 20);
+}
+
+TEST(store_faults_bundle, rejecting_reads_the_header_alone) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "x.kiln";
+    auto const large = entry_of(0, 1 << 20);
+    bundle_writer w;
+    w.add(*large).value();
+    w.write(file).value();
+    auto const tier = bundle_tier::open(file).value();
+    ASSERT_TRUE(tier->find(large->about.at, {}).value().hit);
+    std::size_t most = 0;
+    base::system_calls calls = base::real_system_calls();
+    static std::size_t* largest = nullptr;
+    largest = &most;
+    calls.pread = [](int fd, void* data, std::size_t size, long offset) {
+        *largest = std::max(*largest, size);
+        return base::real_system_calls().pread(fd, data, size, offset);
+    };
+    base::install_system_calls(&calls);
+    tier->reject(large->about.at);
+    base::install_system_calls(nullptr);
+    EXPECT_LT(most, std::size_t{100'000});
+    EXPECT_EQ(tier->find(large->about.at, {}).value().why, miss::refused);
 }
 
 TEST(store_faults_bundle, W2_a_bundle_that_cannot_be_written_leaves_the_old_one) {

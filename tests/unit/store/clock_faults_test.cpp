@@ -36,6 +36,7 @@ TEST_F(store_faults, T1_times_in_the_future_count_as_now_and_are_brought_back) {
     for (unsigned i = 0; i < 30; ++i) set_time(path_of(*entry_of(i)), now() + 10 * year);
 
     EXPECT_TRUE(tier->find(entry_of(7)->about.at, {}).value().hit);
+    tier->used(entry_of(7)->about.at);
     EXPECT_LE(time_of(path_of(*entry_of(7))), now() + 1);
     // Neither wiped nor stuck: new entries go in, and about a tenth goes out at a time.
     for (unsigned i = 100; i < 200; ++i) {
@@ -66,9 +67,11 @@ TEST_F(store_faults, T2_recency_is_kept_by_us_and_not_by_access_times) {
     auto const path = path_of(*entry_of(1));
     set_time(path, now() - 100'000);
     EXPECT_TRUE(tier->find(entry_of(1)->about.at, {}).value().hit);
+    EXPECT_LT(time_of(path), now() - 90'000) << "looking at it does not make it young";
+    tier->used(entry_of(1)->about.at);
     EXPECT_GE(time_of(path), now() - 5);
     set_time(path, now() - 60);
-    EXPECT_TRUE(tier->find(entry_of(1)->about.at, {}).value().hit);
+    tier->used(entry_of(1)->about.at);
     EXPECT_LT(time_of(path), now() - 30) << "not at every hit";
 }
 

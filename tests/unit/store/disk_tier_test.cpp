@@ -97,7 +97,7 @@ TEST_F(disk_tier_test, read_only_mode_changes_nothing) {
     EXPECT_EQ(tier->try_lead(digest_of("r"), base::clock::now()).outcome(), flight_outcome::unsupported);
     EXPECT_FALSE(tier->add_to_directory({.requests = 1}));
     EXPECT_FALSE(changed);
-    EXPECT_FALSE(tier->can().writable);
+    EXPECT_FALSE(tier->traits().writable);
 }
 
 TEST_F(disk_tier_test, stays_within_its_bound) {

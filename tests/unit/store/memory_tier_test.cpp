@@ -14,7 +14,8 @@ TEST(memory_tier, stays_within_its_bound_and_drops_the_least_recently_used) {
     memory_tier tier{{.max_bytes = 21'000}};
     for (unsigned i = 0; i < 6; ++i) ASSERT_TRUE(tier.put(entry_of(i, 3000)));
     EXPECT_EQ(tier.entries(), 6u);
-    EXPECT_TRUE(tier.find(address_of(0), {}).value().hit);  // used: the next to go is 1
+    EXPECT_TRUE(tier.find(address_of(1), {}).value().hit);  // only looked at
+    tier.used(address_of(0));                               // used: the next to go is 1
     ASSERT_TRUE(tier.put(entry_of(6, 3000)));
     EXPECT_TRUE(tier.find(address_of(0), {}).value().hit);
     EXPECT_FALSE(tier.find(address_of(1), {}).value().hit);

@@ -198,7 +198,7 @@ TEST_F(store_test, counters_are_added_to_the_directory) {
     {
         auto const store = make();
         store->put(entry_of(1));
-        store->count({.requests = 5, .compiled = 1});
+        store->count({.requests = 6, .compiled = 1, .failed = 5});
         EXPECT_TRUE(store->find(address_of(1), {}));
     }
     {
@@ -208,8 +208,10 @@ TEST_F(store_test, counters_are_added_to_the_directory) {
         EXPECT_TRUE(store->find(address_of(1), {}));
     }
     auto const sum = maintenance{root()}.counters().value();
-    EXPECT_EQ(sum.requests, 5u);
+    EXPECT_EQ(sum.requests, 9u);
     EXPECT_EQ(sum.compiled, 1u);
+    EXPECT_EQ(sum.failed, 5u);
+    EXPECT_EQ(sum.requests, sum.hits.at("memory") + sum.hits.at("disk") + sum.compiled + sum.failed);
     EXPECT_EQ(sum.published, 1u);
     EXPECT_EQ(sum.hits.at("memory"), 2u);
     EXPECT_EQ(sum.hits.at("disk"), 1u);

@@ -4,6 +4,7 @@
 // cannot be written to is filled by other means.
 #pragma once
 
+#include "store/store.hpp"
 #include "support/store_entries.hpp"
 
 #include <gtest/gtest.h>
@@ -95,7 +96,7 @@ TYPED_TEST_P(tier_contract, rejected_bytes_are_not_offered_again) {
     auto const tier = this->fill({e, other});
     tier->reject(e->about.at);
     EXPECT_FALSE(tier->find(e->about.at, {}).value().hit);
-    if (tier->can().writable) {
+    if (tier->traits().writable) {
         ASSERT_TRUE(tier->put(e));
         EXPECT_FALSE(tier->find(e->about.at, {}).value().hit) << "the same bytes again";
         auto fresh = std::make_shared<store::entry>(*e);
@@ -110,7 +111,7 @@ TYPED_TEST_P(tier_contract, rejected_bytes_are_not_offered_again) {
 TYPED_TEST_P(tier_contract, putting_twice_is_putting_once) {
     auto const e = entry_of(1);
     auto const tier = this->fill({e});
-    if (!tier->can().writable) {
+    if (!tier->traits().writable) {
         EXPECT_EQ(tier->put(e).error().code(), errc::forbidden);
         return;
     }
@@ -131,9 +132,49 @@ TYPED_TEST_P(tier_contract, many_are_all_found) {
     }
 }
 
+TYPED_TEST_P(tier_contract, entries_say_by_which_rules_they_serve) {
+    auto const e = entry_of(1);
+    auto const tier = this->fill({e});
+    auto const traits = tier->traits();
+    // A tier of the process keeps what an entry said before; any other says what it is itself.
+    auto const expected = traits.where == store::location::process ? e->from : store::origin_of(traits);
+    EXPECT_EQ(tier->find(e->about.at, {}).value().hit->from, expected);
+    EXPECT_EQ(tier->list(e->about.at.family, {}).value().at(0).from, expected);
+}
+
+TYPED_TEST_P(tier_contract, traits_make_sense) {
+    auto const traits = this->fill({})->traits();
+    EXPECT_EQ(traits.persistent, traits.where != store::location::process);
+    EXPECT_FALSE(traits.writable && traits.headers_sealed) << "what is made here was made with its headers there";
+    EXPECT_TRUE(traits.on_hit != store::fill::machine || traits.where == store::location::fleet);
+}
+
+TYPED_TEST_P(tier_contract, a_hit_is_copied_as_far_as_the_traits_say) {
+    auto const scratch = base::temporary_directory::make("kiln-fill").value();
+    auto const e = entry_of(1);
+    auto const last = this->fill({e});
+    if (last->traits().where == store::location::process) return;  // nothing is nearer
+    event_log log;
+    store::store_options o;
+    o.disk = store::disk_options{.root = scratch.path() / "near"};
+    store::store store{o, log};
+    store.add_tier(last);
+    EXPECT_EQ(store.find(e->about.at, {}).tier, last->name());
+    auto const again = store.find(e->about.at, {});
+    EXPECT_EQ(again.where, store::location::process) << "in memory from now on";
+    EXPECT_EQ(again.hit->from, store::origin_of(last->traits())) << "by the rules of where it came from";
+    auto const report = store.flush(base::clock::now() + std::chrono::seconds{10});
+    EXPECT_TRUE(report.settled);
+    EXPECT_EQ(report.kept + report.lost, 0u) << "nobody put anything";
+    store::disk_tier near{*o.disk, std::make_shared<store::event_outlet>(nullptr)};
+    EXPECT_EQ(near.find(e->about.at, {}).value().hit != nullptr, last->traits().on_hit == store::fill::machine);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(tier_contract, what_was_kept_is_found_whole, an_empty_payload_is_a_payload,
                             what_was_not_kept_is_absent, an_empty_tier_has_nothing, every_part_of_the_address_counts,
                             expectations_are_checked, lists_a_family_and_a_request,
-                            rejected_bytes_are_not_offered_again, putting_twice_is_putting_once, many_are_all_found);
+                            rejected_bytes_are_not_offered_again, putting_twice_is_putting_once, many_are_all_found,
+                            entries_say_by_which_rules_they_serve, traits_make_sense,
+                            a_hit_is_copied_as_far_as_the_traits_say);
 
 }  // namespace kiln::test

@@ -4,6 +4,7 @@
 #include "store/bundle.hpp"
 #include "store/disk_tier.hpp"
 #include "store/memory_tier.hpp"
+#include "support/fake_fleet.hpp"
 
 namespace kiln::test {
 
@@ -63,10 +64,18 @@ struct embedded_bundle_fixture {
     }
 };
 
+struct fleet_fixture {
+    std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
+        auto out = std::make_shared<fake_fleet>();
+        for (auto const& e : some) out->put(e).value();
+        return out;
+    }
+};
+
 }  // namespace
 
 using every_tier = ::testing::Types<memory_fixture, disk_fixture, read_only_disk_fixture, bundle_file_fixture,
-                                    embedded_bundle_fixture>;
+                                    embedded_bundle_fixture, fleet_fixture>;
 INSTANTIATE_TYPED_TEST_SUITE_P(all, tier_contract, every_tier);
 
 }  // namespace kiln::test
