@@ -23,9 +23,10 @@ constexpr std::size_t most_name_bytes = 128;
 using number = std::uint64_t statistics::*;
 using group = counter_map statistics::*;
 
-constexpr std::array<std::pair<std::string_view, number>, 9> numbers{{
+constexpr std::array<std::pair<std::string_view, number>, 10> numbers{{
     {"requests", &statistics::requests},
     {"compiled", &statistics::compiled},
+    {"failed", &statistics::failed},
     {"blocked", &statistics::blocked},
     {"blocked_ms", &statistics::blocked_ms},
     {"published", &statistics::published},

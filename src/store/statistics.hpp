@@ -20,6 +20,7 @@ using counter_map = std::map<std::string, std::uint64_t, std::less<>>;
 struct statistics {
     std::uint64_t requests = 0;    // kernels asked for; counted by the engine
     std::uint64_t compiled = 0;    // counted by the engine
+    std::uint64_t failed = 0;      // requests that ended in an error; counted by the engine
     std::uint64_t blocked = 0;     // requests that made a caller wait; counted by the engine
     std::uint64_t blocked_ms = 0;  // how long, together
     std::uint64_t published = 0;   // entries written to the disk
