@@ -88,7 +88,9 @@ struct engine_options {
 };
 
 struct engine_status {
-    std::uint64_t requests = 0;  // artifacts asked for
+    // Artifacts asked for and answered: found, compiled or failed. Whoever joins one in progress is not counted again, and what
+    // was withdrawn not at all.
+    std::uint64_t requests = 0;
     std::uint64_t from_memory = 0, from_disk = 0, from_bundle = 0, from_fleet = 0;
     std::uint64_t compiled = 0;
     std::uint64_t failed = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every decision Kiln takes leaves one event: found, missed, compiled, waited, loaded, rejected and so on.
+// Every decision Kiln takes leaves one event: found or missed, compiled, waited, loaded, rejected and so on. Whoever asks
+// for an artifact is answered by one `found`, or by one `missed` and what came of it, however many tiers were asked.
 // Events go into a bounded ring (the last few thousand, always on) and, with KILN_EVENTS=FILE, to FILE
 // as JSON lines. The library never prints. Emitting is lock-free, off the heap and safe from any thread;
 // text longer than its field is cut. A subscriber runs on the emitting thread and must be quick.
@@ -99,7 +100,9 @@ struct event {
     inline_text<15> target{};   // "sm_90", "compute_100", ...
     inline_text<31> reason{};   // a stable code, never prose
     inline_text<127> detail{};  // prose for people
-    std::uint64_t key = 0;      // first eight bytes of the key, 0 where none
+    std::uint64_t key = 0;  // first eight bytes of the artifact's key; 0 while it is not known, and where none is meant
+    std::uint64_t request =
+        0;  // first eight bytes of the identity of what was asked for: tells units of one name apart
     std::int64_t duration_ns = 0;
     std::int64_t value = 0;  // bytes, pid, count: see event_kind
     // Filled in by emit():

@@ -220,6 +220,11 @@ void config::set(std::string_view variable, std::string value, origin from) {
     values_[std::string{variable}] = {std::move(value), from, {}};
 }
 
+void config::try_set(std::string_view variable, std::string value, origin from) {
+    if (is_known(variable)) return set(variable, std::move(value), from);
+    problems_.push_back(fmt::format("'{}' is not a known setting; it is ignored; see 'kiln doctor'", variable));
+}
+
 std::optional<std::uint64_t> parse_size(std::string_view text) {
     std::uint64_t number = 0;
     auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);

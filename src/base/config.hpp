@@ -50,6 +50,8 @@ public:
     [[nodiscard]] std::vector<std::string> list(std::string_view variable) const;
 
     void set(std::string_view variable, std::string value, origin from);
+    // The same for a name somebody typed: one that is not known becomes a line in problems().
+    void try_set(std::string_view variable, std::string value, origin from);
     [[nodiscard]] std::vector<std::string> const& problems() const noexcept { return problems_; }
     [[nodiscard]] bool secure() const noexcept { return secure_; }
 

@@ -24,8 +24,8 @@ namespace {
 constexpr std::size_t slot_count = 4096;
 constexpr std::size_t kind_count = static_cast<std::size_t>(event_kind::note) + 1;
 
-// Numbers: time, key, duration, value, thread and kind, lengths. Texts begin at a word each.
-constexpr std::size_t number_words = 6;
+// Numbers: time, key, request, duration, value, thread and kind, lengths. Texts begin at a word each.
+constexpr std::size_t number_words = 7;
 constexpr std::size_t text_words =
     (sizeof(event::unit) + sizeof(event::target) + sizeof(event::reason) + sizeof(event::detail)) / 8;
 
@@ -60,6 +60,7 @@ void write_slot(slot& to, event const& e, std::int64_t time_ns, std::uint32_t th
     slot_writer w{to};
     w.put(static_cast<std::uint64_t>(time_ns));
     w.put(e.key);
+    w.put(e.request);
     w.put(static_cast<std::uint64_t>(e.duration_ns));
     w.put(static_cast<std::uint64_t>(e.value));
     w.put(std::uint64_t{thread} << 32 | static_cast<std::uint64_t>(e.kind));
@@ -77,13 +78,14 @@ event read_words(slot_words const& words) noexcept {
     event e;
     e.time_ns = static_cast<std::int64_t>(words[0]);
     e.key = words[1];
-    e.duration_ns = static_cast<std::int64_t>(words[2]);
-    e.value = static_cast<std::int64_t>(words[3]);
-    e.thread = static_cast<std::uint32_t>(words[4] >> 32);
-    e.kind = static_cast<event_kind>(words[4] & 0xff);
+    e.request = words[2];
+    e.duration_ns = static_cast<std::int64_t>(words[3]);
+    e.value = static_cast<std::int64_t>(words[4]);
+    e.thread = static_cast<std::uint32_t>(words[5] >> 32);
+    e.kind = static_cast<event_kind>(words[5] & 0xff);
     auto const* from = reinterpret_cast<char const*>(words.data() + number_words);
     auto const take = [&](auto& text, unsigned shift) {
-        auto const size = static_cast<std::size_t>(words[5] >> shift & 0xff);
+        auto const size = static_cast<std::size_t>(words[6] >> shift & 0xff);
         text.append({from, size});
         from += (size + 7) / 8 * 8;
     };
@@ -134,6 +136,7 @@ std::string to_json(event const& e) {
     append_text(out, "reason", e.reason);
     append_text(out, "detail", e.detail);
     if (e.key != 0) out += fmt::format(",\"key\":\"{:016x}\"", e.key);
+    if (e.request != 0) out += fmt::format(",\"request\":\"{:016x}\"", e.request);
     if (e.duration_ns != 0) out += fmt::format(",\"ns\":{}", e.duration_ns);
     if (e.value != 0) out += fmt::format(",\"value\":{}", e.value);
     return out += '}';

@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/background_thread.hpp"
 
+#include "compile/pool_core.hpp"
+
 #include <algorithm>
-#include <new>
+#include <exception>
 
 namespace kiln::engine_detail {
 
+// With the lock, which the new thread asks for first.
+bool background_thread::can_run() {
+    if (stopping_) return false;
+    if (thread_.joinable()) return true;
+    auto made = compile::start_quiet_thread([this] { run(); });
+    if (!made) return false;
+    thread_ = *std::move(made);
+    return true;
+}
+
 bool background_thread::post(std::function<void()> task) {
     std::lock_guard const lock{mutex_};
-    if (stopping_) return false;
+    if (!can_run()) return false;
     ready_.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
     changed_.notify_one();
     return true;
 }
 
 bool background_thread::post_at(base::time_point when, std::function<void()> task) {
     std::lock_guard const lock{mutex_};
-    if (stopping_) return false;
+    if (!can_run()) return false;
     later_.emplace_back(when, std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
     changed_.notify_one();
     return true;
 }
@@ -59,10 +69,10 @@ std::optional<std::function<void()>> background_thread::take_due() {
 
 void background_thread::run() {
     while (auto task = take_due()) {
-        // Nobody else could catch on this thread, and want of memory must not end the program.
+        // Whoever posted it has been told by the task itself, or never will be; nobody else could catch here.
         try {
             (*task)();
-        } catch (std::bad_alloc const&) {
+        } catch (std::exception const&) {
         }
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that runs tasks in order; started by the first task, and again in a forked child.
+// One thread that runs tasks in order, started by the first task. It takes none of the host program's signals, and a task
+// that throws is a task that ends: nothing thrown here ends the host. A forked child has no such thread and must not use its
+// parent's: engine::process() gives it an engine of its own.
 #pragma once
 
 #include "base/clock.hpp"
@@ -21,13 +23,14 @@ public:
     background_thread(background_thread const&) = delete;
     background_thread& operator=(background_thread const&) = delete;
 
-    // False once stopped: the task will not run.
-    bool post(std::function<void()> task);
-    bool post_at(base::time_point when, std::function<void()> task);
+    // False: the task will not run. The thread was stopped, or the machine has none left.
+    [[nodiscard]] bool post(std::function<void()> task);
+    [[nodiscard]] bool post_at(base::time_point when, std::function<void()> task);
     void stop() noexcept;
 
 private:
     void run();
+    [[nodiscard]] bool can_run();
     [[nodiscard]] std::optional<std::function<void()>> take_due();
 
     std::mutex mutex_;

@@ -11,52 +11,67 @@ namespace {
 constexpr std::chrono::milliseconds first_pause{2};
 constexpr std::chrono::milliseconds longest_pause{50};
 
-error shutting_down(subject const& what) {
-    return fail(errc::cancelled, "'{}': the engine is shutting down", what.name);
-}
+error shutting_down(subject const& of) { return fail(errc::cancelled, "'{}': the engine is shutting down", of.name); }
 
-error withdrawn(subject const& what) { return fail(errc::cancelled, "'{}': the demand was withdrawn", what.name); }
-
-event describe(event_kind kind, subject const& what) {
-    return {.kind = kind, .unit = what.name, .target = what.target.arch.name(), .key = what.id.request.prefix()};
-}
+error withdrawn(subject const& of) { return fail(errc::cancelled, "'{}': the demand was withdrawn", of.name); }
 
 }  // namespace
 
-std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, std::string const& producer) {
-    auto request = what.subject.id.request;
-    if (auto const* c = std::get_if<compile::compile_job>(&what.job.task)) {
+std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a, std::string const& producer) {
+    auto request = from.subject.id.request;
+    if (auto const* c = std::get_if<compile::compile_job>(&from.job.task)) {
         if (auto const options = compile::normalize(c->unit.options))
             a.inputs = compile::describe_inputs(c->unit, *options);
         if (auto const id = compile::identify(c->unit, a.target, a.toolchain)) request = id->request;
-    } else request = compile::identify(std::get<compile::link_job>(what.job.task), a.toolchain).request;
+    } else request = compile::identify(std::get<compile::link_job>(from.job.task), a.toolchain).request;
     auto const key = compile::seal(request, a.dependencies);
     a.key = key.hex();
 
     auto out = std::make_shared<store::entry>();
-    out->about = {.at = {what.subject.id.family, request, key},
+    out->about = {.at = {from.subject.id.family, request, key},
                   .name = a.unit,
                   .target = a.target.arch.name(),
                   .kind = std::string{name_of(a.target.kind)},
                   .toolchain = a.toolchain,
                   .producer = producer,
-                  .licence = what.licence};
+                  .licence = from.licence};
     out->payload = compile::encode(a);
     return out;
 }
 
-// One request in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.
+known_as line_of(order const& of) {
+    bool const links = std::holds_alternative<compile::link_job>(of.job.task);
+    return {of.subject.name, links ? base::digest{} : identity_of(of.subject)};
+}
+
+// One order in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.
 struct coordinator::flight {
     explicit flight(engine_detail::order o)
-        : order{std::move(o)}, answer{std::make_shared<pending<obtained>::state>()} {}
+        : order{std::move(o)},
+          identity{identity_of(order.subject)},
+          target{order.subject.target.arch.name()},
+          answer{std::make_shared<pending<obtained>::state>()} {}
 
-    engine_detail::order order;
+    [[nodiscard]] known_as line() const { return line_of(order); }
+    [[nodiscard]] event describe(event_kind kind) const {
+        auto const key = key_in_advance(order.subject);
+        return {.kind = kind,
+                .unit = order.subject.name,
+                .target = target,
+                .key = key ? key->prefix() : 0,
+                .request = identity.prefix()};
+    }
+
+    engine_detail::order const order;
+    base::digest const identity;
+    std::string const target;
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
     bool missed = false;                        // the first look found nothing
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{first_pause};
+    std::atomic<bool> finished{false};
 
     std::mutex mutex;
     priority how = priority::predicted;
@@ -89,13 +104,13 @@ bool coordinator::failed_long_ago(flight& f) const {
     return f.failed_at && base::clock::now() - *f.failed_at > options_.failure_memory;
 }
 
-pending<obtained> coordinator::ask(order what, priority how) {
-    counts_.requests.fetch_add(1, std::memory_order_relaxed);
+coordinator::asked coordinator::ask(order what, priority how) {
+    auto const identity = identity_of(what.subject);
     flight_ptr f;
     bool mine = false;
     {
         std::lock_guard const lock{mutex_};
-        auto& slot = flights_[what.subject.id.request];
+        auto& slot = flights_[identity];
         // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
         if (slot && failed_long_ago(*slot)) slot.reset();
         if (!slot) {
@@ -108,37 +123,44 @@ pending<obtained> coordinator::ask(order what, priority how) {
     }
     raise(f, how);
     if (mine) {
-        book_.asked(f->order.subject.name, f->order.subject.target.arch.name(), how);
-        if (how == priority::blocking) advance(f);
-        else if (!background_.post([this, f] { advance(f); })) finish(f, shutting_down(f->order.subject));
+        book_.asked(f->line(), f->target, how);
+        if (how == priority::blocking) step(f);
+        else if (!background_.post([this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
     }
-    return pending<obtained>{f->answer};
+    return {pending<obtained>{f->answer}, !mine};
 }
 
-coordinator::flight_ptr coordinator::find(base::digest const& request) const {
+std::optional<obtained> coordinator::find(order const& what) {
+    auto found = look_up(store_, what.subject);
+    if (!found.what) return std::nullopt;
+    count_found(found.from);
+    return obtained{std::move(found.what), found.from, 0, std::move(found.detail)};
+}
+
+coordinator::flight_ptr coordinator::in_flight(base::digest const& identity) const {
     std::lock_guard const lock{mutex_};
-    auto const at = flights_.find(request);
+    auto const at = flights_.find(identity);
     return at == flights_.end() ? nullptr : at->second;
 }
 
-void coordinator::raise(base::digest const& request, priority how) {
-    if (auto const f = find(request)) raise(f, how);
+void coordinator::raise(base::digest const& identity, priority how) {
+    if (auto const f = in_flight(identity)) raise(f, how);
 }
 
 void coordinator::raise(flight_ptr const& f, priority how) {
     std::lock_guard const lock{f->mutex};
     if (how <= f->how) return;
     f->how = how;
-    book_.raised(f->order.subject.name, f->order.subject.target.arch.name(), how);
+    book_.raised(f->line(), f->target, how);
     if (f->ticket) pool_.raise(*f->ticket, how);
 }
 
-void coordinator::cancel(base::digest const& request) {
+void coordinator::cancel(base::digest const& identity) {
     flight_ptr f;
     std::optional<compile::worker_pool::ticket> ticket;
     {
         std::lock_guard const lock{mutex_};
-        auto const at = flights_.find(request);
+        auto const at = flights_.find(identity);
         if (at == flights_.end()) return;
         f = at->second;
         std::lock_guard const inner{f->mutex};
@@ -159,33 +181,32 @@ bool coordinator::answer_from_store(flight_ptr const& f) {
         return !is_allowed(f, found);
     }
     count_hit(found.from);
-    book_.obtained(f->order.subject.name, f->order.subject.target.arch.name(),
-                   {found.from, found.what->compile_ms, found.what->image.size()});
+    book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
     finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
     return true;
 }
 
 // Emits why it was missed, and answers with an error where compiling cannot or must not happen.
 bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) {
-    auto const& what = f->order.subject;
-    auto why = describe(event_kind::missed, what);
+    auto const& subject = f->order.subject;
+    auto why = f->describe(event_kind::missed);
     why.reason = missed.reason;
     why.detail = missed.detail;
     events_.emit(why);
-    book_.missed(what.name, what.target.arch.name(), missed.reason);
+    book_.missed(f->line(), f->target, missed.reason);
 
     auto const nearest = missed.nearest.empty() ? std::string{"nothing of this unit"} : missed.nearest;
-    auto const wanted = fmt::format("'{}' for {} {}", what.name, what.target.arch.name(), name_of(what.target.kind));
+    auto const wanted = fmt::format("'{}' for {} {}", subject.name, f->target, name_of(subject.target.kind));
     if (options_.jit == jit_policy::forbid) {
         finish(
             f,
             fail(errc::forbidden,
                  "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
                  "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
-                 wanted, describe_tiers(store_), nearest, what.target.arch.name()));
+                 wanted, describe_tiers(store_), nearest, f->target));
         return false;
     }
-    if (what.toolchain.empty()) {
+    if (subject.toolchain.empty()) {
         bool const links = std::holds_alternative<compile::link_job>(f->order.job.task);
         finish(
             f,
@@ -198,7 +219,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
         return false;
     }
     if (options_.jit == jit_policy::warn) {
-        auto warned = describe(event_kind::warned, what);
+        auto warned = f->describe(event_kind::warned);
         warned.reason = "jit";
         warned.detail = fmt::format("compiling at run time ({}); nearest found: {}", missed.reason, nearest);
         events_.emit(warned);
@@ -206,21 +227,29 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     return true;
 }
 
-// Whoever waits for this must hear of it, also where there is no memory left to go on.
-void coordinator::advance(flight_ptr const& f) {
+// An order in hand is answered, whatever happens to its step: shortage of memory, a fault of ours. On a thread of our own
+// nobody else could catch it, and the host program would end.
+template <class Body>
+void coordinator::guarded(flight_ptr const& f, Body body) noexcept {
     try {
-        take_step(f);
+        body();
     } catch (std::bad_alloc const&) {
-        finish(f, fail(errc::out_of_memory, "'{}': no memory left to look for it", f->order.subject.name));
+        finish(f, fail(errc::out_of_memory, "'{}': out of memory", f->order.subject.name));
+    } catch (std::exception const& e) {
+        finish(f, fail(errc::internal, "'{}': {}", f->order.subject.name, e.what()));
     }
 }
 
-void coordinator::take_step(flight_ptr const& f) {
+void coordinator::step(flight_ptr const& f) noexcept {
+    guarded(f, [&] { advance(f); });
+}
+
+void coordinator::advance(flight_ptr const& f) {
     if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
     if (answer_from_store(f)) return;
     auto const now = base::clock::now();
     if (!f->leader) f->leader.emplace(options_.flight_deadline);
-    auto lead = store_.try_lead(f->order.subject.id.request, now);
+    auto lead = store_.try_lead(f->identity, now);
     switch (lead.outcome()) {
         case store::flight_outcome::leader:
             f->lead = std::move(lead);
@@ -232,15 +261,15 @@ void coordinator::take_step(flight_ptr const& f) {
         case store::flight_outcome::timed_out: break;
     }
     if (!f->leader->at_work(lead, now)) {
-        auto slow = describe(event_kind::fell_back, f->order.subject);
+        auto slow = f->describe(event_kind::fell_back);
         slow.reason = "flight-deadline";
         slow.detail = "another process leads and shows no sign of work; compiling here";
         events_.emit(slow);
         compile(f);
         return;
     }
-    background_.post_at(now + f->pause, [this, f] { advance(f); });
-    f->pause = std::min(f->pause * 2, longest_pause);
+    auto const when = now + std::exchange(f->pause, std::min(f->pause * 2, longest_pause));
+    if (!background_.post_at(when, [this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
 }
 
 void coordinator::compile(flight_ptr const& f) {
@@ -254,14 +283,15 @@ void coordinator::compile(flight_ptr const& f) {
             std::lock_guard const lock{f->mutex};
             f->running = true;
         }
-        auto taken = describe(event_kind::compiling, f->order.subject);
+        auto taken = f->describe(event_kind::compiling);
         taken.value = pid;
         events_.emit(taken);
-        book_.compiling(f->order.subject.name, f->order.subject.target.arch.name());
+        book_.compiling(f->line(), f->target);
     };
     // Not under the flight's lock: a pool that is going down answers at once, on this thread.
     auto const ticket = pool_.submit(
-        f->order.job, how, [this, f](result<compile::product> made) { complete(f, std::move(made)); }, started);
+        f->order.job, how,
+        [this, f](result<compile::product> made) { guarded(f, [&] { complete(f, std::move(made)); }); }, started);
     {
         std::lock_guard const lock{f->mutex};
         f->ticket = ticket;
@@ -271,10 +301,9 @@ void coordinator::compile(flight_ptr const& f) {
 }
 
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
-    auto const& what = f->order.subject;
     if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
     if (!made) {
-        auto failed = describe(event_kind::compile_failed, what);
+        auto failed = f->describe(event_kind::compile_failed);
         failed.reason = name_of(made.error().code());
         failed.detail = made.error().message();
         events_.emit(failed);
@@ -285,9 +314,10 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     auto a = *std::move(made);
     auto entry = entry_for(f->order, a, options_.producer);
 
-    auto done = describe(
-        std::holds_alternative<compile::link_job>(f->order.job.task) ? event_kind::linked : event_kind::compiled, what);
+    bool const links = std::holds_alternative<compile::link_job>(f->order.job.task);
+    auto done = f->describe(links ? event_kind::linked : event_kind::compiled);
     done.detail = entry->about.at.key.hex();
+    done.key = entry->about.at.key.prefix();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());
     events_.emit(done);
@@ -295,20 +325,25 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
     store_.put(std::move(entry), std::move(f->lead));
-    book_.obtained(what.name, what.target.arch.name(), {provenance::compiled, a.compile_ms, a.image.size()});
+    book_.obtained(f->line(), f->target, {provenance::compiled, a.compile_ms, a.image.size()});
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
 }
 
 void coordinator::finish(flight_ptr const& f, result<obtained> with) {
-    // What was found the store has counted, and what was compiled complete(); what was withdrawn is nobody's request.
-    if (!with && with.error().code() != errc::cancelled)
+    if (f->finished.exchange(true)) return;
+    // What was withdrawn is nobody's request. What was found the store has counted, and what was compiled complete().
+    bool const is_withdrawn = !with && with.error().code() == errc::cancelled;
+    if (!is_withdrawn) counts_.requests.fetch_add(1, std::memory_order_relaxed);
+    if (!with && !is_withdrawn) {
+        counts_.failed.fetch_add(1, std::memory_order_relaxed);
         count([](store::statistics& more) { more.requests = more.failed = 1; });
+    }
     f->lead.release();
     {
         std::lock_guard const lock{mutex_};
-        auto const at = flights_.find(f->order.subject.id.request);
+        auto const at = flights_.find(f->identity);
         if (at != flights_.end() && at->second == f) {
-            bool const forget = with || with.error().code() == errc::cancelled || options_.failure_memory.count() == 0;
+            bool const forget = with || is_withdrawn || options_.failure_memory.count() == 0;
             if (forget) flights_.erase(at);
             else {
                 std::lock_guard const inner{f->mutex};
@@ -316,10 +351,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
             }
         }
     }
-    if (!with) {
-        counts_.failed.fetch_add(1, std::memory_order_relaxed);
-        book_.failed(f->order.subject.name, f->order.subject.target.arch.name(), with.error());
-    }
+    if (!with) book_.failed(f->line(), f->target, with.error());
     f->answer->finish(std::move(with));
 }
 
@@ -335,11 +367,11 @@ void coordinator::abandon() noexcept {
     std::vector<flight_ptr> left;
     {
         std::lock_guard const lock{mutex_};
-        for (auto const& [request, f] : flights_) left.push_back(f);
+        for (auto const& [identity, f] : flights_) left.push_back(f);
     }
     for (auto const& f : left) {
         f->lead.release();
-        if (!pending<obtained>{f->answer}.ready()) finish(f, shutting_down(f->order.subject));
+        finish(f, shutting_down(f->order.subject));
     }
 }
 
@@ -380,7 +412,7 @@ engine_status coordinator::status() const {
     out.blocked = load(counts_.blocked);
     out.blocked_ms = static_cast<double>(load(counts_.blocked_ns)) * 1e-6;
     std::lock_guard const lock{mutex_};
-    for (auto const& [request, f] : flights_) {
+    for (auto const& [identity, f] : flights_) {
         std::lock_guard const inner{f->mutex};
         if (!f->failed_at) ++out.in_progress;
     }

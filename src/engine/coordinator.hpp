@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One answer per request, however many ask: looks a request up, and on a miss sees that one thread of one process
-// compiles it. The life of a request here:
+// One answer per identity (identity.hpp), however many ask: looks an order up, and on a miss sees that one thread of one
+// process compiles it. The life of an order here:
 //
 //     look ──hit──► answer
 //       └─miss─► allowed? ─► lead (of all processes)? ──busy──► look again a little later, while it is at work
 //                                    └─yes─► look once more ─► worker ─► answer + publish
 //
-// Steps run on whichever thread has the request in hand (the asker, the background thread, a thread of the pool); none
+// Steps run on whichever thread has the order in hand (the asker, the background thread, a thread of the pool); none
 // of them blocks on a compiler or on another process.
 #pragma once
 
 #include "compile/worker_pool.hpp"
 #include "engine/background_thread.hpp"
+#include "engine/identity.hpp"
 #include "engine/ledger.hpp"
-#include "engine/lookup.hpp"
 
 #include <atomic>
 #include <map>
@@ -25,9 +25,8 @@ enum class jit_policy { allow, warn, forbid };
 
 struct coordinator_options {
     jit_policy jit = jit_policy::allow;
-    std::chrono::milliseconds flight_deadline{
-        10'000};                                    // how long another process that shows no sign of work is waited for
-    std::chrono::milliseconds failure_memory{250};  // a failed request is answered from memory this long
+    std::chrono::milliseconds flight_deadline{10'000};  // another process that shows no sign of work is waited for this long
+    std::chrono::milliseconds failure_memory{250};      // what failed is answered from memory this long
     std::string producer;
 };
 
@@ -40,8 +39,11 @@ struct order {
 
 // The store entry of an artifact made for this order. `a.key` and `a.inputs` are filled in. The compiler that ran may be
 // another build than the file promised: its own identity counts.
-[[nodiscard]] std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a,
+[[nodiscard]] std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a,
                                                       std::string const& producer);
+
+// Its line in the ledger. What is linked belongs to a pack, which has one line for all it takes to make it.
+[[nodiscard]] known_as line_of(order const& of);
 
 class coordinator {
 public:
@@ -54,12 +56,19 @@ public:
     coordinator(coordinator_options options, parts of);
     ~coordinator();
 
+    struct asked {
+        pending<obtained> answer;
+        // It was under way before this ask: headers may have changed since the compiler read them.
+        bool joined = false;
+    };
     // Returns at once; the answer comes through the pending. With priority::blocking the lookup is done on this thread.
-    [[nodiscard]] pending<obtained> ask(order what, priority how);
+    [[nodiscard]] asked ask(order what, priority how);
+    // Looks, never compiles, and joins no compile in progress. nullopt on a miss, which is told and counted nowhere.
+    [[nodiscard]] std::optional<obtained> find(order const& what);
     // Never lowers; no effect on what nobody asked for or a process already has.
-    void raise(base::digest const& request, priority how);
-    // Takes back one ask. The last one withdraws the request, if no process has taken it yet: errc::cancelled for it.
-    void cancel(base::digest const& request);
+    void raise(base::digest const& identity, priority how);
+    // Takes back one ask. The last one withdraws the order, if no process has taken it yet: errc::cancelled for it.
+    void cancel(base::digest const& identity);
 
     // The driver would not load it: forget these bytes everywhere.
     void reject(store::address const& at);
@@ -68,7 +77,7 @@ public:
     void forget_failures();
 
     [[nodiscard]] engine_status status() const;
-    // Something was asked for and found past this class: packs look for what they ship by addresses of their own.
+    // Something was asked for and found past ask(): by find(), and by packs, which have addresses of their own.
     void count_found(provenance from);
     void count_blocked(std::int64_t ns);
     void stop() noexcept { background_.stop(); }
@@ -80,7 +89,9 @@ private:
     using flight_ptr = std::shared_ptr<flight>;
 
     void advance(flight_ptr const& f);
-    void take_step(flight_ptr const& f);
+    template <class Body>
+    void guarded(flight_ptr const& f, Body body) noexcept;
+    void step(flight_ptr const& f) noexcept;
     [[nodiscard]] bool answer_from_store(flight_ptr const& f);
     [[nodiscard]] bool is_allowed(flight_ptr const& f, found_artifact const& missed);
     void compile(flight_ptr const& f);
@@ -88,7 +99,7 @@ private:
     void finish(flight_ptr const& f, result<obtained> with);
     void count_hit(provenance from);
     void raise(flight_ptr const& f, priority how);
-    [[nodiscard]] flight_ptr find(base::digest const& request) const;
+    [[nodiscard]] flight_ptr in_flight(base::digest const& identity) const;
     [[nodiscard]] bool failed_long_ago(flight& f) const;
     [[nodiscard]] static bool is_withdrawn(flight& f);
     template <class Fill>
@@ -100,7 +111,7 @@ private:
     event_log& events_;
     ledger& book_;
     mutable std::mutex mutex_;
-    std::map<base::digest, flight_ptr> flights_;  // in progress, and failures for a moment
+    std::map<base::digest, flight_ptr> flights_;  // by identity: in progress, and failures for a moment
     struct counts {
         std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, fleet{0}, compiled{0}, failed{0},
             blocked{0};

@@ -39,7 +39,7 @@ compile::pool_options pool_options_of(base::config const& config) {
 
 base::config config_with(engine_options const& options) {
     auto out = base::config::load();
-    for (auto const& [name, value] : options.settings) out.set(name, value, base::origin::call);
+    for (auto const& [name, value] : options.settings) out.try_set(name, value, base::origin::call);
     out.check();
     return out;
 }
@@ -151,39 +151,84 @@ order engine::state::order_for(link_request const& what) {
     return {std::move(about), compile::job{tools(), std::move(work)}, {}};
 }
 
-result<obtained> engine::state::ask_sync(order what, wait_options how) {
+std::optional<obtained> engine::state::find(order const& what) { return requests->find(what); }
+
+namespace {
+
+// Made by a compile that began before this caller asked: the compiler may have read headers that were edited since.
+bool is_outdated(order const& what, result<obtained> const& got) {
+    return got && got->from == provenance::compiled &&
+           !compile::first_change(got->what->dependencies, what.subject.roots, compile::absent_headers::are_misses)
+                .empty();
+}
+
+constexpr int most_joins = 3;
+
+}  // namespace
+
+result<obtained> engine::state::ask_sync(order const& what, wait_options const& how) {
+    auto const until = base::clock::now() + how.deadline;
+    auto got = ask_once_sync(what, how, until);
+    for (int n = 1; got.joined && n < most_joins && is_outdated(what, got.answer); ++n)
+        got = ask_once_sync(what, how, until);
+    return std::move(got.answer);
+}
+
+engine::state::asked_once engine::state::ask_once_sync(order const& what, wait_options const& how,
+                                                       base::time_point deadline) {
     auto const role = thread_role::current();
     if (role.what == thread_role::kind::find_only) {
-        auto found = engine_detail::look_up(*store, what.subject);
-        if (!found.what) return fail(errc::timeout, "'{}' would have to be compiled", what.subject.name);
-        return obtained{std::move(found.what), found.from, 0, std::move(found.detail)};
+        auto found = find(what);
+        if (!found) return {fail(errc::timeout, "'{}' would have to be compiled", what.subject.name)};
+        return {*std::move(found)};
     }
     base::stopwatch const watch;
-    auto const name = what.subject.name;
-    auto const target_name = what.subject.target.arch.name();
-    auto const key = what.subject.id.request.prefix();
-    auto const answer = requests->ask(std::move(what), role.how);
-    if (role.what == thread_role::kind::background) return answer.wait_sync(std::chrono::hours{24});
-    if (auto done = answer.wait_until_sync(base::clock::now())) return *std::move(done);
+    auto const asked = requests->ask(what, role.how);
+    auto const& answer = asked.answer;
+    if (role.what == thread_role::kind::background) return {answer.wait_sync(std::chrono::hours{24}), asked.joined};
+    if (auto done = answer.wait_until_sync(base::clock::now())) return {*std::move(done), asked.joined};
 
-    book.wait_begins(name, target_name);
-    auto done = answer.wait_until_sync(base::clock::now() + how.deadline);
+    auto const line = engine_detail::line_of(what);
+    auto const target_name = what.subject.target.arch.name();
+    book.wait_begins(line, target_name);
+    auto done = answer.wait_until_sync(deadline);
     requests->count_blocked(watch.ns());
-    book.wait_ends(name, target_name, watch.ns());
-    auto const miss = book.miss_of(name, target_name);
+    book.wait_ends(line, target_name, watch.ns());
+    auto const miss = book.miss_of(line, target_name);
+    auto const key =
+        done && *done ? base::digest::from_hex((**done).what->key) : engine_detail::key_in_advance(what.subject);
     events.emit({.kind = event_kind::waited,
-                 .unit = name,
+                 .unit = what.subject.name,
                  .target = target_name,
                  .reason = done ? "compile" : "deadline",
                  .detail = fmt::format("{}{}missed: {}", how.who, how.who.empty() ? "" : "; ",
                                        miss.empty() ? "not yet looked for" : miss),
-                 .key = key,
+                 .key = key ? key->prefix() : 0,
+                 .request = engine_detail::identity_of(what.subject).prefix(),
                  .duration_ns = watch.ns()});
     if (!done) {
-        return fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background", name,
-                    target_name, how.deadline.count());
+        return {fail(errc::timeout, "'{}' for {} was not ready within {} ms; it goes on in the background",
+                     what.subject.name, target_name, how.deadline.count()),
+                asked.joined};
     }
-    return *std::move(done);
+    return {*std::move(done), asked.joined};
+}
+
+void engine::state::tell_use(order const& what, use_outcome const& got) {
+    auto const* const made_from = std::get_if<compile::compile_job>(&what.job.task);
+    if (made_from == nullptr) return;
+    // With absolute directories: whoever replays it may stand elsewhere, and two recipes that read other headers are two.
+    std::function<std::optional<engine_detail::recipe>()> const recipe = [&] {
+        return engine_detail::recipe_of(made_from->unit);
+    };
+    uses.tell({.name = what.subject.name,
+               .id = engine_detail::identity_of(what.subject),
+               .for_target = got.target,
+               .key = got.key,
+               .from = got.from,
+               .compile_ms = got.compile_ms,
+               .waited_ms = got.waited_ms,
+               .make_recipe = recipe});
 }
 
 void engine::state::shut_down() noexcept {
@@ -227,39 +272,22 @@ engine::engine(engine_options options)
 
 engine::~engine() { state_->shut_down(); }
 
-namespace {
-
-void tell_use(engine::state& s, unit const& u, base::digest const& id, target t, obtained const& got) {
-    std::function<std::optional<engine_detail::recipe>()> const recipe = [&] { return engine_detail::recipe_of(u); };
-    s.uses.tell({.name = u.name,
-                 .id = id,
-                 .for_target = t,
-                 .key = got.what->key,
-                 .from = got.from,
-                 .compile_ms = got.what->compile_ms,
-                 .waited_ms = got.ms,
-                 .make_recipe = recipe});
-}
-
-}  // namespace
-
 result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how) {
     engine_detail::use_scope const use;
-    KILN_TRY(auto what, state_->order_for(u, t));
-    auto const id = what.subject.id.request;
-    auto got = state_->ask_sync(std::move(what), how);
-    if (got && use.outermost() && state_->uses.watched()) tell_use(*state_, u, id, t, *got);
+    KILN_TRY(auto const what, state_->order_for(u, t));
+    auto got = state_->ask_sync(what, how);
+    if (got && use.outermost() && state_->uses.watched())
+        state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
     return got;
 }
 
 pending<obtained> engine::artifact(unit const& u, target t) {
     auto what = state_->order_for(u, t);
     if (what) {
-        auto const id = what->subject.id.request;
-        auto out = state_->requests->ask(*std::move(what), priority::declared);
+        auto out = state_->requests->ask(*what, priority::declared).answer;
         if (state_->uses.watched()) {
-            out.then([this, u, t, id](result<obtained> const& got) {
-                if (got) tell_use(*state_, u, id, t, *got);
+            out.then([this, t, what = *std::move(what)](result<obtained> const& got) {
+                if (got) state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
             });
         }
         return out;

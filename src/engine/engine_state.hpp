@@ -7,12 +7,12 @@
 #include "cuda/library.hpp"
 #include "engine/coordinator.hpp"
 #include "engine/embedded_bundles.hpp"
+#include "engine/loaded_units.hpp"
 #include "engine/uses.hpp"
 
 #include <kiln/engine.hpp>
 
 #include <optional>
-#include <set>
 
 namespace kiln {
 
@@ -25,6 +25,7 @@ struct ready_unit::state {
     provenance from = provenance::compiled;
     std::string key;
     double compile_ms = 0;
+    std::vector<dependency> dependencies;  // what it was made from: a changed header makes it another kernel's
 };
 
 namespace engine_detail {
@@ -54,11 +55,7 @@ struct engine::state {
     std::unique_ptr<engine_detail::coordinator> requests;
     engine_detail::background_thread loading;  // loads for get(): creating a context takes 0.2 s
 
-    using loaded_key = std::pair<base::digest, int>;
-    std::mutex loaded_mutex;
-    std::condition_variable load_ended;
-    std::map<loaded_key, std::weak_ptr<ready_unit::state const>> loaded;
-    std::set<loaded_key> being_loaded;
+    engine_detail::loaded_units loaded;
 
     std::mutex attached_mutex;
     std::shared_ptr<engine_detail::attachment> attached;
@@ -73,9 +70,24 @@ struct engine::state {
     [[nodiscard]] engine_detail::order order_for(link_request const& what);
     [[nodiscard]] std::string producer() const;
     void add_bundle(engine_detail::embedded_data const& b);
-    [[nodiscard]] result<obtained> ask_sync(engine_detail::order what, wait_options how);
-    [[nodiscard]] result<ready_unit> load(engine_detail::order const& what, obtained const& made, int device);
-    [[nodiscard]] std::optional<ready_unit> already_loaded(base::digest const& request, int device);
+    [[nodiscard]] result<obtained> ask_sync(engine_detail::order const& what, wait_options const& how);
+    // Loaded once per key and device, whoever asks.
+    [[nodiscard]] result<ready_unit> load(engine_detail::subject const& what, obtained const& made, int device);
+    // What this order would find, if it is loaded already: headers are compared, the store is not asked.
+    [[nodiscard]] std::optional<ready_unit> already_loaded(engine_detail::order const& what, int device);
+    // Looks, never compiles: nullopt where it would have to be.
+    [[nodiscard]] std::optional<obtained> find(engine_detail::order const& what);
+    // The unit on a device, by an order of order_on().
+    [[nodiscard]] result<ready_unit> get_sync(engine_detail::order const& what, int device, wait_options const& how);
+    // What a caller got for an order, told to whoever records uses.
+    struct use_outcome {
+        kiln::target target;
+        std::string_view key;
+        provenance from = provenance::memory;
+        double compile_ms = 0;
+        double waited_ms = 0;
+    };
+    void tell_use(engine_detail::order const& what, use_outcome const& got);
     // Workers die, queued writes get 0.2 s.
     void shut_down() noexcept;
 
@@ -91,6 +103,12 @@ private:
     std::optional<result<compile::tool>> nvjitlink_;
     compile::toolchain_paths tools_;
     void find_tools();
+    struct asked_once {
+        result<obtained> answer;
+        bool joined = false;
+    };
+    [[nodiscard]] asked_once ask_once_sync(engine_detail::order const& what, wait_options const& how,
+                                           base::time_point deadline);
 };
 
 }  // namespace kiln

@@ -52,145 +52,154 @@ void add_consumer(std::string& all, std::string_view more) {
 
 }  // namespace
 
-ledger::line& ledger::at(std::string_view name, std::string_view target, moment when) {
-    auto const [found, fresh] = lines_.try_emplace({std::string{name}, std::string{target}});
-    auto& l = found->second;
-    if (fresh) {
-        l.what.name = name;
-        l.what.target = target;
-        l.order = lines_.size();
-        l.submitted_ns = l.since_ns = when.ns;
+// With the lock. Null where there is none yet.
+ledger::line* ledger::look(known_as thing, std::string_view target) const {
+    name_and_target const name{std::string{thing.name}, std::string{target}};
+    if (auto const found = index_.find({thing.id, name}); found != index_.end()) return found->second;
+    auto const same = by_name_.find(name);
+    if (same == by_name_.end()) return nullptr;
+    if (thing.id == base::digest{}) return same->second.front();
+    auto const free = std::ranges::find(same->second, false, &line::has_identity);
+    return free == same->second.end() ? nullptr : *free;
+}
+
+ledger::line& ledger::at(known_as thing, std::string_view target, moment when) {
+    auto* found = look(thing, target);
+    name_and_target name{std::string{thing.name}, std::string{target}};
+    if (found == nullptr) {
+        found = lines_.emplace_back(std::make_unique<line>()).get();
+        found->shown.name = thing.name;
+        found->shown.target = target;
+        found->submitted_ns = found->since_ns = when.ns;
         if (first_ns_ == 0 || when.ns < first_ns_) first_ns_ = when.ns;
+        by_name_[name].push_back(found);
     }
-    return l;
+    found->has_identity = found->has_identity || thing.id != base::digest{};
+    index_.emplace(index_key{thing.id, std::move(name)}, found);
+    return *found;
 }
 
 void ledger::enter(line& l, work_state state, moment when) {
-    if (l.what.state != state) l.since_ns = when.ns;
-    l.what.state = state;
-    if (state == work_state::ready && l.what.ready_ms == 0) l.what.ready_ms = ms(when.ns - l.submitted_ns);
+    if (l.shown.state != state) l.since_ns = when.ns;
+    l.shown.state = state;
+    if (state == work_state::ready && l.shown.ready_ms == 0) l.shown.ready_ms = ms(when.ns - l.submitted_ns);
     if (is_done(state)) last_done_ns_ = std::max(last_done_ns_, when.ns);
 }
 
-void ledger::demanded(std::string_view name, std::string_view target, priority how, std::string_view consumer,
-                      moment when) {
+void ledger::demanded(known_as thing, std::string_view target, priority how, std::string_view consumer, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, target, when);
-    add_consumer(l.what.consumers, consumer);
-    l.what.how = std::max(l.what.how, how);
+    auto& l = at(thing, target, when);
+    add_consumer(l.shown.consumers, consumer);
+    l.shown.how = std::max(l.shown.how, how);
 }
 
-void ledger::deferred(std::string_view name, std::string_view consumer, moment when) {
+void ledger::deferred(known_as thing, std::string_view consumer, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, {}, when);
-    add_consumer(l.what.consumers, consumer);
+    auto& l = at(thing, {}, when);
+    add_consumer(l.shown.consumers, consumer);
     enter(l, work_state::deferred, when);
 }
 
-void ledger::asked(std::string_view name, std::string_view target, priority how, moment when) {
+void ledger::asked(known_as thing, std::string_view target, priority how, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, target, when);
-    l.what.how = std::max(l.what.how, how);
-    if (l.what.state != work_state::failed && l.what.state != work_state::cancelled) return;
-    l.what.error.clear();
-    l.what.log.clear();
+    auto& l = at(thing, target, when);
+    l.shown.how = std::max(l.shown.how, how);
+    if (l.shown.state != work_state::failed && l.shown.state != work_state::cancelled) return;
+    l.shown.error.clear();
+    l.shown.log.clear();
     enter(l, work_state::queued, when);
 }
 
-void ledger::raised(std::string_view name, std::string_view target, priority how) {
+void ledger::raised(known_as thing, std::string_view target, priority how) {
     std::lock_guard const lock{mutex_};
-    auto const found = lines_.find({std::string{name}, std::string{target}});
-    if (found != lines_.end()) found->second.what.how = std::max(found->second.what.how, how);
+    if (auto* const l = look(thing, target)) l->shown.how = std::max(l->shown.how, how);
 }
 
-void ledger::missed(std::string_view name, std::string_view target, std::string_view reason, moment when) {
+void ledger::missed(known_as thing, std::string_view target, std::string_view reason, moment when) {
     std::lock_guard const lock{mutex_};
-    at(name, target, when).what.miss = reason;
+    at(thing, target, when).shown.miss = reason;
 }
 
-void ledger::compiling(std::string_view name, std::string_view target, moment when) {
+void ledger::compiling(known_as thing, std::string_view target, moment when) {
     std::lock_guard const lock{mutex_};
-    enter(at(name, target, when), work_state::compiling, when);
+    enter(at(thing, target, when), work_state::compiling, when);
 }
 
-void ledger::obtained(std::string_view name, std::string_view target, outcome how, moment when) {
+void ledger::obtained(known_as thing, std::string_view target, outcome how, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, target, when);
+    auto& l = at(thing, target, when);
     // What was compiled here and is now found in memory was still compiled here.
-    if (!l.what.from || how.from != provenance::memory) l.what.from = how.from;
-    if (how.compile_ms > 0) l.what.compile_ms = how.compile_ms;
-    if (how.bytes > 0) l.what.bytes = how.bytes;
-    if (l.what.state != work_state::loading) enter(l, work_state::ready, when);
+    if (!l.shown.from || how.from != provenance::memory) l.shown.from = how.from;
+    if (how.compile_ms > 0) l.shown.compile_ms = how.compile_ms;
+    if (how.bytes > 0) l.shown.bytes = how.bytes;
+    if (l.shown.state != work_state::loading) enter(l, work_state::ready, when);
 }
 
-void ledger::loading(std::string_view name, std::string_view target, moment when) {
+void ledger::loading(known_as thing, std::string_view target, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, target, when);
-    l.what.ready_ms = 0;
+    auto& l = at(thing, target, when);
+    l.shown.ready_ms = 0;
     enter(l, work_state::loading, when);
 }
 
-void ledger::loaded(std::string_view name, std::string_view target, double load_ms, moment when) {
+void ledger::loaded(known_as thing, std::string_view target, double load_ms, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, target, when);
-    l.what.load_ms = load_ms;
+    auto& l = at(thing, target, when);
+    l.shown.load_ms = load_ms;
     enter(l, work_state::ready, when);
 }
 
-void ledger::failed(std::string_view name, std::string_view target, error const& why, moment when) {
+void ledger::failed(known_as thing, std::string_view target, error const& why, moment when) {
     std::lock_guard const lock{mutex_};
-    auto& l = at(name, target, when);
-    l.what.error = why.message();
-    l.what.log = why.log();
+    auto& l = at(thing, target, when);
+    l.shown.error = why.message();
+    l.shown.log = why.log();
     enter(l, why.code() == errc::cancelled ? work_state::cancelled : work_state::failed, when);
 }
 
-void ledger::wait_begins(std::string_view name, std::string_view target) {
+void ledger::wait_begins(known_as thing, std::string_view target) {
     std::lock_guard const lock{mutex_};
-    ++at(name, target, {}).what.waiters;
+    ++at(thing, target, {}).shown.waiters;
 }
 
-void ledger::wait_ends(std::string_view name, std::string_view target, std::int64_t ns) {
+void ledger::wait_ends(known_as thing, std::string_view target, std::int64_t ns) {
     std::lock_guard const lock{mutex_};
-    auto& what = at(name, target, {}).what;
-    --what.waiters;
-    ++what.waits;
-    what.blocked_ms += ms(ns);
+    auto& l = at(thing, target, {}).shown;
+    --l.waiters;
+    ++l.waits;
+    l.blocked_ms += ms(ns);
 }
 
-void ledger::waited(std::string_view name, std::string_view target, std::int64_t ns) {
-    wait_begins(name, target);
-    wait_ends(name, target, ns);
+void ledger::waited(known_as thing, std::string_view target, std::int64_t ns) {
+    wait_begins(thing, target);
+    wait_ends(thing, target, ns);
 }
 
-std::string ledger::miss_of(std::string_view name, std::string_view target) const {
+std::string ledger::miss_of(known_as thing, std::string_view target) const {
     std::lock_guard const lock{mutex_};
-    auto const found = lines_.find({std::string{name}, std::string{target}});
-    return found == lines_.end() ? std::string{} : found->second.what.miss;
+    auto const* const l = look(thing, target);
+    return l == nullptr ? std::string{} : l->shown.miss;
 }
 
-unit_status ledger::shown(line const& l, std::int64_t start, std::int64_t now) {
-    auto out = l.what;
+unit_status ledger::snapshot(line const& l, std::int64_t start, std::int64_t now) {
+    auto out = l.shown;
     out.submitted_ms = ms(l.submitted_ns - start);
     out.since_ms = ms(std::max<std::int64_t>(0, now - l.since_ns));
     return out;
 }
 
-std::optional<unit_status> ledger::find(std::string_view name, std::string_view target, moment now) const {
+std::optional<unit_status> ledger::find(known_as thing, std::string_view target, moment now) const {
     std::lock_guard const lock{mutex_};
-    auto const found = lines_.find({std::string{name}, std::string{target}});
-    if (found == lines_.end()) return std::nullopt;
-    return shown(found->second, first_ns_, now.ns);
+    auto const* const l = look(thing, target);
+    if (l == nullptr) return std::nullopt;
+    return snapshot(*l, first_ns_, now.ns);
 }
 
 warm_status ledger::report(moment now) const {
     std::lock_guard const lock{mutex_};
-    std::vector<line const*> sorted;
-    for (auto const& [key, l] : lines_) sorted.push_back(&l);
-    std::ranges::sort(sorted, {}, [](line const* l) { return l->order; });
     warm_status out;
-    for (auto const* l : sorted) {
-        auto const& u = out.units.emplace_back(shown(*l, first_ns_, now.ns));
+    for (auto const& l : lines_) {
+        auto const& u = out.units.emplace_back(snapshot(*l, first_ns_, now.ns));
         ++out.submitted;
         switch (u.state) {
             case work_state::queued: ++out.queued; break;

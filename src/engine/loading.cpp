@@ -40,73 +40,53 @@ result<untyped_kernel> ready_unit::kernel(std::string_view name) const {
     return fail(errc::not_found, "unit '{}' has no kernel '{}'; it has: {}", state_->unit, name, known);
 }
 
-std::optional<ready_unit> engine::state::already_loaded(base::digest const& request, int device) {
-    std::lock_guard const lock{loaded_mutex};
-    auto const at = loaded.find({request, device});
-    if (at == loaded.end()) return std::nullopt;
-    if (auto alive = at->second.lock()) return ready_unit{std::move(alive)};
-    loaded.erase(at);
+std::optional<ready_unit> engine::state::already_loaded(order const& what, int device) {
+    auto const& subject = what.subject;
+    for (auto& unit : loaded.found_by(engine_detail::identity_of(subject), device)) {
+        // What a bundle sealed is not known to be sealed here; the lookup that follows knows, and comes to the same key.
+        if (compile::first_change(unit->dependencies, subject.roots, compile::absent_headers::are_misses).empty())
+            return ready_unit{std::move(unit)};
+    }
     return std::nullopt;
 }
 
-namespace {
-
-// One thread loads; the others wait for it.
-class load_turn {
-public:
-    load_turn(engine::state& s, engine::state::loaded_key key) : state_{s}, key_{std::move(key)} {
-        std::unique_lock lock{state_.loaded_mutex};
-        state_.load_ended.wait(lock, [&] { return !state_.being_loaded.contains(key_); });
-        state_.being_loaded.insert(key_);
+result<ready_unit> engine::state::load(engine_detail::subject const& what, obtained const& made, int device) {
+    auto const& artifact = *made.what;
+    auto const identity = engine_detail::identity_of(what);
+    engine_detail::loaded_units::turn const turn{loaded, artifact.key, device};
+    if (auto unit = loaded.find(artifact.key, device)) {
+        loaded.remember(identity, device, unit);
+        return ready_unit{std::move(unit)};
     }
-    ~load_turn() {
-        {
-            std::lock_guard const lock{state_.loaded_mutex};
-            state_.being_loaded.erase(key_);
-        }
-        state_.load_ended.notify_all();
-    }
-    load_turn(load_turn const&) = delete;
-    load_turn& operator=(load_turn const&) = delete;
-
-private:
-    engine::state& state_;
-    engine::state::loaded_key key_;
-};
-
-}  // namespace
-
-result<ready_unit> engine::state::load(order const& what, obtained const& made, int device) {
-    load_turn const turn{*this, {what.subject.id.request, device}};
-    if (auto ready = already_loaded(what.subject.id.request, device)) return *ready;
-    auto const target_name = made.what->target.arch.name();
+    auto const key = base::digest::from_hex(artifact.key);
     auto about = event{.kind = event_kind::loading,
-                       .unit = what.subject.name,
-                       .target = target_name,
-                       .key = what.subject.id.request.prefix()};
+                       .unit = what.name,
+                       .target = artifact.target.arch.name(),
+                       .key = key ? key->prefix() : 0,
+                       .request = identity.prefix()};
     events.emit(about);
     // The line of what was asked for, also where something near serves it.
-    auto const asked_for = what.subject.target.arch.name();
-    book.loading(what.subject.name, asked_for);
+    engine_detail::known_as const line{what.name, identity};
+    auto const asked_for = what.target.arch.name();
+    book.loading(line, asked_for);
     base::stopwatch const watch;
-    auto library = load_library(*made.what, device);
+    auto library = load_library(artifact, device);
     if (!library) {
-        book.failed(what.subject.name, asked_for, library.error());
-        return std::move(library).error().within(fmt::format("unit '{}'", what.subject.name));
+        book.failed(line, asked_for, library.error());
+        return std::move(library).error().within(fmt::format("unit '{}'", what.name));
     }
     about.kind = event_kind::loaded;
     about.reason = name_of(made.from);
     about.duration_ns = watch.ns();
-    about.value = static_cast<std::int64_t>(made.what->image.size());
+    about.value = static_cast<std::int64_t>(artifact.image.size());
     events.emit(about);
-    book.obtained(what.subject.name, asked_for, {made.from, made.what->compile_ms, made.what->image.size()});
-    book.loaded(what.subject.name, asked_for, watch.ms());
+    book.obtained(line, asked_for, {made.from, artifact.compile_ms, artifact.image.size()});
+    book.loaded(line, asked_for, watch.ms());
     // The driver has its own copy of the image; only the small facts are kept here.
     auto ready = std::make_shared<ready_unit::state const>(
-        ready_unit::state{made.what->unit, *std::move(library), made.what->kernels, made.what->constants,
-                          made.what->target, made.from, made.what->key, made.what->compile_ms});
-    std::lock_guard const lock{loaded_mutex};
-    loaded[{what.subject.id.request, device}] = ready;
+        ready_unit::state{artifact.unit, *std::move(library), artifact.kernels, artifact.constants, artifact.target,
+                          made.from, artifact.key, artifact.compile_ms, artifact.dependencies});
+    loaded.remember(identity, device, ready);
     return ready_unit{std::move(ready)};
 }
 
@@ -146,53 +126,41 @@ bool is_broken_image(error const& e) {
            e.code() == errc::not_found;
 }
 
-result<ready_unit> find_and_load(engine& e, unit const& u, order const& what, int device, wait_options const& how) {
-    auto& s = e.internals();
-    auto made = s.ask_sync(what, how);
-    if (!made && made.error().code() == errc::not_found) made = portable(s, what, made.error(), how);
+}  // namespace
+
+result<ready_unit> engine::state::get_sync(order const& what, int device, wait_options const& how) {
+    if (auto ready = already_loaded(what, device)) return *std::move(ready);
+    auto made = ask_sync(what, how);
+    if (!made && made.error().code() == errc::not_found) made = portable(*this, what, made.error(), how);
     if (!made) return std::move(made).error();
-    auto ready = s.load(what, *made, device);
+    auto ready = load(what.subject, *made, device);
     if (ready || made->from == provenance::compiled || !is_broken_image(ready.error())) return ready;
 
     // It passed every check and the driver still refuses it: forget it everywhere, make it anew, once.
-    s.events.emit({.kind = event_kind::rejected,
-                   .unit = u.name,
-                   .target = made->what->target.arch.name(),
-                   .reason = "driver",
-                   .detail = ready.error().message()});
-    if (auto const key = base::digest::from_hex(made->what->key)) {
-        s.requests->reject({what.subject.id.family, what.subject.id.request, *key});
-    }
-    KILN_TRY(auto again, s.ask_sync(what, how));
-    return s.load(what, again, device);
+    auto const key = base::digest::from_hex(made->what->key);
+    events.emit({.kind = event_kind::rejected,
+                 .unit = what.subject.name,
+                 .target = made->what->target.arch.name(),
+                 .reason = "driver",
+                 .detail = ready.error().message(),
+                 .key = key ? key->prefix() : 0,
+                 .request = engine_detail::identity_of(what.subject).prefix()});
+    if (key) requests->reject({what.subject.id.family, what.subject.id.request, *key});
+    KILN_TRY(auto const again, ask_sync(what, how));
+    return load(what.subject, again, device);
 }
-
-}  // namespace
 
 result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how) {
     auto& s = *state_;
     engine_detail::use_scope const use;
     base::stopwatch const watch;
-    KILN_TRY(auto what, s.order_on(u, device));
-    auto ready = s.already_loaded(what.subject.id.request, device);
-    if (!ready) {
-        KILN_TRY(ready, find_and_load(*this, u, what, device, how));
-    }
+    KILN_TRY(auto const what, s.order_on(u, device));
+    KILN_TRY(auto ready, s.get_sync(what, device, how));
     if (use.outermost() && s.uses.watched()) {
-        auto const& got = ready->internals();
-        std::function<std::optional<engine_detail::recipe>()> const recipe = [&] {
-            return engine_detail::recipe_of(u);
-        };
-        s.uses.tell({.name = u.name,
-                     .id = what.subject.id.request,
-                     .for_target = got.target,
-                     .key = got.key,
-                     .from = got.from,
-                     .compile_ms = got.compile_ms,
-                     .waited_ms = watch.ms(),
-                     .make_recipe = recipe});
+        auto const& got = ready.internals();
+        s.tell_use(what, {got.target, got.key, got.from, got.compile_ms, watch.ms()});
     }
-    return *std::move(ready);
+    return ready;
 }
 
 pending<ready_unit> engine::get(unit const& u, int device) {
@@ -203,11 +171,13 @@ pending<ready_unit> engine::get(unit const& u, int device) {
         auto& s = *state_;
         auto what = s.order_on(u, device);
         if (!what) return answer->finish(std::move(what).error());
-        if (auto ready = s.already_loaded(what->subject.id.request, device)) return answer->finish(*ready);
-        s.requests->ask(*what, priority::declared).then([this, u, device, answer, gone](result<obtained> const& made) {
+        if (auto ready = s.already_loaded(*what, device)) return answer->finish(*ready);
+        auto const asked = s.requests->ask(*what, priority::declared);
+        asked.answer.then([this, what = *what, device, answer, gone](result<obtained> const& made) {
             if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
             // Now it is in memory: this finds it, loads it and handles what the driver may say.
-            if (!state_->loading.post([this, u, device, answer] { answer->finish(get_sync(u, device)); })) gone();
+            auto const load = [this, what, device, answer] { answer->finish(state_->get_sync(what, device, {})); };
+            if (!state_->loading.post(load)) gone();
         });
     });
     if (!posted) gone();

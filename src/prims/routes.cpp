@@ -257,7 +257,7 @@ result<ready_unit> load_request(engine& with, request const& what, prim_options 
                         .device = t.arch},
             .job = {.tools = {}, .task = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
             .licence = {}};
-        return state.load(order, image.got, how.device);
+        return state.load(order.subject, image.got, how.device);
     };
     KILN_TRY(auto const image, obtain(with, what, t, closeness::near, how.route, how.wait));
     auto loaded = load(image);

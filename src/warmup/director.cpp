@@ -23,7 +23,7 @@ auto most_urgent(Range& all, Of of) {
     return std::ranges::min_element(all, [&](auto const& a, auto const& b) {
         auto const& x = *of(a);
         auto const& y = *of(b);
-        return x.how != y.how ? x.how > y.how : x.order < y.order;
+        return x.how != y.how ? x.how > y.how : x.sequence < y.sequence;
     });
 }
 
@@ -157,7 +157,6 @@ std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w
     auto& s = engine_.internals();
     auto fresh = std::make_shared<item>();
     fresh->name = w.name();
-    fresh->of = w.as_unit();
     fresh->for_target = t;
     fresh->device = batch->how.device;
     if (!t) {
@@ -169,14 +168,14 @@ std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w
     }
     fresh->label = t ? t->arch.name() : label_of(fresh->device);
     std::pair<base::digest, std::string> key;
-    if (fresh->of) {
-        auto const order = t ? s.order_for(*fresh->of, *t) : s.order_on(*fresh->of, fresh->device);
+    if (auto const u = w.as_unit()) {
+        auto order = t ? s.order_for(*u, *t) : s.order_on(*u, fresh->device);
         if (!order) {
             refuse(batch, w, work_state::failed, order.error());
             return std::nullopt;
         }
-        fresh->request = order->subject.id.request;
-        key.first = fresh->request;
+        key.first = fresh->identity = engine_detail::identity_of(order->subject);
+        fresh->order = std::make_shared<engine_detail::order const>(*std::move(order));
     } else {
         auto recipe =
             w.as_recipe() ? result<engine_detail::recipe>{*w.as_recipe()} : engine_detail::find_recipe(w.name());
@@ -192,7 +191,7 @@ std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w
     std::lock_guard const lock{mutex_};
     auto& slot = items_[key];
     if (!slot) {
-        fresh->order = ++last_order_;
+        fresh->sequence = ++last_sequence_;
         fresh->since_ns = base::now_ns();
         fresh->expected = progress_.add(fresh->name);
         slot = std::move(fresh);
@@ -200,61 +199,95 @@ std::optional<item_ptr> director::item_for(batch_ptr const& batch, want const& w
     return slot;
 }
 
+director::placement director::join(batch_ptr const& batch, item_ptr const& i, priority& how) {
+    std::lock_guard const lock{mutex_};
+    if (batch->cancelled) return placement::nothing;
+    how = batch->how.how;
+    batch->items.push_back(i);
+    ++i->wanted_by;
+    i->how = std::max(i->how, how);
+    if (i->state == work_state::cancelled) {
+        i->started = false;
+        set_state(*i, work_state::queued);
+        i->expected = progress_.add(i->name);
+    }
+    return std::exchange(i->started, true) ? placement::raised : placement::started;
+}
+
 void director::place(batch_ptr const& batch, want const& w, std::optional<kiln::target> const& t) {
     auto const found = item_for(batch, w, t);
     if (!found) return;
     auto const& i = *found;
     auto& s = engine_.internals();
-    bool fresh = false;
     auto how = priority::predicted;
+    switch (join(batch, i, how)) {
+        case placement::nothing: return withdraw_untouched(i);
+        case placement::raised:
+            s.book.demanded(i->line(), i->label, how, batch->how.consumer);
+            if (i->is_unit()) s.requests->raise(i->identity, how);
+            return;
+        case placement::started: break;
+    }
+    s.book.demanded(i->line(), i->label, how, batch->how.consumer);
+    s.events.emit({.kind = event_kind::demanded,
+                   .unit = i->name,
+                   .target = i->label,
+                   .reason = name_of(how),
+                   .detail = batch->how.consumer,
+                   .request = i->identity.prefix()});
+    if (i->is_unit()) ask_for_unit(i);
+    else queue_load(i, task_kind::try_pack);
+}
+
+// Made for a batch that was cancelled before it came to anything: nobody wants it, nothing was started.
+void director::withdraw_untouched(item_ptr const& i) {
     {
         std::lock_guard const lock{mutex_};
-        how = batch->how.how;
-        batch->items.push_back(i);
-        ++i->wanted_by;
-        i->how = std::max(i->how, how);
-        if (i->state == work_state::cancelled) {
-            i->asked = false;
-            set_state(*i, work_state::queued);
-            i->expected = progress_.add(i->name);
-        }
-        fresh = !std::exchange(i->asked, true);
+        if (i->started) return;
     }
-    s.book.demanded(i->name, i->label, how, batch->how.consumer);
-    if (fresh) {
-        s.events.emit({.kind = event_kind::demanded,
-                       .unit = i->name,
-                       .target = i->label,
-                       .reason = name_of(how),
-                       .detail = batch->how.consumer});
-        if (i->of) ask_for_unit(i);
-        else queue_load(i, task_kind::try_pack);
-    } else if (i->of) s.requests->raise(i->request, how);
+    settle(i, fail(errc::cancelled, "'{}': the demand was withdrawn", i->name));
 }
 
 void director::ask_for_unit(item_ptr const& i) {
     auto& s = engine_.internals();
     if (!i->for_target) {
-        if (auto ready = s.already_loaded(i->request, i->device))
+        if (auto ready = s.already_loaded(*i->order, i->device))
             return settle(i, std::shared_ptr<void const>{std::make_shared<ready_unit>(*std::move(ready))});
     }
-    auto order = i->for_target ? s.order_for(*i->of, *i->for_target) : s.order_on(*i->of, i->device);
-    if (!order) return settle(i, std::move(order).error());
     auto const how = [&] {
         std::lock_guard const lock{mutex_};
         return i->how;
     }();
-    s.requests->ask(*std::move(order), how).then([weak = weak_from_this(), i](result<obtained> const& got) {
+    auto const answer = s.requests->ask(*i->order, how).answer;
+    bool wanted = false;
+    {
+        // It may have been cancelled between the demand and this: then there was nothing to take back yet.
+        std::lock_guard const lock{mutex_};
+        wanted = i->in_engine = i->wanted_by > 0;
+    }
+    if (!wanted) s.requests->cancel(i->identity);
+    answer.then([weak = weak_from_this(), i](result<obtained> const& got) {
         if (auto const self = weak.lock()) self->unit_answered(i, got);
     });
 }
 
 void director::unit_answered(item_ptr const& i, result<obtained> const& got) {
+    {
+        std::lock_guard const lock{mutex_};
+        i->in_engine = false;
+    }
+    if (!got && got.error().code() == errc::cancelled && is_wanted_again(*i)) return ask_for_unit(i);
     // Without a compiler a bundle may still have something the driver or nvJitLink can use.
     bool const perhaps = !got && got.error().code() == errc::not_found && !i->for_target;
     if (!got && !perhaps) return settle(i, error{got.error()});
     if (i->for_target) return settle(i, std::shared_ptr<void const>{});
     queue_load(i, task_kind::load);
+}
+
+// Withdrawn by the last who wanted it, and demanded anew before that took effect.
+bool director::is_wanted_again(item const& i) {
+    std::lock_guard const lock{mutex_};
+    return !stopping_ && i.wanted_by > 0;
 }
 
 void director::queue_load(item_ptr const& i, task_kind kind) {
@@ -312,7 +345,7 @@ void director::run_driver() {
 
 void director::load_unit(item_ptr const& i) {
     role_scope const role{{thread_role::kind::background, i->how}};
-    auto ready = engine_.get_sync(*i->of, i->device);
+    auto ready = engine_.internals().get_sync(*i->order, i->device, {});
     if (!ready) return settle(i, std::move(ready).error());
     settle(i, std::shared_ptr<void const>{std::make_shared<ready_unit>(*std::move(ready))});
 }
@@ -322,7 +355,7 @@ result<std::shared_ptr<void const>> director::bring_in(item const& i) {
     if (p == nullptr) return fail(errc::not_found, "'{}': there is no pack '{}' here", i.name, i.made_by->kind);
     if (!i.for_target) return p->load(engine_, *i.made_by, i.device, {});
     KILN_TRY(auto const made, p->make(engine_, *i.made_by, *i.for_target, {}));
-    engine_.internals().book.obtained(i.name, i.label,
+    engine_.internals().book.obtained(i.line(), i.label,
                                       {made.got.from, made.got.what->compile_ms, made.got.what->image.size()});
     return std::shared_ptr<void const>{};
 }
@@ -351,8 +384,8 @@ void director::set_state(item& i, work_state state) {
 void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how) {
     auto& book = engine_.internals().book;
     // Of a unit the engine has written everything down; a pack may have failed before it came to the engine.
-    if (!how && !i->of) book.failed(i->name, i->label, how.error());
-    auto const seen = book.find(i->name, i->label);
+    if (!how && !i->is_unit()) book.failed(i->line(), i->label, how.error());
+    auto const seen = book.find(i->line(), i->label);
     auto state = work_state::ready;
     progress_board::expectation expected;
     {
@@ -377,18 +410,18 @@ void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how
 }
 
 void director::raise(batch_ptr const& batch, priority how) {
-    std::vector<base::digest> requests;
+    std::vector<base::digest> in_engine;
     {
         std::lock_guard const lock{mutex_};
         batch->how.how = std::max(batch->how.how, how);
         for (auto const& i : batch->items) {
             if (i->how >= how || is_done(i->state)) continue;
             i->how = how;
-            engine_.internals().book.raised(i->name, i->label, how);
-            if (i->of) requests.push_back(i->request);
+            engine_.internals().book.raised(i->line(), i->label, how);
+            if (i->is_unit()) in_engine.push_back(i->identity);
         }
     }
-    for (auto const& r : requests) engine_.internals().requests->raise(r, how);
+    for (auto const& identity : in_engine) engine_.internals().requests->raise(identity, how);
 }
 
 void director::cancel(batch_ptr const& batch) {
@@ -398,13 +431,15 @@ void director::cancel(batch_ptr const& batch) {
         if (std::exchange(batch->cancelled, true)) return;
         for (auto const& i : batch->items) {
             if (--i->wanted_by > 0 || is_done(i->state) || i->running) continue;
+            // What the engine was not asked for yet is taken back by whoever is about to ask.
+            if (i->is_unit() && !std::exchange(i->in_engine, false)) continue;
             std::erase(to_drive_, i);
             std::erase_if(to_load_, [&](work_item const& w) { return w.what == i; });
             free.push_back(i);
         }
     }
     for (auto const& i : free) {
-        if (i->of) engine_.internals().requests->cancel(i->request);
+        if (i->is_unit()) engine_.internals().requests->cancel(i->identity);
         else settle(i, fail(errc::cancelled, "'{}': the demand was withdrawn", i->name));
     }
 }
@@ -448,7 +483,7 @@ warm_report director::cold(demanded::state const& batch) {
             c.log = i->why->log();
         }
         if (!is_done(i->state)) {
-            auto const seen = book.find(i->name, i->label);
+            auto const seen = book.find(i->line(), i->label);
             if (seen && (seen->state == work_state::compiling || seen->state == work_state::loading)) {
                 c.state = seen->state;
                 c.since_ms = seen->since_ms;

@@ -27,18 +27,23 @@ namespace kiln::warmup {
 struct item {
     std::string name;
     std::string label;  // of the target, as in the ledger; empty while there is none
-    std::shared_ptr<unit const> of;
-    std::optional<engine_detail::recipe> made_by;  // of a pack
-    std::optional<kiln::target> for_target;        // an artifact; else loaded on `device`
+    // One of the two: a unit's order, derived once, or what a pack makes it from.
+    std::shared_ptr<engine_detail::order const> order;
+    std::optional<engine_detail::recipe> made_by;
+    base::digest identity;                   // a unit's; zero for a pack's
+    std::optional<kiln::target> for_target;  // an artifact; else loaded on `device`
     int device = 0;
-    base::digest request;  // a unit's, once it was asked for
+
+    [[nodiscard]] bool is_unit() const noexcept { return !made_by; }
+    [[nodiscard]] engine_detail::known_as line() const { return {name, identity}; }
 
     // With the director's lock:
     priority how = priority::predicted;
-    std::uint64_t order = 0;
+    std::uint64_t sequence = 0;
     std::size_t wanted_by = 0;
-    bool asked = false;
-    bool running = false;  // a driver has it
+    bool started = false;    // somebody took it in hand
+    bool in_engine = false;  // a unit: the engine was asked, and that was not taken back
+    bool running = false;    // a driver has it
     work_state state = work_state::queued;
     std::int64_t since_ns = 0;
     progress_board::expectation expected = {};
@@ -102,8 +107,12 @@ private:
     void place(batch_ptr const& batch, want const& w, std::optional<kiln::target> const& t);
     [[nodiscard]] std::optional<item_ptr> item_for(batch_ptr const& batch, want const& w,
                                                    std::optional<kiln::target> const& t);
+    // What becomes of an item that a batch wants: `nothing` where the batch was cancelled meanwhile.
+    enum class placement { nothing, started, raised };
+    [[nodiscard]] placement join(batch_ptr const& batch, item_ptr const& i, priority& how);
     void ask_for_unit(item_ptr const& i);
     void unit_answered(item_ptr const& i, result<obtained> const& got);
+    [[nodiscard]] bool is_wanted_again(item const& i);
     void load_unit(item_ptr const& i);
     void try_pack(item_ptr const& i);
     void drive_pack(item_ptr const& i);
@@ -112,6 +121,7 @@ private:
     void queue_load(item_ptr const& i, task_kind kind);
     void queue_drive(item_ptr const& i);
     void settle(item_ptr const& i, result<std::shared_ptr<void const>> how);
+    void withdraw_untouched(item_ptr const& i);
     void refuse(batch_ptr const& batch, want const& w, work_state state, error const& why);
     void set_state(item& i, work_state state);
     [[nodiscard]] std::string label_of(int device);
@@ -124,7 +134,7 @@ private:
     std::condition_variable changed_;  // for those who wait for items
     bool stopping_ = false;
     bool joined_ = false;
-    std::uint64_t last_order_ = 0;
+    std::uint64_t last_sequence_ = 0;
     std::vector<std::function<void()>> first_;
     std::vector<batch_ptr> incoming_;
     std::map<std::pair<base::digest, std::string>, item_ptr> items_;

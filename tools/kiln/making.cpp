@@ -48,8 +48,14 @@ std::string in_words(progress_report const& r) {
     return out;
 }
 
+base::digest identity_of(engine& e, thing const& t) {
+    auto const u = t.by.kind == "unit" ? engine_detail::unit_of(t.by) : result<unit>{error{errc::not_found, {}}};
+    auto const order = u ? e.internals().order_for(*u, t.for_target) : result<engine_detail::order>{u.error()};
+    return order ? engine_detail::identity_of(order->subject) : base::digest{};
+}
+
 void take_status(engine& e, thing& t) {
-    auto const seen = e.internals().book.find(t.by.name, t.for_target.arch.name());
+    auto const seen = e.internals().book.find({t.by.name, identity_of(e, t)}, t.for_target.arch.name());
     if (!seen) return;
     t.from = seen->from;
     t.ready_ms = seen->ready_ms;
@@ -86,40 +92,41 @@ std::vector<recipe> recipes_of_everything() {
     return out;
 }
 
-std::size_t make_all(engine& e, std::vector<thing>& things, std::string const& title) {
+namespace {
+
+// Each thing is demanded by itself: names are for people, and what becomes of one says nothing about another.
+void bring_in(engine& e, std::vector<thing>& things, std::string const& title) {
     auto const by = warmup::director::of(e);
-    std::map<target, std::vector<want>> wants;
+    auto const bar = std::make_shared<progress>(title, things.size());
+    auto const token = on_progress([bar](progress_report const& r) { bar->step(in_words(r)); }, e);
+    for (auto const& t : things) by->progress().expect(t.by.name, t.expected_ms);
+    std::vector<std::pair<thing*, demanded>> under_way;
     for (auto& t : things) {
-        by->progress().expect(t.by.name, t.expected_ms);
         auto w = want_of(t.by);
-        if (w) wants[t.for_target].push_back(*std::move(w));
-        else t.answer = std::move(w).error();
-    }
-    {
-        auto const bar = std::make_shared<progress>(title, things.size());
-        for (auto const& t : things)
-            if (t.answer) bar->step(t.by.name + " failed");
-        auto const token = on_progress([bar](progress_report const& r) { bar->step(in_words(r)); }, e);
-        std::vector<plan> plans;
-        for (auto& [t, some] : wants) {
-            demand_options how;
-            how.targets = {t};
-            how.engine = &e;
-            how.consumer = "kiln " + title;
-            plans.emplace_back("kiln " + title, std::move(some), std::move(how));
-            plans.back().prepare();
+        if (!w) {
+            t.answer = std::move(w).error();
+            bar->step(t.by.name + " failed");
+            continue;
         }
-        for (auto const& p : plans) {
-            auto const report = p.ensure_warm(std::chrono::hours{24});
-            for (auto const& c : report.cold) {
-                for (auto& t : things) {
-                    if (t.answer || t.by.name != c.name || (!c.target.empty() && t.for_target.arch.name() != c.target))
-                        continue;
-                    t.answer = error{errc::compile_failed, c.why}.with_log(c.log);
-                }
-            }
-        }
+        demand_options how;
+        how.targets = {t.for_target};
+        how.how = priority::planned;
+        how.consumer = "kiln " + title;
+        how.engine = &e;
+        under_way.emplace_back(&t, demand({*std::move(w)}, std::move(how)));
     }
+    for (auto const& [t, batch] : under_way) {
+        (void)by->wait_until(*batch.internals(), base::clock::now() + std::chrono::hours{24});
+        auto const report = by->cold(*batch.internals());
+        if (!report.cold.empty())
+            t->answer = error{errc::compile_failed, report.cold[0].why}.with_log(report.cold[0].log);
+    }
+}
+
+}  // namespace
+
+std::size_t make_all(engine& e, std::vector<thing>& things, std::string const& title) {
+    bring_in(e, things, title);
     std::size_t bad = 0;
     for (auto& t : things) {
         take_status(e, t);

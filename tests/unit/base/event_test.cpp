@@ -50,6 +50,7 @@ TEST(events, texts_of_every_length_come_back_from_the_ring_whole) {
                 .reason = letters.substr(5, n % 32),
                 .detail = letters.substr(0, n / 2),
                 .key = n,
+                .request = n + 1,
                 .duration_ns = -static_cast<std::int64_t>(n),
                 .value = ~std::int64_t{0},
                 .time_ns = 7};
@@ -65,6 +66,7 @@ TEST(events, texts_of_every_length_come_back_from_the_ring_whole) {
         EXPECT_EQ(all[n].reason.view(), letters.substr(5, n % 32));
         EXPECT_EQ(all[n].detail.view(), letters.substr(0, n));
         EXPECT_EQ(all[n].key, n);
+        EXPECT_EQ(all[n].request, n + 1);
         EXPECT_EQ(all[n].duration_ns, -static_cast<std::int64_t>(n));
         EXPECT_EQ(all[n].value, -1);
         EXPECT_EQ(all[n].time_ns, 7);
@@ -97,6 +99,7 @@ TEST(events, are_written_as_json_lines) {
               .unit = "a\"b",
               .detail = "line\nbreak\t\x01",
               .key = 0x1234,
+              .request = 0x5678,
               .duration_ns = 5});
     log.write_to("");
     std::ifstream in{file};
@@ -107,6 +110,7 @@ TEST(events, are_written_as_json_lines) {
     EXPECT_EQ(j["unit"], "a\"b");
     EXPECT_EQ(j["detail"], "line\nbreak\t\x01");
     EXPECT_EQ(j["key"], "0000000000001234");
+    EXPECT_EQ(j["request"], "0000000000005678");
     EXPECT_EQ(j["ns"], 5);
 }
 

@@ -3,10 +3,13 @@
 #include "warmup/director.hpp"
 
 #include "base/files.hpp"
+#include "support/fake_engine.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
+#include <future>
+#include <set>
 
 namespace kiln::warmup {
 namespace {
@@ -61,6 +64,73 @@ TEST_F(director_test, only_what_is_present_is_demanded) {
     auto const s = status(engine_);
     EXPECT_EQ(s.find("p"), nullptr);
     EXPECT_NE(s.find("q"), nullptr);
+}
+
+class placing : public testing_support::fake_engine {
+protected:
+    [[nodiscard]] demand_options for_sm90() { return {.targets = {sm90()}, .engine = &engine_}; }
+    // Begins a job that ends with let_go(): whatever is demanded next queues behind it.
+    void keep_busy() {
+        compiler_.hold();
+        demand({unit_named("first")}, for_sm90());
+        compiler_.wait_for_begun(1);
+    }
+    [[nodiscard]] bool settled(demanded const& batch) {
+        return director::of(engine_)->wait_until(*batch.internals(), base::clock::now() + std::chrono::minutes{1});
+    }
+};
+
+TEST_F(placing, a_batch_cancelled_while_it_is_placed_leaves_nothing_behind) {
+    keep_busy();
+    std::mutex mutex;
+    std::set<std::string> heard;
+    auto const progress = on_progress(
+        [&](progress_report const& r) {
+            std::lock_guard const lock{mutex};
+            heard.insert(r.name);
+        },
+        engine_);
+    std::promise<demanded> made;
+    auto const batch = made.get_future().share();
+    // On the intake's own thread, after it took the first unit in hand and before it asked the engine for it.
+    auto const token = events_.subscribe([&](event const& e) {
+        if (e.kind == event_kind::demanded && e.unit.view() == "a") batch.get().cancel();
+    });
+    made.set_value(demand({unit_named("a"), unit_named("b")}, for_sm90()));
+    ASSERT_TRUE(settled(batch.get()));
+    compiler_.let_go();
+    ASSERT_TRUE(settled(demand({unit_named("last")}, for_sm90())));
+    EXPECT_THAT(compiler_.begun(), testing::ElementsAre("first", "last"));
+    auto const s = status(engine_);
+    EXPECT_EQ(s.find("a")->state, work_state::cancelled);
+    EXPECT_EQ(s.find("b"), nullptr);
+    std::lock_guard const lock{mutex};
+    EXPECT_TRUE(heard.contains("a"));
+    EXPECT_FALSE(heard.contains("b"));
+}
+
+TEST_F(placing, what_was_withdrawn_and_is_demanded_again_comes) {
+    keep_busy();
+    auto const first = demand({unit_named("k")}, for_sm90());
+    while (engine_.internals().pool->count().queued < 1) std::this_thread::yield();
+    first.cancel();
+    auto const second = demand({unit_named("k")}, for_sm90());
+    compiler_.let_go();
+    ASSERT_TRUE(settled(second));
+    EXPECT_TRUE(director::of(engine_)->cold(*second.internals()).cold.empty());
+}
+
+TEST_F(placing, two_that_share_a_name_and_a_text_are_two) {
+    write("a/q.h", "1");
+    write("b/q.h", "4");
+    compiler_.next_time("p", [] { return fail(errc::compile_failed, "not today"); });
+    auto const a = demand({reading("p", {path("a")})}, for_sm90());
+    ASSERT_TRUE(settled(a));
+    auto const b = demand({reading("p", {path("b")})}, for_sm90());
+    ASSERT_TRUE(settled(b));
+    EXPECT_EQ(director::of(engine_)->cold(*a.internals()).cold.size(), 1u);
+    EXPECT_TRUE(director::of(engine_)->cold(*b.internals()).cold.empty()) << "one's failure is not the other's";
+    EXPECT_EQ(status(engine_).units.size(), 2u);
 }
 
 }  // namespace

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/identity.hpp"
+
+namespace kiln::engine_detail {
+
+base::digest identity_of(subject const& of) {
+    // Nothing is looked for: directories mean nothing.
+    if (of.id.self_contained) return of.id.request;
+    base::key_builder key{"kiln.identity.v1"};
+    key.add("request", of.id.request).add("directory", of.roots.source_directory);
+    for (auto const& directory : of.roots.include_directories) key.add("include", directory);
+    for (auto const& directory : of.roots.toolkit) key.add("toolkit", directory);
+    return key.finish();
+}
+
+std::optional<base::digest> key_in_advance(subject const& of) {
+    if (!of.id.self_contained || of.toolchain.empty()) return std::nullopt;
+    return compile::seal(of.id.request, {});
+}
+
+}  // namespace kiln::engine_detail

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the compiler in tests of everything above it: makes artifacts of nothing, in this process, when it is let.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+#include "compile/worker_pool.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace kiln::testing_support {
+
+class fake_compiler {
+public:
+    static constexpr char const* toolchain = "nvrtc fake";
+
+    fake_compiler() = default;
+    fake_compiler(fake_compiler const&) = delete;
+    fake_compiler& operator=(fake_compiler const&) = delete;
+    // A pool that goes down leaves the job it runs in this process to itself.
+    ~fake_compiler() {
+        let_go();
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return running_ == 0; });
+    }
+
+    // From now on jobs begin and do not end.
+    void hold() {
+        std::lock_guard const lock{mutex_};
+        held_ = true;
+    }
+    void let_go() {
+        {
+            std::lock_guard const lock{mutex_};
+            held_ = false;
+        }
+        changed_.notify_all();
+    }
+    // The next job of this unit does this instead; afterwards it compiles.
+    void next_time(std::string const& unit, std::function<result<compile::product>()> instead) {
+        std::lock_guard const lock{mutex_};
+        instead_[unit] = std::move(instead);
+    }
+    // Blocks until `times` jobs have begun.
+    void wait_for_begun(std::size_t times) {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return begun_.size() >= times; });
+    }
+    // Names of the units, in the order they were taken.
+    [[nodiscard]] std::vector<std::string> begun() const {
+        std::lock_guard const lock{mutex_};
+        return begun_;
+    }
+
+    // For a pool that is stopped before this dies.
+    [[nodiscard]] compile::pool_options options() {
+        compile::pool_options out;
+        out.workers = 0;
+        out.in_process = [this](compile::job const& j) {
+            auto const done = std::shared_ptr<void>{nullptr, [this](void*) { end(); }};
+            return run(j);
+        };
+        return out;
+    }
+
+private:
+    void end() {
+        std::lock_guard const lock{mutex_};
+        --running_;
+        changed_.notify_all();
+    }
+    result<compile::product> run(compile::job const& j) {
+        std::function<result<compile::product>()> instead;
+        {
+            std::unique_lock lock{mutex_};
+            ++running_;
+            begun_.push_back(j.name());
+            changed_.notify_all();
+            changed_.wait(lock, [&] { return !held_; });
+            if (auto const at = instead_.find(j.name()); at != instead_.end()) {
+                instead = std::move(at->second);
+                instead_.erase(at);
+            }
+        }
+        if (instead) return instead();
+        auto const& c = std::get<compile::compile_job>(j.task);
+        artifact out{.unit = c.unit.name, .target = c.target, .toolchain = toolchain};
+        // As if the text said #include "q.h" wherever it says include at all: its text becomes the image.
+        std::string image = c.unit.source;
+        for (std::size_t n = 0; n < c.unit.include_dirs.size(); ++n) {
+            auto const text = base::read_file(c.unit.include_dirs[n] + "/q.h").value();
+            dependency look{dependency::root::include_directory, static_cast<std::uint16_t>(n), "q.h", {}};
+            if (text) look.content = base::sha256_of(base::byte_span{*text}).hex();
+            out.dependencies.push_back(look);
+            if (!text) continue;
+            image += base::as_text(*text);
+            break;
+        }
+        auto const bytes = base::as_bytes(image);
+        out.image.assign(bytes.begin(), bytes.end());
+        out.compile_ms = 1;
+        return out;
+    }
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool held_ = false;
+    std::size_t running_ = 0;
+    std::vector<std::string> begun_;
+    std::map<std::string, std::function<result<compile::product>()>> instead_;
+};
+
+}  // namespace kiln::testing_support

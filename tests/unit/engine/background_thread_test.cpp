@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/background_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <future>
+#include <new>
+#include <stdexcept>
+
+namespace kiln::engine_detail {
+namespace {
+
+TEST(background_thread, leaves_all_signals_to_the_host) {
+    background_thread thread;
+    std::promise<bool> blocked;
+    ASSERT_TRUE(thread.post([&] {
+        sigset_t now;
+        ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+        blocked.set_value(::sigismember(&now, SIGTERM) == 1 && ::sigismember(&now, SIGALRM) == 1);
+    }));
+    EXPECT_TRUE(blocked.get_future().get());
+}
+
+TEST(background_thread, goes_on_after_a_task_that_throws) {
+    background_thread thread;
+    ASSERT_TRUE(thread.post([] { throw std::bad_alloc{}; }));
+    ASSERT_TRUE(thread.post([] { throw std::runtime_error{"surprise"}; }));
+    std::promise<void> reached;
+    ASSERT_TRUE(thread.post([&] { reached.set_value(); }));
+    reached.get_future().get();
+}
+
+TEST(background_thread, what_is_due_later_waits_for_its_time_and_stopping_drops_it) {
+    background_thread thread;
+    std::promise<void> reached;
+    auto const when = base::clock::now() + std::chrono::milliseconds{5};
+    ASSERT_TRUE(thread.post_at(base::clock::now() + std::chrono::hours{1}, [] { FAIL() << "not yet"; }));
+    ASSERT_TRUE(thread.post_at(when, [&] { reached.set_value(); }));
+    reached.get_future().get();
+    EXPECT_GE(base::clock::now(), when);
+    thread.stop();
+    EXPECT_FALSE(thread.post([] {}));
+}
+
+}  // namespace
+}  // namespace kiln::engine_detail
