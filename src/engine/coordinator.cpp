@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/coordinator.hpp"
 
+#include "engine/pack_verbs.hpp"
+
 #include <algorithm>
 
 namespace kiln::engine_detail {
@@ -32,16 +34,7 @@ std::shared_ptr<store::entry> entry_for(order const& what, kiln::artifact& a, st
     auto const key = compile::seal(request, a.dependencies);
     a.key = key.hex();
 
-    auto out = std::make_shared<store::entry>();
-    out->about = {.at = {what.subject.id.family, request, key},
-                  .name = a.unit,
-                  .target = a.target.arch.name(),
-                  .kind = std::string{name_of(a.target.kind)},
-                  .toolchain = a.toolchain,
-                  .producer = producer,
-                  .licence = what.licence};
-    out->payload = compile::encode(a);
-    return out;
+    return entry_of(a, {.at = {what.subject.id.family, request, key}, .producer = producer, .licence = what.licence});
 }
 
 // One request in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.

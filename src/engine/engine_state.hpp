@@ -59,6 +59,7 @@ struct engine::state {
     std::condition_variable load_ended;
     std::map<loaded_key, std::weak_ptr<ready_unit::state const>> loaded;
     std::set<loaded_key> being_loaded;
+    std::vector<std::shared_ptr<void const>> prepared;  // stays loaded as long as the engine lives
 
     std::mutex attached_mutex;
     std::shared_ptr<engine_detail::attachment> attached;
@@ -74,7 +75,7 @@ struct engine::state {
     [[nodiscard]] std::string producer() const;
     void add_bundle(engine_detail::embedded_data const& b);
     [[nodiscard]] result<obtained> ask_sync(engine_detail::order what, wait_options how);
-    [[nodiscard]] result<ready_unit> load(engine_detail::order const& what, obtained const& made, int device);
+    [[nodiscard]] result<ready_unit> load(engine_detail::subject const& what, obtained const& made, int device);
     [[nodiscard]] std::optional<ready_unit> already_loaded(base::digest const& request, int device);
     // Workers die, queued writes get 0.2 s.
     void shut_down() noexcept;

@@ -3,6 +3,7 @@
 #include "engine/engine_state.hpp"
 
 #include "cuda/context.hpp"
+#include "engine/pack_verbs.hpp"
 
 namespace kiln {
 
@@ -76,37 +77,35 @@ private:
 
 }  // namespace
 
-result<ready_unit> engine::state::load(order const& what, obtained const& made, int device) {
-    load_turn const turn{*this, {what.subject.id.request, device}};
-    if (auto ready = already_loaded(what.subject.id.request, device)) return *ready;
+result<ready_unit> engine::state::load(engine_detail::subject const& what, obtained const& made, int device) {
+    load_turn const turn{*this, {what.id.request, device}};
+    if (auto ready = already_loaded(what.id.request, device)) return *ready;
     auto const target_name = made.what->target.arch.name();
-    auto about = event{.kind = event_kind::loading,
-                       .unit = what.subject.name,
-                       .target = target_name,
-                       .key = what.subject.id.request.prefix()};
+    auto about =
+        event{.kind = event_kind::loading, .unit = what.name, .target = target_name, .key = what.id.request.prefix()};
     events.emit(about);
     // The line of what was asked for, also where something near serves it.
-    auto const asked_for = what.subject.target.arch.name();
-    book.loading(what.subject.name, asked_for);
+    auto const asked_for = what.target.arch.name();
+    book.loading(what.name, asked_for);
     base::stopwatch const watch;
     auto library = load_library(*made.what, device);
     if (!library) {
-        book.failed(what.subject.name, asked_for, library.error());
-        return std::move(library).error().within(fmt::format("unit '{}'", what.subject.name));
+        book.failed(what.name, asked_for, library.error());
+        return std::move(library).error().within(fmt::format("unit '{}'", what.name));
     }
     about.kind = event_kind::loaded;
     about.reason = name_of(made.from);
     about.duration_ns = watch.ns();
     about.value = static_cast<std::int64_t>(made.what->image.size());
     events.emit(about);
-    book.obtained(what.subject.name, asked_for, {made.from, made.what->compile_ms, made.what->image.size()});
-    book.loaded(what.subject.name, asked_for, watch.ms());
+    book.obtained(what.name, asked_for, {made.from, made.what->compile_ms, made.what->image.size()});
+    book.loaded(what.name, asked_for, watch.ms());
     // The driver has its own copy of the image; only the small facts are kept here.
     auto ready = std::make_shared<ready_unit::state const>(
         ready_unit::state{made.what->unit, *std::move(library), made.what->kernels, made.what->constants,
                           made.what->target, made.from, made.what->key, made.what->compile_ms});
     std::lock_guard const lock{loaded_mutex};
-    loaded[{what.subject.id.request, device}] = ready;
+    loaded[{what.id.request, device}] = ready;
     return ready_unit{std::move(ready)};
 }
 
@@ -141,30 +140,15 @@ result<obtained> portable(engine::state& s, order const& what, error const& why,
     return error{why};
 }
 
-bool is_broken_image(error const& e) {
-    return e.code() == errc::corrupt || e.code() == errc::unsupported || e.code() == errc::compile_failed ||
-           e.code() == errc::not_found;
-}
-
 result<ready_unit> find_and_load(engine& e, unit const& u, order const& what, int device, wait_options const& how) {
     auto& s = e.internals();
     auto made = s.ask_sync(what, how);
     if (!made && made.error().code() == errc::not_found) made = portable(s, what, made.error(), how);
     if (!made) return std::move(made).error();
-    auto ready = s.load(what, *made, device);
-    if (ready || made->from == provenance::compiled || !is_broken_image(ready.error())) return ready;
-
-    // It passed every check and the driver still refuses it: forget it everywhere, make it anew, once.
-    s.events.emit({.kind = event_kind::rejected,
-                   .unit = u.name,
-                   .target = made->what->target.arch.name(),
-                   .reason = "driver",
-                   .detail = ready.error().message()});
-    if (auto const key = base::digest::from_hex(made->what->key)) {
-        s.requests->reject({what.subject.id.family, what.subject.id.request, *key});
-    }
-    KILN_TRY(auto again, s.ask_sync(what, how));
-    return s.load(what, again, device);
+    store::address at{what.subject.id.family, what.subject.id.request, {}};
+    if (auto const key = base::digest::from_hex(made->what->key)) at.key = *key;
+    return engine_detail::load_or_make_anew(s, what.subject, {*std::move(made), at, u.licence}, device,
+                                            [&] { return s.ask_sync(what, how); });
 }
 
 }  // namespace

@@ -7,14 +7,14 @@
 
 namespace kiln::engine_detail {
 
-namespace {
-
-using store::listed;
-
 provenance provenance_of(std::string_view tier) {
     if (tier == "memory") return provenance::memory;
     return tier == "bundle" ? provenance::bundle : provenance::disk;
 }
+
+namespace {
+
+using store::listed;
 
 compile::absent_headers absent_rule(std::string_view tier) {
     // A bundle is shipped to machines that lack its headers; what it holds was sealed when it was built.

@@ -33,6 +33,8 @@ struct found_artifact {
 // "memory, disk (/home/ann/.cache/kiln), 2 bundles": for error messages.
 [[nodiscard]] std::string describe_tiers(store::store& where);
 
+[[nodiscard]] provenance provenance_of(std::string_view tier);
+
 [[nodiscard]] found_artifact look_up(store::store& where, subject const& what);
 
 // Something that can be turned into what is needed without the source: LTO-IR to link, or PTX for the driver to compile.
