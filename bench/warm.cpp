@@ -13,9 +13,9 @@
 #include "base/files.hpp"
 #include "compile/host_resources.hpp"
 #include "engine/engine_state.hpp"
+#include "engine/pack.hpp"
 #include "prims/catalogue.hpp"
 #include "prims/request.hpp"
-#include "tropical/units.hpp"
 
 #include <kiln/plan.hpp>
 #include <kiln/status.hpp>
@@ -56,7 +56,6 @@ bool has_gpu() { return devices().has_value(); }
 std::vector<want> everything() {
     std::vector<want> out;
     for (auto const& s : catalogue()) out.emplace_back(s.name);
-    for (auto const& s : tropical::specs()) out.emplace_back(s.name);
     return out;
 }
 
@@ -148,7 +147,7 @@ void bench_everything(base::temporary_directory const& scratch) {
         u.options.push_back("--no-cache");
         jobs.push_back({e.internals().tools(), compile::compile_job{std::move(u), here()}});
     }
-    for (auto u : tropical::all_units()) {
+    for (auto u : engine_detail::find_pack("tropical")->units()) {
         u.options.push_back("--no-cache");
         jobs.push_back({e.internals().tools(), compile::compile_job{std::move(u), here()}});
     }

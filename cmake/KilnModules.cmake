@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # One target per module, made from whatever .cpp files its folder holds: adding a file needs no edit here.
 
-# kiln_module(<name> [DEPENDS <module>...] [LINKS <library>...])
+# kiln_module(<name> [APART] [DEPENDS <module>...] [LINKS <library>...] [ROOT <folder>] [UNSHIPPED <objects>])
 #
 # kiln_<name> is a static library of src/<name>/*.cpp that links exactly the modules named after DEPENDS, so a
-# unit test of one module fails to link on an arrow upward. Its objects also go into libkiln, and LINKS are
-# what its users must link. Device text in kernels/<name>/ is embedded, as "embedded/<name>_kernels.hpp". A folder
-# without sources yet makes a target that only carries the arrows.
+# unit test of one module fails to link on an arrow upward. Its objects also go into libkiln, unless it stands APART: for
+# tools only. LINKS are what its users must link. Device text in kernels/<name>/ is embedded, as "embedded/<name>_kernels.hpp". A folder
+# without sources yet makes a target that only carries the arrows. ROOT and UNSHIPPED are for packs: see KilnPacks.cmake.
 function(kiln_module name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;LINKS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "APART" "ROOT;UNSHIPPED" "DEPENDS;LINKS")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "kiln_module(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
     endif()
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+    set(root ${PROJECT_SOURCE_DIR})
+    set(includes ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    if(arg_ROOT AND NOT arg_ROOT STREQUAL root)
+        set(root ${arg_ROOT})
+        list(APPEND includes ${root}/include ${root}/src)
+        set(arg_APART ON)
+    endif()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/src/${name}/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "/src/${name}/tool/")
     set(needs ${arg_LINKS})
     foreach(other IN LISTS arg_DEPENDS)
         if(NOT TARGET kiln_${other})
@@ -24,25 +32,32 @@ function(kiln_module name)
     if(NOT sources)
         message(STATUS "Module ${name}: no sources yet")
         add_library(kiln_${name} INTERFACE)
-        target_include_directories(kiln_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+        target_include_directories(kiln_${name} INTERFACE ${includes})
         target_link_libraries(kiln_${name} INTERFACE ${needs})
     else()
         add_library(kiln_${name}_objects OBJECT ${sources})
         target_include_directories(kiln_${name}_objects
-            PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+            PUBLIC ${includes})
         target_link_libraries(kiln_${name}_objects PRIVATE kiln_flags ${needs})
 
-        file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/${name}/*.cu ${PROJECT_SOURCE_DIR}/kernels/${name}/*.cuh)
+        file(GLOB kernels CONFIGURE_DEPENDS ${root}/kernels/${name}/*.cu ${root}/kernels/${name}/*.cuh)
         if(kernels)
             kiln_embed(kiln_${name}_objects NAME ${name}_kernels FILES ${kernels})
         endif()
 
-        add_library(kiln_${name} STATIC $<TARGET_OBJECTS:kiln_${name}_objects>)
-        target_include_directories(kiln_${name} INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+        set(contents $<TARGET_OBJECTS:kiln_${name}_objects>)
+        if(arg_UNSHIPPED)
+            list(APPEND contents $<TARGET_OBJECTS:${arg_UNSHIPPED}>)
+            target_include_directories(kiln_${name}_objects PRIVATE $<TARGET_PROPERTY:${arg_UNSHIPPED},INCLUDE_DIRECTORIES>)
+        endif()
+        add_library(kiln_${name} STATIC ${contents})
+        target_include_directories(kiln_${name} INTERFACE ${includes})
         target_link_libraries(kiln_${name} PUBLIC ${needs})
         set_target_properties(kiln_${name} PROPERTIES
             LINKER_LANGUAGE CXX ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)
-        set_property(GLOBAL APPEND PROPERTY KILN_OBJECTS $<TARGET_OBJECTS:kiln_${name}_objects>)
+        if(NOT arg_APART)
+            set_property(GLOBAL APPEND PROPERTY KILN_OBJECTS $<TARGET_OBJECTS:kiln_${name}_objects>)
+        endif()
     endif()
     set_property(GLOBAL APPEND PROPERTY KILN_MODULES ${name})
 endfunction()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/coordinator.hpp"
 
+#include "engine/pack_verbs.hpp"
+
 #include <algorithm>
 #include <new>
 
@@ -27,16 +29,7 @@ std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a, st
     auto const key = compile::seal(request, a.dependencies);
     a.key = key.hex();
 
-    auto out = std::make_shared<store::entry>();
-    out->about = {.at = {from.subject.id.family, request, key},
-                  .name = a.unit,
-                  .target = a.target.arch.name(),
-                  .kind = std::string{name_of(a.target.kind)},
-                  .toolchain = a.toolchain,
-                  .producer = producer,
-                  .licence = from.licence};
-    out->payload = compile::encode(a);
-    return out;
+    return entry_of(a, {.at = {from.subject.id.family, request, key}, .producer = producer, .licence = from.licence});
 }
 
 known_as line_of(order const& of) {

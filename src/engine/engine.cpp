@@ -3,6 +3,7 @@
 
 #include "cuda/context.hpp"
 #include "engine/embedded_bundles.hpp"
+#include "engine/shipped_files.hpp"
 
 #include <kiln/version.hpp>
 
@@ -72,6 +73,7 @@ engine::state::state(base::config settings, event_log& log)
         engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()},
         engine_detail::coordinator::parts{*store, *pool, events, book});
     for (auto const& b : engine_detail::embedded_bundles()) add_bundle(b);
+    store->add_tier(engine_detail::make_shipped_files(events));
     for (auto const& problem : config.problems())
         events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
 }

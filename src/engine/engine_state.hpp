@@ -56,6 +56,8 @@ struct engine::state {
     engine_detail::background_thread loading;  // loads for get(): creating a context takes 0.2 s
 
     engine_detail::loaded_units loaded;
+    std::mutex prepared_mutex;
+    std::vector<std::shared_ptr<void const>> prepared;  // stays loaded as long as the engine lives
 
     std::mutex attached_mutex;
     std::shared_ptr<engine_detail::attachment> attached;

@@ -3,6 +3,7 @@
 #include "engine/engine_state.hpp"
 
 #include "cuda/context.hpp"
+#include "engine/pack_verbs.hpp"
 
 namespace kiln {
 
@@ -121,11 +122,6 @@ result<obtained> portable(engine::state& s, order const& what, error const& why,
     return error{why};
 }
 
-bool is_broken_image(error const& e) {
-    return e.code() == errc::corrupt || e.code() == errc::unsupported || e.code() == errc::compile_failed ||
-           e.code() == errc::not_found;
-}
-
 }  // namespace
 
 result<ready_unit> engine::state::get_sync(order const& what, int device, wait_options const& how) {
@@ -133,21 +129,10 @@ result<ready_unit> engine::state::get_sync(order const& what, int device, wait_o
     auto made = ask_sync(what, how);
     if (!made && made.error().code() == errc::not_found) made = portable(*this, what, made.error(), how);
     if (!made) return std::move(made).error();
-    auto ready = load(what.subject, *made, device);
-    if (ready || made->from == provenance::compiled || !is_broken_image(ready.error())) return ready;
-
-    // It passed every check and the driver still refuses it: forget it everywhere, make it anew, once.
-    auto const key = base::digest::from_hex(made->what->key);
-    events.emit({.kind = event_kind::rejected,
-                 .unit = what.subject.name,
-                 .target = made->what->target.arch.name(),
-                 .reason = "driver",
-                 .detail = ready.error().message(),
-                 .key = key ? key->prefix() : 0,
-                 .request = engine_detail::identity_of(what.subject).prefix()});
-    if (key) requests->reject({what.subject.id.family, what.subject.id.request, *key});
-    KILN_TRY(auto const again, ask_sync(what, how));
-    return load(what.subject, again, device);
+    store::address at{what.subject.id.family, what.subject.id.request, {}};
+    if (auto const key = base::digest::from_hex(made->what->key)) at.key = *key;
+    return engine_detail::load_or_make_anew(*this, what.subject, {*std::move(made), at, what.licence}, device,
+                                            [&] { return ask_sync(what, how); });
 }
 
 result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how) {

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prims/catalogue.hpp"
 
-#include "prims/pack.hpp"
-#include "prims/routes.hpp"
-#include "prims/specialisation.hpp"
-
-#include <algorithm>
-
 namespace kiln::prims {
 
 namespace {
@@ -92,46 +86,3 @@ std::vector<request> template_requests() {
 }
 
 }  // namespace kiln::prims
-
-namespace kiln {
-
-std::span<spec const> catalogue() {
-    static std::vector<spec> const all = [] {
-        kiln_has_prims();
-        std::vector<spec> out;
-        for (auto const& r : prims::named_requests()) out.push_back(r.about);
-        return out;
-    }();
-    return all;
-}
-
-spec const* find_spec(std::string_view name) {
-    auto const all = catalogue();
-    auto const at = std::ranges::find(all, name, &spec::name);
-    return at == all.end() ? nullptr : &*at;
-}
-
-namespace {
-
-result<prims::request const*> request_named(std::string_view name) {
-    if (auto const* const found = prims::find_request(name)) return found;
-    std::string known;
-    for (auto const& s : catalogue()) known += (known.empty() ? "" : ", ") + s.name;
-    return fail(errc::not_found, "there is no specialisation '{}'; there are: {}", name, known);
-}
-
-}  // namespace
-
-result<obtained> artifact_of_sync(std::string_view spec_name, target t, engine& with, wait_options wait) {
-    KILN_TRY(auto const* const what, request_named(spec_name));
-    KILN_TRY(auto found, prims::obtain(with, *what, t, prims::closeness::exact, prim_route::automatic, wait));
-    return std::move(found.got);
-}
-
-result<void> prepare_sync(std::string_view spec_name, int device, engine& with) {
-    KILN_TRY(auto const* const what, request_named(spec_name));
-    KILN_TRY(auto const made, prims::specialisation::make(*what, {.device = device, .engine = &with}));
-    return {};
-}
-
-}  // namespace kiln

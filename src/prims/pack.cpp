@@ -8,11 +8,14 @@
 #include "prims/routes.hpp"
 #include "prims/specialisation.hpp"
 
+#include "embedded/prims_products.hpp"
+
+#include <kiln/prims/run.hpp>
+
 namespace kiln::prims {
 
 namespace {
 
-using engine_detail::made_artifact;
 using engine_detail::recipe;
 
 constexpr std::string_view pack_name = "prims";
@@ -60,21 +63,20 @@ std::optional<op> get_op(base::byte_reader& r) {
 
 class prims_pack final : public engine_detail::pack {
 public:
-    [[nodiscard]] std::string_view name() const noexcept override { return pack_name; }
-    [[nodiscard]] std::vector<std::string> names() const override {
-        std::vector<std::string> out;
-        for (auto const& r : named_requests()) out.push_back(r.about.name);
-        return out;
-    }
-    [[nodiscard]] std::optional<recipe> find(std::string_view spec) const override {
-        if (find_request(spec) == nullptr) return std::nullopt;
-        return recipe{std::string{pack_name}, std::string{spec}, {}};
+    prims_pack() : pack{{.name = pack_name, .ships = embedded::prims_products(), .operations = prims::operations()}} {}
+
+    [[nodiscard]] std::vector<spec> const& specs() const override {
+        static auto const all = [] {
+            std::vector<spec> out;
+            for (auto const& r : named_requests()) out.push_back(r.about);
+            return out;
+        }();
+        return all;
     }
     [[nodiscard]] result<made_artifact> make(engine& with, recipe const& what, target t,
                                              wait_options wait) const override {
         KILN_TRY(auto const r, request_of(what));
-        KILN_TRY(auto found, obtain(with, r, t, closeness::exact, prim_route::automatic, std::move(wait)));
-        return made_artifact{std::move(found.got), found.at};
+        return obtain(with, r, t, closeness::exact, prim_route::automatic, std::move(wait));
     }
     [[nodiscard]] result<std::shared_ptr<void const>> load(engine& with, recipe const& what, int device,
                                                            wait_options wait) const override {
@@ -165,4 +167,4 @@ void tell_use(engine& with, request const& r, ready_unit const& got) {
 
 }  // namespace kiln::prims
 
-extern "C" void kiln_has_prims() {}
+KILN_PACK(prims);

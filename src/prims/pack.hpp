@@ -2,7 +2,7 @@
 // Requests as recipes: what a profile keeps of a primitive, and what a demand by name becomes.
 #pragma once
 
-#include "engine/recipe.hpp"
+#include "engine/pack.hpp"
 #include "prims/request.hpp"
 
 namespace kiln::prims {
@@ -17,5 +17,5 @@ void tell_use(engine& with, request const& r, ready_unit const& got);
 
 }  // namespace kiln::prims
 
-// Does nothing. Whoever calls it, or has the linker ask for it (src/CMakeLists.txt), links the pack, also from an archive.
+// Does nothing. Whoever calls it links the pack, also from an archive.
 extern "C" void kiln_has_prims();

@@ -41,27 +41,21 @@ public:
     router(engine& with, request const& what, target t, wait_options wait)
         : engine_{with}, what_{what}, target_{t}, wait_{wait} {}
 
-    [[nodiscard]] std::optional<found_image> shipped(closeness how) const {
-        auto const targets = how == closeness::near ? nearest_targets(target_.arch) : std::vector{target_};
-        auto const family = family_of(what_, part::whole);
-        for (auto const& t : targets) {
-            auto found = find_shipped(*state().store, family, t);
-            if (!found) continue;
-            note_found(*found, t);
-            return found_image{*std::move(found), address_of(family, t, any_toolchain)};
-        }
-        return std::nullopt;
+    [[nodiscard]] std::optional<made_artifact> shipped(closeness how) const {
+        auto found = find_shipped(engine_, family_of(what_, part::whole), target_, how);
+        if (found) state().requests->count_found(found->got.from);
+        return found;
     }
 
-    [[nodiscard]] std::optional<found_image> kept() const {
+    [[nodiscard]] std::optional<made_artifact> kept() const {
         auto const at = local_address();
-        auto found = find_at(*state().store, at, target_);
+        auto found = engine_detail::find_kept(engine_, at, target_);
         if (!found) return std::nullopt;
-        note_found(*found, target_);
-        return found_image{*std::move(found), at};
+        state().requests->count_found(found->from);
+        return made_artifact{*std::move(found), at, std::string{licence}};
     }
 
-    [[nodiscard]] result<found_image> linked(header_source from) {
+    [[nodiscard]] result<made_artifact> linked(header_source from) {
         link_request link{.name = what_.name, .target = target_, .inputs = {}};
         link.kernels = what_.kernels;
         link.exports = {std::string{info_name}};
@@ -89,7 +83,7 @@ public:
         return keep(*std::move(made), from);
     }
 
-    [[nodiscard]] result<found_image> full(header_source from) {
+    [[nodiscard]] result<made_artifact> full(header_source from) {
         auto made = engine_.artifact_sync(device_unit(what_, part::whole, from), target_, wait_);
         if (!made) return std::move(made).error();
         return keep(*std::move(made), from);
@@ -124,20 +118,15 @@ private:
                           name(state().nvrtc()) + "\n" + name(state().nvjitlink()) + "\n" + headers);
     }
 
-    void note_found(obtained const& found, target const& t) const {
-        state().requests->count_found(found.from);
-        state().events.emit(
-            {.kind = event_kind::found, .unit = what_.name, .target = t.arch.name(), .reason = name_of(found.from)});
-    }
-
     // Kept under its own address too, unless the machine's headers had a say in it.
-    [[nodiscard]] found_image keep(obtained made, header_source from) const {
+    [[nodiscard]] made_artifact keep(obtained made, header_source from) const {
         auto const at = local_address();
         if (from == header_source::pinned && pinned_digest()) {
-            auto kept = entry_of(*made.what, at, what_.name);
-            state().store->put(std::make_shared<store::entry const>(std::move(kept)));
+            auto copy = *made.what;
+            copy.unit = what_.name;
+            state().store->put(entry_at(at, std::move(copy), engine_));
         }
-        return {std::move(made), at};
+        return {std::move(made), at, std::string{licence}};
     }
 
     [[nodiscard]] artifact_ptr given_ir(target const& t) const {
@@ -170,9 +159,9 @@ bool prefers_link(request const& r) {
     return r.by->kind() == op::form::ltoir || (is_template_type(r.value) && r.what != algorithm::transform);
 }
 
-result<found_image> make_image(router& by, request const& what) {
+result<made_artifact> make_image(router& by, request const& what) {
     std::optional<error> first;
-    auto const step = [&](std::string_view name, result<found_image> made) -> std::optional<result<found_image>> {
+    auto const step = [&](std::string_view name, result<made_artifact> made) -> std::optional<result<made_artifact>> {
         if (made || by.operator_failed() || is_final(made.error())) return made;
         by.fell_back(name, made.error());
         if (!first) first = made.error();
@@ -195,11 +184,13 @@ result<found_image> make_image(router& by, request const& what) {
 result<obtained> obtain_template(engine& with, request const& what, target t, header_source from, wait_options wait) {
     target const ir{t.arch, artifact_kind::ltoir};
     auto& state = with.internals();
-    if (auto found = find_shipped(*state.store, family_of(what, part::skeleton), ir)) return *std::move(found);
+    if (auto found = find_shipped(with, family_of(what, part::skeleton), ir, closeness::exact))
+        return std::move(found->got);
     auto const unit = device_unit(what, part::skeleton, from);
     auto made = with.artifact_sync(unit, ir, wait);
-    // A step down only where templates ship at all, and only the first time on a machine.
-    if (made && made->from == provenance::compiled && pinned_digest()) {
+    // A step down only where templates ship at all and may be used, and only the first time on a machine.
+    bool const recache = state.config.flag("KILN_RECACHE");
+    if (made && made->from == provenance::compiled && pinned_digest() && !recache) {
         state.events.emit({.kind = event_kind::fell_back,
                            .unit = unit.name,
                            .target = ir.arch.name(),
@@ -211,8 +202,8 @@ result<obtained> obtain_template(engine& with, request const& what, target t, he
 
 namespace {
 
-result<found_image> find_or_make(engine& with, request const& what, target t, closeness how, prim_route route,
-                                 wait_options const& wait) {
+result<made_artifact> find_or_make(engine& with, request const& what, target t, closeness how, prim_route route,
+                                   wait_options const& wait) {
     router by{with, what, t, wait};
     auto const& config = with.internals().config;
     bool const disabled = config.flag("KILN_DISABLE") || config.flag("KILN_RECACHE");
@@ -234,8 +225,8 @@ result<found_image> find_or_make(engine& with, request const& what, target t, cl
 
 }  // namespace
 
-result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
-                           wait_options wait) {
+result<made_artifact> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
+                             wait_options wait) {
     engine_detail::use_scope const use;
     KILN_CHECK(check(what));
     auto found = find_or_make(with, what, t, how, route, wait);
@@ -246,32 +237,22 @@ result<found_image> obtain(engine& with, request const& what, target t, closenes
 result<ready_unit> load_request(engine& with, request const& what, prim_options const& how) {
     KILN_TRY(auto const info, kiln::device(how.device));
     KILN_TRY(auto const t, target::make(arch::of_device(info.major, info.minor), artifact_kind::cubin));
-    auto& state = with.internals();
-    auto const load = [&](found_image const& image) {
-        engine_detail::order const order{
-            .subject = {.name = what.name,
-                        .target = image.got.what->target,
-                        .id = {.family = image.at.family, .request = image.at.request},
-                        .toolchain = image.got.what->toolchain,
-                        .roots = {},
-                        .device = t.arch},
-            .job = {.tools = {}, .task = compile::link_job{what.name, image.got.what->target, {}, {}, {}, {}}},
-            .licence = {}};
-        return state.load(order.subject, image.got, how.device);
-    };
     KILN_TRY(auto const image, obtain(with, what, t, closeness::near, how.route, how.wait));
-    auto loaded = load(image);
-    if (loaded || image.got.from == provenance::compiled || how.route != prim_route::automatic) return loaded;
-    // It passed every check and the driver still refuses it: forget it and make it anew, once.
-    state.events.emit({.kind = event_kind::rejected,
-                       .unit = what.name,
-                       .target = t.arch.name(),
-                       .reason = "driver",
-                       .detail = loaded.error().message()});
-    state.store->reject(image.at);
-    router by{with, what, t, how.wait};
-    KILN_TRY(auto const again, make_image(by, what));
-    return load(again);
+    engine_detail::subject const about{.name = what.name,
+                                       .target = image.got.what->target,
+                                       .id = {.family = image.at.family, .request = image.at.request},
+                                       .toolchain = image.got.what->toolchain,
+                                       .roots = {},
+                                       .device = t.arch};
+    std::function<result<obtained>()> make_anew;
+    if (how.route == prim_route::automatic) {
+        make_anew = [&]() -> result<obtained> {
+            router by{with, what, t, how.wait};
+            KILN_TRY(auto again, make_image(by, what));
+            return std::move(again.got);
+        };
+    }
+    return engine_detail::load_or_make_anew(with.internals(), about, image, how.device, make_anew);
 }
 
 }  // namespace kiln::prims

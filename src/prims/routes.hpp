@@ -12,22 +12,19 @@
 // search at once: no other way would do better.
 #pragma once
 
+#include "engine/pack.hpp"
 #include "prims/request.hpp"
-#include "store/tier.hpp"
 
 #include <kiln/engine.hpp>
 
 namespace kiln::prims {
 
-struct found_image {
-    obtained got;
-    store::address at;  // where it is kept
-};
+using engine_detail::made_artifact;
 
 // For any target, with or without a GPU. With `near` an image of an older architecture that runs there will do.
 enum class closeness { exact, near };
-[[nodiscard]] result<found_image> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
-                                         wait_options wait);
+[[nodiscard]] result<made_artifact> obtain(engine& with, request const& what, target t, closeness how, prim_route route,
+                                           wait_options wait);
 
 // The skeleton as LTO-IR: shipped or made now.
 [[nodiscard]] result<obtained> obtain_template(engine& with, request const& what, target t, header_source from,

@@ -5,31 +5,23 @@
 // answers, without hashing a megabyte of CUB.
 #pragma once
 
+#include "engine/pack_verbs.hpp"
 #include "prims/request.hpp"
-#include "store/store.hpp"
-
-#include <kiln/engine.hpp>
+#include "prims/routes.hpp"
 
 namespace kiln::prims {
 
-// Whose compiler counts: nobody's for what is shipped.
-inline constexpr std::string_view any_toolchain = "shipped";
+inline constexpr std::string_view licence = "Apache-2.0 WITH LLVM-exception";
+
 [[nodiscard]] store::address address_of(base::digest const& family, target const& t, std::string_view toolchain);
+// The same whoever compiled it.
+[[nodiscard]] store::address shipped_address(base::digest const& family, target const& t);
 
 // The artifact as an entry to keep; what it was compiled from is left out.
-[[nodiscard]] store::entry entry_of(artifact const& a, store::address const& at, std::string_view name);
+[[nodiscard]] std::shared_ptr<store::entry> entry_at(store::address const& at, artifact a, engine& with);
 
-// In the library, in the files beside it, then in the engine's own tiers (KILN_BUNDLES); nullopt: not shipped.
-[[nodiscard]] std::optional<obtained> find_shipped(store::store& more, base::digest const& family, target const& t);
-[[nodiscard]] std::optional<obtained> find_at(store::store& where, store::address const& at, target const& t);
-
-// Targets whose cubins run on `device`, best first: itself, then older ones of the same generation.
-[[nodiscard]] std::vector<target> nearest_targets(arch device);
-
-// "prims-sm_90.kiln": templates of one architecture, beside the library.
-[[nodiscard]] std::string template_file_name(arch a);
-
-// Architectures that ready cubins are made for.
-[[nodiscard]] std::vector<arch> shipped_archs();
+// Shipped with the library, beside it, or in a bundle of the program's; nullopt: not shipped.
+[[nodiscard]] std::optional<engine_detail::made_artifact> find_shipped(engine& with, base::digest const& family,
+                                                                       target const& t, closeness how);
 
 }  // namespace kiln::prims

@@ -2,7 +2,7 @@
 #include "prims/sources.hpp"
 
 #include "embedded/prims_kernels.hpp"
-#include "prims/products.hpp"
+#include "embedded/prims_products.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -19,6 +19,11 @@ struct pack_front {
     std::uint64_t raw_size = 0;
     base::digest digest;
 };
+
+// What the build packed; empty where nothing ships: in the program that makes it, in unit tests.
+base::byte_span embedded_headers() {
+    return base::as_bytes(embedded::find_file(embedded::prims_products(), "headers.zst"));
+}
 
 // Everything before the blob.
 result<pack_front> read_front(base::byte_reader& in) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
+#include "engine/pack_verbs.hpp"
 #include "runtime/signals.hpp"
 #include "tropical/pack.hpp"
 #include "tropical/units.hpp"
@@ -154,11 +155,7 @@ result<untyped_product> untyped_product::make(semiring s, scalar type, product_o
         return out;
     }
     auto const tuned = product_unit(s, type, how.arg);
-    KILN_TRY(auto const info, kiln::device(how.device));
-    auto const arch = arch::of_device(info.major, info.minor);
-    KILN_TRY(auto const t, target::make(arch, artifact_kind::cubin));
-    KILN_TRY(auto const order, st->with->internals().order_for(tuned, t, arch));
-    bool const there = engine_detail::look_up(*st->with->internals().store, order.subject).what != nullptr;
+    KILN_TRY(auto const there, engine_detail::find_kept(*st->with, tuned, how.device));
     if (there || how.choice != kernel_choice::automatic) {
         KILN_TRY(auto const loaded, st->with->get_sync(tuned, how.device, how.wait));
         KILN_TRY(st->kept, resolve(loaded, s, type, how.arg, how.device));

@@ -2,7 +2,6 @@
 #include "tropical/units.hpp"
 
 #include "embedded/tropical_kernels.hpp"
-#include "tropical/pack.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,11 +52,6 @@ void for_each_product(Visit visit) {
     }
 }
 
-struct named_unit {
-    spec about;
-    unit what;
-};
-
 spec spec_of(std::string name, std::string_view kind, scalar type, std::string_view by, unit const& u) {
     return {.name = std::move(name),
             .kind = std::string{kind},
@@ -67,7 +61,9 @@ spec spec_of(std::string name, std::string_view kind, scalar type, std::string_v
             .pack = "tropical"};
 }
 
-std::vector<named_unit> build_named() {
+}  // namespace
+
+std::vector<named_unit> named_units() {
     std::vector<named_unit> out;
     auto const add = [&](std::string name, std::string_view kind, scalar type, std::string_view by, unit const& u) {
         out.push_back({spec_of(std::move(name), kind, type, by, u), u});
@@ -92,13 +88,6 @@ std::vector<named_unit> build_named() {
     }
     return out;
 }
-
-std::vector<named_unit> const& named_units() {
-    static auto const all = build_named();
-    return all;
-}
-
-}  // namespace
 
 std::string_view name_of(semiring s) noexcept {
     switch (s) {
@@ -149,35 +138,6 @@ unit backward_unit(gradient_rule rule, scalar type) {
     out.options.push_back(fmt::format("-DKILN_TROPICAL_RULE={}", static_cast<int>(rule)));
     out.kernels = {"backward"};
     return out;
-}
-
-std::vector<unit> const& all_units() {
-    static auto const all = [] {
-        std::vector<unit> out;
-        for_each_product([&](semiring s, scalar type, with_winners arg) { out.push_back(product_unit(s, type, arg)); });
-        for (auto const type : float_types) {
-            for (auto const rule : {gradient_rule::plus, gradient_rule::mul}) out.push_back(backward_unit(rule, type));
-        }
-        return out;
-    }();
-    return all;
-}
-
-std::vector<spec> const& specs() {
-    static auto const all = [] {
-        kiln_has_tropical();
-        std::vector<spec> out;
-        for (auto const& u : named_units()) out.push_back(u.about);
-        return out;
-    }();
-    return all;
-}
-
-unit const* find_unit(std::string_view spec_name) {
-    auto const& all = named_units();
-    auto const at =
-        std::ranges::find(all, spec_name, [](named_unit const& u) -> std::string_view { return u.about.name; });
-    return at == all.end() ? nullptr : &at->what;
 }
 
 std::vector<std::string> units_of(need const& what) {

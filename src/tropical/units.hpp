@@ -4,9 +4,8 @@
 // start-up this pack was made to cure, so that a user of it finds each of its 31 kernels.
 #pragma once
 
+#include "engine/pack.hpp"
 #include "tropical/tuning.hpp"
-
-#include <kiln/catalogue.hpp>
 
 namespace kiln::tropical {
 
@@ -17,13 +16,10 @@ namespace kiln::tropical {
 // "tropical_backward_f32", "tropical_maxmul_backward_f32".
 [[nodiscard]] unit backward_unit(gradient_rule rule, scalar type);
 
-// Everything that ships, each unit once. Generic ones do not: they are for where nothing was shipped.
-[[nodiscard]] std::vector<unit> const& all_units();
-
-// The catalogue's rows, and the unit behind each name: several names may share one.
-[[nodiscard]] std::vector<spec> const& specs();
-// nullptr: no name of this pack.
-[[nodiscard]] unit const* find_unit(std::string_view spec_name);
+// The catalogue's rows, and the unit behind each name: several names may share one. Generic ones have no name: they are for
+// where nothing was shipped.
+using engine_detail::named_unit;
+[[nodiscard]] std::vector<named_unit> named_units();
 
 [[nodiscard]] bool is_supported(scalar type) noexcept;
 

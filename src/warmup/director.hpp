@@ -11,7 +11,7 @@
 #pragma once
 
 #include "engine/engine_state.hpp"
-#include "engine/recipe.hpp"
+#include "engine/pack.hpp"
 #include "warmup/progress_board.hpp"
 
 #include <kiln/demand.hpp>

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-# What each module may include besides itself. The same arrows as src/CMakeLists.txt.
+# What each module may include besides itself. The same arrows as src/CMakeLists.txt, which alone lists the packs.
 ALLOWED = {
     "base": set(),
     "cuda": {"base"},
@@ -19,9 +19,12 @@ ALLOWED = {
     "engine": {"base", "cuda", "compile", "store"},
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
-    "prims": {"base", "cuda", "compile", "store", "engine", "runtime"},
-    "tropical": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
 }
+# Every pack may include these, and the packs that its line names after DEPENDS; src/<pack>/tool/, which is for Kiln's own
+# programs, workshop as well.
+BELOW_PACKS = {"base", "cuda", "compile", "store", "engine", "runtime", "warmup"}
+PACK_LINE = re.compile(r"^kiln_pack\((\w+)([^)]*)\)", re.MULTILINE)
 # Who declares what in include/kiln/: a header in a folder belongs to the module of that name, those at the root to one of
 # these. Their definitions, and what a private header may see of them, follow the same arrows.
 ROOT_HEADERS = {
@@ -65,6 +68,22 @@ def blank_comments_and_strings(text):
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
 
 
+def arrows_of(root):
+    """ALLOWED, with the packs of src/CMakeLists.txt."""
+    lines = root / "src/CMakeLists.txt"
+    out = dict(ALLOWED)
+    for name, more in PACK_LINE.findall(lines.read_text(encoding="utf-8") if lines.exists() else ""):
+        words = more.split()
+        start = words.index("DEPENDS") + 1 if "DEPENDS" in words else len(words)
+        depends = set()
+        for word in words[start:]:
+            if word.isupper():
+                break
+            depends.add(word)
+        out[name] = BELOW_PACKS | depends
+    return out
+
+
 def owner_of(name):
     """The module a public header belongs to; name as it is included: kiln/prims/run.hpp."""
     parts = name.split("/")
@@ -78,6 +97,8 @@ def owner_of(name):
 class checker:
     def __init__(self, root):
         self.root = root
+        self.allowed = arrows_of(root)
+        self.packs = self.allowed.keys() - ALLOWED.keys()
         self.findings = []
 
     def report(self, path, line, rule, message):
@@ -114,10 +135,13 @@ class checker:
         if len(parts) < 2:
             self.report(path, 1, "layout", "sources live in a module's folder")
             return
-        if module not in ALLOWED:
+        if module not in self.allowed:
             self.report(path, 1, "layout", f"'{module}' is no module: add it to {pathlib.Path(__file__).name} and "
                                            "src/CMakeLists.txt")
             return
+        allowed = self.allowed[module]
+        if module in self.packs and parts[1] == "tool":
+            allowed = allowed | {"workshop"}
         text = path.read_text(encoding="utf-8")
         for line, quote, name in self.includes(text):
             first = name.split("/")[0]
@@ -125,11 +149,11 @@ class checker:
                 self.report(path, line, "include", f'"{name}": write the module too, "{module}/{name}"')
             elif quote == '"' and ".." in name.split("/"):
                 self.report(path, line, "include", f'"{name}": no "..": write "module/file.hpp"')
-            elif quote == '"' and first in ALLOWED and first != module and first not in ALLOWED[module]:
+            elif quote == '"' and first in self.allowed and first != module and first not in allowed:
                 self.report(path, line, "arrow", f"{module} may not include {first} ({name})")
             elif quote == '"' and first in ("tools", "tests", "bench", "examples"):
                 self.report(path, line, "arrow", f"nothing in src/ includes {first}/ ({name})")
-            elif (owner := owner_of(name)) in ALLOWED and owner != module and owner not in ALLOWED[module]:
+            elif (owner := owner_of(name)) in self.allowed and owner != module and owner not in allowed:
                 self.report(path, line, "arrow", f"{module} may not include what {owner} declares (<{name}>)")
             elif module in WITHOUT_CUDA and CUDA_HEADER.match(name):
                 self.report(path, line, "cuda", f"{module} knows nothing of CUDA ({name})")
@@ -144,23 +168,24 @@ class checker:
     def check_public_header(self, path):
         own_name = path.relative_to(self.root / "include").as_posix()
         module = owner_of(own_name)
-        if module not in ALLOWED:
+        if module not in self.allowed:
             self.report(path, 1, "owner", "no module owns this header: put it into include/kiln/<module>/, or name its "
                                           f"owner in {pathlib.Path(__file__).name}")
             return
+        allowed = self.allowed[module]
         includes = list(self.includes(path.read_text(encoding="utf-8")))
         if own_name != LANGUAGE and (not includes or not includes[0][2].startswith("kiln/")):
             self.report(path, 1, "language", f"a public header begins with <{LANGUAGE}>, or another one that does")
         for line, quote, name in includes:
             first = name.split("/")[0]
             owner = owner_of(name)
-            if first in ALLOWED and (self.root / "src" / name).exists():
+            if first in self.allowed and (self.root / "src" / name).exists():
                 self.report(path, line, "public", f"a public header includes a private one ({name})")
             elif quote == '"':
                 self.report(path, line, "public", f'public headers are included as <kiln/...>, not "{name}"')
             elif first == "kiln" and not (self.root / "include" / name).exists():
                 self.report(path, line, "public", f"<{name}> is not in include/")
-            elif owner in ALLOWED and owner != module and owner not in ALLOWED[module]:
+            elif owner in self.allowed and owner != module and owner not in allowed:
                 self.report(path, line, "arrow", f"a header of {module} may not include what {owner} declares (<{name}>)")
             elif CUDA_HEADER.match(name):
                 self.report(path, line, "public", f"users need no CUDA headers ({name})")

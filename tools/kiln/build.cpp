@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
-#include "prims/catalogue.hpp"
-#include "prims/routes.hpp"
+#include "engine/pack_verbs.hpp"
 #include "progress.hpp"
-#include "tropical/units.hpp"
 #include "unit_arguments.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -23,89 +20,50 @@ struct build_arguments {
     bool as_json = false;
 };
 
-// A file, or a spec of a pack, for one target.
+using engine_detail::made_artifact;
+using engine_detail::recipe;
+
+// A file or a unit of a pack, or what a pack makes by a recipe; for one target.
 struct item {
     unit const* of = nullptr;
-    prims::named_request const* spec = nullptr;
+    recipe const* by = nullptr;
     target for_target;
-    std::optional<result<obtained>> answer;
-    store::address at{};  // of a spec
+    std::optional<result<made_artifact>> answer = {};
 
-    [[nodiscard]] std::string const& name() const { return of != nullptr ? of->name : spec->about.name; }
+    [[nodiscard]] std::string const& name() const { return of != nullptr ? of->name : by->name; }
 };
 
-result<store::entry_ptr> entry_of(engine::state& s, item const& i) {
-    auto copy = *(*i.answer)->what;
-    if (i.of != nullptr) {
-        KILN_TRY(auto const order, s.order_for(*i.of, i.for_target));
-        return store::entry_ptr{engine_detail::entry_for(order, copy, s.producer())};
-    }
-    auto out = std::make_shared<store::entry>();
-    out->about = {.at = i.at,
-                  .name = copy.unit,
-                  .target = copy.target.arch.name(),
-                  .kind = std::string{name_of(copy.target.kind)},
-                  .toolchain = copy.toolchain,
-                  .producer = s.producer(),
-                  .licence = {}};
-    out->payload = compile::encode(copy);
-    return store::entry_ptr{std::move(out)};
+result<made_artifact> make(engine& e, item const& i) {
+    wait_options const forever{.deadline = std::chrono::hours{24}};
+    if (i.of != nullptr) return engine_detail::make_unit(e, *i.of, i.for_target, forever);
+    return engine_detail::find_pack(i.by->kind)->make(e, *i.by, i.for_target, forever);
 }
 
-// Specs take several steps each (template, operator, link), so they are driven by as many threads as there are workers.
-void make_specs(engine& e, std::vector<item*> const& specs, std::shared_ptr<progress> const& bar) {
+// Some take several steps (template, operator, link), so that all are driven by as many threads as there are workers.
+void make_all(engine& e, std::vector<item>& items) {
+    auto const bar = std::make_shared<progress>("build", items.size());
     std::atomic<std::size_t> next{0};
     auto const drive = [&] {
-        for (auto n = next++; n < specs.size(); n = next++) {
-            auto& i = *specs[n];
-            auto found =
-                prims::obtain(e, i.spec->what, i.for_target, prims::closeness::exact, prim_route::automatic, {});
+        for (auto n = next++; n < items.size(); n = next++) {
+            auto& i = items[n];
+            i.answer = make(e, i);
             bar->step(fmt::format("{} {} {}", i.name(), i.for_target.arch.name(),
-                                  found ? name_of(found->got.from) : "failed"));
-            if (found) {
-                i.at = found->at;
-                i.answer = std::move(found->got);
-            } else i.answer = std::move(found).error();
+                                  *i.answer ? name_of((*i.answer)->got.from) : "failed"));
         }
     };
     std::vector<std::thread> threads;
-    for (int n = 0; n < e.internals().pool->capacity(); ++n) threads.emplace_back(drive);
+    for (int n = 0; n < std::max(1, e.internals().pool->capacity()); ++n) threads.emplace_back(drive);
     for (auto& t : threads) t.join();
-}
-
-void make_units(engine& e, std::vector<item*> const& units, std::shared_ptr<progress> const& bar) {
-    std::vector<pending<obtained>> waiting;
-    for (auto const* i : units) {
-        waiting.push_back(e.artifact(*i->of, i->for_target));
-        waiting.back().then([bar, name = i->name(), arch = i->for_target.arch.name()](result<obtained> const& got) {
-            bar->step(fmt::format("{} {} {}", name, arch, got ? name_of(got->from) : "failed"));
-        });
-    }
-    for (std::size_t n = 0; n < units.size(); ++n) units[n]->answer = waiting[n].wait_sync(std::chrono::hours{24});
-}
-
-result<std::vector<prims::named_request const*>> specs_of(std::vector<std::string> const& packs) {
-    std::vector<prims::named_request const*> out;
-    for (auto const& pack : packs) {
-        if (pack == "tropical") continue;  // plain units
-        auto const before = out.size();
-        for (auto const& r : prims::named_requests()) {
-            if (r.about.pack == pack) out.push_back(&r);
-        }
-        if (out.size() == before)
-            return fail(errc::not_found, "there is no pack '{}'; 'kiln list' shows what there is", pack);
-    }
-    return out;
 }
 
 json describe(item const& i) {
     json out{{"unit", i.name()}, {"target", i.for_target.arch.name()}, {"kind", name_of(i.for_target.kind)}};
     auto const& answer = *i.answer;
     if (answer)
-        out.update({{"from", name_of(answer->from)},
-                    {"ms", answer->ms},
-                    {"bytes", answer->what->image.size()},
-                    {"key", answer->what->key}});
+        out.update({{"from", name_of(answer->got.from)},
+                    {"ms", answer->got.ms},
+                    {"bytes", answer->got.what->image.size()},
+                    {"key", answer->got.what->key}});
     else out["error"] = answer.error().message();
     return out;
 }
@@ -116,8 +74,7 @@ result<void> write_bundle(build_arguments const& a, engine::state& s, std::vecto
     writer.set("producer", s.producer());
     for (auto const& i : items) {
         if (!*i.answer) continue;
-        KILN_TRY(auto const entry, entry_of(s, i));
-        KILN_CHECK(writer.add(*entry));
+        KILN_CHECK(writer.add(*engine_detail::entry_of(**i.answer, s.producer())));
     }
     if (a.sign.empty()) return writer.write(a.output);
     KILN_TRY(auto const key, store::private_key::load(a.sign));
@@ -131,24 +88,22 @@ int run(build_arguments const& a) {
     }
     check_output(a.output).value();
     auto units = a.what.units().value();
-    if (std::ranges::find(a.packs, "tropical") != a.packs.end())
-        units.insert(units.end(), tropical::all_units().begin(), tropical::all_units().end());
+    std::vector<recipe> recipes;
+    for (auto const& name : a.packs) {
+        auto const& pack = *engine_detail::pack_named(name).value();
+        units.insert(units.end(), pack.units().begin(), pack.units().end());
+        if (!pack.units().empty()) continue;
+        for (auto& r : pack.recipes()) recipes.push_back(std::move(r));
+    }
     auto const targets = a.what.targets().value();
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();  // before the work, not after it
-    auto const specs = specs_of(a.packs).value();
     std::vector<item> items;
     for (auto const& t : targets) {
-        for (auto const& u : units) items.push_back({.of = &u, .spec = nullptr, .for_target = t, .answer = {}});
-        for (auto const* r : specs) items.push_back({.of = nullptr, .spec = r, .for_target = t, .answer = {}});
+        for (auto const& u : units) items.push_back({.of = &u, .for_target = t});
+        for (auto const& r : recipes) items.push_back({.by = &r, .for_target = t});
     }
-    std::vector<item*> of_files, of_packs;
-    for (auto& i : items) (i.of != nullptr ? of_files : of_packs).push_back(&i);
     engine e{a.what.engine()};
-    {
-        auto const bar = std::make_shared<progress>("build", items.size());
-        make_units(e, of_files, bar);
-        if (!of_packs.empty()) make_specs(e, of_packs, bar);
-    }
+    make_all(e, items);
     std::size_t bad = 0;
     for (auto const& i : items) {
         if (*i.answer) continue;
@@ -166,7 +121,7 @@ int run(build_arguments const& a) {
     } else {
         print(fmt::format("{}: {} of {} artifacts ({} units and specs, {} targets){}\n",
                           bad < items.size() ? a.output : "no bundle written", items.size() - bad, items.size(),
-                          units.size() + specs.size(), targets.size(), a.sign.empty() ? "" : ", signed"));
+                          units.size() + recipes.size(), targets.size(), a.sign.empty() ? "" : ", signed"));
     }
     return bad == 0 ? ok : failed;
 }

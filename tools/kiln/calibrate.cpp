@@ -8,18 +8,17 @@
 #include "runtime/calibration.hpp"
 #include "runtime/execution.hpp"
 #include "store/store.hpp"
-
-#include <kiln/prims/run.hpp>
-#include <kiln/prims/sum.hpp>
+#include "workshop/pack_tool.hpp"
 
 #include <algorithm>
-#include <random>
 
 namespace kiln::cli {
 
 namespace {
 
-constexpr int least_power = 8, most_power = 22;
+using workshop::trial;
+
+constexpr std::size_t least_items = 1 << 8;
 
 struct arguments {
     std::vector<std::string> only;
@@ -28,91 +27,8 @@ struct arguments {
     bool json = false;
 };
 
-// One operation on n host elements; the result is waited for wherever it was made.
-struct subject {
-    operation const* what;
-    std::function<result<void>(stream_ref on, std::size_t n)> run;
-};
-
-template <class T>
-result<void> settled(result<buffer<T>> made, stream_ref on) {
-    KILN_TRY(auto const out, std::move(made));
-    if (!on_device(out.where())) return {};
-    KILN_TRY(auto waits, fence::make(on, out.device()));
-    if (!out.empty()) KILN_CHECK(waits.add(out.data()));
-    return waits.wait_sync();
-}
-
-class bench_data {
-public:
-    explicit bench_data(std::size_t most) {
-        std::minstd_rand random{11};
-        keys = buffer<int>::on_host(most);
-        floats = buffer<float>::on_host(most);
-        sorted = buffer<int>::on_host(most);
-        mask = buffer<std::uint8_t>::on_host(most);
-        offsets = buffer<std::int32_t>::on_host(most / 16 + 1);
-        for (std::size_t i = 0; i < most; ++i) {
-            keys.data()[i] = static_cast<int>(random());
-            floats.data()[i] = static_cast<float>(i % 1000);
-            sorted.data()[i] = static_cast<int>(i / 4);
-            mask.data()[i] = static_cast<std::uint8_t>(random() % 2);
-        }
-        for (std::size_t i = 0; i < offsets.size(); ++i) offsets.data()[i] = static_cast<std::int32_t>(i * 16);
-    }
-    buffer<int> keys, sorted;
-    buffer<float> floats;
-    buffer<std::uint8_t> mask;
-    buffer<std::int32_t> offsets;
-};
-
-std::vector<subject> subjects(std::shared_ptr<bench_data> const& d) {
-    auto const exclusive = std::make_shared<run::exclusive_scan<int>>(plus);
-    auto const inclusive = std::make_shared<run::inclusive_scan<int>>(plus);
-    auto const reduce = std::make_shared<run::reduce<int>>(plus);
-    auto const sum = std::make_shared<run::sum<float>>();
-    auto const segmented = std::make_shared<run::segmented_reduce<int>>(plus);
-    auto const select = std::make_shared<run::select<int>>();
-    auto const lower = std::make_shared<run::lower_bound<int>>();
-    auto const upper = std::make_shared<run::upper_bound<int>>();
-    auto const radix = std::make_shared<run::radix_sort<int>>();
-    auto const merge = std::make_shared<run::merge_sort<int>>();
-    auto const unique = std::make_shared<run::unique_by_key<int, int>>();
-    return {
-        {&prims::exclusive_scan_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*exclusive)(on, d->keys.first(n)), on); }},
-        {&prims::inclusive_scan_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*inclusive)(on, d->keys.first(n)), on); }},
-        {&prims::reduce_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*reduce)(on, d->keys.first(n)), on); }},
-        {&prims::sum_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*sum)(on, d->floats.first(n)), on); }},
-        {&prims::segmented_reduce_operation,
-         [=](stream_ref on, std::size_t n) -> result<void> {
-             KILN_TRY(auto const out,
-                      (*segmented)(on, column<int>::lists(d->keys.first(n), d->offsets.first(n / 16 + 1))));
-             return settled(result<buffer<int>>{out.values()}, on);
-         }},
-        {&prims::select_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*select)(on, d->keys.first(n), d->mask.first(n)), on); }},
-        {&prims::lower_bound_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*lower)(on, d->sorted.first(n), d->keys.first(n)), on); }},
-        {&prims::upper_bound_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*upper)(on, d->sorted.first(n), d->keys.first(n)), on); }},
-        {&prims::radix_sort_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*radix)(on, d->keys.first(n)), on); }},
-        {&prims::merge_sort_operation,
-         [=](stream_ref on, std::size_t n) { return settled((*merge)(on, d->keys.first(n)), on); }},
-        {&prims::unique_by_key_operation,
-         [=](stream_ref on, std::size_t n) -> result<void> {
-             KILN_TRY(auto const out, (*unique)(on, d->sorted.first(n), d->keys.first(n)));
-             return settled(result<buffer<int>>{out.keys}, on);
-         }},
-    };
-}
-
 // Microseconds: the median of a few, after one that makes everything ready.
-result<double> time_of(subject const& s, execution_mode mode, stream_ref on, std::size_t n) {
+result<double> time_of(trial const& s, execution_mode mode, stream_ref on, std::size_t n) {
     scoped_execution_mode const here{mode};
     KILN_CHECK(s.run(on, n));
     std::vector<double> samples;
@@ -143,10 +59,9 @@ std::uint64_t crossover_of(curve const& c) {
     return static_cast<std::uint64_t>(c.cpu[at - 1].x + share * (c.cpu[at].x - c.cpu[at - 1].x));
 }
 
-result<curve> measure(subject const& s, stream_ref on) {
+result<curve> measure(trial const& s, stream_ref on) {
     curve out{.what = s.what};
-    for (int power = least_power; power <= most_power; power += 1) {
-        auto const n = std::size_t{1} << power;
+    for (auto n = least_items; n <= workshop::most_trial_items; n *= 2) {
         KILN_TRY(auto const cpu, time_of(s, execution_mode::cpu, on, n));
         KILN_TRY(auto const gpu, time_of(s, execution_mode::gpu, on, n));
         out.cpu.push_back({static_cast<double>(n), cpu});
@@ -198,27 +113,42 @@ json as_json(std::vector<curve> const& curves, std::string const& file) {
     return {{"file", file}, {"crossovers", std::move(rows)}};
 }
 
+std::vector<trial> all_trials() {
+    std::vector<trial> out;
+    for (auto const* p : engine_detail::packs()) {
+        for (auto& t : workshop::tool_of(*p).trials()) out.push_back(std::move(t));
+    }
+    return out;
+}
+
+// Those of these names, all without any. errc::invalid_argument with what there is.
+result<std::vector<trial>> chosen(std::vector<std::string> const& only) {
+    auto all = all_trials();
+    if (only.empty()) return all;
+    std::string known;
+    for (auto const& t : all) (known += known.empty() ? "" : ", ") += t.what->name();
+    for (auto const& name : only) {
+        if (std::ranges::none_of(all, [&](trial const& t) { return t.what->name() == name; }))
+            return fail(errc::invalid_argument, "'{}' cannot be calibrated; there are: {}", name, known);
+    }
+    std::erase_if(all, [&](trial const& t) { return std::ranges::find(only, t.what->name()) == only.end(); });
+    return all;
+}
+
 int calibrate(arguments const& args) {
+    auto const all = chosen(args.only);
+    if (!all) {
+        complain(all.error());
+        return misused;
+    }
     auto const gpu = usable_gpu();
     if (!gpu) {
         complain(fmt::format("nothing to calibrate: {}", gpu.error().message()));
         return failed;
     }
     auto const on = stream::make().value();
-    auto const data = std::make_shared<bench_data>(std::size_t{1} << most_power);
     std::vector<curve> curves;
-    auto all = subjects(data);
-    std::string known;
-    for (auto const& s : all) (known += known.empty() ? "" : ", ") += s.what->name();
-    if (!args.only.empty()) {
-        std::erase_if(
-            all, [&](subject const& s) { return std::ranges::find(args.only, s.what->name()) == args.only.end(); });
-        if (all.empty()) {
-            complain(fmt::format("none of these can be calibrated; there are: {}", known));
-            return misused;
-        }
-    }
-    for (auto const& s : all) {
+    for (auto const& s : *all) {
         if (!args.json) fmt::print(stderr, "{} ...\n", s.what->name());
         auto measured = measure(s, on);
         if (!measured) {

@@ -3,14 +3,13 @@
 #include "making.hpp"
 
 #include "base/files.hpp"
-#include "prims/pack.hpp"
+#include "workshop/pack_tool.hpp"
 
 #include "embedded/demo_units.hpp"
 
 #include <kiln/status.hpp>
 
 #include <algorithm>
-#include <array>
 
 namespace kiln::cli {
 
@@ -35,33 +34,9 @@ void add_example_units(std::vector<demo_item>& to) {
     }
 }
 
-// Operators no build of Kiln has seen: linked with a template where one ships for this architecture.
-void add_operators(std::vector<demo_item>& to) {
-    using namespace prims;
-    op const capped{"a + b > 100 ? 100 : a + b"};
-    op const larger{"fabs(a) > fabs(b) ? a : b"};
-    op const low_half_first{"(a & 0xffff) < (b & 0xffff)"};
-    op const thirds{"a % 3 == 0"};
-    auto const none = element_type{};
-    for (auto const& r : {scan_request(scan_form::exclusive, type_of(scalar::i32), capped),
-                          reduce_request(type_of(scalar::f64), larger),
-                          bounds_request(bound_side::lower, type_of(scalar::u64), low_half_first),
-                          select_request(select_form::items, type_of(scalar::i32), &thirds),
-                          merge_sort_request(type_of(scalar::u32), none, low_half_first, item_range::ordinary)}) {
-        to.push_back({"new operators", recipe_of(r)});
-    }
-}
-
 // Answers for what ships, and for nothing else.
-bool ships(engine& without_compiler, recipe const& r, target t) {
-    auto const* const pack = engine_detail::find_pack(r.kind);
-    return pack != nullptr && pack->make(without_compiler, r, t, {}).has_value();
-}
-
-// Of what does not ship a few are enough to see the point; compiling all takes minutes.
-bool is_usual(recipe const& r) {
-    constexpr std::array products{"tropical_maxplus_f32_nn", "tropical_minplus_f32_nn", "tropical_backward_a_f32"};
-    return r.kind != "tropical" || std::ranges::count(products, r.name) != 0;
+bool ships(engine& without_compiler, engine_detail::pack const& pack, recipe const& r, target t) {
+    return pack.make(without_compiler, r, t, {}).has_value();
 }
 
 std::vector<demo_item> items_of(scope which, target t, std::string const& scratch) {
@@ -71,11 +46,22 @@ std::vector<demo_item> items_of(scope which, target t, std::string const& scratc
     engine without_compiler{
         {.settings = {
              {"KILN_CACHE_DIR", scratch}, {"KILN_JIT", "forbid"}, {"KILN_BUNDLES", ""}, {"KILN_RECACHE", ""}}}};
-    for (auto& r : recipes_of_everything()) {
-        if (which == scope::everything || is_usual(r) || ships(without_compiler, r, t))
-            out.push_back({r.kind == "prims" ? "primitives" : r.kind, std::move(r)});
+    auto const packs = engine_detail::packs();
+    for (auto const* p : packs) {
+        auto const& tool = workshop::tool_of(*p);
+        // Of what does not ship a few are enough to see the point; compiling all takes minutes.
+        auto const usual = tool.worth_compiling(*p);
+        for (auto& r : p->recipes()) {
+            if (which == scope::everything || std::ranges::find(usual, r) != usual.end() ||
+                ships(without_compiler, *p, r, t))
+                out.push_back({tool.title(*p), std::move(r)});
+        }
     }
-    add_operators(out);
+    for (auto const* p : packs) {
+        for (auto& group : workshop::tool_of(*p).unseen()) {
+            for (auto& r : group.recipes) out.push_back({group.title, std::move(r)});
+        }
+    }
     return out;
 }
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
-#include "tropical/units.hpp"
-
-#include <kiln/catalogue.hpp>
-
-#include <fmt/ranges.h>
-#include <set>
+#include "engine/pack.hpp"
 
 namespace kiln::cli {
 
@@ -18,12 +13,10 @@ std::string joined(std::vector<std::string> const& texts) {
 }
 
 int run(std::string const& pack, bool as_json) {
+    if (!pack.empty()) (void)engine_detail::pack_named(pack).value();
     json all = json::array();
     std::vector<std::vector<std::string>> rows{{"name", "kind", "types", "operator", "kernels", "pack"}};
-    auto const shown = catalogue();
-    std::vector<spec> specs{shown.begin(), shown.end()};
-    specs.insert(specs.end(), tropical::specs().begin(), tropical::specs().end());
-    for (auto const& s : specs) {
+    for (auto const& s : catalogue()) {
         if (!pack.empty() && s.pack != pack) continue;
         all.push_back({{"name", s.name},
                        {"kind", s.kind},
@@ -32,12 +25,6 @@ int run(std::string const& pack, bool as_json) {
                        {"kernels", s.kernels},
                        {"pack", s.pack}});
         rows.push_back({s.name, s.kind, joined(s.types), s.by.empty() ? "-" : s.by, joined(s.kernels), s.pack});
-    }
-    if (all.empty()) {
-        std::set<std::string> packs;
-        for (auto const& s : specs) packs.emplace(s.pack);
-        complain(fmt::format("there is no pack '{}'; there are: {}", pack, fmt::join(packs, ", ")));
-        return failed;
     }
     if (as_json) print_json(all);
     else print(table(rows));

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
 
-#include "prims/pack.hpp"
+#include "engine/pack_verbs.hpp"
 #include "progress.hpp"
-#include "tropical/pack.hpp"
 #include "warmup/director.hpp"
 
-#include <kiln/catalogue.hpp>
 #include <kiln/plan.hpp>
 
 #include <set>
@@ -18,12 +16,6 @@ namespace {
 using engine_detail::made_artifact;
 using engine_detail::recipe;
 
-// They register themselves, if they are linked.
-void link_packs() {
-    kiln_has_prims();
-    kiln_has_tropical();
-}
-
 result<made_artifact> fetch(engine& e, thing const& t) {
     if (t.by.kind != "unit") {
         auto const* const p = engine_detail::find_pack(t.by.kind);
@@ -31,9 +23,7 @@ result<made_artifact> fetch(engine& e, thing const& t) {
         return p->make(e, t.by, t.for_target, {});
     }
     KILN_TRY(auto const u, engine_detail::unit_of(t.by));
-    KILN_TRY(auto const order, e.internals().order_for(u, t.for_target));
-    KILN_TRY(auto got, e.artifact_sync(u, t.for_target));
-    return made_artifact{std::move(got), {order.subject.id.family, order.subject.id.request, {}}};
+    return engine_detail::make_unit(e, u, t.for_target, {});
 }
 
 result<want> want_of(recipe const& r) {
@@ -65,7 +55,6 @@ void take_status(engine& e, thing& t) {
 }  // namespace
 
 result<std::vector<recipe>> recipes_named(std::vector<std::string> const& names) {
-    link_packs();
     std::vector<recipe> out;
     for (auto const& n : names) {
         KILN_TRY(auto r, engine_detail::find_recipe(n));
@@ -75,19 +64,14 @@ result<std::vector<recipe>> recipes_named(std::vector<std::string> const& names)
 }
 
 result<std::vector<recipe>> recipes_of_pack(std::string const& pack) {
-    link_packs();
-    auto const* const p = engine_detail::find_pack(pack);
-    if (p == nullptr) return fail(errc::not_found, "there is no pack '{}'; 'kiln list' shows what there is", pack);
-    std::vector<recipe> out;
-    for (auto const& name : p->names()) out.push_back(*p->find(name));
-    return out;
+    KILN_TRY(auto const* const p, engine_detail::pack_named(pack));
+    return p->recipes();
 }
 
 std::vector<recipe> recipes_of_everything() {
-    link_packs();
     std::vector<recipe> out;
     for (auto const* p : engine_detail::packs()) {
-        for (auto const& name : p->names()) out.push_back(*p->find(name));
+        for (auto& r : p->recipes()) out.push_back(std::move(r));
     }
     return out;
 }
@@ -145,24 +129,7 @@ result<void> write_bundle(engine& e, std::vector<thing> const& things, std::stri
     writer.set("producer", s.producer());
     for (auto const& t : things) {
         if (!*t.answer) continue;
-        auto copy = *(*t.answer)->got.what;
-        if (t.by.kind == "unit") {
-            KILN_TRY(auto const u, engine_detail::unit_of(t.by));
-            KILN_TRY(auto const order, s.order_for(u, t.for_target));
-            auto const entry = engine_detail::entry_for(order, copy, s.producer());
-            KILN_CHECK(writer.add(*entry));
-            continue;
-        }
-        store::entry entry;
-        entry.about = {.at = (*t.answer)->at,
-                       .name = copy.unit,
-                       .target = copy.target.arch.name(),
-                       .kind = std::string{name_of(copy.target.kind)},
-                       .toolchain = copy.toolchain,
-                       .producer = s.producer(),
-                       .licence = {}};
-        entry.payload = compile::encode(copy);
-        KILN_CHECK(writer.add(entry));
+        KILN_CHECK(writer.add(*engine_detail::entry_of(**t.answer, s.producer())));
     }
     if (sign.empty()) return writer.write(file);
     KILN_TRY(auto const key, store::private_key::load(sign));

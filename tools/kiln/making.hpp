@@ -5,7 +5,7 @@
 #include "command.hpp"
 
 #include "engine/engine_state.hpp"
-#include "engine/recipe.hpp"
+#include "engine/pack.hpp"
 #include "store/bundle.hpp"
 
 namespace kiln::cli {

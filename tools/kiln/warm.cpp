@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "declared.hpp"
 #include "making.hpp"
 #include "unit_arguments.hpp"
 
-#include <kiln/demand.hpp>
 #include <kiln/status.hpp>
 
 namespace kiln::cli {
@@ -21,16 +21,15 @@ struct warm_arguments {
 int show_operations(bool as_json) {
     json all = json::array();
     std::vector<std::vector<std::string>> rows{{"first operation used", "pack", "specs", "names"}};
-    for (auto const* r : requirements()) {
-        auto const names = r->names();
+    for (auto const& d : declarations()) {
         std::string joined;
-        for (auto const& n : names) joined += (joined.empty() ? "" : " ") + n;
-        rows.push_back({std::string{r->consumer()}, std::string{r->more().pack}, std::to_string(names.size()), joined});
-        all.push_back({{"operation", r->consumer()},
-                       {"pack", r->more().pack},
-                       {"when", r->more().when},
-                       {"count", names.size()},
-                       {"specs", names}});
+        for (auto const& n : d.names) joined += (joined.empty() ? "" : " ") + n;
+        rows.push_back({d.operation, d.pack, std::to_string(d.names.size()), joined});
+        all.push_back({{"operation", d.operation},
+                       {"pack", d.pack},
+                       {"when", d.when},
+                       {"count", d.names.size()},
+                       {"specs", d.names}});
     }
     if (as_json) print_json(all);
     else print(table(rows));
@@ -57,13 +56,15 @@ result<std::vector<engine_detail::recipe>> chosen(warm_arguments const& a) {
         KILN_TRY(auto more, recipes_of_pack(p));
         add(std::move(more));
     }
-    auto const declared = requirements();
     for (auto const& o : a.operations) {
-        auto const at = std::ranges::find(declared, o, &requirement::consumer);
-        if (at == declared.end())
-            return fail(errc::not_found, "nobody declared '{}'; 'kiln warm --operations' shows who did", o);
-        KILN_TRY(auto more, recipes_named((*at)->names()));
-        add(std::move(more));
+        bool known = false;
+        for (auto const& d : declarations()) {
+            if (d.operation != o) continue;
+            known = true;
+            KILN_TRY(auto more, recipes_named(d.names));
+            add(std::move(more));
+        }
+        if (!known) return fail(errc::not_found, "nobody declared '{}'; 'kiln warm --operations' shows who did", o);
     }
     if (a.what.files.empty() && a.specs.empty() && a.packs.empty() && a.operations.empty())
         add(recipes_of_everything());

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
+// A name or two of each pack.
 KILN_REQUIRES(prims, "exclusive_scan_i32", "radix_sort_u64_i32");
 KILN_REQUIRES(tropical, "tropical_maxplus_f32_nn", "tropical_backward_a_f64");
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/shipped_files.hpp"
+
+#include <algorithm>
+#include <dlfcn.h>
+
+namespace kiln::engine_detail {
+
+namespace {
+
+class shipped_files final : public store::tier {
+public:
+    shipped_files(event_log& events, folder_list folders) : events_{events}, folders_{folders} {}
+
+    [[nodiscard]] std::string_view name() const noexcept override { return "bundle"; }
+    [[nodiscard]] store::capabilities can() const noexcept override { return {.writable = false, .persistent = true}; }
+
+    [[nodiscard]] result<store::lookup> find(store::address const& at, store::expectation const& expected) override {
+        store::lookup last;
+        for (auto const& b : *opened()) {
+            KILN_TRY(last, b->find(at, expected));
+            if (last.hit || store::is_rejection(last.why)) break;
+        }
+        return last;
+    }
+
+    [[nodiscard]] result<std::vector<store::summary>> list(base::digest const& family,
+                                                           std::optional<base::digest> const& request) override {
+        std::vector<store::summary> out;
+        for (auto const& b : *opened()) {
+            KILN_TRY(auto some, b->list(family, request));
+            std::ranges::move(some, std::back_inserter(out));
+        }
+        return out;
+    }
+
+    [[nodiscard]] result<void> put(store::entry_ptr const&) override {
+        return fail(errc::forbidden, "what ships with Kiln is not written to");
+    }
+
+    void reject(store::address const& at) noexcept override {
+        for (auto const& b : *opened()) b->reject(at);
+    }
+
+private:
+    using bundles = std::vector<std::shared_ptr<store::bundle_tier>>;
+
+    // Threads that come together may each open them; the first set is kept. Not under the lock, which is a leaf.
+    [[nodiscard]] std::shared_ptr<bundles const> opened() {
+        {
+            std::lock_guard const lock{mutex_};
+            if (bundles_) return bundles_;
+        }
+        auto made = open();
+        std::lock_guard const lock{mutex_};
+        if (!bundles_) bundles_ = std::move(made);
+        return bundles_;
+    }
+
+    [[nodiscard]] std::shared_ptr<bundles const> open() const {
+        std::vector<std::filesystem::path> files;
+        for (auto const& folder : folders_()) {
+            std::error_code none;
+            for (auto const& f : std::filesystem::directory_iterator{folder, none}) {
+                if (f.path().extension() == ".kiln") files.push_back(f.path());
+            }
+            if (!files.empty()) break;
+        }
+        std::ranges::sort(files);
+        auto out = std::make_shared<bundles>();
+        for (auto const& file : files) {
+            auto opened = store::bundle_tier::open(file);
+            if (opened) out->push_back(*std::move(opened));
+            else
+                events_.emit({.kind = event_kind::rejected,
+                              .unit = file.filename().native(),
+                              .reason = "bundle",
+                              .detail = opened.error().message()});
+        }
+        return out;
+    }
+
+    event_log& events_;
+    folder_list folders_;
+    store::forkable_mutex mutex_;
+    std::shared_ptr<bundles const> bundles_;  // null: not open yet
+};
+
+}  // namespace
+
+std::vector<std::filesystem::path> shipped_folders() {
+    Dl_info about{};
+    if (::dladdr(reinterpret_cast<void const*>(&shipped_folders), &about) == 0 || about.dli_fname == nullptr) return {};
+    std::error_code ignored;
+    auto file = std::filesystem::canonical(about.dli_fname, ignored);
+    if (file.empty()) file = std::filesystem::canonical("/proc/self/exe", ignored);
+    std::vector<std::filesystem::path> out{file.parent_path() / "kiln"};
+    // bin/ and libexec/kiln/.
+    for (auto const& prefix : {file.parent_path().parent_path(), file.parent_path().parent_path().parent_path()}) {
+        for (auto const* const libraries : {KILN_INSTALL_LIBDIR, "lib"}) out.push_back(prefix / libraries / "kiln");
+    }
+    return out;
+}
+
+std::shared_ptr<store::tier> make_shipped_files(event_log& events, folder_list folders) {
+    return std::make_shared<shipped_files>(events, folders);
+}
+
+}  // namespace kiln::engine_detail

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bundles that lie beside libkiln, in lib/kiln: what packs ship and few programs need, so that it is not part of the
+// library. Nobody looks for them before something was found nowhere else.
+#pragma once
+
+#include "store/bundle.hpp"
+
+#include <kiln/event.hpp>
+
+namespace kiln::engine_detail {
+
+// Folders to look in: beside the library this code was loaded from, or in the prefix of the program it is linked into.
+[[nodiscard]] std::vector<std::filesystem::path> shipped_folders();
+
+// Every *.kiln of the first folder that has any, as one tier. One that cannot be used costs an event.
+using folder_list = std::vector<std::filesystem::path> (*)();
+[[nodiscard]] std::shared_ptr<store::tier> make_shipped_files(event_log& events, folder_list folders = shipped_folders);
+
+}  // namespace kiln::engine_detail
