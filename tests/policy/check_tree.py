@@ -20,6 +20,7 @@ ALLOWED = {
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "report": {"base"},
 }
 # Every pack may include these, and the packs that its line names after DEPENDS; src/<pack>/tool/, which is for Kiln's own
 # programs, workshop as well.
@@ -36,7 +37,7 @@ ROOT_HEADERS = {
 }
 # What every public header includes first, so that an older C++ is named before anything fails.
 LANGUAGE = "kiln/language.hpp"
-WITHOUT_CUDA = {"base", "store"}
+WITHOUT_CUDA = {"base", "store", "report"}
 MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
 MAY_PRINT = {
