@@ -75,6 +75,10 @@ public:
         return found->template typed<Signature>();
     }
 
+    // A __device__, __constant__ or __managed__ variable: "taps", "ns::taps", "table<float>", with or without "&" before it.
+    // Static ones cannot be reached. errc::not_found with what there is.
+    [[nodiscard]] result<device_variable> variable(std::string_view name) const;
+
     [[nodiscard]] state const& internals() const noexcept { return *state_; }
 
 private:

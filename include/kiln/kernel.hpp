@@ -12,16 +12,22 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
+struct CUfunc_st;
+struct CUkern_st;
+struct CUlib_st;
+
 namespace kiln {
 
 namespace cuda {
 class function;
-}
+class library;
+}  // namespace cuda
 
 struct dim {
     constexpr dim(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) noexcept : x{x_}, y{y_}, z{z_} {}
@@ -38,12 +44,31 @@ enum class launch_start : unsigned char {
     early,
 };
 
+enum class grid_kind : unsigned char {
+    independent,
+    // All blocks run at the same time, so that cooperative_groups::this_grid().sync() works. More than fit is an error that
+    // says how many do.
+    cooperative,
+};
+
+// What few launches need. Nothing is left out in silence: what the device or the driver does not have is an error.
+struct launch_extras {
+    std::optional<int> priority = {};         // as a stream's: lower numbers go first
+    std::optional<int> shared_carveout = {};  // percent of a multiprocessor's cache to prefer as shared memory
+    CUevent_st* all_begun = nullptr;          // recorded when every block has begun; made without timing
+    // Any others: an array of CUlaunchAttribute, read before the launch returns; at most eight.
+    void const* attributes = nullptr;
+    unsigned attribute_count = 0;
+};
+
 struct launch_shape {
     dim grid;                   // blocks
     dim block;                  // threads
     unsigned shared_bytes = 0;  // dynamic; more than 48 KiB needs allow_shared() once
     launch_start start = launch_start::after_previous;
     dim cluster = 1;  // blocks that run together and reach each other's shared memory: sm_90 or newer
+    grid_kind kind = grid_kind::independent;
+    launch_extras const* more = nullptr;  // must live until the launch returns
 };
 
 struct kernel_resources {
@@ -70,6 +95,12 @@ public:
     result<void> allow_shared(std::size_t bytes) const;
     // How many blocks of this many threads run at once on one multiprocessor.
     [[nodiscard]] result<int> blocks_per_multiprocessor(unsigned threads, std::size_t shared_bytes = 0) const;
+
+    // The driver's own handles, for graphs, profilers and whatever Kiln has no word for: a CUfunction, a CUkernel and a
+    // CUlibrary, valid while a handle to this kernel lives. The last two are null where the kernel was adopted.
+    [[nodiscard]] CUfunc_st* function() const noexcept;
+    [[nodiscard]] CUkern_st* driver_kernel() const noexcept;
+    [[nodiscard]] CUlib_st* driver_library() const noexcept;
 
     // `arguments` points at one pointer per parameter; the values are copied before this returns.
     result<void> launch(stream_ref on, launch_shape const& shape, void** arguments) const;
@@ -119,6 +150,48 @@ result<kernel<Signature>> untyped_kernel::typed() const {
     if (auto checked = check_parameters(parameter_sizes<Signature>::value); !checked) return std::move(checked).error();
     return kernel<Signature>{*this};
 }
+
+// A __device__, __constant__ or __managed__ variable of something that is loaded, which it keeps loaded.
+class device_variable {
+public:
+    device_variable(std::shared_ptr<cuda::library const> owner, void* address, std::size_t bytes) noexcept
+        : owner_{std::move(owner)}, address_{address}, bytes_{bytes} {}
+
+    [[nodiscard]] void* get() const noexcept { return address_; }
+    template <class T>
+    [[nodiscard]] T* as() const noexcept {
+        return static_cast<T*>(address_);
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
+    [[nodiscard]] int device() const noexcept;
+
+    // From its first byte on, ordered on the stream; waits for it. More than there is: errc::invalid_argument.
+    result<void> upload_sync(stream_ref on, std::span<std::byte const> from) const;
+    result<void> download_sync(stream_ref on, std::span<std::byte> to) const;
+    // One value of the variable's own size.
+    template <class T>
+    result<void> write_sync(stream_ref on, T const& value) const {
+        static_assert(std::is_trivially_copyable_v<T>);
+        return upload_sync(on, std::as_bytes(std::span{&value, 1}));
+    }
+    template <class T>
+    [[nodiscard]] result<T> read_sync(stream_ref on) const {
+        static_assert(std::is_trivially_copyable_v<T>);
+        T out{};
+        if (auto read = download_sync(on, std::as_writable_bytes(std::span{&out, 1})); !read)
+            return std::move(read).error();
+        return out;
+    }
+
+private:
+    std::shared_ptr<cuda::library const> owner_;
+    void* address_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+// A kernel somebody else loaded, by its CUfunction, of this device's primary context; `keep` is let go with the last handle.
+[[nodiscard]] result<untyped_kernel> adopt_kernel(CUfunc_st* function, int device = 0,
+                                                  std::shared_ptr<void const> keep = {});
 
 // Loads one kernel of a cubin, a fatbin or a PTX text onto a device, code and all, so that the first launch does not
 // stall. The image is copied. `name` is as in the image: mangled for C++ kernels without extern "C".

@@ -3,6 +3,7 @@
 #include "compile/compiler.hpp"
 
 #include "base/clock.hpp"
+#include "compile/cpp_names.hpp"
 #include "compile/elf.hpp"
 #include "compile/includes.hpp"
 #include "compile/open_hook.hpp"
@@ -10,6 +11,7 @@
 #include "compile/toolchain.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace kiln::compile {
 
@@ -79,13 +81,28 @@ result<std::vector<std::byte>> image_of(cuda::nvrtc_api const& api, program cons
     return out;
 }
 
+// Kernels nobody named get the name they have in the source; overloads, which share one, keep the image's.
+void name_as_in_source(std::vector<kernel_info>& kernels) {
+    std::map<std::string, int> uses;
+    for (auto& k : kernels) ++uses[k.name = cpp_name(k.lowered)];
+    for (auto& k : kernels) {
+        if (uses[k.name] > 1) k.name = k.lowered;
+    }
+}
+
 // The artifact's kernels: as asked for, or all that are in the image when none was named.
 result<void> describe_kernels(cuda::nvrtc_api const& api, program const& p, kiln::unit const& u, artifact& out) {
     KILN_TRY(auto contents, read_image(out, u.exports));
     out.constants = std::move(contents.constants);
     if (u.kernels.empty()) {
         out.kernels = std::move(contents.kernels);
-        return {};
+        name_as_in_source(out.kernels);
+        if (out.kernels.empty() && out.target.kind != artifact_kind::ltoir) {
+            return fail(errc::compile_failed,
+                        "there is no kernel in it; a template is made by naming what is wanted of it, such as "
+                        "\"scale<float>\", in unit::kernels (kiln compile --name)");
+        }
+        return check_exports(u.exports, out);
     }
     for (auto const& name : u.kernels) {
         char const* lowered = nullptr;

@@ -160,6 +160,21 @@ result<cubin_contents> read_cubin(byte_span image, int sm, std::span<std::string
     return out;
 }
 
+std::vector<std::string> cubin_variables(byte_span image) {
+    elf_view const elf{image};
+    auto const sections = read_sections(elf);
+    if (!sections) return {};
+    std::vector<std::string> out;
+    for (auto const& [name, entry] : read_symbols(elf, *sections)) {
+        if (ELF64_ST_TYPE(entry.st_info) != STT_OBJECT || ELF64_ST_BIND(entry.st_info) == STB_LOCAL || name.empty() ||
+            entry.st_shndx == SHN_UNDEF)
+            continue;
+        out.emplace_back(name);
+    }
+    std::ranges::sort(out);
+    return out;
+}
+
 std::vector<std::string> ptx_entries(std::string_view ptx) {
     std::vector<std::string> out;
     constexpr std::string_view directive = ".entry ";

@@ -81,6 +81,8 @@ constexpr driver_entry rows[] = {
     row<&d::library_load_data>("cuLibraryLoadData", "cuLibraryLoadData", 12000, presence::optional),
     row<&d::library_unload>("cuLibraryUnload", "cuLibraryUnload", 12000, presence::optional),
     row<&d::library_get_kernel>("cuLibraryGetKernel", "cuLibraryGetKernel", 12000, presence::optional),
+    row<&d::library_get_global>("cuLibraryGetGlobal", "cuLibraryGetGlobal", 12000, presence::optional),
+    row<&d::library_get_managed>("cuLibraryGetManaged", "cuLibraryGetManaged", 12000, presence::optional),
     row<&d::library_get_kernel_count>("cuLibraryGetKernelCount", "cuLibraryGetKernelCount", 12040, presence::optional),
     row<&d::library_enumerate_kernels>("cuLibraryEnumerateKernels", "cuLibraryEnumerateKernels", 12040,
                                        presence::optional),
@@ -88,6 +90,7 @@ constexpr driver_entry rows[] = {
     row<&d::kernel_get_function>("cuKernelGetFunction", "cuKernelGetFunction", 12000, presence::optional),
 
     row<&d::func_load>("cuFuncLoad", "cuFuncLoad", 12040, presence::optional),
+    row<&d::func_get_name>("cuFuncGetName", "cuFuncGetName", 12030, presence::optional),
     row<&d::func_get_attribute>("cuFuncGetAttribute", "cuFuncGetAttribute", 2020),
     row<&d::func_set_attribute>("cuFuncSetAttribute", "cuFuncSetAttribute", 9000),
     row<&d::func_get_param_info>("cuFuncGetParamInfo", "cuFuncGetParamInfo", 12040, presence::optional),

@@ -83,12 +83,15 @@ struct driver_api {
     PFN_cuLibraryLoadData_v12000 library_load_data = nullptr;
     PFN_cuLibraryUnload_v12000 library_unload = nullptr;
     PFN_cuLibraryGetKernel_v12000 library_get_kernel = nullptr;
+    PFN_cuLibraryGetGlobal_v12000 library_get_global = nullptr;
+    PFN_cuLibraryGetManaged_v12000 library_get_managed = nullptr;
     PFN_cuLibraryGetKernelCount_v12040 library_get_kernel_count = nullptr;
     PFN_cuLibraryEnumerateKernels_v12040 library_enumerate_kernels = nullptr;
     PFN_cuKernelGetName_v12030 kernel_get_name = nullptr;
     PFN_cuKernelGetFunction_v12000 kernel_get_function = nullptr;
 
     PFN_cuFuncLoad_v12040 func_load = nullptr;
+    PFN_cuFuncGetName_v12030 func_get_name = nullptr;
     PFN_cuFuncGetAttribute_v2020 func_get_attribute = nullptr;
     PFN_cuFuncSetAttribute_v9000 func_set_attribute = nullptr;
     PFN_cuFuncGetParamInfo_v12040 func_get_param_info = nullptr;

@@ -2,6 +2,7 @@
 #include <kiln/kernel.hpp>
 
 #include "base/clock.hpp"
+#include "cuda/activity.hpp"
 #include "cuda/library.hpp"
 
 #include <kiln/event.hpp>
@@ -19,18 +20,40 @@ namespace {
 // Above this a kernel needs allow_shared() on every architecture.
 constexpr unsigned shared_without_asking = 48U << 10;
 
-std::string advice(CUresult status, launch_shape const& shape, kernel_resources const& resources) {
-    if (status == CUDA_ERROR_NOT_SUPPORTED && shape.cluster.x * shape.cluster.y * shape.cluster.z > 1)
-        return "; clusters of blocks need sm_90 or newer and a driver for CUDA 11.8 or newer";
-    if (status != CUDA_ERROR_INVALID_VALUE && status != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) return {};
-    auto const threads = std::uint64_t{shape.block.x} * shape.block.y * shape.block.z;
-    if (resources.max_threads > 0 && threads > static_cast<std::uint64_t>(resources.max_threads)) {
-        return fmt::format("; a block of this kernel can have {} threads, not {}", resources.max_threads, threads);
+constexpr unsigned most_extra_attributes = 8;
+
+bool is_clustered(launch_shape const& shape) { return (shape.cluster.x | shape.cluster.y | shape.cluster.z) != 1; }
+
+std::uint64_t volume(dim const& d) { return std::uint64_t{d.x} * d.y * d.z; }
+
+// What a launch says beyond its shape; each one is cleared only when it is used.
+class attribute_list {
+public:
+    CUlaunchAttributeValue& add(CUlaunchAttributeID id) {
+        auto& next = items_[count_++];
+        next = {};
+        next.id = id;
+        return next.value;
     }
-    if (shape.shared_bytes + static_cast<unsigned>(resources.static_shared_bytes) > shared_without_asking) {
-        return fmt::format("; call allow_shared({}) once before", shape.shared_bytes);
-    }
-    return {};
+    void add(CUlaunchAttribute const& whole) { items_[count_++] = whole; }
+    void drop_last() { --count_; }
+    [[nodiscard]] CUlaunchAttribute* data() { return items_.data(); }
+    [[nodiscard]] unsigned size() const { return count_; }
+
+private:
+    std::array<CUlaunchAttribute, 6 + most_extra_attributes> items_;
+    unsigned count_ = 0;
+};
+
+void add_extras(attribute_list& to, launch_extras const& more) {
+    if (more.priority) to.add(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority = *more.priority;
+    if (more.shared_carveout)
+        to.add(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT).sharedMemCarveout =
+            static_cast<unsigned>(*more.shared_carveout);
+    if (more.all_begun != nullptr)
+        to.add(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT).launchCompletionEvent = {more.all_begun, 0};
+    auto const* const others = static_cast<CUlaunchAttribute const*>(more.attributes);
+    for (unsigned i = 0; i < more.attribute_count; ++i) to.add(others[i]);
 }
 
 std::string spelled(dim const& d) { return fmt::format("{}x{}x{}", d.x, d.y, d.z); }
@@ -49,8 +72,9 @@ function::function(std::shared_ptr<library const> owner, library::resolved const
 
 CUresult function::launch_ex(CUstream stream, launch_shape const& shape, void** arguments) const {
     auto const launch = where().api().launch_kernel_ex;
+    if (shape.more != nullptr && shape.more->attribute_count > most_extra_attributes) return CUDA_ERROR_INVALID_VALUE;
     bool const early = shape.start == launch_start::early && can_start_early(where());
-    std::array<CUlaunchAttribute, 2> attributes{};
+    attribute_list attributes;
     CUlaunchConfig config{};
     config.gridDimX = shape.grid.x;
     config.gridDimY = shape.grid.y;
@@ -61,29 +85,59 @@ CUresult function::launch_ex(CUstream stream, launch_shape const& shape, void** 
     config.sharedMemBytes = shape.shared_bytes;
     config.hStream = stream;
     config.attrs = attributes.data();
-    if (is_clustered(shape)) {
-        auto& cluster = attributes[config.numAttrs++];
-        cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        cluster.value.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
-    }
+    if (is_clustered(shape))
+        attributes.add(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim = {shape.cluster.x, shape.cluster.y,
+                                                                            shape.cluster.z};
+    if (shape.kind == grid_kind::cooperative) attributes.add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1;
+    if (shape.more != nullptr) add_extras(attributes, *shape.more);
     CUresult status = CUDA_ERROR_NOT_SUPPORTED;
     if (early && launch != nullptr) {
-        auto& start = attributes[config.numAttrs++];
-        start.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-        start.value.programmaticStreamSerializationAllowed = 1;
+        attributes.add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION).programmaticStreamSerializationAllowed =
+            1;
+        config.numAttrs = attributes.size();
         status = launch(&config, handle_, arguments, nullptr);
-        --config.numAttrs;
+        attributes.drop_last();
     }
-    // An early start may be had or not; a cluster must be.
+    // An early start may be had or not; everything else must be.
     if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
-    if (!is_clustered(shape)) return launch_plain(stream, shape, arguments);
+    if (attributes.size() == 0) return launch_plain(stream, shape, arguments);
+    config.numAttrs = attributes.size();
     return launch == nullptr ? status : launch(&config, handle_, arguments, nullptr);
+}
+
+std::string function::advice(CUresult status, launch_shape const& shape) const {
+    auto const& has = resources();
+    if (status == CUDA_ERROR_NOT_SUPPORTED && is_clustered(shape))
+        return "; clusters of blocks need sm_90 or newer and a driver for CUDA 11.8 or newer";
+    if (status == CUDA_ERROR_NOT_SUPPORTED) return "; the device or the driver does not have what was asked for";
+    if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+        int per_multiprocessor = 0;
+        auto const asked = where().api().occupancy_max_active_blocks(
+            &per_multiprocessor, handle_, static_cast<int>(volume(shape.block)), shape.shared_bytes);
+        if (asked != CUDA_SUCCESS) return {};
+        return fmt::format("; {} blocks of this size run at once, not {}",
+                           per_multiprocessor * where().info().multiprocessors, volume(shape.grid));
+    }
+    if (shape.more != nullptr && shape.more->attribute_count > most_extra_attributes)
+        return fmt::format("; at most {} attributes of the caller's own", most_extra_attributes);
+    if (status != CUDA_ERROR_INVALID_VALUE && status != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) return {};
+    if (has.max_threads > 0 && volume(shape.block) > static_cast<std::uint64_t>(has.max_threads)) {
+        return fmt::format("; a block of this kernel can have {} threads, not {}", has.max_threads,
+                           volume(shape.block));
+    }
+    if (shape.shared_bytes + static_cast<unsigned>(has.static_shared_bytes) > shared_without_asking) {
+        return fmt::format("; call allow_shared({}) once before", shape.shared_bytes);
+    }
+    return {};
 }
 
 result<void> function::recover(CUresult status, CUstream stream, launch_shape const& shape, void** arguments) const {
     auto const& api = where().api();
     auto const again = [&] {
-        return is_clustered(shape) ? launch_ex(stream, shape, arguments) : launch_plain(stream, shape, arguments);
+        // Without the early start, which may be had or not.
+        auto plainer = shape;
+        plainer.start = launch_start::after_previous;
+        return is_plain(plainer) ? launch_plain(stream, shape, arguments) : launch_ex(stream, plainer, arguments);
     };
     CUcontext current = nullptr;
     bool const known = api.ctx_get_current(&current) == CUDA_SUCCESS;
@@ -100,7 +154,7 @@ result<void> function::recover(CUresult status, CUstream stream, launch_shape co
     return driver_error(api, &api.launch_kernel, status)
         .within(fmt::format("launch of '{}' on device {} (grid {}, block {}, {} bytes shared{})", name(),
                             where().device(), spelled(shape.grid), spelled(shape.block), shape.shared_bytes,
-                            advice(status, shape, resources())));
+                            advice(status, shape)));
 }
 
 }  // namespace cuda
@@ -114,6 +168,43 @@ untyped_kernel::untyped_kernel(std::shared_ptr<cuda::function const> function) n
 std::string_view untyped_kernel::name() const noexcept { return function_->name(); }
 int untyped_kernel::device() const noexcept { return function_->where().device(); }
 kernel_resources const& untyped_kernel::resources() const noexcept { return function_->resources(); }
+
+CUfunc_st* untyped_kernel::function() const noexcept { return function_->get(); }
+CUkern_st* untyped_kernel::driver_kernel() const noexcept { return function_->kernel(); }
+CUlib_st* untyped_kernel::driver_library() const noexcept { return function_->owner().get(); }
+
+int device_variable::device() const noexcept { return owner_->device(); }
+
+result<void> device_variable::upload_sync(stream_ref on, std::span<std::byte const> from) const {
+    if (from.size() > bytes_)
+        return fail(errc::invalid_argument, "{} bytes for a variable that has {}", from.size(), bytes_);
+    KILN_CHECK(cuda::note_transfer({transfer_direction::to_device, from.size(), "device_variable::upload_sync"}));
+    KILN_CHECK(cuda::note_sync("device_variable::upload_sync"));
+    KILN_TRY(auto const scope, cuda::current_context::enter(owner_->where()));
+    auto const& api = owner_->where().api();
+    KILN_CHECK(call<&driver_api::memcpy_htod_async>(api, reinterpret_cast<CUdeviceptr>(address_),
+                                                    static_cast<void const*>(from.data()), from.size(), on.get()));
+    return call<&driver_api::stream_synchronize>(api, on.get());
+}
+
+result<void> device_variable::download_sync(stream_ref on, std::span<std::byte> to) const {
+    if (to.size() > bytes_)
+        return fail(errc::invalid_argument, "{} bytes of a variable that has {}", to.size(), bytes_);
+    KILN_CHECK(cuda::note_transfer({transfer_direction::to_host, to.size(), "device_variable::download_sync"}));
+    KILN_CHECK(cuda::note_sync("device_variable::download_sync"));
+    KILN_TRY(auto const scope, cuda::current_context::enter(owner_->where()));
+    auto const& api = owner_->where().api();
+    KILN_CHECK(call<&driver_api::memcpy_dtoh_async>(api, static_cast<void*>(to.data()),
+                                                    reinterpret_cast<CUdeviceptr>(address_), to.size(), on.get()));
+    return call<&driver_api::stream_synchronize>(api, on.get());
+}
+
+result<untyped_kernel> adopt_kernel(CUfunc_st* function, int device, std::shared_ptr<void const> keep) {
+    KILN_TRY(auto const where, cuda::context::of(device));
+    KILN_TRY(auto const owner, cuda::library::adopt(where, function, std::move(keep)));
+    KILN_TRY(auto only, owner->find(owner->names().front()));
+    return untyped_kernel{std::move(only)};
+}
 
 namespace {
 

@@ -123,6 +123,36 @@ result<std::shared_ptr<library const>> library::make(std::shared_ptr<context con
     return std::shared_ptr<library const>{std::move(out)};
 }
 
+result<std::shared_ptr<library const>> library::adopt(std::shared_ptr<context const> where, CUfunction function,
+                                                      std::shared_ptr<void const> keep) {
+    if (function == nullptr) return fail(errc::invalid_argument, "adopt_kernel: the function is null");
+    KILN_TRY(auto const scope, current_context::enter(*where));
+    auto const& api = where->api();
+    char const* name = nullptr;
+    // Also the first question to the driver about it: what is no function of this context is refused here.
+    if (api.func_get_name != nullptr) {
+        auto asked = call<&driver_api::func_get_name>(api, &name, function);
+        if (!asked) return std::move(asked).error().within("adopt_kernel");
+    }
+    std::shared_ptr<library> out{new library{where}};
+    out->keep_ = std::move(keep);
+    out->kernels_.push_back({name == nullptr ? "(adopted)" : name, function, nullptr, resources_of(api, function)});
+    return std::shared_ptr<library const>{std::move(out)};
+}
+
+result<device_variable> library::variable(std::string const& name) const {
+    auto const& api = context_->api();
+    KILN_TRY(auto const scope, current_context::enter(*context_));
+    CUdeviceptr address = 0;
+    std::size_t bytes = 0;
+    auto got = handle_ == nullptr ? result<void>{fail(errc::not_found, "the kernel was adopted, not loaded here")}
+                                  : call<&driver_api::library_get_global>(api, &address, &bytes, handle_, name.c_str());
+    if (!got && got.error().status() == CUDA_ERROR_NOT_FOUND && api.library_get_managed != nullptr)
+        got = call<&driver_api::library_get_managed>(api, &address, &bytes, handle_, name.c_str());
+    if (!got) return std::move(got).error().within(fmt::format("variable '{}'", name));
+    return device_variable{shared_from_this(), reinterpret_cast<void*>(address), bytes};
+}
+
 result<void> library::fill(base::byte_span image, std::span<std::string const> names) {
     KILN_CHECK(load(image));
     std::vector<std::string> wanted{names.begin(), names.end()};
@@ -160,7 +190,7 @@ result<void> library::resolve(std::string const& name) {
     // Lazy loading would put the code on the device at the first launch. Older drivers cannot be asked.
     if (got && api.func_load != nullptr) got = call<&driver_api::func_load>(api, function);
     if (!got) return std::move(got).error().within(fmt::format("kernel '{}'", name));
-    kernels_.push_back({name, function, resources_of(api, function)});
+    kernels_.push_back({name, function, kernel, resources_of(api, function)});
     return {};
 }
 

@@ -28,6 +28,11 @@ public:
                                                                      base::byte_span image,
                                                                      std::span<std::string const> names = {});
 
+    // Around a kernel that was loaded elsewhere and stays so while `keep` lives.
+    [[nodiscard]] static result<std::shared_ptr<library const>> adopt(std::shared_ptr<context const> where,
+                                                                      CUfunction function,
+                                                                      std::shared_ptr<void const> keep);
+
     library(library const&) = delete;
     library& operator=(library const&) = delete;
     ~library();
@@ -38,11 +43,16 @@ public:
     [[nodiscard]] std::vector<std::string> names() const;
     // A resolved kernel; errc::not_found for any other name.
     [[nodiscard]] result<std::shared_ptr<function const>> find(std::string_view name) const;
+    // A __device__, __constant__ or __managed__ variable, named as in the image; errc::not_found.
+    [[nodiscard]] result<device_variable> variable(std::string const& name) const;
+    // Null where it was adopted.
+    [[nodiscard]] CUlibrary get() const noexcept { return handle_; }
 
 private:
     struct resolved {
         std::string name;
         CUfunction handle = nullptr;
+        CUkernel kernel = nullptr;  // null where it was adopted
         kernel_resources resources;
     };
     friend class function;
@@ -57,6 +67,7 @@ private:
     CUlibrary handle_ = nullptr;
     std::string log_;  // the JIT writes here; empty for cubins, which it does not touch
     std::vector<resolved> kernels_;
+    std::shared_ptr<void const> keep_;  // of an adopted one
 };
 
 // What a kernel handle points at: everything a launch needs, side by side.
@@ -65,21 +76,24 @@ public:
     function(std::shared_ptr<library const> owner, library::resolved const& kernel) noexcept;
 
     [[nodiscard]] CUfunction get() const noexcept { return handle_; }
+    [[nodiscard]] CUkernel kernel() const noexcept { return kernel_.kernel; }
+    [[nodiscard]] library const& owner() const noexcept { return *owner_; }
     [[nodiscard]] context const& where() const noexcept { return owner_->where(); }
     [[nodiscard]] std::string const& name() const noexcept { return kernel_.name; }
     [[nodiscard]] kernel_resources const& resources() const noexcept { return kernel_.resources; }
 
     [[nodiscard]] result<void> launch(CUstream stream, launch_shape const& shape, void** arguments) const {
-        bool const plain = shape.start == launch_start::after_previous && !is_clustered(shape);
-        CUresult const status = plain ? launch_plain(stream, shape, arguments) : launch_ex(stream, shape, arguments);
+        CUresult const status =
+            is_plain(shape) ? launch_plain(stream, shape, arguments) : launch_ex(stream, shape, arguments);
         if (status == CUDA_SUCCESS) [[likely]]
             return {};
         return recover(status, stream, shape, arguments);
     }
 
 private:
-    [[nodiscard]] static bool is_clustered(launch_shape const& shape) {
-        return (shape.cluster.x | shape.cluster.y | shape.cluster.z) != 1;
+    [[nodiscard]] static bool is_plain(launch_shape const& shape) {
+        return shape.start == launch_start::after_previous && shape.kind == grid_kind::independent &&
+               (shape.cluster.x | shape.cluster.y | shape.cluster.z) == 1 && shape.more == nullptr;
     }
     [[nodiscard]] CUresult launch_plain(CUstream stream, launch_shape const& shape, void** arguments) const {
         return launch_(handle_, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,
@@ -87,6 +101,8 @@ private:
     }
     // With what cannot be said in a plain one.
     [[nodiscard]] CUresult launch_ex(CUstream stream, launch_shape const& shape, void** arguments) const;
+    // What to change about a launch that was refused; empty where nothing is known.
+    [[nodiscard]] std::string advice(CUresult status, launch_shape const& shape) const;
     // A thread without a context, or with another device's, gets one retry; everything else becomes an error.
     [[nodiscard]] result<void> recover(CUresult status, CUstream stream, launch_shape const& shape,
                                        void** arguments) const;

@@ -21,6 +21,7 @@ struct ready_unit::state {
     std::shared_ptr<cuda::library const> library;
     std::vector<kernel_info> kernels;
     std::vector<constant_info> constants;
+    std::vector<std::string> variables;  // as in the image
     kiln::target target;
     provenance from = provenance::compiled;
     std::string key;

@@ -2,8 +2,12 @@
 // From artifacts to kernels on a device.
 #include "engine/engine_state.hpp"
 
+#include "compile/cpp_names.hpp"
+#include "compile/elf.hpp"
 #include "cuda/context.hpp"
 #include "engine/pack_verbs.hpp"
+
+#include <algorithm>
 
 namespace kiln {
 
@@ -39,6 +43,19 @@ result<untyped_kernel> ready_unit::kernel(std::string_view name) const {
     std::string known;
     for (auto const& k : state_->kernels) known += (known.empty() ? "" : ", ") + k.name;
     return fail(errc::not_found, "unit '{}' has no kernel '{}'; it has: {}", state_->unit, name, known);
+}
+
+result<device_variable> ready_unit::variable(std::string_view name) const {
+    auto const& known = state_->variables;
+    auto const at = std::ranges::find_if(known, [&](auto const& v) { return compile::is_name_of(name, v); });
+    // PTX has no table to look in: the driver knows.
+    auto const lowered = at != known.end() ? *at : std::string{name.substr(name.starts_with('&') ? 1 : 0)};
+    auto found = state_->library->variable(lowered);
+    if (found || found.error().code() != errc::not_found) return found;
+    std::string there;
+    for (auto const& v : known) there += (there.empty() ? "" : ", ") + compile::cpp_name(v);
+    return fail(errc::not_found, "unit '{}' has no variable '{}' that can be reached from outside; it has: {}",
+                state_->unit, name, there.empty() ? "none" : there);
 }
 
 std::optional<ready_unit> engine::state::already_loaded(order const& what, int device) {
@@ -85,8 +102,9 @@ result<ready_unit> engine::state::load(engine_detail::subject const& what, obtai
     book.loaded(line, asked_for, watch.ms());
     // The driver has its own copy of the image; only the small facts are kept here.
     auto ready = std::make_shared<ready_unit::state const>(
-        ready_unit::state{artifact.unit, *std::move(library), artifact.kernels, artifact.constants, artifact.target,
-                          made.from, artifact.key, artifact.compile_ms, artifact.dependencies});
+        ready_unit::state{artifact.unit, *std::move(library), artifact.kernels, artifact.constants,
+                          compile::cubin_variables(artifact.image), artifact.target, made.from, artifact.key,
+                          artifact.compile_ms, artifact.dependencies});
     loaded.remember(identity, device, ready);
     return ready_unit{std::move(ready)};
 }

@@ -2,6 +2,8 @@
 // The engine with real NVRTC in real workers, without a GPU.
 #include "compile/engine_fixture.hpp"
 
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <thread>
 
@@ -25,6 +27,36 @@ TEST_F(engine_compile, compiled_once_then_memory_then_disk) {
     EXPECT_EQ(again.what->image, first.what->image);
     EXPECT_EQ(again.what->key, first.what->key);
     EXPECT_EQ(next->status().compiled, 0u);
+}
+
+TEST_F(engine_compile, kernels_nobody_named_have_the_names_of_the_source) {
+    unit const u{.name = "unnamed",
+                 .source =
+                     "namespace a { __global__ void k(int* x) { *x = 1; } }\n"
+                     "template <class T> __global__ void scale(T* x) { *x *= 2; }\n"
+                     "template __global__ void scale<float>(float*);\n"
+                     "__global__ void twice(int* x) { *x += 2; }\n__global__ void twice(float* x) { *x += 2; }\n"};
+    auto e = make_engine();
+    auto const got = e->artifact_sync(u, sm90()).value();
+    std::vector<std::string> names;
+    for (auto const& k : got.what->kernels) names.push_back(k.name);
+    EXPECT_THAT(names, testing::UnorderedElementsAre("a::k", "scale<float>", "_Z5twicePf", "_Z5twicePi"));
+    EXPECT_EQ(got.what->find_kernel("a::k")->lowered, "_ZN1a1kEPi");
+    EXPECT_NE(got.what->find_kernel("_ZN1a1kEPi"), nullptr);
+}
+
+TEST_F(engine_compile, no_kernel_and_unknown_exports_are_errors) {
+    auto e = make_engine();
+    auto const template_only = e->artifact_sync(
+        {.name = "open", .source = "template <class T> __global__ void scale(T* x) { *x *= 2; }"}, sm90());
+    ASSERT_FALSE(template_only.has_value());
+    EXPECT_THAT(template_only.error().message(), testing::HasSubstr("no kernel"));
+    auto unknown = simple();
+    unknown.kernels.clear();
+    unknown.exports = {"nosuch"};
+    auto const exported = e->artifact_sync(unknown, sm90());
+    ASSERT_FALSE(exported.has_value());
+    EXPECT_THAT(exported.error().message(), testing::HasSubstr("nosuch"));
 }
 
 TEST_F(engine_compile, templates_for_five_architectures_without_a_gpu) {

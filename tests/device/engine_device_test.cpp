@@ -182,4 +182,86 @@ TEST_F(engine_device, a_templated_kernel_by_its_expression) {
     EXPECT_EQ(out, std::vector<double>(64, 2.5));
 }
 
+TEST_F(engine_device, variables_are_written_and_read_by_name) {
+    auto e = make_engine();
+    unit const filter{.name = "filter",
+                      .source =
+                          "namespace dsp { __constant__ float taps[4]; template <class T> __device__ T gain = T(2); }\n"
+                          "extern \"C\" { __device__ int calls; }\n"
+                          "extern \"C\" __global__ void filter(float* y) {\n"
+                          "  y[threadIdx.x] = dsp::taps[threadIdx.x] * dsp::gain<float>;\n"
+                          "  if (threadIdx.x == 0) ++calls;\n}\n"};
+    auto const unit = e->get_sync(filter).value();
+    auto const s = stream::make().value();
+    auto const taps = unit.variable("dsp::taps").value();
+    EXPECT_EQ(taps.size(), 16U);
+    taps.write_sync(s, std::array<float, 4>{1, 2, 3, 4}).value();
+    unit.variable("&dsp::gain<float>").value().write_sync(s, 10.0f).value();
+    auto out = device_memory::make(4 * sizeof(float)).value();
+    auto const launch = unit.kernel<void(float*)>("filter").value();
+    for (int i = 0; i < 3; ++i) launch(s, {{1}, {4}}, out.as<float>()).value();
+    std::vector<float> y(4);
+    out.download_sync(s, y).value();
+    EXPECT_EQ(y, (std::vector<float>{10, 20, 30, 40}));
+    EXPECT_EQ(unit.variable("calls").value().read_sync<int>(s).value(), 3);
+    auto const absent = unit.variable("dsp::tapz");
+    ASSERT_FALSE(absent.has_value());
+    EXPECT_NE(absent.error().message().find("dsp::taps"), std::string::npos) << absent.error().message();
+}
+
+TEST_F(engine_device, blocks_of_a_cooperative_launch_wait_for_each_other) {
+    auto e = make_engine();
+    unit const sum{.name = "grid_sum",
+                   .source =
+                       "#include <cooperative_groups.h>\n"
+                       "extern \"C\" __global__ void grid_sum(int* part, int* total) {\n"
+                       "  if (threadIdx.x == 0) part[blockIdx.x] = blockIdx.x + 1;\n"
+                       "  cooperative_groups::this_grid().sync();\n"
+                       "  if (blockIdx.x == 0 && threadIdx.x == 0) {\n"
+                       "    int sum = 0;\n    for (int i = 0; i < gridDim.x; ++i) sum += part[i];\n"
+                       "    *total = sum;\n  }\n}\n"};
+    auto const unit = e->get_sync(sum).value();
+    auto const launch = unit.kernel<void(int*, int*)>("grid_sum").value();
+    auto const s = stream::make().value();
+    auto const at_once =
+        static_cast<unsigned>(launch.blocks_per_multiprocessor(64).value() * kiln::device(0).value().multiprocessors);
+    auto part = device_memory::make(at_once * sizeof(int)).value();
+    auto total = device_memory::make(sizeof(int)).value();
+    launch(s, {.grid = at_once, .block = 64, .kind = grid_kind::cooperative}, part.as<int>(), total.as<int>()).value();
+    std::vector<int> out(1);
+    total.download_sync(s, out).value();
+    EXPECT_EQ(out[0], static_cast<int>(at_once * (at_once + 1) / 2));
+    auto const refused =
+        launch(s, {.grid = at_once + 1, .block = 64, .kind = grid_kind::cooperative}, part.as<int>(), total.as<int>());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_NE(refused.error().message().find(std::to_string(at_once) + " blocks"), std::string::npos)
+        << refused.error().message();
+}
+
+TEST_F(engine_device, launch_extras_and_adopted_kernels) {
+    auto e = make_engine();
+    auto const unit = e->get_sync(saxpy()).value();
+    auto const own = unit.kernel<saxpy_signature>("saxpy").value();
+    EXPECT_NE(own.function(), nullptr);
+    EXPECT_NE(own.driver_kernel(), nullptr);
+    EXPECT_NE(own.driver_library(), nullptr);
+    auto const s = stream::make().value();
+    auto const begun = device_event::make(0, event_timing::off).value();
+    launch_extras const more{.priority = -1, .shared_carveout = 25, .all_begun = begun.get()};
+    auto const adopted = adopt_kernel(own.function(), 0, std::make_shared<ready_unit>(unit)).value();
+    EXPECT_EQ(adopted.name(), "saxpy");
+    auto const again = adopted.typed<saxpy_signature>().value();
+    int const n = 1000;
+    std::vector<float> x(n, 1.0f), y(n, 1.0f);
+    auto dx = device_memory::make(n * sizeof(float)).value();
+    auto dy = device_memory::make(n * sizeof(float)).value();
+    dx.upload_sync(s, x).value();
+    dy.upload_sync(s, y).value();
+    own(s, {.grid = 4, .block = 256, .more = &more}, n, 2.0f, dx.as<float>(), dy.as<float>()).value();
+    begun.wait_sync().value();
+    again(s, {.grid = 4, .block = 256}, n, 3.0f, dx.as<float>(), dy.as<float>()).value();
+    dy.download_sync(s, y).value();
+    EXPECT_EQ(y, std::vector<float>(n, 6.0f));
+}
+
 }  // namespace kiln

@@ -125,6 +125,18 @@ inline driver_api table() {
         auto const status = current->note(std::string{"library_get_kernel "} + name);
         return n == 0 ? CUDA_ERROR_NOT_FOUND : status;
     };
+    t.library_get_global = [](CUdeviceptr* out, std::size_t* bytes, CUlibrary, char const* name) {
+        bool const known = std::string_view{name} == "taps";
+        *out = known ? 8192 : 0, *bytes = known ? 16 : 0;
+        auto const status = current->note(std::string{"library_get_global "} + name);
+        return known ? status : CUDA_ERROR_NOT_FOUND;
+    };
+    t.library_get_managed = [](CUdeviceptr* out, std::size_t* bytes, CUlibrary, char const* name) {
+        bool const known = std::string_view{name} == "shared_table";
+        *out = known ? 16384 : 0, *bytes = known ? 4 : 0;
+        auto const status = current->note(std::string{"library_get_managed "} + name);
+        return known ? status : CUDA_ERROR_NOT_FOUND;
+    };
     t.library_get_kernel_count = [](unsigned* n, CUlibrary) { return *n = 2, CUDA_SUCCESS; };
     t.library_enumerate_kernels = [](CUkernel* out, unsigned, CUlibrary) {
         return out[0] = handle<CUkernel>(31), out[1] = handle<CUkernel>(32), CUDA_SUCCESS;
@@ -136,6 +148,10 @@ inline driver_api table() {
         return *out = reinterpret_cast<CUfunction>(k), current->note("kernel_get_function");
     };
     t.func_load = [](CUfunction) { return current->note("func_load"); };
+    t.func_get_name = [](char const** out, CUfunction f) {
+        if (f != handle<CUfunction>(77)) return CUDA_ERROR_INVALID_HANDLE;
+        return *out = "foreign", current->note("func_get_name");
+    };
     t.func_get_attribute = [](int* out, CUfunction_attribute which, CUfunction) {
         *out = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 24 : which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
         return CUDA_SUCCESS;
@@ -178,6 +194,16 @@ inline driver_api table() {
             auto const& cluster = c.attrs[i].value.clusterDim;
             if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
                 what += fmt::format(" cluster {}x{}x{}", cluster.x, cluster.y, cluster.z);
+            else if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c.attrs[i].value.cooperative == 1)
+                what += " cooperative";
+            else if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+                what += fmt::format(" priority {}", c.attrs[i].value.priority);
+            else if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+                what += fmt::format(" carveout {}", c.attrs[i].value.sharedMemCarveout);
+            else if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+                what += fmt::format(" begun {}", number(c.attrs[i].value.launchCompletionEvent.event));
+            else if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN)
+                what += fmt::format(" domain {}", static_cast<int>(c.attrs[i].value.memSyncDomain));
             else what += early ? " early" : " ?";
         }
         return current->note(std::move(what));

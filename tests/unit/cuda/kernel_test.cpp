@@ -106,6 +106,93 @@ TEST_F(kernel_test, an_early_start_without_a_context_is_recovered) {
     EXPECT_THAT(driver_.take(), ElementsAre("set_current 100", "launch"));
 }
 
+TEST_F(kernel_test, a_cooperative_launch_says_so_and_is_never_an_ordinary_one) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    launch_shape shape{.grid = 8, .block = 32, .kind = grid_kind::cooperative};
+    EXPECT_TRUE(one({}, shape, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre("launch_ex grid 8x1x1 block 32x1x1 shared 0 stream 0 cooperative"));
+    driver_.failing["launch_ex"] = CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    shape.grid = 10000;
+    auto const refused = one({}, shape, nullptr, 42);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(refused.error().message(), HasSubstr("8448 blocks of this size run at once, not 10000"));
+}
+
+TEST_F(kernel_test, launch_extras_are_all_handed_over) {
+    auto const one = load("one").typed<one_signature>().value();
+    enter_kernels_context();
+    CUlaunchAttribute own{};
+    own.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    own.value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    launch_extras more{.priority = -2,
+                       .shared_carveout = 50,
+                       .all_begun = fake::handle<CUevent>(8),
+                       .attributes = &own,
+                       .attribute_count = 1};
+    launch_shape const shape{.grid = 8, .block = 32, .start = launch_start::early, .more = &more};
+    EXPECT_TRUE(one({}, shape, nullptr, 42));
+    EXPECT_THAT(driver_.take(), ElementsAre(testing::EndsWith("priority -2 carveout 50 begun 8 domain 1 early")));
+    // A thread without a context gets the same launch again, all but the early start.
+    fake::stack.clear();
+    EXPECT_TRUE(one({}, shape, nullptr, 42));
+    EXPECT_THAT(driver_.take(),
+                ElementsAre("set_current 100", testing::EndsWith("priority -2 carveout 50 begun 8 domain 1")));
+    more.attribute_count = 9;
+    auto const refused = one({}, shape, nullptr, 42);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(refused.error().message(), HasSubstr("at most 8 attributes"));
+    EXPECT_THAT(driver_.take(), IsEmpty());
+}
+
+TEST_F(kernel_test, gives_the_drivers_handles) {
+    auto const one = load("one");
+    EXPECT_EQ(one.function(), fake::handle<CUfunction>(31));
+    EXPECT_EQ(one.driver_kernel(), fake::handle<CUkernel>(31));
+    EXPECT_EQ(one.driver_library(), fake::handle<CUlibrary>(20));
+}
+
+TEST_F(kernel_test, an_adopted_kernel_launches_and_keeps_what_it_came_with) {
+    auto const kept = std::make_shared<int>(1);
+    {
+        auto const owner = library::adopt(context_on(table()), fake::handle<CUfunction>(77), kept).value();
+        untyped_kernel const foreign{owner->find("foreign").value()};
+        EXPECT_EQ(foreign.name(), "foreign");
+        EXPECT_EQ(foreign.driver_library(), nullptr);
+        EXPECT_EQ(kept.use_count(), 2);
+        enter_kernels_context();
+        static_cast<void>(driver_.take());
+        EXPECT_TRUE(foreign.launch({}, {.grid = 1, .block = 1}, nullptr));
+        EXPECT_THAT(driver_.take(), ElementsAre("launch"));
+        EXPECT_EQ(owner->variable("taps").error().code(), errc::not_found);
+    }
+    EXPECT_EQ(kept.use_count(), 1);
+    EXPECT_THAT(driver_.take(), ElementsAre("release 0"));  // and nothing was unloaded
+    EXPECT_FALSE(library::adopt(context_on(table()), fake::handle<CUfunction>(5), {}).has_value());
+    EXPECT_EQ(library::adopt(context_on(table()), nullptr, {}).error().code(), errc::invalid_argument);
+}
+
+TEST_F(kernel_test, variables_are_found_by_name_and_copied_in_and_out) {
+    auto const loaded = library::make(context_on(table()), fake::cubin()).value();
+    auto const taps = loaded->variable("taps").value();
+    EXPECT_EQ(taps.size(), 16U);
+    EXPECT_EQ(taps.get(), reinterpret_cast<void*>(8192));
+    static_cast<void>(driver_.take());
+    auto const on = stream_ref{fake::handle<CUstream>(7)};
+    EXPECT_TRUE(taps.write_sync(on, std::array<float, 4>{}));
+    EXPECT_TRUE(taps.read_sync<float>(on));
+    EXPECT_THAT(driver_.take(), ElementsAre("htod 16 on 7", "stream_synchronize", "dtoh 4 on 7", "stream_synchronize"));
+    EXPECT_EQ(taps.write_sync(on, std::array<float, 5>{}).error().code(), errc::invalid_argument);
+    EXPECT_EQ(loaded->variable("shared_table").value().size(), 4U);
+    auto const absent = loaded->variable("tapz");
+    ASSERT_FALSE(absent.has_value());
+    EXPECT_THAT(absent.error().message(), HasSubstr("variable 'tapz'"));
+    auto old = fake::table();
+    old.library_get_global = nullptr;
+    auto const before = library::make(context_on(table(std::move(old))), fake::cubin()).value();
+    EXPECT_EQ(before->variable("taps").error().code(), errc::unsupported);
+}
+
 TEST_F(kernel_test, knows_its_name_device_and_resources) {
     auto const one = load("one");
     EXPECT_EQ(one.name(), "one");
