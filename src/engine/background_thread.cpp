@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/background_thread.hpp"
 
+#include "base/quiet_thread.hpp"
+
 #include <algorithm>
 
 namespace kiln::engine_detail {
 
+// With the lock. False where the system has no thread left: the task waits for nobody.
+bool background_thread::start() {
+    if (thread_.joinable()) return true;
+    auto made = base::start_quiet_thread([this] { run(); });
+    if (!made) return false;
+    thread_ = *std::move(made);
+    return true;
+}
+
 bool background_thread::post(std::function<void()> task) {
     std::lock_guard const lock{mutex_};
     if (stopping_) return false;
+    if (!start()) return false;
     ready_.push_back(std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
     changed_.notify_one();
     return true;
 }
@@ -17,8 +28,8 @@ bool background_thread::post(std::function<void()> task) {
 bool background_thread::post_at(base::time_point when, std::function<void()> task) {
     std::lock_guard const lock{mutex_};
     if (stopping_) return false;
+    if (!start()) return false;
     later_.emplace_back(when, std::move(task));
-    if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
     changed_.notify_one();
     return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that runs tasks in order; started by the first task, and again in a forked child.
+// One thread that runs tasks in order; started by the first task. A forked child has none of it: engines are made anew there.
 #pragma once
 
 #include "base/clock.hpp"
@@ -21,13 +21,14 @@ public:
     background_thread(background_thread const&) = delete;
     background_thread& operator=(background_thread const&) = delete;
 
-    // False once stopped: the task will not run.
+    // False once stopped, or where no thread can be started: the task will not run.
     bool post(std::function<void()> task);
     bool post_at(base::time_point when, std::function<void()> task);
     void stop() noexcept;
 
 private:
     void run();
+    [[nodiscard]] bool start();
     [[nodiscard]] std::optional<std::function<void()>> take_due();
 
     std::mutex mutex_;
