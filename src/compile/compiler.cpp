@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "compile/cpp_names.hpp"
 #include "compile/elf.hpp"
+#include "compile/environment.hpp"
 #include "compile/includes.hpp"
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <unistd.h>
 
 namespace kiln::compile {
 
@@ -196,15 +199,39 @@ result<product> run_compile(job const& j, compile_job const& c) {
         return api->compile_program(p.get(), static_cast<int>(raw.size()), raw.data());
     }();
     out.log = with_real_paths(p.log(), roots);
+    // A header that could not be read looks to the compiler like one that is not there: whatever came of it is wrong.
+    if (auto const& why = capture.fault()) return error{*why}.within(fmt::format("unit '{}'", c.unit.name));
     if (status != NVRTC_SUCCESS) return compile_error(*api, status, c.unit, std::move(out.log));
     out.dependencies = capture.dependencies();
-    if (!seen) out.dependencies.push_back(unseen_reads());
+    if (!seen || !result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
     KILN_TRY(out.image, image_of(*api, p, c.target.kind));
     if (auto described = describe_kernels(*api, p, c.unit, out); !described) {
         return std::move(described).error().within(fmt::format("unit '{}' for {}", c.unit.name, c.target.arch.name()));
     }
     out.compile_ms = watch.ms();
     return out;
+}
+
+result<void> check_product(job const& j, product const& made) {
+    auto const lie = [&](std::string_view what) {
+        return fail(errc::corrupt, "worker protocol: the answer to '{}' has {}", j.name(), what);
+    };
+    auto const& [target, kernels, exports] = std::visit(
+        [](auto const& task) {
+            using task_type = std::remove_cvref_t<decltype(task)>;
+            if constexpr (std::is_same_v<task_type, compile_job>)
+                return std::tie(task.target, task.unit.kernels, task.unit.exports);
+            else return std::tie(task.target, task.kernels, task.exports);
+        },
+        j.task);
+    if (made.unit != j.name()) return lie("another name");
+    if (!(made.target == target)) return lie("another target");
+    if (!made.toolchain.starts_with(std::holds_alternative<compile_job>(j.task) ? "nvrtc " : "nvjitlink "))
+        return lie("another compiler");
+    if (!kernels.empty() && !std::ranges::equal(made.kernels, kernels, {}, &kernel_info::name))
+        return lie("other kernels");
+    KILN_CHECK(read_image(made, exports));
+    return {};
 }
 
 result<product> run_job(job const& j) {

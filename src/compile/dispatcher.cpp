@@ -189,6 +189,7 @@ result<void> dispatcher::understand(worker& w, frame const& f) {
     if (body.id != w.work->id) return fail(errc::corrupt, "worker protocol: an answer nobody asked for");
     if (f.kind == frame_kind::reply) {
         KILN_TRY(auto made, decode_artifact(body.payload));
+        KILN_CHECK(core_.options.check(*w.work->work, made));
         settle(w, std::move(made));
     } else {
         settle(w, decode_error(body.payload));
@@ -365,7 +366,7 @@ void dispatcher::leave_to_undertaker() {
         mourn(w, {}, {});
     }
     workers_.clear();
-    auto undertaker = start_quiet_thread([late = std::move(late)] {
+    auto undertaker = base::start_quiet_thread([late = std::move(late)] {
         for (auto const pid : late) {
             while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
             }

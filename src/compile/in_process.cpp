@@ -21,7 +21,7 @@ result<product> run_guarded(job_runner const& run, job const& work) {
 
 result<void> in_process_runner::start(std::shared_ptr<job const> work) {
     auto mine = std::make_shared<slot>();
-    KILN_TRY(auto thread, start_quiet_thread([mine, work = std::move(work), run = run_, wake = wake_] {
+    KILN_TRY(auto thread, base::start_quiet_thread([mine, work = std::move(work), run = run_, wake = wake_] {
                  auto outcome = run_guarded(run, *work);
                  std::lock_guard const lock{mine->mutex};
                  mine->outcome = std::move(outcome);

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -24,7 +25,11 @@ std::string joined(std::string const& directory, std::string_view path) {
     return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", path);
 }
 
-bool exists(std::string const& path) { return ::access(path.c_str(), F_OK) == 0; }
+// What the capture takes for a header. A directory or a device of that name is none, for the compiler as for us.
+bool exists(std::string const& path) {
+    struct ::stat about {};
+    return ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+}
 
 // SHA-256 in hex of a file's content; empty when it cannot be read.
 std::string content_of(std::string const& path) {
@@ -33,11 +38,14 @@ std::string content_of(std::string const& path) {
 }
 
 // A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
-std::FILE* stream_over(base::byte_span text) {
+result<std::FILE*> stream_over(base::byte_span text) {
     base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
-    if (!fd || !base::write_all(fd.get(), text) || ::lseek(fd.get(), 0, SEEK_SET) != 0) return nullptr;
+    if (!fd) return io_error("memfd_create", errno);
+    KILN_CHECK(base::write_all(fd.get(), text));
+    if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
     auto* const stream = ::fdopen(fd.get(), "r");
-    if (stream != nullptr) fd.release();
+    if (stream == nullptr) return io_error("fdopen", errno);
+    fd.release();
     return stream;
 }
 
@@ -96,7 +104,11 @@ std::string with_real_paths(std::string text, include_roots const& roots) {
 
 dependency include_capture::classify(std::string const& path) const {
     using root = dependency::root;
-    if (!starts_with_root(path)) return {root::absolute, 0, path, {}};
+    if (path.starts_with('/') && !starts_with_root(path)) return {root::absolute, 0, path, {}};
+    if (!starts_with_root(path)) {
+        std::error_code ignored;
+        return {root::absolute, 0, std::filesystem::absolute(path, ignored).native(), {}};
+    }
     std::string_view rest = std::string_view{path}.substr(virtual_root.size());
     auto const slash = rest.find('/');
     auto const name = rest.substr(0, slash);
@@ -108,24 +120,43 @@ dependency include_capture::classify(std::string const& path) const {
     return {root::include_directory, index, inner, {}};
 }
 
+result<std::shared_ptr<base::bytes const>> include_capture::read_once(std::string const& real) {
+    if (auto const at = texts_.find(real); at != texts_.end()) return at->second;
+    std::shared_ptr<base::bytes const> text;
+    auto data = base::read_file(real, largest_header);
+    // Not a regular file: no header, and not an error either.
+    if (!data && data.error().code() != errc::invalid_argument) return std::move(data).error();
+    if (data && *data) text = std::make_shared<base::bytes const>(**std::move(data));
+    return texts_.emplace(real, std::move(text)).first->second;
+}
+
+std::FILE* include_capture::refuse(error why) {
+    if (!fault_) fault_ = std::move(why);
+    errno = EIO;
+    return nullptr;
+}
+
 std::FILE* include_capture::open(std::string const& path) {
-    auto look = classify(path);
     if (auto const seen = seen_.find(path); seen != seen_.end() && seen->second.content.empty()) {
         errno = ENOENT;
         return nullptr;
     }
+    auto look = classify(path);
     auto const real = roots_.locate(look);
-    auto data = real.empty() ? result<std::optional<base::bytes>>{std::nullopt} : base::read_file(real, largest_header);
-    if (!data || !*data) {
+    auto text = real.empty() ? result<std::shared_ptr<base::bytes const>>{nullptr} : read_once(real);
+    if (!text) return refuse(std::move(text).error());
+    if (!*text) {
         // A source without a directory has nothing beside it, now or later: not worth remembering.
         if (!(look.from == dependency::root::source_directory && roots_.source_directory.empty()))
             seen_.emplace(path, look);
         errno = ENOENT;
         return nullptr;
     }
-    look.content = base::sha256_of(base::byte_span{**data}).hex();
-    seen_.insert_or_assign(path, look);
-    return stream_over(**data);
+    auto stream = stream_over(**text);
+    if (!stream) return refuse(std::move(stream).error().within(real));
+    if (auto& known = seen_.emplace(path, std::move(look)).first->second; known.content.empty())
+        known.content = base::sha256_of(base::byte_span{**text}).hex();
+    return *stream;
 }
 
 std::string include_capture::real_path(std::string const& path) const {

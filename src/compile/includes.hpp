@@ -12,6 +12,8 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +40,11 @@ class include_capture {
 public:
     explicit include_capture(include_roots roots) : roots_{std::move(roots)} {}
 
-    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file.
+    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file. A file is read once: who
+    // opens it again is given the same bytes, whatever became of it. A relative path means the working directory.
     std::FILE* open(std::string const& path);
+    // Why a file that is there could not be read or handed over: the compiler took it for absent, so what it made is wrong.
+    [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
     // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
     [[nodiscard]] std::string real_path(std::string const& path) const;
     // Sorted, each look once.
@@ -47,8 +52,12 @@ public:
 
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;
+    [[nodiscard]] result<std::shared_ptr<base::bytes const>> read_once(std::string const& real);
+    std::FILE* refuse(error why);
     include_roots roots_;
     std::map<std::string, dependency> seen_;
+    std::map<std::string, std::shared_ptr<base::bytes const>> texts_;  // by real path; null: no such file
+    std::optional<error> fault_;
 };
 
 // Stands for "what was read is not known": no machine ever has it, so the artifact is never found again.

@@ -62,6 +62,10 @@ using product = kiln::artifact;
 // Bytes that cannot be read give errc::corrupt, which is an error all the same.
 [[nodiscard]] error decode_error(base::byte_span data);
 
+// Is this what the job asked for, as far as it can be told without compiling: name, target, kernels, an image that can be
+// read, a compiler of the right kind. errc::corrupt says what is not.
+[[nodiscard]] result<void> check_product(job const& j, product const& made);
+
 // Runs the job in this process: loads NVRTC or nvJitLink on first use. Compile errors are errc::compile_failed with the log.
 [[nodiscard]] result<product> run_job(job const& j);
 

@@ -111,7 +111,29 @@ bool is_self_contained(kiln::unit const& u, normalized_options const& options) {
            std::ranges::all_of(u.headers, [&](header const& h) { return reads_no_file(h.text, in_memory); });
 }
 
+namespace {
+
+// NVRTC is given texts that end at the first NUL: what follows would be hashed and not compiled.
+result<void> check_texts(kiln::unit const& u) {
+    auto const has_nul = [](std::string const& text) { return text.find('\0') != text.npos; };
+    if (has_nul(u.source))
+        return fail(errc::invalid_argument, "unit '{}': its source has a NUL character in line {}", u.name,
+                    1 + std::ranges::count(u.source.substr(0, u.source.find('\0')), '\n'));
+    for (auto const& h : u.headers) {
+        if (has_nul(h.text) || has_nul(h.name))
+            return fail(errc::invalid_argument, "unit '{}': its header '{}' has a NUL character", u.name, h.name);
+    }
+    for (auto const* list : {&u.options, &u.kernels, &u.exports, &u.include_dirs}) {
+        if (std::ranges::any_of(*list, has_nul))
+            return fail(errc::invalid_argument, "unit '{}': a NUL character in an option, a name or a path", u.name);
+    }
+    return {};
+}
+
+}  // namespace
+
 result<identity> identify(kiln::unit const& u, kiln::target const& t, std::string_view toolchain) {
+    KILN_CHECK(check_texts(u));
     KILN_TRY(auto const options, normalize(u.options));
     identity out;
     out.family = family_of(u, options);

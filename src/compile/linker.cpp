@@ -2,7 +2,12 @@
 // run_job for link jobs: LTO-IR, PTX or cubins into one image by nvJitLink.
 #include "base/clock.hpp"
 #include "compile/compiler.hpp"
+#include "compile/environment.hpp"
+#include "compile/includes.hpp"
+#include "compile/options.hpp"
 #include "compile/toolchain.hpp"
+
+#include <unistd.h>
 
 namespace kiln::compile {
 
@@ -90,6 +95,7 @@ result<std::vector<std::byte>> image_of(cuda::nvjitlink_api const& api, link_ses
 
 result<product> run_link(job const& j, link_job const& l) {
     base::stopwatch const watch;
+    KILN_CHECK(check_link_options(l.options));
     KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
     auto const arguments = arguments_of(l);
     std::vector<char const*> raw;
@@ -111,6 +117,7 @@ result<product> run_link(job const& j, link_job const& l) {
     artifact out{.unit = l.name, .target = l.target, .toolchain = toolchain_text(*api)};
     out.compiler = fmt::format("nvJitLink {}.{}", api->major, api->minor);
     out.log = session.log();
+    if (!result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
     KILN_TRY(out.image, image_of(*api, session, l));
     KILN_TRY(auto contents, read_image(out, l.exports));
     out.constants = std::move(contents.constants);

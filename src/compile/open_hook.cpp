@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/open_hook.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 #include <vector>
 
@@ -18,20 +20,30 @@ namespace kiln::compile {
 
 namespace {
 
+constexpr std::string_view kernel_places[] = {"/proc/", "/sys/", "/dev/"};
+
 std::mutex capture_mutex;  // held for the length of one compile
 std::atomic<include_capture*> current{nullptr};
 
-bool is_system_path(char const* path) {
-    for (auto const* prefix : {"/proc/", "/sys/", "/dev/"}) {
-        if (std::strncmp(path, prefix, std::strlen(prefix)) == 0) return true;
-    }
-    return false;
+// What the compiler reads for itself: the kernel's own texts (/proc/cpuinfo) and devices. By what they are and not by where:
+// /dev/shm holds ordinary files, and so does what /proc/self/cwd leads to.
+bool is_the_kernels(char const* path) {
+    constexpr long procfs = 0x9fa0, sysfs = 0x62656572, cgroup = 0x27e0eb, cgroup2 = 0x63677270;
+    bool const is_near = std::any_of(std::begin(kernel_places), std::end(kernel_places),
+                                     [&](std::string_view place) { return std::string_view{path}.starts_with(place); });
+    struct ::stat about {};
+    if (!is_near || ::stat(path, &about) != 0) return false;
+    if (S_ISCHR(about.st_mode)) return true;
+    struct ::statfs system {};
+    if (::statfs(path, &system) != 0) return false;
+    long const type = system.f_type;
+    return type == procfs || type == sysfs || type == cgroup || type == cgroup2;
 }
 
 std::FILE* hooked_fopen(char const* path, char const* mode) {
     auto* const capture = current.load(std::memory_order_acquire);
     bool const reads = mode != nullptr && mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
-    if (capture == nullptr || !reads || path[0] != '/' || is_system_path(path)) return std::fopen(path, mode);
+    if (capture == nullptr || !reads || is_the_kernels(path)) return std::fopen(path, mode);
     return capture->open(path);
 }
 

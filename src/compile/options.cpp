@@ -23,7 +23,7 @@ constexpr option_row table[] = {
     {"--include-path", "-I", value::required, include, "."},
     {"--pre-include", "-include", value::required, repeated, "x.h"},
     {"--std", "-std", value::required, keyed, "c++17"},
-    {"--fmad", "-fmad", value::optional, keyed, "false"},
+    {"--fmad", "-fmad", value::required, keyed, "false"},
     {"--use_fast_math", "-use_fast_math", value::none, keyed, ""},
     {"--ftz", "-ftz", value::required, keyed, "true"},
     {"--prec-sqrt", "-prec-sqrt", value::required, keyed, "false"},
@@ -52,8 +52,7 @@ constexpr option_row table[] = {
     {"--device-stack-protector", "-device-stack-protector", value::required, keyed, "true"},
     {"--frandom-seed", "-frandom-seed", value::required, keyed, "7"},
     {"--no-source-include", "-no-source-include", value::none, keyed, ""},
-    {"--disable-warnings", "-w", value::none, unkeyed, ""},
-    {"--Werror", "-Werror", value::none, keyed, ""},
+    {"--disable-warnings", "-w", value::none, keyed, ""},  // changes the bytes, and who did not ask wants the warnings
     {"--diag-error", "-diag-error", value::required, repeated, "177"},
     {"--diag-suppress", "-diag-suppress", value::required, repeated, "177"},
     {"--diag-warn", "-diag-warn", value::required, repeated, "177"},
@@ -126,15 +125,126 @@ std::string spelled(found_option const& o) {
     return o.has_value ? fmt::format("{}={}", o.row->name, o.value) : std::string{o.row->name};
 }
 
-// NVRTC does not take every long spelling (there is no --Werror or --device-int128=...); aliases are what it documents.
+// NVRTC does not take every long spelling.
 std::string argument(found_option const& o) {
     if (o.row->role == macro) return fmt::format("{}{}", o.row->alias, o.value);
-    if (o.row->name == "--Werror") return "-Werror";
     if (o.row->name == "--frandom-seed") return fmt::format("-frandom-seed={}", o.value);
     return spelled(o);
 }
 
+// Options of ptxas, and of nvJitLink, that read no file, write none and say nothing about the target.
+struct passed_option {
+    std::string_view name;
+    std::string_view alias = {};
+};
+
+constexpr passed_option ptxas_options[] = {
+    {"--Ofast-compile", "-Ofc"},
+    {"--allow-expensive-optimizations", "-allow-expensive-optimizations"},
+    {"--compile-only", "-c"},
+    {"--compiler-annotations", "-annotate"},
+    {"--def-load-cache", "-dlcm"},
+    {"--def-store-cache", "-dscm"},
+    {"--device-debug", "-g"},
+    {"--device-function-maxrregcount", "-func-maxrregcount"},
+    {"--device-stack-protector", "-device-stack-protector"},
+    {"--disable-optimizer-constants", "-disable-optimizer-consts"},
+    {"--disable-warnings", "-w"},
+    {"--dont-merge-basicblocks", "-no-bb-merge"},
+    {"--entry", "-e"},
+    {"--extensible-whole-program", "-ewp"},
+    {"--fmad", "-fmad"},
+    {"--force-load-cache", "-flcm"},
+    {"--force-store-cache", "-fscm"},
+    {"--g-tensor-memory-access-check", "-g-tmem-access-check"},
+    {"--generate-line-info", "-lineinfo"},
+    {"--gno-tensor-memory-access-check", "-gno-tmem-access-check"},
+    {"--legacy-bar-warp-wide-behavior", "-legacy-bar-warp-wide-behavior"},
+    {"--make-errors-visible-at-exit", "-make-errors-visible-at-exit"},
+    {"--maxntid", "-maxntid"},
+    {"--maxrregcount", "-maxrregcount"},
+    {"--minnctapersm", "-minnctapersm"},
+    {"--opt-level", "-O"},
+    {"--optimize-float-atomics", "-opt-fp-atomics"},
+    {"--override-directive-values", "-override-directive-values"},
+    {"--position-independent-code", "-pic"},
+    {"--preserve-relocs", "-preserve-relocs"},
+    {"--register-usage-level", "-regUsageLevel"},
+    {"--return-at-end", "-ret-end"},
+    {"--sp-bounds-check", "-sp-bounds-check"},
+    {"--split-compile", "-split-compile"},
+    {"--suppress-async-bulk-multicast-advisory-warning", "-suppress-async-bulk-multicast-advisory-warning"},
+    {"--suppress-debug-info", "-suppress-debug-info"},
+    {"--suppress-double-demote-warning", "-suppress-double-demote-warning"},
+    {"--suppress-sparse-mma-advisory-info", "-suppress-sparse-mma-advisory-info"},
+    {"--suppress-stack-size-warning", "-suppress-stack-size-warning"},
+    {"--verbose", "-v"},
+    {"--warn-on-double-precision-use", "-warn-double-usage"},
+    {"--warn-on-local-memory-usage", "-warn-lmem-usage"},
+    {"--warn-on-spills", "-warn-spills"},
+    {"--warning-as-error", "-Werror"},
+};
+
+constexpr passed_option link_options[] = {
+    {"-maxrregcount"},
+    {"-verbose"},
+    {"-g"},
+    {"-lineinfo"},
+    {"-ftz"},
+    {"-prec-div"},
+    {"-prec-sqrt"},
+    {"-fma"},
+    {"-kernels-used"},
+    {"-variables-used"},
+    {"-optimize-unused-variables"},
+    {"-split-compile"},
+    {"-split-compile-extended"},
+    {"-jump-table-density"},
+    {"-no-cache"},
+    {"-device-stack-protector"},
+};
+
+bool is_listed(std::span<passed_option const> known, std::string_view option) {
+    auto const name = option.substr(0, option.find('='));
+    // "-O3" is the one whose value may stand right behind it.
+    bool const level = name.size() == 3 && name.starts_with("-O") && name[2] >= '0' && name[2] <= '9';
+    return level || std::ranges::any_of(known, [&](passed_option const& o) {
+               return name == o.name || (!o.alias.empty() && name == o.alias);
+           });
+}
+
+// One value of --ptxas-options may hold several, parted by commas or blanks; a word without a dash is a value of the one before.
+result<void> check_ptxas_options(std::string_view rest) {
+    while (!rest.empty()) {
+        auto const end = std::min(rest.find_first_of(", \t"), rest.size());
+        auto const word = rest.substr(0, end);
+        rest.remove_prefix(std::min(rest.size(), end + 1));
+        if (!word.starts_with('-') || is_listed(ptxas_options, word)) continue;
+        return fail(
+            errc::unsupported,
+            "option '{}' of ptxas is refused: it is not among those known to read and write no file of their own",
+            word);
+    }
+    return {};
+}
+
 }  // namespace
+
+result<void> check_link_options(std::span<std::string const> options) {
+    for (auto const& option : options) {
+        constexpr std::string_view to_ptxas = "-Xptxas=";
+        if (option.starts_with(to_ptxas)) {
+            KILN_CHECK(check_ptxas_options(std::string_view{option}.substr(to_ptxas.size())));
+        } else if (!is_listed(link_options, option)) {
+            return fail(
+                errc::unsupported,
+                "option '{}' of nvJitLink is refused: it belongs to the target, or is not among those known to read "
+                "and write no file of their own",
+                option);
+        }
+    }
+    return {};
+}
 
 std::span<option_row const> option_table() noexcept { return table; }
 
@@ -147,6 +257,7 @@ result<normalized_options> normalize(std::span<std::string const> options) {
         KILN_TRY(auto const found, parse_one(options, i));
         auto const& row = *found.row;
         if (row.name == "--device-debug" || row.name == "--generate-line-info") out.debug = true;
+        if (row.name == "--ptxas-options") KILN_CHECK(check_ptxas_options(found.value));
         switch (row.role) {
             case refused: return fail(errc::unsupported, "option {} is refused: {}", options[i], row.note);
             case include: out.include_dirs.push_back(found.value); continue;

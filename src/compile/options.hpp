@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVRTC's options, each with a decided role in the key. An option that is not in the table, or whose effect cannot be
-// part of a key (it writes a file, or overrules the target), is refused by name.
+// NVRTC's options, each with a decided role in the key; and which options of ptxas and nvJitLink may be passed on. An option
+// that is not in a table, or whose effect cannot be part of a key (it reads or writes a file, or overrules the target), is
+// refused by name.
 #pragma once
 
 #include "base/check.hpp"
@@ -43,5 +44,8 @@ struct normalized_options {
 };
 
 [[nodiscard]] result<normalized_options> normalize(std::span<std::string const> options);
+
+// nvJitLink's options go to it as they are, and all of them into the key; errc::unsupported for one whose effect a key cannot have.
+[[nodiscard]] result<void> check_link_options(std::span<std::string const> options);
 
 }  // namespace kiln::compile

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "base/quiet_thread.hpp"
 #include "compile/job_queue.hpp"
 
 #include <mutex>
@@ -58,31 +59,7 @@ struct pool_core {
     }
 };
 
-// A thread that leaves all signals to the host program's own threads.
-template <class Body>
-[[nodiscard]] result<std::thread> start_quiet_thread(Body body);
-
 // The life of the pool's thread: until core->stopping.
 void run_dispatcher(std::shared_ptr<pool_core> core);
 
 }  // namespace kiln::compile
-
-#include <csignal>
-#include <system_error>
-
-template <class Body>
-kiln::result<std::thread> kiln::compile::start_quiet_thread(Body body) {
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread out;
-    int why = 0;
-    try {
-        out = std::thread{std::move(body)};
-    } catch (std::system_error const& e) {
-        why = e.code().value();
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (why != 0) return io_error("starting a thread", why);
-    return out;
-}

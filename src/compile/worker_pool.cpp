@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/worker_pool.hpp"
 
-#include "base/config.hpp"
 #include "compile/host_resources.hpp"
 #include "compile/pool_core.hpp"
 
 #include <atomic>
-#include <charconv>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,11 +24,6 @@ int workers_by_descriptors() {
 
 int decide_capacity(pool_options const& options) {
     if (options.workers >= 0) return std::min(options.workers, most_workers);
-    auto const text = base::config::load().text("KILN_WORKERS");
-    int asked = 0;
-    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), asked);
-    bool const is_number = !text.empty() && why == std::errc{} && end == text.data() + text.size() && asked >= 0;
-    if (is_number) return std::min(asked, most_workers);
     return std::min(fitting_workers(host_resources::read()), workers_by_descriptors());
 }
 
@@ -71,7 +64,7 @@ error cancelled(std::string const& name) { return fail(errc::cancelled, "{}: wit
 // With core->mutex held, which the new thread asks for first.
 result<void> start(std::shared_ptr<pool_core> const& core) {
     KILN_TRY(auto made, bell::make());
-    KILN_TRY(core->thread, start_quiet_thread([core] { run_dispatcher(core); }));
+    KILN_TRY(core->thread, base::start_quiet_thread([core] { run_dispatcher(core); }));
     core->wake = std::make_shared<bell const>(std::move(made));
     return {};
 }

@@ -26,9 +26,11 @@ using kiln::priority;
 
 using job_runner = std::function<result<product>(job const&)>;
 
+using reply_check = std::function<result<void>(job const&, product const&)>;
+
 struct pool_options {
-    int workers = -1;                   // -1: KILN_WORKERS, else by cores and free memory; 0: always in this process
-    std::filesystem::path worker = {};  // empty: KILN_WORKER, else looked for beside the library and the executable
+    int workers = -1;                   // -1: by cores and free memory; 0: always in this process
+    std::filesystem::path worker = {};  // empty: looked for beside the library and the executable
     std::uint64_t worker_memory = std::uint64_t{4}
                                   << 30;                 // bytes of data one worker may map, beyond the program itself
     std::chrono::milliseconds compile_timeout{120'000};  // of CPU time: see patience in pool_policy.hpp
@@ -36,6 +38,7 @@ struct pool_options {
     std::chrono::milliseconds idle_timeout{10'000};      // idle workers are retired after this
     std::filesystem::path reproductions = {};            // where reproduction files go; empty: none are written
     job_runner in_process = run_job;                     // for jobs no worker can be had for
+    reply_check check = check_product;  // of what a worker sent; one that lies is a worker that crashed
 };
 
 class worker_pool {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/worker_process.hpp"
 
+#include "compile/environment.hpp"
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -19,6 +21,7 @@ namespace kiln::compile {
 namespace {
 
 constexpr std::size_t last_words_bytes = 4096;
+constexpr ::off_t most_words_bytes = ::off_t{1} << 20;
 constexpr int most_reads = 64;  // of 64 KiB in one receive()
 
 class file_actions {
@@ -89,14 +92,22 @@ result<socket_ends> make_sockets() {
     return out;
 }
 
-// Where the child's output goes: memory, appended to. Without it the child's words are lost, nothing else.
+// Where the child's output goes: memory of a fixed size, taken as it is written; what does not fit is refused to the child.
+// Parent and child share the position, which says how much was written. Without it the child's words are lost, nothing else.
 base::file_descriptor make_words() noexcept {
-    base::file_descriptor words{::memfd_create("kiln-worker-output", MFD_CLOEXEC)};
-    if (!words) return words;
+    base::file_descriptor words{::memfd_create("kiln-worker-output", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    if (!words || ::ftruncate(words.get(), most_words_bytes) != 0) return {};
+    if (::fcntl(words.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) return {};
     if (words.get() <= worker_socket)
         words = base::file_descriptor{::fcntl(words.get(), F_DUPFD_CLOEXEC, worker_socket + 1)};
-    if (words) ::fcntl(words.get(), F_SETFL, O_APPEND);
     return words;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+    std::vector<char*> out;
+    for (auto& text : texts) out.push_back(text.data());
+    out.push_back(nullptr);
+    return out;
 }
 
 }  // namespace
@@ -137,7 +148,10 @@ result<worker_process> worker_process::start(std::filesystem::path const& progra
     spawn_attributes const attributes;
     auto name = program.native();
     char* const arguments[] = {name.data(), nullptr};
-    if (int const why = ::posix_spawn(&out.pid_, program.c_str(), files.get(), attributes.get(), arguments, environ);
+    auto variables = environment_for_workers(environ, trust_of_process());
+    auto const environment = pointers_to(variables);
+    if (int const why =
+            ::posix_spawn(&out.pid_, program.c_str(), files.get(), attributes.get(), arguments, environment.data());
         why != 0) {
         return io_error(program.native(), why);
     }
@@ -215,19 +229,16 @@ std::optional<child_end> worker_process::reap() noexcept {
 }
 
 std::string worker_process::last_words() const {
-    struct ::stat about {};
-    if (!words_ || ::fstat(words_.get(), &about) != 0 || about.st_size <= 0) return {};
-    std::string out(std::min<std::size_t>(last_words_bytes, static_cast<std::size_t>(about.st_size)), '\0');
-    auto const count = ::pread(words_.get(), out.data(), out.size(), about.st_size - static_cast<off_t>(out.size()));
+    auto const written = words_ ? ::lseek(words_.get(), 0, SEEK_CUR) : 0;
+    if (written <= 0) return {};
+    std::string out(std::min<std::size_t>(last_words_bytes, static_cast<std::size_t>(written)), '\0');
+    auto const count = ::pread(words_.get(), out.data(), out.size(), written - static_cast<off_t>(out.size()));
     out.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
     return out;
 }
 
 void worker_process::forget_words() noexcept {
-    struct ::stat about {};
-    if (words_ && ::fstat(words_.get(), &about) == 0 && about.st_size > 65536) {
-        [[maybe_unused]] int const ignored = ::ftruncate(words_.get(), 0);
-    }
+    if (words_ && ::lseek(words_.get(), 0, SEEK_CUR) > 65536) ::lseek(words_.get(), 0, SEEK_SET);
 }
 
 }  // namespace kiln::compile

@@ -32,7 +32,7 @@ struct child_end {
 class worker_process {
 public:
     // Spawns the program with a socket at descriptor 3, /dev/null for input, its output kept for last_words(), no other
-    // descriptor, default signal handling; and sends it `limits`.
+    // descriptor, default signal handling, the variables of environment.hpp and no other; and sends it `limits`.
     [[nodiscard]] static result<worker_process> start(std::filesystem::path const& program,
                                                       worker_limits const& limits);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the worker program is: next to what uses it, however Kiln was installed.
-#include "base/config.hpp"
 #include "compile/worker_pool.hpp"
 
 #include <algorithm>
@@ -62,9 +61,7 @@ result<fs::path> named_by(std::string_view who, fs::path const& program) {
 }  // namespace
 
 result<fs::path> worker_pool::find_worker(fs::path const& configured) {
-    if (!configured.empty()) return named_by("the worker setting", configured);
-    if (auto const named = base::config::load().text("KILN_WORKER"); !named.empty())
-        return named_by("KILN_WORKER", named);
+    if (!configured.empty()) return named_by("KILN_WORKER", configured);
     std::string looked;
     for (auto const& program : places()) {
         if (can_run(program)) return program;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/background_thread.hpp"
 
-#include "compile/pool_core.hpp"
+#include "base/quiet_thread.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -12,7 +12,7 @@ namespace kiln::engine_detail {
 bool background_thread::can_run() {
     if (stopping_) return false;
     if (thread_.joinable()) return true;
-    auto made = compile::start_quiet_thread([this] { run(); });
+    auto made = base::start_quiet_thread([this] { run(); });
     if (!made) return false;
     thread_ = *std::move(made);
     return true;

@@ -45,9 +45,21 @@ base::config config_with(engine_options const& options) {
     return out;
 }
 
+// Not normalised: what ".." leads to behind a link is for the system to say.
 std::string absolute(std::string const& path) {
     std::error_code ignored;
-    return path.empty() ? path : std::filesystem::absolute(path, ignored).lexically_normal().native();
+    return path.empty() ? path : std::filesystem::absolute(path, ignored).native();
+}
+
+// A header named by --pre-include is looked for in the working directory first, which a worker does not have.
+void make_pre_includes_absolute(std::vector<std::string>& arguments) {
+    constexpr std::string_view option = "--pre-include=";
+    for (auto& argument : arguments) {
+        if (!argument.starts_with(option)) continue;
+        std::error_code ignored;
+        auto const file = argument.substr(option.size());
+        if (std::filesystem::is_regular_file(file, ignored)) argument = std::string{option} + absolute(file);
+    }
 }
 
 std::atomic<engine*> process_engine{nullptr};
@@ -116,23 +128,31 @@ result<compile::tool> const& engine::state::nvrtc() { return find_tools(), *nvrt
 result<compile::tool> const& engine::state::nvjitlink() { return find_tools(), *nvjitlink_; }
 
 result<order> engine::state::order_for(unit const& u, kiln::target t, std::optional<arch> device) {
+    return order_for(u, t, engine_detail::order_options{.device = device});
+}
+
+result<order> engine::state::order_for(unit const& u, kiln::target t, engine_detail::order_options const& how) {
     // Workers have another working directory: every path is made absolute here, and none gets into the key.
     auto copy = u;
     KILN_TRY(auto const options, compile::normalize(copy.options));
     copy.options = options.arguments;
+    make_pre_includes_absolute(copy.options);
     copy.directory = absolute(copy.directory);
     copy.include_dirs.insert(copy.include_dirs.end(), options.include_dirs.begin(), options.include_dirs.end());
     for (auto& directory : copy.include_dirs) directory = absolute(directory);
 
-    auto const toolchain = nvrtc() ? nvrtc()->toolchain : std::string{};
+    auto paths = tools();
+    if (how.nvrtc) paths.nvrtc = how.nvrtc->path;
+    auto const toolchain = how.nvrtc ? how.nvrtc->toolchain : nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_TRY(auto const id, compile::identify(copy, t, toolchain));
     engine_detail::subject what{
-        .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = device};
+        .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = how.device};
     what.roots.source_directory = copy.directory;
     what.roots.include_directories = copy.include_dirs;
-    what.roots.toolkit = tools().toolkit_includes;
+    what.roots.toolkit = paths.toolkit_includes;
     auto licence = copy.licence;
-    return order{std::move(what), compile::job{tools(), compile::compile_job{std::move(copy), t}}, std::move(licence)};
+    return order{std::move(what), compile::job{std::move(paths), compile::compile_job{std::move(copy), t}},
+                 std::move(licence)};
 }
 
 order engine::state::order_for(link_request const& what) {
@@ -300,6 +320,7 @@ pending<obtained> engine::artifact(unit const& u, target t) {
 }
 
 result<obtained> engine::link_sync(link_request const& what, wait_options how) {
+    KILN_CHECK(compile::check_link_options(what.options));
     for (auto const& in : what.inputs) {
         if (!in) return fail(errc::invalid_argument, "'{}': an input of the link is null", what.name);
     }

@@ -13,7 +13,7 @@ public:
     shipped_files(event_log& events, folder_list folders) : events_{events}, folders_{folders} {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "bundle"; }
-    [[nodiscard]] store::capabilities can() const noexcept override { return {.writable = false, .persistent = true}; }
+    [[nodiscard]] store::tier_traits traits() const noexcept override { return store::bundle_tier::shipped; }
 
     [[nodiscard]] result<store::lookup> find(store::address const& at, store::expectation const& expected) override {
         store::lookup last;
@@ -34,7 +34,7 @@ public:
         return out;
     }
 
-    [[nodiscard]] result<void> put(store::entry_ptr const&) override {
+    [[nodiscard]] result<store::put_outcome> put(store::entry_ptr const&) override {
         return fail(errc::forbidden, "what ships with Kiln is not written to");
     }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/publisher.hpp"
 
+#include "base/quiet_thread.hpp"
+
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <new>
-#include <system_error>
 #include <thread>
 
 namespace kiln::store {
@@ -69,16 +69,8 @@ std::shared_ptr<publisher::state> publisher::current() {
     auto fresh = std::make_shared<state>();
     fresh->limits = limits_;
     fresh->work = tasks_;
-    // Signals are the program's business and not this thread's.
-    ::sigset_t all, old;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &old);
-    try {
-        fresh->thread = std::thread{[fresh] { fresh->run(); }};
-    } catch (std::system_error const&) {
-        fresh = nullptr;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    if (auto thread = base::start_quiet_thread([fresh] { fresh->run(); })) fresh->thread = *std::move(thread);
+    else fresh = nullptr;
     state_ = fresh;
     return fresh;
 }

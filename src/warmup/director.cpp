@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "warmup/director.hpp"
 
-#include "compile/pool_core.hpp"
+#include "base/quiet_thread.hpp"
 
 #include <algorithm>
 #include <unistd.h>
@@ -64,7 +64,7 @@ void director::start(std::thread& thread, Body body) {
         changed_.notify_all();
     };
     // Signals are the host program's. A machine that has no thread left has no warm-up.
-    auto made = compile::start_quiet_thread(std::move(whole));
+    auto made = base::start_quiet_thread(std::move(whole));
     if (!made) return;
     ++alive_;
     thread = *std::move(made);

@@ -59,7 +59,8 @@ if changed != builtins.read_bytes():
     check(beside["from"] == "compiled" and beside["key"] != plain["key"], "other builtins are another compiler", plain, beside)
     check(hashlib.sha256(next((SCRATCH / "beside").iterdir()).read_bytes()).hexdigest() != image, "and make other code")
 
-# Without builtins there is no compiler, and the message says what is missing.
+# Without builtins there is no compiler, and doctor says what is missing.
 (toolkit / builtins.name).unlink()
-done = run("compile", "k.cu", "--arch", "sm_80", KILN_CUDA_PATH=toolkit.parent, status=1)
-check("libnvrtc-builtins.so" in done.stderr, "what is missing is named", done.stderr)
+run("compile", "k.cu", "--arch", "sm_80", KILN_CUDA_PATH=toolkit.parent, status=1)
+seen = [f["value"] for f in data("doctor", status=None, KILN_CUDA_PATH=toolkit.parent)["findings"] if f["what"] == "NVRTC"]
+check(len(seen) == 1 and "libnvrtc-builtins.so" in seen[0], "what is missing is named", seen)

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 namespace kiln::compile {
 
 class includes : public testing::Test {
@@ -49,6 +52,64 @@ TEST_F(includes, every_look_is_recorded_without_any_path_of_this_machine) {
     ASSERT_EQ(deps.size(), 4u);
     for (auto const& d : deps) EXPECT_EQ(d.path.find(scratch_.path().native()), std::string::npos);
     EXPECT_EQ(change(deps), "");
+}
+
+TEST_F(includes, a_header_is_read_once_however_often_it_is_opened) {
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    write("second/q.h", "edited");
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    EXPECT_EQ(read(capture.open(dir("second/q.h"))), "two") << "by another name too";
+    ASSERT_EQ(capture.dependencies().size(), 2u);
+    EXPECT_NE(change(capture.dependencies()), "");
+    write("second/q.h", "two");
+    EXPECT_EQ(change(capture.dependencies()), "");
+}
+
+TEST_F(includes, what_was_absent_stays_absent_for_the_compile) {
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+    write("first/q.h", "one");
+    EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+    EXPECT_FALSE(capture.fault());
+}
+
+TEST_F(includes, a_header_that_cannot_be_read_or_handed_over_is_a_fault_and_not_an_absence) {
+    ::rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    include_capture unread{roots_};
+    include_capture read_before{roots_};
+    EXPECT_EQ(read(read_before.open("/.kiln/i1/q.h")), "two");
+    ::rlimit const none{0, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    auto* const first = unread.open("/.kiln/i1/q.h");
+    auto* const again = read_before.open("/.kiln/i1/q.h");
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_EQ(first, nullptr);
+    EXPECT_EQ(again, nullptr);
+    ASSERT_TRUE(unread.fault() && read_before.fault());
+    EXPECT_EQ(unread.fault()->status(), EMFILE);
+    EXPECT_EQ(read_before.fault()->status(), EMFILE);
+    EXPECT_TRUE(unread.dependencies().empty()) << "it is not recorded as absent";
+}
+
+TEST_F(includes, a_folder_with_a_headers_name_is_no_header_then_and_later) {
+    base::make_directories(dir("first/q.h")).value();
+    auto const deps = look_as_nvrtc_does();
+    EXPECT_EQ(change(deps), "");
+}
+
+TEST_F(includes, a_relative_name_is_recorded_against_the_working_directory) {
+    include_capture capture{roots_};
+    auto const before = std::filesystem::current_path();
+    std::filesystem::current_path(dir("second"));
+    EXPECT_EQ(read(capture.open("q.h")), "two");
+    auto const deps = capture.dependencies();
+    std::filesystem::current_path(before);
+    ASSERT_EQ(deps.size(), 1u);
+    EXPECT_EQ(change(deps), "");
+    write("second/q.h", "edited");
+    EXPECT_NE(change(deps), "");
 }
 
 TEST_F(includes, touching_is_a_hit_and_editing_is_a_miss) {

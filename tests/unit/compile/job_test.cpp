@@ -88,4 +88,28 @@ TEST(job_codec, damaged_bytes_are_refused_or_harmless) {
     }
 }
 
+TEST(check_product, an_answer_that_is_not_what_was_asked_for_is_noticed) {
+    auto const t = target::parse("compute_90", artifact_kind::ptx).value();
+    job const asked{{}, compile_job{{.name = "u", .source = "", .kernels = {"k"}}, t}};
+    product good{.unit = "u", .target = t, .toolchain = "nvrtc 1"};
+    good.kernels.push_back({"k", "k"});
+    good.image.assign(4, std::byte{'x'});
+    EXPECT_TRUE(check_product(asked, good));
+    auto const lies = [&](auto change) {
+        auto lie = good;
+        change(lie);
+        return check_product(asked, lie).error().code() == errc::corrupt;
+    };
+    EXPECT_TRUE(lies([](product& p) { p.unit = "v"; }));
+    EXPECT_TRUE(lies([](product& p) { p.target = target::parse("compute_75", artifact_kind::ptx).value(); }));
+    EXPECT_TRUE(lies([](product& p) { p.toolchain = "nvjitlink 1"; }));
+    EXPECT_TRUE(lies([](product& p) { p.kernels.clear(); }));
+
+    auto const cubin = target::parse("sm_90").value();
+    job const binary{{}, compile_job{{.name = "u", .source = ""}, cubin}};
+    product text{.unit = "u", .target = cubin, .toolchain = "nvrtc 1"};
+    text.image.assign(11, std::byte{'x'});
+    EXPECT_FALSE(check_product(binary, text)) << "eleven bytes of text are no cubin";
+}
+
 }  // namespace kiln::compile

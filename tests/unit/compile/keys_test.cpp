@@ -76,7 +76,7 @@ TEST(faults, V6_inputs_that_must_not_matter_do_not) {
     u.directory = "/elsewhere";
     u.licence = "MIT";
     EXPECT_EQ(request_of(u), base);
-    EXPECT_EQ(with_options({"-w"}), base);
+    EXPECT_NE(with_options({"-w"}), base) << "it changes the bytes, and others want the warnings";
     EXPECT_EQ(with_options({"--fmad=false", "--std=c++17"}), with_options({"-std=c++17", "-fmad=false"}));
     EXPECT_EQ(with_options({"-DA=1", "-DB=2"}), with_options({"-D", "B=2", "--define-macro=A=1"}));
     EXPECT_EQ(with_options({"-DA"}), with_options({"-DA=1"}));
@@ -155,6 +155,36 @@ TEST(self_contained, a_header_in_memory_may_ask_for_a_file) {
     u.source = "";
     u.headers = {};
     EXPECT_FALSE(is_self_contained(u, normalize(u.options).value()));
+}
+
+TEST(options, what_reads_or_writes_files_through_ptxas_or_nvjitlink_is_refused) {
+    auto const with = [](std::vector<std::string> const& o) { return normalize(o).has_value(); };
+    EXPECT_TRUE(with({"-Xptxas", "-O2"}));
+    EXPECT_TRUE(with({"--ptxas-options=-O2,-v --maxrregcount=32"}));
+    EXPECT_FALSE(with({"--ptxas-options=--compiler-stats-file=/tmp/f"}));
+    EXPECT_FALSE(with({"--ptxas-options=-v,--options-file=/tmp/f"}));
+    EXPECT_FALSE(with({"--ptxas-options=-o /tmp/f"}));
+    EXPECT_FALSE(with({"-Xptxas", "--apply-controls=/tmp/f"}));
+    EXPECT_FALSE(with({"-Werror"})) << "NVRTC has no such option";
+    EXPECT_FALSE(with({"--fmad"})) << "nor this one without a value";
+
+    auto const link = [](std::vector<std::string> const& o) { return check_link_options(o).has_value(); };
+    EXPECT_TRUE(link({"-O3", "-split-compile=0", "-Xptxas=-v", "-maxrregcount=32"}));
+    EXPECT_FALSE(link({"-Xptxas=--options-file=/tmp/f"}));
+    EXPECT_FALSE(link({"-Xnvvm=-dump"}));
+    EXPECT_FALSE(link({"-arch=sm_80"}));
+    EXPECT_FALSE(link({"-time"}));
+}
+
+TEST(identify, a_nul_in_a_text_is_refused) {
+    unit u{.name = "n", .source = std::string("a\nb\0c", 5)};
+    auto const r = identify(u, target::parse("sm_90").value(), "nvrtc x");
+    ASSERT_FALSE(r);
+    EXPECT_NE(r.error().message().find("NUL character in line 2"), std::string::npos);
+    u.source = "a";
+    EXPECT_TRUE(identify(u, target::parse("sm_90").value(), "nvrtc x"));
+    u.options = {std::string("-DA\0=1", 6)};
+    EXPECT_FALSE(identify(u, target::parse("sm_90").value(), "nvrtc x"));
 }
 
 }  // namespace kiln::compile

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <sys/auxv.h>
+
+namespace kiln::compile {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+std::string_view name_in(std::string_view entry) { return entry.substr(0, entry.find('=')); }
+
+bool is_passed(std::string_view name) {
+    constexpr std::array names{
+        "PATH"sv,         "HOME"sv,          "LD_LIBRARY_PATH"sv, "TMPDIR"sv,           "LANG"sv,
+        "TZ"sv,           "USER"sv,          "LOGNAME"sv,         "ASAN_OPTIONS"sv,     "LSAN_OPTIONS"sv,
+        "TSAN_OPTIONS"sv, "UBSAN_OPTIONS"sv, "MSAN_OPTIONS"sv,    "LLVM_PROFILE_FILE"sv};
+    // Events, profiles and bundles are the host's affair: a worker that wrote them too would write them twice.
+    constexpr std::array kept_back{"KILN_EVENTS"sv, "KILN_PROFILE"sv, "KILN_BUNDLES"sv};
+    if (std::ranges::find(names, name) != names.end() || name.starts_with("LC_")) return true;
+    return name.starts_with("KILN_") && std::ranges::find(kept_back, name) == kept_back.end();
+}
+
+// Read by NVRTC and nvJitLink 13.0, found by watching getenv and in their strings.
+bool changes_results(std::string_view name) {
+    constexpr std::array families{"NVRTC"sv,      "NVVM_"sv, "NV_NVVM_"sv,   "LIBNVVM_"sv,
+                                  "NVJITLINK_"sv, "NVPTX"sv, "NVCC_"sv,      "PTXAS_"sv,
+                                  "CICC_"sv,      "EDG_"sv,  "DUMP_KNOBS"sv, "LLVM_OVERRIDE_"sv};
+    // Of those families, what changes messages or the compiler's own resources only.
+    constexpr std::array harmless{"NVRTC_DISABLE_CONCURRENT_NVVM"sv, "NVRTC_INTERNAL_GLOBAL_LOCK"sv,
+                                  "NVRTC_DISABLE_PCH"sv, "NVRTC_PCH_HEAP_SIZE"sv, "NVJITLINK_TRACE_MESSAGES"sv};
+    if (std::ranges::find(harmless, name) != harmless.end()) return false;
+    return std::ranges::any_of(families, [&](std::string_view f) { return name.starts_with(f); });
+}
+
+}  // namespace
+
+trust trust_of_process() noexcept { return ::getauxval(AT_SECURE) != 0 ? trust::secure : trust::ordinary; }
+
+std::vector<std::string> environment_for_workers(char const* const* environment, trust how) {
+    std::vector<std::string> out;
+    if (how == trust::secure || environment == nullptr) return out;
+    for (; *environment != nullptr; ++environment) {
+        if (is_passed(name_in(*environment))) out.emplace_back(*environment);
+    }
+    return out;
+}
+
+std::string result_changing_variable(char const* const* environment) {
+    if (environment == nullptr) return {};
+    for (; *environment != nullptr; ++environment) {
+        if (auto const name = name_in(*environment); changes_results(name)) return std::string{name};
+    }
+    return {};
+}
+
+}  // namespace kiln::compile

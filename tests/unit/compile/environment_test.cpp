@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/environment.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kiln::compile {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(environment, workers_get_the_listed_variables_and_no_other) {
+    char const* const given[] = {"PATH=/bin",
+                                 "HOME=/home/ann",
+                                 "LD_LIBRARY_PATH=/opt/lib",
+                                 "LD_PRELOAD=/tmp/evil.so",
+                                 "LD_AUDIT=/x.so",
+                                 "NV_NVVM_VERSION=1",
+                                 "LC_ALL=C",
+                                 "KILN_WORKER_MEMORY=1G",
+                                 "KILN_EVENTS=/x",
+                                 "NVRTC_APPEND_FLAGS",
+                                 "GCONV_PATH=/tmp",
+                                 nullptr};
+    EXPECT_THAT(
+        environment_for_workers(given, trust::ordinary),
+        ElementsAre("PATH=/bin", "HOME=/home/ann", "LD_LIBRARY_PATH=/opt/lib", "LC_ALL=C", "KILN_WORKER_MEMORY=1G"));
+    EXPECT_THAT(environment_for_workers(given, trust::secure), IsEmpty());
+    EXPECT_THAT(environment_for_workers(nullptr, trust::ordinary), IsEmpty());
+}
+
+TEST(environment, variables_that_change_results_are_known) {
+    for (auto const* name : {"NV_NVVM_VERSION", "LIBNVVM_NVVM_VERSION", "NVVM_IR_VER_CHK", "NVRTC_APPEND_FLAGS",
+                             "NVRTCWIZ", "EDG_BASE", "DUMP_KNOBS_TO_FILE", "LLVM_OVERRIDE_PRODUCER"}) {
+        auto const entry = std::string{name} + "=1";
+        char const* const given[] = {"PATH=/bin", entry.c_str(), nullptr};
+        EXPECT_EQ(result_changing_variable(given), name);
+    }
+    char const* const plain[] = {"PATH=/bin", "NVRTC_DISABLE_CONCURRENT_NVVM=1", "NVIDIA_VISIBLE_DEVICES=all", nullptr};
+    EXPECT_EQ(result_changing_variable(plain), "");
+}
+
+}  // namespace
+}  // namespace kiln::compile
