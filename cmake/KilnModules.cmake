@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # One target per module, made from whatever .cpp files its folder holds: adding a file needs no edit here.
 
-# kiln_module(<name> [DEPENDS <module>...] [LINKS <library>...])
+# kiln_module(<name> [APART] [DEPENDS <module>...] [LINKS <library>...])
 #
 # kiln_<name> is a static library of src/<name>/*.cpp that links exactly the modules named after DEPENDS, so a
-# unit test of one module fails to link on an arrow upward. Its objects also go into libkiln, and LINKS are
-# what its users must link. Device text in kernels/<name>/ is embedded, as "embedded/<name>_kernels.hpp". A folder
+# unit test of one module fails to link on an arrow upward. Its objects also go into libkiln, unless it stands APART: for
+# tools only. LINKS are what its users must link. Device text in kernels/<name>/ is embedded, as "embedded/<name>_kernels.hpp". A folder
 # without sources yet makes a target that only carries the arrows.
 function(kiln_module name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;LINKS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "APART" "" "DEPENDS;LINKS")
     if(arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "kiln_module(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
     endif()
@@ -42,7 +42,9 @@ function(kiln_module name)
         target_link_libraries(kiln_${name} PUBLIC ${needs})
         set_target_properties(kiln_${name} PROPERTIES
             LINKER_LANGUAGE CXX ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)
-        set_property(GLOBAL APPEND PROPERTY KILN_OBJECTS $<TARGET_OBJECTS:kiln_${name}_objects>)
+        if(NOT arg_APART)
+            set_property(GLOBAL APPEND PROPERTY KILN_OBJECTS $<TARGET_OBJECTS:kiln_${name}_objects>)
+        endif()
     endif()
     set_property(GLOBAL APPEND PROPERTY KILN_MODULES ${name})
 endfunction()

@@ -27,10 +27,10 @@ std::string variable_of(std::string_view key) {
 }
 
 std::string config_path() {
-    if (auto const* path = std::getenv("KILN_CONFIG")) return path;
-    if (auto const* xdg = std::getenv("XDG_CONFIG_HOME"); xdg != nullptr && *xdg == '/')
+    if (auto const* path = ::secure_getenv("KILN_CONFIG")) return path;
+    if (auto const* xdg = ::secure_getenv("XDG_CONFIG_HOME"); xdg != nullptr && *xdg == '/')
         return fmt::format("{}/kiln/kiln.conf", xdg);
-    if (auto const* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    if (auto const* home = ::secure_getenv("HOME"); home != nullptr && *home == '/')
         return fmt::format("{}/.config/kiln/kiln.conf", home);
     return {};
 }
@@ -117,7 +117,7 @@ config config::load() {
     if (auto const path = config_path(); !path.empty()) {
         auto text = read_file(path, std::size_t{1} << 20);
         if (!text) out.problems_.push_back(text.error().message());
-        else if (!*text && std::getenv("KILN_CONFIG") != nullptr)
+        else if (!*text && ::secure_getenv("KILN_CONFIG") != nullptr)
             out.problems_.push_back(fmt::format("KILN_CONFIG: {}: no such file", path));
         else if (*text) {
             std::string_view rest = as_text(**text);
@@ -143,7 +143,7 @@ config config::load() {
         }
     }
     for (auto const& k : knobs()) {
-        if (auto const* value = std::getenv(std::string{k.variable}.c_str()))
+        if (auto const* value = ::secure_getenv(std::string{k.variable}.c_str()))
             out.set(k.variable, value, origin::environment);
     }
     out.check();
@@ -213,7 +213,12 @@ std::vector<std::string> config::list(std::string_view variable) const {
 }
 
 void config::set(std::string_view variable, std::string value, origin from) {
-    KILN_ASSERT(is_known(variable));
+    // From a program's own settings, where a typing error is as likely as in a file.
+    if (!is_known(variable)) {
+        problems_.push_back(
+            fmt::format("'{}' is not a known setting; 'kiln doctor' lists them; it is ignored", variable));
+        return;
+    }
     values_[std::string{variable}] = {std::move(value), from, {}};
 }
 

@@ -7,13 +7,19 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/text.hpp"
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
 #include <new>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -105,7 +111,7 @@ void append_text(std::string& out, std::string_view name, std::string_view value
     out += ",\"";
     out += name;
     out += "\":\"";
-    for (char const c : value) {
+    for (char const c : base::valid_utf8(value)) {  // a text longer than its field may end inside a character
         auto const u = static_cast<unsigned char>(c);
         if (c == '"' || c == '\\') (out += '\\') += c;
         else if (c == '\n') out += "\\n";
@@ -163,22 +169,76 @@ private:
 
 }  // namespace
 
+namespace {
+
+// How long a full pipe may hold up the program, once: who reads it has stopped.
+constexpr int patience_ms = 1000;
+
+// A reader that went away must not end the program it listened to: the signal is kept from this thread, and taken back.
+class without_sigpipe {
+public:
+    without_sigpipe() noexcept {
+        ::sigemptyset(&pipe_);
+        ::sigaddset(&pipe_, SIGPIPE);
+        ::sigset_t pending;
+        ::sigpending(&pending);
+        was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+        ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~without_sigpipe() {
+        ::timespec const at_once{};
+        if (!was_pending_) {
+            while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {}
+        }
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    without_sigpipe(without_sigpipe const&) = delete;
+    without_sigpipe& operator=(without_sigpipe const&) = delete;
+
+private:
+    ::sigset_t pipe_, before_;
+    bool was_pending_ = false;
+};
+
+// One write per line: O_APPEND keeps lines of several processes whole in a file, and a pipe takes so short ones whole or
+// not at all. False where nobody will ever read another.
+bool write_line(int fd, std::string_view line) noexcept {
+    for (;;) {
+        if (::write(fd, line.data(), line.size()) >= 0) return true;
+        if (errno == EPIPE) return false;
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN) return true;  // a full disk may have room again
+        ::pollfd room{.fd = fd, .events = POLLOUT, .revents = 0};
+        if (::poll(&room, 1, patience_ms) == 0) return false;
+    }
+}
+
+}  // namespace
+
 struct event_log::state {
     std::atomic<std::uint64_t> next{0};
     slot_array slots;
     std::array<std::atomic<std::uint64_t>, kind_count> counts{};
     std::atomic<int> file{-1};
+    std::atomic<bool> is_regular{true};  // what `file` is
 
     // Subscribers are few and rare; emit() looks at the flag first and takes the lock only when there are some.
     std::atomic<bool> has_subscribers{false};
     std::mutex subscribers_mutex;
     std::vector<std::weak_ptr<std::function<void(event const&)>>> subscribers;
 
+    void write_event(std::string_view line, int to_file) noexcept {
+        if (is_regular.load(std::memory_order_acquire)) {
+            write_line(to_file, line);
+            return;
+        }
+        without_sigpipe const quiet;
+        if (!write_line(to_file, line)) file.compare_exchange_strong(to_file, -1);
+    }
+
     void tell(event const& e, int to_file) {
         if (to_file >= 0) {
-            // One write per line: O_APPEND keeps lines of several processes whole.
-            auto const line = to_json(e) + '\n';
-            [[maybe_unused]] auto const written = ::write(to_file, line.data(), line.size());
+            write_event(to_json(e) + '\n', to_file);
         }
         if (!has_subscribers.load(std::memory_order_relaxed)) return;
         std::lock_guard const lock{subscribers_mutex};
@@ -195,7 +255,8 @@ event_log& event_log::process() {
     // Never destroyed: threads may still emit while the process exits.
     static event_log& log = *[] {
         auto* made = new event_log;
-        if (auto const* path = std::getenv("KILN_EVENTS"); path != nullptr && *path != '\0') made->write_to(path);
+        // Not for a program with raised privileges: its user would choose what it writes to.
+        if (auto const* path = ::secure_getenv("KILN_EVENTS"); path != nullptr && *path != '\0') made->write_to(path);
         return made;
     }();
     return log;
@@ -254,7 +315,11 @@ std::uint64_t event_log::count(event_kind kind) const noexcept {
 }
 
 bool event_log::write_to(std::string const& path) noexcept {
-    int const fd = path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    // Without waiting: a FIFO that nobody reads is an error, and a full one is waited for in write_line().
+    constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    int const fd = path.empty() ? -1 : ::open(path.c_str(), flags, 0600);
+    struct ::stat about {};
+    state_->is_regular.store(fd < 0 || (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)), std::memory_order_release);
     // The old descriptor stays open if another thread may be writing to it: closing it could hand its number
     // to somebody else's file. Files change at most a few times in a process's life.
     state_->file.store(fd, std::memory_order_release);

@@ -125,7 +125,48 @@ result<std::optional<bytes>> read_file(std::filesystem::path const& path, std::s
     return std::optional<bytes>{*std::move(data)};
 }
 
-result<void> replace_file(std::filesystem::path const& path, byte_span data, unsigned mode, durability how) {
+namespace {
+
+enum class target_kind { absent, regular, directory, stream };
+
+struct target {
+    target_kind kind = target_kind::absent;
+    std::filesystem::path file;  // with its links followed
+};
+
+// What a name leads to. A link to nothing is nobody's wish: neither it nor what it names is made.
+result<target> target_of(std::filesystem::path const& path) {
+    struct ::stat about {};
+    target out{target_kind::absent, path};
+    if (sys().lstat(path.c_str(), &about) != 0) {
+        if (errno == ENOENT) return out;
+        return io_error(path.native(), errno);
+    }
+    if (S_ISLNK(about.st_mode)) {
+        if (::stat(path.c_str(), &about) != 0) {
+            if (errno != ENOENT) return io_error(path.native(), errno);
+            return fail(errc::invalid_argument, "{} is a link to nothing; remove it, or make what it points to",
+                        path.native());
+        }
+        std::error_code nameless;  // an open file that was removed, a pipe in /proc/self/fd
+        out.file = std::filesystem::canonical(path, nameless);
+        if (nameless) out.file = path;
+        out.kind = nameless && S_ISREG(about.st_mode) ? target_kind::stream : target_kind::regular;
+    }
+    if (S_ISDIR(about.st_mode)) out.kind = target_kind::directory;
+    else if (!S_ISREG(about.st_mode)) out.kind = target_kind::stream;
+    else if (out.kind == target_kind::absent) out.kind = target_kind::regular;
+    return out;
+}
+
+error is_a_directory(std::filesystem::path const& path) {
+    return fail(errc::invalid_argument, "{} is a directory; name a file", path.native());
+}
+error is_a_stream(std::filesystem::path const& path) {
+    return fail(errc::invalid_argument, "{} is not a regular file and is left as it is; name a file", path.native());
+}
+
+result<void> replace_regular(std::filesystem::path const& path, byte_span data, unsigned mode, durability how) {
     auto temporary = path;
     temporary += ".tmp-" + random_name();
     auto write = [&]() -> result<void> {
@@ -142,6 +183,43 @@ result<void> replace_file(std::filesystem::path const& path, byte_span data, uns
         return std::move(done).error().within(path.native());
     }
     return {};
+}
+
+}  // namespace
+
+result<void> replace_file(std::filesystem::path const& path, byte_span data, unsigned mode, durability how) {
+    KILN_TRY(auto const to, target_of(path));
+    if (to.kind == target_kind::directory) return is_a_directory(path);
+    if (to.kind == target_kind::stream) return is_a_stream(path);
+    return replace_regular(to.file, data, mode, how);
+}
+
+result<void> check_output(std::filesystem::path const& path, streams may_be) {
+    if (path.empty()) return fail(errc::invalid_argument, "the name of the output is empty; name a file");
+    auto const parent = [](std::filesystem::path const& file) {
+        return file.has_parent_path() ? file.parent_path() : std::filesystem::path{"."};
+    };
+    std::error_code ignored;
+    if (auto const folder = parent(path); !std::filesystem::is_directory(folder, ignored))
+        return fail(errc::not_found, "{}: there is no directory {}; make it first", path.native(), folder.native());
+    KILN_TRY(auto const to, target_of(path));
+    if (to.kind == target_kind::directory || !path.has_filename()) return is_a_directory(path);
+    if (to.kind == target_kind::stream) {
+        if (may_be == streams::refused) return is_a_stream(path);
+        if (::access(path.c_str(), W_OK) != 0) return io_error(path.native(), errno);
+        return {};
+    }
+    auto const folder = parent(to.file);
+    if (::access(folder.c_str(), W_OK) != 0) return io_error(folder.native(), errno);
+    return {};
+}
+
+result<void> write_output(std::filesystem::path const& path, byte_span data, unsigned mode) {
+    KILN_TRY(auto const to, target_of(path));
+    if (to.kind != target_kind::stream) return replace_file(path, data, mode);
+    KILN_TRY(auto file, open_file(path, O_WRONLY | O_NOCTTY));
+    if (auto done = write_all(file.get(), data); !done) return std::move(done).error().within(path.native());
+    return file.close();
 }
 
 result<void> make_directories(std::filesystem::path const& path, unsigned mode) {

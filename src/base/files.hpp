@@ -75,9 +75,18 @@ private:
 enum class durability { none, synced };
 
 // Writes a randomly named temporary beside `path`, then renames it over: readers see the old file, the
-// new file, or none, never a part. The temporary is gone afterwards, whatever happened.
+// new file, or none, never a part. The temporary is gone afterwards, whatever happened. Only regular files are replaced:
+// a link is followed, and a device, a FIFO or a directory is left as it is (errc::invalid_argument).
 [[nodiscard]] result<void> replace_file(std::filesystem::path const& path, byte_span data, unsigned mode = 0600,
                                         durability how = durability::none);
+
+// What a person named as the output of a command. A stream (FIFO, device, /dev/stdout) takes text and profiles, but no
+// file that must appear whole or not at all.
+enum class streams { allowed, refused };
+// Whether it could be written: asked before the work that makes it. Says in words what is in the way.
+[[nodiscard]] result<void> check_output(std::filesystem::path const& path, streams may_be);
+// Replaces a regular file, writes into a stream.
+[[nodiscard]] result<void> write_output(std::filesystem::path const& path, byte_span data, unsigned mode = 0644);
 
 // mkdir -p with `mode` for what is created.
 [[nodiscard]] result<void> make_directories(std::filesystem::path const& path, unsigned mode = 0700);

@@ -119,7 +119,7 @@ namespace {
 
 // Read once: a launch that nobody traces costs one load of a constant more.
 bool const traced = [] {
-    auto const* const text = std::getenv("KILN_TRACE_LAUNCHES");
+    auto const* const text = ::secure_getenv("KILN_TRACE_LAUNCHES");
     return text != nullptr && *text == '1';
 }();
 

@@ -4,6 +4,7 @@
 #include "base/bytes.hpp"
 #include "base/config.hpp"
 #include "base/files.hpp"
+#include "base/text.hpp"
 #include "runtime/execution.hpp"
 #include "store/store.hpp"
 
@@ -25,6 +26,16 @@ struct remembered {
 remembered& memory() {
     static auto* const one = new remembered;
     return *one;
+}
+
+// Of another type is as good as absent: whoever wrote the file must not end the program that reads it.
+std::string text_at(nlohmann::json const& object, char const* name) {
+    auto const at = object.is_object() ? object.find(name) : object.end();
+    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string{};
+}
+int number_at(nlohmann::json const& object, char const* name) {
+    auto const at = object.find(name);
+    return at != object.end() && at->is_number_integer() ? at->get<int>() : 0;
 }
 
 // The GPU is asked for only where something was ever calibrated: a small call must not start the driver.
@@ -54,15 +65,17 @@ result<std::optional<calibration>> read_calibration(std::filesystem::path const&
     KILN_TRY(auto const text, base::read_file(file, most_bytes));
     if (!text) return std::optional<calibration>{};
     auto const tree = nlohmann::json::parse(base::as_text(*text), nullptr, false);
-    if (!tree.is_object() || tree.value("format", 0) != format)
+    if (!tree.is_object() || number_at(tree, "format") != format)
         return fail(errc::corrupt, "{}: not a calibration of this version; run 'kiln calibrate' again", file.native());
-    calibration out{.device = tree.value("device", std::string{}), .driver = tree.value("driver", 0), .crossovers = {}};
-    for (auto const& row : tree.value("crossovers", nlohmann::json::array())) {
-        if (!row.is_object() || !row.contains("operation") || !row.contains("items")) continue;
-        if (!row["operation"].is_string() || !row["items"].is_number_unsigned()) continue;
-        auto const shape =
-            row.value("shape", std::string{}) == "broadcast" ? call_shape::broadcast : call_shape::pairwise;
-        out.crossovers[{row["operation"].get<std::string>(), shape}] = row["items"].get<std::uint64_t>();
+    calibration out{.device = text_at(tree, "device"), .driver = number_at(tree, "driver"), .crossovers = {}};
+    auto const rows = tree.find("crossovers");
+    if (rows == tree.end() || !rows->is_array()) return std::optional{std::move(out)};
+    for (auto const& row : *rows) {
+        auto const operation = text_at(row, "operation");
+        auto const items = row.is_object() ? row.find("items") : row.end();
+        if (operation.empty() || items == row.end() || !items->is_number_unsigned()) continue;
+        auto const shape = text_at(row, "shape") == "broadcast" ? call_shape::broadcast : call_shape::pairwise;
+        out.crossovers[{operation, shape}] = items->get<std::uint64_t>();
     }
     return std::optional{std::move(out)};
 }
@@ -74,7 +87,7 @@ result<void> write_calibration(std::filesystem::path const& file, calibration co
     nlohmann::json const tree{
         {"format", format}, {"device", what.device}, {"driver", what.driver}, {"crossovers", std::move(rows)}};
     KILN_CHECK(base::make_directories(file.parent_path()));
-    return base::replace_file(file, base::as_bytes(tree.dump(2) + "\n"));
+    return base::replace_file(file, base::as_bytes(base::json_text(tree, 2) + "\n"));
 }
 
 std::optional<std::uint64_t> measured(std::string_view operation, call_shape shape) {

@@ -9,7 +9,7 @@ namespace {
 
 // Empty where there is no such variable, or it is relative, which the XDG rules forbid.
 std::filesystem::path absolute_from_environment(char const* variable) {
-    auto const* const text = std::getenv(variable);
+    auto const* const text = ::secure_getenv(variable);
     if (text == nullptr || text[0] != '/') return {};
     return text;
 }

@@ -8,7 +8,7 @@ namespace {
 
 // Being linked costs a look at the environment; the rest happens only where somebody asked for it.
 bool const looked = [] {
-    auto const* const file = std::getenv("KILN_PROFILE");
+    auto const* const file = ::secure_getenv("KILN_PROFILE");
     if (file == nullptr || *file == '\0' || ::getauxval(AT_SECURE) != 0) return false;
     kiln::warmup::start_process_profile(file);
     return true;

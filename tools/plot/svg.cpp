@@ -2,6 +2,7 @@
 #include "plot/range.hpp"
 
 #include "base/files.hpp"
+#include "report/svg.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,18 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 8> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000", "#8c6d31"};
 std::string_view colour(std::size_t i) { return colours[i % colours.size()]; }
-
-std::string escaped(std::string_view text) {
-    std::string out;
-    for (char const c : text) {
-        if (c == '<') out += "&lt;";
-        else if (c == '>') out += "&gt;";
-        else if (c == '&') out += "&amp;";
-        else if (c == '"') out += "&quot;";
-        else out += c;
-    }
-    return out;
-}
 
 struct frame {
     double left = 70;
@@ -44,37 +33,31 @@ struct frame {
 
 class canvas {
 public:
-    canvas(frame const& f, std::string_view title) : f_{f} {
-        double const w = f.right() + f.beside;
-        double const h = f.bottom() + f.below;
-        out_ = fmt::format(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-            "{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
-            "fill=\"#fff\"/>\n",
-            w, h);
+    canvas(frame const& f, std::string_view title) : f_{f}, out_{{f.right() + f.beside, f.bottom() + f.below, 12}} {
         label(f.left, 22, "start", title, "font-size=\"15\" font-weight=\"bold\"");
     }
 
     void label(double x, double y, std::string_view anchor, std::string_view text, std::string_view more = {}) {
-        out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" {}>{}</text>\n", x, y, anchor, more,
-                            escaped(text));
+        out_.words({x, y}, text, fmt::format("text-anchor=\"{}\" {}", anchor, more));
     }
     void segment(double x1, double y1, double x2, double y2, std::string_view style) {
-        out_ +=
-            fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
+        out_.line({x1, y1}, {x2, y2}, style);
     }
-    void box(double x, double y, double w, double h, std::string_view fill, std::string_view about = {}) {
-        out_ +=
-            fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\">{}</rect>\n", x,
-                        y, w, h, fill, about.empty() ? "" : "<title>" + escaped(about) + "</title>");
+    void box(report::svg_box const& where, std::string_view fill, std::string_view about = {}) {
+        out_.box(where, fmt::format("fill=\"{}\"", fill), about);
     }
-    void raw(std::string_view text) { out_ += text; }
+    void curve(std::vector<report::svg_point> const& through, std::string_view stroke) {
+        std::string points;
+        for (auto const& at : through) points += fmt::format("{:.1f},{:.1f} ", at.x, at.y);
+        out_.path(points, fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"", stroke));
+    }
+    void dot(report::svg_point at, std::string_view fill, std::string_view about) {
+        out_.dot(at, 3, fmt::format("fill=\"{}\"", fill), about);
+    }
 
     void number(double x, double y, std::string_view anchor, tick const& t) {
         if (t.exponent.empty()) return label(x, y, anchor, t.label);
-        out_ += fmt::format(
-            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}<tspan dy=\"-5\" font-size=\"9\">{}</tspan></text>\n",
-            x, y, anchor, t.label, t.exponent);
+        out_.words_with_exponent({x, y}, t.label, t.exponent, fmt::format("text-anchor=\"{}\"", anchor));
     }
     void y_axis(range const& r, std::string_view name) {
         for (auto const& t : r.ticks()) {
@@ -95,18 +78,18 @@ public:
     }
     void name(std::size_t i, std::string_view text) {
         double const y = f_.top + 8 + static_cast<double>(i) * 17;
-        box(f_.right() + 60, y - 5, 12, 9, colour(i));
+        box({f_.right() + 60, y - 5, 12, 9}, colour(i));
         label(f_.right() + 78, y + 4, "start", text);
     }
     [[nodiscard]] std::string finish() && {
         segment(f_.left, f_.top, f_.left, f_.bottom(), "stroke=\"#000\"");
         segment(f_.left, f_.bottom(), f_.right(), f_.bottom(), "stroke=\"#000\"");
-        return std::move(out_) + "</svg>\n";
+        return std::move(out_).finish();
     }
 
 private:
     frame const& f_;
-    std::string out_;
+    report::svg out_;
 };
 
 }  // namespace
@@ -125,20 +108,15 @@ std::string svg(line_plot const& p) {
     out.label(f.left + f.width / 2, f.bottom() + 42, "middle", p.x.label);
     out.marks(y, p.marks);
     for (std::size_t i = 0; i < p.lines.size(); ++i) {
-        std::string path;
-        std::string dots;
+        std::vector<report::svg_point> through;
+        std::vector<std::string> about;
         for (auto const& at : p.lines[i].points) {
             if (!x.drawable(at.x) || !y.drawable(at.y)) continue;
-            double const px = f.x(x.place(at.x));
-            double const py = f.y(y.place(at.y));
-            path += fmt::format("{:.1f},{:.1f} ", px, py);
-            dots += fmt::format(
-                "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {}, {}</title></circle>\n", px, py,
-                colour(i), escaped(p.lines[i].name), number_text(at.x), number_text(at.y));
+            through.push_back({f.x(x.place(at.x)), f.y(y.place(at.y))});
+            about.push_back(fmt::format("{}: {}, {}", p.lines[i].name, number_text(at.x), number_text(at.y)));
         }
-        out.raw(fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n", path,
-                            colour(i)));
-        out.raw(dots);
+        out.curve(through, colour(i));
+        for (std::size_t n = 0; n < through.size(); ++n) out.dot(through[n], colour(i), about[n]);
         out.name(i, p.lines[i].name);
     }
     return std::move(out).finish();
@@ -166,7 +144,7 @@ std::string svg(bar_plot const& p) {
             if (g >= p.series[s].values.size() || !y.drawable(p.series[s].values[g])) continue;
             double const value = p.series[s].values[g];
             double const at = f.y(y.place(value));
-            out.box(from + static_cast<double>(s) * wide, std::min(at, ground), wide * 0.94, std::abs(ground - at),
+            out.box({from + static_cast<double>(s) * wide, std::min(at, ground), wide * 0.94, std::abs(ground - at)},
                     colour(s), fmt::format("{}, {}: {}", p.groups[g], p.series[s].name, number_text(value)));
         }
         double const middle = from + group * 0.4;
@@ -179,10 +157,10 @@ std::string svg(bar_plot const& p) {
 }
 
 result<void> write_svg(std::filesystem::path const& file, line_plot const& p) {
-    return base::replace_file(file, base::as_bytes(svg(p)), 0644);
+    return base::write_output(file, base::as_bytes(svg(p)));
 }
 result<void> write_svg(std::filesystem::path const& file, bar_plot const& p) {
-    return base::replace_file(file, base::as_bytes(svg(p)), 0644);
+    return base::write_output(file, base::as_bytes(svg(p)));
 }
 
 }  // namespace kiln::plot

@@ -84,4 +84,12 @@ TEST(parse_size, knows_binary_suffixes_and_refuses_the_rest) {
     for (auto const* bad : {"", "G", "-1", "1X", "1GG", "99999999999T"}) EXPECT_FALSE(parse_size(bad)) << bad;
 }
 
+TEST(config, a_setting_nobody_knows_is_a_problem_and_not_the_end) {
+    auto c = config::load();
+    auto const before = c.problems().size();
+    c.set("KILN_NOSUCH", "1", origin::call);
+    ASSERT_EQ(c.problems().size(), before + 1);
+    EXPECT_NE(c.problems().back().find("KILN_NOSUCH"), std::string::npos);
+}
+
 }  // namespace kiln::base

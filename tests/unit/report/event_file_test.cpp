@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "warmup/event_file.hpp"
+#include "report/event_file.hpp"
 
 #include <gtest/gtest.h>
 
-namespace kiln::warmup {
+namespace kiln::report {
 namespace {
 
 constexpr std::string_view story =
@@ -22,27 +22,15 @@ constexpr std::string_view story =
     R"({"t":9300000,"seq":6,"pid":7,"tid":9,"kind":"compiling","unit":"b","target":"sm_90","value":99})"
     "\n";
 
-TEST(event_file, a_status_is_made_of_what_one_process_wrote) {
-    auto const file = parse_events(story);
+TEST(event_file, is_read_in_order_with_the_lines_themselves) {
+    auto const file = parse_events(std::string{story});
     EXPECT_EQ(file.bad_lines, 0u);
     EXPECT_EQ(file.pids(), (std::vector<std::int64_t>{7, 8}));
-    auto const s = status_of(file, 7, 12'300'000);
-    EXPECT_EQ(s.submitted, 2u);
-    EXPECT_EQ(s.ready, 1u);
-    EXPECT_EQ(s.compiled, 1u);
-    EXPECT_EQ(s.compiling, 1u);
-    EXPECT_EQ(s.pending, 1u);
-    auto const& a = *s.find("a");
-    EXPECT_EQ(a.consumers, "join");
-    EXPECT_EQ(a.how, priority::planned);
-    EXPECT_EQ(a.miss, "absent");
-    EXPECT_DOUBLE_EQ(a.ready_ms, 8.2);
-    EXPECT_DOUBLE_EQ(a.compile_ms, 8);
-    EXPECT_EQ(a.bytes, 512u);
-    EXPECT_EQ(a.waits, 1u);
-    EXPECT_DOUBLE_EQ(a.blocked_ms, 2);
-    EXPECT_DOUBLE_EQ(s.find("b")->since_ms, 3);
-    EXPECT_EQ(status_of(file, 8).compiling, 1u);
+    ASSERT_EQ(file.events.size(), 7u);
+    EXPECT_EQ(file.events[4].what.duration_ns, 8'000'000);
+    EXPECT_EQ(file.events[4].what.value, 512);
+    EXPECT_EQ(file.line_of(file.events[1]), story.substr(story.find('\n') + 1, file.events[1].size));
+    EXPECT_TRUE(file.line_of(file.events[1]).ends_with("\"reason\":\"absent\"}"));
 }
 
 TEST(event_file, lines_that_are_no_events_are_counted) {
@@ -50,6 +38,18 @@ TEST(event_file, lines_that_are_no_events_are_counted) {
                                    std::string{story} + "{\"t\":1");
     EXPECT_EQ(file.bad_lines, 4u);
     EXPECT_EQ(file.events.size(), 7u);
+}
+
+TEST(event_file, a_line_of_the_wrong_types_costs_itself_alone) {
+    auto const file = parse_events(
+        "{\"kind\":5}\n{\"kind\":[\"found\"]}\n[]\n"
+        "{\"kind\":\"found\",\"unit\":7,\"t\":\"late\",\"pid\":1.5,\"value\":{}}\n"
+        "{\"kind\":\"found\",\"t\":18446744073709551615,\"ns\":-9223372036854775808}\n");
+    EXPECT_EQ(file.bad_lines, 3u);
+    ASSERT_EQ(file.events.size(), 2u);
+    EXPECT_EQ(file.events[0].what.unit.view(), "");
+    EXPECT_EQ(file.events[0].what.time_ns, 0);
+    EXPECT_GE(file.events[1].what.time_ns - file.events[1].what.duration_ns, 0) << "no overflow in what is made of it";
 }
 
 TEST(event_file, every_kind_of_event_is_read_back) {
@@ -70,4 +70,4 @@ TEST(event_file, every_kind_of_event_is_read_back) {
 }
 
 }  // namespace
-}  // namespace kiln::warmup
+}  // namespace kiln::report

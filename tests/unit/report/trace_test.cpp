@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "warmup/trace.hpp"
+#include "report/timeline.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-namespace kiln::warmup {
+namespace kiln::report {
 namespace {
 
 past_event at(std::int64_t ms, event_kind kind, std::string_view unit, std::int64_t value = 0,
@@ -66,10 +66,10 @@ TEST(trace, is_what_viewers_read) {
     EXPECT_EQ(spans, 4);
     EXPECT_EQ(names, 4) << "a process and three rows";
     EXPECT_EQ(marks, 1);
-    EXPECT_THAT(to_svg(trace_of(story()), "a < b"),
+    EXPECT_THAT(timeline_svg(trace_of(story()), "a < b"),
                 testing::AllOf(testing::HasSubstr("a &lt; b"), testing::HasSubstr("compile process 99")));
-    EXPECT_THAT(to_svg(trace_of({}), "nothing"), testing::HasSubstr("</svg>"));
+    EXPECT_THAT(timeline_svg(trace_of({}), "nothing"), testing::HasSubstr("</svg>"));
 }
 
 }  // namespace
-}  // namespace kiln::warmup
+}  // namespace kiln::report

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events as spans on rows, one row per thread and per compile process: for Chrome's and Perfetto's viewers, and as a picture.
+// Events as spans on rows, one row per thread and per compile process: for Chrome's and Perfetto's viewers,
+// and for timeline.hpp.
 #pragma once
 
-#include "warmup/event_file.hpp"
+#include "report/event_file.hpp"
 
-namespace kiln::warmup {
+#include <map>
+
+namespace kiln::report {
 
 struct span {
     enum class kind { compile, failed, load, wait, read, launch, mark };
@@ -24,9 +27,10 @@ struct trace {
     std::int64_t last_ns = 0;
 };
 
+[[nodiscard]] std::string_view name_of(span::kind k);
+
 [[nodiscard]] trace trace_of(event_file const& from);
 // Chrome trace events: chrome://tracing, ui.perfetto.dev.
 [[nodiscard]] std::string to_chrome(trace const& t);
-[[nodiscard]] std::string to_svg(trace const& t, std::string_view title);
 
-}  // namespace kiln::warmup
+}  // namespace kiln::report
