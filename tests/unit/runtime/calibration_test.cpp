@@ -78,13 +78,13 @@ TEST_F(calibration_test, that_is_hostile_counts_as_none_or_as_what_is_right_in_i
                              R"({"format":1,"crossovers":[{"operation":"calibrated","shape":7,"items":-1}]})",
                              R"([1,2])", "5", "\xFF\xFE"}) {
         ASSERT_TRUE(base::replace_file(file(), base::as_bytes(text)));
-        forget_calibration();
+        forget();
         EXPECT_FALSE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured) << text;
     }
     auto const* const mixed =
         R"({"format":1,"device":5,"crossovers":[5,{"operation":"calibrated","shape":7,"items":10}]})";
     ASSERT_TRUE(base::replace_file(file(), base::as_bytes(mixed)));
-    forget_calibration();
+    forget();
     EXPECT_TRUE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured);
 }
 
