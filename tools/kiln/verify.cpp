@@ -64,7 +64,7 @@ void check_artifacts(store::bundle_tier& bundle, std::vector<finding>& bad) {
 // NVRTC keeps what it made since 12.9.
 bool has_own_cache(result<compile::tool> const& nvrtc) {
     if (!nvrtc) return false;
-    auto const api = compile::open_nvrtc(nvrtc->path);
+    auto const api = cuda::load_nvrtc(nvrtc->path);
     return api && ((*api)->major > 12 || ((*api)->major == 12 && (*api)->minor >= 9));
 }
 
