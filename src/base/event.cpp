@@ -191,7 +191,8 @@ public:
     ~without_sigpipe() {
         ::timespec const at_once{};
         if (!was_pending_) {
-            while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {}
+            while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+            }
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     }

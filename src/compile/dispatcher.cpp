@@ -238,7 +238,9 @@ void dispatcher::mourn(worker& w, child_end const& how, base::time_point now) {
     bool const by_us = !w.end_reason.empty();
     bool const spoke_nonsense = !by_us && !w.end_detail.empty();
     auto const what = by_us || spoke_nonsense ? mishap::crashed : classify(how, words);
-    auto const detail = w.end_detail.empty() ? how.describe() : w.end_detail;
+    // Nobody needs it any more: that it is killed for want of a gentler way is no news, and reads like a shortage of memory.
+    bool const let_go = w.end_reason == "retired" || w.end_reason == "parent";
+    auto const detail = !w.end_detail.empty() ? w.end_detail : let_go ? std::string{"let go"} : how.describe();
     core_.events.emit({.kind = event_kind::worker_ended,
                        .unit = w.work ? std::string_view{w.work->work->name()} : std::string_view{},
                        .reason = by_us                    ? w.end_reason
@@ -246,7 +248,7 @@ void dispatcher::mourn(worker& w, child_end const& how, base::time_point now) {
                                                           : "crashed",
                        .detail = detail,
                        .value = w.process.pid()});
-    if (w.end_reason != "retired" && w.end_reason != "parent") core_.count([](auto& c) { ++c.died; });
+    if (!let_go) core_.count([](auto& c) { ++c.died; });
     if (!by_us && !w.greeted) {
         auto const last_line = words.substr(0, words.find('\n'));
         trouble_.ended_early(w.since, now,

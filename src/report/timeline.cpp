@@ -43,8 +43,9 @@ using row = std::pair<std::int64_t, std::int64_t>;
 std::map<row, std::size_t> places_of(trace const& t) {
     std::map<row, std::size_t> out;
     for (auto const& [at, name] : t.rows) {
-        bool const has_spans = std::ranges::any_of(
-            t.spans, [&](span const& s) { return row{s.pid, s.row} == at && s.what != span::kind::mark; });
+        bool const has_spans = std::ranges::any_of(t.spans, [&](span const& s) {
+            return row{s.pid, s.row} == at && s.what != span::kind::mark;
+        });
         if (has_spans) out.emplace(at, out.size());
     }
     return out;
@@ -108,10 +109,10 @@ private:
         auto const from = x(milliseconds(s.from_ns - t_.first_ns));
         auto const wide = std::max(1.0, x(milliseconds(s.to_ns - t_.first_ns)) - from);
         auto const y = top + row_height * static_cast<double>(at->second) + 3;
-        out_.box({from, y, wide, row_height - 6},
-                 fmt::format("fill=\"{}\" stroke=\"white\" stroke-width=\"0.5\"", colour_of(s.what)),
-                 fmt::format("{} {}: {:.2f} ms {}", name_of(s.what), s.name, milliseconds(s.to_ns - s.from_ns),
-                             s.detail));
+        out_.box(
+            {from, y, wide, row_height - 6},
+            fmt::format("fill=\"{}\" stroke=\"white\" stroke-width=\"0.5\"", colour_of(s.what)),
+            fmt::format("{} {}: {:.2f} ms {}", name_of(s.what), s.name, milliseconds(s.to_ns - s.from_ns), s.detail));
         auto const fits = static_cast<std::size_t>(wide / letter);
         if (fits >= 4) out_.words({from + 3, y + 13}, base::first_characters(s.name, fits), "fill=\"white\"");
     }

@@ -76,14 +76,13 @@ public:
 
     [[nodiscard]] std::string_view name() const noexcept override { return "bundle"; }
     // Shipping a bundle is a decision: it serves without its headers and whichever compiler is there.
-    [[nodiscard]] tier_traits traits() const noexcept override {
-        return {.where = location::shipped,
-                .writable = false,
-                .persistent = true,
-                .headers_sealed = true,
-                .any_compiler = true,
-                .on_hit = fill::process};
-    }
+    static constexpr tier_traits shipped{.where = location::shipped,
+                                         .writable = false,
+                                         .persistent = true,
+                                         .headers_sealed = true,
+                                         .any_compiler = true,
+                                         .on_hit = fill::process};
+    [[nodiscard]] tier_traits traits() const noexcept override { return shipped; }
     // A damaged blob is a miss and stays one for this process; a damaged index page is a fault and ends the bundle.
     [[nodiscard]] result<lookup> find(address const& at, expectation const& expected) override;
     [[nodiscard]] result<std::vector<summary>> list(digest const& family,

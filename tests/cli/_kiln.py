@@ -23,7 +23,7 @@ def run(*arguments, status=0, program=CLI, cwd=SCRATCH, **environment):
     env.update(KILN_CACHE_DIR=str(CACHE), KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""))
     env.update({k: str(v) for k, v in environment.items()})
     env = {k: v for k, v in env.items() if v != ""}
-    done = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env, timeout=240)
+    done = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, errors="replace", cwd=cwd, env=env, timeout=240)
     if status is not None and done.returncode != status:
         sys.exit(f"{arguments}: exit status {done.returncode}, expected {status}\nstdout: {done.stdout}\nstderr: {done.stderr}")
     return done

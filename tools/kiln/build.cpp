@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
 #include "engine/pack_verbs.hpp"
+#include "keeping.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
 
@@ -112,7 +113,11 @@ int run(build_arguments const& a) {
     }
     // A bundle with what did succeed is still of use; the exit status and the report say that it is not whole.
     if (bad < items.size()) write_bundle(a, e.internals(), items).value();
-    e.flush_sync();
+    keeping made;
+    for (auto const& i : items) {
+        if (*i.answer && i.of != nullptr) made.expect(e, *i.of, **i.answer);
+    }
+    made.complain_of_lost(e, keeping::chosen::silent);
     if (a.as_json) {
         json list = json::array();
         for (auto const& i : items) list.push_back(describe(i));

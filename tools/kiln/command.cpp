@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "base/text.hpp"
 #include "embedded/cli_docs.hpp"
 
 #include <algorithm>
@@ -53,17 +54,22 @@ void complain(error const& e) {
     if (!e.log().empty()) std::fprintf(stderr, "%s%s", e.log().c_str(), e.log().ends_with('\n') ? "" : "\n");
 }
 
-void print_json(json const& data) { print(data.dump(2) + "\n"); }
+void print_json(json const& data) { print(base::json_text(data, 2) + "\n"); }
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 result<void> check_output(std::filesystem::path const& file) {
-    auto const folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path{"."};
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(folder, ignored))
-        return fail(errc::not_found, "{}: there is no directory {}; make it first", file.native(), folder.native());
-    if (std::filesystem::is_directory(file, ignored))
-        return fail(errc::invalid_argument, "{} is a directory; name a file", file.native());
-    if (::access(folder.c_str(), W_OK) != 0) return io_error(folder.native(), errno);
+    if (file == "-") return fail(errc::invalid_argument, "a bundle is not written to standard output; name a file");
+    return base::check_output(file, base::streams::refused);
+}
+
+result<void> check_text_output(std::string const& to) {
+    if (to == "-") return {};
+    return base::check_output(to, base::streams::allowed);
+}
+
+result<void> write_text_output(std::string const& to, base::byte_span data) {
+    if (to != "-") return base::write_output(to, data);
+    print(base::as_text(data));
     return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/check.hpp"
+#include "base/files.hpp"
 
 #include <kiln/engine.hpp>
 
@@ -64,8 +65,11 @@ void complain(std::string_view text);
 void print_json(json const& data);
 void print(std::string_view text);
 
-// Whether a file can be written there: asked before the work that makes it.
+// Whether a bundle, or another file that appears whole or not at all, can be written there: asked before the work.
 [[nodiscard]] result<void> check_output(std::filesystem::path const& file);
+// The same for what may also go to a pipe or a device; "-" is standard output.
+[[nodiscard]] result<void> check_text_output(std::string const& to);
+[[nodiscard]] result<void> write_text_output(std::string const& to, base::byte_span data);
 
 // "12.3 KiB".
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);

@@ -2,6 +2,7 @@
 #include "base/files.hpp"
 #include "compile/reproduction.hpp"
 #include "engine/engine_state.hpp"
+#include "keeping.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
 
@@ -26,7 +27,19 @@ struct item {
     std::optional<result<obtained>> answer;
 };
 
-json describe(item const& i, obtained const& got) {
+// Of what was compiled now: the rest of `ms` was waiting for a worker and for those before it.
+double compile_ms(obtained const& got) { return got.from == provenance::compiled ? got.what->compile_ms : 0; }
+double queued_ms(obtained const& got) {
+    return got.from == provenance::compiled ? std::max(0.0, got.ms - got.what->compile_ms) : 0;
+}
+
+json describe(item const& i) {
+    if (!*i.answer)
+        return {{"unit", i.of->name},
+                {"target", i.for_target.arch.name()},
+                {"kind", name_of(i.for_target.kind)},
+                {"error", i.answer->error().message()}};
+    auto const& got = **i.answer;
     json kernels = json::array();
     for (auto const& k : got.what->kernels) {
         kernels.push_back({{"name", k.name},
@@ -40,6 +53,8 @@ json describe(item const& i, obtained const& got) {
             {"kind", name_of(i.for_target.kind)},
             {"from", name_of(got.from)},
             {"ms", got.ms},
+            {"queued_ms", queued_ms(got)},
+            {"compile_ms", compile_ms(got)},
             {"bytes", got.what->image.size()},
             {"key", got.what->key},
             {"compiler", got.what->compiler},
@@ -65,8 +80,8 @@ void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> cons
 }
 
 std::string text_of(std::vector<item> const& items) {
-    std::vector<std::vector<std::string>> rows{
-        {"unit", "target", "kind", "from", "ms", "size", "kernel", "registers", "shared", "local"}};
+    std::vector<std::vector<std::string>> rows{{"unit", "target", "kind", "from", "queued ms", "compile ms", "size",
+                                                "kernel", "registers", "shared", "local"}};
     for (auto const& i : items) {
         if (!*i.answer) continue;
         auto const& got = **i.answer;
@@ -74,14 +89,15 @@ std::string text_of(std::vector<item> const& items) {
                                      i.for_target.arch.name(),
                                      std::string{name_of(i.for_target.kind)},
                                      std::string{name_of(got.from)},
-                                     fmt::format("{:.1f}", got.ms),
+                                     fmt::format("{:.1f}", queued_ms(got)),
+                                     fmt::format("{:.1f}", compile_ms(got)),
                                      bytes_text(got.what->image.size())};
         if (got.what->kernels.empty()) rows.push_back(row);
         for (auto const& k : got.what->kernels) {
             auto number = [](int n) { return n < 0 ? std::string{"-"} : std::to_string(n); };
             row.insert(row.end(), {k.name, number(k.registers), number(k.shared_bytes), number(k.local_bytes)});
             rows.push_back(row);
-            row.assign(6, "");
+            row.assign(7, "");
         }
     }
     return rows.size() > 1 ? table(rows) : std::string{};
@@ -165,15 +181,17 @@ int run(compile_arguments const& a) {
     }
     int status = ok;
     json all = json::array();
+    keeping made;
     for (auto const& i : items) {
         auto const& answer = *i.answer;
+        all.push_back(describe(i));
         if (!answer) {
             complain(answer.error());
             status = failed;
             continue;
         }
         if (!answer->what->log.empty()) std::fputs(answer->what->log.c_str(), stderr);
-        all.push_back(describe(i, *answer));
+        made.expect(e, *i.of, *answer);
         if (a.output.empty()) continue;
         if (auto saved = save(a.output, *answer->what); !saved) {
             complain(saved.error());
@@ -182,7 +200,7 @@ int run(compile_arguments const& a) {
     }
     if (a.as_json) print_json(all);
     else print(text_of(items));
-    e.flush_sync();
+    made.complain_of_lost(e, keeping::chosen::silent);
     return status;
 }
 

@@ -4,7 +4,12 @@
 
 #include <kiln/version.hpp>
 
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace kiln::cli {
 
@@ -50,42 +55,178 @@ void add_devices(std::vector<finding>& out) {
     }
 }
 
-void add_store(std::vector<finding>& out, engine::state& s) {
+// What stops a file of some size from being written there; empty where nothing does.
+std::string trouble_writing(std::filesystem::path const& folder) {
+    auto const file = folder / (".kiln-doctor-" + base::random_name());
+    auto const attempt = [&]() -> result<void> {
+        KILN_TRY(auto fd, base::open_file(file, O_WRONLY | O_CREAT | O_EXCL));
+        KILN_CHECK(base::write_all(fd.get(), base::bytes(std::size_t{64} << 10)));
+        return fd.close();
+    };
+    auto const done = attempt();
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    if (done) return {};
+    if (done.error().status() == ENOSPC || done.error().status() == EDQUOT) return "it is full";
+    return done.error().message();
+}
+
+// The same for a folder that is not there yet: whether it could be made.
+std::string trouble_making(std::filesystem::path const& folder) {
+    auto parent = folder.parent_path();
+    std::error_code ignored;
+    while (!std::filesystem::exists(parent, ignored) && parent != parent.parent_path()) parent = parent.parent_path();
+    auto const attempt = parent / (".kiln-doctor-" + base::random_name());
+    if (::mkdir(attempt.c_str(), 0700) != 0)
+        return "it cannot be made: " + io_error("mkdir in " + parent.native(), errno).message();
+    auto trouble = trouble_writing(attempt);
+    ::rmdir(attempt.c_str());
+    return trouble;
+}
+
+void add_cache(std::vector<finding>& out, engine::state& s) {
     auto const directory = s.store->probe_directory();
     if (!directory) {
         auto const& why = s.store->options().no_disk_reason;
         out.push_back({"cache", "missing", why.empty() ? "nothing is kept on disk" : why,
                        "set KILN_CACHE_DIR to a directory of your own, or unset KILN_DISABLE"});
-    } else {
-        bool const good = directory->reason.empty();
-        out.push_back(
-            {"cache", good ? "ok" : "problem",
-             fmt::format("{} ({}{}{}{}{}, bound {}){}", directory->root.native(), store::name_of(directory->state),
-                         directory->filesystem.empty() ? "" : ", ", directory->filesystem,
-                         directory->state == store::directory_state::writable ? ", locks: " : "",
-                         directory->state == store::directory_state::writable ? store::name_of(directory->locks) : "",
-                         bytes_text(s.config.size("KILN_MAX_SIZE").value_or(0)), good ? "" : ": " + directory->reason),
-             good ? "" : "make it a directory that you may write to, or set KILN_CACHE_DIR to another"});
+        return;
     }
-    // Bundles are opened by who asks for them first.
-    std::vector<std::string> refused;
-    auto const watching = s.events.subscribe([&](event const& e) {
-        bool const is_key = e.kind == event_kind::warned && e.reason.view() == "bundle-key";
-        if (e.kind == event_kind::rejected || is_key) refused.emplace_back(e.detail.view());
-    });
-    auto const bundles = s.store->bundles();
-    for (auto const& why : refused) {
-        out.push_back(
-            {"bundle", "problem", why,
-             "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln build --sign')"});
+    using store::directory_state;
+    auto trouble = directory->reason;
+    if (directory->state == directory_state::missing) trouble = trouble_making(directory->root);
+    else if (directory->state == directory_state::writable) trouble = trouble_writing(directory->root);
+    bool const by_choice = s.config.flag("KILN_READONLY") && directory->state == directory_state::read_only;
+    bool const good = trouble.empty() || by_choice;
+    bool const writable = directory->state == directory_state::writable;
+    out.push_back(
+        {"cache", good ? "ok" : "problem",
+         fmt::format("{} ({}{}{}{}{}, bound {}){}", directory->root.native(),
+                     directory->state == directory_state::missing && good ? "missing, will be made"
+                                                                          : store::name_of(directory->state),
+                     directory->filesystem.empty() ? "" : ", ", directory->filesystem, writable ? ", locks: " : "",
+                     writable ? store::name_of(directory->locks) : "",
+                     bytes_text(s.config.size("KILN_MAX_SIZE").value_or(0)), trouble.empty() ? "" : ": " + trouble),
+         good                      ? ""
+         : trouble == "it is full" ? "make room there, or set KILN_CACHE_DIR to another directory"
+                                   : "make it a directory that you may write to, or set KILN_CACHE_DIR to "
+                                     "another"});
+}
+
+// The first of its entries, opened: permission to look into a directory says nothing of its files.
+std::string trouble_reading(std::filesystem::path const& root) {
+    std::error_code why;
+    std::filesystem::recursive_directory_iterator at{root / "v1", why};
+    if (why == std::errc::no_such_file_or_directory) return {};  // nothing in it yet
+    for (; !why && at != std::filesystem::recursive_directory_iterator{}; at.increment(why)) {
+        if (!store::is_entry_name(at->path().filename().native())) continue;
+        auto const opened = base::open_file(at->path(), O_RDONLY | O_NONBLOCK);
+        return opened ? std::string{} : opened.error().message();
     }
-    for (auto const& b : bundles) {
-        out.push_back({"bundle",
-                       "ok",
-                       fmt::format("{} ({} artifacts, {})", b->info().origin, b->info().entries,
-                                   store::name_of(b->info().signed_by)),
-                       {}});
+    return why ? io_error((root / "v1").native(), why.value()).message() : std::string{};
+}
+
+void add_read_only_caches(std::vector<finding>& out, engine::state& s) {
+    for (auto const& root : s.store->options().read_only_roots) {
+        store::disk_directory directory{root, store::access::read_only, std::make_shared<store::event_outlet>(nullptr)};
+        auto const seen = directory.report();
+        finding f{"cache, read", "problem", root.native(), {}};
+        if (seen.state == store::directory_state::missing) {
+            f.value += ": there is no such directory";
+            f.remedy = "correct or remove it in KILN_CACHE_PATH_RO";
+        } else if (seen.state == store::directory_state::off) {
+            f.value = seen.reason;
+            f.remedy = "correct its owner and mode, or remove it from KILN_CACHE_PATH_RO";
+        } else if (auto const trouble = trouble_reading(root); !trouble.empty()) {
+            f.value += ": its entries cannot be read: " + trouble;
+            f.remedy = "whoever fills it must let you read it: 'chmod -R a+rX' there";
+        } else {
+            f.state = "ok";
+            f.value += " (read-only, KILN_CACHE_PATH_RO)";
+        }
+        out.push_back(std::move(f));
     }
+}
+
+std::string signature_in_words(store::bundle_info const& b) {
+    switch (b.signed_by) {
+        case store::signature_state::none: return "unsigned";
+        case store::signature_state::unchecked: return "signature not checked: KILN_BUNDLE_KEY is not set";
+        case store::signature_state::good: return "signature good";
+    }
+    return {};
+}
+
+// Small ones are read whole; of the others nothing is said that was not looked at.
+finding bundle_finding(store::bundle_tier& b) {
+    constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+    auto const& info = b.info();
+    auto const about = [&](std::string_view content) {
+        return fmt::format("{} ({} artifacts, {}, {})", info.origin, info.entries, content, signature_in_words(info));
+    };
+    constexpr auto* again = "build the bundle again";
+    if (info.file_bytes > most_bytes)
+        return {"bundle", "ok", about(fmt::format("not read: 'kiln verify {}' does", info.origin)), {}};
+    auto const bad = b.verify();
+    if (!bad) return {"bundle", "problem", bad.error().message(), again};
+    if (bad->empty()) return {"bundle", "ok", about("all read and whole"), {}};
+    return {"bundle", "problem", about(fmt::format("{} damaged: {}", bad->size(), store::name_of(bad->front().second))),
+            again};
+}
+
+std::vector<std::filesystem::path> bundle_files(store::store_options const& options) {
+    std::vector<std::filesystem::path> out;
+    std::error_code ignored;
+    for (auto const& path : options.bundles) {
+        if (!std::filesystem::is_directory(path, ignored)) {
+            out.push_back(path);
+            continue;
+        }
+        auto const from = out.size();
+        for (auto const& entry : std::filesystem::directory_iterator{path, ignored}) {
+            if (entry.path().extension() == ".kiln") out.push_back(entry.path());
+        }
+        std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end());
+    }
+    auto beside = std::filesystem::read_symlink("/proc/self/exe", ignored).native() + ".kiln";
+    if (options.bundle_beside_program && std::filesystem::exists(beside, ignored)) out.emplace_back(std::move(beside));
+    return out;
+}
+
+void add_bundles(std::vector<finding>& out, engine::state& s) {
+    auto const& options = s.store->options();
+    auto const used = s.store->bundles();
+    store::signature_policy policy;
+    if (!options.trusted_key.empty()) {
+        policy.what = store::signature_policy::need::trusted;
+        auto key = store::public_key::load(options.trusted_key);
+        if (key) policy.keys.push_back(*std::move(key));
+        else
+            out.push_back({"bundle key", "problem", key.error().message(),
+                           "correct KILN_BUNDLE_KEY; until then no bundle is used"});
+    }
+    for (auto const& file : bundle_files(options)) {
+        bool const is_used =
+            std::ranges::any_of(used, [&](auto const& b) { return b->info().origin == file.native(); });
+        if (is_used) continue;
+        // Opened once more for the whole of the reason: an event has room for the beginning only.
+        auto const refused = store::bundle_tier::open(file, policy);
+        if (!refused)
+            out.push_back({"bundle", "problem", refused.error().message(),
+                           "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln "
+                           "build --sign')"});
+    }
+    for (auto const& b : used) out.push_back(bundle_finding(*b));
+}
+
+void add_events_file(std::vector<finding>& out, engine::state& s) {
+    auto const& file = s.config.text("KILN_EVENTS");
+    if (file.empty()) return;
+    if (auto const opened = base::open_file(file, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY); !opened)
+        out.push_back({"events", "problem", opened.error().message(),
+                       opened.error().status() == ENXIO
+                           ? "nobody reads this pipe: start its reader first, or set KILN_EVENTS to a file"
+                           : "set KILN_EVENTS to a file that you may write to"});
 }
 
 std::vector<finding> examine(engine::state& s) {
@@ -113,7 +254,10 @@ std::vector<finding> examine(engine::state& s) {
     else
         out.push_back({"workers", "problem", worker.error().message(),
                        "set KILN_WORKER to the kiln-worker program; compiling in the process until then"});
-    add_store(out, s);
+    add_cache(out, s);
+    add_read_only_caches(out, s);
+    add_bundles(out, s);
+    add_events_file(out, s);
     for (auto const& problem : s.config.problems())
         out.push_back({"settings", "problem", problem, "correct or remove the setting"});
     return out;

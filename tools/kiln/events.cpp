@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a file of events: what ran where, what fell back, what moved, who waited.
-#include "base/bytes.hpp"
-#include "base/files.hpp"
 #include "command.hpp"
+#include "report/event_file.hpp"
 
 #include <algorithm>
 #include <map>
@@ -35,27 +34,31 @@ struct summary {
     tally blocked;       // callers that waited for a compile
     tally plans_waited;  // plans wait on purpose, for many things at once
 
-    void add(json const& e) {
-        auto const text = [&](char const* name) { return e.value(name, std::string{}); };
+    void add(event const& e) {
+        auto const text = [](std::string_view t) { return std::string{t}; };
         auto const count = [&](tally& t) {
             ++t.times;
-            t.value += e.value("value", std::int64_t{0});
-            t.ns += e.value("ns", std::int64_t{0});
+            // A hostile file may hold any number.
+            if (__builtin_add_overflow(t.value, e.value, &t.value)) t.value = 0;
+            t.ns += e.duration_ns;
         };
-        auto const kind = text("kind");
-        auto const unit = text("unit");
+        auto const target = text(e.target), reason = text(e.reason), unit = text(e.unit);
         auto const within = unit.empty() ? std::string{} : " in " + unit;
         ++events;
-        ++kinds[kind];
-        if (kind == "dispatched") {
-            count(dispatches[text("target")]);
-            count(operations[unit + " on " + text("target")]);
-        } else if (kind == "fell_back") count(fallbacks[text("reason")]);
-        else if (kind == "transferred") count(transfers[text("target") + " by " + text("reason") + within]);
-        else if (kind == "synchronised") count(waits_for_device[text("reason") + within]);
-        else if (kind == "allocated") count(allocations[text("reason") + within]);
-        else if (kind == "rewritten") count(rewrites[text("reason")]);
-        else if (kind == "waited") count(text("reason").starts_with("plan") ? plans_waited : blocked);
+        ++kinds[text(name_of(e.kind))];
+        switch (e.kind) {
+            case event_kind::dispatched:
+                count(dispatches[target]);
+                count(operations[unit + " on " + target]);
+                break;
+            case event_kind::fell_back: count(fallbacks[reason]); break;
+            case event_kind::transferred: count(transfers[target + " by " + reason + within]); break;
+            case event_kind::synchronised: count(waits_for_device[reason + within]); break;
+            case event_kind::allocated: count(allocations[reason + within]); break;
+            case event_kind::rewritten: count(rewrites[reason]); break;
+            case event_kind::waited: count(reason.starts_with("plan") ? plans_waited : blocked); break;
+            default: break;
+        }
     }
     [[nodiscard]] double gpu_share() const {
         std::uint64_t all = 0, gpu = 0;
@@ -111,36 +114,20 @@ void show(summary const& s) {
 }
 
 int events(arguments const& args) {
-    auto const text = base::read_file(args.file).value();
-    if (!text) {
-        complain(fmt::format("{}: no such file; a program writes one with KILN_EVENTS={}", args.file, args.file));
+    auto const file = report::read_events(args.file).value();
+    if (file.events.empty()) {
+        complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", args.file, args.file));
         return failed;
     }
     summary s;
+    s.unreadable = file.bad_lines;  // the last line of a process that was killed, or of another version
     json chosen = json::array();
-    std::size_t read = 0;
-    for (std::string_view rest = base::as_text(*text); !rest.empty();) {
-        auto const end = std::min(rest.find('\n'), rest.size());
-        auto const line = rest.substr(0, end);
-        rest.remove_prefix(std::min(rest.size(), end + 1));
-        if (line.empty()) continue;
-        auto e = json::parse(line, nullptr, false);
-        if (!e.is_object()) {  // the last line of a process that was killed
-            ++s.unreadable;
-            continue;
-        }
-        ++read;
-        bool const wanted =
-            args.kinds.empty() || std::ranges::find(args.kinds, e.value("kind", std::string{})) != args.kinds.end();
-        if (!wanted) continue;
-        s.add(e);
+    for (auto const& e : file.events) {
+        if (!args.kinds.empty() && std::ranges::find(args.kinds, name_of(e.what.kind)) == args.kinds.end()) continue;
+        s.add(e.what);
         if (args.summary) continue;
-        if (args.json) chosen.push_back(std::move(e));
-        else print(std::string{line} + "\n");
-    }
-    if (read == 0) {
-        complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", args.file, args.file));
-        return failed;
+        if (args.json) chosen.push_back(json::parse(file.line_of(e)));
+        else print(std::string{file.line_of(e)} + "\n");
     }
     if (!args.summary) {
         if (args.json) print_json(chosen);

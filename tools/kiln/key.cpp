@@ -14,6 +14,8 @@ void add_key(CLI::App& root, std::vector<command>& commands) {
     app->add_option("FILE", *file, "private key to make")->required();
     commands.push_back({app, [file] {
                             auto const open_half = *file + ".pub";
+                            check_output(*file).value();
+                            check_output(open_half).value();
                             if (std::filesystem::exists(open_half))
                                 throw fail(errc::invalid_argument, "{} exists; remove it or choose another name",
                                            open_half);

@@ -63,6 +63,11 @@ int show(profile_arguments const& a) {
 }
 
 int merge(profile_arguments const& a) {
+    if (a.output == "-" && a.as_json) {
+        complain("-o - and --json both want standard output");
+        return misused;
+    }
+    check_text_output(a.output).value();
     profile all;
     std::size_t bad = 0;
     for (auto const& f : a.files) {
@@ -71,14 +76,14 @@ int merge(profile_arguments const& a) {
         else complain(one.error()), ++bad;
     }
     if (bad == a.files.size()) return failed;
-    warmup::write_profile(a.output, all).value();
+    write_text_output(a.output, warmup::encode(all)).value();
     json const summary{{"files", a.files.size() - bad},
                        {"unreadable", bad},
                        {"recipes", all.recipes.size()},
                        {"uses", all.uses.size()},
                        {"torn_bytes", all.torn_bytes}};
     if (a.as_json) print_json(summary);
-    else
+    else if (a.output != "-")
         print(fmt::format("{}: {} recipes, {} uses of {} files\n", a.output, all.recipes.size(), all.uses.size(),
                           a.files.size() - bad));
     return bad == 0 ? ok : failed;

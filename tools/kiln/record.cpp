@@ -38,8 +38,8 @@ result<int> run_program(std::vector<std::string> const& program) {
 }
 
 int run(record_arguments const& a) {
+    check_output(a.output).value();
     std::filesystem::path const output = std::filesystem::absolute(a.output);
-    check_output(output).value();
     warmup::profile all;
     if (auto before = warmup::read_profile(output)) {
         if (a.append) all = *std::move(before);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include "base/files.hpp"
-#include "warmup/trace.hpp"
+#include "report/timeline.hpp"
 
 namespace kiln::cli {
 
@@ -21,19 +20,24 @@ int run(trace_arguments const& a) {
         complain("nothing to write: name a file with -o, or a picture with --svg");
         return misused;
     }
+    if ((a.output == "-") + (a.svg == "-") + (a.as_json ? 1 : 0) > 1) {
+        complain("only one of -o, --svg and --json can have standard output");
+        return misused;
+    }
     for (auto const& written : {a.output, a.svg})
-        if (!written.empty()) check_output(written).value();
-    auto const file = warmup::read_events(a.events).value();
+        if (!written.empty()) check_text_output(written).value();
+    auto const file = report::read_events(a.events).value();
     if (file.events.empty()) {
         complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", a.events, a.events));
         return failed;
     }
-    auto const t = warmup::trace_of(file);
-    if (!a.output.empty()) base::replace_file(a.output, base::as_bytes(warmup::to_chrome(t)), 0644).value();
+    auto const t = report::trace_of(file);
+    if (!a.output.empty()) write_text_output(a.output, base::as_bytes(report::to_chrome(t))).value();
     if (!a.svg.empty()) {
-        auto const text = warmup::to_svg(t, a.title.empty() ? a.events : a.title);
-        base::replace_file(a.svg, base::as_bytes(text), 0644).value();
+        auto const text = report::timeline_svg(t, a.title.empty() ? a.events : a.title);
+        write_text_output(a.svg, base::as_bytes(text)).value();
     }
+    if (a.output == "-" || a.svg == "-") return ok;
     auto const ms = static_cast<double>(t.last_ns - t.first_ns) * 1e-6;
     if (a.as_json)
         print_json(json{{"events", file.events.size()},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unistd.h>
 
 namespace kiln::cli {
 
@@ -23,15 +24,33 @@ void unit_arguments::add_to(CLI::App& app, files_are need) {
     app.add_option("--jobs,-j", jobs, "compile processes")->check(CLI::Range(0, 1024));
 }
 
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
+
+result<base::bytes> text_of(std::string const& file) {
+    if (file == "-") return base::read_all(STDIN_FILENO, most_bytes);
+    KILN_TRY(auto text, base::read_file(file, most_bytes));
+    if (!text) return fail(errc::not_found, "{}: no such file", file);
+    return *std::move(text);
+}
+
+std::string name_of_file(std::filesystem::path const& path) {
+    if (path == "-") return "stdin";
+    return path.extension() == ".cu" ? path.stem().native() : path.filename().native();
+}
+
+}  // namespace
+
 result<std::vector<unit>> unit_arguments::units() const {
     std::vector<unit> out;
+    if (std::ranges::count(files, "-") > 1) return fail(errc::invalid_argument, "'-' can be read once only");
     for (auto const& file : files) {
         std::filesystem::path const path{file};
-        KILN_TRY(auto const text, base::read_file(path, std::size_t{64} << 20));
-        if (!text) return fail(errc::not_found, "{}: no such file", file);
+        KILN_TRY(auto const text, text_of(file));
         unit u;
-        u.name = path.extension() == ".cu" ? path.stem().native() : path.filename().native();
-        u.source = std::string{base::as_text(*text)};
+        u.name = name_of_file(path);
+        u.source = std::string{base::as_text(text)};
         u.kernels = names;
         // "." stands for the working directory: a file without a folder still has one.
         u.directory = path.has_parent_path() ? path.parent_path().native() : ".";

@@ -5,6 +5,7 @@
 #include "store/bundle.hpp"
 #include "unit_arguments.hpp"
 
+#include <cstdlib>
 #include <map>
 
 namespace kiln::cli {
@@ -35,36 +36,79 @@ result<std::shared_ptr<store::bundle_tier>> open(verify_arguments const& a, std:
     return store::bundle_tier::open(file, policy);
 }
 
+std::vector<store::summary> entries_of(store::bundle_tier& bundle) {
+    std::vector<store::summary> out;
+    bundle.for_each([&](store::summary const& s) { out.push_back(s); }).value();
+    return out;
+}
+
+result<artifact> decoded(store::bundle_tier& bundle, store::summary const& s) {
+    KILN_TRY(auto const found, bundle.find(s.about.at, {}));
+    if (!found.hit) return fail(errc::corrupt, "{}", store::name_of(found.why));
+    return compile::decode_artifact(found.hit->payload);
+}
+
+// Digests can all be right of something that is no artifact, or of another than its label says.
+void check_artifacts(store::bundle_tier& bundle, std::vector<finding>& bad) {
+    for (auto const& s : entries_of(bundle)) {
+        auto const& l = s.about;
+        auto const what = fmt::format("{} {}", l.name, l.target);
+        auto const a = decoded(bundle, s);
+        if (!a) bad.push_back({what, a.error().message()});
+        else if (a->unit != l.name || a->target.arch.name() != l.target || name_of(a->target.kind) != l.kind)
+            bad.push_back({what, fmt::format("holds another artifact: {} {} {}", a->unit, a->target.arch.name(),
+                                             name_of(a->target.kind))});
+    }
+}
+
+// NVRTC keeps what it made since 12.9.
+bool has_own_cache(result<compile::tool> const& nvrtc) {
+    if (!nvrtc) return false;
+    auto const api = cuda::load_nvrtc(nvrtc->path);
+    return api && ((*api)->major > 12 || ((*api)->major == 12 && (*api)->minor >= 9));
+}
+
 // Compiles a sample anew, around every cache, and compares the images byte for byte.
 int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector<finding>& bad) {
-    auto const units = a.what.units().value();
+    auto units = a.what.units().value();
     auto const scratch = base::temporary_directory::make("kiln-verify").value();
     auto options = a.what.engine();
-    options.settings.insert(
-        options.settings.end(),
-        {{"KILN_CACHE_DIR", scratch.path() / "cache"}, {"KILN_BUNDLES", ""}, {"KILN_JIT", "allow"}});
+    options.settings.insert(options.settings.end(),
+                            {{"KILN_CACHE_DIR", scratch.path() / "cache"},
+                             {"KILN_CACHE_PATH_RO", ""},
+                             {"KILN_BUNDLES", ""},
+                             {"KILN_RECACHE", "1"},  // also around the bundle beside this program and those inside it
+                             {"KILN_JIT", "allow"}});
+    ::setenv("CUDA_CACHE_DISABLE", "1", 1);  // the driver's; workers have our environment
     engine e{options};
+    if (has_own_cache(e.internals().nvrtc())) {
+        for (auto& u : units) u.options.emplace_back("--no-cache");  // not part of any key
+    }
     std::map<std::string, unit const*> by_name;
     for (auto const& u : units) by_name[u.name] = &u;
-    std::vector<store::summary> entries;
-    bundle.for_each([&](store::summary const& s) { entries.push_back(s); }).value();
     int compared = 0;
-    for (auto const& s : entries) {
+    for (auto const& s : entries_of(bundle)) {
         auto const at = by_name.find(s.about.name);
         if (at == by_name.end() || compared >= a.sample) continue;
         auto const what = fmt::format("{} {}", s.about.name, s.about.target);
-        auto const found = bundle.find(s.about.at, {}).value();
-        if (!found.hit) continue;  // already among the bad ones
-        auto const shipped = compile::decode_artifact(found.hit->payload).value();
-        auto const made = e.artifact_sync(*at->second, shipped.target);
+        auto const shipped = decoded(bundle, s);
+        if (!shipped) continue;  // already among the bad ones
+        auto const made = e.artifact_sync(*at->second, shipped->target);
         ++compared;
         if (!made) bad.push_back({what, made.error().message()});
-        else if (made->what->toolchain != shipped.toolchain)
-            bad.push_back({what, fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain,
+        else if (made->from != provenance::compiled)
+            bad.push_back({what, fmt::format("was not compiled anew: it came from {}", name_of(made->from))});
+        else if (made->what->toolchain != shipped->toolchain)
+            bad.push_back({what, fmt::format("made by {}, this machine has {}: cannot be compared", shipped->toolchain,
                                              made->what->toolchain)});
-        else if (made->what->key != shipped.key)
+        else if (made->what->key != shipped->key)
             bad.push_back({what, "another key: source, options or headers differ ('kiln explain' tells which)"});
-        else if (made->what->image != shipped.image) bad.push_back({what, "same key, other bytes"});
+        else if (made->what->image != shipped->image) bad.push_back({what, "same key, other bytes"});
+    }
+    if (compared == 0) {
+        std::string named;
+        for (auto const& u : units) named += fmt::format("{}'{}'", named.empty() ? "" : ", ", u.name);
+        bad.push_back({"--deep", fmt::format("nothing was compared: the bundle has nothing called {}", named)});
     }
     return compared;
 }
@@ -74,6 +118,7 @@ int check(verify_arguments const& a, std::string const& file, json& all) {
     std::vector<finding> bad;
     for (auto const& [at, why] : bundle->verify().value())
         bad.push_back({at.key.hex().substr(0, 16), std::string{store::name_of(why)}});
+    if (bad.empty()) check_artifacts(*bundle, bad);
     int const compared = a.deep ? recompile(a, *bundle, bad) : 0;
     auto const& info = bundle->info();
     if (a.as_json) {

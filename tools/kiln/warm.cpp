@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "declared.hpp"
+#include "keeping.hpp"
 #include "making.hpp"
 #include "unit_arguments.hpp"
 
@@ -82,23 +83,28 @@ int run(warm_arguments const& a) {
     base::stopwatch const watch;
     auto const bad = make_all(e, things, "warm");
     auto const ms = watch.ms();
-    e.flush_sync();
     complain_about(things);
+    keeping made;
+    for (auto const& t : things) {
+        if (*t.answer && t.from == provenance::compiled) made.expect((*t.answer)->at, *(*t.answer)->got.what);
+    }
+    auto const lost = made.complain_of_lost(e, keeping::chosen::told);
     auto const s = status(e);
     if (a.as_json) {
         json list = json::array();
         for (auto const& t : things) list.push_back(describe(t));
         print_json(json{{"ready", things.size() - bad},
                         {"failed", bad},
+                        {"lost", lost},
                         {"compiled", s.compiled},
                         {"wall_ms", ms},
                         {"things", std::move(list)}});
     } else {
         print(table_of(things));
-        print(fmt::format("{} of {} ready in {:.0f} ms, {} compiled now\n", things.size() - bad, things.size(), ms,
-                          s.compiled));
+        print(fmt::format("{} of {} ready in {:.0f} ms, {} compiled now{}\n", things.size() - bad, things.size(), ms,
+                          s.compiled, lost == 0 ? "" : fmt::format(", {} not kept", lost)));
     }
-    return bad == 0 ? ok : failed;
+    return bad + lost == 0 ? ok : failed;
 }
 
 }  // namespace

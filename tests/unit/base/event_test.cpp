@@ -7,8 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include <csignal>
+#include <fcntl.h>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 namespace kiln {
 
@@ -122,6 +126,62 @@ TEST(events, subscribers_hear_until_they_let_go) {
     token.reset();
     log.emit({});
     EXPECT_EQ(heard, 1);
+}
+
+TEST(events, are_json_whatever_the_text_is) {
+    std::string japanese;
+    for (int i = 0; i < 60; ++i) japanese += "\xE3\x82\xAB";  // three bytes each: cut somewhere inside
+    for (std::size_t shift = 0; shift < 3; ++shift) {
+        event const e{.unit = std::string(shift, 'a') + japanese, .detail = std::string(shift, 'b') + japanese};
+        auto const j = nlohmann::json::parse(to_json(e), nullptr, false);
+        ASSERT_TRUE(j.is_object()) << shift;
+        EXPECT_TRUE(j["unit"].get<std::string>().ends_with("\xE3\x82\xAB")) << "cut at a character";
+        EXPECT_GE(j["unit"].get<std::string>().size(), 45u);
+    }
+    auto const j = nlohmann::json::parse(to_json({.unit = "bad\xFF\xC0\xAFname"}), nullptr, false);
+    ASSERT_TRUE(j.is_object());
+    EXPECT_EQ(j["unit"], "bad\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDname");
+}
+
+class events_into_a_pipe : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_EQ(::mkfifo(fifo_.c_str(), 0600), 0); }
+    [[nodiscard]] base::file_descriptor reader() const {
+        return base::file_descriptor{::open(fifo_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    }
+    base::temporary_directory scratch_ = base::temporary_directory::make().value();
+    std::string fifo_ = scratch_.path() / "fifo";
+};
+
+TEST_F(events_into_a_pipe, that_nobody_reads_are_not_waited_for) {
+    event_log log;
+    EXPECT_FALSE(log.write_to(fifo_));
+    log.emit({});
+}
+
+TEST_F(events_into_a_pipe, do_not_end_the_program_when_their_reader_ends) {
+    event_log log;
+    auto in = reader();
+    ASSERT_TRUE(log.write_to(fifo_));
+    log.emit({.unit = "heard"});
+    char text[512] = {};
+    ASSERT_GT(::read(in.get(), text, sizeof text - 1), 0);
+    EXPECT_NE(std::string_view{text}.find("heard"), std::string_view::npos);
+    in.reset();
+    for (int i = 0; i < 3; ++i) log.emit({});  // SIGPIPE ends a process, and this test with it
+    ::sigset_t pending;
+    ::sigpending(&pending);
+    EXPECT_EQ(::sigismember(&pending, SIGPIPE), 0) << "nothing is left behind";
+    EXPECT_EQ(log.count(event_kind::note), 4u);
+}
+
+TEST_F(events_into_a_pipe, wait_a_second_once_for_a_reader_that_stopped) {
+    event_log log;
+    auto const in = reader();
+    ASSERT_TRUE(log.write_to(fifo_));
+    auto const before = std::chrono::steady_clock::now();
+    for (int i = 0; i < 2000; ++i) log.emit({.detail = std::string(120, 'x')});  // three pipes full
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds{10});
 }
 
 }  // namespace kiln

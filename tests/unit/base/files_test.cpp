@@ -95,4 +95,55 @@ TEST_F(files, descriptors_do_not_leak_into_children) {
     EXPECT_TRUE(::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC);
 }
 
+TEST_F(files, only_regular_files_are_replaced) {
+    ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+    ASSERT_EQ(::mkdir(at("folder").c_str(), 0700), 0);
+    EXPECT_EQ(replace_file(at("fifo"), as_bytes("x")).error().code(), errc::invalid_argument);
+    EXPECT_EQ(replace_file(at("folder"), as_bytes("x")).error().code(), errc::invalid_argument);
+    EXPECT_TRUE(fs::is_fifo(at("fifo")));
+    fs::create_symlink(at("fifo"), at("link"));
+    EXPECT_EQ(replace_file(at("link"), as_bytes("x")).error().code(), errc::invalid_argument);
+    EXPECT_TRUE(fs::is_symlink(at("link")) && fs::is_fifo(at("fifo"))) << "neither the link nor what it leads to";
+    EXPECT_EQ(file_count(), 3u) << "and no temporary";
+}
+
+TEST_F(files, a_link_to_a_file_is_followed_and_one_to_nothing_refused) {
+    replace_file(at("a"), as_bytes("one")).value();
+    fs::create_symlink(at("a"), at("link"));
+    replace_file(at("link"), as_bytes("two")).value();
+    EXPECT_TRUE(fs::is_symlink(at("link")));
+    EXPECT_EQ(as_text(*read_file(at("a")).value()), "two");
+    fs::create_symlink(at("none"), at("dangling"));
+    EXPECT_EQ(replace_file(at("dangling"), as_bytes("x")).error().code(), errc::invalid_argument);
+    EXPECT_EQ(check_output(at("dangling"), streams::allowed).error().code(), errc::invalid_argument);
+    EXPECT_TRUE(fs::is_symlink(at("dangling")) && !fs::exists(at("none")));
+}
+
+TEST_F(files, a_stream_is_written_into_or_refused) {
+    ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
+    file_descriptor const reader{::open(at("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)};
+    ASSERT_TRUE(reader);
+    EXPECT_TRUE(check_output(at("fifo"), streams::allowed));
+    EXPECT_EQ(check_output(at("fifo"), streams::refused).error().code(), errc::invalid_argument);
+    write_output(at("fifo"), as_bytes("hello")).value();
+    char text[16] = {};
+    ASSERT_EQ(::read(reader.get(), text, sizeof text), 5);
+    EXPECT_STREQ(text, "hello");
+    EXPECT_TRUE(fs::is_fifo(at("fifo")));
+    EXPECT_TRUE(check_output("/dev/null", streams::allowed));
+    EXPECT_EQ(check_output("/dev/null", streams::refused).error().code(), errc::invalid_argument);
+    write_output("/dev/null", as_bytes("gone")).value();
+    EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(files, what_is_in_the_way_of_an_output_is_said_in_words) {
+    auto const said = [](result<void> const& r) { return r ? std::string{} : r.error().message(); };
+    EXPECT_NE(said(check_output("", streams::allowed)).find("empty"), std::string::npos);
+    EXPECT_NE(said(check_output(at("none/x"), streams::allowed)).find("make it first"), std::string::npos);
+    EXPECT_NE(said(check_output(scratch_.path(), streams::allowed)).find("is a directory"), std::string::npos);
+    EXPECT_NE(said(check_output(at(std::string(5000, 'x').c_str()), streams::allowed)).find("too long"),
+              std::string::npos);
+    EXPECT_TRUE(check_output(at("fresh"), streams::refused));
+}
+
 }  // namespace kiln::base

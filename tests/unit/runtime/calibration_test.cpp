@@ -70,4 +70,22 @@ TEST_F(calibration_test, that_is_damaged_counts_as_none) {
     EXPECT_FALSE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured);
 }
 
+TEST_F(calibration_test, that_is_hostile_counts_as_none_or_as_what_is_right_in_it) {
+    ASSERT_TRUE(base::make_directories(file().parent_path()));
+    for (auto const* text : {R"({"format":"x"})", R"({"format":[1]})", R"({"format":1,"device":5,"driver":"x"})",
+                             R"({"format":1,"crossovers":"none"})", R"({"format":1,"crossovers":{"a":1}})",
+                             R"({"format":1,"crossovers":[5,null,[],{"operation":5,"items":1}]})",
+                             R"({"format":1,"crossovers":[{"operation":"calibrated","shape":7,"items":-1}]})",
+                             R"([1,2])", "5", "\xFF\xFE"}) {
+        ASSERT_TRUE(base::replace_file(file(), base::as_bytes(text)));
+        forget();
+        EXPECT_FALSE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured) << text;
+    }
+    auto const* const mixed =
+        R"({"format":1,"device":5,"crossovers":[5,{"operation":"calibrated","shape":7,"items":10}]})";
+    ASSERT_TRUE(base::replace_file(file(), base::as_bytes(mixed)));
+    forget();
+    EXPECT_TRUE(decide(measured_op, {.items = 20, .type = scalar::i32})->crossover_measured);
+}
+
 }  // namespace kiln::runtime

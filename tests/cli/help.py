@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding a command: kiln alone, kiln help, a word that is nearly one; text from standard input."""
+
+import json
+import os
+import subprocess
+
+from _kiln import CACHE, CLI, KERNEL, SCRATCH, check, run
+
+alone = run(status=2)
+check("compile" in alone.stderr and "doctor" in alone.stderr and alone.stdout == "", "kiln alone lists the commands", alone.stderr)
+listed = run("help").stdout
+check("compile" in listed and "Compile CUDA C++ files" in listed, "kiln help lists them", listed)
+check(run("help", "verify").stdout == run("verify", "--help").stdout != "", "kiln help COMMAND is its page")
+for words in (["cmpile", "x.cu"], ["help", "cmpile"]):
+    check("did you mean 'compile'?" in run(*words, status=2).stderr, "a word that is nearly a command", words)
+far = run("frobnicate", status=2).stderr
+check("did you mean" not in far and "frobnicate" in far, "and one that is not", far)
+
+environment = dict(os.environ, KILN_CACHE_DIR=str(CACHE), KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""))
+done = subprocess.run([CLI, "compile", "-", "-a", "sm_90", "--json"], input=KERNEL.replace("VALUE", "1"), capture_output=True,
+                      text=True, env=environment, cwd=SCRATCH)
+made = json.loads(done.stdout)
+check(done.returncode == 0 and made[0]["unit"] == "stdin" and made[0]["kernels"][0]["name"] == "k", "from standard input", done)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where nothing is kept somebody is told: warm fails, compile and build say it, doctor knows why. verify --deep compiles."""
+
+import os
+import subprocess
+
+from _kiln import CACHE, CLI, KERNEL, SCRATCH, check, data, run, write
+
+write("k.cu", KERNEL.replace("VALUE", "1"))
+warm = ("warm", "k.cu", "-a", "sm_90")
+open_to_all = SCRATCH / "open"
+open_to_all.mkdir()
+open_to_all.chmod(0o775)
+cannot_be = "/proc/kiln"
+for where, why in ((open_to_all, "chmod go-w"), (cannot_be, "/proc/kiln")):
+    said = run(*warm, status=1, KILN_CACHE_DIR=where)
+    check("1 of 1 compiled is not kept" in said.stderr and why in said.stderr and "1 not kept" in said.stdout, "warm fails", said)
+    for command in (["compile", "k.cu", "-a", "sm_90"], ["build", "k.cu", "-a", "sm_90", "-o", "x.kiln"]):
+        said = run(*command, KILN_CACHE_DIR=where).stderr
+        check(said.count("not kept") == 1 and why in said, "others say it once", command, said)
+for setting in ("KILN_READONLY", "KILN_DISABLE"):
+    check(setting in run(*warm, status=1, **{setting: 1}).stderr, "warm cannot warm what is off", setting)
+    check("not kept" not in run("compile", "k.cu", "-a", "sm_90", **{setting: 1}).stderr, "compile may", setting)
+run(*warm)
+check("not kept" not in run(*warm).stderr, "what is there is there")
+run(*warm, KILN_READONLY=1)
+
+# doctor tries what it calls good.
+for where, why in ((cannot_be, "cannot be made"), (open_to_all, "chmod go-w")):
+    seen = run("doctor", status=1, KILN_CACHE_DIR=where).stdout
+    line = next(l for l in seen.splitlines() if " cache " in l)
+    check(line.startswith("problem") and why in line, "a cache that cannot be", line)
+before = sorted(SCRATCH.iterdir())
+check("will be made" in run("doctor", KILN_CACHE_DIR=SCRATCH / "fresh/deep").stdout, "one that can")
+check(sorted(SCRATCH.iterdir()) == before, "and doctor leaves nothing behind")
+seen = run("doctor", status=1, KILN_CACHE_PATH_RO=f"{SCRATCH}/absent:{CACHE}").stdout
+check("absent: there is no such directory" in seen and f"{CACHE} (read-only" in seen, "read-only caches", seen)
+run("build", "k.cu", "-a", "sm_90", "-o", "app.kiln")
+seen = run("doctor", KILN_BUNDLES=SCRATCH / "app.kiln").stdout
+check("all read and whole, unsigned" in seen, "a bundle that was read", seen)
+damaged = bytearray((SCRATCH / "app.kiln").read_bytes())
+damaged[len(damaged) // 3] ^= 1
+(SCRATCH / "damaged.kiln").write_bytes(damaged)
+seen = run("doctor", status=1, KILN_BUNDLES=SCRATCH / "damaged.kiln").stdout
+check(any(l.startswith("problem") and "damaged.kiln" in l for l in seen.splitlines()), "one with a flipped byte is no good one", seen)
+deep = SCRATCH / ("deep" * 40) / ("down" * 40)
+deep.mkdir(parents=True)
+(deep / "b.kiln").write_text("no bundle")
+seen = run("doctor", status=1, KILN_BUNDLES=deep / "b.kiln").stdout
+line = next(l for l in seen.splitlines() if "b.kiln" in l and l.startswith("problem"))
+check(len(line.split("b.kiln", 1)[1]) > 5, "the reason of a refusal, however long the path", line)
+os.mkfifo(SCRATCH / "fifo")
+check("nobody reads this pipe" in run("doctor", status=1, KILN_EVENTS=SCRATCH / "fifo").stdout, "and does not hang")
+
+# A full disk, where we may make one.
+if os.getuid() == 0:
+    script = f"""mount --make-rprivate / && mount -t tmpfs -o size=256k,mode=0700 t /mnt && cd {SCRATCH}
+dd if=/dev/zero of=/mnt/rest bs=1k 2>/dev/null
+{CLI} doctor; {CLI} warm k.cu -a sm_90; echo "status $?" """
+    env = dict(os.environ, KILN_CACHE_DIR="/mnt")
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, env=env)
+    if "unshare" not in done.stderr and "mount:" not in done.stderr:
+        check("it is full" in done.stdout, "doctor: full", done.stdout, done.stderr)
+        check("status 1" in done.stdout and "not kept" in done.stderr, "warm: full", done.stdout, done.stderr)
+
+# Compiled anew means compiled.
+write("inc/q.h", "#define VALUE 4\n")
+write("c.cu", '#include <q.h>\nextern "C" __global__ void k(int* x) { int unused; x[0] = VALUE; }\n')
+include = ("-I", "inc")
+run("build", "c.cu", "-a", "sm_90", *include, "-o", "w.kiln")
+good = data("verify", "w.kiln", "--deep", "c.cu", *include)
+check(good["recompiled"] == 1 and good["bad"] == [], "the same again", good)
+events = SCRATCH / "deep.jsonl"
+run("verify", "w.kiln", "--deep", "c.cu", *include, KILN_CACHE_PATH_RO=CACHE, KILN_EVENTS=events)
+kinds = data("events", events, "--summary")["kinds"]
+check(kinds.get("compiled") == 1 and "found" not in kinds, "around a read-only cache", kinds)
+nothing = run("verify", "w.kiln", "--deep", "k.cu", status=1)
+check("nothing was compared" in nothing.stderr, "comparing nothing is a failure", nothing)

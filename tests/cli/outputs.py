@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command is told to write to: files are replaced, pipes and devices written into or refused, never destroyed."""
+
+import json
+import os
+import select
+import stat
+import subprocess
+
+from _kiln import KERNEL, SCRATCH, check, run, write
+
+write("k.cu", KERNEL.replace("VALUE", "1"))
+run("compile", "k.cu", "-a", "sm_90", KILN_EVENTS=SCRATCH / "ev.jsonl")
+events = SCRATCH / "ev.jsonl"
+
+
+def is_fifo(path):
+    return stat.S_ISFIFO(os.lstat(path).st_mode)
+
+
+def through_fifo(*words):
+    """Runs a command that writes to SCRATCH/fifo, and returns what came out of it."""
+    fifo = SCRATCH / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    run(*words)
+    check(is_fifo(fifo), "the pipe is still one", words)
+    got = os.read(reader, 1 << 16)  # as much as a pipe holds
+    os.close(reader)
+    os.remove(fifo)
+    return got
+
+
+# Text goes into a pipe.
+check(json.loads(through_fifo("trace", events, "-o", "fifo"))["traceEvents"], "a trace through a pipe")
+check(through_fifo("trace", events, "--svg", "fifo").startswith(b"<svg"), "a picture through a pipe")
+check(json.loads(run("trace", events, "-o", "-").stdout)["traceEvents"], "and to standard output, with nothing else")
+check(run("trace", events, "--svg", "-").stdout.startswith("<svg"), "a picture too")
+check("standard output" in run("trace", events, "-o", "-", "--svg", "-", status=2).stderr, "not both")
+
+# A bundle does not.
+os.mkfifo(SCRATCH / "fifo")
+os.symlink("fifo", SCRATCH / "link")
+for target in ("fifo", "link"):
+    refused = run("build", "k.cu", "-a", "sm_90", "-o", target, status=1).stderr
+    check("not a regular file and is left as it is" in refused, "a bundle needs a file", refused)
+check(is_fifo(SCRATCH / "fifo") and os.path.islink(SCRATCH / "link"), "and nothing was harmed")
+check("name a file" in run("build", "k.cu", "-a", "sm_90", "-o", "-", status=1).stderr, "not standard output either")
+check(not (SCRATCH / "-").exists(), "and no file of that name")
+os.symlink("/dev/null", SCRATCH / "null")
+run("trace", events, "-o", "null")
+check(os.path.islink(SCRATCH / "null"), "a link to a device stays")
+os.symlink("real.json", SCRATCH / "to_file")
+write("real.json", "old")
+run("trace", events, "-o", "to_file")
+check(os.path.islink(SCRATCH / "to_file") and "traceEvents" in (SCRATCH / "real.json").read_text(), "a link to a file is followed")
+
+# As root, with devices of our own: none may be destroyed.
+if os.getuid() == 0:
+    kiln = os.environ["KILN_TEST_CLI"]
+    script = f"""set -e
+mount --make-rprivate / && mount -t tmpfs t /mnt && cp -a /dev/null /mnt/null && cd {SCRATCH}
+{kiln} build k.cu -a sm_90 -o /mnt/null && exit 3
+{kiln} trace ev.jsonl -o /mnt/null --svg /mnt/null
+test -c /mnt/null"""
+    environment = dict(os.environ, KILN_CACHE_DIR=str(SCRATCH / "cache"))
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, env=environment)
+    if "unshare" not in done.stderr and "mount:" not in done.stderr:
+        check(done.returncode == 0, "a device stays a device", done.stdout, done.stderr)
+
+# What is in the way is said in words, and without the name of a C++ function.
+for words in (["record", "-o", "", "--", "true"], ["key", "x" * 300], ["key", "none/x"], ["build", "k.cu", "-a", "sm_90", "-o", ""],
+              ["trace", events, "-o", "none/x"], ["profile", "merge", events, "-o", "none/x"]):
+    said = run(*words, status=1).stderr
+    check("filesystem error" not in said and said.startswith("kiln: ") and len(said) > 20, "in words", words, said)
+
+# KILN_EVENTS on a pipe: a program neither waits for a reader nor ends with it.
+fifo = SCRATCH / "events.fifo"
+os.mkfifo(fifo)
+environment = dict(os.environ, KILN_CACHE_DIR=str(SCRATCH / "piped"), KILN_EVENTS=str(fifo),
+                   KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""))
+command = [os.environ["KILN_TEST_CLI"], "compile", "k.cu", "-a", "sm_80,sm_90"]
+
+
+def start():
+    return subprocess.Popen(command, cwd=SCRATCH, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+program = start()
+select.select([reader], [], [], 60)
+check(os.read(reader, 1 << 16).startswith(b"{"), "events arrive")
+os.close(reader)
+check(program.wait(120) == 0, "the reader ended, the program did not", program.returncode)
+program = start()
+try:
+    check(program.wait(120) == 0, "nobody reads at all", program.returncode)
+except subprocess.TimeoutExpired:
+    program.kill()
+    check(False, "nobody reads, and the program waits")
