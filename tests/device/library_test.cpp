@@ -2,9 +2,9 @@
 #include "cuda/library.hpp"
 
 #include "cuda/nvrtc_api.hpp"
-#include "engine/engine_state.hpp"
 #include "device/device_fixture.hpp"
 #include "device/ptx.hpp"
+#include "engine/engine_state.hpp"
 
 namespace kiln::device_tests {
 namespace {
