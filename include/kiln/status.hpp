@@ -15,7 +15,7 @@ enum class work_state : std::uint8_t {
     compiling,  // a process has it
     loading,    // found or made; the driver gets it
     ready,      // an artifact where only that was asked for, else loaded with its kernels resolved
-    failed,     // error() says why; whoever asks for it gets the same
+    failed,     // unit_status::error says why; whoever asks for it gets the same
     cancelled,  // withdrawn before it was done
     deferred,   // nothing to do here: no GPU, and no target was named
 };
@@ -52,6 +52,7 @@ struct warm_status {
     double wall_ms = 0;              // from the first request to the last that was done, or to now
     std::vector<unit_status> units;  // in order of submission
 
+    // The first of that name: two libraries may have one each.
     [[nodiscard]] unit_status const* find(std::string_view name) const noexcept;
 };
 

@@ -15,7 +15,7 @@ namespace kiln::engine_detail {
 
 struct use_record {
     std::string_view name;
-    base::digest id;  // of what was asked for: unit and target, or specialisation
+    base::digest id;  // a unit's identity (identity.hpp), or a specialisation's own
     target for_target;
     std::string_view key = {};  // of the artifact, 64 hex digits
     provenance from = provenance::memory;

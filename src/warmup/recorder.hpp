@@ -38,7 +38,7 @@ private:
     std::mutex mutex_;
     base::file_descriptor fd_;
     bool broken_ = false;
-    std::set<seen_key> seen_;   // by request
+    std::set<seen_key> seen_;   // by identity
     std::set<seen_key> known_;  // by recipe
     std::set<base::digest> written_;
 };

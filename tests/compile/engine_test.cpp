@@ -205,6 +205,27 @@ TEST_F(engine_compile, headers_count_by_content) {
     EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::compiled) << "V7: shadowing is a miss";
 }
 
+TEST_F(engine_compile, the_same_text_with_other_directories_asked_for_at_once_is_two_kernels) {
+    write("a/q.h", "#define V 1\n");
+    write("b/q.h", "#define V 4\n");
+    auto const reading = [&](std::string const& directory) {
+        return unit{.name = "p",
+                    .source =
+                        "#include <q.h>\nextern \"C\" __global__ void p(int* x) { __shared__ int s[V * 64]; "
+                        "s[threadIdx.x] = x[0]; __syncthreads(); x[threadIdx.x] = s[63 - threadIdx.x]; }",
+                    .kernels = {"p"},
+                    .include_dirs = {path(directory)}};
+    };
+    auto e = make_engine();
+    auto const a = e->artifact(reading("a"), sm90());
+    auto const b = e->artifact(reading("b"), sm90());
+    EXPECT_EQ(a.wait_sync().value().what->find_kernel("p")->shared_bytes, 256);
+    EXPECT_EQ(b.wait_sync().value().what->find_kernel("p")->shared_bytes, 1024);
+    auto const s = e->status();
+    EXPECT_EQ(s.compiled, 2u);
+    EXPECT_EQ(s.requests, s.from_memory + s.from_disk + s.from_bundle + s.compiled + s.failed);
+}
+
 TEST_F(engine_compile, V6_working_directory_and_place_do_not_matter) {
     write("one/inc/q.h", "#define Q __FILE__[0]\n");
     unit u{.name = "q",
