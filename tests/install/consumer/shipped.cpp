@@ -27,9 +27,10 @@ int main(int count, char** arguments) {
     kiln::plan const all{arguments[1], names, {.targets = targets}};
     auto const report = all.ensure_warm(std::chrono::seconds{60});
     auto const units = kiln::status().units;
-    // A second name of a unit is found in memory.
+    // A second name of a unit is found in memory, and the unit has a line of its own.
     auto const shipped = std::ranges::count_if(units, [](kiln::unit_status const& u) {
-        return u.from == kiln::provenance::bundle || u.from == kiln::provenance::memory;
+        return kiln::find_spec(u.name) != nullptr &&
+               (u.from == kiln::provenance::bundle || u.from == kiln::provenance::memory);
     });
     std::printf("%s: %zu names for %zu architectures, %td found in what ships\n", arguments[1], names.size(),
                 targets.size(), shipped);
