@@ -14,12 +14,12 @@
 namespace kiln {
 
 struct spec {
-    std::string name;                  // "exclusive_scan_i32"
-    std::string kind;                  // "exclusive_scan"
-    std::vector<std::string> types;    // {"u64", "i32"}: keys before values
-    std::string by;                    // operator: "plus", "less", ...; empty where there is none
-    std::vector<std::string> kernels;  // entry points
-    std::string pack;                  // "prims"
+    std::string name;                       // "exclusive_scan_i32"
+    std::string kind = {};                  // "exclusive_scan"
+    std::vector<std::string> types = {};    // {"u64", "i32"}: keys before values
+    std::string by = {};                    // operator: "plus", "less", ...; empty where there is none
+    std::vector<std::string> kernels = {};  // entry points
+    std::string pack = {};                  // "prims"
 };
 
 // Pack by pack in order of their names, within one as the pack lists them; the same ever after.

@@ -61,7 +61,8 @@ TEST(packs, are_in_order_of_their_names_and_errors_say_which_there_are) {
 TEST(entry_of, keeps_what_is_known_of_an_artifact) {
     artifact a{.unit = "u", .target = target::parse("sm_90").value()};
     a.toolchain = "nvrtc 13";
-    made_artifact const made{{.what = std::make_shared<artifact const>(a)}, {.family = base::sha256_of("f")}, "MIT"};
+    made_artifact const made{
+        {std::make_shared<artifact const>(a), provenance::compiled, 0, {}}, {base::sha256_of("f"), {}, {}}, "MIT"};
     auto const e = entry_of(made, "kiln test");
     EXPECT_EQ(e->about.at, made.at);
     EXPECT_EQ(e->about.name, "u");
