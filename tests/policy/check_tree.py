@@ -21,6 +21,7 @@ ALLOWED = {
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "prims": {"base", "cuda", "compile", "store", "engine", "runtime"},
     "tropical": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "spatial": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
 }
 # Who declares what in include/kiln/: a header in a folder belongs to the module of that name, those at the root to one of
 # these. Their definitions, and what a private header may see of them, follow the same arrows.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is wrong with an array, by row. Operations trust what passes: offsets that stay inside the memory, finite coordinates
+// within the range in which predicates are exact, closed rings. Rings that cross themselves or each other are not looked for;
+// results on them are those of the even-odd rule. Repeated points, touching rings and either orientation of rings are
+// legal. Reads every vertex once, on the host.
+#pragma once
+
+#include <kiln/spatial/geometry.hpp>
+
+#include <string>
+
+namespace kiln::spatial {
+
+enum class flaw : std::uint8_t {
+    offsets,         // do not begin at 0, go back, or leave the memory
+    child,           // a row of a mixed array or of a view that is not there
+    not_finite,      // NaN or infinity; an empty point is NaN twice
+    out_of_range,    // not 0, and below 2^-300 or above 2^330 in magnitude: signs would not be exact
+    open_ring,       // the last vertex is not the first
+    too_few_points,  // a ring of 1 to 3 vertices, a line of 1
+};
+[[nodiscard]] std::string_view name_of(flaw what) noexcept;
+
+struct flawed_row {
+    std::size_t row = 0;
+    flaw what = flaw::offsets;
+    std::string message;  // "row 7: ring 2 is open: it begins at (0, 0) and ends at (0, 1)"
+};
+
+// At most `most` findings, in order of rows, one per row; null rows have none. errc::unsupported for arrays on a device.
+[[nodiscard]] result<std::vector<flawed_row>> validate(geometries const& what, std::size_t most = 100);
+// errc::invalid_argument with the first finding's message.
+[[nodiscard]] result<void> require_valid(geometries const& what);
+
+}  // namespace kiln::spatial

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/spatial/arrow.hpp>
+
+#include "base/check.hpp"
+#include "cuda/context.hpp"
+
+#include <kiln/spatial/wkb.hpp>
+
+#include <algorithm>
+
+namespace kiln::spatial {
+
+namespace {
+
+constexpr std::string_view name_key = "ARROW:extension:name", metadata_key = "ARROW:extension:metadata";
+
+// ---- Metadata: a count, then lengths and bytes of keys and values, all int32 of this machine ----
+
+std::string metadata_value(char const* from, std::string_view key) {
+    if (from == nullptr) return {};
+    auto const number = [&] {
+        std::int32_t n = 0;
+        std::memcpy(&n, from, sizeof(n));
+        from += sizeof(n);
+        return n;
+    };
+    auto const text = [&] {
+        auto const n = static_cast<std::size_t>(std::max(number(), 0));
+        std::string_view const out{from, n};
+        from += n;
+        return out;
+    };
+    for (auto left = number(); left > 0; --left) {
+        auto const k = text(), v = text();
+        if (k == key) return std::string{v};
+    }
+    return {};
+}
+
+std::string metadata_of(std::vector<std::pair<std::string_view, std::string>> const& pairs) {
+    std::string out;
+    auto const number = [&](std::size_t n) {
+        auto const v = static_cast<std::int32_t>(n);
+        out.append(reinterpret_cast<char const*>(&v), sizeof(v));
+    };
+    number(pairs.size());
+    for (auto const& [key, value] : pairs) {
+        number(key.size()), out += key;
+        number(value.size()), out += value;
+    }
+    return out;
+}
+
+// ---- Taking over ----
+
+template <class Struct>
+class taken {
+public:
+    explicit taken(Struct* from) : value{*from} { from->release = nullptr; }
+    taken(taken const&) = delete;
+    taken& operator=(taken const&) = delete;
+    ~taken() {
+        if (value.release != nullptr) value.release(&value);
+    }
+    Struct value;
+};
+
+struct source {
+    std::shared_ptr<taken<ArrowArray> const> keep;
+    residency where = residency::host;
+    int device = 0;
+
+    template <class T>
+    [[nodiscard]] buffer<T> borrow(void const* data, std::int64_t n) const {
+        return buffer<T>::borrow(static_cast<T*>(const_cast<void*>(data)), static_cast<std::size_t>(n), where, device,
+                                 keep);
+    }
+};
+
+result<family> family_of(std::string_view extension, ArrowSchema const& schema) {
+    for (std::size_t i = 1; i <= single_families; ++i) {
+        auto const kind = static_cast<family>(i);
+        if (extension == fmt::format("geoarrow.{}", name_of(kind))) return kind;
+    }
+    std::string_view const format{schema.format};
+    if (extension.empty() && (format == "+s" || format == "+w:2")) return family::point;
+    if (extension.empty())
+        return fail(errc::invalid_argument,
+                    "from_arrow: a field of format '{}' without {}: several families look like that", format, name_key);
+    return fail(errc::unsupported, "from_arrow: {} is not read; geoarrow.wkb and the six families are", extension);
+}
+
+enum class nulls : std::uint8_t { allowed, refused };
+
+result<void> check(ArrowSchema const& schema, ArrowArray const& array, std::int64_t buffers, std::int64_t children,
+                   nulls allowed) {
+    if (array.n_buffers != buffers || array.n_children != children || schema.n_children != children || array.length < 0)
+        return fail(errc::invalid_argument, "from_arrow: an array of format '{}' with {} buffers and {} children",
+                    schema.format, array.n_buffers, array.n_children);
+    if (array.offset != 0)
+        return fail(errc::unsupported, "from_arrow: an array with offset {}: slice it with a copy first", array.offset);
+    if (allowed == nulls::refused && array.null_count > 0)
+        return fail(errc::invalid_argument, "from_arrow: nulls below the rows");
+    return {};
+}
+
+result<void> import_coordinates(source const& from, ArrowSchema const& schema, ArrowArray const& array,
+                                geometry_parts& to) {
+    std::string_view const format{schema.format};
+    if (format == "+s") {
+        KILN_CHECK(check(schema, array, 1, 2, levels_of(to.kind) == 0 ? nulls::allowed : nulls::refused));
+        for (int i = 0; i < 2; ++i) {
+            KILN_CHECK(check(*schema.children[i], *array.children[i], 2, 0, nulls::refused));
+            if (std::string_view{schema.children[i]->format} != "g" || array.children[i]->length < array.length)
+                return fail(errc::invalid_argument, "from_arrow: coordinates are doubles, not '{}'",
+                            schema.children[i]->format);
+            (i == 0 ? to.x : to.y) = from.borrow<double>(array.children[i]->buffers[1], array.length);
+        }
+        return {};
+    }
+    if (format != "+w:2")
+        return fail(errc::unsupported, "from_arrow: coordinates of format '{}'; x and y as +s or +w:2 are taken",
+                    format);
+    KILN_CHECK(check(schema, array, 1, 1, levels_of(to.kind) == 0 ? nulls::allowed : nulls::refused));
+    KILN_CHECK(check(*schema.children[0], *array.children[0], 2, 0, nulls::refused));
+    if (from.where == residency::device)
+        return fail(errc::unsupported,
+                    "from_arrow: interleaved coordinates on a device: separate them, or bring them to the host");
+    auto const n = static_cast<std::size_t>(array.length);
+    auto const* const xy = static_cast<double const*>(array.children[0]->buffers[1]);
+    to.x = buffer<double>::on_host(n), to.y = buffer<double>::on_host(n);
+    for (std::size_t i = 0; i < n; ++i) to.x.data()[i] = xy[2 * i], to.y.data()[i] = xy[2 * i + 1];
+    return {};
+}
+
+result<geometries> import_nested(source const& from, family kind, ArrowSchema const& schema, ArrowArray const& array) {
+    geometry_parts to;
+    to.kind = kind;
+    auto const* s = &schema;
+    auto const* a = &array;
+    for (std::size_t level = 0; level < levels_of(kind); ++level) {
+        if (std::string_view{s->format} != "+l")
+            return fail(errc::unsupported,
+                        "from_arrow: level {} of a {} has format '{}', not lists with 32-bit offsets", level,
+                        name_of(kind), s->format);
+        KILN_CHECK(check(*s, *a, 2, 1, level == 0 ? nulls::allowed : nulls::refused));
+        to.offsets[level] = a->buffers[1] != nullptr || a->length > 0
+                                ? from.borrow<std::int32_t>(a->buffers[1], a->length + 1)
+                                : buffer<std::int32_t>::copy_of({0});
+        s = s->children[0], a = a->children[0];
+    }
+    KILN_CHECK(import_coordinates(from, *s, *a, to));
+    if (array.buffers[0] != nullptr && array.null_count != 0)
+        to.validity = from.borrow<std::uint8_t>(array.buffers[0], (array.length + 7) / 8);
+    return geometries::make(std::move(to));
+}
+
+result<geometries> import_wkb(source const& from, ArrowSchema const& schema, ArrowArray const& array) {
+    if (std::string_view{schema.format} != "z")
+        return fail(errc::unsupported, "from_arrow: WKB of format '{}'; binary with 32-bit offsets is read",
+                    schema.format);
+    if (from.where == residency::device)
+        return fail(errc::unsupported, "from_arrow: WKB on a device: bring it to the host");
+    KILN_CHECK(check(schema, array, 3, 0, nulls::allowed));
+    if (array.length == 0) return geometries{};
+    auto const offsets = from.borrow<std::int32_t>(array.buffers[1], array.length + 1);
+    std::optional<buffer<std::uint8_t>> validity;
+    if (array.buffers[0] != nullptr) validity = from.borrow<std::uint8_t>(array.buffers[0], (array.length + 7) / 8);
+    auto const bytes = from.borrow<std::uint8_t>(array.buffers[2], offsets.data()[array.length]);
+    return from_wkb(column<std::uint8_t>::lists(bytes, offsets, std::move(validity)));
+}
+
+result<geometries> import_any(source const& from, ArrowSchema const& schema) {
+    auto const& array = from.keep->value;
+    auto const extension = metadata_value(schema.metadata, name_key);
+    if (extension == "geoarrow.wkb" || extension == "ogc.wkb") return import_wkb(from, schema, array);
+    KILN_TRY(auto const kind, family_of(extension, schema));
+    return import_nested(from, kind, schema, array);
+}
+
+// ---- Handing out ----
+
+struct schema_node {
+    ArrowSchema schema{};
+    std::string format, name, metadata;
+    std::vector<std::unique_ptr<schema_node>> children;
+    std::vector<ArrowSchema*> pointers;
+
+    schema_node* add(std::string child_format, std::string child_name) {
+        auto& child = *children.emplace_back(std::make_unique<schema_node>());
+        child.format = std::move(child_format), child.name = std::move(child_name);
+        return &child;
+    }
+    void link() {
+        for (auto& child : children) child->link(), pointers.push_back(&child->schema);
+        schema.format = format.c_str(), schema.name = name.c_str();
+        schema.metadata = metadata.empty() ? nullptr : metadata.c_str();
+        schema.n_children = static_cast<std::int64_t>(pointers.size());
+        schema.children = pointers.empty() ? nullptr : pointers.data();
+        schema.release = [](ArrowSchema* s) { s->release = nullptr; };
+    }
+};
+
+struct array_node {
+    ArrowArray array{};
+    std::vector<void const*> buffers;
+    std::vector<std::unique_ptr<array_node>> children;
+    std::vector<ArrowArray*> pointers;
+
+    array_node* add(std::int64_t length, std::vector<void const*> child_buffers) {
+        auto& child = *children.emplace_back(std::make_unique<array_node>());
+        child.array.length = length, child.buffers = std::move(child_buffers);
+        return &child;
+    }
+    void link() {
+        for (auto& child : children) child->link(), pointers.push_back(&child->array);
+        array.n_buffers = static_cast<std::int64_t>(buffers.size());
+        array.buffers = buffers.data();
+        array.n_children = static_cast<std::int64_t>(pointers.size());
+        array.children = pointers.empty() ? nullptr : pointers.data();
+        array.release = [](ArrowArray* a) { a->release = nullptr; };
+    }
+};
+
+// All that an exported array keeps alive.
+struct exported {
+    array_node root;
+    geometry_parts parts;
+    buffer<double> interleaved;
+    std::optional<device_event> ready;
+    CUevent_st* event = nullptr;
+};
+
+std::vector<std::string> level_names(family kind) {
+    switch (kind) {
+        case family::linestring: return {"vertices"};
+        case family::polygon: return {"rings", "vertices"};
+        case family::multipoint: return {"points"};
+        case family::multilinestring: return {"linestrings", "vertices"};
+        case family::multipolygon: return {"polygons", "rings", "vertices"};
+        default: return {};
+    }
+}
+
+std::int64_t device_type_of(residency where) noexcept {
+    switch (where) {
+        case residency::pinned: return ARROW_DEVICE_CUDA_HOST;
+        case residency::device: return ARROW_DEVICE_CUDA;
+        case residency::managed: return ARROW_DEVICE_CUDA_MANAGED;
+        default: return ARROW_DEVICE_CPU;
+    }
+}
+
+void describe(schema_node& root, geometry_parts const& parts, arrow_options const& how) {
+    bool const separated = how.layout == coordinates::separated;
+    auto* s = &root;
+    std::string const leaf = separated ? "+s" : "+w:2";
+    auto const names = level_names(parts.kind);
+    root.format = names.empty() ? leaf : "+l";
+    root.name = how.name;
+    for (std::size_t i = 0; i < names.size(); ++i) s = s->add(i + 1 < names.size() ? "+l" : leaf, names[i]);
+    if (separated) s->add("g", "x"), s->add("g", "y");
+    else s->add("g", "xy");
+    std::vector<std::pair<std::string_view, std::string>> pairs{
+        {name_key, fmt::format("geoarrow.{}", name_of(parts.kind))}};
+    if (!how.crs.empty()) pairs.emplace_back(metadata_key, fmt::format(R"({{"crs":{}}})", how.crs));
+    root.metadata = metadata_of(pairs);
+    root.schema.flags = parts.validity ? ARROW_FLAG_NULLABLE : 0;
+    root.link();
+}
+
+void fill(exported& out, std::size_t rows, coordinates layout) {
+    auto const& p = out.parts;
+    auto* a = &out.root;
+    void const* const validity = p.validity ? p.validity->data() : nullptr;
+    a->array.length = static_cast<std::int64_t>(rows);
+    a->array.null_count = p.validity ? -1 : 0;
+    a->buffers = {validity};
+    for (std::size_t level = 0; level < levels_of(p.kind); ++level) {
+        a->buffers.push_back(p.offsets[level].data());
+        bool const last = level + 1 == levels_of(p.kind);
+        auto const inner = last ? p.x.size() : p.offsets[level + 1].size() - 1;
+        a = a->add(static_cast<std::int64_t>(inner), {nullptr});
+    }
+    auto const n = static_cast<std::int64_t>(p.x.size());
+    if (layout == coordinates::separated) {
+        a->add(n, {nullptr, p.x.data()});
+        a->add(n, {nullptr, p.y.data()});
+    } else {
+        out.interleaved = buffer<double>::on_host(2 * p.x.size());
+        for (std::size_t i = 0; i < p.x.size(); ++i)
+            out.interleaved.data()[2 * i] = p.x.data()[i], out.interleaved.data()[2 * i + 1] = p.y.data()[i];
+        a->add(2 * n, {nullptr, out.interleaved.data()});
+    }
+    out.root.link();
+}
+
+}  // namespace
+
+result<geometries> from_arrow(stream_ref on, ArrowSchema* schema, ArrowDeviceArray* array) {
+    taken<ArrowSchema> const described{schema};
+    auto* const event = static_cast<CUevent_st**>(array->sync_event);
+    source from;
+    from.device = array->device_id < 0 ? 0 : static_cast<int>(array->device_id);
+    auto const type = array->device_type;
+    from.keep = std::make_shared<taken<ArrowArray> const>(&array->array);
+    if (type == ARROW_DEVICE_CUDA) from.where = residency::device;
+    else if (type == ARROW_DEVICE_CUDA_HOST) from.where = residency::pinned;
+    else if (type == ARROW_DEVICE_CUDA_MANAGED) from.where = residency::managed;
+    else if (type != ARROW_DEVICE_CPU)
+        return fail(errc::unsupported, "from_arrow: data on a device of type {}: only the host and CUDA are known",
+                    type);
+    if (event != nullptr) {
+        KILN_TRY(auto const context, cuda::context::of(from.device));
+        KILN_TRY(auto const scope, cuda::current_context::enter(*context));
+        KILN_CHECK(cuda::call<&cuda::driver_api::stream_wait_event>(context->api(), on.get(), *event, 0U));
+    }
+    return import_any(from, described.value);
+}
+
+result<geometries> from_arrow(ArrowSchema* schema, ArrowArray* array) {
+    taken<ArrowSchema> const described{schema};
+    source from;
+    from.keep = std::make_shared<taken<ArrowArray> const>(array);
+    return import_any(from, described.value);
+}
+
+result<void> to_arrow(stream_ref on, geometries const& what, ArrowSchema* schema, ArrowDeviceArray* array,
+                      arrow_options const& how) {
+    if (what.kind() == family::mixed)
+        return fail(errc::unsupported, "to_arrow: a mixed array; to_wkb() writes one that others read");
+    if (what.chosen()) return fail(errc::unsupported, "to_arrow: a view; compact() copies its rows");
+    if (how.layout == coordinates::interleaved && what.where() == residency::device)
+        return fail(errc::unsupported, "to_arrow: interleaved coordinates are made on the host");
+    auto described = std::make_unique<schema_node>();
+    auto out = std::make_unique<exported>();
+    out->parts = what.parts();
+    if (on_device(what.where())) {
+        KILN_TRY(auto ready, device_event::make(what.device(), event_timing::off));
+        KILN_CHECK(ready.record(on));
+        out->event = ready.get();
+        out->ready = std::move(ready);
+    }
+    describe(*described, out->parts, how);
+    fill(*out, what.rows(), how.layout);
+    *array = {};
+    array->array = out->root.array;
+    array->array.release = [](ArrowArray* a) {
+        delete static_cast<exported*>(a->private_data);
+        a->release = nullptr;
+    };
+    array->device_id = what.where() == residency::host ? -1 : what.device();
+    array->device_type = static_cast<ArrowDeviceType>(device_type_of(what.where()));
+    array->sync_event = out->event != nullptr ? static_cast<void*>(&out->event) : nullptr;
+    array->array.private_data = out.release();
+    *schema = described->schema;
+    schema->release = [](ArrowSchema* s) {
+        delete static_cast<schema_node*>(s->private_data);
+        s->release = nullptr;
+    };
+    schema->private_data = described.release();
+    return {};
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/spatial/arrow.hpp>
+#include <kiln/spatial/validate.hpp>
+#include <kiln/spatial/wkb.hpp>
+#include <kiln/spatial/wkt.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+geometries read(std::vector<std::string> const& rows) { return from_wkt(rows).value(); }
+std::vector<std::string> text(geometries const& g) { return to_wkt(g).value(); }
+
+std::vector<std::string> const one_of_each{
+    "POINT (1 2)",
+    "LINESTRING (0 0, 1 1.5, 1e+300 -0.1)",
+    "POLYGON ((0 0, 4 0, 4 4, 0 0), (1 1, 2 1, 2 2, 1 1))",
+    "MULTIPOINT ((1 2), (3 4))",
+    "MULTILINESTRING ((0 0, 1 1), (2 2, 3 3, 4 5))",
+    "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 0), (1 1, 2 1, 2 2, 1 1)), ((9 9, 8 9, 8 8, 9 9)))",
+};
+std::vector<std::string> const empties{"POINT EMPTY",      "LINESTRING EMPTY",      "POLYGON EMPTY",
+                                       "MULTIPOINT EMPTY", "MULTILINESTRING EMPTY", "MULTIPOLYGON EMPTY"};
+
+}  // namespace
+
+TEST(wkt, gives_back_what_it_read) {
+    for (auto const& row : one_of_each) EXPECT_THAT(text(read({row})), ElementsAre(row));
+    for (auto const& row : empties) EXPECT_THAT(text(read({row})), ElementsAre(row));
+    auto all = one_of_each;
+    all.insert(all.end(), empties.begin(), empties.end());
+    all.insert(all.begin() + 3, "NULL");
+    auto const mixed = read(all);
+    EXPECT_EQ(mixed.kind(), family::mixed);
+    EXPECT_EQ(text(mixed), all);
+}
+
+TEST(wkt, takes_what_others_write) {
+    EXPECT_THAT(text(read({"  point(1 2) ", "SRID=4326;POINT(+3 4)", ""})),
+                ElementsAre("POINT (1 2)", "POINT (3 4)", "NULL"));
+    EXPECT_THAT(text(read({"MULTIPOINT(1 2, 3 4)"})), ElementsAre("MULTIPOINT ((1 2), (3 4))"));
+    EXPECT_EQ(from_wkt_lines("POINT (1 2)\r\n\nPOINT (3 4)").value().rows(), 3U);
+    EXPECT_EQ(from_wkt_lines("POINT (1 2)\n").value().rows(), 1U);
+}
+
+TEST(wkt, says_where_it_is_wrong) {
+    auto const why = [](std::string row) {
+        return from_wkt(std::vector<std::string>{"POINT (0 0)", row}).error().message();
+    };
+    EXPECT_THAT(why("POINT (1 x)"), HasSubstr("row 1, column 10: a number expected"));
+    EXPECT_THAT(why("POINT (1 2"), HasSubstr("',' or ')' expected, not 'the end'"));
+    EXPECT_THAT(why("POINT (1 2) 3"), HasSubstr("the end expected"));
+    EXPECT_THAT(why("POINT Z (1 2 3)"), HasSubstr("Z coordinates"));
+    EXPECT_THAT(why("CIRCLE (1 2)"), HasSubstr("'CIRCLE' is none of the six families"));
+    EXPECT_THAT(why("GEOMETRYCOLLECTION EMPTY"), HasSubstr("none of the six"));
+}
+
+TEST(geometries, null_is_not_empty) {
+    for (std::size_t i = 0; i < empties.size(); ++i) {
+        auto const g = read({"NULL", empties[i], one_of_each[i]});
+        EXPECT_TRUE(g.is_null(0) && !g.is_empty(0)) << empties[i];
+        EXPECT_TRUE(!g.is_null(1) && g.is_empty(1)) << empties[i];
+        EXPECT_TRUE(!g.is_null(2) && !g.is_empty(2)) << empties[i];
+        EXPECT_EQ(g.kind(), static_cast<family>(i + 1));
+        EXPECT_THAT(text(g), ElementsAre("NULL", empties[i], one_of_each[i]));
+    }
+}
+
+TEST(geometries, views_repeat_rows_without_copying) {
+    auto const all = read(one_of_each);
+    auto const view = all.view(buffer<std::int32_t>::copy_of({5, 0, 5})).value();
+    EXPECT_EQ(view.vertices(), all.vertices());
+    EXPECT_THAT(text(view), ElementsAre(one_of_each[5], one_of_each[0], one_of_each[5]));
+    EXPECT_EQ(view.kind_of(1), family::point);
+    auto const second = view.view(buffer<std::int32_t>::copy_of({2, 1})).value();
+    EXPECT_THAT(text(second), ElementsAre(one_of_each[5], one_of_each[0]));
+    auto const copied = second.compact().value();
+    EXPECT_FALSE(copied.chosen());
+    EXPECT_EQ(text(copied), text(second));
+    EXPECT_EQ(copied.vertices(), 13U);
+}
+
+TEST(geometries, refuse_parts_that_do_not_fit) {
+    auto const numbers = [](std::size_t n) { return buffer<double>::copy_of(std::vector<double>(n, 1.0)); };
+    EXPECT_THAT(geometries::points(numbers(2), numbers(3)).error().message(), HasSubstr("2 values of x and 3 of y"));
+    geometry_parts line;
+    line.kind = family::linestring;
+    line.x = line.y = numbers(2);
+    EXPECT_THAT(geometries::make(line).error().message(), HasSubstr("level 0 is missing"));
+    line.offsets[0] = buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(20, 0));
+    line.validity = buffer<std::uint8_t>::copy_of(std::vector<std::uint8_t>{1});
+    EXPECT_THAT(geometries::make(line).error().message(), HasSubstr("1 bytes of validity for 19 rows"));
+}
+
+// ---- WKB
+
+TEST(wkb, gives_back_what_it_wrote) {
+    auto all = one_of_each;
+    all.insert(all.end(), empties.begin(), empties.end());
+    all.emplace_back("NULL");
+    auto const bytes = to_wkb(read(all)).value();
+    EXPECT_EQ(text(from_wkb(bytes).value()), all);
+    EXPECT_EQ(bytes.count_nulls(), 1U);
+}
+
+TEST(wkb, reads_both_byte_orders_and_skips_srids) {
+    std::uint8_t const big[] = {0, 0, 0, 0, 1, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0};
+    std::uint8_t const srid[] = {1, 1, 0,    0,    0x20, 0xe6, 0x10, 0, 0, 0, 0, 0,   0,
+                                 0, 0, 0xf0, 0x3f, 0,    0,    0,    0, 0, 0, 0, 0x40};
+    std::span<std::uint8_t const> const rows[] = {big, srid};
+    EXPECT_THAT(text(from_wkb(rows).value()), ElementsAre("POINT (1 2)", "POINT (1 2)"));
+}
+
+TEST(wkb, survives_every_truncation_and_every_wrong_byte) {
+    auto const all = to_wkb(read(one_of_each)).value();
+    std::mt19937 random{1};
+    for (std::size_t row = 0; row < all.rows(); ++row) {
+        auto const first = all.offsets()->data()[row], last = all.offsets()->data()[row + 1];
+        std::vector<std::uint8_t> const bytes(all.values().data() + first, all.values().data() + last);
+        for (std::size_t n = 1; n < bytes.size(); ++n) {
+            std::span<std::uint8_t const> const cut[] = {std::span{bytes}.first(n)};
+            EXPECT_FALSE(from_wkb(cut)) << row << " " << n;
+        }
+        for (std::size_t n = 0; n < bytes.size(); ++n) {
+            auto changed = bytes;
+            changed[n] = static_cast<std::uint8_t>(random());
+            std::span<std::uint8_t const> const one[] = {changed};
+            auto const got = from_wkb(one);
+            EXPECT_TRUE(!got || got->rows() == 1U);
+        }
+    }
+}
+
+// ---- Validation
+
+namespace {
+
+std::string flaw_of(std::string const& row) {
+    auto const found = validate(read({"NULL", row})).value();
+    return found.empty() ? "" : found.front().message;
+}
+
+}  // namespace
+
+TEST(validation, names_row_and_reason) {
+    EXPECT_EQ(flaw_of("POLYGON ((0 0, 1 0, 1 1, 0 1))"),
+              "row 1: ring 0 is open: it begins at (0, 0) and ends at (0, 1)");
+    EXPECT_THAT(flaw_of("POLYGON ((0 0, 9 0, 9 9, 0 0), (1 1, 2 2, 1 1))"), HasSubstr("ring 1 has 3 vertices"));
+    EXPECT_THAT(flaw_of("LINESTRING (1 1)"), HasSubstr("line 0 has one vertex"));
+    EXPECT_THAT(flaw_of("POINT (nan 1)"), HasSubstr("(nan, 1)"));
+    EXPECT_THAT(flaw_of("LINESTRING (0 0, inf 1)"), HasSubstr("vertex 1 of a line is (inf, 1)"));
+    EXPECT_THAT(flaw_of("MULTIPOINT (0 0, 1e308 1)"),
+                HasSubstr("signs are exact for 0 and magnitudes from 2^-300 to 2^330"));
+    EXPECT_THAT(flaw_of("POINT (1e-300 1)"), HasSubstr("scale it"));
+    for (auto const& row : empties) EXPECT_EQ(flaw_of(row), "");
+    EXPECT_EQ(flaw_of("POLYGON ((0 0, 0 0, 1 0, 1 0, 1 1, 0 0))"), "");  // repeated points
+    EXPECT_EQ(require_valid(read({"POINT (nan 1)"})).error().code(), errc::invalid_argument);
+}
+
+TEST(validation, finds_offsets_that_go_back_or_leave) {
+    auto const with = [](std::vector<std::int32_t> rows, std::vector<std::int32_t> rings) {
+        geometry_parts p;
+        p.kind = family::polygon;
+        p.x = buffer<double>::copy_of({0., 1., 1., 0.});
+        p.y = buffer<double>::copy_of({0., 0., 1., 0.});
+        p.offsets[0] = buffer<std::int32_t>::copy_of(rows), p.offsets[1] = buffer<std::int32_t>::copy_of(rings);
+        auto const found = validate(geometries::make(std::move(p)).value()).value();
+        return found.empty() ? std::string{} : found.front().message;
+    };
+    EXPECT_EQ(with({0, 1}, {0, 4}), "");
+    EXPECT_THAT(with({0, 1}, {0, 5}), HasSubstr("offset 1 of level 1 is 5, outside 0 to 4"));
+    EXPECT_THAT(with({0, 2}, {0, 4}), HasSubstr("outside 0 to 1"));
+    EXPECT_THAT(with({0, 2}, {0, 4, 3}), HasSubstr("goes back from 4 to 3"));
+    EXPECT_THAT(with({0, 1}, {1, 4}), HasSubstr("begins at 1"));
+    EXPECT_THAT(with({0, -1}, {0, 4}), HasSubstr("outside"));
+    auto const three = read({"POINT (1 2)", "POINT (1 2)"}).view(buffer<std::int32_t>::copy_of({0, 2})).value();
+    EXPECT_THAT(validate(three).value().front().message, HasSubstr("row 1: the view chooses row 2 of 2"));
+}
+
+// ---- Arrow
+
+TEST(arrow, gives_back_what_it_took) {
+    for (auto const layout : {coordinates::separated, coordinates::interleaved}) {
+        for (std::size_t i = 0; i < one_of_each.size(); ++i) {
+            auto const g = read({one_of_each[i], "NULL", empties[i]});
+            ArrowSchema schema{};
+            ArrowDeviceArray array{};
+            arrow_options how;
+            how.layout = layout;
+            to_arrow({}, g, &schema, &array, how).value();
+            EXPECT_EQ(array.device_type, ARROW_DEVICE_CPU);
+            auto const back = from_arrow({}, &schema, &array).value();
+            EXPECT_EQ(schema.release, nullptr);
+            EXPECT_EQ(array.array.release, nullptr);
+            EXPECT_EQ(text(back), text(g));
+            bool const shared = back.parts().x.data() == g.parts().x.data();
+            EXPECT_EQ(shared, layout == coordinates::separated) << one_of_each[i];
+        }
+    }
+}
+
+TEST(arrow, keeps_memory_until_the_last_array_is_gone) {
+    geometries back;
+    {
+        ArrowSchema schema{};
+        ArrowDeviceArray array{};
+        to_arrow({}, read({one_of_each[2]}), &schema, &array).value();
+        back = from_arrow({}, &schema, &array).value();
+    }
+    EXPECT_THAT(text(back), ElementsAre(one_of_each[2]));  // under asan: not freed
+}
+
+TEST(arrow, refuses_what_it_cannot_hold) {
+    ArrowSchema schema{};
+    ArrowDeviceArray array{};
+    EXPECT_THAT(to_arrow({}, read(one_of_each), &schema, &array).error().message(), HasSubstr("a mixed array"));
+    to_arrow({}, read({one_of_each[1]}), &schema, &array).value();
+    array.array.offset = 1;
+    EXPECT_THAT(from_arrow({}, &schema, &array).error().message(), HasSubstr("offset 1"));
+    EXPECT_EQ(schema.release, nullptr);  // taken over all the same
+    to_arrow({}, read({one_of_each[1]}), &schema, &array).value();
+    schema.metadata = nullptr;
+    EXPECT_THAT(from_arrow({}, &schema, &array).error().message(), HasSubstr("several families look like that"));
+}
+
+}  // namespace kiln::spatial_tests
