@@ -9,13 +9,13 @@
 
 namespace kiln::spatial {
 
-struct row_at {
+struct row_in_memory {
     geometry_parts const* parts = nullptr;
     std::size_t row = 0;
 };
 
 // The memory of a row that is not null.
-inline row_at locate_row(geometries const& in, std::size_t row) {
+inline row_in_memory locate_row(geometries const& in, std::size_t row) {
     if (in.chosen()) row = static_cast<std::size_t>(in.chosen()->data()[row]);
     if (in.kind() != family::mixed) return {&in.parts(), row};
     auto const& m = in.mixed();

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Distances between geometries of all families, and the nearest ones. A distance is 0 exactly where the geometries meet, and
+// otherwise correct to a few units in the last place; the CPU and the GPU give the same bits. Null and empty rows are at no
+// distance from anything.
+//
+//     auto const roads_nearby = spatial::cpu::nearest(houses, roads, {.count = 3, .most = 500}).value();
+#pragma once
+
+#include <kiln/spatial/geometry.hpp>
+
+#include <limits>
+
+namespace kiln::spatial {
+
+enum class ties : std::uint8_t {
+    kept,    // all that are as near as the last one
+    by_row,  // the first rows of them
+};
+struct nearest_options {
+    std::size_t count = 1;
+    double most = std::numeric_limits<double>::infinity();  // distance, inclusive
+    ties equal = ties::kept;
+};
+
+struct near_pair {
+    std::int32_t left = 0, right = 0;
+    double distance = 0;
+};
+
+namespace cpu {
+// Row by row, as many as both have.
+[[nodiscard]] result<std::vector<std::optional<double>>> distance(geometries const& left, geometries const& right);
+// By left, then distance, then right.
+[[nodiscard]] result<std::vector<near_pair>> nearest(geometries const& left, geometries const& right,
+                                                     nearest_options const& how = {});
+}  // namespace cpu
+
+}  // namespace kiln::spatial

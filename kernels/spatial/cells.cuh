@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Point location in many polygons at once: a grid of cells with power-of-two sides, crowded cells divided again. A cell knows,
+// for every row that meets it, whether its lower left corner is inside, and the runs of consecutive ring edges that come near. A
+// point is located by walking from the corner up to its height and then across to it, and counting edges: only those of the
+// cell can matter. Every decision is the sign of one orientation of input coordinates (corners are exact doubles).
+//
+// Why it is right. R(q) is the parity of edges that half-openly straddle the height of q, (y1 > q.y) != (y2 > q.y), and cross it
+// strictly left of q. On the upright line x = x0,
+//     R(x0, y) = xor over edges with (x1 < x0) != (x2 < x0) of T(y),   T(y) = [h <= y] for edges that rise or are level from
+//                left to right, [h < y] for falling ones, h being the height at x0:
+// left of x0 an edge counts for y in [lower, upper); along each chain left of the line the terms of its vertices cancel. Hence
+//     R(p) = R(corner) ^ xor (T(p.y) ^ T(corner.y)) ^ xor over edges straddling p.y of ([x < p.x] ^ [x < corner.x]),
+// whatever the degeneracies. A point on an edge or vertex is "on". Two more modes move the point by +(e, e^2) or -(e, e^2), e
+// infinitesimal, by other rules for ties: nothing is "on" then.
+#pragma once
+
+#include "exact.cuh"
+
+namespace kiln_spatial {
+
+enum : u32 {
+    record_first = 1U << 31,   // of its row in this cell
+    record_corner = 1U << 30,  // the corner is inside the row
+    record_full = 1U << 29,    // the whole cell is
+    record_last = 1U << 28,    // of its cell
+    record_row = (1U << 28) - 1,
+    head_empty = 0,
+    head_full = 1U << 30,    // | row
+    head_list = 2U << 30,    // | first record
+    head_divided = 3U << 30, // | sub-grid
+    head_kind = 3U << 30,
+    head_value = (1U << 30) - 1,
+};
+struct alignas(16) cell_record {
+    u32 row;          // and flags
+    u32 first, last;  // edges first to last - 1, by their first vertex
+    u32 unused;
+};
+struct sub_grid {
+    u32 first;  // head of its lower left cell
+    u32 log;    // 2^log cells per side
+};
+
+struct cell_grid {
+    double x, y, width, height, per_width, per_height;  // lower left corner; sides of a cell and their inverses
+    i32 columns, rows;
+    u32 const* head;
+    cell_record const* record;
+    sub_grid const* sub;
+    point const* at;  // of vertices
+};
+
+enum class tie : int { on = 0, up = 1, down = -1 };
+enum class place : int { outside = 0, inside = 1, on = 2 };
+enum class certainty : int { exact, filtered };
+
+// Mode and arithmetic are known when compiling: filtered walks only note that a sign was not certain.
+template <tie Mode, certainty How = certainty::exact>
+struct cell_walk {
+    point p, corner;
+    bool inside, on = false, unsure = false;
+
+    KILN_HD int side(point a, point b, point c) {
+        if constexpr (How == certainty::exact) return orient(a, b, c);
+        guess const g = orient_filter(a, b, c);
+        unsure |= !g.certain;
+        return g.side;
+    }
+    KILN_HD void edge(point a, point b) {
+        across(a, b);
+        upwards(a, b);
+    }
+
+private:
+    KILN_HD void across(point a, point b) {
+        bool const a_above = Mode == tie::down ? a.y >= p.y : a.y > p.y;
+        bool const b_above = Mode == tie::down ? b.y >= p.y : b.y > p.y;
+        if (a_above == b_above) {
+            if (Mode != tie::on || a.y != p.y) return;
+            on |= a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x));
+            return;
+        }
+        if (most(a.x, b.x) < least(p.x, corner.x) || least(a.x, b.x) > most(p.x, corner.x)) return;
+        point const low = a_above ? b : a, high = a_above ? a : b;
+        int const at_p = side(low, high, p), at_corner = side(low, high, {corner.x, p.y});
+        if (Mode == tie::on) on |= at_p == 0;
+        bool const left_of_p = Mode == tie::up ? at_p <= 0 : at_p < 0;
+        bool const left_of_corner = at_corner < 0 || (Mode == tie::down && at_corner == 0 && high.x > low.x);
+        inside ^= left_of_p != left_of_corner;
+    }
+    KILN_HD void upwards(point a, point b) {
+        bool const a_left = a.x < corner.x, b_left = b.x < corner.x;
+        if (a_left == b_left) return;
+        if (most(a.y, b.y) < least(p.y, corner.y) || least(a.y, b.y) > most(p.y, corner.y)) return;
+        point const left = a_left ? a : b, right = a_left ? b : a;
+        int const at_p = side(left, right, {corner.x, p.y}), at_corner = side(left, right, corner);
+        bool const rises = right.y >= left.y;
+        bool const below_p = at_p > 0 || (Mode != tie::down && rises && at_p == 0);
+        bool const below_corner = at_corner > 0 || (rises && at_corner == 0);
+        inside ^= below_p != below_corner;
+    }
+};
+
+// found(row, place) for every row that the point is inside or on, in order of rows; it returns true to stop. False where a
+// filter failed before that: ask again with certainty::exact.
+template <tie Mode, certainty How, class Found>
+KILN_HD bool locate(cell_grid const& g, point p, Found found) {
+    double const column = whole(mul(sub(p.x, g.x), g.per_width)), row = whole(mul(sub(p.y, g.y), g.per_height));
+    if (!(column >= 0 && row >= 0 && column < g.columns && row < g.rows)) return true;
+    u32 head = g.head[static_cast<u64>(row) * static_cast<u64>(g.columns) + static_cast<u64>(column)];
+    double width = g.width, height = g.height;
+    point corner{add(g.x, mul(column, width)), add(g.y, mul(row, height))};
+    while ((head & head_kind) == head_divided) {
+        sub_grid const s = g.sub[head & head_value];
+        i32 const n = 1 << s.log;
+        double const scale = from_bits(static_cast<u64>(1023 - s.log) << 52);  // 2^-log
+        width = mul(width, scale), height = mul(height, scale);
+        i32 c = static_cast<i32>(whole(quotient(sub(p.x, corner.x), width)));
+        i32 r = static_cast<i32>(whole(quotient(sub(p.y, corner.y), height)));
+        c = c < 0 ? 0 : c >= n ? n - 1 : c, r = r < 0 ? 0 : r >= n ? n - 1 : r;
+        head = g.head[s.first + static_cast<u32>(r * n + c)];
+        corner = {add(corner.x, mul(c, width)), add(corner.y, mul(r, height))};
+    }
+    if (head == head_empty) return true;
+    if ((head & head_kind) == head_full) return found(static_cast<i32>(head & head_value), place::inside), true;
+    for (u32 at = head & head_value;;) {
+        cell_record r = g.record[at];
+        i32 const id = static_cast<i32>(r.row & record_row);
+        bool last = (r.row & record_last) != 0;
+        place where = place::inside;
+        if ((r.row & record_full) != 0) {
+            ++at;
+        } else {
+            cell_walk<Mode, How> walk{p, corner, (r.row & record_corner) != 0};
+            for (;;) {
+                point a = g.at[r.first];
+                for (u32 v = r.first; v < r.last; ++v) {
+                    point const b = g.at[v + 1];
+                    walk.edge(a, b);
+                    a = b;
+                }
+                last = (r.row & record_last) != 0;
+                ++at;
+                if (last) break;
+                r = g.record[at];
+                if ((r.row & record_first) != 0) break;
+            }
+            if (walk.unsure) return false;
+            where = walk.on ? place::on : walk.inside ? place::inside : place::outside;
+        }
+        if (where != place::outside && found(id, where)) return true;
+        if (last) return true;
+    }
+}
+
+// ---- For whoever builds it ---------------------------------------------------------------------------------------------
+
+struct cell_frame {
+    double x, y, width, height;
+    i32 columns, rows;
+};
+
+// visit(column, row) for every cell the segment may come near: padded by a millionth of a cell, which is more than all
+// rounding here as long as a cell is more than 2^-28 of the coordinates.
+template <class Visit>
+KILN_HD void visit_cells(cell_frame const& f, point a, point b, Visit visit) {
+    double const low = least(a.y, b.y), high = most(a.y, b.y), left = least(a.x, b.x), right = most(a.x, b.x);
+    double const pad_x = mul(1e-6, f.width), pad_y = mul(1e-6, f.height);
+    i32 first = static_cast<i32>(whole(quotient(sub(sub(low, pad_y), f.y), f.height)));
+    i32 last = static_cast<i32>(whole(quotient(sub(add(high, pad_y), f.y), f.height)));
+    first = first < 0 ? 0 : first, last = last >= f.rows ? f.rows - 1 : last;
+    double const slope = a.y != b.y ? quotient(sub(b.x, a.x), sub(b.y, a.y)) : 0;
+    for (i32 row = first; row <= last; ++row) {
+        double from = left, to = right;
+        if (a.y != b.y) {
+            double const bottom = most(sub(add(f.y, mul(row, f.height)), pad_y), low);
+            double const top = least(add(add(f.y, mul(row + 1, f.height)), pad_y), high);
+            double const x0 = add(a.x, mul(sub(bottom, a.y), slope)), x1 = add(a.x, mul(sub(top, a.y), slope));
+            from = most(left, least(x0, x1)), to = least(right, most(x0, x1));
+            if (from > to) from = left, to = right;
+        }
+        i32 c0 = static_cast<i32>(whole(quotient(sub(sub(from, pad_x), f.x), f.width)));
+        i32 c1 = static_cast<i32>(whole(quotient(sub(add(to, pad_x), f.x), f.width)));
+        c0 = c0 < 0 ? 0 : c0, c1 = c1 >= f.columns ? f.columns - 1 : c1;
+        for (i32 c = c0; c <= c1; ++c) visit(c, row);
+    }
+}
+
+// visit(row, column) for every lower line of a row that the segment straddles, with the first column whose corner lies right of
+// where it does.
+template <class Visit>
+KILN_HD void visit_crossed_lines(cell_frame const& f, point a, point b, Visit visit) {
+    if (a.y == b.y) return;
+    point const low = a.y < b.y ? a : b, high = a.y < b.y ? b : a;
+    i32 first = static_cast<i32>(whole(quotient(sub(low.y, f.y), f.height))) - 1;
+    i32 last = static_cast<i32>(whole(quotient(sub(high.y, f.y), f.height))) + 1;
+    first = first < 0 ? 0 : first, last = last >= f.rows ? f.rows - 1 : last;
+    double const slope = quotient(sub(high.x, low.x), sub(high.y, low.y));
+    for (i32 row = first; row <= last; ++row) {
+        double const y = add(f.y, mul(row, f.height));
+        if ((low.y > y) == (high.y > y)) continue;
+        double const guessed = whole(quotient(sub(add(low.x, mul(sub(y, low.y), slope)), f.x), f.width)) + 1;
+        i32 c = guessed < 0 ? 0 : guessed > f.columns ? f.columns : static_cast<i32>(guessed);
+        while (c > 0 && orient(low, high, {add(f.x, mul(c - 1, f.width)), y}) < 0) --c;
+        while (c < f.columns && !(orient(low, high, {add(f.x, mul(c, f.width)), y}) < 0)) ++c;
+        visit(row, c);
+    }
+}
+
+}  // namespace kiln_spatial

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// An array of geometries as algorithms see it, the same for all families: rows consist of paths, paths of vertices. A path is a
+// point, a line or a ring. An element is the segment from a vertex to the next of its path, or a point; its number is that of its
+// first vertex. For relations a layer is "noded": no path repeats a vertex, and where a vertex lies on another segment of its own
+// row that segment is divided there. The vertex is an input coordinate that lies on the segment exactly, so nothing moves; and every
+// place where a row meets itself, but for crossings of lines, is then a vertex of all that meet there.
+#pragma once
+
+#include "exact.cuh"
+
+namespace kiln_spatial {
+
+enum path_kind : u8 {
+    point_path = 0,
+    line_path = 1,
+    ring_path = 2,      // its row's interior on the left; of a layer that is not noded: a shell
+    reversed_ring = 3,  // on the right; a hole
+};
+constexpr int dimension_of(u8 kind) { return kind < ring_path ? kind : 2; }
+
+struct layer {
+    point const* at;
+    i32 const* path_first;  // vertices of a path, one more than paths
+    i32 const* path_of;     // by vertex
+    i32 const* row_of;      // by path
+    i32 const* row_first;   // paths of a row, one more than rows
+    u8 const* kind;         // by path
+    // Of a noded layer: the vertices of the row with the same coordinates, among `member` from group_first on. The vertex that
+    // closes a ring is in no group; its ring's first one is.
+    i32 const* group_first;
+    i32 const* group_size;
+    i32 const* member;
+    u8 const* is_end;  // by vertex: the point is in the boundary of its row's lines, where an odd number of them ends
+    i32 rows, paths, vertices;
+};
+
+KILN_HD i32 row_at(layer const& l, i32 v) { return l.row_of[l.path_of[v]]; }
+KILN_HD bool is_segment(layer const& l, i32 v) { return v + 1 < l.path_first[l.path_of[v] + 1]; }
+KILN_HD bool is_element(layer const& l, i32 v) { return l.kind[l.path_of[v]] == point_path || is_segment(l, v); }
+KILN_HD point element_end(layer const& l, i32 v) { return l.at[is_segment(l, v) ? v + 1 : v]; }
+
+// The vertex where the segment v ends; for the last of a ring, its first.
+KILN_HD i32 end_vertex(layer const& l, i32 v) {
+    i32 const path = l.path_of[v];
+    if (!is_segment(l, v)) return v;
+    if (l.kind[path] >= ring_path && v + 2 == l.path_first[path + 1]) return l.path_first[path];
+    return v + 1;
+}
+
+// Neighbours along the path, -1 at the ends of a line. Of noded layers: they differ from v.
+KILN_HD i32 vertex_before(layer const& l, i32 v) {
+    i32 const path = l.path_of[v], first = l.path_first[path];
+    if (v > first) return v - 1;
+    return l.kind[path] >= ring_path ? l.path_first[path + 1] - 2 : -1;
+}
+KILN_HD i32 vertex_after(layer const& l, i32 v) {
+    i32 const path = l.path_of[v], last = l.path_first[path + 1] - 1;
+    if (l.kind[path] >= ring_path) return v + 1 >= last ? l.path_first[path] : v + 1;
+    return v < last ? v + 1 : -1;
+}
+
+}  // namespace kiln_spatial

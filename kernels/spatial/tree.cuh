@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// An implicit tree over boxes. Items are sorted along a Hilbert curve; eight neighbours make a node, eight nodes the next. Nodes
+// are numbered as in a heap: the children of h are 8h + 1 to 8h + 8, so there are no pointers, and a traversal needs no stack:
+// what is pending on each level is eight bits of one register. Boxes in nodes are floats rounded outwards, 128 bytes per node; a
+// test on them says "perhaps", and whoever asked decides on the doubles.
+#pragma once
+
+#include "support.cuh"
+
+namespace kiln_spatial {
+
+struct alignas(128) tree_node {
+    float min_x[8], min_y[8], max_x[8], max_y[8];  // of children; an empty one is (inf, inf, -inf, -inf)
+};
+
+struct tree {
+    tree_node const* nodes;
+    u32 const* item;     // by leaf slot
+    u32 first_leaf;      // nodes from here on have items as children
+    i32 top;             // levels above the leaves
+    u32 size;            // items
+};
+
+KILN_HD u32 hilbert_key(u32 x, u32 y) {  // 16 bits each
+    u32 key = 0;
+    for (int bit = 15; bit >= 0; --bit) {
+        u32 const rx = x >> bit & 1, ry = y >> bit & 1;
+        key = key << 2 | ((3 * rx) ^ ry);
+        if (ry == 0) {
+            if (rx != 0) x = ~x, y = ~y;
+            u32 const t = x;
+            x = y, y = t;
+        }
+    }
+    return key;
+}
+
+struct key_frame {
+    double x, y, scale_x, scale_y;  // 65535 over the extent
+};
+KILN_HD u32 box_key(key_frame const& f, box const& b) {
+    double const x = mul(sub(mul(add(b.min_x, b.max_x), 0.5), f.x), f.scale_x);
+    double const y = mul(sub(mul(add(b.min_y, b.max_y), 0.5), f.y), f.scale_y);
+    return hilbert_key(x > 0 ? x < 65535 ? static_cast<u32>(x) : 65535U : 0U, y > 0 ? y < 65535 ? static_cast<u32>(y) : 65535U : 0U);
+}
+
+struct rough_box {
+    float min_x, min_y, max_x, max_y;
+};
+KILN_HD rough_box outwards(box const& b) {
+    return {round_down(b.min_x), round_down(b.min_y), round_up(b.max_x), round_up(b.max_y)};
+}
+
+// Which children the box meets, as bits.
+KILN_HD u32 children_met(tree_node const& n, rough_box const& b) {
+    u32 out = 0;
+    KILN_UNROLL
+    for (int i = 0; i < 8; ++i) {
+        bool const meets = n.min_x[i] <= b.max_x && n.min_y[i] <= b.max_y && n.max_x[i] >= b.min_x && n.max_y[i] >= b.min_y;
+        out |= static_cast<u32>(meets) << i;
+    }
+    return out;
+}
+
+// Where a traversal is: a node, the children of it that are left, and those of the nodes above.
+struct tree_cursor {
+    u32 node = 0;
+    i32 level;
+    u64 pending = 0;
+    u32 left = 0;
+
+    // To the child that is lowest among `left`.
+    KILN_HD void down() {
+        int const child = lowest_bit(left);
+        down_to(child, left & (left - 1));
+    }
+    KILN_HD void down_to(int child, u32 others) {
+        pending |= static_cast<u64>(others) << (8 * (level - 1));
+        --level;
+        node = node * 8 + 1 + static_cast<u32>(child);
+    }
+    // To the nearest node above with something left; false where there is none.
+    KILN_HD bool up() {
+        if (pending == 0) return false;
+        do {
+            ++level;
+            node = (node - 1) >> 3;
+            left = static_cast<u32>(pending >> (8 * (level - 1))) & 0xff;
+        } while (left == 0);
+        pending &= ~(u64{0xff} << (8 * (level - 1)));
+        return true;
+    }
+};
+
+// visit(slot) for every item whose rounded box meets b.
+template <class Visit>
+KILN_HD void query_tree(tree const& t, rough_box const& b, Visit visit) {
+    if (t.size == 0) return;
+    tree_cursor c{0, t.top, 0, children_met(t.nodes[0], b)};
+    for (;;) {
+        if (c.level == 0) {
+            for (; c.left != 0; c.left &= c.left - 1)
+                visit((c.node - t.first_leaf) * 8 + static_cast<u32>(lowest_bit(c.left)));
+        }
+        if (c.left == 0) {
+            if (!c.up()) return;
+        }
+        if (c.level > 0) {
+            c.down();
+            c.left = children_met(t.nodes[c.node], b);
+        }
+    }
+}
+
+// ---- Nearest -----------------------------------------------------------------------------------------------------------
+
+#ifdef __CUDA_ARCH__
+KILN_HD float squared_down(float v) { return __fmul_rd(v, v); }
+KILN_HD float add_down(float a, float b) { return __fadd_rd(a, b); }
+KILN_HD float sub_down(float a, float b) { return __fsub_rd(a, b); }
+#else
+KILN_HD float squared_down(float v) { return round_down(static_cast<double>(v) * v); }
+KILN_HD float add_down(float a, float b) { return round_down(static_cast<double>(a) + b); }
+KILN_HD float sub_down(float a, float b) { return round_down(static_cast<double>(a) - b); }
+#endif
+KILN_HD float gap(float low, float high, float from, float to) {
+    float const below = sub_down(low, to), above = sub_down(from, high);
+    float const out = below > above ? below : above;
+    return out > 0 ? out : 0;
+}
+// A lower bound of the squared distance between the box and a child.
+KILN_HD float least_square(tree_node const& n, int i, rough_box const& b) {
+    return add_down(squared_down(gap(n.min_x[i], n.max_x[i], b.min_x, b.max_x)),
+                    squared_down(gap(n.min_y[i], n.max_y[i], b.min_y, b.max_y)));
+}
+
+// Visits items in about the order of their distance from the box: measure(slot, most) returns the squared distance beyond which
+// nothing more is wanted. What lies at exactly that distance is visited too, so ties are not lost.
+template <class Measure>
+KILN_HD void nearest_in_tree(tree const& t, rough_box const& b, double most, Measure measure) {
+    if (t.size == 0) return;
+    tree_cursor c{0, t.top, 0, 0xff};
+    float bound = round_up(most);
+    for (;;) {
+        tree_node const& n = t.nodes[c.node];
+        // Nearest child first; the others wait if they still can win.
+        int best = -1;
+        u32 others = 0;
+        float best_square = 0;
+        for (u32 left = c.left; left != 0; left &= left - 1) {
+            int const i = lowest_bit(left);
+            float const square = least_square(n, i, b);
+            if (!(square <= bound) || n.min_x[i] > n.max_x[i]) continue;
+            others |= 1U << i;
+            if (best < 0 || square < best_square) best = i, best_square = square;
+        }
+        if (best >= 0) {
+            others &= ~(1U << best);
+            if (c.level > 0) {
+                c.down_to(best, others);
+                c.left = 0xff;
+                continue;
+            }
+            most = measure((c.node - t.first_leaf) * 8 + static_cast<u32>(best), most);
+            bound = round_up(most);
+            c.left = others;
+            if (c.left != 0) continue;
+        }
+        if (!c.up()) return;
+    }
+}
+
+}  // namespace kiln_spatial

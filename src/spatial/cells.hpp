@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the grid of kernels/spatial/cells.cuh over the rings of a layer, on the host.
+#pragma once
+
+#include "spatial/cells.cuh"
+#include "spatial/layer.hpp"
+
+namespace kiln::spatial {
+
+struct cell_options {
+    double cells_per_edge = 4;
+    std::size_t least_cells = 1 << 6, most_cells = 1 << 22;  // of the undivided grid
+    std::uint32_t split_above = 8;                           // edges in a cell
+    double edges_per_cell = 2;                               // after dividing
+    int levels = 4;
+};
+
+class host_cells {
+public:
+    explicit host_cells(host_layer const& of, cell_options const& how = {});  // borrows the layer's vertices
+
+    [[nodiscard]] kiln_spatial::cell_grid view() const noexcept;
+
+    // found(row, place) as locate() does.
+    template <class Found>
+    void locate(kiln_spatial::point p, Found found) const {
+        kiln_spatial::locate<kiln_spatial::tie::on, kiln_spatial::certainty::exact>(view(), p, found);
+    }
+
+private:
+    struct entry {
+        std::uint64_t cell;
+        std::uint32_t row, edge;  // edge == corner: the cell's corner is inside the row
+    };
+    static constexpr std::uint32_t corner = ~std::uint32_t{0};
+
+    void make_frame(std::vector<std::int32_t> const& edges);
+    [[nodiscard]] std::vector<entry> entries(std::vector<std::int32_t> const& edges) const;
+    // Records and heads of one level's entries, sorted; divides what is crowded.
+    void write(std::vector<entry> sorted, kiln_spatial::cell_frame const& frame, std::size_t first_head, int level,
+               std::uint32_t parent_edges);
+    [[nodiscard]] std::vector<entry> divided(std::span<entry const> of, kiln_spatial::cell_frame const& whole,
+                                             kiln_spatial::cell_frame const& parts) const;
+
+    cell_options how_;
+    kiln_spatial::layer layer_;
+    kiln_spatial::cell_frame frame_{};
+    double least_side_ = 0;
+    std::vector<std::uint32_t> heads_;
+    std::vector<kiln_spatial::cell_record> records_;
+    std::vector<kiln_spatial::sub_grid> subs_;
+};
+
+}  // namespace kiln::spatial

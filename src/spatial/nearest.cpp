@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/spatial/nearest.hpp>
+
+#include "base/check.hpp"
+#include "spatial/cells.hpp"
+#include "spatial/distance.cuh"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::spatial::cpu {
+
+namespace {
+
+using namespace kiln_spatial;
+
+struct zero_pair {
+    i32 left, right;
+};
+
+// Rows of which one has a path inside an area of the other. (Those that touch are found at distance 0.)
+std::vector<zero_pair> contained(host_layer const& left, host_layer const& right) {
+    std::vector<zero_pair> out;
+    for (int exchanged = 0; exchanged < 2; ++exchanged) {
+        auto const& inner = exchanged == 0 ? left : right;
+        host_cells const cells{exchanged == 0 ? right : left};
+        auto const l = inner.view();
+        for (i32 p = 0; p < l.paths; ++p) {
+            cells.locate(l.at[l.path_first[p]], [&](i32 row, place) {
+                out.push_back(exchanged == 0 ? zero_pair{l.row_of[p], row} : zero_pair{row, l.row_of[p]});
+                return false;
+            });
+        }
+    }
+    std::sort(out.begin(), out.end(),
+              [](zero_pair a, zero_pair b) { return a.left != b.left ? a.left < b.left : a.right < b.right; });
+    return out;
+}
+
+std::vector<std::vector<i32>> elements_by_row(host_layer const& of) {
+    std::vector<std::vector<i32>> out(of.rows());
+    auto const l = of.view();
+    for (auto const v : of.elements()) out[static_cast<std::size_t>(row_at(l, v))].push_back(v);
+    return out;
+}
+
+box around(std::vector<box> const& all) {
+    box out{INFINITY, INFINITY, -INFINITY, -INFINITY};
+    for (auto const& b : all)
+        out = {least(out.min_x, b.min_x), least(out.min_y, b.min_y), most(out.max_x, b.max_x),
+               most(out.max_y, b.max_y)};
+    return out;
+}
+
+double square_to(layer const& a, std::vector<i32> const& elements, point c, point d) {
+    double out = INFINITY;
+    for (auto const v : elements) out = least(out, square_between_elements(a.at[v], element_end(a, v), c, d));
+    return out;
+}
+
+// The nearest rows so far.
+class shortlist {
+public:
+    explicit shortlist(nearest_options const& how) : how_{how}, most_{how.most * how.most} {}
+
+    // The square beyond which nothing is wanted.
+    double offer(i32 row, double square) {
+        if (square > bound()) return bound();
+        auto const at = std::find_if(found_.begin(), found_.end(), [&](auto const& f) { return f.second == row; });
+        if (at == found_.end()) found_.emplace_back(square, row);
+        else at->first = least(at->first, square);
+        if (found_.size() > 2 * how_.count + 16) trim();
+        return bound();
+    }
+    double bound() {
+        if (found_.size() < how_.count) return most_;
+        auto const last = found_.begin() + static_cast<std::ptrdiff_t>(how_.count - 1);
+        std::nth_element(found_.begin(), last, found_.end());
+        return least(most_, last->first);
+    }
+    void write(i32 left, std::vector<near_pair>& to) {
+        trim();
+        for (auto const& [square, row] : found_) to.push_back({left, row, std::sqrt(square)});
+    }
+
+private:
+    void trim() {
+        std::sort(found_.begin(), found_.end());
+        if (found_.size() <= how_.count) return;
+        double const last = found_[how_.count - 1].first;
+        auto end = found_.begin() + static_cast<std::ptrdiff_t>(how_.count);
+        if (how_.equal == ties::kept)
+            while (end != found_.end() && end->first == last) ++end;
+        found_.erase(end, found_.end());
+    }
+
+    nearest_options how_;
+    double most_;
+    std::vector<std::pair<double, i32>> found_;
+};
+
+}  // namespace
+
+result<std::vector<std::optional<double>>> distance(geometries const& left, geometries const& right) {
+    KILN_TRY(auto const a, host_layer::plain(left));
+    KILN_TRY(auto const b, host_layer::plain(right));
+    auto const la = a.view(), lb = b.view();
+    auto const ea = elements_by_row(a), eb = elements_by_row(b);
+    auto const zero = contained(a, b);
+    std::vector<std::optional<double>> out(std::min(left.rows(), right.rows()));
+    for (std::size_t r = 0; r < out.size(); ++r) {
+        if (a.state(r) != row_state::there || b.state(r) != row_state::there) continue;
+        auto const row = static_cast<i32>(r);
+        if (std::binary_search(zero.begin(), zero.end(), zero_pair{row, row}, [](zero_pair p, zero_pair q) {
+                return p.left != q.left ? p.left < q.left : p.right < q.right;
+            })) {
+            out[r] = 0;
+            continue;
+        }
+        auto const boxes = b.boxes_of(eb[r]);
+        host_tree const tree{boxes};
+        double square = INFINITY;
+        auto const own = a.boxes_of(ea[r]);
+        for (std::size_t i = 0; i < ea[r].size() && square > 0; ++i) {
+            i32 const va = ea[r][i];
+            nearest_in_tree(tree.view(), outwards(own[i]), square, [&](u32 slot, double) {
+                i32 const vb = eb[r][tree.view().item[slot]];
+                square = least(square,
+                               square_between_elements(la.at[va], element_end(la, va), lb.at[vb], element_end(lb, vb)));
+                return square;
+            });
+        }
+        out[r] = std::sqrt(square);
+    }
+    return out;
+}
+
+result<std::vector<near_pair>> nearest(geometries const& left, geometries const& right, nearest_options const& how) {
+    if (how.count == 0 || !(how.most >= 0))
+        return fail(errc::invalid_argument, "nearest: {} of them within {}", how.count, how.most);
+    KILN_TRY(auto const a, host_layer::plain(left));
+    KILN_TRY(auto const b, host_layer::plain(right));
+    auto const la = a.view(), lb = b.view();
+    auto const own = elements_by_row(a);
+    auto const others = b.elements();
+    auto const boxes = b.boxes_of(others);
+    host_tree const tree{boxes};
+    auto const view = tree.view();
+    auto const zero = contained(a, b);
+    auto next = zero.begin();
+    std::vector<near_pair> out;
+    for (std::size_t r = 0; r < own.size(); ++r) {
+        auto const row = static_cast<i32>(r);
+        if (own[r].empty()) continue;
+        shortlist best{how};
+        for (; next != zero.end() && next->left == row; ++next) best.offer(next->right, 0);
+        nearest_in_tree(view, outwards(around(a.boxes_of(own[r]))), best.bound(), [&](u32 slot, double) {
+            i32 const v = others[view.item[slot]];
+            return best.offer(row_at(lb, v), square_to(la, own[r], lb.at[v], element_end(lb, v)));
+        });
+        best.write(row, out);
+    }
+    return out;
+}
+
+}  // namespace kiln::spatial::cpu
