@@ -27,7 +27,7 @@ TEST_F(spatial_compile, every_unit_compiles_and_hot_kernels_stay_small) {
             bool const hot = k.name == "locate_first" || k.name == "locate_count" || k.name == "contact_count" ||
                              k.name == "contact_scatter" || k.name == "nearest_element" || k.name == "box_count";
             if (hot) {
-                EXPECT_LE(k.registers, 48) << k.name << " " << archs[i % archs.size()];
+                EXPECT_LE(k.registers, 56) << k.name << " " << archs[i % archs.size()];
             }
         }
     }
