@@ -16,7 +16,6 @@ enum path_kind : u8 {
     ring_path = 2,      // its row's interior on the left; of a layer that is not noded: a shell
     reversed_ring = 3,  // on the right; a hole
 };
-constexpr int dimension_of(u8 kind) { return kind < ring_path ? kind : 2; }
 
 struct layer {
     point const* at;

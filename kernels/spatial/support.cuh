@@ -5,11 +5,6 @@
 // need -ffp-contract=off.)
 #pragma once
 
-#ifndef __CUDACC__
-#include <bit>
-#include <cmath>
-#endif
-
 #ifdef __CUDACC__
 #define KILN_HD __host__ __device__ __forceinline__
 #define KILN_HD_COLD __host__ __device__ __noinline__

@@ -84,9 +84,16 @@ std::vector<kind_of_triple> const& kinds() {
          }},
         {"mixed_magnitudes", 200'000,
          [](draw& d, int) {
-             double const slope = d.real(0.1, 10);
-             point const a{d.real(1e5, 1e6), 0}, b{d.real(-1e6, -1e5), 0}, c{d.real(-1e-13, 1e-13), 0};
-             return triple{{a.x, a.x * slope}, {b.x, b.x * slope}, {c.x, d.nudged(c.x * slope, 1)}};
+             // On a line through 0 exactly, or off it by the last bit of the smallest: nothing short of all terms tells.
+             static constexpr double slopes[] = {1, 3, 5, 0.75};
+             double const slope = slopes[d.whole(0, 3)];
+             auto const on_line = [&](double x) {
+                 double const few_bits = static_cast<float>(x);
+                 return point{few_bits, few_bits * slope};
+             };
+             auto const a = on_line(d.real(1e5, 1e6)), b = on_line(d.real(-1e6, -1e5)),
+                        c = on_line(d.real(-1e-13, 1e-13));
+             return triple{a, b, {c.x, d.nudged(c.y, 1)}};
          }},
         {"the_whole_domain", 200'000,
          [](draw& d, int) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spatial pack's text compiles for old and new architectures, and its hot kernels stay small.
+#include "compile/engine_fixture.hpp"
+#include "spatial/units.hpp"
+
+namespace kiln::spatial {
+
+namespace {
+class spatial_compile : public testing::Test {};
+}  // namespace
+
+TEST_F(spatial_compile, every_unit_compiles_and_hot_kernels_stay_small) {
+    auto const units = all_units();
+    constexpr std::array archs{"sm_75", "sm_80", "sm_90", "sm_120"};
+    std::vector<pending<obtained>> made;
+    for (auto const& u : units)
+        for (auto const* const arch : archs) made.push_back(engine::process().artifact(u, target::parse(arch).value()));
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        auto const got = made[i].wait_sync();
+        auto const& name = units[i / archs.size()].name;
+        ASSERT_TRUE(got.has_value()) << name << ": " << got.error().message() << "\n" << got.error().log();
+        EXPECT_EQ(got->what->kernels.size(), units[i / archs.size()].kernels.size()) << name;
+        for (auto const& k : got->what->kernels) {
+            RecordProperty(k.name + "_" + archs[i % archs.size()], k.registers);
+            EXPECT_LE(k.registers, 128) << k.name;
+            // Filters alone: exact arithmetic inside would triple them.
+            bool const hot = k.name == "locate_first" || k.name == "locate_count" || k.name == "contact_count" ||
+                             k.name == "contact_scatter" || k.name == "nearest_element" || k.name == "box_count";
+            if (hot) {
+                EXPECT_LE(k.registers, 56) << k.name << " " << archs[i % archs.size()];
+            }
+        }
+    }
+}
+
+}  // namespace kiln::spatial
