@@ -17,7 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace cuda {
 class function;
