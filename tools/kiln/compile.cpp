@@ -16,13 +16,13 @@ struct compile_arguments {
     bool as_json = false;
 };
 
-struct item {
+struct compile_item {
     unit const* of = nullptr;
     target for_target;
     std::optional<result<obtained>> answer;
 };
 
-json describe(item const& i, obtained const& got) {
+json describe(compile_item const& i, obtained const& got) {
     json kernels = json::array();
     for (auto const& k : got.what->kernels) {
         kernels.push_back({{"name", k.name},
@@ -49,7 +49,7 @@ result<void> save(std::string const& directory, artifact const& a) {
     return base::replace_file(file, a.image, 0644);
 }
 
-void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> const& bar) {
+void run_all(std::vector<compile_item>& items, engine& e, std::shared_ptr<progress> const& bar) {
     std::vector<pending<obtained>> waiting;
     for (auto const& i : items) {
         waiting.push_back(e.artifact(*i.of, i.for_target));
@@ -60,7 +60,7 @@ void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> cons
     for (std::size_t n = 0; n < items.size(); ++n) items[n].answer = waiting[n].wait_sync(std::chrono::hours{24});
 }
 
-std::string text_of(std::vector<item> const& items) {
+std::string text_of(std::vector<compile_item> const& items) {
     std::vector<std::vector<std::string>> rows{
         {"unit", "target", "kind", "from", "ms", "size", "kernel", "registers", "shared", "local"}};
     for (auto const& i : items) {
@@ -95,7 +95,7 @@ int run(compile_arguments const& a) {
             return misused;
         }
     }
-    std::vector<item> items;
+    std::vector<compile_item> items;
     for (auto const& u : units) {
         for (auto const& t : targets) items.push_back({&u, t, {}});
     }
