@@ -19,10 +19,17 @@ setup: ## packages and CUDA headers; every other target does this by itself
 	@scripts/setup
 
 build: setup ## build/bin/kiln, the libraries and the tests
-	@cmake --preset dev --log-level=WARNING $(CMAKE_ARGS) >/dev/null
+	@cmake --preset dev --log-level=WARNING -DKILN_ONLY_ARCHS= $(CMAKE_ARGS) >/dev/null
 	@cmake --build build -j $(JOBS)
 
-run: build ## the main job on one screen
+# Only what the run needs. In a tree where nothing was built yet, what ships is made for this machine's GPU alone;
+# `make build` makes it for all.
+run: setup ## the main job on one screen
+	@if [ ! -e build/build.ninja ]; then first=-DKILN_ONLY_ARCHS=$$(scripts/gpu-arch); fi; \
+	    cmake --preset dev --log-level=WARNING $$first $(CMAKE_ARGS) >/dev/null
+	@if [ ! -e build/bin/kiln ]; then \
+	    echo "Building kiln and what ships with it, once: some 170 steps; two of them compile CUDA for a minute each."; fi
+	@NINJA_STATUS='[%f/%t, %e s] ' cmake --build build -j $(JOBS) --target kiln_cli
 	@build/bin/kiln demo
 
 test: build ## all tests that this machine can run

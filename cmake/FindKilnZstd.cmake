@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # kiln::zstd: zstd by its CMake package where there is one, else by pkg-config. Installed with the package,
-# because users of the static library need it too.
+# because users of the static library need it too. KILN_STATIC_DEPENDENCIES: its archive before its shared library.
 if(NOT TARGET kiln::zstd)
     set(kiln_zstd_target "")
     find_package(zstd CONFIG QUIET)
-    foreach(candidate IN ITEMS zstd::libzstd_shared zstd::libzstd zstd::libzstd_static)
+    set(candidates zstd::libzstd_shared zstd::libzstd zstd::libzstd_static)
+    if(KILN_STATIC_DEPENDENCIES)
+        list(REVERSE candidates)
+    endif()
+    foreach(candidate IN LISTS candidates)
         if(TARGET ${candidate} AND NOT kiln_zstd_target)
             set(kiln_zstd_target ${candidate})
         endif()
     endforeach()
-    if(NOT kiln_zstd_target)
+    if(NOT kiln_zstd_target AND KILN_STATIC_DEPENDENCIES)
+        find_library(KILN_ZSTD_ARCHIVE libzstd.a)
+        mark_as_advanced(KILN_ZSTD_ARCHIVE)
+        if(KILN_ZSTD_ARCHIVE)
+            set(kiln_zstd_target ${KILN_ZSTD_ARCHIVE})
+        endif()
+    elseif(NOT kiln_zstd_target)
         find_package(PkgConfig QUIET)
         if(PkgConfig_FOUND)
             pkg_check_modules(KILN_ZSTD QUIET IMPORTED_TARGET libzstd)

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 find_package(KilnCudaHeaders REQUIRED)
+if(KILN_STATIC_DEPENDENCIES)
+    set(OPENSSL_USE_STATIC_LIBS TRUE)
+endif()
 find_package(KilnZstd REQUIRED)
 find_package(fmt REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+# fmt as it is linked: distributions have no archive of it that can go into a shared library, but it can be all header.
+add_library(kiln_fmt INTERFACE)
+target_link_libraries(kiln_fmt INTERFACE $<IF:$<BOOL:${KILN_STATIC_DEPENDENCIES}>,fmt::fmt-header-only,fmt::fmt>)
 find_package(nlohmann_json REQUIRED)
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)

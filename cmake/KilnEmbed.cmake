@@ -57,7 +57,8 @@ std::span<file const> @arg_NAME@() noexcept {
 @body@}
 }  // namespace kiln::embedded
 ")
-    set_source_files_properties(${folder}/${arg_NAME}.cpp PROPERTIES OBJECT_DEPENDS "${arg_FILES}")
+    set_source_files_properties(${folder}/${arg_NAME}.cpp PROPERTIES OBJECT_DEPENDS "${arg_FILES}"
+                                SKIP_UNITY_BUILD_INCLUSION ON)  # nobody looks at OBJECT_DEPENDS there
     target_sources(${target} PRIVATE ${folder}/${arg_NAME}.cpp)
     target_include_directories(${target} PRIVATE ${folder} ${PROJECT_SOURCE_DIR}/src)
 endfunction()

@@ -8,6 +8,7 @@ if(NOT TARGET kiln_shared)
     return()
 endif()
 
+get_property(kiln_asked_for GLOBAL PROPERTY KILN_ASKED_FOR)
 set(kiln_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 set(kiln_build_package_dir ${PROJECT_BINARY_DIR}/lib/cmake/kiln)
 
@@ -41,5 +42,10 @@ install(FILES
 
 file(RELATIVE_PATH KILN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" KILN_PC_PREFIX "${KILN_PC_PREFIX}")
-configure_file(${PROJECT_SOURCE_DIR}/cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+list(TRANSFORM kiln_asked_for PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE KILN_PC_UNDEFINED)
+list(JOIN KILN_PC_UNDEFINED " " KILN_PC_UNDEFINED)
+# Two files: pkg-config has no word for "the archive, though a shared library lies beside it".
+foreach(package IN ITEMS kiln kiln-static)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

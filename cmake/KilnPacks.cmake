@@ -36,6 +36,14 @@ function(kiln_pack name)
     set(KILN_${upper}_ARCHS "${arg_ARCHS}" CACHE STRING "Architectures that the ${name} pack ships for")
     set(KILN_${upper}_BESIDE "${arg_BESIDE}" CACHE STRING "Architectures for which ${name} also ships lib/kiln/${name}-sm_*.kiln")
 
+    if(KILN_ONLY_ARCHS)
+        # In front of the lists, which stay as they are for the next time.
+        set(beside ${KILN_${upper}_BESIDE})
+        list(FILTER beside INCLUDE REGEX "^${KILN_ONLY_ARCHS}$")
+        set(KILN_${upper}_ARCHS ${KILN_ONLY_ARCHS})
+        set(KILN_${upper}_BESIDE ${beside})
+    endif()
+
     # Whoever links the module alone has nothing that ships: unit tests, and the program that makes it.
     add_library(kiln_${name}_unshipped OBJECT)
     kiln_embed(kiln_${name}_unshipped NAME ${name}_products FILES)

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class transfer_direction : std::uint8_t { to_device, to_host, on_device };
 // "to-device", "to-host", "on-device".

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 struct kernel_info {
     std::string name;     // as asked for: "scale<float>"

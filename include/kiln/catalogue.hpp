@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 struct spec {
     std::string name;                       // "exclusive_scan_i32"

@@ -15,7 +15,7 @@
 #include <initializer_list>
 #include <span>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace engine_detail {
 struct recipe;

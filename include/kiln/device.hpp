@@ -23,7 +23,7 @@ struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace cuda {
 class context;

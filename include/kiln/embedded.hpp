@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 class embedded_bundle {
 public:

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // Where an artifact came from.
 enum class provenance { compiled, memory, disk, bundle, fleet };

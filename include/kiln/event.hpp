@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class event_kind : std::uint8_t {
     demanded,        // somebody will need it; reason = priority, detail = who

@@ -22,7 +22,7 @@ struct CUfunc_st;
 struct CUkern_st;
 struct CUlib_st;
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace cuda {
 class function;

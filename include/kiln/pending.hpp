@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // Larger goes first: a caller is blocked on it > a plan wants it by its deadline > somebody declared it > a profile
 // predicts it. Equals go in order of asking.

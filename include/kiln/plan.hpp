@@ -14,7 +14,7 @@
 
 #include <atomic>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // The generic variant now, the tuned one as soon as it is there; if it never comes, the generic one stays.
 //

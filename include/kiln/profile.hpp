@@ -8,7 +8,7 @@
 
 #include <kiln/demand.hpp>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // Records from now on, until the engine goes. The file must not exist; where it does, FILE.<pid>-<random> is written.
 void record_profile(std::string const& file, engine& of = engine::process());

@@ -16,7 +16,7 @@
 #include <utility>
 #include <variant>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // Closed list: adding one is an API change. `name_of` gives the stable spelling used in events and JSON.
 enum class errc {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // Bits of an IEEE half and of a bfloat16: types to store and to hand over, not to compute with on the host.
 struct f16 {

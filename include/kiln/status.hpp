@@ -8,7 +8,7 @@
 
 #include <functional>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class work_state : std::uint8_t {
     queued,     // looked for, or waiting for a compile process

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class artifact_kind { cubin, ptx, ltoir };
 [[nodiscard]] std::string_view name_of(artifact_kind kind) noexcept;

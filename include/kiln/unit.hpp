@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 struct header {
     std::string name;  // as written between < > or " "

@@ -14,7 +14,7 @@
 #define KILN_VERSION_TEXT_(x) #x
 #define KILN_VERSION_TEXT(x) KILN_VERSION_TEXT_(x)
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 inline constexpr std::string_view version = KILN_VERSION_TEXT(KILN_VERSION_MAJOR) "." KILN_VERSION_TEXT(
     KILN_VERSION_MINOR) "." KILN_VERSION_TEXT(KILN_VERSION_PATCH);

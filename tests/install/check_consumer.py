@@ -47,7 +47,9 @@ def main():
             run(args.cmake, "--build", scratch / "b")
             for program in ("consumer_shared", "consumer_static"):
                 run(scratch / "b" / program)
+            run(scratch / "b/host", scratch / "b/libplugin.so")
         if args.what == "installed":
+            check_shared_needs_nothing(args, source, prefix, scratch)
             check_installed_files(prefix)
             check_pkg_config(args.cxx, prefix, source, scratch)
 
@@ -65,6 +67,16 @@ def configure(args, source, prefix, scratch):
     found = [line for line in (scratch / "b/CMakeCache.txt").read_text().splitlines() if line.startswith("kiln_DIR:")]
     if not found or str(prefix) not in found[0]:
         sys.exit(f"find_package took another kiln: {found}, wanted one below {prefix}")
+
+
+def check_shared_needs_nothing(args, source, prefix, scratch):
+    """Neither package files nor headers of what Kiln is made with: CMake is told that there are none."""
+    absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=TRUE"
+              for name in ("fmt", "OpenSSL", "zstd", "KilnZstd", "PkgConfig", "nlohmann_json")]
+    run(args.cmake, "-G", args.generator, "-S", source, "-B", scratch / "alone", f"-DCMAKE_CXX_COMPILER={args.cxx}",
+        f"-DCMAKE_PREFIX_PATH={prefix}", "-DCONSUMER_STATIC=OFF", *absent)
+    run(args.cmake, "--build", scratch / "alone")
+    run(scratch / "alone/consumer_shared")
 
 
 def check_shipped(args, scratch):
@@ -101,11 +113,19 @@ def check_pkg_config(cxx, prefix, source, scratch):
         return
     pc = next(prefix.rglob("kiln.pc"))
     environment = {**os.environ, "PKG_CONFIG_PATH": str(pc.parent)}
-    for arguments in (["--cflags", "--libs"],):
-        flags = run("pkg-config", *arguments, "kiln", env=environment, stdout=subprocess.PIPE).stdout.split()
-        run(cxx, "-std=c++20", source / "main.cpp", "-o", scratch / "by-pkg-config", *flags)
-        library_path = str(next(prefix.rglob("libkiln.so")).parent)
-        run(scratch / "by-pkg-config", env={**os.environ, "LD_LIBRARY_PATH": library_path})
+    library_path = str(next(prefix.rglob("libkiln.so")).parent)
+    for package in ("kiln", "kiln-static"):
+        flags = run("pkg-config", "--cflags", "--libs", package, env=environment, stdout=subprocess.PIPE).stdout.split()
+        program = scratch / f"by-pkg-config-{package}"
+        run(cxx, "-std=c++20", source / "main.cpp", "-o", program, *flags)
+        run(program, env={**os.environ, "LD_LIBRARY_PATH": library_path})
+    needed = run("readelf", "-d", program, stdout=subprocess.PIPE).stdout
+    if "libkiln" in needed:
+        sys.exit("kiln-static linked the shared library")
+    missing = [name for name in ("kiln_profile_is_on", "kiln_has_prims", "kiln_has_tropical")
+               if name not in run("nm", program, stdout=subprocess.PIPE).stdout]
+    if missing:
+        sys.exit(f"kiln-static leaves out {missing}: packs are found by nobody")
 
 
 if __name__ == "__main__":

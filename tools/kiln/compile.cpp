@@ -21,7 +21,7 @@ struct compile_arguments {
     bool as_json = false;
 };
 
-struct item {
+struct compile_item {
     unit const* of = nullptr;
     target for_target;
     std::optional<result<obtained>> answer;
@@ -33,7 +33,7 @@ double queued_ms(obtained const& got) {
     return got.from == provenance::compiled ? std::max(0.0, got.ms - got.what->compile_ms) : 0;
 }
 
-json describe(item const& i) {
+json describe(compile_item const& i) {
     if (!*i.answer)
         return {{"unit", i.of->name},
                 {"target", i.for_target.arch.name()},
@@ -68,7 +68,7 @@ result<void> save(std::string const& directory, artifact const& a) {
     return base::replace_file(file, a.image, 0644);
 }
 
-void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> const& bar) {
+void run_all(std::vector<compile_item>& items, engine& e, std::shared_ptr<progress> const& bar) {
     std::vector<pending<obtained>> waiting;
     for (auto const& i : items) {
         waiting.push_back(e.artifact(*i.of, i.for_target));
@@ -79,7 +79,7 @@ void run_all(std::vector<item>& items, engine& e, std::shared_ptr<progress> cons
     for (std::size_t n = 0; n < items.size(); ++n) items[n].answer = waiting[n].wait_sync(std::chrono::hours{24});
 }
 
-std::string text_of(std::vector<item> const& items) {
+std::string text_of(std::vector<compile_item> const& items) {
     std::vector<std::vector<std::string>> rows{{"unit", "target", "kind", "from", "queued ms", "compile ms", "size",
                                                 "kernel", "registers", "shared", "local"}};
     for (auto const& i : items) {
@@ -169,7 +169,7 @@ int run(compile_arguments const& a) {
             return misused;
         }
     }
-    std::vector<item> items;
+    std::vector<compile_item> items;
     for (auto const& u : units) {
         for (auto const& t : targets) items.push_back({&u, t, {}});
     }

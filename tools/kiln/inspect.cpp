@@ -32,7 +32,7 @@ json kernels_of(row const& r) {
     return out;
 }
 
-int run(std::string const& file, bool as_json) {
+int inspect_file(std::string const& file, bool as_json) {
     auto const bundle = store::bundle_tier::open(file).value();
     auto const& info = bundle->info();
     auto const rows = read_rows(*bundle);
@@ -85,7 +85,7 @@ void add_inspect(CLI::App& root, std::vector<command>& commands) {
     auto* const app = add_command(root, "inspect");
     app->add_option("BUNDLE", arguments->file, "bundle")->required();
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
-    commands.push_back({app, [arguments] { return run(arguments->file, arguments->as_json); }});
+    commands.push_back({app, [arguments] { return inspect_file(arguments->file, arguments->as_json); }});
 }
 
 }  // namespace kiln::cli

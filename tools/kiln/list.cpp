@@ -12,7 +12,7 @@ std::string joined(std::vector<std::string> const& texts) {
     return out;
 }
 
-int run(std::string const& pack, bool as_json) {
+int list_packs(std::string const& pack, bool as_json) {
     if (!pack.empty()) (void)engine_detail::pack_named(pack).value();
     json all = json::array();
     std::vector<std::vector<std::string>> rows{{"name", "kind", "types", "operator", "kernels", "pack"}};
@@ -42,7 +42,7 @@ void add_list(CLI::App& root, std::vector<command>& commands) {
     auto* const app = add_command(root, "list");
     app->add_option("--pack", arguments->pack, "only this pack");
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
-    commands.push_back({app, [arguments] { return run(arguments->pack, arguments->as_json); }});
+    commands.push_back({app, [arguments] { return list_packs(arguments->pack, arguments->as_json); }});
 }
 
 }  // namespace kiln::cli

@@ -16,7 +16,8 @@
 #include <utility>
 #include <vector>
 
-namespace kiln::cpu {
+namespace KILN_PUBLIC kiln {
+namespace cpu {
 
 // ---- The built-in operators ----------------------------------------------------------------------------------------
 
@@ -236,4 +237,5 @@ void gather(std::span<T const> in, std::span<Index const> index, std::span<T> ou
     for (std::size_t i = 0; i < index.size(); ++i) out[i] = in[static_cast<std::size_t>(index[i])];
 }
 
-}  // namespace kiln::cpu
+}  // namespace cpu
+}  // namespace kiln

@@ -13,7 +13,7 @@
 
 #include <kiln/prims/untyped.hpp>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace prims {
 // The same handle with its types.

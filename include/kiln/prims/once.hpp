@@ -9,7 +9,8 @@
 
 #include <kiln/prims/handles.hpp>
 
-namespace kiln::once {
+namespace KILN_PUBLIC kiln {
+namespace once {
 
 template <class T>
 result<void> exclusive_scan(stream_ref on, device_span<T const> in, device_span<T> out, op const& by = plus,
@@ -73,4 +74,5 @@ result<void> unique_by_key(stream_ref on, sort_arguments<K, V> const& what, std:
     return kiln::unique_by_key<K, V>(by).and_then([&](auto const& handle) { return handle(on, what, count); });
 }
 
-}  // namespace kiln::once
+}  // namespace once
+}  // namespace kiln

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 struct element_type {
     scalar kind = scalar::record;

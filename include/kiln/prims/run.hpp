@@ -14,7 +14,7 @@
 #include <kiln/runtime/buffer.hpp>
 #include <kiln/runtime/pack_call.hpp>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace prims {
 

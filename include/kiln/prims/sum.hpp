@@ -10,7 +10,7 @@
 
 #include <kiln/prims/run.hpp>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace prims {
 struct two_floats;

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class item_range {
     ordinary,  // sorts and unique take up to 2^32 - 1 items; the others are not bounded

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // Untyped: what a buffer shares.
 class storage {

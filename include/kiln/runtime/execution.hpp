@@ -10,7 +10,7 @@
 
 #include <optional>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class execution_mode : std::uint8_t { automatic, cpu, gpu };
 // "auto", "cpu", "gpu".

@@ -59,7 +59,7 @@ struct ArrowDeviceArray {
 }
 #endif
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 // The layout of dlpack.h's DLManagedTensor: reinterpret_cast between the two.
 namespace dlpack {

@@ -12,7 +12,7 @@
 
 #include <functional>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class memory_tier : std::uint8_t { none, pool, pool_safe, managed, user };
 // "none", "pool", "pool-safe", "managed", "user".

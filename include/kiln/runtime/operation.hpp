@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class place : std::uint8_t { cpu, gpu };
 [[nodiscard]] std::string_view name_of(place where) noexcept;

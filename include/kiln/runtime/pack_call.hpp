@@ -11,7 +11,8 @@
 #include <mutex>
 #include <optional>
 
-namespace kiln::runtime {
+namespace KILN_PUBLIC kiln {
+namespace runtime {
 
 // One call of an operation: decided, named for what happens inside, and counted.
 class operation_call {
@@ -137,4 +138,5 @@ template <class T>
     return {};
 }
 
-}  // namespace kiln::runtime
+}  // namespace runtime
+}  // namespace kiln

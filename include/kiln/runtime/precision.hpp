@@ -8,7 +8,7 @@
 #include <kiln/device.hpp>
 #include <kiln/scalar.hpp>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class precision_class : std::uint8_t {
     coarse,        // bounds and filters: may be too generous, never too tight

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 enum class residency : std::uint8_t { host, pinned, device, managed };
 [[nodiscard]] std::string_view name_of(residency where) noexcept;

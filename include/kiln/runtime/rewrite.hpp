@@ -13,7 +13,7 @@
 #include <optional>
 #include <string_view>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 struct rewrite {
     std::string_view name;      // in events: "sort-of-sorted"

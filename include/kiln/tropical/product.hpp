@@ -19,7 +19,8 @@
 #include <string>
 #include <vector>
 
-namespace kiln::tropical {
+namespace KILN_PUBLIC kiln {
+namespace tropical {
 
 enum class semiring : std::uint8_t { max_plus = 1, min_plus, max_mul, and_or, plus_times };
 [[nodiscard]] std::string_view name_of(semiring s) noexcept;  // "maxplus"
@@ -273,4 +274,5 @@ result<void> product(semiring s, tropical::shape const& size, input<T> const& a,
 }
 }  // namespace cpu
 
-}  // namespace kiln::tropical
+}  // namespace tropical
+}  // namespace kiln

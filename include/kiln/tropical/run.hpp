@@ -10,7 +10,7 @@
 #include <kiln/runtime/pack_call.hpp>
 #include <kiln/tropical/product.hpp>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 
 namespace tropical {
 extern operation const product_operation;
