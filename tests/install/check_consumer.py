@@ -122,7 +122,7 @@ def check_pkg_config(cxx, prefix, source, scratch):
     needed = run("readelf", "-d", program, stdout=subprocess.PIPE).stdout
     if "libkiln" in needed:
         sys.exit("kiln-static linked the shared library")
-    missing = [name for name in ("kiln_profile_is_on", "kiln_has_prims", "kiln_has_tropical")
+    missing = [name for name in ("kiln_profile_is_on", "kiln_has_packs")
                if name not in run("nm", program, stdout=subprocess.PIPE).stdout]
     if missing:
         sys.exit(f"kiln-static leaves out {missing}: packs are found by nobody")
