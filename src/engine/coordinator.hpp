@@ -25,8 +25,9 @@ enum class jit_policy { allow, warn, forbid };
 
 struct coordinator_options {
     jit_policy jit = jit_policy::allow;
-    std::chrono::milliseconds flight_deadline{10'000};  // another process that shows no sign of work is waited for this long
-    std::chrono::milliseconds failure_memory{250};      // what failed is answered from memory this long
+    std::chrono::milliseconds flight_deadline{
+        10'000};  // another process that shows no sign of work is waited for this long
+    std::chrono::milliseconds failure_memory{250};  // what failed is answered from memory this long
     std::string producer;
 };
 

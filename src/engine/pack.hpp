@@ -15,7 +15,7 @@
 #include <mutex>
 #include <span>
 
-namespace kiln {
+namespace KILN_PUBLIC kiln {
 class operation;  // what they are is known to runtime and warmup; a pack says which are its own
 class requirement;
 }  // namespace kiln

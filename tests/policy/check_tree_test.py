@@ -13,9 +13,9 @@ GOOD = {
     "include/kiln/result.hpp": "#pragma once\n#include <kiln/language.hpp>\n#include <string>\n",
     "docs/headers.md": "| `kiln/language.hpp` | base | C++20 |\n| `kiln/result.hpp` | base | a value or an error |\n",
     "src/CMakeLists.txt": "kiln_pack(prims ARCHS 90)\nkiln_pack(tropical ARCHS 90)\n"
-                          "kiln_pack(spatial DEPENDS prims ARCHS 80 90)\n",
-    "src/spatial/join.cpp": '#include "prims/scan.hpp"\n#include "warmup/plan.hpp"\n',
-    "src/spatial/tool/trials.cpp": '#include "workshop/pack_tool.hpp"\n',
+                          "kiln_pack(tiles DEPENDS prims ARCHS 80 90)\n",
+    "src/tiles/join.cpp": '#include "prims/scan.hpp"\n#include "warmup/plan.hpp"\n',
+    "src/tiles/tool/trials.cpp": '#include "workshop/pack_tool.hpp"\n',
     "src/base/files.hpp": "#include <kiln/result.hpp>\n",
     "src/base/files.cpp": '#include "base/files.hpp"\n// never printf("x") here\nint n = snprintf(b, 2, "std::cout");\n',
     "src/cuda/driver.hpp": '#include "base/files.hpp"\n#include <cuda.h>\n',
@@ -64,8 +64,8 @@ class rules(unittest.TestCase):
 
     def test_packs_are_those_of_the_build(self):
         self.expect("arrow", "src/tropical/bad.cpp", '#include "prims/scan.hpp"\n')
-        self.expect("arrow", "src/prims/bad.cpp", '#include "spatial/join.hpp"\n')
-        self.expect("arrow", "src/spatial/bad.cpp", '#include "workshop/pack_tool.hpp"\n')
+        self.expect("arrow", "src/prims/bad.cpp", '#include "tiles/join.hpp"\n')
+        self.expect("arrow", "src/tiles/bad.cpp", '#include "workshop/pack_tool.hpp"\n')
         self.expect("layout", "src/geometry/bad.cpp", "\n")
 
     def test_cuda_header_below_cuda(self):

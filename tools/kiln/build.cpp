@@ -115,7 +115,7 @@ int run(build_arguments const& a) {
     if (bad < items.size()) write_bundle(a, e.internals(), items).value();
     keeping made;
     for (auto const& i : items) {
-        if (*i.answer && i.of != nullptr) made.expect(e, *i.of, **i.answer);
+        if (*i.answer) made.expect((*i.answer)->at, *(*i.answer)->got.what);
     }
     made.complain_of_lost(e, keeping::chosen::silent);
     if (a.as_json) {

@@ -128,7 +128,8 @@ std::string trouble_reading(std::filesystem::path const& root) {
 
 void add_read_only_caches(std::vector<finding>& out, engine::state& s) {
     for (auto const& root : s.store->options().read_only_roots) {
-        store::disk_directory directory{root, store::access::read_only, std::make_shared<store::event_outlet>(nullptr)};
+        store::disk_directory directory{
+            root, {.mode = store::access::read_only}, std::make_shared<store::event_outlet>(nullptr)};
         auto const seen = directory.report();
         finding f{"cache, read", "problem", root.native(), {}};
         if (seen.state == store::directory_state::missing) {

@@ -8,13 +8,13 @@ namespace kiln::cli {
 
 namespace {
 
-struct row {
+struct inspected {
     store::summary about;
     std::optional<artifact> decoded;
 };
 
-std::vector<row> read_rows(store::bundle_tier& bundle) {
-    std::vector<row> out;
+std::vector<inspected> read_rows(store::bundle_tier& bundle) {
+    std::vector<inspected> out;
     bundle.for_each([&](store::summary const& s) { out.push_back({s, {}}); }).value();
     for (auto& r : out) {
         auto const found = bundle.find(r.about.about.at, {});
@@ -24,7 +24,7 @@ std::vector<row> read_rows(store::bundle_tier& bundle) {
     return out;
 }
 
-json kernels_of(row const& r) {
+json kernels_of(inspected const& r) {
     json out = json::array();
     if (r.decoded) {
         for (auto const& k : r.decoded->kernels) out.push_back(k.name);

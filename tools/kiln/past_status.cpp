@@ -10,7 +10,8 @@ namespace kiln::cli {
 namespace {
 
 provenance provenance_named(std::string_view name) {
-    for (auto const p : {provenance::compiled, provenance::memory, provenance::disk, provenance::bundle, provenance::fleet}) {
+    for (auto const p :
+         {provenance::compiled, provenance::memory, provenance::disk, provenance::bundle, provenance::fleet}) {
         if (name_of(p) == name) return p;
     }
     return provenance::disk;

@@ -15,7 +15,8 @@
 
 #include <string>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 // Takes both structs over, also when it fails. For data on the host `on` is not used.
 [[nodiscard]] result<geometries> from_arrow(stream_ref on, ArrowSchema* schema, ArrowDeviceArray* array);
@@ -33,4 +34,5 @@ struct arrow_options {
 [[nodiscard]] result<void> to_arrow(stream_ref on, geometries const& what, ArrowSchema* schema, ArrowDeviceArray* array,
                                     arrow_options const& how = {});
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

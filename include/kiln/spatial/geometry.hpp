@@ -20,7 +20,8 @@
 #include <optional>
 #include <vector>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 // Numbered as in WKB. A mixed array is GeoArrow's dense union.
 enum class family : std::uint8_t {
@@ -151,4 +152,5 @@ private:
     std::unique_ptr<state> state_;
 };
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

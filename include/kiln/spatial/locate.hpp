@@ -9,7 +9,8 @@
 
 #include <kiln/spatial/geometry.hpp>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 enum class standing : std::uint8_t { inside, on_boundary };
 struct located_point {
@@ -33,4 +34,5 @@ private:
 };
 }  // namespace cpu
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

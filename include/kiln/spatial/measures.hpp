@@ -7,7 +7,8 @@
 
 #include <kiln/spatial/geometry.hpp>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 struct bounding_box {
     double min_x = 0, min_y = 0, max_x = 0, max_y = 0;
@@ -26,4 +27,5 @@ namespace cpu {
 [[nodiscard]] result<std::vector<std::optional<location>>> centroid(geometries const& of);
 }  // namespace cpu
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

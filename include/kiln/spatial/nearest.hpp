@@ -11,7 +11,8 @@
 
 #include <limits>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 enum class ties : std::uint8_t {
     kept,    // all that are as near as the last one
@@ -36,4 +37,5 @@ namespace cpu {
                                                      nearest_options const& how = {});
 }  // namespace cpu
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

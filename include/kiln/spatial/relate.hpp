@@ -12,7 +12,8 @@
 
 #include <string>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 enum class part : std::uint8_t { interior, boundary, exterior };
 
@@ -69,4 +70,5 @@ namespace cpu {
 [[nodiscard]] result<std::vector<std::optional<matrix>>> relate(geometries const& left, geometries const& right);
 }  // namespace cpu
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

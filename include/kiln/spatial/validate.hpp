@@ -10,7 +10,8 @@
 
 #include <string>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 enum class flaw : std::uint8_t {
     offsets,         // do not begin at 0, go back, or leave the memory
@@ -33,4 +34,5 @@ struct flawed_row {
 // errc::invalid_argument with the first finding's message.
 [[nodiscard]] result<void> require_valid(geometries const& what);
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

@@ -9,7 +9,8 @@
 
 #include <span>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 // Arrow's layout: row i is bytes offsets[i] to offsets[i + 1]. A null row has no bytes.
 [[nodiscard]] result<geometries> from_wkb(column<std::uint8_t> const& rows);
@@ -17,4 +18,5 @@ namespace kiln::spatial {
 
 [[nodiscard]] result<column<std::uint8_t>> to_wkb(geometries const& from);
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

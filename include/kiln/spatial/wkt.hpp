@@ -11,7 +11,8 @@
 #include <string>
 #include <string_view>
 
-namespace kiln::spatial {
+namespace KILN_PUBLIC kiln {
+namespace spatial {
 
 [[nodiscard]] result<geometries> from_wkt(std::span<std::string_view const> rows);
 [[nodiscard]] result<geometries> from_wkt(std::span<std::string const> rows);
@@ -21,4 +22,5 @@ namespace kiln::spatial {
 // "NULL" for null rows.
 [[nodiscard]] result<std::vector<std::string>> to_wkt(geometries const& from);
 
-}  // namespace kiln::spatial
+}  // namespace spatial
+}  // namespace kiln

@@ -52,6 +52,7 @@ TEST_F(engine_state, what_is_loaded_serves_only_those_whose_headers_say_the_same
                           .library = {},
                           .kernels = {},
                           .constants = {},
+                          .variables = {},
                           .target = target::parse("sm_90").value(),
                           .key = std::string(64, 'a'),
                           .dependencies = {{dependency::root::include_directory, 0, "q.h", content}}});
@@ -76,6 +77,7 @@ TEST_F(engine_state, handles_that_died_are_not_served) {
                                                                              .library = {},
                                                                              .kernels = {},
                                                                              .constants = {},
+                                                                             .variables = {},
                                                                              .target = target::parse("sm_90").value(),
                                                                              .key = "k",
                                                                              .dependencies = {}});
