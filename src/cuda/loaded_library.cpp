@@ -3,15 +3,13 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "cuda/file_content.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
-#include <map>
-#include <mutex>
-#include <tuple>
 
 namespace kiln::cuda {
 
@@ -53,28 +51,6 @@ int visit_object(::dl_phdr_info* object, std::size_t, void* data) {
         query.build_id = build_id_in({notes, segment.p_memsz}, segment.p_align);
     }
     return 1;
-}
-
-// What tells one state of a file from another without reading it. A change sets ctime, which nobody can set back.
-using file_state = std::tuple<::dev_t, ::ino_t, ::off_t, std::int64_t, std::int64_t>;
-
-result<file_state> state_of(int fd, fs::path const& file) {
-    struct ::stat about {};
-    if (base::sys().fstat(fd, &about) != 0) return io_error(file.string(), errno);
-    auto const ns = [](::timespec const& t) { return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec; };
-    return file_state{about.st_dev, about.st_ino, about.st_size, ns(about.st_mtim), ns(about.st_ctim)};
-}
-
-result<std::string> hash_to_the_end(int fd, fs::path const& file) {
-    base::sha256 hash;
-    base::bytes block(std::size_t{1} << 20);
-    for (;;) {
-        auto const got = base::sys().read(fd, block.data(), block.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return io_error(file.string(), errno);
-        if (got == 0) return hash.finish().hex();
-        hash.update({block.data(), static_cast<std::size_t>(got)});
-    }
 }
 
 // Reads `size` bytes at `offset` of a file.
@@ -135,19 +111,6 @@ result<library_identity> identify(void const* address) {
         out.build_id = "sha256:" + content;
     }
     return out;
-}
-
-result<std::string> content_of(fs::path const& file) {
-    static std::mutex mutex;
-    static auto& known = *new std::map<file_state, std::string>;
-    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
-    KILN_TRY(auto const before, state_of(fd.get(), file));
-    std::scoped_lock const lock{mutex};
-    if (auto const at = known.find(before); at != known.end()) return at->second;
-    KILN_TRY(auto content, hash_to_the_end(fd.get(), file));
-    KILN_TRY(auto const after, state_of(fd.get(), file));
-    if (after == before) known.emplace(before, content);
-    return content;
 }
 
 result<library_identity> identify_file(fs::path const& file) {

@@ -20,8 +20,6 @@ struct library_identity {
 [[nodiscard]] result<library_identity> identify(void const* address);
 // Of a file that is not loaded: what identify() would say if it were.
 [[nodiscard]] result<library_identity> identify_file(std::filesystem::path const& file);
-// SHA-256 of a file, in hex. Hashed once in a process for as long as the file stays what it is: device, inode, size and times.
-[[nodiscard]] result<std::string> content_of(std::filesystem::path const& file);
 // The GNU build id in a run of ELF notes, in hex; empty where there is none. `align` is the segment's alignment.
 [[nodiscard]] std::string build_id_in(base::byte_span notes, std::size_t align);
 

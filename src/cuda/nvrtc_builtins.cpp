@@ -2,6 +2,7 @@
 #include "cuda/nvrtc_builtins.hpp"
 
 #include "base/digest.hpp"
+#include "cuda/file_content.hpp"
 #include "cuda/loaded_library.hpp"
 
 #include <dlfcn.h>

@@ -2,6 +2,7 @@
 #include "engine/engine_state.hpp"
 
 #include "cuda/context.hpp"
+#include "cuda/file_content.hpp"
 #include "engine/embedded_bundles.hpp"
 #include "engine/shipped_files.hpp"
 
@@ -110,6 +111,11 @@ std::string engine::state::producer() const { return fmt::format("kiln {}", kiln
 
 void engine::state::find_tools() {
     std::call_once(tools_once_, [this] {
+        if (auto const kept = store::options_from(config); kept.disk) {
+            bool const may_write = !config.flag("KILN_READONLY");
+            cuda::remember_contents_in(kept.disk->root / "contents",
+                                       may_write ? cuda::memory_access::read_write : cuda::memory_access::read_only);
+        }
         nvrtc_ = compile::find_nvrtc(search);
         nvjitlink_ = compile::find_nvjitlink(search);
         if (*nvrtc_) tools_.nvrtc = (*nvrtc_)->path;

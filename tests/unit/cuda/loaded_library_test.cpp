@@ -89,27 +89,6 @@ TEST(identify_file, a_library_of_another_machine_is_none) {
     EXPECT_EQ(identify_file(file).error().code(), errc::corrupt);
 }
 
-TEST(content_of, the_content_counts_and_a_file_that_did_not_change_is_not_read_again) {
-    auto const scratch = base::temporary_directory::make().value();
-    auto const file = scratch.path() / "file";
-    ASSERT_TRUE(base::replace_file(file, base::as_bytes("one")));
-    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
-
-    auto calls = base::real_system_calls();
-    static std::atomic<int> reads{0};
-    reads = 0;
-    calls.read = [](int fd, void* data, std::size_t size) {
-        ++reads;
-        return base::real_system_calls().read(fd, data, size);
-    };
-    base::install_system_calls(&calls);
-    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
-    EXPECT_EQ(reads, 0);
-    ASSERT_TRUE(base::replace_file(file, base::as_bytes("two")));
-    EXPECT_EQ(content_of(file).value(), base::sha256_of("two").hex()) << "same size, another file";
-    base::install_system_calls(nullptr);
-}
-
 // One note: sizes, type, name, description, padded to four.
 base::bytes note(std::uint32_t type, std::string_view name, std::string_view text) {
     base::byte_writer w;

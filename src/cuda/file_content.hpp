@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a large file holds, as a digest: libraries without a build id are told apart by it. Hashed once in a process for as long
+// as the file stays what it is, by device, inode, size and times, and once on a machine where a directory is given to
+// remember it in: 4 MB take 3 ms, which every new process would pay before its first lookup.
+#pragma once
+
+#include "base/check.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace kiln::cuda {
+
+// SHA-256 in hex.
+[[nodiscard]] result<std::string> content_of(std::filesystem::path const& file);
+
+enum class memory_access : std::uint8_t { read_write, read_only };
+
+// From now on answers are also looked for, and kept, in this directory of the user's own: for the whole process. One that
+// others may write to is not believed. An empty path ends it.
+void remember_contents_in(std::filesystem::path directory, memory_access how);
+
+}  // namespace kiln::cuda

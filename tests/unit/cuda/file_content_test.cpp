@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/file_content.hpp"
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kiln::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(file_content, the_content_counts_and_a_file_that_did_not_change_is_not_read_again) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "file";
+    ASSERT_TRUE(base::replace_file(file, base::as_bytes("one")));
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
+
+    auto calls = base::real_system_calls();
+    static std::atomic<int> reads{0};
+    reads = 0;
+    calls.read = [](int fd, void* data, std::size_t size) {
+        ++reads;
+        return base::real_system_calls().read(fd, data, size);
+    };
+    base::install_system_calls(&calls);
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
+    EXPECT_EQ(reads, 0);
+    ASSERT_TRUE(base::replace_file(file, base::as_bytes("two")));
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("two").hex()) << "same size, another file";
+    base::install_system_calls(nullptr);
+}
+
+// In a process that has hashed nothing yet; true is success.
+bool in_a_new_process(std::function<bool()> const& body) {
+    auto const child = ::fork();
+    if (child == 0) ::_exit(body() ? 0 : 1);
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return status == 0;
+}
+
+std::atomic<std::size_t> bytes_read{0};
+
+std::size_t bytes_read_for(fs::path const& file) {
+    auto calls = base::real_system_calls();
+    calls.read = [](int fd, void* data, std::size_t size) {
+        auto const got = base::real_system_calls().read(fd, data, size);
+        if (got > 0) bytes_read += static_cast<std::size_t>(got);
+        return got;
+    };
+    bytes_read = 0;
+    base::install_system_calls(&calls);
+    auto const content = content_of(file);
+    base::install_system_calls(nullptr);
+    return content ? bytes_read.load() : 0;
+}
+
+// This program: it has been what it is for more than two seconds, or the test says so.
+class remembered_contents : public testing::Test {
+protected:
+    fs::path const program_ = fs::canonical("/proc/self/exe");
+    base::temporary_directory const scratch_ = base::temporary_directory::make().value();
+    fs::path const memory_ = scratch_.path() / "contents";
+    std::size_t const size_ = fs::file_size(program_);
+
+    void SetUp() override {
+        if (fs::file_time_type::clock::now() - fs::last_write_time(program_) < std::chrono::seconds{3})
+            GTEST_SKIP() << "this program was written a moment ago";
+    }
+    [[nodiscard]] bool reads_all(fs::path const& in, memory_access how = memory_access::read_write) const {
+        return in_a_new_process([&] {
+            remember_contents_in(in, how);
+            return bytes_read_for(program_) >= size_;
+        });
+    }
+};
+
+TEST_F(remembered_contents, serve_the_next_process) {
+    EXPECT_TRUE(reads_all(memory_));
+    EXPECT_FALSE(reads_all(memory_)) << "a few bytes were enough";
+    EXPECT_TRUE(in_a_new_process([&] {
+        auto const hashed = content_of(program_).value();
+        return in_a_new_process([&] {
+            remember_contents_in(memory_, memory_access::read_only);
+            return content_of(program_).value() == hashed;
+        });
+    }));
+    EXPECT_TRUE(reads_all({})) << "and without a directory nothing is remembered";
+}
+
+TEST_F(remembered_contents, are_not_believed_where_others_can_write) {
+    EXPECT_TRUE(reads_all(memory_));
+    fs::permissions(memory_, fs::perms::others_write, fs::perm_options::add);
+    EXPECT_TRUE(reads_all(memory_));
+}
+
+TEST_F(remembered_contents, that_are_damaged_or_cannot_be_kept_cost_a_hash) {
+    EXPECT_TRUE(reads_all(memory_));
+    for (auto const& file : fs::directory_iterator{memory_}) std::ofstream{file.path()} << "nonsense";
+    EXPECT_TRUE(reads_all(memory_));
+    EXPECT_FALSE(reads_all(memory_)) << "replaced";
+    EXPECT_TRUE(reads_all("/proc/nowhere/contents"));
+    EXPECT_TRUE(reads_all(scratch_.path() / "other", memory_access::read_only));
+    EXPECT_FALSE(fs::exists(scratch_.path() / "other"));
+}
+
+}  // namespace
+}  // namespace kiln::cuda
