@@ -94,16 +94,15 @@ TEST_F(coordinator_fixture, what_is_raised_goes_first_and_equals_keep_their_orde
     std::vector<pending<obtained>> all;
     for (auto const* name : {"b", "c", "d", "e"}) all.push_back(ask(unit_named(name)));
     all.push_back(ask(unit_named("f"), priority::predicted));
-    // Asked twice as urgently as before, or less, changes nothing.
+    auto const last = ask(unit_named("g"), priority::predicted);
+    while (pool_->count().queued < 6) std::this_thread::yield();
+    // Asked for as urgently as before, or less, changes nothing.
     (void)ask(unit_named("c"), priority::declared);
     (void)ask(unit_named("c"), priority::predicted);
     requests().raise(identity(unit_named("d")), priority::declared);
     requests().raise(identity(unit_named("b")), priority::predicted);
     requests().raise(identity(unit_named("f")), priority::planned);
     requests().raise(identity(unit_named("nobody asked for this")), priority::blocking);
-    // The background thread has all of them in the queue when it has come to the last.
-    auto const last = ask(unit_named("g"), priority::predicted);
-    while (pool_->count().queued < 6) std::this_thread::yield();
     compiler_.let_go();
     for (auto const& p : all) EXPECT_TRUE(p.wait_sync());
     EXPECT_TRUE(last.wait_sync());

@@ -96,13 +96,16 @@ TEST_F(placing, a_batch_cancelled_while_it_is_placed_leaves_nothing_behind) {
     auto const token = events_.subscribe([&](event const& e) {
         if (e.kind == event_kind::demanded && e.unit.view() == "a") batch.get().cancel();
     });
-    made.set_value(demand({unit_named("a"), unit_named("b")}, for_sm90()));
+    auto for_two = for_sm90();
+    for_two.targets.push_back(target::parse("sm_80").value());
+    made.set_value(demand({unit_named("a"), unit_named("b")}, for_two));
     ASSERT_TRUE(settled(batch.get()));
     compiler_.let_go();
     ASSERT_TRUE(settled(demand({unit_named("last")}, for_sm90())));
     EXPECT_THAT(compiler_.begun(), testing::ElementsAre("first", "last"));
     auto const s = status(engine_);
     EXPECT_EQ(s.find("a")->state, work_state::cancelled);
+    EXPECT_EQ(s.cancelled, 1u) << "its second target was not even begun";
     EXPECT_EQ(s.find("b"), nullptr);
     std::lock_guard const lock{mutex};
     EXPECT_TRUE(heard.contains("a"));
