@@ -26,7 +26,7 @@ check({i["unit"] for i in built["items"]} == set(NAMES), "by unit", built)
 check("Apache-2.0" in json.dumps(data("inspect", "toy.kiln")), "with its licence")
 
 operations = {o["operation"]: o for o in toy("warm", "--operations")}
-check(operations["toy_double"]["specs"] == NAMES, "an operation's variants say what it needs", operations)
+check(sorted(operations["toy_double"]["specs"]) == NAMES, "an operation's variants say what it needs", operations)
 check(operations["toy_doubles"]["when"] == ["float"], "and requirements by what is present", operations)
 check(operations["tropical_product"]["count"] == 12, "of every pack", operations)
 warmed = toy("warm", "--operation", "toy_double", "--arch", "sm_80", KILN_JIT="forbid", KILN_BUNDLES=SCRATCH / "toy.kiln")
