@@ -68,8 +68,7 @@ public:
     // Whatever goes wrong costs a hash in the next process.
     void keep(fs::path const& file, file_state const& state, std::string_view content) const {
         if (how_ == memory_access::read_only || directory_.empty()) return;
-        std::error_code failed;
-        fs::create_directories(directory_.parent_path(), failed);
+        // Never the cache itself: whoever makes that decides who may read it.
         if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return;
         if (!is_trusted(directory_, S_IFDIR)) return;
         static_cast<void>(base::replace_file(place_of(file, state), base::as_bytes(content)));

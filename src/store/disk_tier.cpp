@@ -151,11 +151,12 @@ statistics disk_tier::take_counts() {
     return std::exchange(counts_, {});
 }
 
-bool disk_tier::add_to_directory(statistics const& more) {
-    if (options_.mode == access::read_only || !directory_.readable() || resting()) return false;
+adding disk_tier::add_to_directory(statistics const& more) {
+    if (options_.mode == access::read_only || !directory_.readable() || resting()) return adding::nowhere;
     auto const& layout = directory_.layout();
     auto const added = add_statistics(layout.statistics(), layout.statistics_lock(), more);
-    return added && *added;
+    if (!added) return adding::nowhere;
+    return *added ? adding::done : adding::busy;
 }
 
 directory_report disk_tier::report() { return directory_.report(); }

@@ -35,6 +35,13 @@ struct disk_options {
     std::chrono::milliseconds beat{1'000};         // how often a leader shows that it is at work
 };
 
+// What became of counters that were to be added to those of the directory.
+enum class adding {
+    done,
+    busy,     // somebody else is at it
+    nowhere,  // the directory is missing, closed to us, or nothing was ever kept in it
+};
+
 class disk_tier final : public tier {
 public:
     disk_tier(disk_options options, std::shared_ptr<event_outlet> events);
@@ -56,7 +63,7 @@ public:
     // What this instance counted since the last call: published, evicted, dropped, divergent, errors.
     [[nodiscard]] statistics take_counts();
     // Adds to the directory's counters; false if their lock was busy or there is nowhere to write.
-    [[nodiscard]] bool add_to_directory(statistics const& more);
+    [[nodiscard]] adding add_to_directory(statistics const& more);
 
     [[nodiscard]] directory_report report();
     [[nodiscard]] directory_report probe();

@@ -89,7 +89,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     void note_put(errand why, result<put_outcome> const& done);
     void note_lost(std::string_view reason, std::string_view why);
     void gather();
-    [[nodiscard]] bool add_counts();
+    [[nodiscard]] adding add_counts();
     void add_counts_sometimes();
 
     // Changes the counters since the start and those not yet added to the directory alike.
@@ -286,7 +286,7 @@ void store::state::gather() {
     tally([more = disk->take_counts()](statistics& counts) { counts.add(more); });
 }
 
-bool store::state::add_counts() {
+adding store::state::add_counts() {
     gather();
     statistics some;
     {
@@ -294,11 +294,12 @@ bool store::state::add_counts() {
         some = std::exchange(pending, {});
         added_at = base::clock::now();
     }
-    if (some.empty()) return true;
-    if (disk && disk->add_to_directory(some)) return true;
+    if (some.empty()) return adding::done;
+    auto const how = disk ? disk->add_to_directory(some) : adding::nowhere;
+    if (how == adding::done) return how;
     std::lock_guard const lock{mutex};
     pending.add(some);
-    return false;
+    return how;
 }
 
 void store::state::add_counts_sometimes() {
@@ -502,10 +503,9 @@ kept_report store::flush(base::time_point deadline) {
             if (s->queue && !s->queue->wait_idle(deadline)) return false;
         }
         if (!state_->disk || !state_->disk->traits().writable) return true;
-        while (!state_->add_counts()) {
-            // Nowhere to add them is no reason to wait: only a busy lock is.
+        // Nowhere to add them is no reason to wait: only a busy lock is.
+        while (state_->add_counts() == adding::busy) {
             if (base::clock::now() >= deadline) return false;
-            if (state_->disk->report().state != directory_state::writable || state_->disk->resting()) return true;
         }
         return true;
     };

@@ -60,11 +60,11 @@ int count(char const* root, unsigned times) {
     statistics waiting;
     for (unsigned i = 0; i < times; ++i) {
         waiting.add(one);
-        if (tier->add_to_directory(waiting)) waiting = {};
+        if (tier->add_to_directory(waiting) == store::adding::done) waiting = {};
     }
     for (auto const until = base::clock::now() + std::chrono::seconds{60};
          !waiting.empty() && base::clock::now() < until;) {
-        if (tier->add_to_directory(waiting)) waiting = {};
+        if (tier->add_to_directory(waiting) == store::adding::done) waiting = {};
     }
     lost = static_cast<unsigned>(waiting.requests);
     std::printf("%u\n", lost);

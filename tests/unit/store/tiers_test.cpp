@@ -167,6 +167,16 @@ TEST_F(tiers_test, want_of_memory_in_a_tier_is_a_fault_of_the_tier) {
     EXPECT_EQ(report.reasons.at("out-of-memory"), 1u);
 }
 
+TEST_F(tiers_test, a_flush_does_not_wait_for_a_directory_in_which_nothing_was_kept) {
+    std::filesystem::create_directories(root());
+    std::filesystem::permissions(root(), std::filesystem::perms::owner_all);
+    auto fresh = make();
+    fresh->count({.requests = 1, .failed = 1});
+    base::stopwatch const watch;
+    EXPECT_TRUE(fresh->flush(base::clock::now() + std::chrono::seconds{5}).settled);
+    EXPECT_LT(watch.ms(), 2000);
+}
+
 TEST_F(tiers_test, a_flush_says_what_was_kept_and_why_the_rest_was_not) {
     auto good = make();
     good->put(entry_of(1));
