@@ -166,8 +166,9 @@ std::vector<std::string> cubin_variables(byte_span image) {
     if (!sections) return {};
     std::vector<std::string> out;
     for (auto const& [name, entry] : read_symbols(elf, *sections)) {
-        if (ELF64_ST_TYPE(entry.st_info) != STT_OBJECT || ELF64_ST_BIND(entry.st_info) == STB_LOCAL || name.empty() ||
-            entry.st_shndx == SHN_UNDEF)
+        // The compiler makes them local where nothing else is linked in; the driver finds them all the same.
+        if (ELF64_ST_TYPE(entry.st_info) != STT_OBJECT || entry.st_shndx == SHN_UNDEF || name.empty() ||
+            name.starts_with('.'))
             continue;
         out.emplace_back(name);
     }

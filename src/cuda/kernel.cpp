@@ -111,6 +111,8 @@ std::string function::advice(CUresult status, launch_shape const& shape) const {
         return "; clusters of blocks need sm_90 or newer and a driver for CUDA 11.8 or newer";
     if (status == CUDA_ERROR_NOT_SUPPORTED) return "; the device or the driver does not have what was asked for";
     if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+        // A launch takes its context from the stream; this question needs one that is current.
+        auto const scope = current_context::enter(where());
         int per_multiprocessor = 0;
         auto const asked = where().api().occupancy_max_active_blocks(
             &per_multiprocessor, handle_, static_cast<int>(volume(shape.block)), shape.shared_bytes);
