@@ -66,12 +66,12 @@ public:
     }
 
     // Whatever goes wrong costs a hash in the next process.
-    void keep(fs::path const& file, file_state const& state, std::string_view content) const {
-        if (how_ == memory_access::read_only || directory_.empty()) return;
+    bool keep(fs::path const& file, file_state const& state, std::string_view content) const {
+        if (how_ == memory_access::read_only || directory_.empty()) return false;
         // Never the cache itself: whoever makes that decides who may read it.
-        if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return;
-        if (!is_trusted(directory_, S_IFDIR)) return;
-        static_cast<void>(base::replace_file(place_of(file, state), base::as_bytes(content)));
+        if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return false;
+        if (!is_trusted(directory_, S_IFDIR)) return false;
+        return base::replace_file(place_of(file, state), base::as_bytes(content)).has_value();
     }
 
 private:
@@ -97,6 +97,7 @@ private:
 struct memory {
     std::mutex mutex;
     std::map<file_state, std::string> known;
+    std::map<file_state, fs::path> unkept;
     directory_memory shared{{}, memory_access::read_only};
 };
 memory& process_memory() {
@@ -125,8 +126,14 @@ result<std::string> content_of(fs::path const& file) {
     KILN_TRY(auto const after, state_of(fd.get(), file));
     if (after != before) return content;
     m.known.emplace(before, content);
-    if (settled) m.shared.keep(file, before, content);
+    if (settled && !m.shared.keep(file, before, content)) m.unkept.emplace(before, file);
     return content;
+}
+
+void keep_contents() noexcept {
+    auto& m = process_memory();
+    std::scoped_lock const lock{m.mutex};
+    std::erase_if(m.unkept, [&](auto const& one) { return m.shared.keep(one.second, one.first, m.known[one.first]); });
 }
 
 }  // namespace kiln::cuda

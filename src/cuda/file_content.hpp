@@ -21,4 +21,7 @@ enum class memory_access : std::uint8_t { read_write, read_only };
 // others may write to is not believed. An empty path ends it.
 void remember_contents_in(std::filesystem::path directory, memory_access how);
 
+// Keeps what could not be kept when it was hashed: the directory above was not there yet.
+void keep_contents() noexcept;
+
 }  // namespace kiln::cuda

@@ -273,6 +273,7 @@ void engine::state::shut_down() noexcept {
     if (with) with->join();
     loading.stop();
     store->flush(base::clock::now() + std::chrono::milliseconds{200});
+    cuda::keep_contents();
 }
 
 engine& engine::process() {
@@ -334,7 +335,9 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
 }
 
 bool engine::flush_sync(std::chrono::milliseconds deadline) {
-    return state_->store->flush(base::clock::now() + deadline).settled;
+    bool const settled = state_->store->flush(base::clock::now() + deadline).settled;
+    cuda::keep_contents();
+    return settled;
 }
 
 engine_status engine::status() const { return state_->requests->status(); }

@@ -308,4 +308,15 @@ template <class T, class Index = std::uint32_t>
     return prims::typed<gather_handle<T, Index>>(prims::gather::make(prims::value_type_of<T>(), type_of<Index>(), how));
 }
 
+namespace prims {
+// What a call of this handle takes besides its operands, with a first value. Assigned, not initialised by name: in templates
+// nvcc hands names on to the host compiler in a form of its own.
+template <class Handle, class T>
+[[nodiscard]] typename Handle::extras starting_with(Handle const&, T const& init) {
+    typename Handle::extras out;
+    out.init = init;
+    return out;
+}
+}  // namespace prims
+
 }  // namespace kiln

@@ -16,7 +16,7 @@ template <class T>
 result<void> exclusive_scan(stream_ref on, device_span<T const> in, device_span<T> out, op const& by = plus,
                             T init = T{}) {
     return kiln::exclusive_scan<T>(by).and_then(
-        [&](auto const& handle) { return handle(on, in, out, {.init = init, .scratch = {}}); });
+        [&](auto const& handle) { return handle(on, in, out, prims::starting_with(handle, init)); });
 }
 template <class T>
 result<void> inclusive_scan(stream_ref on, device_span<T const> in, device_span<T> out, op const& by = plus) {
@@ -26,13 +26,13 @@ result<void> inclusive_scan(stream_ref on, device_span<T const> in, device_span<
 template <class T>
 result<void> reduce(stream_ref on, device_span<T const> in, T* out, op const& by = plus, T init = T{}) {
     return kiln::reduce<T>(by).and_then(
-        [&](auto const& handle) { return handle(on, in, out, {.init = init, .scratch = {}}); });
+        [&](auto const& handle) { return handle(on, in, out, prims::starting_with(handle, init)); });
 }
 template <class T, class Offset>
 result<void> segmented_reduce(stream_ref on, device_span<T const> in, device_span<Offset> offsets, device_span<T> out,
                               op const& by = plus, T init = T{}) {
     return kiln::segmented_reduce<T>(by).and_then(
-        [&](auto const& handle) { return handle(on, in, offsets, out, {.init = init, .scratch = {}}); });
+        [&](auto const& handle) { return handle(on, in, offsets, out, prims::starting_with(handle, init)); });
 }
 
 // By mask; the number of items kept goes to `count`, on the device.

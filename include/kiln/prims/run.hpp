@@ -126,7 +126,8 @@ private:
             return handle_.with(
                 in.device(), [&](int device) { return make(by_, prims::options_on(device)); },
                 [&](auto const& scan_all) {
-                    return scan_all(on, runtime::span_of(in), runtime::span_of(out), {.init = init_});
+                    return scan_all(on, runtime::span_of(in), runtime::span_of(out),
+                                    prims::starting_with(scan_all, init_));
                 });
         }
         return prims::with_cpu_operator<T>(by_, [&](auto f) {
@@ -198,7 +199,9 @@ private:
             }
             return handle_.with(
                 here.device(), [&](int device) { return kiln::reduce<T>(by_, prims::options_on(device)); },
-                [&](auto const& all) { return all(on, runtime::span_of(here), out.data(), {.init = init}); });
+                [&](auto const& all) {
+                    return all(on, runtime::span_of(here), out.data(), prims::starting_with(all, init));
+                });
         };
         return runtime::filled<T>(decided, on, 1, in, fill);
     }
@@ -244,7 +247,7 @@ private:
             in.values().device(), [&](int device) { return kiln::segmented_reduce<T>(by_, prims::options_on(device)); },
             [&](auto const& each) {
                 return each(on, runtime::span_of(in.values()), runtime::span_of(offsets), runtime::span_of(out),
-                            {.init = init_});
+                            prims::starting_with(each, init_));
             });
     }
 

@@ -11,6 +11,7 @@
 #include <kiln/device.hpp>
 
 #include <functional>
+#include <utility>
 
 namespace KILN_PUBLIC kiln {
 
@@ -51,18 +52,18 @@ struct user_allocator {
 // The same for an asynchronous cuda::mr resource, which must outlive the process's use of Kiln.
 template <class Resource>
 [[nodiscard]] result<void> use_resource(Resource& from, int device = 0) {
-    return use_allocator({.allocate = [&from](CUstream_st* on, std::size_t bytes, std::size_t alignment) -> void* {
-                              if constexpr (requires { from.allocate_async(bytes, alignment, on); })
-                                  return from.allocate_async(bytes, alignment, on);
-                              else return from.allocate(on, bytes, alignment);
-                          },
-                          .deallocate =
-                              [&from](CUstream_st* on, void* memory, std::size_t bytes, std::size_t alignment) {
-                                  if constexpr (requires { from.deallocate_async(memory, bytes, alignment, on); })
-                                      from.deallocate_async(memory, bytes, alignment, on);
-                                  else from.deallocate(on, memory, bytes, alignment);
-                              }},
-                         device);
+    user_allocator by;
+    by.allocate = [&from](CUstream_st* on, std::size_t bytes, std::size_t alignment) -> void* {
+        if constexpr (requires { from.allocate_async(bytes, alignment, on); })
+            return from.allocate_async(bytes, alignment, on);
+        else return from.allocate(on, bytes, alignment);
+    };
+    by.deallocate = [&from](CUstream_st* on, void* memory, std::size_t bytes, std::size_t alignment) {
+        if constexpr (requires { from.deallocate_async(memory, bytes, alignment, on); })
+            from.deallocate_async(memory, bytes, alignment, on);
+        else from.deallocate(on, memory, bytes, alignment);
+    };
+    return use_allocator(std::move(by), device);
 }
 
 }  // namespace kiln

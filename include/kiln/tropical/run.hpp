@@ -68,7 +68,11 @@ private:
                 how.device = device;
                 return tropical::product<T>(over_, how);
             },
-            [&](auto const& multiply) { return multiply(on, s, {a.data()}, {b.data()}, {c.data()}, {.arg = which}); });
+            [&](auto const& multiply) {
+                typename std::remove_cvref_t<decltype(multiply)>::extras more;
+                more.arg = which;
+                return multiply(on, s, {a.data()}, {b.data()}, {c.data()}, more);
+            });
     }
 
     tropical::semiring over_;

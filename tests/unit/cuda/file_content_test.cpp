@@ -96,6 +96,20 @@ TEST_F(remembered_contents, serve_the_next_process) {
     EXPECT_TRUE(reads_all({})) << "and without a directory nothing is remembered";
 }
 
+TEST_F(remembered_contents, are_kept_as_soon_as_there_is_a_place_for_them) {
+    auto const later = scratch_.path() / "cache" / "contents";
+    EXPECT_TRUE(in_a_new_process([&] {
+        remember_contents_in(later, memory_access::read_write);
+        bool const hashed = content_of(program_).has_value();
+        keep_contents();
+        bool const made_none = !fs::exists(later.parent_path());
+        fs::create_directories(later.parent_path());
+        keep_contents();
+        return hashed && made_none;
+    }));
+    EXPECT_FALSE(reads_all(later));
+}
+
 TEST_F(remembered_contents, are_not_believed_where_others_can_write) {
     EXPECT_TRUE(reads_all(memory_));
     fs::permissions(memory_, fs::perms::others_write, fs::perm_options::add);
