@@ -76,7 +76,8 @@ TEST_F(includes, what_was_absent_stays_absent_for_the_compile) {
 
 TEST_F(includes, a_header_that_cannot_be_read_or_handed_over_is_a_fault_and_not_an_absence) {
 #ifdef __SANITIZE_ADDRESS__
-    GTEST_SKIP() << "the sanitizer looks at objects through a pipe, and takes want of descriptors for a fault of theirs";
+    GTEST_SKIP()
+        << "the sanitizer looks at objects through a pipe, and takes want of descriptors for a fault of theirs";
 #endif
     ::rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
