@@ -177,6 +177,17 @@ found_artifact look_up(store::store& where, subject const& what, purpose why) {
     return out;
 }
 
+found_artifact look_up_shipped(store::store& where, subject const& what) {
+    found_artifact out;
+    out.reason = "absent";
+    search const s{where, what, purpose::serve, out};
+    where.candidates(what.id.family, {}, [&](listed const& candidate) {
+        if (!candidate.what.from.any_compiler || target_of(candidate.what.about) != what.target) return visit::go_on;
+        return s.take(where.peek(candidate, expected_of(candidate))) ? visit::stop : visit::go_on;
+    });
+    return out;
+}
+
 found_artifact look_up_portable(store::store& where, subject const& what, artifact_kind kind) {
     found_artifact out;
     search const s{where, what, purpose::serve, out};

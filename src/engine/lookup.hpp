@@ -40,6 +40,9 @@ struct found_artifact {
 enum class purpose { serve, explain };
 [[nodiscard]] found_artifact look_up(store::store& where, subject const& what, purpose why = purpose::serve);
 
+// What ships for exactly this target, whichever compiler made it: `what` needs no toolchain, so that none is looked for.
+[[nodiscard]] found_artifact look_up_shipped(store::store& where, subject const& what);
+
 // Something that can be turned into what is needed without the source: LTO-IR to link, or PTX for the driver to compile.
 [[nodiscard]] found_artifact look_up_portable(store::store& where, subject const& what, artifact_kind kind);
 

@@ -64,6 +64,34 @@ result<std::optional<obtained>> find_kept(engine& with, unit const& u, int devic
     return std::optional{obtained{std::move(found.what), found.from, 0, std::move(found.detail)}};
 }
 
+result<std::optional<ready_unit>> load_shipped(engine& with, unit const& u, int device, wait_options const& wait) {
+    auto& s = with.internals();
+    if (s.uses.watched()) return std::optional<ready_unit>{};  // the ordinary way tells it to those who record
+    KILN_TRY(auto const info, kiln::device(device));
+    KILN_TRY(auto const t, target::make(arch::of_device(info.major, info.minor), artifact_kind::cubin));
+    subject what{.name = u.name, .target = t, .id = {}, .toolchain = {}, .roots = {}, .device = t.arch};
+    KILN_TRY(what.id, compile::identify(u, t, {}));
+    if (!what.id.self_contained) return std::optional<ready_unit>{};  // its headers may be here, and others
+    auto found = look_up_shipped(*s.store, what);
+    if (!found.what) return std::optional<ready_unit>{};
+    // From here on it is what its own compiler made.
+    what.toolchain = found.what->toolchain;
+    KILN_TRY(what.id, compile::identify(u, t, what.toolchain));
+    made_artifact const made{{std::move(found.what), found.from, 0, std::move(found.detail)}, found.at, u.licence};
+    auto const make_anew = [&]() -> result<obtained> {
+        KILN_TRY(auto const order, s.order_on(u, device));
+        return s.ask_sync(order, wait);
+    };
+    KILN_TRY(auto ready, load_or_make_anew(s, what, made, device, make_anew));
+    return std::optional{std::move(ready)};
+}
+
+result<ready_unit> shipped_or_made(engine& with, unit const& u, int device, wait_options const& wait) {
+    KILN_TRY(auto shipped, load_shipped(with, u, device, wait));
+    if (shipped) return *std::move(shipped);
+    return with.get_sync(u, device, wait);
+}
+
 result<ready_unit> load_or_make_anew(engine::state& with, subject const& what, made_artifact const& found, int device,
                                      std::function<result<obtained>()> const& make_anew) {
     auto ready = with.load(what, found.got, device);

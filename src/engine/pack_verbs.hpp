@@ -28,6 +28,13 @@ struct entry_facts {
 [[nodiscard]] std::optional<obtained> find_kept(engine& with, store::address const& at, target const& t);
 [[nodiscard]] result<std::optional<obtained>> find_kept(engine& with, unit const& u, int device);
 
+// The unit on a device by what ships for exactly that one; nullopt where nothing does. This machine's compiler is not looked
+// for, which takes milliseconds in the first process of a fresh machine.
+[[nodiscard]] result<std::optional<ready_unit>> load_shipped(engine& with, unit const& u, int device,
+                                                             wait_options const& wait);
+// That, or what the engine finds or makes.
+[[nodiscard]] result<ready_unit> shipped_or_made(engine& with, unit const& u, int device, wait_options const& wait);
+
 // Loaded once per process and device under `what.id.request`; name and target are for events and status. What the driver
 // refuses although it passed every check is forgotten everywhere and made anew, once; what was just made is not.
 [[nodiscard]] result<ready_unit> load_or_make_anew(engine::state& with, subject const& what, made_artifact const& found,

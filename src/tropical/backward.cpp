@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
+#include "engine/pack_verbs.hpp"
 #include "tropical/units.hpp"
 
 namespace kiln::tropical {
@@ -23,7 +24,7 @@ result<untyped_backward> untyped_backward::make(gradient_rule rule, scalar type,
     if (type != scalar::f32 && type != scalar::f64)
         return fail(errc::invalid_argument, "tropical: gradients are f32 or f64, not {}", kiln::name_of(type));
     auto& with = how.engine != nullptr ? *how.engine : engine::process();
-    KILN_TRY(auto const loaded, with.get_sync(backward_unit(rule, type), how.device, how.wait));
+    KILN_TRY(auto const loaded, engine_detail::shipped_or_made(with, backward_unit(rule, type), how.device, how.wait));
     KILN_TRY(auto kernel, loaded.kernel("backward"));
     // As much as the device gives: rows of dA stay whole.
     std::size_t limit = 48U << 10;

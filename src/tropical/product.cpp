@@ -102,7 +102,7 @@ struct untyped_product::state {
     // Made at the first need: with the tuned kernels there, that is never but for very long k.
     result<untyped_kernel const*> generic_kernel() {
         if (auto const* const there = generic.load(std::memory_order_acquire)) return there;
-        KILN_TRY(auto const loaded, with->get_sync(generic_unit(by, type, arg), device, wait));
+        KILN_TRY(auto const loaded, engine_detail::shipped_or_made(*with, generic_unit(by, type, arg), device, wait));
         KILN_TRY(auto kernel, loaded.kernel("product_generic"));
         std::lock_guard const lock{mutex};
         if (!kept_generic) kept_generic = std::move(kernel);
@@ -155,13 +155,18 @@ result<untyped_product> untyped_product::make(semiring s, scalar type, product_o
         return out;
     }
     auto const tuned = product_unit(s, type, how.arg);
-    KILN_TRY(auto const there, engine_detail::find_kept(*st->with, tuned, how.device));
-    if (there || how.choice != kernel_choice::automatic) {
-        KILN_TRY(auto const loaded, st->with->get_sync(tuned, how.device, how.wait));
+    auto const use = [&](ready_unit const& loaded) -> result<untyped_product> {
         KILN_TRY(st->kept, resolve(loaded, s, type, how.arg, how.device));
         st->tuned.store(st->kept.get(), std::memory_order_release);
         st->finished = true;
         return out;
+    };
+    KILN_TRY(auto const shipped, engine_detail::load_shipped(*st->with, tuned, how.device, how.wait));
+    if (shipped) return use(*shipped);
+    KILN_TRY(auto const there, engine_detail::find_kept(*st->with, tuned, how.device));
+    if (there || how.choice != kernel_choice::automatic) {
+        KILN_TRY(auto const loaded, st->with->get_sync(tuned, how.device, how.wait));
+        return use(loaded);
     }
     // The small one first: it is what the caller waits for.
     KILN_TRY(auto const* const kernel, st->generic_kernel());

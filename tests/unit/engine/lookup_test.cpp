@@ -131,6 +131,26 @@ TEST_F(lookup_test, other_compilers_serve_from_bundles_and_where_there_is_none) 
     EXPECT_EQ(found.detail, "made by another compiler");
 }
 
+TEST_F(lookup_test, what_ships_is_found_without_a_compiler_and_nothing_else_is) {
+    using engine_detail::look_up_shipped;
+    write_header("1");
+    ASSERT_TRUE(disk()->put(made(asked("nvrtc theirs"), "1")));
+    auto const store = make();
+    EXPECT_EQ(look_up_shipped(*store, asked("")).reason, "absent") << "another compiler's, and it does not ship";
+    add_bundle(*store, made(asked("nvrtc of the shipper"), "1"));
+    auto const found = look_up_shipped(*store, asked(""));
+    ASSERT_TRUE(found.what) << found.reason;
+    EXPECT_EQ(found.from, provenance::bundle);
+    EXPECT_EQ(found.what->toolchain, "nvrtc of the shipper");
+    EXPECT_EQ(look_up_shipped(*store, asked("")).from, provenance::memory);
+    auto other = asked("");
+    other.target = target::parse("sm_80").value();
+    EXPECT_FALSE(look_up_shipped(*store, other).what);
+    other.id.family = digest_of("another text");
+    other.target = asked().target;
+    EXPECT_FALSE(look_up_shipped(*store, other).what);
+}
+
 TEST_F(lookup_test, a_fleet_needs_nothing_from_the_engine) {
     auto const fleet = std::make_shared<fake_fleet>();
     write_header("1");
