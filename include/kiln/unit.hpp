@@ -34,6 +34,9 @@ struct unit {
     std::vector<std::string> exports = {};
     // Licence of the sources, for the bundle's manifest.
     std::string licence = {};
+    // Options of NVRTC that `options` refuses because no key can have their effect: "--time=/tmp/phases.csv", one that Kiln does
+    // not know. A unit with any goes around the cache: compiled whenever an artifact is asked for, kept and recorded nowhere.
+    std::vector<std::string> uncached_options = {};
 };
 
 }  // namespace kiln

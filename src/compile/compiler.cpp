@@ -64,6 +64,7 @@ std::vector<std::string> arguments_of(compile_job const& c, normalized_options c
     out.push_back("--gpu-architecture=" + c.target.arch.name());
     if (c.target.kind == artifact_kind::ltoir) out.emplace_back("-dlto");
     for (auto& include : virtual_include_options(roots)) out.push_back(std::move(include));
+    out.insert(out.end(), c.unit.uncached_options.begin(), c.unit.uncached_options.end());
     return out;
 }
 

@@ -96,6 +96,7 @@ base::bytes encode(job const& j) {
     w.put_u8(static_cast<std::uint8_t>(j.task.index()));
     if (auto const* c = std::get_if<compile_job>(&j.task)) {
         put_unit(w, c->unit);
+        put_texts(w, c->unit.uncached_options);  // nowhere else: what is kept or recorded has none
         put(w, c->target);
     } else put(w, std::get<link_job>(j.task));
     return std::move(w).take();
@@ -110,6 +111,7 @@ result<job> decode_job(base::byte_span data) {
     tools.toolkit_includes = get_texts(r);
     if (r.get_u8() == 0) {
         auto u = get_unit(r);
+        u.uncached_options = get_texts(r);
         KILN_TRY(auto const t, get_target(r));
         if (!r.done()) return fail(errc::corrupt, "the compile job is damaged");
         return job{std::move(tools), compile_job{std::move(u), t}};

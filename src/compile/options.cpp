@@ -15,7 +15,8 @@ constexpr std::string_view use_target = "the architecture and kind come from the
 constexpr std::string_view no_pch =
     "precompiled headers belong to one process and are managed by Kiln; remove the option";
 constexpr std::string_view writes_file =
-    "it writes a file of its own, which a cached result would not; remove the option";
+    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options, which "
+    "compiles around the cache";
 
 constexpr option_row table[] = {
     {"--define-macro", "-D", value::required, macro, "A=1"},
@@ -113,7 +114,7 @@ result<found_option> parse_one(std::span<std::string const> options, std::size_t
     }
     return fail(errc::unsupported,
                 "option '{}' is not in Kiln's option table, so its effect could not be part of the key; "
-                "remove it or ask for it to be added",
+                "remove it, ask for it to be added, or put it in uncached_options, which compiles around the cache",
                 text);
 }
 

@@ -52,6 +52,7 @@ void describe(report& r, compile_job const& c) {
     r.field("target", fmt::format("{} {}", c.target.arch.name(), name_of(c.target.kind)));
     r.fields("kernel", c.unit.kernels);
     r.fields("option", c.unit.options);
+    r.fields("uncached option", c.unit.uncached_options);
     r.fields("include directory", c.unit.include_dirs);
     if (!c.unit.directory.empty()) r.field("source directory", c.unit.directory);
     for (auto const& h : c.unit.headers) r.field("header in memory", h.name);

@@ -124,6 +124,7 @@ coordinator::asked coordinator::ask(order what, priority how) {
 }
 
 std::optional<obtained> coordinator::find(order const& what) {
+    if (what.goes_around_the_cache()) return std::nullopt;
     auto found = look_up(store_, what.subject);
     if (!found.what) return std::nullopt;
     count_found(found.from);
@@ -239,6 +240,13 @@ void coordinator::step(flight_ptr const& f) noexcept {
 
 void coordinator::advance(flight_ptr const& f) {
     if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
+    if (f->order.goes_around_the_cache()) {
+        found_artifact missed;
+        missed.reason = "uncached";
+        missed.detail = "the unit has options that no key can have";
+        if (is_allowed(f, missed)) compile(f);
+        return;
+    }
     if (answer_from_store(f)) return;
     auto const now = base::clock::now();
     if (!f->leader) f->leader.emplace(options_.flight_deadline);
@@ -317,7 +325,7 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     counts_.compiled.fetch_add(1, std::memory_order_relaxed);
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
-    store_.put(std::move(entry), std::move(f->lead));
+    if (!f->order.goes_around_the_cache()) store_.put(std::move(entry), std::move(f->lead));
     book_.obtained(f->line(), f->target, {provenance::compiled, a.compile_ms, a.image.size()});
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
 }

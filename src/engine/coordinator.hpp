@@ -36,6 +36,11 @@ struct order {
     engine_detail::subject subject;
     compile::job job;
     std::string licence;
+    // Nothing is looked up, led or kept: what comes of these options no key can tell.
+    [[nodiscard]] bool goes_around_the_cache() const noexcept {
+        auto const* const c = std::get_if<compile::compile_job>(&job.task);
+        return c != nullptr && !c->unit.uncached_options.empty();
+    }
 };
 
 // The store entry of an artifact made for this order. `a.key` and `a.inputs` are filled in. The compiler that ran may be

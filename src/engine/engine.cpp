@@ -150,7 +150,12 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, engine_det
     auto paths = tools();
     if (how.nvrtc) paths.nvrtc = how.nvrtc->path;
     auto const toolchain = how.nvrtc ? how.nvrtc->toolchain : nvrtc() ? nvrtc()->toolchain : std::string{};
-    KILN_TRY(auto const id, compile::identify(copy, t, toolchain));
+    KILN_TRY(auto id, compile::identify(copy, t, toolchain));
+    // Never mistaken for the same without them, by whoever is asked while it is compiled or loaded.
+    for (auto const& option : copy.uncached_options) {
+        id.family = base::key_builder{"kiln.uncached.v1"}.add("of", id.family).add("option", option).finish();
+        id.request = base::key_builder{"kiln.uncached.v1"}.add("of", id.request).add("option", option).finish();
+    }
     engine_detail::subject what{
         .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = how.device};
     what.roots.source_directory = copy.directory;
@@ -244,7 +249,7 @@ engine::state::asked_once engine::state::ask_once_sync(order const& what, wait_o
 
 void engine::state::tell_use(order const& what, use_outcome const& got) {
     auto const* const made_from = std::get_if<compile::compile_job>(&what.job.task);
-    if (made_from == nullptr) return;
+    if (made_from == nullptr || what.goes_around_the_cache()) return;
     // With absolute directories: whoever replays it may stand elsewhere, and two recipes that read other headers are two.
     std::function<std::optional<engine_detail::recipe>()> const recipe = [&] {
         return engine_detail::recipe_of(made_from->unit);

@@ -59,6 +59,7 @@ std::optional<obtained> find_kept(engine& with, store::address const& at, target
 
 result<std::optional<obtained>> find_kept(engine& with, unit const& u, int device) {
     KILN_TRY(auto const order, with.internals().order_on(u, device));
+    if (order.goes_around_the_cache()) return std::optional<obtained>{};
     auto found = look_up(*with.internals().store, order.subject);
     if (!found.what) return std::optional<obtained>{};
     return std::optional{obtained{std::move(found.what), found.from, 0, std::move(found.detail)}};

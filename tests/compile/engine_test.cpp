@@ -255,6 +255,36 @@ TEST_F(engine_compile, an_option_that_cannot_be_keyed_is_refused_by_name) {
     EXPECT_NE(r.error().message().find("--time"), std::string::npos);
 }
 
+TEST_F(engine_compile, uncached_options_compile_around_the_cache) {
+    auto const phases = path("phases.csv");
+    auto timed = simple();
+    timed.options = {"--time=" + phases};
+    auto e = make_engine();
+    auto const refused = e->artifact_sync(timed, sm90());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("uncached_options"));
+
+    EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::compiled);
+    std::swap(timed.options, timed.uncached_options);
+    for (int i = 0; i < 2; ++i) {
+        auto const got = e->artifact_sync(timed, sm90()).value();
+        EXPECT_EQ(got.from, provenance::compiled) << "neither its own nor what the same text without them left";
+        EXPECT_TRUE(std::filesystem::remove(phases)) << "the compiler wrote it, this time too";
+    }
+    EXPECT_EQ(e->status().compiled, 3u);
+    EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::memory);
+    ASSERT_TRUE(e->flush_sync());
+    EXPECT_EQ(make_engine()->artifact_sync(timed, sm90()).value().from, provenance::compiled);
+}
+
+TEST_F(engine_compile, uncached_options_are_compiling_and_may_be_forbidden) {
+    auto timed = simple();
+    timed.uncached_options = {"--fdevice-time-trace=" + path("trace.json")};
+    auto const got = make_engine({{"KILN_JIT", "forbid"}})->artifact_sync(timed, sm90());
+    ASSERT_FALSE(got.has_value());
+    EXPECT_EQ(got.error().code(), errc::forbidden);
+}
+
 TEST_F(engine_compile, forbid_names_the_unit_the_target_the_tiers_and_the_nearest) {
     {
         auto e = make_engine();
