@@ -15,7 +15,8 @@ constexpr std::string_view use_target = "the architecture and kind come from the
 constexpr std::string_view no_pch =
     "precompiled headers belong to one process and are managed by Kiln; remove the option";
 constexpr std::string_view writes_file =
-    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options, which "
+    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options, "
+    "which "
     "compiles around the cache";
 
 constexpr option_row table[] = {
