@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One semiring over one element type, chosen by macros, and what the host passes to every product. No header is included:
-// parsing them would cost more than compiling this.
+// One semiring over one element type, chosen by macros, and what the host passes to every product. It uses no header of the
+// toolkit: parsing them would cost more than compiling this.
 //
 //     KILN_TROPICAL_TYPE      1 f32, 2 f64, 3 i32, 4 i64
 //     KILN_TROPICAL_SEMIRING  1 max_plus, 2 min_plus, 3 max_mul, 4 and_or, 5 plus_times

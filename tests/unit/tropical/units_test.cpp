@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tropical/units.hpp"
 
+#include "compile/keys.hpp"
 #include "engine/pack.hpp"
 
 #include <gmock/gmock.h>
@@ -53,6 +54,12 @@ TEST(tropical_units, differ_in_what_they_are_compiled_from) {
         for (auto const& o : u.options) text += "\n" + o;
         EXPECT_TRUE(texts.insert(text).second) << u.name;
     }
+}
+
+// A first call where they ship looks for no file and no compiler.
+TEST(tropical_units, read_no_file) {
+    auto const t = target::parse("sm_90").value();
+    for (auto const& u : this_pack().units()) EXPECT_TRUE(compile::identify(u, t, {}).value().self_contained) << u.name;
 }
 
 TEST(tropical_units, are_named_by_what_a_call_needs) {
