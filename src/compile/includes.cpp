@@ -25,16 +25,19 @@ std::string joined(std::string const& directory, std::string_view path) {
     return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", path);
 }
 
-// What the capture takes for a header. A directory or a device of that name is none, for the compiler as for us.
-bool exists(std::string const& path) {
+// What the capture takes for a header. A directory or a device of that name is none, for the compiler as for us; of what cannot
+// be told now, reading it will tell why.
+bool may_be_header(std::string const& path) {
     struct ::stat about {};
-    return ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+    if (::stat(path.c_str(), &about) == 0) return S_ISREG(about.st_mode);
+    return errno != ENOENT && errno != ENOTDIR;
 }
 
-// SHA-256 in hex of a file's content; empty when it cannot be read.
-std::string content_of(std::string const& path) {
-    auto const data = base::read_file(path, largest_header);
-    return data && *data ? base::sha256_of(base::byte_span{**data}).hex() : std::string{};
+// A header's text; none where there is no regular file. Any other reason is an error: it is there, and says something.
+result<std::optional<base::bytes>> read_header(std::string const& path) {
+    auto data = base::read_file(path, largest_header);
+    if (!data && data.error().code() == errc::invalid_argument) return std::optional<base::bytes>{};
+    return data;
 }
 
 // A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
@@ -59,7 +62,7 @@ std::string include_roots::locate(dependency const& d) const {
             return d.index < include_directories.size() ? joined(include_directories[d.index], d.path) : std::string{};
         case dependency::root::toolkit:
             for (auto const& directory : toolkit) {
-                if (auto path = joined(directory, d.path); exists(path)) return path;
+                if (auto path = joined(directory, d.path); may_be_header(path)) return path;
             }
             return {};
         case dependency::root::absolute: return d.path;
@@ -122,11 +125,8 @@ dependency include_capture::classify(std::string const& path) const {
 
 result<std::shared_ptr<base::bytes const>> include_capture::read_once(std::string const& real) {
     if (auto const at = texts_.find(real); at != texts_.end()) return at->second;
-    std::shared_ptr<base::bytes const> text;
-    auto data = base::read_file(real, largest_header);
-    // Not a regular file: no header, and not an error either.
-    if (!data && data.error().code() != errc::invalid_argument) return std::move(data).error();
-    if (data && *data) text = std::make_shared<base::bytes const>(**std::move(data));
+    KILN_TRY(auto data, read_header(real));
+    auto text = data ? std::make_shared<base::bytes const>(*std::move(data)) : nullptr;
     return texts_.emplace(real, std::move(text)).first->second;
 }
 
@@ -174,20 +174,25 @@ std::vector<dependency> include_capture::dependencies() const {
 dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
+    bool const sealed = how == absent_headers::are_sealed;
     for (auto const& d : dependencies) {
         auto const real = roots.locate(d);
         // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
-        auto const content = real.empty() ? std::string{} : content_of(real);
-        bool const there = !content.empty();
+        auto const text = real.empty() ? result<std::optional<base::bytes>>{std::nullopt} : read_header(real);
+        // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
+        // being read says nothing of what it says.
+        bool const denied = !text && text.error().status() == EACCES;
+        if (!text && !(sealed && denied)) return text.error().message();
+        bool const there = text && *text;
         if (d.content.empty()) {
             if (there) return fmt::format("{} appeared", real);
             continue;
         }
         if (!there) {
-            if (how == absent_headers::are_sealed && d.content != unseen_reads().content) continue;
+            if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (content != d.content) return fmt::format("{} changed", real);
+        if (base::sha256_of(base::byte_span{**text}).hex() != d.content) return fmt::format("{} changed", real);
     }
     return {};
 }

@@ -66,8 +66,9 @@ private:
 enum class absent_headers { are_misses, are_sealed };
 
 // Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
-// the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone". With are_sealed a header
-// that cannot be found at all is taken as sealed in (bundles); one that differs or shadows never is.
+// the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone", or why it cannot be read. With
+// are_sealed a header that is not there, or not for us to read, is taken as sealed in (bundles); one that differs or shadows
+// never is.
 [[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots,
                                        absent_headers how);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/includes.hpp"
 
-#include "base/files.hpp"
+#include "support/faulty_calls.hpp"
 
 #include <gtest/gtest.h>
 
@@ -95,6 +95,31 @@ TEST_F(includes, a_header_that_cannot_be_read_or_handed_over_is_a_fault_and_not_
     EXPECT_EQ(unread.fault()->status(), EMFILE);
     EXPECT_EQ(read_before.fault()->status(), EMFILE);
     EXPECT_TRUE(unread.dependencies().empty()) << "it is not recorded as absent";
+}
+
+TEST_F(includes, a_header_that_cannot_be_read_for_a_moment_is_neither_gone_nor_absent) {
+    using test::call;
+    auto const absent_first = look_as_nvrtc_does();
+    write("first/q.h", "one");
+    write("second/q.h", "edited");
+    std::vector<dependency> const edited{{dependency::root::include_directory, 1, "q.h", absent_first[1].content}};
+    ASSERT_FALSE(edited[0].content.empty());
+    for (auto const which : {call::open, call::read, call::fstat}) {
+        for (int const why : {EIO, EMFILE, ENFILE, ENOMEM, ESTALE}) {
+            for (auto const how : {absent_headers::are_misses, absent_headers::are_sealed}) {
+                test::faulty_calls const faults{{{.which = which, .error = why}}};
+                EXPECT_NE(change(edited, how), "") << static_cast<int>(which) << " " << why;
+                EXPECT_NE(change(absent_first, how), "") << static_cast<int>(which) << " " << why;
+            }
+        }
+    }
+}
+
+TEST_F(includes, who_may_not_read_a_header_is_served_what_is_sealed_and_nothing_else) {
+    auto const deps = look_as_nvrtc_does();
+    test::faulty_calls const faults{{{.which = test::call::open, .error = EACCES}}};
+    EXPECT_EQ(change(deps, absent_headers::are_sealed), "");
+    EXPECT_NE(change(deps, absent_headers::are_misses), "");
 }
 
 TEST_F(includes, a_folder_with_a_headers_name_is_no_header_then_and_later) {
