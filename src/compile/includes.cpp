@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -33,11 +34,19 @@ bool may_be_header(std::string const& path) {
     return errno != ENOENT && errno != ENOTDIR;
 }
 
-// A header's text; none where there is no regular file. Any other reason is an error: it is there, and says something.
-result<std::optional<base::bytes>> read_header(std::string const& path) {
-    auto data = base::read_file(path, largest_header);
-    if (!data && data.error().code() == errc::invalid_argument) return std::optional<base::bytes>{};
-    return data;
+// Any reason but that there is none is an error: it is there, and says something.
+result<header_file> read_header(std::string const& path) {
+    header_file out;
+    auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!file && file.error().status() != ENOENT && file.error().status() != ENOTDIR) return std::move(file).error();
+    if (!file) return out;
+    if (base::sys().fstat(file->get(), &out.about) != 0) return io_error(path, errno);
+    out.there = true;
+    if (!S_ISREG(out.about.st_mode)) return out;
+    auto text = base::read_all(file->get(), largest_header);
+    if (!text) return std::move(text).error().within(path);
+    out.text = *std::move(text);
+    return out;
 }
 
 // A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
@@ -123,45 +132,56 @@ dependency include_capture::classify(std::string const& path) const {
     return {root::include_directory, index, inner, {}};
 }
 
-result<std::shared_ptr<base::bytes const>> include_capture::read_once(std::string const& real) {
-    if (auto const at = texts_.find(real); at != texts_.end()) return at->second;
-    KILN_TRY(auto data, read_header(real));
-    auto text = data ? std::make_shared<base::bytes const>(*std::move(data)) : nullptr;
-    return texts_.emplace(real, std::move(text)).first->second;
+std::string include_capture::locate(dependency const& d) {
+    // Of several directories one answers, and for this compile it stays that one.
+    if (d.from != dependency::root::toolkit) return roots_.locate(d);
+    auto const [at, is_new] = toolkit_.try_emplace(d.path);
+    if (is_new) at->second = roots_.locate(d);
+    return at->second;
 }
 
-std::FILE* include_capture::refuse(error why) {
+result<header_file const*> include_capture::read_once(std::string const& real) {
+    static header_file const nothing;
+    if (real.empty()) return &nothing;
+    if (auto const at = files_.find(real); at != files_.end()) return &at->second;
+    KILN_TRY(auto file, read_header(real));
+    return &files_.emplace(real, std::move(file)).first->second;
+}
+
+void include_capture::refuse(error why) {
     if (!fault_) fault_ = std::move(why);
     errno = EIO;
-    return nullptr;
 }
 
 std::FILE* include_capture::open(std::string const& path) {
-    if (auto const seen = seen_.find(path); seen != seen_.end() && seen->second.content.empty()) {
-        errno = ENOENT;
-        return nullptr;
-    }
     auto look = classify(path);
-    auto const real = roots_.locate(look);
-    auto text = real.empty() ? result<std::shared_ptr<base::bytes const>>{nullptr} : read_once(real);
-    if (!text) return refuse(std::move(text).error());
-    if (!*text) {
+    auto const real = locate(look);
+    auto const file = read_once(real);
+    if (!file) return refuse(file.error()), nullptr;
+    auto const& text = (*file)->text;
+    if (!text) {
         // A source without a directory has nothing beside it, now or later: not worth remembering.
         if (!(look.from == dependency::root::source_directory && roots_.source_directory.empty()))
             seen_.emplace(path, look);
         errno = ENOENT;
         return nullptr;
     }
-    auto stream = stream_over(**text);
-    if (!stream) return refuse(std::move(stream).error().within(real));
+    auto stream = stream_over(*text);
+    if (!stream) return refuse(std::move(stream).error().within(real)), nullptr;
     if (auto& known = seen_.emplace(path, std::move(look)).first->second; known.content.empty())
-        known.content = base::sha256_of(base::byte_span{**text}).hex();
+        known.content = base::sha256_of(base::byte_span{*text}).hex();
     return *stream;
 }
 
-std::string include_capture::real_path(std::string const& path) const {
-    auto real = roots_.locate(classify(path));
-    return real.empty() ? path : real;
+int include_capture::stat(std::string const& path, struct ::stat* out) {
+    auto const real = locate(classify(path));
+    auto const file = read_once(real);
+    // Perhaps it is not going to be read: a directory that may only be searched, the source itself.
+    if (!file && ::stat(real.c_str(), out) == 0) return 0;
+    if (!file) return refuse(file.error()), -1;
+    if (!(*file)->there) return errno = ENOENT, -1;
+    *out = (*file)->about;
+    return 0;
 }
 
 std::vector<dependency> include_capture::dependencies() const {
@@ -178,12 +198,12 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
     for (auto const& d : dependencies) {
         auto const real = roots.locate(d);
         // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
-        auto const text = real.empty() ? result<std::optional<base::bytes>>{std::nullopt} : read_header(real);
+        auto const file = real.empty() ? result<header_file>{header_file{}} : read_header(real);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
         // being read says nothing of what it says.
-        bool const denied = !text && text.error().status() == EACCES;
-        if (!text && !(sealed && denied)) return text.error().message();
-        bool const there = text && *text;
+        bool const denied = !file && file.error().status() == EACCES;
+        if (!file && !(sealed && denied)) return file.error().message();
+        bool const there = file && file->text;
         if (d.content.empty()) {
             if (there) return fmt::format("{} appeared", real);
             continue;
@@ -192,7 +212,7 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
             if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (base::sha256_of(base::byte_span{**text}).hex() != d.content) return fmt::format("{} changed", real);
+        if (base::sha256_of(base::byte_span{*file->text}).hex() != d.content) return fmt::format("{} changed", real);
     }
     return {};
 }

@@ -35,6 +35,7 @@ arguments.add_argument("--seconds", type=float, default=45, help="begin nothing 
 arguments.add_argument("--only", help="this scenario")
 arguments.add_argument("--calls", help="only these calls, separated by commas")
 arguments.add_argument("--jobs", type=int, default=2)
+arguments.add_argument("--limit", type=float, default=60, help="seconds after which a command hangs")
 arguments.add_argument("--bin", type=pathlib.Path, help="directory of kiln and kiln-worker")
 arguments.add_argument("--library", type=pathlib.Path, help="the library to preload")
 arguments.add_argument("--findings", type=pathlib.Path, help="also written here")
@@ -47,7 +48,6 @@ from _kiln import BIN, CLI, SCRATCH, check, run, write  # noqa: E402
 
 LIBRARY = ask.library or BIN / "kiln-test-fail_one_call.so"
 WORKER = BIN / "kiln-worker"
-LIMIT = 30  # seconds that no command comes near
 SHORT = -1
 
 # What each call can give, by its manual page; where a page lists what only a bug of the caller's brings (EBADF, EFAULT) it is
@@ -60,6 +60,7 @@ WAYS = {
     "read": "EIO EINTR ENOMEM ESTALE EAGAIN SHORT", "pread": "EIO EINTR ENOMEM ESTALE SHORT",
     "write": "EIO EINTR ENOSPC EDQUOT EFBIG EPIPE EAGAIN SHORT", "pwrite": "EIO EINTR ENOSPC EDQUOT EFBIG SHORT",
     "send": "EINTR EPIPE ECONNRESET ENOBUFS ENOMEM EAGAIN SHORT", "recv": "EINTR ECONNRESET ENOMEM EAGAIN SHORT",
+    "read8": "EINTR EAGAIN", "write8": "EINTR",
     "lseek": "ESPIPE EOVERFLOW", "ftruncate": "EIO EINTR EROFS EPERM ENOSPC", "fsync": "EIO ENOSPC EDQUOT EROFS EINTR",
     "stat": NAME, "lstat": NAME, "fstat": "EIO ENOMEM EOVERFLOW ESTALE", "fstatat": NAME, "statfs": NAME + " ENOSYS",
     "fstatfs": "EIO EINTR ENOMEM ENOSYS", "access": NAME + " EROFS", "readlink": NAME, "realpath": NAME,
@@ -208,7 +209,7 @@ def execute(command, env):
     process = subprocess.Popen([CLI, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=SCRATCH,
                                start_new_session=True, text=True, errors="replace")
     try:
-        said, _ = process.communicate(timeout=LIMIT)
+        said, _ = process.communicate(timeout=ask.limit)
         return process.returncode, said
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)

@@ -7,6 +7,7 @@
 // A unit has the fields of kiln::unit, and "arch" and "kind". Steps, in order:
 //
 //     ["ask", [0, 1]]          these units at once; one line of JSON for each: unit, from, key and image (both digests), or error
+//     ["start", [0]]           the same without waiting for the answers, which are not shown
 //     ["write", FILE, TEXT]    a file, made or changed
 //     ["remove", FILE]         a file, a link or a directory with all that is in it
 //     ["directory", PATH]  ["link", PATH, TARGET]  ["cd", PATH]
@@ -55,9 +56,14 @@ std::string digest_of(kiln::artifact const& a) {
     return all.finish().hex();
 }
 
-void ask(kiln::engine& with, json const& units, json const& which) {
+std::vector<kiln::pending<kiln::obtained>> start(kiln::engine& with, json const& units, json const& which) {
     std::vector<kiln::pending<kiln::obtained>> asked;
     for (std::size_t const i : which) asked.push_back(with.artifact(unit_of(units.at(i)), target_of(units.at(i))));
+    return asked;
+}
+
+void ask(kiln::engine& with, json const& units, json const& which) {
+    auto const asked = start(with, units, which);
     for (std::size_t n = 0; n < asked.size(); ++n) {
         auto const got = asked[n].wait_sync();
         json line{{"unit", which[n]}};
@@ -92,6 +98,7 @@ int main(int count, char** arguments) {
     auto& e = kiln::engine::process();
     for (auto const& step : plan.at("steps")) {
         if (step.at(0) == "ask") ask(e, plan.at("units"), step.at(1));
+        else if (step.at(0) == "start") (void)start(e, plan.at("units"), step.at(1));
         else change(step);
     }
     return e.flush_sync() ? 0 : 3;

@@ -13,7 +13,8 @@ namespace kiln::compile {
 class includes : public testing::Test {
 protected:
     void SetUp() override {
-        for (auto const* name : {"source", "first", "second", "kit"}) base::make_directories(dir(name)).value();
+        for (auto const* name : {"source", "first", "second", "nothing", "kit"})
+            base::make_directories(dir(name)).value();
         write("second/q.h", "two");
         write("kit/cuda.h", "kit");
         roots_.source_directory = dir("source");
@@ -72,6 +73,44 @@ TEST_F(includes, what_was_absent_stays_absent_for_the_compile) {
     write("first/q.h", "one");
     EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
     EXPECT_FALSE(capture.fault());
+}
+
+TEST_F(includes, whatever_is_asked_of_a_header_is_answered_of_one_moment) {
+    include_capture capture{roots_};
+    struct ::stat before {
+    }, after{};
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    ASSERT_EQ(capture.stat("/.kiln/i1/q.h", &before), 0);
+    std::filesystem::remove(dir("second/q.h"));
+    ASSERT_EQ(capture.stat("/.kiln/i1/q.h", &after), 0) << "what is being compiled is still there";
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    EXPECT_EQ(capture.stat("/.kiln/i0/q.h", &after), -1);
+    EXPECT_EQ(errno, ENOENT);
+    write("first/q.h", "one");
+    EXPECT_EQ(capture.stat("/.kiln/i0/q.h", &after), -1) << "and what was not is still not";
+    EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+    EXPECT_FALSE(capture.fault());
+}
+
+TEST_F(includes, what_can_only_be_asked_about_is_a_fault_when_it_is_opened) {
+    for (auto const which : {test::call::open, test::call::fstat, test::call::read}) {
+        include_capture capture{roots_};
+        test::faulty_calls const faults{{{.which = which, .error = EIO}}};
+        struct ::stat about {};
+        EXPECT_EQ(capture.stat("/.kiln/i1/q.h", &about), 0);
+        EXPECT_FALSE(capture.fault());
+        EXPECT_EQ(capture.open("/.kiln/i1/q.h"), nullptr);
+        ASSERT_TRUE(capture.fault());
+        EXPECT_EQ(capture.fault()->status(), EIO);
+    }
+}
+
+TEST_F(includes, a_toolkits_header_comes_from_one_directory_for_the_compile) {
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/t/cuda.h")), "kit");
+    write("nothing/cuda.h", "another");
+    EXPECT_EQ(read(capture.open("/.kiln/t/cuda.h")), "kit");
+    EXPECT_NE(change(capture.dependencies()), "");
 }
 
 TEST_F(includes, a_header_that_cannot_be_read_or_handed_over_is_a_fault_and_not_an_absence) {
