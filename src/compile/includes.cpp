@@ -49,6 +49,14 @@ result<header_file> read_header(std::string const& path) {
     return out;
 }
 
+// A relative name means nothing where the working directory is not known; that is not to say that there is no such file.
+std::optional<error> trouble_with(std::string const& path) {
+    if (path.starts_with('/')) return std::nullopt;
+    std::error_code why;
+    (void)std::filesystem::current_path(why);
+    return why ? std::optional{io_error(path, why.value())} : std::nullopt;
+}
+
 // A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
 result<std::FILE*> stream_over(base::byte_span text) {
     base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
@@ -154,6 +162,7 @@ void include_capture::refuse(error why) {
 }
 
 std::FILE* include_capture::open(std::string const& path) {
+    if (auto trouble = trouble_with(path)) return refuse(*std::move(trouble)), nullptr;
     auto look = classify(path);
     auto const real = locate(look);
     auto const file = read_once(real);
@@ -174,6 +183,7 @@ std::FILE* include_capture::open(std::string const& path) {
 }
 
 int include_capture::stat(std::string const& path, struct ::stat* out) {
+    if (auto trouble = trouble_with(path)) return refuse(*std::move(trouble)), -1;
     auto const real = locate(classify(path));
     auto const file = read_once(real);
     // Perhaps it is not going to be read: a directory that may only be searched, the source itself.

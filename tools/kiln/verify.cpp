@@ -6,7 +6,9 @@
 #include "unit_arguments.hpp"
 
 #include <cstdlib>
+#include <map>
 #include <ranges>
+#include <tuple>
 
 namespace kiln::cli {
 
@@ -96,6 +98,13 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
     if (has_own_cache(e.internals().nvrtc())) {
         for (auto& u : units) u.options.emplace_back("--no-cache");  // not part of any key
     }
+    // Each once: what this process made it would be given from memory.
+    std::map<std::tuple<unit const*, std::string, artifact_kind>, result<obtained>> made;
+    auto const compiled = [&](unit const& u, target const& t) -> result<obtained> const& {
+        std::tuple const what{&u, t.arch.name(), t.kind};
+        auto const at = made.find(what);
+        return at != made.end() ? at->second : made.emplace(what, e.artifact_sync(u, t)).first->second;
+    };
     int compared = 0;
     for (auto const& s : entries_of(bundle)) {
         // Names are for people: of several files of one name the one that made it is meant.
@@ -106,7 +115,7 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
         ++compared;
         std::string problem;
         for (auto const& u : of_this_name) {
-            problem = difference(e.artifact_sync(u, shipped->target), *shipped);
+            problem = difference(compiled(u, shipped->target), *shipped);
             if (problem.empty()) break;
         }
         if (!problem.empty()) bad.push_back({fmt::format("{} {}", s.about.name, s.about.target), std::move(problem)});

@@ -180,6 +180,18 @@ TEST_F(includes, a_relative_name_is_recorded_against_the_working_directory) {
     EXPECT_NE(change(deps), "");
 }
 
+TEST_F(includes, a_relative_name_where_the_working_directory_is_not_known_is_a_fault) {
+    include_capture capture{roots_};
+    auto const before = std::filesystem::current_path();
+    std::filesystem::create_directories(dir("gone"));
+    std::filesystem::current_path(dir("gone"));
+    std::filesystem::remove(dir("gone"));
+    auto* const opened = capture.open("q.h");
+    std::filesystem::current_path(before);
+    EXPECT_EQ(opened, nullptr);
+    EXPECT_TRUE(capture.fault());
+}
+
 TEST_F(includes, touching_is_a_hit_and_editing_is_a_miss) {
     auto const deps = look_as_nvrtc_does();
     write("second/q.h", "two");
