@@ -65,9 +65,11 @@ kiln::unit const& ${function}() {
     if(arg_BUNDLE)
         list(JOIN arg_ARCHS "," archs)
         set(bundle ${folder}/${arg_NAME}.kiln)
+        # Headers are known once they were read: an edited one makes the bundle anew, as it does an object file.
         add_custom_command(OUTPUT ${bundle}
             COMMAND kiln::cli build ${sources} --arch ${archs} ${include_flags} ${option_flags} --title ${arg_NAME} -o ${bundle}
-            DEPENDS ${sources} kiln::cli COMMENT "Compiling ${arg_NAME} for ${archs}" VERBATIM)
+                    --depfile ${bundle}.d
+            DEPENDS ${sources} kiln::cli DEPFILE ${bundle}.d COMMENT "Compiling ${arg_NAME} for ${archs}" VERBATIM)
         list(APPEND depends ${bundle})
         set(symbol kiln_${arg_NAME}_bundle)
         string(APPEND blobs "    \".balign 16\\n${symbol}_begin:\\n.incbin \\\"${bundle}\\\"\\n${symbol}_end:\\n\"\n")

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,16 +26,35 @@ std::string joined(std::string const& directory, std::string_view path) {
     return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", path);
 }
 
-// What the capture takes for a header. A directory or a device of that name is none, for the compiler as for us.
-bool exists(std::string const& path) {
+// What the capture takes for a header. A directory or a device of that name is none, for the compiler as for us; of what cannot
+// be told now, reading it will tell why.
+bool may_be_header(std::string const& path) {
     struct ::stat about {};
-    return ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+    if (::stat(path.c_str(), &about) == 0) return S_ISREG(about.st_mode);
+    return errno != ENOENT && errno != ENOTDIR;
 }
 
-// SHA-256 in hex of a file's content; empty when it cannot be read.
-std::string content_of(std::string const& path) {
-    auto const data = base::read_file(path, largest_header);
-    return data && *data ? base::sha256_of(base::byte_span{**data}).hex() : std::string{};
+// Any reason but that there is none is an error: it is there, and says something.
+result<header_file> read_header(std::string const& path) {
+    header_file out;
+    auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!file && file.error().status() != ENOENT && file.error().status() != ENOTDIR) return std::move(file).error();
+    if (!file) return out;
+    if (base::sys().fstat(file->get(), &out.about) != 0) return io_error(path, errno);
+    out.there = true;
+    if (!S_ISREG(out.about.st_mode)) return out;
+    auto text = base::read_all(file->get(), largest_header);
+    if (!text) return std::move(text).error().within(path);
+    out.text = *std::move(text);
+    return out;
+}
+
+// A relative name means nothing where the working directory is not known; that is not to say that there is no such file.
+std::optional<error> trouble_with(std::string const& path) {
+    if (path.starts_with('/')) return std::nullopt;
+    std::error_code why;
+    (void)std::filesystem::current_path(why);
+    return why ? std::optional{io_error(path, why.value())} : std::nullopt;
 }
 
 // A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
@@ -59,7 +79,7 @@ std::string include_roots::locate(dependency const& d) const {
             return d.index < include_directories.size() ? joined(include_directories[d.index], d.path) : std::string{};
         case dependency::root::toolkit:
             for (auto const& directory : toolkit) {
-                if (auto path = joined(directory, d.path); exists(path)) return path;
+                if (auto path = joined(directory, d.path); may_be_header(path)) return path;
             }
             return {};
         case dependency::root::absolute: return d.path;
@@ -120,48 +140,58 @@ dependency include_capture::classify(std::string const& path) const {
     return {root::include_directory, index, inner, {}};
 }
 
-result<std::shared_ptr<base::bytes const>> include_capture::read_once(std::string const& real) {
-    if (auto const at = texts_.find(real); at != texts_.end()) return at->second;
-    std::shared_ptr<base::bytes const> text;
-    auto data = base::read_file(real, largest_header);
-    // Not a regular file: no header, and not an error either.
-    if (!data && data.error().code() != errc::invalid_argument) return std::move(data).error();
-    if (data && *data) text = std::make_shared<base::bytes const>(**std::move(data));
-    return texts_.emplace(real, std::move(text)).first->second;
+std::string include_capture::locate(dependency const& d) {
+    // Of several directories one answers, and for this compile it stays that one.
+    if (d.from != dependency::root::toolkit) return roots_.locate(d);
+    auto const [at, is_new] = toolkit_.try_emplace(d.path);
+    if (is_new) at->second = roots_.locate(d);
+    return at->second;
 }
 
-std::FILE* include_capture::refuse(error why) {
+result<header_file const*> include_capture::read_once(std::string const& real) {
+    static header_file const nothing;
+    if (real.empty()) return &nothing;
+    if (auto const at = files_.find(real); at != files_.end()) return &at->second;
+    KILN_TRY(auto file, read_header(real));
+    return &files_.emplace(real, std::move(file)).first->second;
+}
+
+void include_capture::refuse(error why) {
     if (!fault_) fault_ = std::move(why);
     errno = EIO;
-    return nullptr;
 }
 
 std::FILE* include_capture::open(std::string const& path) {
-    if (auto const seen = seen_.find(path); seen != seen_.end() && seen->second.content.empty()) {
-        errno = ENOENT;
-        return nullptr;
-    }
+    if (auto trouble = trouble_with(path)) return refuse(*std::move(trouble)), nullptr;
     auto look = classify(path);
-    auto const real = roots_.locate(look);
-    auto text = real.empty() ? result<std::shared_ptr<base::bytes const>>{nullptr} : read_once(real);
-    if (!text) return refuse(std::move(text).error());
-    if (!*text) {
+    auto const real = locate(look);
+    auto const file = read_once(real);
+    if (!file) return refuse(file.error()), nullptr;
+    auto const& text = (*file)->text;
+    if (!text) {
         // A source without a directory has nothing beside it, now or later: not worth remembering.
         if (!(look.from == dependency::root::source_directory && roots_.source_directory.empty()))
             seen_.emplace(path, look);
         errno = ENOENT;
         return nullptr;
     }
-    auto stream = stream_over(**text);
-    if (!stream) return refuse(std::move(stream).error().within(real));
+    auto stream = stream_over(*text);
+    if (!stream) return refuse(std::move(stream).error().within(real)), nullptr;
     if (auto& known = seen_.emplace(path, std::move(look)).first->second; known.content.empty())
-        known.content = base::sha256_of(base::byte_span{**text}).hex();
+        known.content = base::sha256_of(base::byte_span{*text}).hex();
     return *stream;
 }
 
-std::string include_capture::real_path(std::string const& path) const {
-    auto real = roots_.locate(classify(path));
-    return real.empty() ? path : real;
+int include_capture::stat(std::string const& path, struct ::stat* out) {
+    if (auto trouble = trouble_with(path)) return refuse(*std::move(trouble)), -1;
+    auto const real = locate(classify(path));
+    auto const file = read_once(real);
+    // Perhaps it is not going to be read: a directory that may only be searched, the source itself.
+    if (!file && ::stat(real.c_str(), out) == 0) return 0;
+    if (!file) return refuse(file.error()), -1;
+    if (!(*file)->there) return errno = ENOENT, -1;
+    *out = (*file)->about;
+    return 0;
 }
 
 std::vector<dependency> include_capture::dependencies() const {
@@ -174,20 +204,25 @@ std::vector<dependency> include_capture::dependencies() const {
 dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
+    bool const sealed = how == absent_headers::are_sealed;
     for (auto const& d : dependencies) {
         auto const real = roots.locate(d);
         // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
-        auto const content = real.empty() ? std::string{} : content_of(real);
-        bool const there = !content.empty();
+        auto const file = real.empty() ? result<header_file>{header_file{}} : read_header(real);
+        // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
+        // being read says nothing of what it says.
+        bool const denied = !file && file.error().status() == EACCES;
+        if (!file && !(sealed && denied)) return file.error().message();
+        bool const there = file && file->text;
         if (d.content.empty()) {
             if (there) return fmt::format("{} appeared", real);
             continue;
         }
         if (!there) {
-            if (how == absent_headers::are_sealed && d.content != unseen_reads().content) continue;
+            if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (content != d.content) return fmt::format("{} changed", real);
+        if (base::sha256_of(base::byte_span{*file->text}).hex() != d.content) return fmt::format("{} changed", real);
     }
     return {};
 }

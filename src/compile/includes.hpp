@@ -12,9 +12,9 @@
 
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <vector>
 
 namespace kiln::compile {
@@ -35,28 +35,38 @@ struct include_roots {
 // "/.kiln/i0/a.h(3): error" → "<real directory>/a.h(3): error".
 [[nodiscard]] std::string with_real_paths(std::string text, include_roots const& roots);
 
-// Records every look during one compile and answers from memory.
+// What was found at a path, all of it at one moment.
+struct header_file {
+    bool there = false;
+    struct ::stat about {};
+    std::optional<base::bytes> text;  // of a regular file; nothing else is a header
+};
+
+// Records every look during one compile and answers from memory: whatever was asked of a file, and however often, the answers are
+// of the moment it was first asked about.
 class include_capture {
 public:
     explicit include_capture(include_roots roots) : roots_{std::move(roots)} {}
 
-    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file. A file is read once: who
-    // opens it again is given the same bytes, whatever became of it. A relative path means the working directory.
+    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file. A relative path means the
+    // working directory.
     std::FILE* open(std::string const& path);
+    // stat(path) as the compiler asked for it; -1 with errno set when there is nothing.
+    int stat(std::string const& path, struct ::stat* out);
     // Why a file that is there could not be read or handed over: the compiler took it for absent, so what it made is wrong.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
-    // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
-    [[nodiscard]] std::string real_path(std::string const& path) const;
     // Sorted, each look once.
     [[nodiscard]] std::vector<dependency> dependencies() const;
 
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;
-    [[nodiscard]] result<std::shared_ptr<base::bytes const>> read_once(std::string const& real);
-    std::FILE* refuse(error why);
+    [[nodiscard]] std::string locate(dependency const& d);
+    [[nodiscard]] result<header_file const*> read_once(std::string const& real);
+    void refuse(error why);
     include_roots roots_;
     std::map<std::string, dependency> seen_;
-    std::map<std::string, std::shared_ptr<base::bytes const>> texts_;  // by real path; null: no such file
+    std::map<std::string, std::string> toolkit_;  // real paths by the toolkit's
+    std::map<std::string, header_file> files_;    // by real path
     std::optional<error> fault_;
 };
 
@@ -66,8 +76,9 @@ private:
 enum class absent_headers { are_misses, are_sealed };
 
 // Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
-// the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone". With are_sealed a header
-// that cannot be found at all is taken as sealed in (bundles); one that differs or shadows never is.
+// the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone", or why it cannot be read. With
+// are_sealed a header that is not there, or not for us to read, is taken as sealed in (bundles); one that differs or shadows
+// never is.
 [[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots,
                                        absent_headers how);
 

@@ -55,7 +55,9 @@ bool is_answered(std::string_view text, std::size_t at, std::set<std::string_vie
 
 bool reads_no_file(std::string_view raw, std::set<std::string_view> const& in_memory) {
     auto const text = without_splices(raw);
-    // "import" and "embed" may come to mean a file; trigraphs and digraphs can spell '#'.
+    // "import" and "embed" may come to mean a file; trigraphs and digraphs can spell '#', and a trigraph the splice that hides a
+    // directive.
+    if (text.find("?\?/") != text.npos) return false;
     if (text.find("import") != text.npos || text.find("embed") != text.npos) return false;
     for (auto at = text.find("include"); at != text.npos; at = text.find("include", at + 1)) {
         if (!is_answered(text, at, in_memory)) return false;

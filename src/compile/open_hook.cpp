@@ -51,8 +51,8 @@ std::FILE* hooked_fopen(char const* path, char const* mode) {
 // forms have the same layout.
 int hooked_stat(char const* path, struct ::stat* out) {
     auto* const capture = current.load(std::memory_order_acquire);
-    if (capture == nullptr) return ::stat(path, out);
-    return ::stat(capture->real_path(path).c_str(), out);
+    if (capture == nullptr || is_the_kernels(path)) return ::stat(path, out);
+    return capture->stat(path, out);
 }
 
 int hooked_xstat(int, char const* path, struct ::stat* out) { return hooked_stat(path, out); }

@@ -84,9 +84,10 @@ std::string describe(reproduction const& what) {
 void remove_oldest(fs::path const& directory, fs::path const& keep, std::size_t most) {
     std::error_code ignored;
     std::vector<std::pair<fs::file_time_type, fs::path>> files;
-    for (auto const& entry : fs::directory_iterator{directory, ignored}) {
-        if (entry.path().extension() != reproduction_suffix || entry.path() == keep) continue;
-        files.emplace_back(entry.last_write_time(ignored), entry.path());
+    std::error_code failed;
+    for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
+        if (at->path().extension() != reproduction_suffix || at->path() == keep) continue;
+        files.emplace_back(at->last_write_time(ignored), at->path());
     }
     std::ranges::sort(files);
     for (std::size_t i = 0; i + most < files.size() + 1; ++i) fs::remove(files[i].second, ignored);

@@ -79,7 +79,9 @@ result<bell> bell::make() {
 
 void bell::ring() const noexcept {
     std::uint64_t const one = 1;
-    [[maybe_unused]] auto const ignored = ::write(fd_.get(), &one, sizeof one);
+    // A ring that is lost is a job that nobody looks at.
+    while (::write(fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+    }
 }
 
 void bell::clear() const noexcept {

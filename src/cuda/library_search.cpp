@@ -20,14 +20,22 @@ std::string variable(char const* name) {
     return value == nullptr ? std::string{} : std::string{value};
 }
 
-bool file_exists(fs::path const& path) {
-    std::error_code ignored;
-    return fs::is_regular_file(path, ignored);
+// What cannot be told is taken for there: trying it tells why it does not do, and the next place is not taken for this one. What
+// is not for us to look at is nobody's toolkit.
+bool is_there(fs::path const& path, fs::file_type kind) {
+    std::error_code why;
+    auto const found = fs::status(path, why).type();
+    return found == kind || (found == fs::file_type::none && why != std::errc::permission_denied);
 }
 
-bool directory_exists(fs::path const& path) {
-    std::error_code ignored;
-    return fs::is_directory(path, ignored);
+bool file_exists(fs::path const& path) { return is_there(path, fs::file_type::regular); }
+bool directory_exists(fs::path const& path) { return is_there(path, fs::file_type::directory); }
+
+// As it is where the working directory is not known.
+fs::path made_absolute(fs::path const& path) {
+    std::error_code why;
+    auto out = fs::absolute(path, why);
+    return why ? path : out;
 }
 
 // Folders of a root that may hold what is looked for: the usual ones of a toolkit, of conda and of wheels.
@@ -153,10 +161,10 @@ library_search::library_search(search_environment environment) : environment_{st
     auto const& e = environment_;
     // Absolute, because what is found here is opened by workers, whose working directory is another.
     if (!e.kiln_cuda_path.empty()) {
-        near_.push_back({place_kind::kiln_cuda_path, fs::absolute(e.kiln_cuda_path)});
+        near_.push_back({place_kind::kiln_cuda_path, made_absolute(e.kiln_cuda_path)});
         return;
     }
-    if (!e.cuda_home.empty()) near_.push_back({place_kind::cuda_home, fs::absolute(e.cuda_home)});
+    if (!e.cuda_home.empty()) near_.push_back({place_kind::cuda_home, made_absolute(e.cuda_home)});
     near_.push_back({place_kind::loader_path, {}});
     near_.push_back({place_kind::usr_local, e.root / "usr/local/cuda"});
     far_ = std::make_shared<lazy_places>();
@@ -205,7 +213,7 @@ std::vector<candidate> library_search::candidates(std::span<std::string_view con
 std::vector<fs::path> library_search::on_loader_path(std::string_view soname) const {
     std::vector<fs::path> out;
     auto const add = [&](fs::path const& file) {
-        if (file_exists(file)) out.push_back(fs::absolute(file));
+        if (file_exists(file)) out.push_back(made_absolute(file));
     };
     for (auto const& directory : split(environment_.ld_library_path)) add(directory / soname);
     auto const& root = environment_.root;

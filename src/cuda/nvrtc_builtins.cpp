@@ -16,15 +16,21 @@ namespace {
 
 constexpr std::string_view name_of_builtins = "libnvrtc-builtins.so";
 
-// Links among them lead to one file.
-std::set<fs::path> builtins_in(fs::path const& directory) {
+// Links among them lead to one file. All of them or an error: some of them would be another compiler.
+result<std::set<fs::path>> builtins_in(fs::path const& directory) {
     std::set<fs::path> out;
     std::error_code failed;
     for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
-        std::error_code ignored;
-        if (!at->path().filename().native().starts_with(name_of_builtins) || !at->is_regular_file(ignored)) continue;
-        if (auto file = fs::canonical(at->path(), ignored); !ignored) out.insert(std::move(file));
+        if (!at->path().filename().native().starts_with(name_of_builtins)) continue;
+        std::error_code why;
+        auto file = fs::canonical(at->path(), why);
+        if (why == std::errc::no_such_file_or_directory) continue;  // a link to nothing
+        if (why) return io_error(at->path().native(), why.value());
+        if (at->is_regular_file(why)) out.insert(std::move(file));
+        if (why) return io_error(at->path().native(), why.value());
     }
+    bool const is_none = failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
+    if (failed && !is_none) return io_error(directory.native(), failed.value());
     return out;
 }
 
@@ -44,7 +50,7 @@ fs::path loaded_under(std::string const& soname) {
 result<nvrtc_builtins> find_builtins(fs::path const& nvrtc) {
     std::error_code ignored;
     for (auto const& directory : {nvrtc.parent_path(), fs::canonical(nvrtc, ignored).parent_path()}) {
-        auto const files = builtins_in(directory);
+        KILN_TRY(auto const files, builtins_in(directory));
         if (files.empty()) continue;
         std::set<std::string> contents;
         for (auto const& file : files) {

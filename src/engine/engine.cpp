@@ -47,20 +47,30 @@ base::config config_with(engine_options const& options) {
 }
 
 // Not normalised: what ".." leads to behind a link is for the system to say.
-std::string absolute(std::string const& path) {
-    std::error_code ignored;
-    return path.empty() ? path : std::filesystem::absolute(path, ignored).native();
+result<std::string> absolute(std::string const& path) {
+    if (path.empty() || path.starts_with('/')) return path;
+    std::error_code why;
+    auto out = std::filesystem::absolute(path, why);
+    if (why)
+        return io_error(fmt::format("'{}' is relative, and the working directory is not known", path), why.value());
+    return out.native();
 }
 
 // A header named by --pre-include is looked for in the working directory first, which a worker does not have.
-void make_pre_includes_absolute(std::vector<std::string>& arguments) {
+result<void> make_pre_includes_absolute(std::vector<std::string>& arguments) {
     constexpr std::string_view option = "--pre-include=";
     for (auto& argument : arguments) {
         if (!argument.starts_with(option)) continue;
-        std::error_code ignored;
         auto const file = argument.substr(option.size());
-        if (std::filesystem::is_regular_file(file, ignored)) argument = std::string{option} + absolute(file);
+        std::error_code why;
+        auto const found = std::filesystem::status(file, why);
+        // Not there: it is looked for along the include path. What cannot be told must not become another file of that name.
+        if (found.type() == std::filesystem::file_type::none) return io_error(file, why.value());
+        if (found.type() != std::filesystem::file_type::regular) continue;
+        KILN_TRY(auto const path, absolute(file));
+        argument = std::string{option} + path;
     }
+    return {};
 }
 
 std::atomic<engine*> process_engine{nullptr};
@@ -142,10 +152,12 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, engine_det
     auto copy = u;
     KILN_TRY(auto const options, compile::normalize(copy.options));
     copy.options = options.arguments;
-    make_pre_includes_absolute(copy.options);
-    copy.directory = absolute(copy.directory);
+    KILN_CHECK(make_pre_includes_absolute(copy.options));
+    KILN_TRY(copy.directory, absolute(copy.directory));
     copy.include_dirs.insert(copy.include_dirs.end(), options.include_dirs.begin(), options.include_dirs.end());
-    for (auto& directory : copy.include_dirs) directory = absolute(directory);
+    for (auto& directory : copy.include_dirs) {
+        KILN_TRY(directory, absolute(directory));
+    }
 
     auto paths = tools();
     if (how.nvrtc) paths.nvrtc = how.nvrtc->path;

@@ -60,9 +60,9 @@ private:
     [[nodiscard]] std::shared_ptr<bundles const> open() const {
         std::vector<std::filesystem::path> files;
         for (auto const& folder : folders_()) {
-            std::error_code none;
-            for (auto const& f : std::filesystem::directory_iterator{folder, none}) {
-                if (f.path().extension() == ".kiln") files.push_back(f.path());
+            std::error_code why;
+            for (std::filesystem::directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
+                if (at->path().extension() == ".kiln") files.push_back(at->path());
             }
             if (!files.empty()) break;
         }

@@ -49,6 +49,14 @@ std::shared_ptr<director> director::of(engine& e) {
     return std::static_pointer_cast<director>(s.attached);
 }
 
+namespace {
+
+error no_thread(std::string const& name) {
+    return fail(errc::io, "'{}': no thread could be started to bring it in; the system has none left", name);
+}
+
+}  // namespace
+
 director::~director() {
     stop();
     join();
@@ -82,11 +90,18 @@ void director::add(batch_ptr const& batch) {
         batch->taken = true;
         return;
     }
-    std::lock_guard const lock{mutex_};
-    if (stopping_) return;
-    incoming_.push_back(batch);
-    if (!intake_.joinable()) start(intake_, [this] { run_intake(); });
-    work_.notify_all();
+    {
+        std::lock_guard const lock{mutex_};
+        if (stopping_) return;
+        incoming_.push_back(batch);
+        if (!intake_.joinable()) start(intake_, [this] { run_intake(); });
+        work_.notify_all();
+        if (intake_.joinable()) return;
+        incoming_.pop_back();
+    }
+    // Whoever waits for it would wait for nobody.
+    for (auto const& w : batch->what) refuse(batch, w, work_state::failed, no_thread(w.name()));
+    take_nothing_more(batch);
 }
 
 void director::first(std::function<void()> task) {
@@ -124,6 +139,10 @@ void director::take(batch_ptr const& batch) {
         if (batch->how.targets.empty()) place(batch, w, std::nullopt);
         for (auto const& t : batch->how.targets) place(batch, w, t);
     }
+    take_nothing_more(batch);
+}
+
+void director::take_nothing_more(batch_ptr const& batch) {
     {
         std::lock_guard const lock{mutex_};
         batch->taken = true;
@@ -291,21 +310,33 @@ bool director::is_wanted_again(item const& i) {
 }
 
 void director::queue_load(item_ptr const& i, task_kind kind) {
-    std::lock_guard const lock{mutex_};
-    if (stopping_) return;
-    to_load_.push_back({i, kind});
-    if (!loader_.joinable()) start(loader_, [this] { run_loader(); });
-    work_.notify_all();
+    {
+        std::lock_guard const lock{mutex_};
+        if (stopping_) return;
+        to_load_.push_back({i, kind});
+        if (!loader_.joinable()) start(loader_, [this] { run_loader(); });
+        work_.notify_all();
+        if (loader_.joinable()) return;
+        to_load_.pop_back();
+    }
+    settle(i, no_thread(i->name));
 }
 
 void director::queue_drive(item_ptr const& i) {
-    std::lock_guard const lock{mutex_};
-    if (stopping_) return;
-    to_drive_.push_back(i);
-    auto const most = static_cast<std::size_t>(std::clamp(engine_.internals().pool->capacity(), 1, 64));
-    if (to_drive_.size() > idle_drivers_ && drivers_.size() < most)
-        start(drivers_.emplace_back(), [this] { run_driver(); });
-    work_.notify_all();
+    {
+        std::lock_guard const lock{mutex_};
+        if (stopping_) return;
+        to_drive_.push_back(i);
+        auto const most = static_cast<std::size_t>(std::clamp(engine_.internals().pool->capacity(), 1, 64));
+        if (to_drive_.size() > idle_drivers_ && drivers_.size() < most) {
+            start(drivers_.emplace_back(), [this] { run_driver(); });
+            if (!drivers_.back().joinable()) drivers_.pop_back();
+        }
+        work_.notify_all();
+        if (!drivers_.empty()) return;
+        to_drive_.pop_back();
+    }
+    settle(i, no_thread(i->name));
 }
 
 void director::run_loader() {

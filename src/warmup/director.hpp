@@ -127,6 +127,7 @@ private:
     [[nodiscard]] std::string label_of(int device);
     template <class Body>
     void start(std::thread& thread, Body body);
+    void take_nothing_more(batch_ptr const& batch);
 
     engine& engine_;
     mutable std::mutex mutex_;

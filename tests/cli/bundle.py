@@ -19,6 +19,14 @@ check(data("verify", "app.kiln")["bad"] == [], "verify is content")
 deep = data("verify", "app.kiln", "--deep", "k.cu", "j.cu")
 check(deep["recompiled"] == 6 and deep["bad"] == [], "and so is a recompile", deep)
 
+# What it was made of, for build systems: a header is as good a reason to build again as a source.
+write("odd name/n.h", "#define N 1\n")
+write("n.cu", '#include <n.h>\nextern "C" __global__ void n(int* x) { x[0] = N; }\n')
+run("build", "n.cu", "-I", "odd name", "--arch", "sm_90", "-o", "n.kiln", "--depfile", "n.kiln.d")
+rule = (SCRATCH / "n.kiln.d").read_text()
+header = str(SCRATCH / "odd name/n.h").replace(" ", "\\ ")
+check(rule.startswith("n.kiln:") and header in rule and str(SCRATCH / "n.cu") in rule, "the rule names header and source", rule)
+
 # Alone on another machine: no cache, no headers, no compiler allowed.
 os.remove(SCRATCH / "value.h")
 forbidden = dict(KILN_CACHE_DIR=SCRATCH / "empty", KILN_JIT="forbid")

@@ -56,6 +56,10 @@ write("real/inc/q.h", "#define V 4\n")
 write("inc/q.h", "#define V 1\n")
 write("linked.cu", "#include <q.h>\n" + BODY)
 check(shared("linked.cu", "-I", "link/../inc")[1] == 1024, "-I link/../inc is where the link leads")
+warmed = dict(KILN_CACHE_DIR=SCRATCH / "warmed")
+run("warm", "linked.cu", "-I", "link/../inc", "--arch", "sm_90", **warmed)
+got = shared("linked.cu", "-I", "link/../inc", KILN_JIT="forbid", **warmed)
+check(got == ("disk", 1024), "for 'kiln warm' too", got)
 
 # A folder with a header's name, and the hit after it.
 (SCRATCH / "folder/q.h").mkdir(parents=True)

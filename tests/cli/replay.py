@@ -61,3 +61,9 @@ check(not list(SCRATCH.glob("fresh.profile*")), "a program that does not start l
 run("replay", "captured.profile", "--sign", "mine.pem", status=2)
 missing = run("replay", "captured.profile", "-o", "nowhere/app.kiln", status=1).stderr
 check("there is no directory nowhere" in missing, "a missing folder is named before anything is made", missing)
+
+# A recording that cannot be read is left where it is, for who can tell what it was.
+torn = "echo torn > $KILN_PROFILE.1-0123456789abcdef"
+said = run("record", "-o", "torn.profile", "--", "sh", "-c", torn).stderr
+left = SCRATCH / "torn.profile.recording"
+check(str(left) in said and list(left.iterdir()), "nothing that was recorded is lost", said)

@@ -6,6 +6,7 @@
 #include "unit_arguments.hpp"
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 namespace kiln::cli {
@@ -17,6 +18,7 @@ struct build_arguments {
     std::string output;
     std::string sign;
     std::string title;
+    std::string depfile;
     std::vector<std::string> packs;
     bool as_json = false;
 };
@@ -52,9 +54,12 @@ void make_all(engine& e, std::vector<item>& items) {
                                   *i.answer ? name_of((*i.answer)->got.from) : "failed"));
         }
     };
-    std::vector<std::thread> threads;
-    for (int n = 0; n < std::max(1, e.internals().pool->capacity()); ++n) threads.emplace_back(drive);
-    for (auto& t : threads) t.join();
+    std::vector<std::jthread> threads;
+    try {
+        for (int n = 1; n < e.internals().pool->capacity(); ++n) threads.emplace_back(drive);
+    } catch (std::system_error const&) {  // there are no more: those that there are do all of it
+    }
+    drive();
 }
 
 json describe(item const& i) {
@@ -82,12 +87,41 @@ result<void> write_bundle(build_arguments const& a, engine::state& s, std::vecto
     return writer.write(a.output, &key);
 }
 
+std::string escaped_for_make(std::string_view path) {
+    std::string out;
+    for (char const c : path) {
+        if (c == ' ' || c == '#') out += '\\';
+        if (c == '$') out += '$';
+        out += c;
+    }
+    return out;
+}
+
+// One rule for make and ninja: the bundle, and every file it was made of. Without it a bundle stays as it is when a header is
+// edited, and where it is shipped to no header contradicts it.
+result<void> write_depfile(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
+    std::set<std::string> files;
+    for (auto const& file : a.what.files) files.insert(std::filesystem::absolute(file).native());
+    for (auto const& i : items) {
+        if (i.of == nullptr || !*i.answer) continue;
+        KILN_TRY(auto const order, s.order_for(*i.of, i.for_target));
+        for (auto const& d : (*i.answer)->got.what->dependencies) {
+            auto file = d.content.empty() ? std::string{} : order.subject.roots.locate(d);
+            if (!file.empty()) files.insert(std::move(file));
+        }
+    }
+    auto text = escaped_for_make(a.output) + ":";
+    for (auto const& file : files) text += " \\\n  " + escaped_for_make(file);
+    return base::replace_file(a.depfile, base::as_bytes(text + "\n"), 0644);
+}
+
 int run(build_arguments const& a) {
     if (a.what.files.empty() && a.packs.empty()) {
         complain("nothing to build: name files, or packs with --pack");
         return misused;
     }
     check_output(a.output).value();
+    if (!a.depfile.empty()) check_output(a.depfile).value();
     auto units = a.what.units().value();
     std::vector<recipe> recipes;
     for (auto const& name : a.packs) {
@@ -113,6 +147,7 @@ int run(build_arguments const& a) {
     }
     // A bundle with what did succeed is still of use; the exit status and the report say that it is not whole.
     if (bad < items.size()) write_bundle(a, e.internals(), items).value();
+    if (!a.depfile.empty()) write_depfile(a, e.internals(), items).value();
     keeping made;
     for (auto const& i : items) {
         if (*i.answer) made.expect((*i.answer)->at, *(*i.answer)->got.what);
@@ -141,6 +176,7 @@ void add_build(CLI::App& root, std::vector<command>& commands) {
     app->add_option("-o,--output", arguments->output, "bundle to write")->required();
     app->add_option("--sign", arguments->sign, "private key");
     app->add_option("--title", arguments->title, "what the bundle is called");
+    app->add_option("--depfile", arguments->depfile, "rule for make and ninja to write");
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] { return run(*arguments); }});
 }

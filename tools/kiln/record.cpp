@@ -60,14 +60,19 @@ int run(record_arguments const& a) {
     }
     auto const status = *ran;
     std::size_t processes = 0;
+    bool unread = false;
     for (auto const& file : warmup::recordings_of(folder / "p")) {
         auto one = warmup::read_profile(file);
         if (one) all.merge(*one), ++processes;
-        else complain(one.error());
+        else complain(one.error()), unread = true;
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    if (unread) complain(fmt::format("what was recorded is left in {}", folder.native()));
+    auto const tidy = [&] {
+        std::error_code ignored;
+        if (!unread) std::filesystem::remove_all(folder, ignored);
+    };
     if (all.uses.empty()) {
+        tidy();
         complain(
             fmt::format("{}: nothing was recorded, and no profile written. What a program asks for is recorded, "
                         "not what it only demands; does it use libkiln?",
@@ -75,6 +80,7 @@ int run(record_arguments const& a) {
         return status;
     }
     warmup::write_profile(output, all).value();
+    tidy();
     complain(fmt::format("{}: {} recipes of {} processes", a.output, all.recipes.size(), processes));
     return status;
 }

@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 #include <map>
+#include <ranges>
+#include <tuple>
 
 namespace kiln::cli {
 
@@ -68,6 +70,18 @@ bool has_own_cache(result<compile::tool> const& nvrtc) {
     return api && ((*api)->major > 12 || ((*api)->major == 12 && (*api)->minor >= 9));
 }
 
+// Empty where the artifact was compiled anew to the same bytes.
+std::string difference(result<obtained> const& made, artifact const& shipped) {
+    if (!made) return made.error().message();
+    if (made->from != provenance::compiled)
+        return fmt::format("was not compiled anew: it came from {}", name_of(made->from));
+    auto const& now = *made->what;
+    if (now.toolchain != shipped.toolchain)
+        return fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain, now.toolchain);
+    if (now.key != shipped.key) return "another key: source, options or headers differ ('kiln explain' tells which)";
+    return now.image == shipped.image ? "" : "same key, other bytes";
+}
+
 // Compiles a sample anew, around every cache, and compares the images byte for byte.
 int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector<finding>& bad) {
     auto units = a.what.units().value();
@@ -84,26 +98,27 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
     if (has_own_cache(e.internals().nvrtc())) {
         for (auto& u : units) u.options.emplace_back("--no-cache");  // not part of any key
     }
-    std::map<std::string, unit const*> by_name;
-    for (auto const& u : units) by_name[u.name] = &u;
+    // Each once: what this process made it would be given from memory.
+    std::map<std::tuple<unit const*, std::string, artifact_kind>, result<obtained>> made;
+    auto const compiled = [&](unit const& u, target const& t) -> result<obtained> const& {
+        std::tuple const what{&u, t.arch.name(), t.kind};
+        auto const at = made.find(what);
+        return at != made.end() ? at->second : made.emplace(what, e.artifact_sync(u, t)).first->second;
+    };
     int compared = 0;
     for (auto const& s : entries_of(bundle)) {
-        auto const at = by_name.find(s.about.name);
-        if (at == by_name.end() || compared >= a.sample) continue;
-        auto const what = fmt::format("{} {}", s.about.name, s.about.target);
+        // Names are for people: of several files of one name the one that made it is meant.
+        auto of_this_name = units | std::views::filter([&](unit const& u) { return u.name == s.about.name; });
+        if (of_this_name.empty() || compared >= a.sample) continue;
         auto const shipped = decoded(bundle, s);
         if (!shipped) continue;  // already among the bad ones
-        auto const made = e.artifact_sync(*at->second, shipped->target);
         ++compared;
-        if (!made) bad.push_back({what, made.error().message()});
-        else if (made->from != provenance::compiled)
-            bad.push_back({what, fmt::format("was not compiled anew: it came from {}", name_of(made->from))});
-        else if (made->what->toolchain != shipped->toolchain)
-            bad.push_back({what, fmt::format("made by {}, this machine has {}: cannot be compared", shipped->toolchain,
-                                             made->what->toolchain)});
-        else if (made->what->key != shipped->key)
-            bad.push_back({what, "another key: source, options or headers differ ('kiln explain' tells which)"});
-        else if (made->what->image != shipped->image) bad.push_back({what, "same key, other bytes"});
+        std::string problem;
+        for (auto const& u : of_this_name) {
+            problem = difference(compiled(u, shipped->target), *shipped);
+            if (problem.empty()) break;
+        }
+        if (!problem.empty()) bad.push_back({fmt::format("{} {}", s.about.name, s.about.target), std::move(problem)});
     }
     if (compared == 0) {
         std::string named;

@@ -46,9 +46,10 @@ result<std::vector<engine_detail::recipe>> chosen(warm_arguments const& a) {
     };
     KILN_TRY(auto const units, a.what.units());
     for (auto const& u : units) {
+        // Not normalised: what ".." leads to behind a link is for the system to say.
         auto copy = u;
-        copy.directory = std::filesystem::absolute(copy.directory).lexically_normal().native();
-        for (auto& d : copy.include_dirs) d = std::filesystem::absolute(d).lexically_normal().native();
+        copy.directory = std::filesystem::absolute(copy.directory).native();
+        for (auto& d : copy.include_dirs) d = std::filesystem::absolute(d).native();
         add({engine_detail::recipe_of(copy)});
     }
     KILN_TRY(auto named, recipes_named(a.specs));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/includes.hpp"
 
-#include "base/files.hpp"
+#include "support/faulty_calls.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ namespace kiln::compile {
 class includes : public testing::Test {
 protected:
     void SetUp() override {
-        for (auto const* name : {"source", "first", "second", "kit"}) base::make_directories(dir(name)).value();
+        for (auto const* name : {"source", "first", "second", "nothing", "kit"})
+            base::make_directories(dir(name)).value();
         write("second/q.h", "two");
         write("kit/cuda.h", "kit");
         roots_.source_directory = dir("source");
@@ -74,6 +75,44 @@ TEST_F(includes, what_was_absent_stays_absent_for_the_compile) {
     EXPECT_FALSE(capture.fault());
 }
 
+TEST_F(includes, whatever_is_asked_of_a_header_is_answered_of_one_moment) {
+    include_capture capture{roots_};
+    struct ::stat before {
+    }, after{};
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    ASSERT_EQ(capture.stat("/.kiln/i1/q.h", &before), 0);
+    std::filesystem::remove(dir("second/q.h"));
+    ASSERT_EQ(capture.stat("/.kiln/i1/q.h", &after), 0) << "what is being compiled is still there";
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    EXPECT_EQ(capture.stat("/.kiln/i0/q.h", &after), -1);
+    EXPECT_EQ(errno, ENOENT);
+    write("first/q.h", "one");
+    EXPECT_EQ(capture.stat("/.kiln/i0/q.h", &after), -1) << "and what was not is still not";
+    EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+    EXPECT_FALSE(capture.fault());
+}
+
+TEST_F(includes, what_can_only_be_asked_about_is_a_fault_when_it_is_opened) {
+    for (auto const which : {test::call::open, test::call::fstat, test::call::read}) {
+        include_capture capture{roots_};
+        test::faulty_calls const faults{{{.which = which, .error = EIO}}};
+        struct ::stat about {};
+        EXPECT_EQ(capture.stat("/.kiln/i1/q.h", &about), 0);
+        EXPECT_FALSE(capture.fault());
+        EXPECT_EQ(capture.open("/.kiln/i1/q.h"), nullptr);
+        ASSERT_TRUE(capture.fault());
+        EXPECT_EQ(capture.fault()->status(), EIO);
+    }
+}
+
+TEST_F(includes, a_toolkits_header_comes_from_one_directory_for_the_compile) {
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/t/cuda.h")), "kit");
+    write("nothing/cuda.h", "another");
+    EXPECT_EQ(read(capture.open("/.kiln/t/cuda.h")), "kit");
+    EXPECT_NE(change(capture.dependencies()), "");
+}
+
 TEST_F(includes, a_header_that_cannot_be_read_or_handed_over_is_a_fault_and_not_an_absence) {
 #ifdef __SANITIZE_ADDRESS__
     GTEST_SKIP()
@@ -97,6 +136,31 @@ TEST_F(includes, a_header_that_cannot_be_read_or_handed_over_is_a_fault_and_not_
     EXPECT_TRUE(unread.dependencies().empty()) << "it is not recorded as absent";
 }
 
+TEST_F(includes, a_header_that_cannot_be_read_for_a_moment_is_neither_gone_nor_absent) {
+    using test::call;
+    auto const absent_first = look_as_nvrtc_does();
+    write("first/q.h", "one");
+    write("second/q.h", "edited");
+    std::vector<dependency> const edited{{dependency::root::include_directory, 1, "q.h", absent_first[1].content}};
+    ASSERT_FALSE(edited[0].content.empty());
+    for (auto const which : {call::open, call::read, call::fstat}) {
+        for (int const why : {EIO, EMFILE, ENFILE, ENOMEM, ESTALE}) {
+            for (auto const how : {absent_headers::are_misses, absent_headers::are_sealed}) {
+                test::faulty_calls const faults{{{.which = which, .error = why}}};
+                EXPECT_NE(change(edited, how), "") << static_cast<int>(which) << " " << why;
+                EXPECT_NE(change(absent_first, how), "") << static_cast<int>(which) << " " << why;
+            }
+        }
+    }
+}
+
+TEST_F(includes, who_may_not_read_a_header_is_served_what_is_sealed_and_nothing_else) {
+    auto const deps = look_as_nvrtc_does();
+    test::faulty_calls const faults{{{.which = test::call::open, .error = EACCES}}};
+    EXPECT_EQ(change(deps, absent_headers::are_sealed), "");
+    EXPECT_NE(change(deps, absent_headers::are_misses), "");
+}
+
 TEST_F(includes, a_folder_with_a_headers_name_is_no_header_then_and_later) {
     base::make_directories(dir("first/q.h")).value();
     auto const deps = look_as_nvrtc_does();
@@ -114,6 +178,18 @@ TEST_F(includes, a_relative_name_is_recorded_against_the_working_directory) {
     EXPECT_EQ(change(deps), "");
     write("second/q.h", "edited");
     EXPECT_NE(change(deps), "");
+}
+
+TEST_F(includes, a_relative_name_where_the_working_directory_is_not_known_is_a_fault) {
+    include_capture capture{roots_};
+    auto const before = std::filesystem::current_path();
+    std::filesystem::create_directories(dir("gone"));
+    std::filesystem::current_path(dir("gone"));
+    std::filesystem::remove(dir("gone"));
+    auto* const opened = capture.open("q.h");
+    std::filesystem::current_path(before);
+    EXPECT_EQ(opened, nullptr);
+    EXPECT_TRUE(capture.fault());
 }
 
 TEST_F(includes, touching_is_a_hit_and_editing_is_a_miss) {

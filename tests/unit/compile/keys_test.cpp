@@ -142,6 +142,9 @@ INSTANTIATE_TEST_SUITE_P(texts, self_contained,
                                          text_case{"?"
                                                    "?=include <mem.h>",
                                                    false},
+                                         text_case{"#inc?"
+                                                   "?/\nlude <other.h>",
+                                                   false},
                                          text_case{"__has_include(<other.h>)", false},
                                          text_case{"import thing;", false},
                                          text_case{"#include <mem.h>\n#include <x.h>", false}));

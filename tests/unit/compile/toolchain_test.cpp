@@ -104,6 +104,17 @@ TEST_F(toolkit_of_files, a_link_to_nvrtc_has_the_builtins_of_what_it_leads_to) {
     EXPECT_NE(nvrtc_at(elsewhere / "libnvrtc.so.13").value().toolchain, find()->toolchain);
 }
 
+TEST_F(toolkit_of_files, builtins_that_cannot_be_told_are_no_fewer_builtins) {
+    put(lib() / "libnvrtc-builtins.so.13.0", "one");
+    fs::create_symlink("nowhere", lib() / "libnvrtc-builtins.so.12");
+    EXPECT_TRUE(nvrtc_at(nvrtc())) << "a link to nothing is nothing";
+    fs::create_symlink("libnvrtc-builtins.so.13.1",
+                       lib() / "libnvrtc-builtins.so.13.1");  // a loop: not known what it is
+    auto const r = nvrtc_at(nvrtc());
+    ASSERT_FALSE(r);
+    EXPECT_EQ(r.error().status(), ELOOP);
+}
+
 TEST_F(toolkit_of_files, nvrtc_without_builtins_is_passed_over_and_named) {
     auto const r = find();
     ASSERT_FALSE(r);

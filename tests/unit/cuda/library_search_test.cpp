@@ -81,6 +81,14 @@ TEST_F(library_search_test, what_comes_after_the_first_that_serves_is_not_looked
     EXPECT_EQ(search.candidates(sonames).back().file, wheel);
 }
 
+TEST_F(library_search_test, what_cannot_be_looked_at_is_tried_and_not_passed_over) {
+    fs::create_directories(root() / "t/lib64");
+    fs::create_symlink("libfake.so.13", root() / "t/lib64/libfake.so.13");  // a loop: neither there nor absent
+    auto const older = touch("t/lib64/libfake.so.12");
+    environment_.kiln_cuda_path = root() / "t";
+    EXPECT_THAT(found(), ElementsAre(root() / "t/lib64/libfake.so.13", older));
+}
+
 TEST_F(library_search_test, kiln_cuda_path_is_exclusive) {
     touch("home/lib/libfake.so.13");
     touch("system/usr/local/cuda/lib64/libfake.so.13");

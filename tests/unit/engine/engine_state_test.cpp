@@ -70,6 +70,38 @@ TEST_F(engine_state, what_is_loaded_serves_only_those_whose_headers_say_the_same
     EXPECT_TRUE(s.already_loaded(order("a"), 0)) << "and edited back";
 }
 
+TEST_F(engine_state, a_relative_path_in_a_directory_that_is_gone_is_an_error_and_not_another_path) {
+    auto const e = make_engine();
+    auto const before = std::filesystem::current_path();
+    std::filesystem::create_directories(path("gone"));
+    std::filesystem::current_path(path("gone"));
+    std::filesystem::remove(path("gone"));
+    auto const order = [&](unit const& u) { return e->internals().order_for(u, target::parse("sm_90").value()); };
+    unit const plain{.name = "p", .source = "#include \"q.h\"\n"};
+    auto relative = plain;
+    relative.include_dirs = {"inc"};
+    auto as_option = plain;
+    as_option.options = {"-Iinc"};
+    auto beside = plain;
+    beside.directory = ".";
+    auto absolute = plain;
+    absolute.include_dirs = {path("inc")};
+    bool const refused = !order(relative) && !order(as_option) && !order(beside);
+    bool const taken = order(absolute).has_value();
+    std::filesystem::current_path(before);
+    EXPECT_TRUE(refused);
+    EXPECT_TRUE(taken) << "who names no relative path does not mind";
+}
+
+TEST_F(engine_state, a_pre_include_that_cannot_be_looked_at_is_an_error) {
+    auto const e = make_engine();
+    std::filesystem::create_symlink("loop.h", path("loop.h"));
+    unit const u{.name = "p", .source = "int x;\n", .options = {"--pre-include=" + path("loop.h")}};
+    auto const order = e->internals().order_for(u, target::parse("sm_90").value());
+    ASSERT_FALSE(order);
+    EXPECT_EQ(order.error().status(), ELOOP);
+}
+
 TEST_F(engine_state, handles_that_died_are_not_served) {
     engine_detail::loaded_units units;
     base::digest const identity{};

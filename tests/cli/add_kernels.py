@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle of kiln_add_kernels is made anew when a header of its sources was edited, and only then."""
+
+import shutil
+import subprocess
+import sys
+
+from _kiln import CLI, SCRATCH, SOURCE, check, write
+
+if not shutil.which("cmake"):
+    print("cmake is not installed")
+    sys.exit(77)
+
+# Of the library only the program is needed: nothing is linked.
+write("project/CMakeLists.txt", f"""\
+cmake_minimum_required(VERSION 3.20)
+project(consumer CXX)
+add_executable(kiln::cli IMPORTED)
+set_target_properties(kiln::cli PROPERTIES IMPORTED_LOCATION {CLI})
+include({SOURCE}/cmake/KilnAddKernels.cmake)
+add_library(consumer STATIC consumer.cpp)
+target_compile_features(consumer PRIVATE cxx_std_20)
+target_include_directories(consumer PRIVATE {SOURCE}/include)
+kiln_add_kernels(consumer SOURCES k.cu NAME kernels ARCHS 90 INCLUDES ${{CMAKE_CURRENT_SOURCE_DIR}}/inc BUNDLE)
+""")
+write("project/consumer.cpp", "int consumer() { return 0; }\n")
+write("project/k.cu", '#include <h.h>\nextern "C" __global__ void k(int* x) { x[0] = H; }\n')
+header = write("project/inc/h.h", "#define H 1\n")
+
+
+def cmake(*arguments):
+    done = subprocess.run(["cmake", *map(str, arguments)], capture_output=True, text=True, cwd=SCRATCH, timeout=240)
+    check(done.returncode == 0, f"cmake {arguments}", done.stdout, done.stderr)
+
+
+bundle = SCRATCH / "build/kernels/kernels.kiln"
+cmake("-S", "project", "-B", "build")
+cmake("--build", "build")
+first = bundle.stat()
+cmake("--build", "build")
+check(bundle.stat().st_ino == first.st_ino, "nothing was edited, nothing is made")
+header.write_text("#define H 2\n")
+# Newer than the bundle by any clock of a file system.
+subprocess.run(["touch", "-d", "+2 seconds", header], check=True)
+cmake("--build", "build")
+check(bundle.stat().st_ino != first.st_ino, "a header was edited: the bundle is made anew")
