@@ -109,39 +109,23 @@ std::vector<knob> const& knobs() {
     return all;
 }
 
-config config::load() {
+config config::presets() {
     config out;
-    out.secure_ = ::getauxval(AT_SECURE) != 0;
     for (auto const& k : knobs()) out.values_[std::string{k.variable}] = {std::string{k.preset}, origin::preset, {}};
+    return out;
+}
+
+config config::load() {
+    auto out = presets();
+    out.secure_ = ::getauxval(AT_SECURE) != 0;
     if (out.secure_) return out;
 
     if (auto const path = config_path(); !path.empty()) {
         auto text = read_file(path, std::size_t{1} << 20);
         if (!text) out.problems_.push_back(text.error().message());
-        else if (!*text && ::secure_getenv("KILN_CONFIG") != nullptr)
+        else if (*text) out.read_lines(as_text(**text), path);
+        else if (::secure_getenv("KILN_CONFIG") != nullptr)
             out.problems_.push_back(fmt::format("KILN_CONFIG: {}: no such file", path));
-        else if (*text) {
-            std::string_view rest = as_text(**text);
-            for (int line = 1; !rest.empty(); ++line) {
-                auto const row = trimmed(rest.substr(0, rest.find('\n')));
-                rest.remove_prefix(
-                    std::min(rest.size(), rest.find('\n') == rest.npos ? rest.size() : rest.find('\n') + 1));
-                if (row.empty() || row.front() == '#') continue;
-                auto const equals = row.find('=');
-                auto const variable = variable_of(trimmed(row.substr(0, equals)));
-                if (equals == row.npos || !is_known(variable)) {
-                    out.problems_.push_back(
-                        fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
-                    continue;
-                }
-                if (std::ranges::find(environment_only, variable) != environment_only.end()) {
-                    out.problems_.push_back(
-                        fmt::format("{}:{}: {} counts only in the environment of a program", path, line, variable));
-                    continue;
-                }
-                out.values_[variable] = {std::string{trimmed(row.substr(equals + 1))}, origin::file, path};
-            }
-        }
     }
     for (auto const& k : knobs()) {
         if (auto const* value = ::secure_getenv(std::string{k.variable}.c_str()))
@@ -149,6 +133,23 @@ config config::load() {
     }
     out.check();
     return out;
+}
+
+void config::read_lines(std::string_view text, std::string const& path) {
+    for (int line = 1; !text.empty(); ++line) {
+        auto const end = std::min(text.find('\n'), text.size());
+        auto const row = trimmed(text.substr(0, end));
+        text.remove_prefix(std::min(text.size(), end + 1));
+        if (row.empty() || row.front() == '#') continue;
+        auto const equals = row.find('=');
+        auto const variable = variable_of(trimmed(row.substr(0, equals)));
+        if (equals == row.npos || !is_known(variable))
+            problems_.push_back(fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
+        else if (std::ranges::find(environment_only, variable) != environment_only.end())
+            problems_.push_back(
+                fmt::format("{}:{}: {} counts only in the environment of a program", path, line, variable));
+        else values_[variable] = {std::string{trimmed(row.substr(equals + 1))}, origin::file, path};
+    }
 }
 
 void config::check() {

@@ -37,6 +37,10 @@ public:
     // Reads the environment and the file. Under AT_SECURE (setuid) only defaults are used. Never fails: what
     // cannot be understood is listed in problems().
     [[nodiscard]] static config load();
+    // Nothing but defaults.
+    [[nodiscard]] static config presets();
+    // The lines of a file, whose name is `path`.
+    void read_lines(std::string_view text, std::string const& path);
     // What means nothing becomes the default and a line in problems(). load() has done it; call it again after set().
     void check();
 

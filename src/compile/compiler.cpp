@@ -236,6 +236,7 @@ result<void> check_product(job const& j, product const& made) {
 }
 
 result<product> run_job(job const& j) {
+    KILN_CHECK(check_environment(environ, trust_of_process()));
     if (auto const* c = std::get_if<compile_job>(&j.task)) return run_compile(j, *c);
     return run_link(j, std::get<link_job>(j.task));
 }

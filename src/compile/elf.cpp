@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <elf.h>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -94,6 +95,11 @@ std::vector<symbol> read_symbols(elf_view const& elf, std::vector<section> const
     return out;
 }
 
+// Sizes that no device has are as good as the largest one.
+int bounded(std::uint64_t number) noexcept {
+    return static_cast<int>(std::min<std::uint64_t>(number, std::numeric_limits<int>::max()));
+}
+
 struct resources {
     std::map<std::uint32_t, int> registers;
     std::map<std::uint32_t, int> frame;
@@ -109,7 +115,7 @@ resources read_attributes(byte_span info) {
         if (format != 4) continue;
         base::byte_reader value{in.get_raw(size)};
         auto const symbol = value.get_u32();
-        auto const number = static_cast<int>(value.get_u32());
+        auto const number = bounded(value.get_u32());
         if (!value.ok()) continue;
         if (code == code_registers) out.registers[symbol] = number;
         if (code == code_frame) out.frame[symbol] = number;
@@ -142,7 +148,7 @@ result<cubin_contents> read_cubin(byte_span image, int sm, std::span<std::string
         auto const& [name, entry] = symbols[i];
         if (ELF64_ST_TYPE(entry.st_info) == STT_FUNC && (entry.st_other & entry_bit) != 0 &&
             entry.st_shndx != SHN_UNDEF) {
-            auto bytes = shared.contains(name) ? static_cast<int>(shared.at(name)) : 0;
+            auto bytes = shared.contains(name) ? bounded(shared.at(name)) : 0;
             if (sm >= 90) bytes = std::max(0, bytes - reserved_shared);
             out.kernels.push_back({std::string{name}, std::string{name}, value_or_zero(numbers.registers, i), bytes,
                                    value_or_zero(numbers.frame, i)});

@@ -61,4 +61,16 @@ std::string result_changing_variable(char const* const* environment) {
     return {};
 }
 
+result<void> check_environment(char const* const* environment, trust how) {
+    if (how == trust::ordinary) return {};
+    if (auto const name = result_changing_variable(environment); !name.empty()) {
+        return fail(
+            errc::forbidden,
+            "{} is set and this program has more rights than who started it: the compiler, which would obey, is "
+            "not run in it; install kiln-worker beside Kiln, or remove the variable",
+            name);
+    }
+    return {};
+}
+
 }  // namespace kiln::compile

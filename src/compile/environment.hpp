@@ -5,6 +5,8 @@
 // never found again.
 #pragma once
 
+#include "base/check.hpp"
+
 #include <string>
 #include <vector>
 
@@ -19,5 +21,9 @@ enum class trust { ordinary, secure };  // secure: the program has more rights t
 
 // The first variable that is set and changes what a compiler makes; empty when there is none.
 [[nodiscard]] std::string result_changing_variable(char const* const* environment);
+
+// errc::forbidden where a compiler that ran in this process would obey whoever started it: their variables make it read and
+// write files, with the rights of the program.
+[[nodiscard]] result<void> check_environment(char const* const* environment, trust how);
 
 }  // namespace kiln::compile

@@ -264,6 +264,9 @@ result<normalized_options> normalize(std::span<std::string const> options) {
             case refused: return fail(errc::unsupported, "option {} is refused: {}", options[i], row.note);
             case include: out.include_dirs.push_back(found.value); continue;
             case macro: {
+                // What is given to NVRTC would take the next option for the name.
+                if (macro_name(found.value).empty())
+                    return fail(errc::invalid_argument, "option {} names no macro", row.alias);
                 // -DA and -DA=1 mean the same.
                 auto const text = found.row->alias == "-D" && found.value.find('=') == std::string::npos
                                       ? found.value + "=1"

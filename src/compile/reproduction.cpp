@@ -95,24 +95,27 @@ void remove_oldest(fs::path const& directory, fs::path const& keep, std::size_t 
 
 }  // namespace
 
-result<fs::path> write_reproduction(fs::path const& directory, reproduction const& r, std::size_t most) {
-    KILN_CHECK(base::make_directories(directory));
+base::bytes encode(reproduction const& r) {
     auto const encoded = encode(r.work);
-    auto const file = directory / (base::sha256_of(encoded).hex().substr(0, 16) + std::string{reproduction_suffix});
-    remove_oldest(directory, file, most);
     base::byte_writer w;
     w.put_raw(base::as_bytes(describe(r)));
     w.put_raw(base::as_bytes(fmt::format("{}{}\n", job_label, encoded.size())));
     w.put_raw(encoded);
-    KILN_CHECK(base::replace_file(file, w.view()));
+    return std::move(w).take();
+}
+
+result<fs::path> write_reproduction(fs::path const& directory, reproduction const& r, std::size_t most) {
+    KILN_CHECK(base::make_directories(directory));
+    auto const name = base::sha256_of(encode(r.work)).hex().substr(0, 16);
+    auto const file = directory / (name + std::string{reproduction_suffix});
+    remove_oldest(directory, file, most);
+    KILN_CHECK(base::replace_file(file, encode(r)));
     return file;
 }
 
-result<job> read_reproduction(fs::path const& file) {
-    KILN_TRY(auto const data, base::read_file(file, most_file_bytes));
-    if (!data) return fail(errc::not_found, "{}: no such file", file.native());
-    auto rest = base::as_text(*data);
-    auto const bad = [&](std::string_view why) { return fail(errc::corrupt, "{}: {}", file.native(), why); };
+result<job> decode_reproduction(base::byte_span data, std::string_view origin) {
+    auto rest = base::as_text(data);
+    auto const bad = [&](std::string_view why) { return fail(errc::corrupt, "{}: {}", origin, why); };
     if (!rest.starts_with(first_line)) return bad("not a reproduction file of this version of Kiln");
     while (!rest.starts_with(job_label)) {
         auto const end = rest.find('\n');
@@ -126,8 +129,14 @@ result<job> read_reproduction(fs::path const& file) {
     if (why != std::errc{} || !rest.starts_with('\n') || rest.size() - 1 != size)
         return bad("the job's length is wrong");
     auto work = decode_job(base::as_bytes(rest.substr(1)));
-    if (!work) return std::move(work).error().within(file.native());
+    if (!work) return std::move(work).error().within(origin);
     return work;
+}
+
+result<job> read_reproduction(fs::path const& file) {
+    KILN_TRY(auto const data, base::read_file(file, most_file_bytes));
+    if (!data) return fail(errc::not_found, "{}: no such file", file.native());
+    return decode_reproduction(*data, file.native());
 }
 
 }  // namespace kiln::compile

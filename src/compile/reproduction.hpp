@@ -18,11 +18,14 @@ struct reproduction {
     std::string last_words;  // what the compiler wrote before it died
 };
 
+// What such a file holds.
+[[nodiscard]] base::bytes encode(reproduction const& r);
 // Writes into `directory`, made if need be, under a name made of the job's digest: the same job again replaces its
 // file. Of more than `most` files the oldest are removed. Returns the file's path.
 [[nodiscard]] result<std::filesystem::path> write_reproduction(std::filesystem::path const& directory,
                                                                reproduction const& r, std::size_t most = 16);
-// Only the job; the part for people is not read back.
+// Only the job; the part for people is not read back. `origin` is named in errors.
+[[nodiscard]] result<job> decode_reproduction(base::byte_span data, std::string_view origin);
 [[nodiscard]] result<job> read_reproduction(std::filesystem::path const& file);
 
 }  // namespace kiln::compile

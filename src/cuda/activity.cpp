@@ -187,14 +187,17 @@ activity activity::since(activity const& earlier) const noexcept {
     return out;
 }
 
-no_transfers::no_transfers() : ban_{std::make_unique<cuda::activity_ban>(cuda::banned::transfers)} {
+no_transfers::no_transfers()
+    : ban_{std::make_unique<cuda::activity_ban>(cuda::activity_ban{.what = cuda::banned::transfers})} {
     cuda::enter(*ban_);
 }
 no_transfers::~no_transfers() { cuda::leave(*ban_); }
 result<void> no_transfers::check() const { return cuda::verdict(*ban_, "no_transfers"); }
 std::vector<std::string> const& no_transfers::attempts() const noexcept { return ban_->attempts; }
 
-no_sync::no_sync() : ban_{std::make_unique<cuda::activity_ban>(cuda::banned::waits)} { cuda::enter(*ban_); }
+no_sync::no_sync() : ban_{std::make_unique<cuda::activity_ban>(cuda::activity_ban{.what = cuda::banned::waits})} {
+    cuda::enter(*ban_);
+}
 no_sync::~no_sync() { cuda::leave(*ban_); }
 result<void> no_sync::check() const { return cuda::verdict(*ban_, "no_sync"); }
 std::vector<std::string> const& no_sync::attempts() const noexcept { return ban_->attempts; }

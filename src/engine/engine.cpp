@@ -200,14 +200,28 @@ std::optional<obtained> engine::state::find(order const& what) { return requests
 
 namespace {
 
-// Made by a compile that began before this caller asked: the compiler may have read headers that were edited since.
+// Of work that began before this caller asked: headers may have been edited since it looked at them.
 bool is_outdated(order const& what, result<obtained> const& got) {
-    return got && got->from == provenance::compiled &&
-           !compile::first_change(got->what->dependencies, what.subject.roots, compile::absent_headers::are_misses)
-                .empty();
+    if (!got) return false;
+    auto const rule =
+        got->from == provenance::compiled ? compile::absent_headers::are_misses : compile::absent_headers::are_sealed;
+    return !compile::first_change(got->what->dependencies, what.subject.roots, rule).empty();
 }
 
 constexpr int most_joins = 3;
+
+// What ask_sync() does, for those who do not wait.
+pending<obtained> ask(engine_detail::coordinator& with, order const& what, priority how) {
+    auto const asked = with.ask(what, how);
+    if (!asked.joined) return asked.answer;
+    auto out = std::make_shared<pending<obtained>::state>();
+    asked.answer.then([&with, what, how, out](result<obtained> const& got) {
+        if (!is_outdated(what, got)) return out->finish(got);
+        // Whoever answers now, ourselves or one more to join, began after this caller asked.
+        with.ask(what, how).answer.then([out](result<obtained> const& again) { out->finish(again); });
+    });
+    return pending<obtained>{std::move(out)};
+}
 
 }  // namespace
 
@@ -330,7 +344,7 @@ result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how
 pending<obtained> engine::artifact(unit const& u, target t) {
     auto what = state_->order_for(u, t);
     if (what) {
-        auto out = state_->requests->ask(*what, priority::declared).answer;
+        auto out = ask(*state_->requests, *what, priority::declared);
         if (state_->uses.watched()) {
             out.then([this, t, what = *std::move(what)](result<obtained> const& got) {
                 if (got) state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});

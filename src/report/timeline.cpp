@@ -43,8 +43,8 @@ using row = std::pair<std::int64_t, std::int64_t>;
 std::map<row, std::size_t> places_of(trace const& t) {
     std::map<row, std::size_t> out;
     for (auto const& [at, name] : t.rows) {
-        bool const has_spans = std::ranges::any_of(t.spans, [&](span const& s) {
-            return row{s.pid, s.row} == at && s.what != span::kind::mark;
+        bool const has_spans = std::ranges::any_of(t.spans, [here = at](span const& s) {
+            return row{s.pid, s.row} == here && s.what != span::kind::mark;
         });
         if (has_spans) out.emplace(at, out.size());
     }

@@ -64,7 +64,8 @@ private:
         auto s = std::move(at->second);
         open_.erase(at);
         s.what = how;
-        s.to_ns = e.what.time_ns;
+        // A file that was added to after the machine was started again: the clock began anew.
+        s.to_ns = std::max(s.from_ns, e.what.time_ns);
         s.detail =
             how == span::kind::failed ? std::string{e.what.detail.view()} : fmt::format("{} bytes", e.what.value);
         out_.spans.push_back(std::move(s));

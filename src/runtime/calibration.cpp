@@ -61,15 +61,13 @@ std::filesystem::path calibration_file(std::filesystem::path const& cache, devic
     return cache / "calibration" / fmt::format("{}-{}.json", gpu.uuid_text(), gpu.driver_version);
 }
 
-result<std::optional<calibration>> read_calibration(std::filesystem::path const& file) {
-    KILN_TRY(auto const text, base::read_file(file, most_bytes));
-    if (!text) return std::optional<calibration>{};
-    auto const tree = nlohmann::json::parse(base::as_text(*text), nullptr, false);
+result<calibration> parse_calibration(std::string_view text, std::string_view origin) {
+    auto const tree = nlohmann::json::parse(text, nullptr, false);
     if (!tree.is_object() || number_at(tree, "format") != format)
-        return fail(errc::corrupt, "{}: not a calibration of this version; run 'kiln calibrate' again", file.native());
+        return fail(errc::corrupt, "{}: not a calibration of this version; run 'kiln calibrate' again", origin);
     calibration out{.device = text_at(tree, "device"), .driver = number_at(tree, "driver"), .crossovers = {}};
     auto const rows = tree.find("crossovers");
-    if (rows == tree.end() || !rows->is_array()) return std::optional{std::move(out)};
+    if (rows == tree.end() || !rows->is_array()) return out;
     for (auto const& row : *rows) {
         auto const operation = text_at(row, "operation");
         auto const items = row.is_object() ? row.find("items") : row.end();
@@ -77,17 +75,28 @@ result<std::optional<calibration>> read_calibration(std::filesystem::path const&
         auto const shape = text_at(row, "shape") == "broadcast" ? call_shape::broadcast : call_shape::pairwise;
         out.crossovers[{operation, shape}] = items->get<std::uint64_t>();
     }
-    return std::optional{std::move(out)};
+    return out;
 }
 
-result<void> write_calibration(std::filesystem::path const& file, calibration const& what) {
+std::string text_of(calibration const& what) {
     auto rows = nlohmann::json::array();
     for (auto const& [of, items] : what.crossovers)
         rows.push_back({{"operation", of.first}, {"shape", name_of(of.second)}, {"items", items}});
     nlohmann::json const tree{
         {"format", format}, {"device", what.device}, {"driver", what.driver}, {"crossovers", std::move(rows)}};
+    return base::json_text(tree, 2) + "\n";
+}
+
+result<std::optional<calibration>> read_calibration(std::filesystem::path const& file) {
+    KILN_TRY(auto const text, base::read_file(file, most_bytes));
+    if (!text) return std::optional<calibration>{};
+    KILN_TRY(auto found, parse_calibration(base::as_text(*text), file.native()));
+    return std::optional{std::move(found)};
+}
+
+result<void> write_calibration(std::filesystem::path const& file, calibration const& what) {
     KILN_CHECK(base::make_directories(file.parent_path()));
-    return base::replace_file(file, base::as_bytes(base::json_text(tree, 2) + "\n"));
+    return base::replace_file(file, base::as_bytes(text_of(what)));
 }
 
 std::optional<std::uint64_t> measured(std::string_view operation, call_shape shape) {

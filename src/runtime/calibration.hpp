@@ -24,6 +24,9 @@ struct calibration {
 };
 
 [[nodiscard]] std::filesystem::path calibration_file(std::filesystem::path const& cache, device_info const& gpu);
+// What such a file says and how it is written; `origin` is named in errors. errc::corrupt for a text that is no calibration.
+[[nodiscard]] result<calibration> parse_calibration(std::string_view text, std::string_view origin);
+[[nodiscard]] std::string text_of(calibration const& what);
 [[nodiscard]] result<std::optional<calibration>> read_calibration(std::filesystem::path const& file);
 [[nodiscard]] result<void> write_calibration(std::filesystem::path const& file, calibration const& what);
 

@@ -29,8 +29,11 @@ std::string reason_of(error const& why) {
 }
 
 std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
-    // Opened, because a link to a directory is a directory; what cannot be opened is told of when it is opened as a file.
-    if (!base::open_file(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)) return {path};
+    // Opened, because a link to a directory is a directory; what cannot be opened is told of when it is opened as a file. Most
+    // are files: no words are made of that.
+    base::file_descriptor const folder{
+        base::sys().open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0)};
+    if (!folder) return {path};
     std::vector<std::filesystem::path> out;
     (void)for_each_name(path, [&](std::string_view name) {
         if (name.ends_with(".kiln")) out.push_back(path / name);

@@ -53,48 +53,64 @@ disk_directory::disk_directory(std::filesystem::path root, options how, std::sha
     known_.root = layout_.root();
 }
 
+namespace {
+
+bool is_trusted(struct ::stat const& about) noexcept { return about.st_uid == ::geteuid() || about.st_uid == 0; }
+
+bool is_open_to_owner(struct ::stat const& about) noexcept {
+    return S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() && (about.st_mode & S_IRWXU) == S_IRWXU;
+}
+
+}  // namespace
+
 // Whoever can write here can make us run their code: a folder must be ours (or root's) and nobody else's to write. One that
 // is only read may belong to whoever was chosen to share it.
-result<std::string> disk_directory::objection_to(std::filesystem::path const& folder) {
+std::string disk_directory::objection_to(std::filesystem::path const& folder, struct ::stat const& about) const {
     auto const& path = folder.native();
-    struct ::stat about {};
-    if (base::sys().lstat(folder.c_str(), &about) != 0) {
-        if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return std::string{};
-        return io_error(path, errno).message();
-    }
-    auto const us = ::geteuid();
-    auto const trusted = [us](struct ::stat const& s) { return s.st_uid == us || s.st_uid == 0; };
-    if (S_ISLNK(about.st_mode) && !trusted(about))
-        return fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", path, about.st_uid);
-    auto const fd = base::open_file(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-    if (!fd) {
-        auto const number = fd.error().status();
-        if (number == EMFILE || number == ENFILE) return fd.error();
-        if (number == EACCES && how_.mode == access::read_only)
-            return fmt::format("{}; whoever fills it sets KILN_CACHE_MODE=shared, or chmod -R a+rX it",
-                               fd.error().message());
-        return fd.error().message();
-    }
-    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
-    if (how_.mode == access::read_write && !trusted(about))
+    if (how_.mode == access::read_write && !is_trusted(about))
         return fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own", path, about.st_uid);
     auto const forbidden = how_.mode == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
     if ((about.st_mode & static_cast<mode_t>(forbidden)) != 0)
         return fmt::format("{}: others may write there; chmod go-w it", path);
-    if (folder == layout_.root()) look_at_filesystem(fd->get());
-    return std::string{};
+    return {};
+}
+
+result<disk_directory::verdict> disk_directory::judge(std::filesystem::path const& folder) {
+    auto const& path = folder.native();
+    struct ::stat about {};
+    if (base::sys().lstat(folder.c_str(), &about) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == ESTALE) return verdict{};
+        return verdict{.there = true, .objection = io_error(path, errno).message()};
+    }
+    auto const objecting = [](std::string why) { return verdict{.there = true, .objection = std::move(why)}; };
+    // Inside a root that is good nobody else can put another folder in its place: its name is as sure as the folder itself.
+    if (folder != layout_.root() && is_open_to_owner(about)) return objecting(objection_to(folder, about));
+    if (S_ISLNK(about.st_mode) && !is_trusted(about)) {
+        return objecting(
+            fmt::format("{}: is a symbolic link of user {}; remove it or set KILN_CACHE_DIR", path, about.st_uid));
+    }
+    auto const fd = base::open_file(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+    if (!fd) {
+        auto const number = fd.error().status();
+        if (number == EMFILE || number == ENFILE) return fd.error();
+        if (number == EACCES && how_.mode == access::read_only) {
+            return objecting(fmt::format("{}; whoever fills it sets KILN_CACHE_MODE=shared, or chmod -R a+rX it",
+                                         fd.error().message()));
+        }
+        return objecting(fd.error().message());
+    }
+    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
+    auto objection = objection_to(folder, about);
+    if (objection.empty() && folder == layout_.root()) look_at_filesystem(fd->get());
+    return objecting(std::move(objection));
 }
 
 result<directory_state> disk_directory::inspect() {
-    struct ::stat about {};
-    if (base::sys().lstat(layout_.root().c_str(), &about) != 0 &&
-        (errno == ENOENT || errno == ENOTDIR || errno == ESTALE)) {
-        return directory_state::missing;
-    }
     for (auto const* folder : {&layout_.root(), &layout_.v1()}) {
-        KILN_TRY(auto objection, objection_to(*folder));
-        if (objection.empty()) continue;
-        settle(directory_state::off, std::move(objection));
+        KILN_TRY(auto seen, judge(*folder));
+        if (!seen.there && folder == &layout_.root()) return directory_state::missing;
+        if (seen.objection.empty()) continue;
+        settle(directory_state::off, std::move(seen.objection));
         return directory_state::off;
     }
     return how_.mode == access::read_only ? directory_state::read_only : directory_state::writable;
@@ -109,15 +125,14 @@ bool disk_directory::readable(digest const& family) {
         std::lock_guard const lock{mutex_};
         if (refused_.contains(folder.native())) return false;
     }
-    auto objection = objection_to(folder);
-    if (!objection) return false;
-    if (!objection->empty()) {
-        pass_over(family, *std::move(objection));
+    auto seen = judge(folder);
+    if (!seen) return false;
+    if (!seen->objection.empty()) {
+        pass_over(family, std::move(seen->objection));
         return false;
     }
-    struct ::stat about {};
     // What is not there yet may be made by anybody: it is looked at again.
-    if (base::sys().lstat(folder.c_str(), &about) == 0) good_folders_[number].store(true, std::memory_order_release);
+    if (seen->there) good_folders_[number].store(true, std::memory_order_release);
     return true;
 }
 

@@ -48,7 +48,7 @@ public:
     [[nodiscard]] disk_layout const& layout() const noexcept { return layout_; }
     // Whether entries may be read. One lstat while the directory is missing, nothing once it was found good.
     [[nodiscard]] bool readable();
-    // The same for the folder of a family. One lstat and one open until it was found good. A folder that others control or that
+    // The same for the folder of a family. One lstat until it was found good, and an open where that does not tell enough. A folder that others control or that
     // is closed to us is passed over, and the others serve.
     [[nodiscard]] bool readable(digest const& family);
     // From now on passed over, as one that was found so.
@@ -70,8 +70,12 @@ public:
 
 private:
     [[nodiscard]] result<directory_state> inspect();
-    // Why a folder is not to be used; empty: it may be, or is not there.
-    [[nodiscard]] result<std::string> objection_to(std::filesystem::path const& folder);
+    struct verdict {
+        bool there = false;
+        std::string objection = {};  // why it is not to be used; empty: it may be, or is not there
+    };
+    [[nodiscard]] result<verdict> judge(std::filesystem::path const& folder);
+    [[nodiscard]] std::string objection_to(std::filesystem::path const& folder, struct ::stat const& about) const;
     [[nodiscard]] unsigned folder_mode() const noexcept { return how_.readers == audience::umask ? 0755 : 0700; }
     void try_writing();
     void settle(directory_state state, std::string reason);

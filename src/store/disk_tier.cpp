@@ -35,7 +35,11 @@ bool says_nothing_of_disk(int number) noexcept {
     }
 }
 
-std::int64_t wall_seconds() noexcept { return std::int64_t{::time(nullptr)}; }
+// Of an entry that was last used then: is it time to say that it is used again? Also for a time in the future.
+bool is_due(struct ::stat const& seen, std::chrono::seconds interval) noexcept {
+    auto const age = std::int64_t{::time(nullptr)} - std::int64_t{seen.st_mtim.tv_sec};
+    return age > interval.count() || age < -interval.count();
+}
 
 }  // namespace
 
@@ -69,6 +73,8 @@ result<lookup> disk_tier::find(address const& at, expectation const& expected) {
         auto const wrong = mismatch(read.what->about, at, expected);
         if (!wrong && !refused_.has(at.key, read.payload)) {
             read.what->from = origin_of(traits());
+            young_slot(at).store(is_due(read.seen, options_.touch_interval) ? 0 : at.key.prefix(),
+                                 std::memory_order_relaxed);
             return lookup{.hit = std::move(read.what)};
         }
         read.why = wrong.value_or(miss::refused);
@@ -95,13 +101,11 @@ void disk_tier::remove_invalid(std::filesystem::path const& path, struct ::stat 
 // Recency is ours to keep: access times are off or coarse on most systems. A time in the future is brought back.
 void disk_tier::used(address const& at) noexcept {
     if (options_.mode == access::read_only) return;
+    if (young_slot(at).load(std::memory_order_relaxed) == at.key.prefix()) return;
     auto const path = directory_.layout().entry(at);
     struct ::stat seen {};
-    if (sys().lstat(path.c_str(), &seen) != 0) return;
-    auto const age = wall_seconds() - std::int64_t{seen.st_mtim.tv_sec};
-    if (age > options_.touch_interval.count() || age < -options_.touch_interval.count()) {
-        sys().utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-    }
+    if (sys().lstat(path.c_str(), &seen) != 0 || !is_due(seen, options_.touch_interval)) return;
+    sys().utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
 }
 
 result<std::vector<summary>> disk_tier::list(digest const& family, std::optional<digest> const& request) {

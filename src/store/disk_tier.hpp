@@ -15,6 +15,8 @@
 #include "store/tier.hpp"
 #include "store/usage.hpp"
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <set>
 
@@ -81,6 +83,9 @@ private:
     void told_of_eviction(std::uint64_t entries, std::uint64_t bytes);
     void write_fault(error const& why);
     void count_error(std::string_view why);
+    [[nodiscard]] std::atomic<std::uint64_t>& young_slot(address const& at) noexcept {
+        return young_[at.key.bytes[0] % young_.size()];
+    }
 
     disk_options options_;
     std::shared_ptr<event_outlet> events_;
@@ -90,6 +95,8 @@ private:
     publish_modes modes_;
     std::atomic<unsigned> puts_{0};
     refusals refused_;
+    // Of entries just read that were used lately: used(), which comes next, need not look at the file again.
+    std::array<std::atomic<std::uint64_t>, 64> young_{};
     mutable forkable_mutex mutex_;  // the members below
     statistics counts_;
     std::set<digest> bad_;  // keys found invalid in a read-only directory: not read again

@@ -33,6 +33,15 @@ TEST_F(worker_pool_test, an_error_comes_back_with_its_log_and_is_not_tried_again
     EXPECT_EQ(pool_->count().started, 1u);
 }
 
+// It is kept in the host's memory while the job runs: a compiler that shouts must not fill it.
+TEST_F(worker_pool_test, what_a_worker_writes_is_kept_up_to_a_bound) {
+    open(options(1));
+    auto const taken = std::stoull(image_text(submit("shout 64").get()));
+    EXPECT_GT(taken, 0u);
+    EXPECT_LE(taken, std::uint64_t{1} << 20);
+    EXPECT_EQ(image_text(submit("echo goes on").get()), "goes on");
+}
+
 TEST_F(worker_pool_test, nothing_is_started_before_the_first_submit) {
     open(options(4));
     EXPECT_EQ(pool_->count().started, 0u);

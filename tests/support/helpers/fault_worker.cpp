@@ -7,6 +7,7 @@
 //   nap FILE      takes 5 ms to compile, until there is the file
 //   once FILE     dies by SIGSEGV unless FILE exists, and makes it
 //   signal N, exit N, hang, spin, recurse, allocate, abort-for-memory, garbage, wrong-id, hang-up, throw
+//   shout N       writes N MiB to its standard error, and succeeds with how many bytes were taken
 //   surroundings  succeeds with a description of the process as the image
 // The name it is started by selects how it starts: wrong-version, silent, early-exit; anything else is a good start.
 #include "compile/worker_pool.hpp"
@@ -73,6 +74,16 @@ void send_bytes(base::byte_span data) {
     static_cast<void>(::send(worker_socket, data.data(), data.size(), MSG_NOSIGNAL));
 }
 
+std::string shout(int mebibytes) {
+    std::vector<char> const words(std::size_t{1} << 20, '!');
+    std::size_t taken = 0;
+    for (int i = 0; i < mebibytes; ++i) {
+        if (auto const count = ::write(STDERR_FILENO, words.data(), words.size()); count > 0)
+            taken += static_cast<std::size_t>(count);
+    }
+    return std::to_string(taken);
+}
+
 std::string surroundings() {
     std::string out =
         fmt::format("cwd={} nice={} sigint={}", fs::current_path().native(), ::getpriority(PRIO_PROCESS, 0),
@@ -134,6 +145,7 @@ result<product> obey(job const& work) {
     else if (command == "hang-up") ::shutdown(worker_socket, SHUT_RDWR), hang();
     else if (command == "throw") throw std::runtime_error{argument};
     else if (command == "refuse") return error{errc::compile_failed, argument}.with_log("the log");
+    else if (command == "shout") return with_image(work, shout(number_in(argument)));
     else if (command == "surroundings") return with_image(work, surroundings());
     if (command == "quick" || command == "nap") return credible(work);
     return with_image(work, argument);

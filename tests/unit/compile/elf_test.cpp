@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <elf.h>
+#include <limits>
+
 namespace kiln::compile {
 
 TEST(elf, what_is_not_an_image_is_refused) {
@@ -10,6 +13,57 @@ TEST(elf, what_is_not_an_image_is_refused) {
     EXPECT_FALSE(read_cubin(base::as_bytes("\x7f"
                                            "ELF but not really"),
                             90, {}));
+}
+
+namespace {
+
+template <class T>
+void put(base::byte_writer& w, T const& raw) {
+    w.put_raw(std::as_bytes(std::span{&raw, 1}));
+}
+
+// One kernel `k` whose shared memory and registers are what somebody wrote there.
+base::bytes cubin_with(std::uint64_t shared_bytes, std::uint32_t registers) {
+    std::string const names{"\0.nv.shared.k\0.nv.info\0k\0", 25};
+    Elf64_Ehdr head{};
+    std::memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS64;
+    head.e_shnum = 5;
+    head.e_shstrndx = 1;
+    std::array const symbols{Elf64_Sym{},
+                             Elf64_Sym{.st_name = 23, .st_info = STT_FUNC, .st_other = 0x10, .st_shndx = 1}};
+    base::byte_writer info;
+    info.put_u8(4), info.put_u8(0x2f), info.put_u16(8), info.put_u32(1), info.put_u32(registers);
+
+    base::byte_writer w;
+    head.e_shoff = sizeof(head) + names.size() + sizeof(symbols) + info.size();
+    put(w, head);
+    auto const names_at = w.size();
+    w.put_raw(base::as_bytes(names));
+    auto const symbols_at = w.size();
+    put(w, symbols);
+    auto const info_at = w.size();
+    w.put_raw(info.view());
+    put(w, Elf64_Shdr{});
+    put(w, Elf64_Shdr{.sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = names.size()});
+    put(w, Elf64_Shdr{.sh_name = 1, .sh_type = SHT_NOBITS, .sh_size = shared_bytes});
+    put(w, Elf64_Shdr{.sh_type = SHT_SYMTAB, .sh_offset = symbols_at, .sh_size = sizeof(symbols), .sh_link = 1});
+    put(w, Elf64_Shdr{.sh_name = 14, .sh_type = SHT_PROGBITS, .sh_offset = info_at, .sh_size = info.size()});
+    return std::move(w).take();
+}
+
+}  // namespace
+
+TEST(elf, sizes_that_no_device_has_stay_positive) {
+    for (auto const shared : {std::uint64_t{1} << 31, ~std::uint64_t{0}, std::uint64_t{0x8000'0000'8000'0000}}) {
+        for (int const sm : {80, 90}) {
+            auto const found = read_cubin(cubin_with(shared, 0xffff'ffff), sm, {}).value();
+            ASSERT_EQ(found.kernels.size(), 1u);
+            EXPECT_GT(found.kernels[0].shared_bytes, 1 << 30);
+            EXPECT_EQ(found.kernels[0].registers, std::numeric_limits<int>::max());
+        }
+    }
+    EXPECT_EQ(read_cubin(cubin_with(2048, 40), 90, {}).value().kernels[0].shared_bytes, 1024);
 }
 
 TEST(elf, entries_of_ptx) {

@@ -42,5 +42,16 @@ TEST(environment, variables_that_change_results_are_known) {
     EXPECT_EQ(result_changing_variable(plain), "");
 }
 
+TEST(environment, nobody_tells_the_compiler_of_a_program_with_more_rights_what_to_do) {
+    char const* const plain[] = {"PATH=/bin", "HOME=/root", nullptr};
+    char const* const hostile[] = {"PATH=/bin", "NVRTCWIZ=3153394", "NVRTC_APPEND_FLAGS=--time=/etc/y", nullptr};
+    EXPECT_TRUE(check_environment(plain, trust::secure));
+    EXPECT_TRUE(check_environment(hostile, trust::ordinary));
+    auto const refused = check_environment(hostile, trust::secure);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), errc::forbidden);
+    EXPECT_NE(refused.error().message().find("NVRTCWIZ"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace kiln::compile

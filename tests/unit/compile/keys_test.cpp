@@ -179,6 +179,17 @@ TEST(options, what_reads_or_writes_files_through_ptxas_or_nvjitlink_is_refused) 
     EXPECT_FALSE(link({"-time"}));
 }
 
+// NVRTC would take the next option for the name, and the key would say something else.
+TEST(options, a_macro_without_a_name_is_refused) {
+    for (auto const& o : std::vector<std::vector<std::string>>{
+             {"-D="}, {"-D", ""}, {"-D", "=1"}, {"-U="}, {"--define-macro=", "--fmad=false"}}) {
+        auto const r = normalize(o);
+        ASSERT_FALSE(r) << o[0];
+        EXPECT_EQ(r.error().code(), errc::invalid_argument);
+    }
+    EXPECT_TRUE(normalize(std::vector<std::string>{"-D", "A", "-DF(x)=x", "-UA"}));
+}
+
 TEST(identify, a_nul_in_a_text_is_refused) {
     unit u{.name = "n", .source = std::string("a\nb\0c", 5)};
     auto const r = identify(u, target::parse("sm_90").value(), "nvrtc x");

@@ -50,6 +50,14 @@ TEST(trace, spans_lie_on_the_rows_of_who_did_them) {
     EXPECT_EQ(t.rows.at({7, 7}), "main thread");
 }
 
+TEST(trace, a_clock_that_began_anew_makes_no_span_of_less_than_nothing) {
+    auto const t =
+        trace_of({.events = {at(9'000, event_kind::compiling, "a", 99), at(3, event_kind::compiled, "a", 512)}});
+    auto const& compile = find(t, span::kind::compile, "a sm_90");
+    EXPECT_EQ(compile.from_ns, 9'000'000'000);
+    EXPECT_EQ(compile.to_ns, compile.from_ns);
+}
+
 TEST(trace, is_what_viewers_read) {
     auto const j = nlohmann::json::parse(to_chrome(trace_of(story())));
     int spans = 0, names = 0, marks = 0;
