@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/row_pairs.hpp"
+
+#include "spatial/exact.cuh"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::spatial {
+
+namespace {
+
+using namespace kiln_spatial;
+
+constexpr std::int32_t large_row = 64, often = 8;
+
+bool by_least_x(row_lookup::element const& a, row_lookup::element const& b) noexcept {
+    return a.around.min_x != b.around.min_x ? a.around.min_x < b.around.min_x : a.vertex < b.vertex;
+}
+
+// Does the segment pass the height of p strictly to its right? Half open, so that a vertex at that height counts once.
+bool passes_right_of(layer const& l, i32 v, point p) {
+    point const a = l.at[v], b = l.at[v + 1];
+    if ((a.y > p.y) == (b.y > p.y)) return false;
+    if (a.x > p.x && b.x > p.x) return true;
+    return a.y < b.y ? orient(a, b, p) > 0 : orient(b, a, p) > 0;
+}
+
+}  // namespace
+
+row_lookup::row_lookup(host_layer const& of) : layer_{of.view()}, boxes_(of.rows()), rows_(of.rows()) {
+    for (std::size_t r = 0; r < of.rows(); ++r) {
+        box b{INFINITY, INFINITY, -INFINITY, -INFINITY};
+        i32 const first = layer_.path_first[layer_.row_first[r]], last = layer_.path_first[layer_.row_first[r + 1]];
+        for (i32 v = first; v < last; ++v) {
+            point const p = layer_.at[v];
+            b = {least(b.min_x, p.x), least(b.min_y, p.y), most(b.max_x, p.x), most(b.max_y, p.y)};
+        }
+        boxes_[r] = b;
+        rows_[r].first = first;
+    }
+    elements_.reset(new element[static_cast<std::size_t>(layer_.vertices)]);
+}
+
+row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
+    auto& s = rows_[static_cast<std::size_t>(row)];
+    auto* const first = elements_.get() + s.first;
+    if (s.count < 0) {
+        auto* to = first;
+        i32 const last = layer_.path_first[layer_.row_first[row + 1]];
+        for (i32 v = s.first; v < last; ++v) {
+            if (!is_element(layer_, v)) continue;
+            point const a = layer_.at[v], b = element_end(layer_, v);
+            *to++ = {{least(a.x, b.x), least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)}, v};
+        }
+        s.count = static_cast<std::int32_t>(to - first);
+        std::sort(first, to, by_least_x);
+    }
+    if (!s.tree && s.count >= large_row && ++s.asked > often) {
+        std::vector<box> all(static_cast<std::size_t>(s.count));
+        for (std::size_t k = 0; k < all.size(); ++k) all[k] = first[k].around;
+        s.tree = std::make_unique<host_tree>(all);
+    }
+    return s;
+}
+
+void row_lookup::elements_in(std::int32_t row, box const& in, std::vector<element>& out) {
+    out.clear();
+    auto const& s = sorted(row);
+    auto const* const first = elements_.get() + s.first;
+    if (s.tree) {
+        auto const view = s.tree->view();
+        query_tree(view, outwards(in), [&](u32 slot) {
+            auto const& e = first[view.item[slot]];
+            if (meet(e.around, in)) out.push_back(e);
+        });
+        std::sort(out.begin(), out.end(), by_least_x);
+        return;
+    }
+    for (auto const* e = first; e != first + s.count && e->around.min_x <= in.max_x; ++e)
+        if (meet(e->around, in)) out.push_back(*e);
+}
+
+bool row_lookup::is_inside(std::int32_t row, point p) {
+    auto const& around = box_of(row);
+    if (!(p.x >= around.min_x && p.x <= around.max_x && p.y >= around.min_y && p.y <= around.max_y)) return false;
+    auto const& s = sorted(row);
+    auto const* const first = elements_.get() + s.first;
+    bool inside = false;
+    auto const count = [&](element const& e) {
+        if (e.around.max_x < p.x || e.around.min_y > p.y || e.around.max_y < p.y) return;
+        if (layer_.kind[layer_.path_of[e.vertex]] >= ring_path && passes_right_of(layer_, e.vertex, p))
+            inside = !inside;
+    };
+    if (s.tree) {
+        auto const view = s.tree->view();
+        query_tree(view, outwards({p.x, p.y, around.max_x, p.y}), [&](u32 slot) { count(first[view.item[slot]]); });
+    } else {
+        std::for_each(first, first + s.count, count);
+    }
+    return inside;
+}
+
+row_candidates::row_candidates(row_lookup const& right) {
+    for (std::size_t r = 0; r < right.boxes().size(); ++r) {
+        auto const& b = right.boxes()[r];
+        if (!(b.min_x <= b.max_x)) continue;
+        there_.push_back(static_cast<std::int32_t>(r));
+        boxes_.push_back(b);
+    }
+    tree_ = host_tree{boxes_};
+}
+
+void row_candidates::of(box const& left, std::vector<std::int32_t>& out) const {
+    out.clear();
+    auto const view = tree_.view();
+    query_tree(view, outwards(left), [&](u32 slot) {
+        auto const k = view.item[slot];
+        if (meet(left, boxes_[k])) out.push_back(there_[k]);
+    });
+    std::sort(out.begin(), out.end());
+}
+
+}  // namespace kiln::spatial
