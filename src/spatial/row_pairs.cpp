@@ -12,18 +12,18 @@ namespace {
 
 using namespace kiln_spatial;
 
-constexpr std::int32_t large_row = 64, often = 8;
+constexpr std::int32_t large_row = 2048, often = 8;
 
 bool by_least_x(row_lookup::element const& a, row_lookup::element const& b) noexcept {
     return a.around.min_x != b.around.min_x ? a.around.min_x < b.around.min_x : a.vertex < b.vertex;
 }
 
-// Does the segment pass the height of p strictly to its right? Half open, so that a vertex at that height counts once.
-bool passes_right_of(layer const& l, i32 v, point p) {
+// Does the segment pass strictly above p? Half open, so that a vertex at that x counts once.
+bool passes_above(layer const& l, i32 v, point p) {
     point const a = l.at[v], b = l.at[v + 1];
-    if ((a.y > p.y) == (b.y > p.y)) return false;
-    if (a.x > p.x && b.x > p.x) return true;
-    return a.y < b.y ? orient(a, b, p) > 0 : orient(b, a, p) > 0;
+    if ((a.x > p.x) == (b.x > p.x)) return false;
+    if (a.y > p.y && b.y > p.y) return true;
+    return a.x < b.x ? orient(a, b, p) < 0 : orient(b, a, p) < 0;
 }
 
 }  // namespace
@@ -40,6 +40,7 @@ row_lookup::row_lookup(host_layer const& of) : layer_{of.view()}, boxes_(of.rows
         rows_[r].first = first;
     }
     elements_.reset(new element[static_cast<std::size_t>(layer_.vertices)]);
+    blocks_.reset(new box[static_cast<std::size_t>(layer_.vertices / block) + of.rows() + 1]);
 }
 
 row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
@@ -55,6 +56,14 @@ row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
         }
         s.count = static_cast<std::int32_t>(to - first);
         std::sort(first, to, by_least_x);
+        for (std::int32_t k = 0; k < s.count; k += block) {
+            box all = first[k].around;
+            for (auto e = k + 1; e < std::min(k + block, s.count); ++e) {
+                auto const& b = first[e].around;
+                all = {all.min_x, least(all.min_y, b.min_y), most(all.max_x, b.max_x), most(all.max_y, b.max_y)};
+            }
+            blocks_of(row)[k / block] = all;
+        }
     }
     if (!s.tree && s.count >= large_row && ++s.asked > often) {
         std::vector<box> all(static_cast<std::size_t>(s.count));
@@ -64,40 +73,39 @@ row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
     return s;
 }
 
-void row_lookup::elements_in(std::int32_t row, box const& in, std::vector<element>& out) {
-    out.clear();
+template <class Visit>
+void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
     auto const& s = sorted(row);
     auto const* const first = elements_.get() + s.first;
     if (s.tree) {
         auto const view = s.tree->view();
         query_tree(view, outwards(in), [&](u32 slot) {
             auto const& e = first[view.item[slot]];
-            if (meet(e.around, in)) out.push_back(e);
+            if (meet(e.around, in)) visit(e);
         });
-        std::sort(out.begin(), out.end(), by_least_x);
         return;
     }
-    for (auto const* e = first; e != first + s.count && e->around.min_x <= in.max_x; ++e)
-        if (meet(e->around, in)) out.push_back(*e);
+    auto const* const blocks = blocks_of(row);
+    for (std::int32_t k = 0; k < s.count && blocks[k / block].min_x <= in.max_x; k += block) {
+        if (!meet(blocks[k / block], in)) continue;
+        for (auto e = k; e < std::min(k + block, s.count); ++e)
+            if (meet(first[e].around, in)) visit(first[e]);
+    }
+}
+
+void row_lookup::elements_in(std::int32_t row, box const& in, std::vector<element>& out) {
+    out.clear();
+    visit(row, in, [&](element const& e) { out.push_back(e); });
+    if (rows_[static_cast<std::size_t>(row)].tree) std::sort(out.begin(), out.end(), by_least_x);
 }
 
 bool row_lookup::is_inside(std::int32_t row, point p) {
     auto const& around = box_of(row);
     if (!(p.x >= around.min_x && p.x <= around.max_x && p.y >= around.min_y && p.y <= around.max_y)) return false;
-    auto const& s = sorted(row);
-    auto const* const first = elements_.get() + s.first;
     bool inside = false;
-    auto const count = [&](element const& e) {
-        if (e.around.max_x < p.x || e.around.min_y > p.y || e.around.max_y < p.y) return;
-        if (layer_.kind[layer_.path_of[e.vertex]] >= ring_path && passes_right_of(layer_, e.vertex, p))
-            inside = !inside;
-    };
-    if (s.tree) {
-        auto const view = s.tree->view();
-        query_tree(view, outwards({p.x, p.y, around.max_x, p.y}), [&](u32 slot) { count(first[view.item[slot]]); });
-    } else {
-        std::for_each(first, first + s.count, count);
-    }
+    visit(row, {p.x, p.y, p.x, around.max_y}, [&](element const& e) {
+        if (layer_.kind[layer_.path_of[e.vertex]] >= ring_path && passes_above(layer_, e.vertex, p)) inside = !inside;
+    });
     return inside;
 }
 

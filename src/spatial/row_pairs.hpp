@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of rows on the host: which boxes meet, where their elements do, what is inside of what. All of it pair by pair, so nothing is
-// kept for longer than a pair but what a row is asked for again and again: its elements in order of x and, where it is large
-// and asked often, a tree over them.
+// kept for longer than a pair but what a row is asked for again and again: its elements in order of x, in blocks, and where it is
+// large and asked often a tree over them.
 #pragma once
 
 #include "spatial/layer.hpp"
@@ -14,6 +14,7 @@ class row_lookup {
 public:
     explicit row_lookup(host_layer const& of);  // borrows it
 
+    static constexpr std::int32_t block = 32;
     struct element {
         kiln_spatial::box around;
         std::int32_t vertex;
@@ -37,11 +38,18 @@ private:
         std::unique_ptr<host_tree> tree;
     };
     row_state_of_lookup& sorted(std::int32_t row);
+    // The boxes of each block of elements of a row, in their order.
+    [[nodiscard]] kiln_spatial::box* blocks_of(std::int32_t row) const noexcept {
+        return blocks_.get() + rows_[static_cast<std::size_t>(row)].first / block + row;
+    }
+    template <class Visit>
+    void visit(std::int32_t row, kiln_spatial::box const& in, Visit visit);
 
     kiln_spatial::layer layer_;
     std::vector<kiln_spatial::box> boxes_;
     std::vector<row_state_of_lookup> rows_;
     std::unique_ptr<element[]> elements_;
+    std::unique_ptr<kiln_spatial::box[]> blocks_;
 };
 
 // Right rows whose boxes meet a box, in order.
