@@ -149,8 +149,7 @@ result<std::vector<row_pair>> join(geometries const& left, geometries const& rig
     std::vector<row_pair> out;
     layers.for_candidates([&](auto const& a, auto const& b) { return boxes_allow(what, a, b); },
                           [&](std::int32_t i, std::int32_t j) {
-                              auto const [how, meets] = layers.relate(i, j);
-                              if (meets && holds(what, how)) out.push_back({i, j});
+                              if (layers.holds(what, i, j)) out.push_back({i, j});
                           });
     settle(out, by_rows);
     return out;

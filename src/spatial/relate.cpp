@@ -113,8 +113,19 @@ void note_contact(half& a, i32 va, half& b, i32 vb, layer const& la, layer const
     if (how == overlapping) a.overlap(va, b0, b1), b.overlap(vb, a0, a1);
 }
 
-constexpr u32 meeting_entries = 7U << 3 * (3 * interior + interior) | 7U << 3 * (3 * interior + boundary) |
-                                7U << 3 * (3 * boundary + interior) | 7U << 3 * (3 * boundary + boundary);
+constexpr u32 entry(int a, int b) { return 7U << (3 * (3 * a + b)); }
+constexpr u32 meeting_entries =
+    entry(interior, interior) | entry(interior, boundary) | entry(boundary, interior) | entry(boundary, boundary);
+
+// All that rows of these dimensions can have.
+u32 everything(int left, int right) noexcept {
+    int const of_left[] = {left, left - 1, 2}, of_right[] = {right, right - 1, 2};
+    u32 out = 0;
+    for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b)
+            if (int const d = std::min(of_left[a], of_right[b]); d >= 0) out |= proof(a, b, d);
+    return out;
+}
 
 }  // namespace
 
@@ -124,24 +135,68 @@ result<related_layers> related_layers::make(geometries const& left, geometries c
     return related_layers{std::make_unique<both>(std::move(a), std::move(b))};
 }
 
-related_layers::evidence related_layers::relate(std::int32_t row_left, std::int32_t row_right) {
+related_layers::limits related_layers::limits_of(predicate what, int left, int right) noexcept {
+    constexpr u32 ii = entry(interior, interior), ie = entry(interior, exterior), ei = entry(exterior, interior),
+                  be = entry(boundary, exterior), eb = entry(exterior, boundary);
+    bool const lines = left == 1 && right == 1;
+    switch (what) {
+        case predicate::contains:
+        case predicate::covers: return {.any = ei | eb};
+        case predicate::contains_properly:
+            return {.any = ei | eb | entry(boundary, interior) | entry(boundary, boundary)};
+        case predicate::within:
+        case predicate::covered_by: return {.any = ie | be};
+        case predicate::equals: return {.any = ie | be | ei | eb};
+        case predicate::touches: return {.any = ii};
+        case predicate::overlaps: return {.all = {lines ? proof(interior, interior, 1) : ii, ie, ei}};
+        case predicate::crosses:
+            if (lines) return {.any = proof(interior, interior, 1)};
+            return {.all = {ii, left < right ? ie : ei, ii}};
+        default: return {};
+    }
+}
+
+std::uint32_t related_layers::evidence_for(std::int32_t row_left, std::int32_t row_right, limits const& until) {
     auto& [left, right, left_rows, right_rows] = *layers_;
     auto const i = static_cast<std::size_t>(row_left), j = static_cast<std::size_t>(row_right);
     int const da = left.dimension(i), db = right.dimension(j);
     half a{left, row_left, db}, b{right, row_right, da};
     u32 bits = proof(exterior, exterior, 2);
     if (left.state(i) == row_state::there && right.state(j) == row_state::there) bits |= evidence_of_dimensions(da, db);
+    u32 const all = everything(da, db);
+    auto const enough = [&] {
+        if ((bits & until.any) != 0 || (bits & all) == all) return true;
+        return until.all[0] != 0 && (bits & until.all[0]) != 0 && (bits & until.all[1]) != 0 &&
+               (bits & until.all[2]) != 0;
+    };
+    if (enough()) return bits;
     auto const la = left.view(), lb = right.view();
+    bool stopped = false;
     elements_.of(left_rows, row_left, right_rows, row_right, [&](i32 va, i32 vb) {
         auto const how = contact_of(la.at[va], element_end(la, va), lb.at[vb], element_end(lb, vb));
         if (how == apart) return false;
         bits |= evidence_of(la, va, lb, vb, how);
         note_contact(a, va, b, vb, la, lb, how);
-        return false;
+        return stopped = enough();
     });
+    if (stopped) return bits;
     bits |= a.rest([&](point p) { return db == 2 && right_rows.is_inside(row_right, p); });
     bits |= transposed(b.rest([&](point p) { return da == 2 && left_rows.is_inside(row_left, p); }));
+    return bits;
+}
+
+related_layers::evidence related_layers::relate(std::int32_t row_left, std::int32_t row_right) {
+    int const da = layers_->left.dimension(static_cast<std::size_t>(row_left)),
+              db = layers_->right.dimension(static_cast<std::size_t>(row_right));
+    u32 const bits = evidence_for(row_left, row_right, {});
     return {matrix{bits, da, db}, (bits & meeting_entries) != 0};
+}
+
+bool related_layers::holds(predicate what, std::int32_t row_left, std::int32_t row_right) {
+    int const da = layers_->left.dimension(static_cast<std::size_t>(row_left)),
+              db = layers_->right.dimension(static_cast<std::size_t>(row_right));
+    u32 const bits = evidence_for(row_left, row_right, limits_of(what, da, db));
+    return (bits & meeting_entries) != 0 && spatial::holds(what, matrix{bits, da, db});
 }
 
 namespace {

@@ -18,6 +18,8 @@ public:
         bool meets;
     };
     [[nodiscard]] evidence relate(std::int32_t left, std::int32_t right);
+    // Looks no further than the predicate needs.
+    [[nodiscard]] bool holds(predicate what, std::int32_t left, std::int32_t right);
 
     // take(left, right) for rows whose boxes meet and may(box, box) allows, by left, then right.
     template <class May, class Take>
@@ -35,6 +37,14 @@ public:
     }
 
 private:
+    // Evidence only grows: one entry of these proved, or all of those, and the rest does not matter.
+    struct limits {
+        std::uint32_t any = 0;
+        std::uint32_t all[3] = {};
+    };
+    [[nodiscard]] static limits limits_of(predicate what, int left, int right) noexcept;
+    [[nodiscard]] std::uint32_t evidence_for(std::int32_t left, std::int32_t right, limits const& until);
+
     struct both {
         both(host_layer a, host_layer b)
             : left{std::move(a)}, right{std::move(b)}, left_rows{left}, right_rows{right} {}

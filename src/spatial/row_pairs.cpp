@@ -14,9 +14,12 @@ using namespace kiln_spatial;
 
 constexpr std::int32_t large_row = 2048, often = 8;
 
-bool by_least_x(row_lookup::element const& a, row_lookup::element const& b) noexcept {
-    return a.around.min_x != b.around.min_x ? a.around.min_x < b.around.min_x : a.vertex < b.vertex;
-}
+// Ties in any order: nothing depends on it.
+struct by_least_x {
+    bool operator()(row_lookup::element const& a, row_lookup::element const& b) const noexcept {
+        return a.around.min_x < b.around.min_x;
+    }
+};
 
 // Does the segment pass strictly above p? Half open, so that a vertex at that x counts once.
 bool passes_above(layer const& l, i32 v, point p) {
@@ -55,7 +58,7 @@ row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
             *to++ = {{least(a.x, b.x), least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)}, v};
         }
         s.count = static_cast<std::int32_t>(to - first);
-        std::sort(first, to, by_least_x);
+        std::sort(first, to, by_least_x{});
         for (std::int32_t k = 0; k < s.count; k += block) {
             box all = first[k].around;
             for (auto e = k + 1; e < std::min(k + block, s.count); ++e) {
@@ -96,7 +99,7 @@ void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
 void row_lookup::elements_in(std::int32_t row, box const& in, std::vector<element>& out) {
     out.clear();
     visit(row, in, [&](element const& e) { out.push_back(e); });
-    if (rows_[static_cast<std::size_t>(row)].tree) std::sort(out.begin(), out.end(), by_least_x);
+    if (rows_[static_cast<std::size_t>(row)].tree) std::sort(out.begin(), out.end(), by_least_x{});
 }
 
 bool row_lookup::is_inside(std::int32_t row, point p) {
