@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/cells.hpp"
+#include "spatial/loops.hpp"
 #include "spatial/within.cuh"
 
 #include <algorithm>
@@ -195,14 +196,14 @@ result<std::vector<row_pair>> join_within(geometries const& left, geometries con
         };
         for (; next != inside.end() && next->left == row; ++next) found(next->right);
         auto const own_boxes = a.boxes_of(own[r]);
-        for (std::size_t i = 0; i < own[r].size(); ++i) {
+        in_any_order(own[r].size(), [&](std::size_t i) {
             point const p = la.at[own[r][i]], q = element_end(la, own[r][i]);
             query_tree(view, widened(own_boxes[i], distance), [&](u32 slot) {
                 i32 const v = others[view.item[slot]], other = row_at(lb, v);
                 if (seen_by[static_cast<std::size_t>(other)] == row) return;
                 if (elements_within(p, q, lb.at[v], element_end(lb, v), distance)) found(other);
             });
-        }
+        });
         std::sort(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
                   [](row_pair x, row_pair y) { return x.right < y.right; });
     }

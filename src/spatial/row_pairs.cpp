@@ -50,15 +50,18 @@ row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
     auto& s = rows_[static_cast<std::size_t>(row)];
     auto* const first = elements_.get() + s.first;
     if (s.count < 0) {
-        auto* to = first;
+        // Keys are sorted, then elements written once.
+        keys_.clear();
         i32 const last = layer_.path_first[layer_.row_first[row + 1]];
-        for (i32 v = s.first; v < last; ++v) {
-            if (!is_element(layer_, v)) continue;
+        for (i32 v = s.first; v < last; ++v)
+            if (is_element(layer_, v)) keys_.push_back({least(layer_.at[v].x, element_end(layer_, v).x), v});
+        std::sort(keys_.begin(), keys_.end(), [](key const& a, key const& b) { return a.least_x < b.least_x; });
+        s.count = static_cast<std::int32_t>(keys_.size());
+        auto* to = first;
+        for (auto const& [x, v] : keys_) {
             point const a = layer_.at[v], b = element_end(layer_, v);
-            *to++ = {{least(a.x, b.x), least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)}, v};
+            *to++ = {{x, least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)}, v};
         }
-        s.count = static_cast<std::int32_t>(to - first);
-        std::sort(first, to, by_least_x{});
         for (std::int32_t k = 0; k < s.count; k += block) {
             box all = first[k].around;
             for (auto e = k + 1; e < std::min(k + block, s.count); ++e) {

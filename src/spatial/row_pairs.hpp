@@ -45,7 +45,13 @@ private:
     template <class Visit>
     void visit(std::int32_t row, kiln_spatial::box const& in, Visit visit);
 
+    struct key {
+        double least_x;
+        std::int32_t vertex;
+    };
+
     kiln_spatial::layer layer_;
+    std::vector<key> keys_;
     std::vector<kiln_spatial::box> boxes_;
     std::vector<row_state_of_lookup> rows_;
     std::unique_ptr<element[]> elements_;
