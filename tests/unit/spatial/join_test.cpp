@@ -50,6 +50,48 @@ TEST(join, null_rows_are_in_no_pair_and_empty_ones_are_apart_from_everything) {
     }
 }
 
+// NaN, infinity, magnitudes whose products would not be exact, rings that do not close: refused with row and reason by whatever is asked.
+TEST(join, refuses_what_is_not_valid_with_row_and_reason) {
+    auto const good = read({"POLYGON ((0 0, 4 0, 4 4, 0 0))", "POINT (1 1)"});
+    auto const line_with = [](double v) {
+        geometry_builder b;
+        b.begin(family::linestring), b.vertex(0, 0), b.vertex(1, 1), b.end();
+        b.begin(family::linestring), b.vertex(0, 0), b.vertex(1, v), b.end();
+        return b.finish().value();
+    };
+    std::vector<std::pair<geometries, std::string>> const hostile = {
+        {line_with(NAN), "row 1"},
+        {line_with(INFINITY), "row 1"},
+        {line_with(-INFINITY), "row 1"},
+        {line_with(1e308), "row 1"},
+        {line_with(1e-300), "row 1"},
+        {line_with(5e-324), "row 1"},
+        {read({"NULL", "POLYGON ((0 0, 1 0, 1 1, 0 1))"}), "row 1: ring 0 is open"},
+    };
+    for (auto const& [bad, said] : hostile) {
+        auto const why = [](auto const& got) { return got ? std::string{"taken"} : got.error().message(); };
+        for (auto const what : all_predicates) {
+            EXPECT_THAT(why(cpu::join(bad, good, what)), testing::HasSubstr(said)) << name_of(what);
+            EXPECT_THAT(why(cpu::join(good, bad, what)), testing::HasSubstr(said)) << name_of(what);
+        }
+        EXPECT_THAT(why(cpu::relate(bad, good)), testing::HasSubstr(said));
+        EXPECT_THAT(why(cpu::relate_join(good, bad)), testing::HasSubstr(said));
+        EXPECT_THAT(why(cpu::join_within(good, bad, 1)), testing::HasSubstr(said));
+        EXPECT_THAT(why(cpu::nearest(bad, good)), testing::HasSubstr(said));
+        EXPECT_THAT(why(cpu::distance(good, bad)), testing::HasSubstr(said));
+    }
+    // Points that are nowhere are in no area; a ring that crosses itself counts by the even-odd rule.
+    auto const bow = read({"POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))"});
+    EXPECT_THAT(
+        cpu::join(bow, read({"POINT (1 2)", "POINT (2 1)", "POINT (2 2)", "POINT (0.5 2)"}), predicate::contains)
+            .value(),
+        ElementsAre(row_pair{0, 0}, row_pair{0, 3}));
+    auto const far = geometries::points(buffer<double>::copy_of(std::vector<double>{INFINITY, NAN, 1e308}),
+                                        buffer<double>::copy_of(std::vector<double>{1, 1, 1}))
+                         .value();
+    EXPECT_THAT(cpu::join(bow, far, predicate::intersects).value(), IsEmpty());
+}
+
 // ---- dwithin
 
 TEST(join_within, compares_exactly) {
