@@ -44,6 +44,9 @@ TEST(join, null_rows_are_in_no_pair_and_empty_ones_are_apart_from_everything) {
     EXPECT_THAT(cpu::join(b, a, predicate::intersects).value(), ElementsAre(row_pair{0, 2}));
     EXPECT_THAT(cpu::join(a, b, predicate::disjoint).value(),
                 ElementsAre(row_pair{1, 0}, row_pair{1, 2}, row_pair{2, 2}));
+    // Unlike in GEOS, to which all that is empty is equal.
+    EXPECT_THAT(cpu::join(read({"POINT EMPTY"}), read({"POINT EMPTY", "POLYGON EMPTY"}), predicate::equals).value(),
+                IsEmpty());
     for (auto const what : all_predicates) {
         EXPECT_THAT(cpu::join(read({}), b, what).value(), IsEmpty());
         EXPECT_THAT(cpu::join(b, read({}), what).value(), IsEmpty());
