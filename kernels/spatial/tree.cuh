@@ -47,8 +47,14 @@ KILN_HD u32 box_key(key_frame const& f, box const& b) {
 struct rough_box {
     float min_x, min_y, max_x, max_y;
 };
+// Beyond the range of floats: the largest one, on both sides of every test. Infinity is for empty children.
+KILN_HD float kept_finite(float v) {
+    float const far = 3.4028234663852886e38F;
+    return v > far ? far : v < -far ? -far : v;
+}
 KILN_HD rough_box outwards(box const& b) {
-    return {round_down(b.min_x), round_down(b.min_y), round_up(b.max_x), round_up(b.max_y)};
+    return {kept_finite(round_down(b.min_x)), kept_finite(round_down(b.min_y)), kept_finite(round_up(b.max_x)),
+            kept_finite(round_up(b.max_y))};
 }
 
 // Which children the box meets, as bits.

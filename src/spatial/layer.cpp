@@ -4,6 +4,8 @@
 #include "base/check.hpp"
 #include "spatial/rows.hpp"
 
+#include <kiln/spatial/validate.hpp>
+
 #include <algorithm>
 #include <numeric>
 
@@ -44,6 +46,7 @@ public:
     void begin_line() { open(line_path); }
     void vertex(double x, double y) {
         point const p{x + 0.0, y + 0.0};  // no negative zeros: equal points have equal bits
+        flawed_ |= !in_domain(x) || !in_domain(y);
         if (dimension_ == 0) open(point_path);
         else if (points_ == repeated::dropped && to_.at_.size() > first_ && to_.at_.back() == p) return;
         to_.at_.push_back(p);
@@ -54,6 +57,9 @@ public:
                                                                                                   : row_state::there);
         close_row();
     }
+
+    // A coordinate or a ring that validate() would have refused: asked in passing, as it costs nothing here.
+    [[nodiscard]] bool flawed() const noexcept { return flawed_; }
 
 private:
     void open(u8 kind) {
@@ -66,6 +72,7 @@ private:
         is_open_ = false;
         auto const n = to_.at_.size() - first_;
         if (n == 0) return;
+        flawed_ |= kind_ >= ring_path && to_.at_[first_] != to_.at_.back();
         to_.kind_.push_back(n == 1 ? static_cast<u8>(point_path) : kind_);
         to_.path_first_.push_back(static_cast<std::int32_t>(to_.at_.size()));
     }
@@ -75,7 +82,7 @@ private:
     repeated points_;
     int dimension_ = 0;
     u8 kind_ = point_path, next_ring_ = shell;
-    bool is_open_ = false;
+    bool is_open_ = false, flawed_ = false;
     std::size_t first_ = 0;
 };
 
@@ -84,6 +91,7 @@ result<host_layer> host_layer::plain(geometries const& from) {
     host_layer out;
     layer_writer to{out, repeated::kept};
     visit_rows(from, to);
+    if (to.flawed()) KILN_CHECK(require_valid(from));
     out.finish_paths();
     return out;
 }
@@ -93,6 +101,7 @@ result<host_layer> host_layer::noded(geometries const& from) {
     host_layer out;
     layer_writer to{out, repeated::dropped};
     visit_rows(from, to);
+    if (to.flawed()) KILN_CHECK(require_valid(from));
     out.finish_paths();
     out.divide_at_own_vertices();
     out.find_orientations();
@@ -143,27 +152,56 @@ std::vector<box> host_layer::boxes_of(std::vector<std::int32_t> const& elements)
     return out;
 }
 
+// Vertices and segments of a row, each by x: a segment that begins left of a vertex and does not end there is compared with it.
 void host_layer::divide_at_own_vertices() {
     auto const l = view();
-    auto const all = elements();
-    auto const boxes = boxes_of(all);
-    host_tree const tree{boxes};
     struct inside {
         i32 segment;
         point at;
     };
     std::vector<inside> found;
-    for (auto const v : all) {
-        auto const p = l.at[v];
-        for (int end = 0; end < 2; ++end) {  // the last vertex of a line begins no segment
-            auto const q = end == 0 ? p : element_end(l, v);
-            if (end == 1 && (!is_segment(l, v) || l.kind[l.path_of[v]] != line_path)) break;
-            query_tree(tree.view(), outwards({q.x, q.y, q.x, q.y}), [&](u32 slot) {
-                i32 const s = all[tree.view().item[slot]];
-                if (row_at(l, s) != row_at(l, v) || !is_segment(l, s)) return;
-                point const a = l.at[s], b = l.at[s + 1];
-                if (q != a && q != b && on_segment(a, b, q)) found.push_back({s, q});
-            });
+    std::vector<i32> vertices;
+    struct reach {
+        double from, to;
+        i32 segment;
+    };
+    std::vector<reach> segments;
+    for (i32 row = 0; row < l.rows; ++row) {
+        i32 const first = l.path_first[l.row_first[row]], last = l.path_first[l.row_first[row + 1]];
+        vertices.clear(), segments.clear();
+        for (i32 v = first; v < last; ++v) {
+            if (l.kind[l.path_of[v]] < ring_path || is_segment(l, v))
+                vertices.push_back(v);  // a ring's last is its first
+            if (is_segment(l, v))
+                segments.push_back({least(l.at[v].x, l.at[v + 1].x), most(l.at[v].x, l.at[v + 1].x), v});
+        }
+        if (segments.empty()) continue;
+        auto const look = [&](point q, i32 s) {
+            point const a = l.at[s], b = l.at[s + 1];
+            if (q != a && q != b && on_segment(a, b, q)) found.push_back({s, q});
+        };
+        if (segments.size() > 20'000) {  // too many pass over one x
+            std::vector<i32> of(segments.size());
+            std::transform(segments.begin(), segments.end(), of.begin(), [](reach const& s) { return s.segment; });
+            host_tree const tree{boxes_of(of)};
+            auto const all = tree.view();
+            for (auto const v : vertices) {
+                point const q = l.at[v];
+                query_tree(all, outwards({q.x, q.y, q.x, q.y}), [&](u32 slot) { look(q, of[all.item[slot]]); });
+            }
+            continue;
+        }
+        std::sort(vertices.begin(), vertices.end(), [&](i32 a, i32 b) { return l.at[a].x < l.at[b].x; });
+        std::sort(segments.begin(), segments.end(), [](reach const& a, reach const& b) { return a.from < b.from; });
+        std::size_t next = 0;
+        for (auto const& s : segments) {
+            while (next < vertices.size() && l.at[vertices[next]].x < s.from) ++next;
+            double const low = least(l.at[s.segment].y, l.at[s.segment + 1].y),
+                         high = most(l.at[s.segment].y, l.at[s.segment + 1].y);
+            for (auto k = next; k < vertices.size() && l.at[vertices[k]].x <= s.to; ++k) {
+                point const q = l.at[vertices[k]];
+                if (q.y >= low && q.y <= high) look(q, s.segment);
+            }
         }
     }
     if (found.empty()) return;
@@ -241,14 +279,17 @@ void host_layer::find_groups() {
         if (!closes(v)) member_.push_back(v);
         if (is_segment(l, v)) ++segments_[static_cast<std::size_t>(row_at(l, v))];
     }
-    std::sort(member_.begin(), member_.end(), [&](i32 a, i32 b) {
-        point const p = l.at[a], q = l.at[b];
-        i32 const i = row_at(l, a), j = row_at(l, b);
-        if (i != j) return i < j;
-        if (p.x != q.x) return p.x < q.x;
-        if (p.y != q.y) return p.y < q.y;
-        return a < b;
-    });
+    // Row by row, as they are.
+    for (auto begin = member_.begin(), end = begin; begin != member_.end(); begin = end) {
+        i32 const row = row_at(l, *begin), last = l.path_first[l.row_first[row + 1]];
+        end = std::lower_bound(begin, member_.end(), last);
+        std::sort(begin, end, [&](i32 a, i32 b) {
+            point const p = l.at[a], q = l.at[b];
+            if (p.x != q.x) return p.x < q.x;
+            if (p.y != q.y) return p.y < q.y;
+            return a < b;
+        });
+    }
     for (std::size_t first = 0, last = 0; first < member_.size(); first = last) {
         i32 const lead = member_[first];
         int ends = 0;

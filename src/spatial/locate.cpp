@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/cells.hpp"
+#include "spatial/loops.hpp"
 #include "spatial/rows.hpp"
 
 namespace kiln::spatial::cpu {
@@ -23,8 +24,8 @@ result<std::vector<located_point>> area_index::locate(geometries const& points) 
         return fail(errc::invalid_argument, "locate: an array of points is needed, not of {}", name_of(points.kind()));
     if (points.where() == residency::device) return fail(errc::unsupported, "locate: the points are on a device");
     std::vector<located_point> out;
-    for (std::size_t i = 0; i < points.rows(); ++i) {
-        if (points.is_null(i)) continue;
+    in_any_order(points.rows(), [&](std::size_t i) {
+        if (points.is_null(i)) return;
         auto const [parts, at] = locate_row(points, i);
         kiln_spatial::point const p{parts->x.data()[at], parts->y.data()[at]};
         state_->cells.locate(p, [&](std::int32_t row, kiln_spatial::place where) {
@@ -32,7 +33,8 @@ result<std::vector<located_point>> area_index::locate(geometries const& points) 
                            where == kiln_spatial::place::on ? standing::on_boundary : standing::inside});
             return false;
         });
-    }
+    });
+    settle(out, [](located_point const& a, located_point const& b) { return a.point < b.point; });
     return out;
 }
 

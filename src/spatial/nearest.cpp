@@ -3,7 +3,8 @@
 
 #include "base/check.hpp"
 #include "spatial/cells.hpp"
-#include "spatial/distance.cuh"
+#include "spatial/loops.hpp"
+#include "spatial/within.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -159,6 +160,52 @@ result<std::vector<near_pair>> nearest(geometries const& left, geometries const&
             return best.offer(row_at(lb, v), square_to(la, own[r], lb.at[v], element_end(lb, v)));
         });
         best.write(row, out);
+    }
+    return out;
+}
+
+namespace {
+
+// Everything at most `by` from the box, and perhaps a little more.
+rough_box widened(box const& b, double by) {
+    return outwards({next_down(b.min_x - by), next_down(b.min_y - by), next_up(b.max_x + by), next_up(b.max_y + by)});
+}
+
+}  // namespace
+
+result<std::vector<row_pair>> join_within(geometries const& left, geometries const& right, double distance) {
+    if (!(distance >= 0) || !in_domain(distance))
+        return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to 2^330", distance);
+    KILN_TRY(auto const a, host_layer::plain(left));
+    KILN_TRY(auto const b, host_layer::plain(right));
+    auto const la = a.view(), lb = b.view();
+    auto const own = elements_by_row(a);
+    auto const others = b.elements();
+    auto const boxes = b.boxes_of(others);
+    host_tree const tree{boxes};
+    auto const view = tree.view();
+    auto const inside = contained(a, b);
+    auto next = inside.begin();
+    std::vector<row_pair> out;
+    std::vector<i32> seen_by(b.rows(), -1);  // the last left row that each right row was found for
+    for (std::size_t r = 0; r < own.size(); ++r) {
+        auto const row = static_cast<i32>(r);
+        auto const first = out.size();
+        auto const found = [&](i32 other) {
+            if (std::exchange(seen_by[static_cast<std::size_t>(other)], row) != row) out.push_back({row, other});
+        };
+        for (; next != inside.end() && next->left == row; ++next) found(next->right);
+        auto const own_boxes = a.boxes_of(own[r]);
+        in_any_order(own[r].size(), [&](std::size_t i) {
+            point const p = la.at[own[r][i]], q = element_end(la, own[r][i]);
+            query_tree(view, widened(own_boxes[i], distance), [&](u32 slot) {
+                i32 const v = others[view.item[slot]], other = row_at(lb, v);
+                if (seen_by[static_cast<std::size_t>(other)] == row) return;
+                if (elements_within(p, q, lb.at[v], element_end(lb, v), distance)) found(other);
+            });
+        });
+        std::sort(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
+                  [](row_pair x, row_pair y) { return x.right < y.right; });
     }
     return out;
 }

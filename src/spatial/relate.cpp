@@ -1,80 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Relations of two layers on the host: contacts of elements by a tree over the right layer, insides by both layers' cells; then,
-// pair by pair, the OR of what they prove, and what follows from what was not seen: a path that neither touches nor is inside is
-// outside, a segment that common pieces do not cover reaches into the exterior.
+// Relations of two layers on the host, pair by pair: of rows whose boxes meet, the OR of what the contacts of their elements prove,
+// and what follows from what was not seen: a path that neither touches nor is inside is outside, a segment that common pieces do not
+// cover reaches into the exterior.
 #include <kiln/spatial/relate.hpp>
 
 #include "base/check.hpp"
-#include "spatial/cells.hpp"
+#include "spatial/loops.hpp"
 #include "spatial/relate.cuh"
+#include "spatial/relate_pairs.hpp"
 
 #include <algorithm>
-#include <functional>
 
 namespace kiln::spatial {
 
 namespace {
 
 using namespace kiln_spatial;
-
-enum class fact : std::uint8_t {
-    contact,      // left: element of the left layer, right: of the right one
-    path_inside,  // a path of one layer (vertex: its first) inside a row of the other
-    end_inside,   // a vertex in the boundary of lines
-};
-enum class side : std::uint8_t { left, right };
-
-struct seen_fact {
-    std::int32_t row_left, row_right;
-    fact what;
-    side of = side::left;  // of insides
-    segment_contact how = apart;
-    std::int32_t left = 0, right = 0;  // elements; for insides `left` is the vertex, of either side
-};
-
-using wanted = std::function<bool(i32, i32)>;
-
-// ---- Collecting ----
-
-void find_contacts(host_layer const& left, host_layer const& right, wanted const& want, std::vector<seen_fact>& out) {
-    auto const a = left.view(), b = right.view();
-    auto const others = right.elements();
-    auto const boxes = right.boxes_of(others);
-    host_tree const tree{boxes};
-    auto const view = tree.view();
-    auto const own = left.elements();
-    auto const own_boxes = left.boxes_of(own);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-        i32 const va = own[i], row_a = row_at(a, va);
-        point const a0 = a.at[va], a1 = element_end(a, va);
-        query_tree(view, outwards(own_boxes[i]), [&](u32 slot) {
-            i32 const vb = others[view.item[slot]], row_b = row_at(b, vb);
-            if (want && !want(row_a, row_b)) return;
-            auto const how = contact_of(a0, a1, b.at[vb], element_end(b, vb));
-            if (how != apart) out.push_back({row_a, row_b, fact::contact, side::left, how, va, vb});
-        });
-    }
-}
-
-// Paths and ends of `of` inside areas of `other`. A path is where its first vertex is, if it touches nothing.
-void find_insides(host_layer const& of, host_layer const& other, side which, wanted const& want,
-                  std::vector<seen_fact>& out) {
-    host_cells const cells{other};
-    auto const l = of.view();
-    auto const look = [&](i32 v, fact what) {
-        i32 const own = row_at(l, v);
-        cells.locate(l.at[v], [&](i32 row, place where) {
-            i32 const left = which == side::left ? own : row, right = which == side::left ? row : own;
-            if (where == place::inside && (!want || want(left, right)))
-                out.push_back({left, right, what, which, apart, v, 0});
-            return false;
-        });
-    };
-    for (i32 p = 0; p < l.paths; ++p) look(l.path_first[p], fact::path_inside);
-    for (i32 v = 0; v < l.vertices; ++v)
-        if (l.is_end[v] != 0 && l.member[l.group_first[v]] == v) look(v, fact::end_inside);
-}
 
 // ---- One pair ----
 
@@ -103,25 +45,26 @@ public:
                      s = upright ? b1.y : b1.x;
         pieces_.push_back({segment, most(least(p, q), least(r, s)), least(most(p, q), most(r, s))});
     }
-    u32 path_inside(i32 vertex) {
-        paths_.push_back(l_.path_of[vertex]);
-        return runs_through_area(l_.kind[l_.path_of[vertex]], interior);
-    }
-    u32 end_inside(i32 vertex) {
-        ends_.push_back(l_.group_first[vertex]);
-        return proof(boundary, interior, 0);
-    }
-
-    // What was not seen is outside. Entries are (own, other).
-    u32 rest() {
+    // What touches nothing is inside or outside as a whole. Entries are (own, other). is_inside(p): in an area of the other row.
+    template <class IsInside>
+    u32 rest(IsInside is_inside) {
         u32 out = 0;
         auto const row = static_cast<std::size_t>(row_);
         sort_unique(paths_);
-        for (i32 p = l_.row_first[row_]; p < l_.row_first[row_ + 1]; ++p)
-            if (!std::binary_search(paths_.begin(), paths_.end(), p))
-                out |= evidence_outside(l_.kind[p], own_.dimension(row));
+        for (i32 p = l_.row_first[row_]; p < l_.row_first[row_ + 1]; ++p) {
+            if (std::binary_search(paths_.begin(), paths_.end(), p)) continue;
+            out |= is_inside(l_.at[l_.path_first[p]]) ? runs_through_area(l_.kind[p], interior)
+                                                      : evidence_outside(l_.kind[p], own_.dimension(row));
+        }
         sort_unique(ends_);
-        if (static_cast<i32>(ends_.size()) < own_.ends(row)) out |= proof(boundary, exterior, 0);
+        if (static_cast<i32>(ends_.size()) < own_.ends(row)) {
+            for (i32 v = l_.path_first[l_.row_first[row_]]; v < l_.path_first[l_.row_first[row_ + 1]]; ++v) {
+                i32 const group = l_.group_first[v];
+                if (l_.is_end[v] == 0 || l_.member[group] != v || std::binary_search(ends_.begin(), ends_.end(), group))
+                    continue;
+                out |= proof(boundary, is_inside(l_.at[v]) ? interior : exterior, 0);
+            }
+        }
         // Of lines nothing but common pieces covers anything; areas were asked by rays.
         if (other_ == 1 && own_.dimension(row) > 0 && covered_segments() < own_.segments(row))
             out |= proof(own_.dimension(row) == 2 ? boundary : interior, exterior, 1);
@@ -159,85 +102,130 @@ private:
     std::vector<piece> pieces_;
 };
 
-matrix matrix_of(host_layer const& left, host_layer const& right, i32 row_left, i32 row_right,
-                 std::span<seen_fact const> facts) {
-    auto const i = static_cast<std::size_t>(row_left), j = static_cast<std::size_t>(row_right);
-    int const da = left.dimension(i), db = right.dimension(j);
-    half a{left, row_left, db}, b{right, row_right, da};
-    bool const a_there = left.state(i) == row_state::there, b_there = right.state(j) == row_state::there;
-    u32 bits = proof(exterior, exterior, 2);
-    if (a_there && b_there) bits |= evidence_of_dimensions(da, db);
-    auto const la = left.view(), lb = right.view();
-    for (auto const& f : facts) {
-        if (f.what == fact::contact) {
-            bits |= evidence_of(la, f.left, lb, f.right, f.how);
-            point const a0 = la.at[f.left], a1 = element_end(la, f.left), b0 = lb.at[f.right],
-                        b1 = element_end(lb, f.right);
-            // Ends touched are those that lie on the other element.
-            auto const on = [&](point p0, point p1, point x, point otherwise) {
-                return on_segment(p0, p1, x) ? x : otherwise;
-            };
-            constexpr point nowhere{__builtin_inf(), 0};
-            a.touch(f.left, on(b0, b1, a0, nowhere), on(b0, b1, a1, nowhere));
-            b.touch(f.right, on(a0, a1, b0, nowhere), on(a0, a1, b1, nowhere));
-            if (f.how == overlapping) a.overlap(f.left, b0, b1), b.overlap(f.right, a0, a1);
-        } else if (f.of == side::left) {
-            bits |= f.what == fact::path_inside ? a.path_inside(f.left) : a.end_inside(f.left);
-        } else {
-            bits |= transposed(f.what == fact::path_inside ? b.path_inside(f.left) : b.end_inside(f.left));
-        }
-    }
-    bits |= a.rest() | transposed(b.rest());
-    return {bits, da, db};
+// All that a contact says of the two halves, but for evidence.
+void note_contact(half& a, i32 va, half& b, i32 vb, layer const& la, layer const& lb, segment_contact how) {
+    point const a0 = la.at[va], a1 = element_end(la, va), b0 = lb.at[vb], b1 = element_end(lb, vb);
+    constexpr point nowhere{__builtin_inf(), 0};
+    // Ends touched are those that lie on the other element.
+    auto const on = [&](point p0, point p1, point x) { return on_segment(p0, p1, x) ? x : nowhere; };
+    a.touch(va, on(b0, b1, a0), on(b0, b1, a1));
+    b.touch(vb, on(a0, a1, b0), on(a0, a1, b1));
+    if (how == overlapping) a.overlap(va, b0, b1), b.overlap(vb, a0, a1);
 }
 
-struct both {
-    host_layer left, right;
-    std::vector<seen_fact> facts;  // by pair
-};
+constexpr u32 entry(int a, int b) { return 7U << (3 * (3 * a + b)); }
+constexpr u32 meeting_entries =
+    entry(interior, interior) | entry(interior, boundary) | entry(boundary, interior) | entry(boundary, boundary);
 
-result<both> collect(geometries const& left, geometries const& right, wanted const& want) {
-    KILN_TRY(auto a, host_layer::noded(left));
-    KILN_TRY(auto b, host_layer::noded(right));
-    both out{std::move(a), std::move(b), {}};
-    find_contacts(out.left, out.right, want, out.facts);
-    find_insides(out.left, out.right, side::left, want, out.facts);
-    find_insides(out.right, out.left, side::right, want, out.facts);
-    std::stable_sort(out.facts.begin(), out.facts.end(), [](seen_fact const& f, seen_fact const& g) {
-        return f.row_left != g.row_left ? f.row_left < g.row_left : f.row_right < g.row_right;
-    });
+// All that rows of these dimensions can have.
+u32 everything(int left, int right) noexcept {
+    int const of_left[] = {left, left - 1, 2}, of_right[] = {right, right - 1, 2};
+    u32 out = 0;
+    for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b)
+            if (int const d = std::min(of_left[a], of_right[b]); d >= 0) out |= proof(a, b, d);
     return out;
 }
 
 }  // namespace
 
+result<related_layers> related_layers::make(geometries const& left, geometries const& right) {
+    KILN_TRY(auto a, host_layer::noded(left));
+    KILN_TRY(auto b, host_layer::noded(right));
+    return related_layers{std::make_unique<both>(std::move(a), std::move(b))};
+}
+
+related_layers::limits related_layers::limits_of(predicate what, int left, int right) noexcept {
+    constexpr u32 ii = entry(interior, interior), ie = entry(interior, exterior), ei = entry(exterior, interior),
+                  be = entry(boundary, exterior), eb = entry(exterior, boundary);
+    bool const lines = left == 1 && right == 1;
+    switch (what) {
+        case predicate::contains:
+        case predicate::covers: return {.any = ei | eb};
+        case predicate::contains_properly:
+            return {.any = ei | eb | entry(boundary, interior) | entry(boundary, boundary)};
+        case predicate::within:
+        case predicate::covered_by: return {.any = ie | be};
+        case predicate::equals: return {.any = ie | be | ei | eb};
+        case predicate::touches: return {.any = ii};
+        case predicate::overlaps: return {.all = {lines ? proof(interior, interior, 1) : ii, ie, ei}};
+        case predicate::crosses:
+            if (lines) return {.any = proof(interior, interior, 1)};
+            return {.all = {ii, left < right ? ie : ei, ii}};
+        default: return {};
+    }
+}
+
+std::uint32_t related_layers::evidence_for(std::int32_t row_left, std::int32_t row_right, limits const& until) {
+    auto& [left, right, left_rows, right_rows] = *layers_;
+    auto const i = static_cast<std::size_t>(row_left), j = static_cast<std::size_t>(row_right);
+    int const da = left.dimension(i), db = right.dimension(j);
+    half a{left, row_left, db}, b{right, row_right, da};
+    u32 bits = proof(exterior, exterior, 2);
+    if (left.state(i) == row_state::there && right.state(j) == row_state::there) bits |= evidence_of_dimensions(da, db);
+    u32 const all = everything(da, db);
+    auto const enough = [&] {
+        if ((bits & until.any) != 0 || (bits & all) == all) return true;
+        return until.all[0] != 0 && (bits & until.all[0]) != 0 && (bits & until.all[1]) != 0 &&
+               (bits & until.all[2]) != 0;
+    };
+    if (enough()) return bits;
+    auto const la = left.view(), lb = right.view();
+    bool stopped = false;
+    elements_.of(left_rows, row_left, right_rows, row_right, [&](i32 va, i32 vb) {
+        auto const how = contact_of(la.at[va], element_end(la, va), lb.at[vb], element_end(lb, vb));
+        if (how == apart) return false;
+        bits |= evidence_of(la, va, lb, vb, how);
+        note_contact(a, va, b, vb, la, lb, how);
+        return stopped = enough();
+    });
+    if (stopped) return bits;
+    bits |= a.rest([&](point p) { return db == 2 && right_rows.is_inside(row_right, p); });
+    bits |= transposed(b.rest([&](point p) { return da == 2 && left_rows.is_inside(row_left, p); }));
+    return bits;
+}
+
+related_layers::evidence related_layers::relate(std::int32_t row_left, std::int32_t row_right) {
+    int const da = layers_->left.dimension(static_cast<std::size_t>(row_left)),
+              db = layers_->right.dimension(static_cast<std::size_t>(row_right));
+    u32 const bits = evidence_for(row_left, row_right, {});
+    return {matrix{bits, da, db}, (bits & meeting_entries) != 0};
+}
+
+bool related_layers::holds(predicate what, std::int32_t row_left, std::int32_t row_right) {
+    int const da = layers_->left.dimension(static_cast<std::size_t>(row_left)),
+              db = layers_->right.dimension(static_cast<std::size_t>(row_right));
+    u32 const bits = evidence_for(row_left, row_right, limits_of(what, da, db));
+    return (bits & meeting_entries) != 0 && spatial::holds(what, matrix{bits, da, db});
+}
+
+namespace {
+bool by_rows(related_pair const& a, related_pair const& b) noexcept {
+    return a.left != b.left ? a.left < b.left : a.right < b.right;
+}
+}  // namespace
+
 namespace cpu {
 
 result<std::vector<related_pair>> relate_join(geometries const& left, geometries const& right) {
-    KILN_TRY(auto const all, collect(left, right, {}));
+    KILN_TRY(auto layers, related_layers::make(left, right));
     std::vector<related_pair> out;
-    auto const& facts = all.facts;
-    for (std::size_t first = 0, last = 0; first < facts.size(); first = last) {
-        auto const i = facts[first].row_left, j = facts[first].row_right;
-        for (last = first; last < facts.size() && facts[last].row_left == i && facts[last].row_right == j;) ++last;
-        out.push_back({i, j, matrix_of(all.left, all.right, i, j, std::span{facts}.subspan(first, last - first))});
-    }
+    layers.for_candidates([](box const&, box const&) { return true; },
+                          [&](std::int32_t i, std::int32_t j) {
+                              auto const [how, meets] = layers.relate(i, j);
+                              if (meets) out.push_back({i, j, how});
+                          });
+    settle(out, by_rows);
     return out;
 }
 
 result<std::vector<std::optional<matrix>>> relate(geometries const& left, geometries const& right) {
-    KILN_TRY(auto const all, collect(left, right, [](i32 i, i32 j) { return i == j; }));
+    KILN_TRY(auto layers, related_layers::make(left, right));
     std::vector<std::optional<matrix>> out(std::min(left.rows(), right.rows()));
-    auto const& facts = all.facts;
-    std::size_t first = 0;
-    for (std::size_t row = 0; row < out.size(); ++row) {
-        auto const i = static_cast<i32>(row);
-        auto last = first;
-        while (last < facts.size() && facts[last].row_left == i) ++last;
-        if (all.left.state(row) != row_state::null && all.right.state(row) != row_state::null)
-            out[row] = matrix_of(all.left, all.right, i, i, std::span{facts}.subspan(first, last - first));
-        first = last;
-    }
+    in_any_order(out.size(), [&](std::size_t row) {
+        auto const i = static_cast<std::int32_t>(row);
+        if (!left.is_null(row) && !right.is_null(row)) out[row] = layers.relate(i, i).how;
+    });
     return out;
 }
 

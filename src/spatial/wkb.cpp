@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/rows.hpp"
+#include "spatial/text_rows.hpp"
 
 #include <bit>
 #include <limits>
@@ -220,6 +221,10 @@ private:
 };
 
 }  // namespace
+
+result<void> read_wkb_row(std::span<std::uint8_t const> bytes, geometry_builder& to) {
+    return reader{bytes, to.rows(), to}.read();
+}
 
 result<geometries> from_wkb(column<std::uint8_t> const& rows) {
     if (rows.where() == residency::device) return fail(errc::unsupported, "from_wkb: the bytes are on a device");

@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/rows.hpp"
+#include "spatial/text_rows.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -214,6 +215,8 @@ result<geometries> read_all(Strings const& rows) {
 }
 
 }  // namespace
+
+result<void> read_wkt_row(std::string_view text, geometry_builder& to) { return reader{text, to.rows(), to}.read(); }
 
 result<geometries> from_wkt(std::span<std::string_view const> rows) { return read_all(rows); }
 result<geometries> from_wkt(std::span<std::string const> rows) { return read_all(rows); }

@@ -55,6 +55,7 @@ void add_warm(CLI::App& root, std::vector<command>& commands);
 void add_record(CLI::App& root, std::vector<command>& commands);
 void add_replay(CLI::App& root, std::vector<command>& commands);
 void add_profile(CLI::App& root, std::vector<command>& commands);
+void add_spatial(CLI::App& root, std::vector<command>& commands);
 void add_status(CLI::App& root, std::vector<command>& commands);
 void add_trace(CLI::App& root, std::vector<command>& commands);
 

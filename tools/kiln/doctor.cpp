@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 #include "engine/engine_state.hpp"
+#include "spatial_gdal.hpp"
 
 #include <kiln/version.hpp>
 
@@ -255,6 +256,10 @@ std::vector<finding> examine(engine::state& s) {
     else
         out.push_back({"workers", "problem", worker.error().message(),
                        "set KILN_WORKER to the kiln-worker program; compiling in the process until then"});
+    if (auto const gdal = gdal_in_words(); gdal) out.push_back({"GDAL", "ok", *gdal, {}});
+    else
+        out.push_back({"GDAL", "missing", gdal.error().message(),
+                       "only needed by 'kiln spatial' for other files than GeoJSON, CSV, WKT and WKB"});
     add_cache(out, s);
     add_read_only_caches(out, s);
     add_bundles(out, s);

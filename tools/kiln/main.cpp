@@ -84,6 +84,7 @@ int main(int count, char** arguments) {
     add_record(root, commands);
     add_replay(root, commands);
     add_profile(root, commands);
+    add_spatial(root, commands);
     add_status(root, commands);
     add_trace(root, commands);
     std::vector<std::string> about;

@@ -7,7 +7,7 @@
 //     auto const roads_nearby = spatial::cpu::nearest(houses, roads, {.count = 3, .most = 500}).value();
 #pragma once
 
-#include <kiln/spatial/geometry.hpp>
+#include <kiln/spatial/relate.hpp>
 
 #include <limits>
 
@@ -35,6 +35,10 @@ namespace cpu {
 // By left, then distance, then right.
 [[nodiscard]] result<std::vector<near_pair>> nearest(geometries const& left, geometries const& right,
                                                      nearest_options const& how = {});
+// Pairs of rows at most `distance` apart, by left, then right. The comparison is exact, not one of rounded distances. The distance is 0 or
+// within the range of coordinates (<kiln/spatial/validate.hpp>), else errc::invalid_argument.
+[[nodiscard]] result<std::vector<row_pair>> join_within(geometries const& left, geometries const& right,
+                                                        double distance);
 }  // namespace cpu
 
 }  // namespace spatial

@@ -4,6 +4,7 @@
 // it. A boundary is empty for points, the ends that an odd number of lines share for lines, and the rings for areas. Every entry
 // is exact: it follows from signs of exact arithmetic on the input coordinates. Null rows relate to nothing.
 //
+//     for (auto const& [zone, place] : spatial::cpu::join(zones, places, spatial::predicate::contains).value()) ...
 //     for (auto const& [left, right, how] : spatial::cpu::relate_join(zones, roads).value())
 //         if (spatial::holds(spatial::predicate::crosses, how)) ...
 #pragma once
@@ -58,12 +59,18 @@ enum class predicate : std::uint8_t {
 [[nodiscard]] std::string_view name_of(predicate what) noexcept;
 [[nodiscard]] bool holds(predicate what, matrix const& of) noexcept;
 
+struct row_pair {
+    std::int32_t left = 0, right = 0;
+    bool operator==(row_pair const&) const = default;
+};
 struct related_pair {
     std::int32_t left = 0, right = 0;
     matrix how;
 };
 
 namespace cpu {
+// Pairs of rows of which it is true, by left, then right. Null rows are in none; empty ones are disjoint from everything.
+[[nodiscard]] result<std::vector<row_pair>> join(geometries const& left, geometries const& right, predicate what);
 // All pairs that are not disjoint, by left, then right.
 [[nodiscard]] result<std::vector<related_pair>> relate_join(geometries const& left, geometries const& right);
 // Row by row; as many as both have. Nothing for rows of which one is null.

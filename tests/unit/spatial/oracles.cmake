@@ -21,7 +21,10 @@ foreach(layer IN ITEMS ne110 county2010 county2016)
             COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/unpack_layer.py ${KILN_SPATIAL_DATA}/${layer}.xz ${unpacked}
             DEPENDS ${CMAKE_CURRENT_LIST_DIR}/unpack_layer.py
             COMMENT "Unpacking ${layer}" VERBATIM)
-        target_sources(kiln_unit_spatial PRIVATE ${unpacked})
+        list(APPEND unpacked_layers ${unpacked})
     endif()
 endforeach()
+# Not as sources of the program: it is linked from objects, and nothing would wait for them.
+add_custom_target(kiln_spatial_layers DEPENDS ${unpacked_layers})
+add_dependencies(kiln_unit_spatial kiln_spatial_layers)
 target_compile_definitions(${compiled} PRIVATE KILN_TEST_LAYERS="${CMAKE_BINARY_DIR}/tests/spatial")

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GeoJSON as it streams by. Members of an object come in any order, so the coordinates of one geometry are kept until its type
+// is known, and nothing else is.
+#include "spatial/rows.hpp"
+#include "spatial/text_rows.hpp"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+namespace kiln::spatial {
+
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::pair<std::string_view, family> types[] = {
+    {"Point", family::point},
+    {"LineString", family::linestring},
+    {"Polygon", family::polygon},
+    {"MultiPoint", family::multipoint},
+    {"MultiLineString", family::multilinestring},
+    {"MultiPolygon", family::multipolygon},
+};
+family const* family_named(std::string_view type) noexcept {
+    auto const* const at = std::find_if(std::begin(types), std::end(types), [&](auto& t) { return t.first == type; });
+    return at == std::end(types) ? nullptr : &at->second;
+}
+
+// Characters of the text; remembers how far the parser has come.
+struct watched {
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = char const*;
+    using reference = char const&;
+
+    char const* at;
+    char const** reached;
+    reference operator*() const { return *at; }
+    watched& operator++() {
+        *reached = ++at;
+        return *this;
+    }
+    watched operator++(int) {
+        auto const before = *this;
+        ++*this;
+        return before;
+    }
+    bool operator==(watched const& other) const { return at == other.at; }
+    bool operator!=(watched const& other) const { return at != other.at; }
+};
+
+// Brackets and positions of one "coordinates".
+class coordinate_tree {
+public:
+    void clear() { shape_.clear(), positions_.clear(), depth_ = 0, numbers_ = 0; }
+    [[nodiscard]] bool is_open() const noexcept { return depth_ > 0; }
+
+    // What is wrong, or nothing.
+    std::string_view open() {
+        if (numbers_ > 0) return "an array among the numbers of a position";
+        if (++depth_ > most_depth) return "coordinates nested more than four deep";
+        shape_.push_back('(');
+        return {};
+    }
+    std::string_view close() {
+        --depth_;
+        if (numbers_ == 0) return shape_.push_back(')'), std::string_view{};
+        if (numbers_ == 1) return "a position of one number";
+        shape_.back() = '.';
+        numbers_ = 0;
+        return {};
+    }
+    std::string_view number(double v) {
+        if (numbers_ == 0 && shape_.back() != '(') return "a number among positions";
+        if (numbers_ == 0) positions_.push_back({v, 0});
+        if (numbers_ == 1) positions_.back().second = v;
+        ++numbers_;  // a third is the height, and left out
+        return {};
+    }
+
+    // As a row's content; what is wrong, or nothing.
+    std::string_view write(family kind, geometry_builder& to) {
+        shape_at_ = position_at_ = 0;
+        auto const problem = body(kind, to);
+        if (!problem.empty()) return problem;
+        return shape_at_ == shape_.size() ? std::string_view{} : "coordinates nested otherwise than the type says";
+    }
+
+private:
+    static constexpr int most_depth = 4;
+
+    std::string_view body(family kind, geometry_builder& to) {
+        switch (kind) {
+            case family::point: return peek() == '(' ? nothing() : position(to);
+            case family::linestring:
+            case family::multipoint: return positions(to);
+            case family::polygon: return rings(to);
+            case family::multilinestring: return list([&] { return to.begin_line(), positions(to); });
+            case family::multipolygon: return list([&] { return to.begin_polygon(), rings(to); });
+            case family::mixed: break;
+        }
+        return {};
+    }
+    std::string_view nothing() {
+        return list([] { return std::string_view{"a list where a position should be"}; });
+    }
+    std::string_view rings(geometry_builder& to) {
+        return list([&] { return to.begin_ring(), positions(to); });
+    }
+    std::string_view positions(geometry_builder& to) {
+        return list([&] { return position(to); });
+    }
+    std::string_view position(geometry_builder& to) {
+        if (peek() != '.') return "a list where a position should be";
+        ++shape_at_;
+        auto const [x, y] = positions_[position_at_++];
+        to.vertex(x, y);
+        return {};
+    }
+    template <class One>
+    std::string_view list(One one) {
+        if (peek() != '(') return "a position where a list should be";
+        for (++shape_at_; peek() != ')';)
+            if (auto const problem = one(); !problem.empty()) return problem;
+        ++shape_at_;
+        return {};
+    }
+    [[nodiscard]] char peek() const noexcept { return shape_at_ < shape_.size() ? shape_[shape_at_] : ')'; }
+
+    std::string shape_;  // ( and ), and . for a position
+    std::vector<std::pair<double, double>> positions_;
+    int depth_ = 0, numbers_ = 0;
+    std::size_t shape_at_ = 0, position_at_ = 0;
+};
+
+std::string shortest(double v) {
+    char digits[32];
+    auto const [end, problem] = std::to_chars(digits, digits + sizeof(digits), v);
+    return {digits, end};
+}
+
+// What nlohmann's parser calls.
+class reader {
+public:
+    reader(text_source const& from, read_options const& how) : in_{from}, how_{how} {}
+
+    result<rows_of_file> read() {
+        char const* reached = in_.text.data();
+        char const* const end = reached + in_.text.size();
+        reached_ = &reached;
+        while (reached != end) {
+            if (is_blank(*reached)) {
+                ++reached;
+                continue;
+            }
+            // One text, or several after another: a Feature per line, as RFC 8142 has them.
+            json::sax_parse(watched{reached, &reached}, watched{end, &reached}, this, json::input_format_t::json,
+                            false);
+            if (problem_) return std::move(*problem_);
+            if (++texts_ > 1 && had_collection_) return wrong("text after the FeatureCollection");
+        }
+        if (texts_ == 0) return refuse(errc::invalid_argument, in_, 1, "no GeoJSON here: the text is empty");
+        KILN_TRY(out_.rows, to_.finish());
+        return std::move(out_);
+    }
+
+    bool null() {
+        if (in_coordinates()) return no("null among the coordinates");
+        if (is_geometry_of_feature()) {
+            if (std::exchange(objects_.back().has_geometry, true)) return no("two geometries in one Feature");
+            to_.null();
+            finish_row();
+        }
+        return true;
+    }
+    bool boolean(bool v) {
+        name(v ? "true" : "false");
+        return in_coordinates() ? no("a truth value among the coordinates") : is_no_geometry();
+    }
+    bool number_integer(json::number_integer_t v) {
+        name(std::to_string(v));
+        return in_coordinates() ? coordinate(static_cast<double>(v)) : is_no_geometry();
+    }
+    bool number_unsigned(json::number_unsigned_t v) {
+        name(std::to_string(v));
+        return in_coordinates() ? coordinate(static_cast<double>(v)) : is_no_geometry();
+    }
+    bool number_float(double v, std::string const&) {
+        name(shortest(v));
+        return in_coordinates() ? coordinate(v) : is_no_geometry();
+    }
+    bool string(std::string& v) {
+        if (in_coordinates()) return no("text among the coordinates");
+        if (skipping_ == 0 && !objects_.empty() && key_ == "type" && objects_.back().what != object::properties)
+            objects_.back().type = v;
+        name(v);
+        return is_no_geometry();
+    }
+    bool binary(json::binary_t&) { return true; }
+
+    bool key(std::string& v) {
+        if (skipping_ == 0) key_ = v;
+        return true;
+    }
+    bool start_object(std::size_t) {
+        if (skipping_ > 0) return ++skipping_, true;
+        if (in_coordinates()) return no("an object among the coordinates");
+        if (objects_.empty()) return objects_.push_back({object::text}), true;
+        auto& parent = objects_.back();
+        if (parent.what == object::features) return objects_.push_back({object::feature}), true;
+        bool const may_be_feature = parent.what == object::feature || parent.what == object::text;
+        if (may_be_feature && key_ == "geometry") {
+            if (std::exchange(parent.has_geometry, true)) return no("two geometries in one Feature");
+            return objects_.push_back({object::geometry}), true;
+        }
+        if (may_be_feature && key_ == "properties" && !how_.id.empty())
+            return objects_.push_back({object::properties}), true;
+        return ++skipping_, true;
+    }
+    bool end_object() {
+        if (skipping_ > 0) return --skipping_, true;
+        auto const done = std::move(objects_.back());
+        objects_.pop_back();
+        key_.clear();
+        switch (done.what) {
+            case object::geometry: return end_geometry(done);
+            case object::feature: return end_feature(done);
+            case object::text: return end_text(done);
+            default: return true;
+        }
+    }
+    bool start_array(std::size_t) {
+        if (skipping_ > 0) return ++skipping_, true;
+        if (in_coordinates()) return check(tree_.open());
+        if (objects_.empty()) return no("an array; GeoJSON begins with an object");
+        auto& parent = objects_.back();
+        if (parent.what == object::features) return no("an array among the features");
+        bool const may_be_geometry = parent.what == object::geometry || parent.what == object::text;
+        if (may_be_geometry && key_ == "coordinates") {
+            if (std::exchange(parent.has_coordinates, true)) return no("coordinates twice in one geometry");
+            tree_.clear();
+            return check(tree_.open());
+        }
+        if (parent.what == object::text && key_ == "features") {
+            if (std::exchange(parent.has_features, true)) return no("features twice in one FeatureCollection");
+            return objects_.push_back({object::features}), true;
+        }
+        if (may_be_geometry && key_ == "geometries") return not_taken("GeometryCollection");
+        if (!is_no_geometry()) return false;
+        return ++skipping_, true;
+    }
+    bool end_array() {
+        if (skipping_ > 0) return --skipping_, true;
+        if (in_coordinates()) return check(tree_.close());
+        objects_.pop_back();  // features
+        return true;
+    }
+    bool parse_error(std::size_t, std::string const&, json::exception const& e) {
+        // "[json.exception...] parse error at line 1, column 5: what it is"
+        std::string_view words{e.what()};
+        if (auto const at = words.find("] "); at != words.npos) words.remove_prefix(at + 2);
+        if (auto const at = words.find(": "); words.starts_with("parse error") && at != words.npos)
+            words.remove_prefix(at + 2);
+        return no(fmt::format("not JSON: {}", words));
+    }
+
+private:
+    struct object {
+        enum kind : std::uint8_t { text, features, feature, geometry, properties } what;
+        std::string type = {};
+        bool has_geometry = false, has_coordinates = false, has_features = false;
+    };
+
+    static bool is_blank(char c) noexcept {
+        return c == ' ' || c == '\t' || c == '\r' || c == '\n' ||
+               c == '\x1e';  // the last one: before each text of a sequence
+    }
+    [[nodiscard]] bool in_coordinates() const noexcept { return skipping_ == 0 && tree_.is_open(); }
+    [[nodiscard]] bool is_geometry_of_feature() const noexcept {
+        return skipping_ == 0 && !objects_.empty() && key_ == "geometry" &&
+               (objects_.back().what == object::feature || objects_.back().what == object::text);
+    }
+    bool is_no_geometry() {
+        return is_geometry_of_feature() ? no("a geometry that is neither an object nor null") : true;
+    }
+    bool coordinate(double v) { return check(tree_.number(v)); }
+
+    // A value that may be the name of its row.
+    void name(std::string const& value) {
+        if (how_.id.empty() || skipping_ > 0 || tree_.is_open() || objects_.empty() || key_ != how_.id) return;
+        if (objects_.back().what == object::properties) name_ = value, name_is_property_ = true;
+        else if (key_ == "id" && objects_.back().what != object::geometry && !name_is_property_) name_ = value;
+    }
+    // The row's text is read; its name may still come, in the rest of the Feature.
+    void finish_row() { out_.lines.push_back(line()); }
+    void finish_name() {
+        if (!how_.id.empty()) out_.ids.push_back(std::move(name_));
+        name_.clear(), name_is_property_ = false;
+    }
+
+    bool end_geometry(object const& done) {
+        auto const* const kind = family_named(done.type);
+        if (done.type.empty()) return no("a geometry without a type");
+        if (kind == nullptr) return not_taken(done.type);
+        if (!done.has_coordinates) return no(fmt::format("a {} without coordinates", done.type));
+        to_.begin(*kind);
+        if (auto const problem = tree_.write(*kind, to_); !problem.empty())
+            return no(fmt::format("{} ({})", problem, done.type));
+        to_.end();
+        finish_row();
+        return true;
+    }
+    bool end_feature(object const& done) {
+        if (done.type != "Feature")
+            return no(fmt::format("a member of \"features\" of type '{}', not 'Feature'", done.type));
+        if (!done.has_geometry) return no("a Feature without a geometry; one that has none says null");
+        finish_name();
+        return true;
+    }
+    bool end_text(object const& done) {
+        if (done.type == "FeatureCollection") {
+            had_collection_ = true;
+            if (done.has_geometry || done.has_coordinates) return no("a FeatureCollection with a geometry of its own");
+            return done.has_features ? true : no("a FeatureCollection without features");
+        }
+        if (done.has_features) return no(fmt::format("features in an object of type '{}'", done.type));
+        if (done.type == "Feature") return end_feature(done);
+        if (done.has_geometry) return no(fmt::format("a geometry in an object of type '{}'", done.type));
+        if (!end_geometry(done)) return false;
+        finish_name();
+        return true;
+    }
+
+    bool check(std::string_view problem) { return problem.empty() || no(problem); }
+    std::uint32_t line() {
+        line_ += static_cast<std::uint32_t>(std::count(counted_, *reached_, '\n'));
+        counted_ = *reached_;
+        return line_;
+    }
+    error wrong(std::string_view what) {
+        return refuse(errc::invalid_argument, in_, line(), "row {}: {}", out_.lines.size(), what);
+    }
+    bool no(std::string_view what) {
+        problem_ = wrong(what);
+        return false;
+    }
+    bool not_taken(std::string_view type) {
+        problem_ = refuse(errc::unsupported, in_, line(), "row {}: '{}' is none of the six families of simple features",
+                          to_.rows(), type);
+        return false;
+    }
+
+    text_source in_;
+    read_options const& how_;
+    char const** reached_ = nullptr;
+    char const* counted_ = in_.text.data();  // lines up to here
+    std::uint32_t line_ = 1;
+    std::size_t texts_ = 0, skipping_ = 0;  // brackets deep in what nobody asked for
+    bool had_collection_ = false, name_is_property_ = false;
+    std::vector<object> objects_;
+    std::string key_, name_;
+    coordinate_tree tree_;
+    geometry_builder to_;
+    rows_of_file out_;
+    std::optional<error> problem_;
+};
+
+// ---- Writing ----
+
+class writer {
+public:
+    explicit writer(std::span<std::string const> properties) : properties_{properties} {}
+
+    void null() {
+        begin_feature();
+        text_ += "null";
+        end_feature();
+    }
+    void begin(family kind) {
+        begin_feature();
+        kind_ = kind;
+        auto const* const type =
+            std::find_if(std::begin(types), std::end(types), [&](auto& t) { return t.second == kind; });
+        text_ += fmt::format(R"({{"type":"{}","coordinates":)", type->first);
+        depth_ = 0, wanted_ = kind == family::point ? 0 : 1;
+        if (wanted_ == 1) open();
+        vertices_ = 0;
+    }
+    void begin_polygon() { close_to(1), open(); }
+    void begin_ring() { close_to(kind_ == family::multipolygon ? 2 : 1), open(); }
+    void begin_line() { close_to(1), open(); }
+    void vertex(double x, double y) {
+        separate();
+        text_ += '[' + shortest(x) + ',' + shortest(y) + ']';
+        ++vertices_;
+    }
+    void end() {
+        if (kind_ == family::point && vertices_ == 0) text_ += "[]";
+        close_to(0);
+        text_ += '}';
+        end_feature();
+    }
+    std::string take() { return text_ + "\n]}\n"; }
+
+private:
+    void begin_feature() {
+        text_ += row_ == 0 ? "\n" : ",\n";
+        text_ += R"({"type":"Feature","properties":)";
+        text_ += row_ < properties_.size() ? properties_[row_] : "{}";
+        text_ += R"(,"geometry":)";
+    }
+    void end_feature() { text_ += '}', ++row_; }
+    void separate() {
+        if (text_.back() != '[' && text_.back() != ':') text_ += ',';
+    }
+    void open() { separate(), text_ += '[', ++depth_; }
+    void close_to(int depth) {
+        for (; depth_ > depth; --depth_) text_ += ']';
+    }
+
+    std::span<std::string const> properties_;
+    std::string text_ = R"({"type":"FeatureCollection","features":[)";
+    family kind_ = family::point;
+    int depth_ = 0, wanted_ = 0;
+    std::size_t row_ = 0, vertices_ = 0;
+};
+
+}  // namespace
+
+result<rows_of_file> read_geojson(text_source const& from, read_options const& how) { return reader{from, how}.read(); }
+
+result<std::string> to_geojson(geometries const& from, std::span<std::string const> properties) {
+    if (from.where() == residency::device) return fail(errc::unsupported, "to_geojson: the geometries are on a device");
+    if (!properties.empty() && properties.size() != from.rows())
+        return fail(errc::invalid_argument, "to_geojson: {} rows with {} properties", from.rows(), properties.size());
+    writer to{properties};
+    visit_rows(from, to);
+    return to.take();
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln spatial: one line per pair, whatever the files are; what is wrong is refused with file, line and reason."""
+
+import json
+import os
+import subprocess
+
+from _kiln import CACHE, CLI, SCRATCH, check, data, run, write
+
+ZONES = ["POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "NULL", "POLYGON ((2 2, 6 2, 6 6, 2 6, 2 2))", "POLYGON EMPTY"]
+write("zones.wkt", "\n".join(ZONES) + "\n")
+write("points.wkt", "POINT (1 1)\nPOINT (4 4)\nPOINT (9 9)\nPOINT EMPTY\n")
+write("points.csv", 'name,lon,lat\n"a, first",1,1\nb,4,4\n"the ""third""",9,9\n,,\n')
+
+
+def out(*words, **more):
+    return run("spatial", *words, **more).stdout
+
+
+# The line everybody begins with.
+pairs = out("join", "--left", "zones.wkt", "--right", "points.wkt", "--predicate", "intersects")
+check(pairs == "0,0\n0,1\n2,1\n", "one left,right line per pair", pairs)
+both = ("--left", "zones.wkt", "--right", "points.wkt")
+check(out("join", *both, "--mode", "cpu") == pairs, "intersects is the default, and the CPU gives the same")
+check(out("join", *both, "-p", "contains") == "0,0\n2,1\n", "contains")
+check(out("join", *both, "-p", "touches") == "0,1\n", "touches")
+check(out("join", *both, "-p", "disjoint") == "0,2\n0,3\n2,0\n2,2\n2,3\n3,0\n3,1\n3,2\n3,3\n", "disjoint: null rows are in no pair, empty ones in all")
+check(out("join", "--left", "points.wkt", "--right", "zones.wkt", "-p", "within") == "0,0\n1,2\n", "within")
+check(out("join", *both, "-p", "equals") == "", "no pair is no line")
+check(out("join", *both, "-p", "dwithin", "-d", "5") == "0,0\n0,1\n2,0\n2,1\n2,2\n", "dwithin")
+check(out("join", *both, "-p", "dwithin", "-d", "1.4142135623730949") == "0,0\n0,1\n2,1\n", "just less than the root of 2")
+check(out("join", *both, "-p", "dwithin", "-d", "1.4142135623730951") == "0,0\n0,1\n2,0\n2,1\n", "just more")
+
+# The same from every format; rows by name.
+named = out("join", "--left", "zones.wkt", "--right", "points.csv", "--right-id", "name")
+check(named == '0,"a, first"\n0,b\n2,b\n', "names, quoted where they must be", named)
+out("join", "--left", "zones.wkt", "--right", "points.wkt", "-o", "matched.geojson")
+matched = json.loads((SCRATCH / "matched.geojson").read_text())
+check([f["properties"] for f in matched["features"]] == [{"row": 0, "matches": 2}, {"row": 2, "matches": 1}], "matched rows as GeoJSON", matched)
+check(out("join", "--left", "matched.geojson", "--left-id", "row", "--right", "points.wkt") == pairs, "which is read again")
+out("bounds", "zones.wkt", "-o", "boxes.wkb")
+check(out("join", "--left", "boxes.wkb", "--right", "points.wkt") == pairs, "boxes as WKB are boxes")
+out("join", *both, "-o", "pairs.csv")
+check((SCRATCH / "pairs.csv").read_text() == pairs, "pairs in a file")
+write("feature.json", '{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,1]}}\n')
+check(out("join", "--left", "zones.wkt", "--right", "feature.json") == "0,0\n", "one Feature")
+environment = dict(os.environ, KILN_CACHE_DIR=str(CACHE))
+piped = subprocess.run([CLI, "spatial", "join", "--left", "zones.wkt", "--right", "-"], input="x;y\n1;1\n", capture_output=True, text=True,
+                       cwd=SCRATCH, env=environment)
+check(piped.returncode == 0 and piped.stdout == "0,0\n", "standard input, of the format it begins like", piped)
+write("odd.csv", "e,n\n1,1\n")
+check(out("join", "--left", "zones.wkt", "--right", "odd.csv", "--x", "e", "--y", "n") == "0,0\n", "columns by name")
+
+# JSON.
+found = data("spatial", "join", *both)
+check(found["pairs"] == [[0, 0], [0, 1], [2, 1]] and found["where"] == "cpu" and found["left_rows"] == 4, "join as JSON", found)
+check(data("spatial", "relate", *both, "--pattern", "T*****FF*")["pairs"] == [[0, 0, "0F2FF1FF2"], [2, 1, "0F2FF1FF2"]], "a pattern")
+about = data("spatial", "info", "zones.wkt", "points.csv")
+check(about[0]["rows"] == 4 and about[0]["null"] == 1 and about[0]["empty"] == 1 and about[0]["families"] == {"polygon": 3} and
+      about[0]["bounds"] == [0, 0, 6, 6] and about[1]["families"] == {"point": 3}, "info", about)
+boxes = data("spatial", "bounds", "zones.wkt")
+check([r["bounds"] for r in boxes["rows"]] == [[0, 0, 4, 4], None, [2, 2, 6, 6], None] and boxes["total"] == [0, 0, 6, 6], "bounds", boxes)
+
+# The other verbs.
+check(out("bounds", "zones.wkt") == "0,0,0,4,4\n1,,,,\n2,2,2,6,6\n3,,,,\n", "bounds")
+near = ("nearest", "--left", "points.wkt", "--right", "zones.wkt")
+check(out(*near) == "0,0,0\n1,0,0\n1,2,0\n2,2,4.242640687119285\n", "nearest, ties kept")
+check(out(*near, "--ties", "by-row") == "0,0,0\n1,0,0\n2,2,4.242640687119285\n", "ties by row")
+check(out(*near, "-k", "2", "--most", "2") == "0,0,0\n0,2,1.4142135623730951\n1,0,0\n1,2,0\n", "two, no farther than 2")
+check(out("relate", *both) == "0,0,0F2FF1FF2\n0,1,FF20F1FF2\n2,1,0F2FF1FF2\n", "relate")
+check(out("relate", *both, "--rows") == "0,0,0F2FF1FF2\n2,2,FF2FF10F2\n3,3,FFFFFFFF2\n", "row by row")
+
+# What is wrong is said, with file, line and reason; nothing is written.
+for name, text, said in [
+        ("a.wkt", "POINT (1 1)\nPOLYGON ((0 0, 1 0, 1 1, 0 1))\n", "a.wkt, line 2: row 1: ring 0 is open"),
+        ("b.wkt", "POINT (1 1)\nPOINT (nan 1)\n", "b.wkt, line 2: row 1"),
+        ("c.wkt", "POINT (1e308 1)\n", "c.wkt, line 1: row 0"),
+        ("d.wkt", "POINT (1e-300 1)\n", "d.wkt, line 1: row 0"),
+        ("e.csv", "x,y\n1,2\n1,inf\n", "e.csv, line 3: row 1"),
+        ("f.geojson", '{"type":"FeatureCollection",\n"features":[{"type":"Feature","geometry":{"type":"Point"}}]}', "f.geojson, line 2: row 0: a Point without"),
+        ("g.wkb", "0102\n", "g.wkb, line 1: WKB, row 0"),
+        ("h", "what is this\n", "h: neither its name nor its first line"),
+        ("i.wkt", "\0\0\0", "i.wkt, line 1"),
+]:
+    write(name, text)
+    refused = run("spatial", "join", "--left", name, "--right", "points.wkt", "-o", "never.csv", status=1)
+    check(said in refused.stderr and refused.stdout == "", "refused", name, refused.stderr)
+check(not (SCRATCH / "never.csv").exists(), "and nothing written")
+# Self-intersecting is not refused: it counts by the even-odd rule.
+write("bow.wkt", "POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))\n")
+check(out("join", "--left", "bow.wkt", "--right", "points.wkt") == "0,0\n0,1\n", "a bow tie")
+check("no such file" in run("spatial", "info", "none.wkt", status=1).stderr.lower(), "no file")
+check("none.shp" in run("spatial", "info", "none.shp", status=1).stderr, "no file of another kind")
+
+# What makes no sense is status 2.
+for words in (["join"], ["join", "--left", "zones.wkt"], ["join", *both, "-p", "near"], ["join", *both, "-p", "dwithin"], ["join", *both, "-d", "1"],
+              ["join", *both, "--mode", "fast"], ["nearest", *both, "-k", "0"], ["nearest", *both, "--ties", "some"],
+              ["relate", *both, "--pattern", "T"], ["frob"], [], ["join", "--left", "-", "--right", "-"]):
+    run("spatial", *words, status=2)
+check("dwithin needs --distance" in run("spatial", "join", *both, "-p", "dwithin", status=2).stderr, "with the reason")
+check("at least 1" in run("spatial", "nearest", *both, "-k", "0", status=2).stderr, "with the reason")
+
+# --mode gpu is an error with its remedy where there is none; progress is for work one waits for.
+has_gpu = any(f["what"].startswith("GPU ") and f["state"] == "ok" for f in data("doctor", status=None)["findings"])
+if not has_gpu:
+    check("mode auto would run it on the CPU" in run("spatial", "join", *both, "--mode", "gpu", status=1).stderr, "no GPU")
+    check("mode auto would" in run("spatial", "join", *both, status=1, KILN_EXECUTION_MODE="gpu").stderr, "by the environment too")
+check(run("spatial", "join", *both).stderr == "", "short work is silent")
+write("many.csv", "x,y\n" + "".join(f"{i % 1000 / 100},{i // 1000 / 100}00\n" for i in range(800_000)))
+told = run("spatial", "join", "--left", "zones.wkt", "--right", "many.csv", "-o", os.devnull)
+check("join 2/4 many.csv: 800000 rows" in told.stderr and "written" in told.stderr, "long work tells its steps", told.stderr)
+
+# GDAL, where this build found it.
+gdal = next(f for f in data("doctor", status=None)["findings"] if f["what"] == "GDAL")
+if gdal["state"] == "ok":
+    check(out("join", "--left", "matched.geojson", "--right", "matched.geojson", "--format", "gdal", "--left-id", "row") ==
+          "0,0\n0,1\n2,0\n2,1\n", "through GDAL")
+    write("place.gml", '<?xml version="1.0"?><ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml">'
+          '<gml:featureMember><ogr:p fid="p.0"><ogr:geometryProperty><gml:Point><gml:coordinates>1,1</gml:coordinates></gml:Point>'
+          '</ogr:geometryProperty><ogr:name>here</ogr:name></ogr:p></gml:featureMember></ogr:FeatureCollection>')
+    check(out("join", "--left", "zones.wkt", "--right", "place.gml", "--right-id", "name") == "0,here\n", "GML")
+    check("GDAL" in run("spatial", "info", write("x.shp", "no"), status=1).stderr, "what GDAL says")
+else:
+    write("x.shp", "no")
+    check("without GDAL" in run("spatial", "info", "x.shp", status=1).stderr, "no GDAL is said")

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/spatial/files.hpp>
+#include <kiln/spatial/wkt.hpp>
+
+#include "base/files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+rows_of_file read(std::string_view text, std::string_view name, read_options const& how = {}) {
+    return read_text(text, name, how).value();
+}
+std::vector<std::string> rows(std::string_view text, std::string_view name, read_options const& how = {}) {
+    return to_wkt(read(text, name, how).rows).value();
+}
+std::string why(std::string_view text, std::string_view name, read_options const& how = {}) {
+    auto const got = read_text(text, name, how);
+    return got ? "read" : got.error().message();
+}
+
+std::vector<std::string> const of_all_families{
+    "POINT (1 2)",
+    "LINESTRING (0 0, 1 1.5, 1e+80 -0.1)",
+    "POLYGON ((0 0, 4 0, 4 4, 0 0), (1 1, 2 1, 2 2, 1 1))",
+    "NULL",
+    "MULTIPOINT ((1 2), (3 4))",
+    "MULTILINESTRING ((0 0, 1 1), (2 2, 3 3, 4 5))",
+    "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 0), (1 1, 2 1, 2 2, 1 1)), ((9 9, 8 9, 8 8, 9 9)))",
+    "POINT EMPTY",
+    "LINESTRING EMPTY",
+    "POLYGON EMPTY",
+    "MULTIPOINT EMPTY",
+    "MULTILINESTRING EMPTY",
+    "MULTIPOLYGON EMPTY",
+};
+
+std::string feature(std::string const& geometry) {
+    return R"({"type":"FeatureCollection","features":[{"type":"Feature","properties":null,"geometry":)" + geometry +
+           "}]}";
+}
+
+}  // namespace
+
+TEST(files, geojson_and_wkb_give_back_what_was_written) {
+    auto const all = from_wkt(of_all_families).value();
+    EXPECT_EQ(rows(to_geojson(all).value(), "a.geojson"), of_all_families);
+    EXPECT_EQ(rows(to_wkb_lines(all).value(), "a.wkb"), of_all_families);
+    for (auto const& one : of_all_families) {
+        auto const g = from_wkt(std::vector{one}).value();
+        EXPECT_THAT(rows(to_geojson(g).value(), "a.json"), ElementsAre(one));
+    }
+}
+
+TEST(geojson, members_come_in_any_order_and_properties_go_by) {
+    EXPECT_THAT(rows(R"({"features":[
+        {"geometry":{"coordinates":[[0,0],[1,1]],"type":"LineString","bbox":[0,0,1,1]},"properties":{"a":{"geometry":{"type":"x"},
+            "coordinates":[[[[[[1]]]]]],"b":[1,2,{"features":[]}]}},"type":"Feature"},
+        {"type":"Feature","geometry":null,"properties":{"coordinates":[1]}}],"bbox":[[1]],"crs":{"type":"name"},"type":"FeatureCollection"})",
+                     "a.geojson"),
+                ElementsAre("LINESTRING (0 0, 1 1)", "NULL"));
+    EXPECT_THAT(
+        rows(R"({"type":"Feature","geometry":{"type":"Point","coordinates":[1,2,300]},"properties":{}})", "text"),
+        ElementsAre("POINT (1 2)"));
+    EXPECT_THAT(rows(R"({"coordinates":[-1e2,2.5],"type":"Point"})", "text"), ElementsAre("POINT (-100 2.5)"));
+    EXPECT_THAT(rows(R"({"type":"FeatureCollection","features":[]})", "text"), ElementsAre());
+}
+
+TEST(geojson, one_text_per_line) {
+    auto const got =
+        read("{\"type\":\"Point\",\"coordinates\":[1,2]}\n\x1e{\"type\":\"Feature\",\"geometry\":null,\"id\":7}\n",
+             "a.geojsonl", {.id = "id"});
+    EXPECT_THAT(to_wkt(got.rows).value(), ElementsAre("POINT (1 2)", "NULL"));
+    EXPECT_THAT(got.ids, ElementsAre("", "7"));
+    EXPECT_THAT(got.lines, ElementsAre(1U, 2U));
+}
+
+TEST(geojson, names_are_a_property_or_the_id) {
+    std::string const text = R"({"type":"FeatureCollection","features":[
+        {"type":"Feature","id":"f1","properties":{"name":"Chad","deep":{"name":"no"}},"geometry":{"type":"Point","coordinates":[1,2]}},
+        {"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"id":2,"properties":{"name":4.5}},
+        {"type":"Feature","geometry":null,"properties":{"id":true}}]})";
+    EXPECT_THAT(read(text, "t", {.id = "name"}).ids, ElementsAre("Chad", "4.5", ""));
+    EXPECT_THAT(read(text, "t", {.id = "id"}).ids, ElementsAre("f1", "2", "true"));
+    EXPECT_TRUE(read(text, "t").ids.empty());
+}
+
+TEST(geojson, says_what_is_wrong_and_where) {
+    auto const wrong = [](std::string const& geometry) { return why(feature(geometry), "z.geojson"); };
+    EXPECT_THAT(wrong(R"({"type":"Polygon","coordinates":[[0,0],[1,1]]})"),
+                HasSubstr("z.geojson, line 1: row 0: a position where a list"));
+    EXPECT_THAT(wrong(R"({"type":"LineString","coordinates":[[[0,0],[1,1]]]})"), HasSubstr("a list where a position"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[[0,0]]})"), HasSubstr("a list where a position"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[0]})"), HasSubstr("a position of one number"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[0,"1"]})"), HasSubstr("text among the coordinates"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[0,null]})"), HasSubstr("null among the coordinates"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[0,{}]})"), HasSubstr("an object among the coordinates"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[0,[1]]})"), HasSubstr("an array among the numbers"));
+    EXPECT_THAT(wrong(R"({"type":"LineString","coordinates":[[0,1],2]})"), HasSubstr("a number among positions"));
+    EXPECT_THAT(wrong(R"({"type":"MultiPolygon","coordinates":[[[[[0,1]]]]]})"), HasSubstr("more than four deep"));
+    EXPECT_THAT(wrong(R"({"type":"Point"})"), HasSubstr("a Point without coordinates"));
+    EXPECT_THAT(wrong(R"({"coordinates":[1,2]})"), HasSubstr("without a type"));
+    EXPECT_THAT(wrong(R"({"type":"GeometryCollection","geometries":[]})"),
+                HasSubstr("'GeometryCollection' is none of the six"));
+    EXPECT_THAT(wrong(R"({"type":"Circle","coordinates":[1,2]})"), HasSubstr("'Circle' is none of the six"));
+    EXPECT_THAT(wrong(R"([1,2])"), HasSubstr("neither an object nor null"));
+    EXPECT_THAT(wrong(R"(3)"), HasSubstr("neither an object nor null"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[1,2],"coordinates":[1,2]})"), HasSubstr("coordinates twice"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[1,1e999]})"), HasSubstr("not JSON"));
+    EXPECT_THAT(wrong(R"({"type":"Point","coordinates":[1,1e308]})"), HasSubstr("row 0"));
+    EXPECT_THAT(wrong(R"({"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,1]]]})"), HasSubstr("is open"));
+    EXPECT_THAT(why(R"({"type":"FeatureCollection","features":[{"type":"Feature","properties":{}}]})", "z.json"),
+                HasSubstr("without a geometry"));
+    EXPECT_THAT(why(R"({"type":"FeatureCollection","features":[{"type":"Point","coordinates":[1,2],"geometry":null}]})",
+                    "z.json"),
+                HasSubstr("of type 'Point', not 'Feature'"));
+    EXPECT_THAT(why(R"({"type":"Feature","geometry":null,"geometry":null})", "z.json"), HasSubstr("two geometries"));
+    EXPECT_THAT(why(R"({"type":"FeatureCollection"})", "z.json"), HasSubstr("without features"));
+    EXPECT_THAT(why(R"({"features":[]})", "z.json"), HasSubstr("features in an object of type ''"));
+    EXPECT_THAT(why(R"({"type":"FeatureCollection","features":[]} 1)", "z.json"), HasSubstr("z.json, line 1"));
+    EXPECT_THAT(why("{\n\"type\": \n]", "z.json"), HasSubstr("z.json, line 3: row 0: not JSON: syntax error"));
+    EXPECT_THAT(why("[1]", "z.json"), HasSubstr("begins with an object"));
+    EXPECT_THAT(why("", "z.json"), HasSubstr("the text is empty"));
+    EXPECT_THAT(why("{\"a\":\"\xff\"}", "z.json"), HasSubstr("not JSON"));
+}
+
+TEST(csv, takes_points_and_text) {
+    EXPECT_THAT(rows("x,y\n1,2\n-0.5,+1e3\n", "p.csv"), ElementsAre("POINT (1 2)", "POINT (-0.5 1000)"));
+    EXPECT_THAT(rows("\xef\xbb\xbfname;LON;Lat\r\n\"a;b\";1;2\r\nc;;\r\n\r\n", "p.csv"),
+                ElementsAre("POINT (1 2)", "NULL"));
+    EXPECT_THAT(rows("id\twkt\n1\tPOINT (1 2)\n2\tNULL", "p.tsv"), ElementsAre("POINT (1 2)", "NULL"));
+    auto const got = read("name,geometry\n\"say \"\"hi\"\"\",\"LINESTRING (0 0,\n1 1)\"\nplain,POINT EMPTY\n", "q.csv",
+                          {.id = "Name"});
+    EXPECT_THAT(to_wkt(got.rows).value(), ElementsAre("LINESTRING (0 0, 1 1)", "POINT EMPTY"));
+    EXPECT_THAT(got.ids, ElementsAre("say \"hi\"", "plain"));
+    EXPECT_THAT(got.lines, ElementsAre(2U, 4U));
+    EXPECT_THAT(rows("a,b\n1,2\n", "p.csv", {.x = "b", .y = "a"}), ElementsAre("POINT (2 1)"));
+    EXPECT_THAT(rows("a,shape\n1,POINT (3 4)\n", "p.csv", {.wkt = "shape"}), ElementsAre("POINT (3 4)"));
+}
+
+TEST(csv, says_what_is_wrong_and_where) {
+    EXPECT_THAT(why("x,y\n1,2\n3,four\n", "p.csv"), HasSubstr("p.csv, line 3: row 1: 'four' in column y is no number"));
+    EXPECT_THAT(why("x,y\n1\n", "p.csv"), HasSubstr("line 2: row 0: 1 fields where the first line has 2"));
+    EXPECT_THAT(why("x,y\n1,\n", "p.csv"), HasSubstr("'' in column y is no number"));
+    EXPECT_THAT(why("x,y\n1,2 3\n", "p.csv"), HasSubstr("'2 3'"));
+    EXPECT_THAT(why("x,y\nnan,3\n", "p.csv"), HasSubstr("line 2: row 0"));
+    EXPECT_THAT(why("x,y\n1e309,3\n", "p.csv"), HasSubstr("'1e309' in column x is no number"));
+    EXPECT_THAT(why("x,y\n1e308,3\n", "p.csv"), HasSubstr("line 2: row 0"));
+    EXPECT_THAT(why("a,b\n1,2\n", "p.csv"),
+                HasSubstr("no column wkt, geometry, x and y, or lon and lat; there are: a, b"));
+    EXPECT_THAT(why("x,y\n1,2\n", "p.csv", {.id = "name"}), HasSubstr("no column 'name'"));
+    EXPECT_THAT(why("x,y\n\"1,2\n", "p.csv"), HasSubstr("line 2: a quoted field without an end"));
+    EXPECT_THAT(why("x,y\n\"1\"2,2\n", "p.csv"), HasSubstr("'2' after a quoted field"));
+    EXPECT_THAT(why("n,wkt\n\"a\nb\",POINT (1 x)\n", "p.csv"),
+                HasSubstr("p.csv, line 2: WKT, row 0, column 10: a number expected"));
+    EXPECT_THAT(why("", "p.csv"), HasSubstr("the text is empty"));
+}
+
+TEST(files, are_known_by_name_or_by_how_they_begin) {
+    EXPECT_THAT(rows("x,y\n1,2\n", "points"), ElementsAre("POINT (1 2)"));
+    EXPECT_THAT(rows("POINT (1 2)\n\nNULL\n", "points"), ElementsAre("POINT (1 2)", "NULL", "NULL"));
+    EXPECT_THAT(rows("0101000000000000000000F03F0000000000000040\n", "points"), ElementsAre("POINT (1 2)"));
+    EXPECT_THAT(why("hello\n", "points"), HasSubstr("points: neither its name nor its first line says what it is"));
+    EXPECT_THAT(why("POINT (1 2)\n", "p.wkt", {.id = "name"}), HasSubstr("rows of wkt have no names"));
+    EXPECT_THAT(why("POINT (0 0)\nPOINT (1\n", "p.wkt"), HasSubstr("p.wkt, line 2: WKT, row 1, column 9"));
+    EXPECT_THAT(why("POINT (0 0)\nPOLYGON ((0 0, 1 0, 1 1, 0 1))\n", "p.wkt"),
+                HasSubstr("p.wkt, line 2: row 1: ring 0 is open"));
+    EXPECT_THAT(why("01010\n", "p.wkb"), HasSubstr("p.wkb, line 1: row 0: an odd number of digits"));
+    EXPECT_THAT(why("01xx\n", "p.wkb"), HasSubstr("'x' is no hexadecimal digit"));
+    EXPECT_THAT(why("0101000000\n", "p.wkb"), HasSubstr("the row ends within a geometry"));
+    EXPECT_THAT(read_file("/nonexistent/zones.wkt").error().message(), HasSubstr("/nonexistent/zones.wkt"));
+}
+
+// Cut off, or with one byte changed: read or refused with its line, never worse. (The sanitizers look on.)
+TEST(files, survive_whatever_is_in_them) {
+    auto const all = from_wkt(of_all_families).value();
+    std::vector<std::pair<std::string, std::string>> const texts = {
+        {"a.geojson", to_geojson(all).value()},
+        {"a.wkb", to_wkb_lines(all).value()},
+        {"a.csv", "name,wkt\n\"a \"\"b\"\"\",\"POLYGON ((0 0, 1 0, 1 1, 0 0))\"\nc,MULTIPOINT (1 2)\n"},
+        {"b.csv", "x,y\n1,2\n3,4\n"},
+    };
+    std::mt19937 random{7};
+    for (auto const& [name, text] : texts) {
+        for (std::size_t cut = 0; cut < text.size(); ++cut) EXPECT_NE(why(text.substr(0, cut), name), "");
+        for (int i = 0; i < 4000; ++i) {
+            auto changed = text;
+            for (auto n = 1 + random() % 3; n > 0; --n)
+                changed[random() % changed.size()] = static_cast<char>(random());
+            auto const said = why(changed, name);
+            EXPECT_TRUE(said == "read" || said.starts_with(name)) << said;
+        }
+    }
+    std::string deep(200'000, '[');
+    EXPECT_THAT(why(R"({"type":"Point","coordinates":)" + deep, "d.json"), HasSubstr("more than four deep"));
+    EXPECT_THAT(why(R"({"type":"Feature","properties":)" + deep, "d.json"), HasSubstr("not JSON"));
+}
+
+}  // namespace kiln::spatial_tests

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+#include "spatial_calls.hpp"
+#include "spatial_files.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+namespace kiln::cli {
+
+namespace {
+
+struct spatial_arguments {
+    std::vector<std::string> files;
+    spatial_input left, right;
+    spatial_reading reading;
+    std::string predicate = "intersects", pattern, mode = "auto", output, ties = "kept";
+    std::optional<double> distance, most;
+    std::size_t count = 1;
+    bool as_json = false, row_by_row = false;
+};
+
+// Answers the question whether the command line makes sense before anything is read.
+struct nonsense : std::runtime_error {
+    using runtime_error::runtime_error;
+};
+
+class mode_in_force {
+public:
+    explicit mode_in_force(std::string const& name) {
+        auto const mode = parse_execution_mode(name);
+        if (!mode) throw nonsense{mode.error().message()};
+        if (name != "auto") mode_.emplace(*mode);  // auto: as KILN_EXECUTION_MODE says
+    }
+
+private:
+    std::optional<scoped_execution_mode> mode_;
+};
+
+void deliver(spatial_arguments const& a, std::string_view text) {
+    write_text_output(a.output.empty() ? "-" : a.output, base::as_bytes(text)).value();
+}
+void deliver_json(spatial_arguments const& a, json const& data) {
+    if (a.output.empty()) return print_json(data);
+    deliver(a, data.dump(2) + "\n");
+}
+void check_spatial_output(spatial_arguments const& a) {
+    if (!a.output.empty()) check_text_output(a.output).value();
+}
+
+struct both_layers {
+    spatial_layer left, right;
+};
+both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
+    if (a.left.file == "-" && a.right.file == "-")
+        throw nonsense{"only one of --left and --right can be standard input"};
+    auto left = read_layer(a.left, a.reading).value();
+    bar.step(fmt::format("{}: {} rows", a.left.file, left.rows().rows()));
+    auto right = read_layer(a.right, a.reading).value();
+    bar.step(fmt::format("{}: {} rows", a.right.file, right.rows().rows()));
+    return {std::move(left), std::move(right)};
+}
+
+json about(both_layers const& of, decision const& how) {
+    return json{{"left", of.left.file},
+                {"right", of.right.file},
+                {"left_rows", of.left.rows().rows()},
+                {"right_rows", of.right.rows().rows()},
+                {"where", name_of(how.selected)},
+                {"reason", how.reason}};
+}
+
+std::string number_text(double v) {
+    char digits[32];
+    auto const [end, problem] = std::to_chars(digits, digits + sizeof(digits), v);
+    return {digits, end};
+}
+
+// ---- info ----
+
+json box_json(std::optional<spatial::bounding_box> const& b) {
+    return b ? json{b->min_x, b->min_y, b->max_x, b->max_y} : json(nullptr);
+}
+
+struct layer_facts {
+    std::map<std::string, std::size_t> families;
+    std::size_t nulls = 0, empties = 0;
+};
+layer_facts facts_of(spatial::geometries const& g) {
+    layer_facts out;
+    for (std::size_t i = 0; i < g.rows(); ++i) {
+        if (g.is_null(i)) {
+            ++out.nulls;
+            continue;
+        }
+        ++out.families[std::string{name_of(g.kind_of(i))}];
+        out.empties += g.is_empty(i) ? 1 : 0;
+    }
+    return out;
+}
+
+int show_info(spatial_arguments const& a) {
+    json list = json::array();
+    std::vector<std::vector<std::string>> lines{{"file", "rows", "null", "empty", "vertices", "families", "bounds"}};
+    for (auto const& file : a.files) {
+        auto const layer = read_layer({file, {}}, a.reading).value();
+        auto const& g = layer.rows();
+        auto const facts = facts_of(g);
+        auto const box = spatial::cpu::total_bounds(g).value();
+        json families = json::object();
+        std::string kinds;
+        for (auto const& [name, n] : facts.families) {
+            families[name] = n;
+            kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", n, name);
+        }
+        list.push_back({{"file", file},
+                        {"rows", g.rows()},
+                        {"null", facts.nulls},
+                        {"empty", facts.empties},
+                        {"vertices", g.vertices()},
+                        {"bytes", g.bytes()},
+                        {"families", std::move(families)},
+                        {"bounds", box_json(box)}});
+        lines.push_back({file, std::to_string(g.rows()), std::to_string(facts.nulls), std::to_string(facts.empties),
+                         std::to_string(g.vertices()), kinds.empty() ? "-" : kinds,
+                         box ? fmt::format("{} {} {} {}", number_text(box->min_x), number_text(box->min_y),
+                                           number_text(box->max_x), number_text(box->max_y))
+                             : "-"});
+    }
+    if (a.as_json) print_json(list);
+    else print(table(lines));
+    return ok;
+}
+
+// ---- bounds ----
+
+spatial::geometries boxes_as_polygons(std::vector<std::optional<spatial::bounding_box>> const& boxes) {
+    spatial::geometry_builder to;
+    for (auto const& b : boxes) {
+        if (!b) {
+            to.null();
+            continue;
+        }
+        to.begin(spatial::family::polygon), to.begin_ring();
+        to.vertex(b->min_x, b->min_y), to.vertex(b->max_x, b->min_y), to.vertex(b->max_x, b->max_y);
+        to.vertex(b->min_x, b->max_y), to.vertex(b->min_x, b->min_y), to.end();
+    }
+    return to.finish(spatial::family::polygon).value();
+}
+std::vector<std::string> properties_of(std::vector<json> const& rows) {
+    std::vector<std::string> out;
+    for (auto const& r : rows) out.push_back(r.dump());
+    return out;
+}
+
+int write_bounds(spatial_arguments const& a) {
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    auto const layer = read_layer(a.left, a.reading).value();
+    auto const boxes = spatial_calls::bounds(layer.rows()).value();
+    auto const kind = output_kind(a.output);
+    if (a.as_json) {
+        json list = json::array();
+        for (std::size_t i = 0; i < boxes.data.size(); ++i)
+            list.push_back(
+                {{"row", layer.name_in_json(static_cast<std::int32_t>(i))}, {"bounds", box_json(boxes.data[i])}});
+        deliver_json(a, json{{"file", a.left.file},
+                             {"where", name_of(boxes.how.selected)},
+                             {"total", box_json(spatial::cpu::total_bounds(layer.rows()).value())},
+                             {"rows", std::move(list)}});
+    } else if (kind == spatial_output::geojson) {
+        std::vector<json> rows;
+        for (std::size_t i = 0; i < boxes.data.size(); ++i)
+            rows.push_back({{"row", layer.name_in_json(static_cast<std::int32_t>(i))}});
+        deliver(a, spatial::to_geojson(boxes_as_polygons(boxes.data), properties_of(rows)).value());
+    } else if (kind == spatial_output::wkb) {
+        deliver(a, spatial::to_wkb_lines(boxes_as_polygons(boxes.data)).value());
+    } else {
+        std::string text;
+        for (std::size_t i = 0; i < boxes.data.size(); ++i) {
+            auto const& b = boxes.data[i];
+            text += layer.name(static_cast<std::int32_t>(i));
+            text += b ? fmt::format(",{},{},{},{}\n", number_text(b->min_x), number_text(b->min_y),
+                                    number_text(b->max_x), number_text(b->max_y))
+                      : ",,,,\n";
+        }
+        deliver(a, text);
+    }
+    return ok;
+}
+
+// ---- join ----
+
+std::optional<spatial::predicate> predicate_named(std::string_view name) {
+    using spatial::predicate;
+    for (int i = 0; i <= static_cast<int>(predicate::equals); ++i)
+        if (name == name_of(static_cast<predicate>(i))) return static_cast<predicate>(i);
+    return {};
+}
+
+std::string pairs_text(both_layers const& of, std::vector<spatial::row_pair> const& pairs) {
+    std::string out;
+    if (of.left.data.ids.empty() && of.right.data.ids.empty()) {
+        out.reserve(pairs.size() * 12);
+        for (auto const& p : pairs) fmt::format_to(std::back_inserter(out), "{},{}\n", p.left, p.right);
+        return out;
+    }
+    for (auto const& p : pairs) out += of.left.name(p.left) + ',' + of.right.name(p.right) + '\n';
+    return out;
+}
+
+// The left rows that are in a pair, with the number of their pairs.
+struct matched_rows {
+    spatial::geometries rows;
+    std::vector<json> properties;
+};
+matched_rows matched_of(spatial_layer const& left, std::vector<spatial::row_pair> const& pairs) {
+    matched_rows out;
+    std::vector<std::int32_t> chosen;
+    for (std::size_t first = 0, last = 0; first < pairs.size(); first = last) {
+        while (last < pairs.size() && pairs[last].left == pairs[first].left) ++last;
+        chosen.push_back(pairs[first].left);
+        out.properties.push_back({{"row", left.name_in_json(pairs[first].left)}, {"matches", last - first}});
+    }
+    out.rows = left.rows().view(buffer<std::int32_t>::copy_of(chosen)).value();
+    return out;
+}
+
+int write_join(spatial_arguments const& a) {
+    bool const within = a.predicate == "dwithin";
+    auto const what = predicate_named(a.predicate);
+    if (!within && !what) {
+        std::string names;
+        for (int i = 0; i <= static_cast<int>(spatial::predicate::equals); ++i)
+            names += std::string{name_of(static_cast<spatial::predicate>(i))} + ", ";
+        throw nonsense{fmt::format("there is no predicate '{}'; there are {}dwithin", a.predicate, names)};
+    }
+    if (within && !a.distance) throw nonsense{"--predicate dwithin needs --distance D"};
+    if (!within && a.distance) throw nonsense{"--distance goes with --predicate dwithin"};
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
+    auto const layers = read_both(a, bar);
+    auto const found = (within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
+                               : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what))
+                           .value();
+    bar.step(fmt::format("{} pairs on the {}", found.data.size(), name_of(found.how.selected)));
+    auto const kind = output_kind(a.output);
+    if (a.as_json) {
+        auto out = about(layers, found.how);
+        out["predicate"] = a.predicate;
+        json pairs = json::array();
+        for (auto const& p : found.data)
+            pairs.push_back(json::array({layers.left.name_in_json(p.left), layers.right.name_in_json(p.right)}));
+        out["pairs"] = std::move(pairs);
+        deliver_json(a, out);
+    } else if (kind == spatial_output::csv) {
+        deliver(a, pairs_text(layers, found.data));
+    } else {
+        auto const matched = matched_of(layers.left, found.data);
+        deliver(a, kind == spatial_output::wkb
+                       ? spatial::to_wkb_lines(matched.rows).value()
+                       : spatial::to_geojson(matched.rows, properties_of(matched.properties)).value());
+    }
+    bar.step("written");
+    return ok;
+}
+
+// ---- nearest, relate ----
+
+int write_nearest(spatial_arguments const& a) {
+    if (a.ties != "kept" && a.ties != "by-row") throw nonsense{fmt::format("--ties '{}': kept or by-row", a.ties)};
+    if (a.count == 0 || (a.most && !(*a.most >= 0))) throw nonsense{"--count is at least 1 and --most at least 0"};
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    spatial_progress bar{"nearest", 3, {a.left.file, a.right.file}};
+    auto const layers = read_both(a, bar);
+    spatial::nearest_options how;
+    how.count = a.count;
+    if (a.most) how.most = *a.most;
+    how.equal = a.ties == "kept" ? spatial::ties::kept : spatial::ties::by_row;
+    auto const found = spatial_calls::nearest(layers.left.rows(), layers.right.rows(), how).value();
+    bar.step(fmt::format("{} pairs on the {}", found.data.size(), name_of(found.how.selected)));
+    if (a.as_json) {
+        auto out = about(layers, found.how);
+        json pairs = json::array();
+        for (auto const& p : found.data)
+            pairs.push_back(
+                json::array({layers.left.name_in_json(p.left), layers.right.name_in_json(p.right), p.distance}));
+        out["pairs"] = std::move(pairs);
+        deliver_json(a, out);
+        return ok;
+    }
+    std::string text;
+    for (auto const& p : found.data)
+        text += layers.left.name(p.left) + ',' + layers.right.name(p.right) + ',' + number_text(p.distance) + '\n';
+    deliver(a, text);
+    return ok;
+}
+
+int write_relate(spatial_arguments const& a) {
+    if (!a.pattern.empty())
+        if (auto const good = spatial::matrix{}.matches(a.pattern); !good) throw nonsense{good.error().message()};
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
+    auto const layers = read_both(a, bar);
+    std::vector<spatial::related_pair> pairs;
+    decision how;
+    if (a.row_by_row) {
+        if (layers.left.rows().rows() != layers.right.rows().rows())
+            throw fail(errc::invalid_argument, "--rows: {} has {} rows, {} has {}", a.left.file,
+                       layers.left.rows().rows(), a.right.file, layers.right.rows().rows());
+        auto const found = spatial_calls::relate(layers.left.rows(), layers.right.rows()).value();
+        how = found.how;
+        for (std::size_t i = 0; i < found.data.size(); ++i)
+            if (found.data[i])
+                pairs.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), *found.data[i]});
+    } else {
+        auto found = spatial_calls::relate_join(layers.left.rows(), layers.right.rows()).value();
+        how = found.how;
+        pairs = std::move(found.data);
+    }
+    if (!a.pattern.empty()) std::erase_if(pairs, [&](auto const& p) { return !p.how.matches(a.pattern).value(); });
+    bar.step(fmt::format("{} matrices on the {}", pairs.size(), name_of(how.selected)));
+    if (a.as_json) {
+        auto out = about(layers, how);
+        json list = json::array();
+        for (auto const& p : pairs)
+            list.push_back(
+                json::array({layers.left.name_in_json(p.left), layers.right.name_in_json(p.right), p.how.text()}));
+        out["pairs"] = std::move(list);
+        deliver_json(a, out);
+        return ok;
+    }
+    std::string text;
+    for (auto const& p : pairs)
+        text += layers.left.name(p.left) + ',' + layers.right.name(p.right) + ',' + p.how.text() + '\n';
+    deliver(a, text);
+    return ok;
+}
+
+}  // namespace
+
+void add_spatial(CLI::App& root, std::vector<command>& commands) {
+    auto* const spatial = add_command(root, "spatial");
+    spatial->require_subcommand(1);
+    auto const verb = [&](char const* name, int (*run)(spatial_arguments const&)) {
+        auto arguments = std::make_shared<spatial_arguments>();
+        auto* const app = add_command(*spatial, name, "spatial");
+        app->add_option("--format", arguments->reading.format, "of the files");
+        app->add_option("--x", arguments->reading.x, "column of a CSV");
+        app->add_option("--y", arguments->reading.y, "column of a CSV");
+        app->add_option("--wkt", arguments->reading.wkt, "column of a CSV");
+        app->add_flag("--json", arguments->as_json, "JSON on stdout");
+        commands.push_back({app, [arguments, run] {
+                                try {
+                                    return run(*arguments);
+                                } catch (nonsense const& e) {
+                                    complain(e.what());
+                                    return misused;
+                                }
+                            }});
+        return std::pair{app, arguments};
+    };
+    auto const computing = [&](char const* name, int (*run)(spatial_arguments const&)) {
+        auto const [app, arguments] = verb(name, run);
+        app->add_option("-o,--output", arguments->output, "file to write");
+        app->add_option("--mode", arguments->mode, "auto, cpu or gpu");
+        return std::pair{app, arguments};
+    };
+    auto const of_two = [&](char const* name, int (*run)(spatial_arguments const&)) {
+        auto const [app, arguments] = computing(name, run);
+        app->add_option("--left", arguments->left.file, "layer")->required();
+        app->add_option("--right", arguments->right.file, "layer")->required();
+        app->add_option("--left-id", arguments->left.id, "column or property");
+        app->add_option("--right-id", arguments->right.id, "column or property");
+        return std::pair{app, arguments};
+    };
+    auto const [info, info_of] = verb("info", show_info);
+    info->add_option("FILE", info_of->files, "layers")->required();
+    auto const [bounds, bounds_of] = computing("bounds", write_bounds);
+    bounds->add_option("FILE", bounds_of->left.file, "layer")->required();
+    bounds->add_option("--id", bounds_of->left.id, "column or property");
+    auto const [join, join_of] = of_two("join", write_join);
+    join->add_option("-p,--predicate", join_of->predicate, "which pairs");
+    join->add_option("-d,--distance", join_of->distance, "of dwithin");
+    auto const [nearest, nearest_of] = of_two("nearest", write_nearest);
+    nearest->add_option("-k,--count", nearest_of->count, "how many");
+    nearest->add_option("--most", nearest_of->most, "distance");
+    nearest->add_option("--ties", nearest_of->ties, "kept or by-row");
+    auto const [relate, relate_of] = of_two("relate", write_relate);
+    relate->add_option("--pattern", relate_of->pattern, "of the matrix");
+    relate->add_flag("--rows", relate_of->row_by_row, "row by row");
+}
+
+}  // namespace kiln::cli

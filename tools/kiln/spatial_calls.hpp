@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place where `kiln spatial` calls the pack: a function per verb, each decided by the mode in force, with results on the
+// host.
+#pragma once
+
+#include <kiln/runtime/operation.hpp>
+#include <kiln/spatial/measures.hpp>
+#include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/relate.hpp>
+
+namespace kiln::cli::spatial_calls {
+
+template <class T>
+struct answer {
+    T data;
+    decision how;  // where it ran, and why
+};
+template <class T>
+using answers = result<answer<std::vector<T>>>;
+
+[[nodiscard]] answers<std::optional<spatial::bounding_box>> bounds(spatial::geometries const& of);
+[[nodiscard]] answers<spatial::row_pair> join(spatial::geometries const& left, spatial::geometries const& right,
+                                              spatial::predicate what);
+[[nodiscard]] answers<spatial::row_pair> join_within(spatial::geometries const& left, spatial::geometries const& right,
+                                                     double distance);
+[[nodiscard]] answers<spatial::near_pair> nearest(spatial::geometries const& left, spatial::geometries const& right,
+                                                  spatial::nearest_options const& how);
+// All pairs that meet.
+[[nodiscard]] answers<spatial::related_pair> relate_join(spatial::geometries const& left,
+                                                         spatial::geometries const& right);
+// Row by row.
+[[nodiscard]] answers<std::optional<spatial::matrix>> relate(spatial::geometries const& left,
+                                                             spatial::geometries const& right);
+
+}  // namespace kiln::cli::spatial_calls
