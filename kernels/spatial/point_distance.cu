@@ -13,7 +13,7 @@ struct alignas(16) segment {
 // `segments` in the order of the leaves; `most` is a square.
 extern "C" __global__ void __launch_bounds__(128) nearest_element(tree t, segment const* segments, double const* x, double const* y,
                                                                   u64 count, double most, i32* nearest, double* square) {
-    for (u64 i = first_item(); i < count; i += item_stride()) {
+    for (u64 i = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x); i < count; i += (static_cast<u64>(gridDim.x) * blockDim.x)) {
         point const p{x[i], y[i]};
         i32 best = -1;
         double least_square = most;

@@ -8,7 +8,7 @@ using namespace kiln_spatial;
 // Keys are row of a << 32 | row of b; a contact that turned out to be none gets the largest.
 extern "C" __global__ void __launch_bounds__(128)
     contact_evidence(layer a, layer b, u64 count, i32 const* left, i32 const* right, u8 const* how, u64* key, u32* bits) {
-    for (u64 k = first_item(); k < count; k += item_stride()) {
+    for (u64 k = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x); k < count; k += (static_cast<u64>(gridDim.x) * blockDim.x)) {
         if (how[k] == apart) {
             key[k] = ~u64{0}, bits[k] = 0;
             continue;

@@ -40,7 +40,7 @@ __device__ __forceinline__ void for_each_candidate(layer const& a, i32 element, 
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(128) contact_count(layer a, layer b, tree t, u32* candidates) {
-    for (u64 i = first_item(); i < static_cast<u64>(a.vertices); i += item_stride()) {
+    for (u64 i = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x); i < static_cast<u64>(a.vertices); i += (static_cast<u64>(gridDim.x) * blockDim.x)) {
         i32 const v = static_cast<i32>(i);
         u32 n = 0;
         if (is_element(a, v)) for_each_candidate(a, v, b, t, [&](i32, u8) { ++n; });
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(128) contact_count(layer a, layer b
 }
 extern "C" __global__ void __launch_bounds__(128)
     contact_scatter(layer a, layer b, tree t, u64 const* first, i32* left, i32* right, u8* how) {
-    for (u64 i = first_item(); i < static_cast<u64>(a.vertices); i += item_stride()) {
+    for (u64 i = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x); i < static_cast<u64>(a.vertices); i += (static_cast<u64>(gridDim.x) * blockDim.x)) {
         i32 const v = static_cast<i32>(i);
         u64 at = first[i];
         if (!is_element(a, v)) continue;
@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 // What is not known becomes apart, touching, crossing or overlapping.
 extern "C" __global__ void __launch_bounds__(128) contact_exact(layer a, layer b, u64 count, i32 const* left, i32 const* right, u8* how) {
-    for (u64 k = first_item(); k < count; k += item_stride()) {
+    for (u64 k = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x); k < count; k += (static_cast<u64>(gridDim.x) * blockDim.x)) {
         if (how[k] != not_known) continue;
         i32 const v = left[k], w = right[k];
         how[k] = static_cast<u8>(contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w)));
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(128) contact_exact(layer a, layer b
 // Of those that cross; others keep what is there.
 extern "C" __global__ void __launch_bounds__(128)
     crossing_points(layer a, layer b, u64 count, i32 const* left, i32 const* right, u8 const* how, double* x, double* y) {
-    for (u64 k = first_item(); k < count; k += item_stride()) {
+    for (u64 k = (static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x); k < count; k += (static_cast<u64>(gridDim.x) * blockDim.x)) {
         if (how[k] != crossing) continue;
         i32 const v = left[k], w = right[k];
         point const p = crossing_point(a.at[v], a.at[v + 1], b.at[w], b.at[w + 1]);

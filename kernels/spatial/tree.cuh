@@ -92,24 +92,38 @@ struct tree_cursor {
     }
 };
 
-// visit(slot) for every item whose rounded box meets b.
+// visit(slot) for every item below a node whose rounded box meets b. `level`: levels between the node and the leaves. visit
+// returns whether to go on, and no more than `nodes` of them are looked at: false where that was the end of it.
 template <class Visit>
-KILN_HD void query_tree(tree const& t, rough_box const& b, Visit visit) {
-    if (t.size == 0) return;
-    tree_cursor c{0, t.top, 0, children_met(t.nodes[0], b)};
+KILN_HD bool walk_subtree(tree const& t, u32 node, i32 level, rough_box const& b, u32 nodes, Visit visit) {
+    if (t.size == 0) return true;
+    tree_cursor c{node, level, 0, children_met(t.nodes[node], b)};
     for (;;) {
         if (c.level == 0) {
             for (; c.left != 0; c.left &= c.left - 1)
-                visit((c.node - t.first_leaf) * 8 + static_cast<u32>(lowest_bit(c.left)));
+                if (!visit((c.node - t.first_leaf) * 8 + static_cast<u32>(lowest_bit(c.left)))) return false;
         }
         if (c.left == 0) {
-            if (!c.up()) return;
+            if (!c.up()) return true;
         }
         if (c.level > 0) {
+            if (nodes-- == 0) return false;
             c.down();
             c.left = children_met(t.nodes[c.node], b);
         }
     }
+}
+template <class Visit>
+KILN_HD void query_tree(tree const& t, rough_box const& b, Visit visit) {
+    walk_subtree(t, 0, t.top, b, ~0U, [&](u32 slot) { return visit(slot), true; });
+}
+template <class Visit>
+KILN_HD bool query_tree_within(tree const& t, rough_box const& b, u32 nodes, Visit visit) {
+    return walk_subtree(t, 0, t.top, b, nodes, visit);
+}
+template <class Visit>
+KILN_HD void query_subtree(tree const& t, u32 node, i32 level, rough_box const& b, Visit visit) {
+    walk_subtree(t, node, level, b, ~0U, [&](u32 slot) { return visit(slot), true; });
 }
 
 // ---- Nearest -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer (kernels/spatial/layer.cuh) in buffers, made where a queue runs: what host_layer is, without the host.
+#pragma once
+
+#include "spatial/layer.cuh"
+#include "spatial/queue.hpp"
+
+#include <kiln/spatial/geometry.hpp>
+
+namespace kiln::spatial {
+
+class kept_layer {
+public:
+    // As the geometries are, which lie where the queue runs. One fence.
+    [[nodiscard]] static result<kept_layer> plain(queue& on, geometries const& from);
+
+    [[nodiscard]] kiln_spatial::layer view() const noexcept;
+    [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+    [[nodiscard]] std::size_t paths() const noexcept { return kind_.size(); }
+    [[nodiscard]] std::size_t vertices() const noexcept { return at_.size(); }
+    [[nodiscard]] std::size_t bytes() const noexcept;
+    [[nodiscard]] buffer<std::uint8_t> const& states() const noexcept { return state_; }  // row_null, row_empty, row_there
+    [[nodiscard]] buffer<std::int8_t> const& dimensions() const noexcept { return dimension_; }
+
+    // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
+    [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
+
+private:
+    std::size_t rows_ = 0;
+    buffer<kiln_spatial::point> at_;
+    buffer<std::int32_t> path_first_, path_of_, row_of_, row_first_;
+    buffer<std::uint8_t> kind_, state_;
+    buffer<std::int8_t> dimension_;
+};
+
+inline constexpr std::uint32_t ring_kinds = 1U << kiln_spatial::ring_path | 1U << kiln_spatial::reversed_ring;
+inline constexpr std::uint32_t all_kinds = ring_kinds | 1U << kiln_spatial::point_path | 1U << kiln_spatial::line_path;
+
+}  // namespace kiln::spatial

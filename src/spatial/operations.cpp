@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/operations.hpp"
+
+#include "base/check.hpp"
+
+namespace kiln::spatial {
+
+namespace {
+
+constexpr std::array<variant, 2> both(std::string_view needs) {
+    return {variant{.name = "gpu", .where = place::gpu, .needs = needs},
+            variant{.name = "cpu", .where = place::cpu}};
+}
+
+constexpr auto index_variants = both("words geometry_layers point_location exclusive_scan_i64 radix_sort_u64_i32");
+constexpr auto locate_variants = both(
+    "words geometry_layers point_location point_in_polygon pair_lists exclusive_scan_i64 radix_sort_u64_i32");
+constexpr std::array<variant, 1> join_variants{variant{.name = "cpu", .where = place::cpu}};
+
+}  // namespace
+
+// Every result is discrete and exact: the same on both sides, whatever the order of threads. Sizes are vertices and rows of
+// both operands, until `kiln calibrate` has measured: a transfer and the launches of an index against one core.
+constinit operation const index_operation{"spatial_index", "spatial", {.pairwise = 1 << 14}, index_variants};
+constinit operation const locate_operation{"spatial_locate", "spatial", {.pairwise = 1 << 15}, locate_variants};
+constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, join_variants};
+
+result<call_facts> facts_of(operation const& what, geometries const& left, geometries const& right) {
+    auto const empty = [](geometries const& g) { return g.rows() == 0; };
+    if (!empty(left) && !empty(right) && on_device(left.where()) != on_device(right.where())) {
+        return fail(errc::invalid_argument,
+                    "{}: one operand is on the host and one on the device; move one of them by name", what.name());
+    }
+    return call_facts{.items = left.vertices() + left.rows() + right.vertices() + right.rows(),
+                      .type = scalar::f64,
+                      .where = on_device(left.where()) ? left.where() : right.where()};
+}
+
+result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what) {
+    if (call.on_gpu() == on_device(what.where())) return what;
+    return call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
+}
+
+}  // namespace kiln::spatial

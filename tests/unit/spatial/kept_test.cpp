@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algorithms of the device, run on the host by the same text: with their items in order, and scrambled over memory that
+// holds rubbish at first. What they give is what the CPU variants give.
+#include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/join.hpp>
+#include <kiln/spatial/locate.hpp>
+#include <kiln/spatial/wkt.hpp>
+
+#include "samples.hpp"
+#include "spatial/area_index.hpp"
+#include "spatial/layer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+
+struct plain_pairs {
+    std::vector<std::int32_t> left, right;
+    bool operator==(plain_pairs const&) const = default;
+};
+template <class T>
+std::vector<T> values_of(buffer<T> const& b) {
+    return {b.host_span().begin(), b.host_span().end()};
+}
+plain_pairs values_of(pair_list const& p) { return {values_of(p.left), values_of(p.right)}; }
+
+// Whole and half coordinates: vertices, edges and cells' corners are all met.
+geometries some_points(std::size_t n, double from, double to, unsigned seed) {
+    std::mt19937_64 random{seed};
+    auto x = buffer<double>::on_host(n), y = buffer<double>::on_host(n);
+    auto const steps = static_cast<std::uint64_t>((to - from) * 4);
+    auto const next = [&] {
+        return from + static_cast<double>(random() % (steps + 1)) / 4 +
+               (random() % 8 == 0 ? static_cast<double>(random()) * 0x1p-64 : 0);
+    };
+    for (std::size_t i = 0; i < n; ++i) x.data()[i] = next(), y.data()[i] = next();
+    x.data()[n / 2] = y.data()[n / 2] = NAN;  // an empty one
+    return geometries::points(x, y).value();
+}
+
+plain_pairs expected_pairs(geometries const& points, geometries const& areas, std::uint32_t wanted) {
+    plain_pairs out;
+    auto const index = cpu::area_index::make(areas).value();
+    for (auto const& p : index.locate(points).value()) {
+        auto const bit = p.how == standing::on_boundary ? kiln_spatial::wanted_on : kiln_spatial::wanted_inside;
+        if ((wanted & bit) != 0) out.left.push_back(p.point), out.right.push_back(p.area);
+    }
+    return out;
+}
+
+void check_points(geometries const& points, geometries const& areas) {
+    for (auto const order : {item_order::ascending, item_order::scrambled}) {
+        host_queue on{order};
+        auto const index = build_index(on, areas).value();
+        for (std::uint32_t const wanted : {1U, 2U, 3U}) {
+            auto const expected = expected_pairs(points, areas, wanted);
+            point_locator find{on, points, *index, wanted};
+            EXPECT_EQ(values_of(find.pairs().value()), expected) << "wanted " << wanted;
+            std::vector<std::int32_t> first(points.rows(), -1);
+            std::vector<std::int64_t> count(points.rows(), 0), histogram(areas.rows(), 0);
+            std::vector<std::uint8_t> any(points.rows(), 0);
+            for (std::size_t i = expected.left.size(); i-- > 0;) {
+                auto const l = static_cast<std::size_t>(expected.left[i]);
+                first[l] = expected.right[i], ++count[l], any[l] = 1;
+                ++histogram[static_cast<std::size_t>(expected.right[i])];
+            }
+            EXPECT_EQ(values_of(find.first().value()), first);
+            EXPECT_EQ(values_of(find.count().value()), count);
+            EXPECT_EQ(values_of(find.any().value()), any);
+            EXPECT_EQ(values_of(find.histogram().value()), histogram);
+        }
+    }
+}
+
+geometries of_every_family(unsigned seed) {
+    std::vector<std::string> rows;
+    for (auto const kind : {family::point, family::multipolygon, family::linestring, family::polygon,
+                            family::multipoint, family::multilinestring}) {
+        auto const some = lattice(kind, {.rows = 9, .size = 7, .seed = seed, .empty_per_mille = 100, .null_per_mille = 100});
+        auto const text = to_wkt(some).value();
+        for (std::size_t i = 0; i < some.rows(); ++i) rows.push_back(text[i]);
+    }
+    return from_wkt(rows).value();
+}
+
+class kept : public testing::Test {};
+
+}  // namespace
+
+TEST_F(kept, layers_are_those_of_the_host) {
+    std::vector<geometries> all{of_every_family(3)};
+    for (int kind = 1; kind <= 6; ++kind)
+        all.push_back(lattice(static_cast<family>(kind),
+                              {.rows = 40, .size = 6, .seed = 5, .empty_per_mille = 150, .null_per_mille = 150}));
+    for (std::size_t k = 0, n = all.size(); k < n; ++k) {
+        std::vector<std::int32_t> rows;
+        for (std::size_t i = 0; i < all[k].rows(); ++i) rows.push_back(static_cast<std::int32_t>(i * 7 % all[k].rows()));
+        all.push_back(all[k].view(buffer<std::int32_t>::copy_of(rows)).value());
+    }
+    for (auto const& g : all) {
+        host_queue on{item_order::scrambled};
+        auto const made = kept_layer::plain(on, g).value();
+        auto const a = made.view();
+        auto const host = host_layer::plain(g).value();
+        auto const b = host.view();
+        ASSERT_EQ(a.rows, b.rows);
+        for (int row = 0; row < a.rows; ++row) {
+            auto const r = static_cast<std::size_t>(row);
+            EXPECT_EQ(made.states().data()[r], static_cast<std::uint8_t>(host.state(r)));
+            EXPECT_EQ(made.dimensions().data()[r], host.dimension(r));
+            // The host leaves out paths that are not there.
+            int q = b.row_first[row];
+            for (int p = a.row_first[row]; p < a.row_first[row + 1]; ++p) {
+                EXPECT_EQ(a.row_of[p], row);
+                for (int v = a.path_first[p]; v < a.path_first[p + 1]; ++v) EXPECT_EQ(a.path_of[v], p);
+                if (a.kind[p] == kiln_spatial::no_path) continue;
+                ASSERT_LT(q, b.row_first[row + 1]);
+                EXPECT_EQ(a.kind[p], b.kind[q]);
+                int const n = b.path_first[q + 1] - b.path_first[q];
+                ASSERT_EQ(a.path_first[p + 1] - a.path_first[p], n);
+                for (int v = 0; v < n; ++v) EXPECT_TRUE(a.at[a.path_first[p] + v] == b.at[b.path_first[q] + v]);
+                ++q;
+            }
+            EXPECT_EQ(q, b.row_first[row + 1]);
+        }
+    }
+}
+
+TEST_F(kept, points_are_located_as_on_the_host) {
+    auto const points = some_points(3000, -1, 8, 7);
+    check_points(points, lattice(family::polygon, {.rows = 60, .size = 7, .seed = 2, .empty_per_mille = 50, .null_per_mille = 50}));
+    check_points(points, lattice(family::multipolygon, {.rows = 60, .size = 7, .seed = 3}));
+    check_points(points, of_every_family(4));
+    check_points(points, from_wkt(std::vector<std::string>{}).value());
+    // Many edges in few cells: three levels.
+    std::string star = "POLYGON ((";
+    for (int i = 0; i < 2000; ++i) {
+        double const angle = i * 2 * 3.14159265358979 / 2000, r = i % 2 == 0 ? 3 : 0.0625;
+        star += std::to_string(4 + r * std::cos(angle)) + " " + std::to_string(4 + r * std::sin(angle)) + ", ";
+    }
+    check_points(points, from_wkt(std::vector<std::string>{star + "7.000000 4.000000))", "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"}).value());
+}
+
+TEST_F(kept, views_and_nulls_of_points_are_kept) {
+    auto const areas = lattice(family::polygon, {.rows = 30, .size = 6, .seed = 8});
+    auto const points = lattice(family::point, {.rows = 400, .size = 6, .seed = 9, .empty_per_mille = 100, .null_per_mille = 100});
+    check_points(points, areas);
+    std::vector<std::int32_t> rows;
+    for (int i = 0; i < 500; ++i) rows.push_back(i * 37 % 400);
+    check_points(points.view(buffer<std::int32_t>::copy_of(rows)).value(), areas);
+}
+
+TEST_F(kept, real_areas) {
+    auto const areas = real_layer("ne110");
+    if (!areas) GTEST_SKIP() << "KILN_SPATIAL_DATA has no ne110";
+    auto const& p = areas->parts();
+    auto x = buffer<double>::on_host(4000), y = buffer<double>::on_host(4000);
+    std::mt19937_64 random{1};
+    for (std::size_t i = 0; i < 4000; ++i) {
+        auto const v = random() % p.x.size();
+        bool const free = i % 2 == 0;
+        x.data()[i] = free ? -180 + static_cast<double>(random() % 3600) / 10 : p.x.data()[v];
+        y.data()[i] = free ? -90 + static_cast<double>(random() % 1800) / 10 : p.y.data()[v];
+    }
+    check_points(geometries::points(x, y).value(), *areas);
+}
+
+TEST_F(kept, joins_of_points_and_areas_are_those_of_their_matrices) {
+    auto const areas = lattice(family::polygon, {.rows = 40, .size = 6, .seed = 11, .null_per_mille = 50});
+    auto const points = lattice(family::point, {.rows = 150, .size = 6, .seed = 12, .empty_per_mille = 50, .null_per_mille = 50});
+    scoped_execution_mode const mode{execution_mode::cpu};
+    for (int k = 0; k <= static_cast<int>(predicate::equals); ++k) {
+        auto const what = static_cast<predicate>(k);
+        for (bool const turned : {false, true}) {
+            auto const& left = turned ? areas : points;
+            auto const& right = turned ? points : areas;
+            auto const all = cpu::relate_join(left, right).value();
+            plain_pairs expected;
+            std::vector<std::int32_t> first(left.rows(), -1);
+            std::vector<std::int64_t> count(left.rows(), 0), histogram(right.rows(), 0);
+            std::vector<std::uint8_t> any(left.rows(), 0);
+            auto next = all.begin();
+            for (std::size_t i = 0; i < left.rows(); ++i) {
+                for (std::size_t j = 0; j < right.rows(); ++j) {
+                    bool const there = next != all.end() && static_cast<std::size_t>(next->left) == i &&
+                                       static_cast<std::size_t>(next->right) == j;
+                    bool const wanted = !left.is_null(i) && !right.is_null(j) &&
+                                        (there ? holds(what, next->how) : what == predicate::disjoint);
+                    if (there) ++next;
+                    if (!wanted) continue;
+                    expected.left.push_back(static_cast<std::int32_t>(i)), expected.right.push_back(static_cast<std::int32_t>(j));
+                    if (first[i] < 0) first[i] = static_cast<std::int32_t>(j);
+                    ++count[i], ++histogram[j], any[i] = 1;
+                }
+            }
+            EXPECT_EQ(values_of(join({}, left, right, what).value()), expected) << name_of(what);
+            EXPECT_EQ(values_of(join_first({}, left, right, what).value()), first) << name_of(what);
+            EXPECT_EQ(values_of(join_count({}, left, right, what).value()), count) << name_of(what);
+            EXPECT_EQ(values_of(join_any({}, left, right, what).value()), any) << name_of(what);
+            EXPECT_EQ(values_of(join_histogram({}, left, right, what).value()), histogram) << name_of(what);
+        }
+    }
+}
+
+}  // namespace kiln::spatial_tests
