@@ -43,6 +43,10 @@ KILN_HD bool is_element(layer const& l, i32 v) {
 }
 KILN_HD point element_end(layer const& l, i32 v) { return l.at[is_segment(l, v) ? v + 1 : v]; }
 
+struct alignas(16) segment {
+    point a, b;  // the same for a point
+};
+
 // The vertex where the segment v ends; for the last of a ring, its first.
 KILN_HD i32 end_vertex(layer const& l, i32 v) {
     i32 const path = l.path_of[v];

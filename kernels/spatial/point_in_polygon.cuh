@@ -51,9 +51,9 @@ struct point_question {
         out = found;
         return sure;
     }
-    template <class Found>
+    template <certainty How, class Found>
     KILN_HD void each(u64 i, Found found) const {
-        locate<tie::on, certainty::exact>(g, p.at(i), [&](i32 row, place where) {
+        locate<tie::on, How>(g, p.at(i), [&](i32 row, place where) {
             if ((wanted & (where == place::on ? wanted_on : wanted_inside)) != 0) found(row);
             return false;
         });
@@ -64,17 +64,20 @@ struct point_question {
 struct first_sink {
     static constexpr looking_for what = looking_for::first;
     i32* area;  // -1: none
+    template <certainty>
     KILN_HD void put(point_question const&, u64 i, areas_found const& f) const { area[i] = f.first; }
 };
 struct any_sink {
     static constexpr looking_for what = looking_for::first;
     u8* any;
+    template <certainty>
     KILN_HD void put(point_question const&, u64 i, areas_found const& f) const { any[i] = f.count != 0 ? 1 : 0; }
 };
 struct count_sink {
     static constexpr looking_for what = looking_for::all;
     i64* count;
     i32* first;  // may be null
+    template <certainty>
     KILN_HD void put(point_question const&, u64 i, areas_found const& f) const {
         count[i] = f.count;
         if (first != nullptr) first[i] = f.first;
@@ -83,9 +86,10 @@ struct count_sink {
 struct histogram_sink {
     static constexpr looking_for what = looking_for::all;
     u64* bins;
+    template <certainty How>
     KILN_HD void put(point_question const& q, u64 i, areas_found const& f) const {
         if (f.count == 1) count_in(bins, static_cast<u32>(f.first));
-        if (f.count > 1) q.each(i, [this](i32 row) { add_to(bins + row, 1); });
+        if (f.count > 1) q.template each<How>(i, [this](i32 row) { add_to(bins + row, 1); });
     }
 };
 
@@ -97,7 +101,7 @@ struct locate_quickly {
     KILN_HD void operator()(u64 i) const {
         areas_found f;
         bool const sure = q.ask<certainty::filtered, Sink::what>(i, f);
-        if (sure) to.put(q, i, f);
+        if (sure) to.template put<certainty::filtered>(q, i, f);
         append(!sure, static_cast<u32>(i), later.list, later.count);
     }
 };
@@ -113,7 +117,7 @@ struct locate_exactly {
             u32 const i = later.list[k];
             areas_found f;
             q.ask<certainty::exact, Sink::what>(i, f);
-            to.put(q, i, f);
+            to.template put<certainty::exact>(q, i, f);
         }
     }
 };
@@ -133,7 +137,7 @@ struct locate_pairs {
             left[at] = static_cast<i32>(i), right[at] = first[i];
             return;
         }
-        q.each(i, [&](i32 row) { left[at] = static_cast<i32>(i), right[at++] = row; });
+        q.each<certainty::exact>(i, [&](i32 row) { left[at] = static_cast<i32>(i), right[at++] = row; });
     }
 };
 
@@ -145,6 +149,6 @@ KILN_KERNEL(locate_any, kiln_spatial::locate_quickly<kiln_spatial::any_sink>, 25
 KILN_KERNEL(locate_any_exact, kiln_spatial::locate_exactly<kiln_spatial::any_sink>, 128, 1)
 KILN_KERNEL(locate_count, kiln_spatial::locate_quickly<kiln_spatial::count_sink>, 256, 6)
 KILN_KERNEL(locate_count_exact, kiln_spatial::locate_exactly<kiln_spatial::count_sink>, 128, 1)
-KILN_KERNEL(locate_histogram, kiln_spatial::locate_quickly<kiln_spatial::histogram_sink>, 256, 1)
+KILN_KERNEL(locate_histogram, kiln_spatial::locate_quickly<kiln_spatial::histogram_sink>, 256, 5)
 KILN_KERNEL(locate_histogram_exact, kiln_spatial::locate_exactly<kiln_spatial::histogram_sink>, 128, 1)
 KILN_KERNEL(locate_point_pairs, kiln_spatial::locate_pairs, 128, 1)

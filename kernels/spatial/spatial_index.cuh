@@ -124,7 +124,7 @@ struct count_boxes {
     u32* heavies;
     KILN_HD void operator()(u64 i) const {
         box const b = q.asked[i];
-        u32 hits = 0, nodes = 0;
+        u32 hits = 0;
         bool put_off = false;
         if (is_box(b)) {
             put_off = !query_tree_within(q.t, q.reach(b), most_light_nodes, [&](u32 slot) {

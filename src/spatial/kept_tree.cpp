@@ -85,7 +85,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
     box_question const q{in.view(), in.in_order(), asked.data(), distance};
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto heavy, on.room<std::uint32_t>(n));
-    KILN_TRY(auto heavies, on.filled<std::uint64_t>(1, 0));
+    KILN_TRY(auto heavies, on.filled<std::int64_t>(1, 0));
     KILN_CHECK(on.launch(
         count_boxes{q, raw(counts), heavy.data(), reinterpret_cast<u32*>(heavies.data())}, n));
     KILN_CHECK(on.sum(counts));

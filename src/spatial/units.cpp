@@ -35,9 +35,13 @@ std::vector<unit_row> const& rows() {
         {"pair_lists", "join", {"pair_keys", "pair_parts", "pair_firsts", "pair_any", "pair_count", "pair_histogram"}},
         {"spatial_index", "index", {"box_bounds", "box_keys", "leaf_nodes", "inner_nodes", "box_count", "box_scatter", "box_count_heavy",
           "box_scatter_heavy"}},
-        {"segment_intersection", "join", {"contact_count", "contact_scatter", "contact_exact", "crossing_points"}},
+        {"segment_intersection", "join", {"contact_boxes", "contact_elements", "contact_count", "contact_scatter", "contact_count_heavy",
+          "contact_scatter_heavy", "contact_exact", "crossing_points"}},
         {"polygon_predicates", "join", {"contact_evidence"}},
-        {"point_distance", "distance", {"nearest_element"}},
+        {"point_distance",
+         "distance",
+         {"nearest_least", "nearest_least_exact", "nearest_inside", "nearest_count", "nearest_scatter",
+          "nearest_distances", "nearest_first", "nearest_first_exact", "nearest_rows_in_order", "nearest_point_keys"}},
     };
     return all;
 }
