@@ -177,10 +177,35 @@ struct layer_extent {
     }
 };
 
+// The box of every row, gathered vertex by vertex as ordered() numbers; rows without vertices stay as they are.
+struct row_extents_of_layer {
+    layer l;
+    u64* least;  // four by row, of all bits set
+    KILN_HD void operator()(u64 i) const {
+        i32 const path = l.path_of[i];
+        if (l.kind[path] == no_path) return;
+        point const p = l.at[i];
+        u64* const own = least + 4 * static_cast<u64>(l.row_of[path]);
+        lower_to(own, ordered(p.x)), lower_to(own + 1, ordered(p.y)), lower_to(own + 2, ordered(-p.x)), lower_to(own + 3, ordered(-p.y));
+    }
+};
+// Turned round where there is none.
+struct row_boxes {
+    u64 const* least;
+    box* to;
+    KILN_HD void operator()(u64 i) const {
+        u64 const* const own = least + 4 * i;
+        if (own[0] == ~u64{0}) to[i] = {1, 1, -1, -1};
+        else to[i] = {unordered(own[0]), unordered(own[1]), -unordered(own[2]), -unordered(own[3])};
+    }
+};
+
 }  // namespace kiln_spatial
 
 KILN_KERNEL(layer_rows, kiln_spatial::row_extents, 256, 1)
 KILN_KERNEL(layer_row_table, kiln_spatial::row_table, 256, 1)
 KILN_KERNEL(layer_paths, kiln_spatial::path_table, 256, 1)
 KILN_KERNEL(layer_vertices, kiln_spatial::vertex_table, 256, 1)
+KILN_KERNEL(layer_row_extents, kiln_spatial::row_extents_of_layer, 256, 1)
+KILN_KERNEL(layer_row_boxes, kiln_spatial::row_boxes, 256, 1)
 KILN_KERNEL(layer_box, kiln_spatial::layer_extent, 256, 1)

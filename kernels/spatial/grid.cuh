@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How kernels of the pack are written: as a structure of what they read and write, with an operator() that does one item. The
-// device runs one thread per item, in strides of the grid; the host runs the same text in a loop, in any order, which is how
+// device runs one thread per item; the host runs the same text in a loop, in any order, which is how
 // the tests find what depends on it. KILN_KERNEL makes a kernel of such a structure for NVRTC, and a name for the host.
 #pragma once
 
 #include "support.cuh"
 
 #ifdef __CUDACC__
-#define KILN_KERNEL(entry, type, threads, blocks)                                                                     \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) entry(type what, kiln_spatial::u64 count) {        \
-        for (kiln_spatial::u64 i = static_cast<kiln_spatial::u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;  \
-             i += static_cast<kiln_spatial::u64>(gridDim.x) * blockDim.x)                                            \
-            what(i);                                                                                                 \
+#define KILN_KERNEL(entry, type, threads, blocks)                                                                  \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) entry(type what, kiln_spatial::u64 count) {     \
+        kiln_spatial::u64 const i = static_cast<kiln_spatial::u64>(blockIdx.x) * blockDim.x + threadIdx.x;         \
+        if (i < count) what(i);                                                                                   \
     }
 #else
 #define KILN_KERNEL(entry, type, threads, blocks)                                  \

@@ -67,4 +67,17 @@ KILN_HD i32 vertex_after(layer const& l, i32 v) {
     return v < last ? v + 1 : -1;
 }
 
+// Rows of an array of points. Null ones, and empty ones (NaN), are nowhere.
+struct point_rows {
+    double const* x;
+    double const* y;
+    u8 const* validity;
+    i32 const* chosen;
+    KILN_HD point at(u64 i) const {
+        u64 const m = chosen != nullptr ? static_cast<u64>(chosen[i]) : i;
+        if (validity != nullptr && (validity[m >> 3] >> (m & 7) & 1) == 0) return {from_bits(~u64{0}), 0};
+        return {x[m], y[m]};
+    }
+};
+
 }  // namespace kiln_spatial

@@ -3,6 +3,7 @@
 // then the rows at that distance: several where they are equally near.
 #pragma once
 
+#include "cells.cuh"
 #include "distance.cuh"
 #include "grid.cuh"
 #include "tree.cuh"
@@ -86,6 +87,11 @@ struct find_least_squares_exactly {
     }
 };
 
+struct set_squares {
+    u64* to;
+    u64 value;
+    KILN_HD void operator()(u64 i) const { to[i] = value; }
+};
 // Rows one of which has a path inside an area of the other are at no distance.
 struct set_no_distance {
     i32 const* row;
@@ -130,33 +136,30 @@ struct list_nearest {
         of.each(i, [&](u32 slot) { left[at] = row, right[at++] = of.q.row_of_slot(slot); });
     }
 };
-struct pair_distances {
-    i32 const* left;
-    u64 const* least_square;
-    double* distance;
-    KILN_HD void operator()(u64 i) const { distance[i] = root(unordered(least_square[left[i]])); }
-};
-
 // One nearest row for each of many points: the first of those that are equally near, or -1. Asked in any order.
 struct nearest_rows {
     tree t;
     segment const* elements;
     i32 const* rows;  // in the order of the leaves
-    double const* x;
-    double const* y;
+    point_rows p;
     i32 const* order;  // may be null
     double most;
     i32* row;
     double* distance;
     u32* later;
     u32* laters;
+
+    // False where a filter could not tell whether a point lies on an element.
+    template <certainty How>
     KILN_HD bool ask(u64 i) const {
-        point const p{x[i], y[i]};
+        point const at = p.at(i);
         bool unsure = false;
         double best = most;
         i32 found = -1;
-        nearest_in_tree(t, outwards({p.x, p.y, p.x, p.y}), best, [&](u32 slot, double) {
-            double const d = quick_square(p, elements[slot], unsure);
+        nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), best, [&](u32 slot, double) {
+            double d;
+            if constexpr (How == certainty::exact) d = square_between_elements(at, at, elements[slot].a, elements[slot].b);
+            else d = quick_square(at, elements[slot], unsure);
             if (d <= best) {
                 i32 const r = rows[slot];
                 found = d < best || found < 0 || r < found ? r : found;
@@ -164,34 +167,19 @@ struct nearest_rows {
             }
             return best;
         });
-        row[i] = found, distance[i] = found >= 0 ? root(best) : from_bits(~u64{0});
+        row[i] = found, distance[i] = root(best);
         return !unsure;
     }
     KILN_HD void operator()(u64 k) const {
         u64 const i = order != nullptr ? static_cast<u64>(order[k]) : k;
-        append(!ask(i), static_cast<u32>(i), later, laters);
+        append(!ask<certainty::filtered>(i), static_cast<u32>(i), later, laters);
     }
 };
 struct nearest_rows_exactly {
     nearest_rows of;
     u64 threads;
     KILN_HD void operator()(u64 thread) const {
-        for (u64 k = thread; k < *of.laters; k += threads) {
-            u32 const i = of.later[k];
-            point const p{of.x[i], of.y[i]};
-            double best = of.most;
-            i32 found = -1;
-            nearest_in_tree(of.t, outwards({p.x, p.y, p.x, p.y}), best, [&](u32 slot, double) {
-                double const d = square_between_elements(p, p, of.elements[slot].a, of.elements[slot].b);
-                if (d <= best) {
-                    i32 const r = of.rows[slot];
-                    found = d < best || found < 0 || r < found ? r : found;
-                    best = d;
-                }
-                return best;
-            });
-            of.row[i] = found, of.distance[i] = found >= 0 ? root(best) : from_bits(~u64{0});
-        }
+        for (u64 k = thread; k < *of.laters; k += threads) of.ask<certainty::exact>(of.later[k]);
     }
 };
 struct rows_in_order {
@@ -201,13 +189,62 @@ struct rows_in_order {
     KILN_HD void operator()(u64 i) const { row[i] = row_at(l, static_cast<i32>(item[i])); }
 };
 struct point_keys {
-    double const* x;
-    double const* y;
-    key_frame f;
+    point_rows p;
+    u64 const* around;
     i32* key;
     i32* item;
     KILN_HD void operator()(u64 i) const {
-        key[i] = static_cast<i32>(box_key(f, {x[i], y[i], x[i], y[i]}) ^ 0x80000000U), item[i] = static_cast<i32>(i);
+        point const at = p.at(i);
+        key[i] = static_cast<i32>(box_key(frame_of_extent(around), {at.x, at.y, at.x, at.y}) ^ 0x80000000U);
+        item[i] = static_cast<i32>(i);
+    }
+};
+// Points that found something.
+struct count_found {
+    i32 const* row;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = row[i] >= 0 ? 1 : 0; }
+};
+struct list_found {
+    i32 const* row;
+    double const* distance;
+    i64 const* place;
+    i32* left;
+    i32* right;
+    double* to;
+    KILN_HD void operator()(u64 i) const {
+        if (row[i] < 0) return;
+        i64 const at = place[i];
+        left[at] = static_cast<i32>(i), right[at] = row[i], to[at] = distance[i];
+    }
+};
+// Pairs that are in order, each once.
+struct count_distinct {
+    i32 const* left;
+    i32 const* right;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        count[i] = i == 0 || left[i] != left[i - 1] || right[i] != right[i - 1] ? 1 : 0;
+    }
+};
+// With the distance of the left row; with one for each left row if asked.
+struct count_firsts {
+    i32 const* left;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = i == 0 || left[i] != left[i - 1] ? 1 : 0; }
+};
+struct list_distinct {
+    i32 const* left;
+    i32 const* right;
+    i64 const* place;
+    u64 const* least_square;
+    i32* to_left;
+    i32* to_right;
+    double* distance;
+    KILN_HD void operator()(u64 i) const {
+        if (place[i + 1] == place[i]) return;
+        i64 const at = place[i];
+        to_left[at] = left[i], to_right[at] = right[i], distance[at] = root(unordered(least_square[left[i]]));
     }
 };
 
@@ -218,8 +255,13 @@ KILN_KERNEL(nearest_least_exact, kiln_spatial::find_least_squares_exactly, 128, 
 KILN_KERNEL(nearest_inside, kiln_spatial::set_no_distance, 256, 1)
 KILN_KERNEL(nearest_count, kiln_spatial::count_nearest, 128, 1)
 KILN_KERNEL(nearest_scatter, kiln_spatial::list_nearest, 128, 1)
-KILN_KERNEL(nearest_distances, kiln_spatial::pair_distances, 256, 1)
 KILN_KERNEL(nearest_first, kiln_spatial::nearest_rows, 128, 1)
 KILN_KERNEL(nearest_first_exact, kiln_spatial::nearest_rows_exactly, 128, 1)
 KILN_KERNEL(nearest_rows_in_order, kiln_spatial::rows_in_order, 256, 1)
 KILN_KERNEL(nearest_point_keys, kiln_spatial::point_keys, 256, 1)
+KILN_KERNEL(nearest_found_count, kiln_spatial::count_found, 256, 1)
+KILN_KERNEL(nearest_found, kiln_spatial::list_found, 256, 1)
+KILN_KERNEL(nearest_distinct_count, kiln_spatial::count_distinct, 256, 1)
+KILN_KERNEL(nearest_firsts_count, kiln_spatial::count_firsts, 256, 1)
+KILN_KERNEL(nearest_distinct, kiln_spatial::list_distinct, 256, 1)
+KILN_KERNEL(nearest_begin, kiln_spatial::set_squares, 256, 1)

@@ -5,21 +5,9 @@
 
 #include "cells.cuh"
 #include "grid.cuh"
+#include "layer.cuh"
 
 namespace kiln_spatial {
-
-// Rows of an array of points. Null ones, and empty ones (NaN), are nowhere.
-struct point_rows {
-    double const* x;
-    double const* y;
-    u8 const* validity;
-    i32 const* chosen;
-    KILN_HD point at(u64 i) const {
-        u64 const m = chosen != nullptr ? static_cast<u64>(chosen[i]) : i;
-        if (validity != nullptr && (validity[m >> 3] >> (m & 7) & 1) == 0) return {from_bits(~u64{0}), 0};
-        return {x[m], y[m]};
-    }
-};
 
 enum : u32 { wanted_inside = 1, wanted_on = 2 };
 
@@ -52,8 +40,8 @@ struct point_question {
         return sure;
     }
     template <certainty How, class Found>
-    KILN_HD void each(u64 i, Found found) const {
-        locate<tie::on, How>(g, p.at(i), [&](i32 row, place where) {
+    KILN_HD bool each(u64 i, Found found) const {
+        return locate<tie::on, How>(g, p.at(i), [&](i32 row, place where) {
             if ((wanted & (where == place::on ? wanted_on : wanted_inside)) != 0) found(row);
             return false;
         });
@@ -83,13 +71,26 @@ struct count_sink {
         if (first != nullptr) first[i] = f.first;
     }
 };
+// In several copies, so that few bins are not what all threads wait for.
 struct histogram_sink {
     static constexpr looking_for what = looking_for::all;
     u64* bins;
+    u64 areas, copies;
     template <certainty How>
     KILN_HD void put(point_question const& q, u64 i, areas_found const& f) const {
-        if (f.count == 1) count_in(bins, static_cast<u32>(f.first));
-        if (f.count > 1) q.template each<How>(i, [this](i32 row) { add_to(bins + row, 1); });
+        u64* const own = bins + i / 256 % copies * areas;
+        if (f.count == 1) count_in(own, static_cast<u32>(f.first));
+        if (f.count > 1) q.template each<How>(i, [own](i32 row) { add_to(own + row, 1); });
+    }
+};
+struct sum_of_copies {
+    u64 const* bins;
+    u64 areas, copies;
+    i64* to;
+    KILN_HD void operator()(u64 i) const {
+        u64 sum = 0;
+        for (u64 k = 0; k < copies; ++k) sum += bins[k * areas + i];
+        to[i] = static_cast<i64>(sum);
     }
 };
 
@@ -123,21 +124,34 @@ struct locate_exactly {
 };
 
 // Pairs at their places. Rows of a cell are in order, so pairs are too.
-struct locate_pairs {
+struct located_pairs {
     point_question q;
     i64 const* place;  // summed counts
     i32 const* first;
     i32* left;
     i32* right;
-    KILN_HD void operator()(u64 i) const {
+    template <certainty How>
+    KILN_HD bool write(u64 i) const {
         u64 at = static_cast<u64>(place[i]);
         u64 const count = static_cast<u64>(place[i + 1]) - at;
-        if (count == 0) return;
-        if (count == 1) {
-            left[at] = static_cast<i32>(i), right[at] = first[i];
-            return;
-        }
-        q.each<certainty::exact>(i, [&](i32 row) { left[at] = static_cast<i32>(i), right[at++] = row; });
+        if (count == 1) left[at] = static_cast<i32>(i), right[at] = first[i];
+        if (count < 2) return true;
+        return q.each<How>(i, [&](i32 row) { left[at] = static_cast<i32>(i), right[at++] = row; });
+    }
+};
+struct list_quickly {
+    located_pairs of;
+    undecided later;
+    KILN_HD void operator()(u64 i) const {
+        append(!of.write<certainty::filtered>(i), static_cast<u32>(i), later.list, later.count);
+    }
+};
+struct list_exactly {
+    located_pairs of;
+    undecided later;
+    u64 threads;
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread; k < *later.count; k += threads) of.write<certainty::exact>(later.list[k]);
     }
 };
 
@@ -151,4 +165,6 @@ KILN_KERNEL(locate_count, kiln_spatial::locate_quickly<kiln_spatial::count_sink>
 KILN_KERNEL(locate_count_exact, kiln_spatial::locate_exactly<kiln_spatial::count_sink>, 128, 1)
 KILN_KERNEL(locate_histogram, kiln_spatial::locate_quickly<kiln_spatial::histogram_sink>, 256, 5)
 KILN_KERNEL(locate_histogram_exact, kiln_spatial::locate_exactly<kiln_spatial::histogram_sink>, 128, 1)
-KILN_KERNEL(locate_point_pairs, kiln_spatial::locate_pairs, 128, 1)
+KILN_KERNEL(locate_pairs, kiln_spatial::list_quickly, 256, 5)
+KILN_KERNEL(locate_pairs_exact, kiln_spatial::list_exactly, 128, 1)
+KILN_KERNEL(locate_histogram_sum, kiln_spatial::sum_of_copies, 256, 1)

@@ -169,7 +169,12 @@ struct decide_contacts {
         of.how[i] = static_cast<u8>(contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w)));
     }
 };
-// Of those that cross; what touches in one point gets that point, the others NaN.
+KILN_HD_COLD point touching_point(point a, point b, point c, point d) {
+    if (on_segment(a, b, c)) return c;
+    if (on_segment(a, b, d)) return d;
+    return on_segment(c, d, a) ? a : b;
+}
+// Of those that meet in one point; the others get NaN.
 struct place_contacts {
     layer a, b;
     contact_list of;
@@ -181,7 +186,7 @@ struct place_contacts {
         double const nan = from_bits(~u64{0});
         point p{nan, nan};
         if (of.how[i] == crossing) p = crossing_point(a0, a1, b0, b1);
-        if (of.how[i] == touching) p = on_segment(a0, a1, b0) ? b0 : on_segment(a0, a1, b1) ? b1 : on_segment(b0, b1, a0) ? a0 : a1;
+        if (of.how[i] == touching) p = touching_point(a0, a1, b0, b1);
         x[i] = p.x, y[i] = p.y;
     }
 };
@@ -190,9 +195,9 @@ struct place_contacts {
 
 KILN_KERNEL(contact_boxes, kiln_spatial::element_boxes, 256, 1)
 KILN_KERNEL(contact_elements, kiln_spatial::elements_in_order, 256, 1)
-KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 1)
-KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 1)
+KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 9)
+KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 9)
 KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_exact, kiln_spatial::decide_contacts, 128, 1)
-KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 1)
+KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 4)

@@ -8,12 +8,6 @@
 
 namespace kiln_spatial {
 
-KILN_HD box no_box() {
-    double const far = from_bits(u64{0x7ff} << 52);
-    return {far, far, -far, -far};
-}
-KILN_HD bool is_box(box const& b) { return b.min_x <= b.max_x; }
-
 // As layer_extent (geometry_layers.cuh), of boxes.
 struct box_extent {
     box const* boxes;
@@ -30,11 +24,6 @@ struct box_extent {
         for (int j = 0; j < 4; ++j) lower_to(least + j, around[j]);
     }
 };
-KILN_HD key_frame frame_of_extent(u64 const* least) {
-    double const x = unordered(least[0]), y = unordered(least[1]), width = sub(-unordered(least[2]), x),
-                 height = sub(-unordered(least[3]), y);
-    return {x, y, width > 0 ? quotient(65535, width) : 0, height > 0 ? quotient(65535, height) : 0};
-}
 // Signed, as the primitives that ship want them: the order is the same. What is no box comes last.
 struct make_box_keys {
     box const* boxes;

@@ -5,9 +5,12 @@
 // test on them says "perhaps", and whoever asked decides on the doubles.
 #pragma once
 
-#include "support.cuh"
+#include "grid.cuh"
 
 namespace kiln_spatial {
+
+// Others are turned round, and never met.
+KILN_HD bool is_box(box const& b) { return b.min_x <= b.max_x; }
 
 struct alignas(128) tree_node {
     float min_x[8], min_y[8], max_x[8], max_y[8];  // of children; an empty one is (inf, inf, -inf, -inf)
@@ -42,6 +45,13 @@ KILN_HD u32 box_key(key_frame const& f, box const& b) {
     double const x = mul(sub(mul(add(b.min_x, b.max_x), 0.5), f.x), f.scale_x);
     double const y = mul(sub(mul(add(b.min_y, b.max_y), 0.5), f.y), f.scale_y);
     return hilbert_key(x > 0 ? x < 65535 ? static_cast<u32>(x) : 65535U : 0U, y > 0 ? y < 65535 ? static_cast<u32>(y) : 65535U : 0U);
+}
+
+// Around everything, of the four numbers that layer_extent and box_extent leave: ordered() ones, least x and y, and -x and -y.
+KILN_HD key_frame frame_of_extent(u64 const* least) {
+    double const x = unordered(least[0]), y = unordered(least[1]), width = sub(-unordered(least[2]), x),
+                 height = sub(-unordered(least[3]), y);
+    return {x, y, width > 0 ? quotient(65535, width) : 0, height > 0 ? quotient(65535, height) : 0};
 }
 
 struct rough_box {

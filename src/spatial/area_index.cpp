@@ -3,6 +3,8 @@
 
 #include "spatial/operations.hpp"
 
+#include <algorithm>
+
 namespace kiln::spatial {
 
 using namespace kiln_spatial;
@@ -19,8 +21,12 @@ cell_options options_for(queue const& on) {
 }  // namespace
 
 result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas) {
+    KILN_TRY(auto const layer, kept_layer::plain(on, areas));
+    return build_index(on, layer);
+}
+result<std::shared_ptr<area_index::state const>> build_index(queue& on, kept_layer const& areas) {
     auto out = std::make_shared<area_index::state>();
-    KILN_TRY(out->layer, kept_layer::plain(on, areas));
+    out->layer = areas;
     KILN_TRY(out->cells, kept_cells::make(on, out->layer, options_for(on)));
     out->rows = areas.rows(), out->where = on.where(), out->device = on.device();
     return std::shared_ptr<area_index::state const>{std::move(out)};
@@ -66,12 +72,15 @@ std::optional<std::uint32_t> standings_of(predicate what, operand order) noexcep
     return std::nullopt;
 }
 
-point_locator::point_locator(queue& on, geometries const& points, area_index::state const& areas, std::uint32_t wanted)
-    : on_{on}, rows_{points.rows()}, areas_{areas.rows} {
+point_rows point_rows_of(geometries const& points) {
     auto const data = [](auto const& b) { return b ? b->data() : nullptr; };
     auto const& p = points.parts();
-    question_ = {areas.cells.view(), {p.x.data(), p.y.data(), data(p.validity), data(points.chosen())}, wanted};
+    return {p.x.data(), p.y.data(), data(p.validity), data(points.chosen())};
 }
+
+point_locator::point_locator(queue& on, point_rows const& points, std::size_t count, area_index::state const& areas,
+                             std::uint32_t wanted)
+    : on_{on}, question_{areas.cells.view(), points, wanted}, rows_{count}, areas_{areas.rows} {}
 
 template <class Sink>
 result<void> point_locator::locate(Sink const& to) {
@@ -100,8 +109,12 @@ result<buffer<std::int64_t>> point_locator::count() {
     return out;
 }
 result<buffer<std::int64_t>> point_locator::histogram() {
-    KILN_TRY(auto out, on_.filled<std::int64_t>(areas_, 0));
-    KILN_CHECK(locate(histogram_sink{reinterpret_cast<u64*>(out.data())}));
+    std::size_t const copies = std::clamp<std::size_t>((std::size_t{1} << 18) / std::max<std::size_t>(areas_, 1), 1, 256);
+    KILN_TRY(auto bins, on_.filled<std::uint64_t>(areas_ * copies, 0));
+    auto* const counts = reinterpret_cast<u64*>(bins.data());
+    KILN_CHECK(locate(histogram_sink{counts, areas_, copies}));
+    KILN_TRY(auto out, on_.room<std::int64_t>(areas_));
+    KILN_CHECK(on_.launch(sum_of_copies{counts, areas_, copies, reinterpret_cast<i64*>(out.data())}, areas_));
     return out;
 }
 
@@ -115,9 +128,14 @@ result<pair_list> point_locator::pairs() {
     pair_list out;
     KILN_TRY(out.left, on_.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on_.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on_.launch(locate_pairs{question_, reinterpret_cast<i64 const*>(counts.data()), firsts.data(),
-                                       out.left.data(), out.right.data()},
-                          rows_));
+    located_pairs const write{question_, reinterpret_cast<i64 const*>(counts.data()), firsts.data(), out.left.data(),
+                              out.right.data()};
+    KILN_TRY(auto list, on_.room<std::uint32_t>(rows_));
+    KILN_TRY(auto listed, on_.filled<std::uint32_t>(1, 0));
+    undecided const later{list.data(), listed.data()};
+    KILN_CHECK(on_.launch(list_quickly{write, later}, rows_));
+    auto const threads = std::min(on_.threads(), rows_);
+    KILN_CHECK(on_.launch(list_exactly{write, later, threads}, threads));
     return out;
 }
 

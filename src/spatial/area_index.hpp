@@ -20,6 +20,9 @@ struct area_index::state {
 
 // The index of geometries that lie where the queue runs.
 [[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas);
+// The same over a layer that is there.
+[[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, kept_layer const& areas);
+[[nodiscard]] kiln_spatial::point_rows point_rows_of(geometries const& points);
 
 // Which standings of a point to an area a predicate asks for: wanted_inside and wanted_on. Nothing: it asks for neither.
 enum class operand : std::uint8_t { points_left, points_right };
@@ -28,7 +31,10 @@ enum class operand : std::uint8_t { points_left, points_right };
 class point_locator {
 public:
     // All of them lie where the queue runs.
-    point_locator(queue& on, geometries const& points, area_index::state const& areas, std::uint32_t wanted);
+    point_locator(queue& on, geometries const& points, area_index::state const& areas, std::uint32_t wanted)
+        : point_locator{on, point_rows_of(points), points.rows(), areas, wanted} {}
+    point_locator(queue& on, kiln_spatial::point_rows const& points, std::size_t count, area_index::state const& areas,
+                  std::uint32_t wanted);
 
     [[nodiscard]] result<buffer<std::int32_t>> first();
     [[nodiscard]] result<buffer<std::uint8_t>> any();

@@ -19,17 +19,6 @@ namespace {
 bool are_areas(geometries const& g) { return g.kind() == family::polygon || g.kind() == family::multipolygon; }
 bool are_points(geometries const& g) { return g.kind() == family::point; }
 
-// Runs `use` with a queue where the call runs.
-template <class Use>
-auto with_queue(bool on_gpu, stream_ref on, int device, Use const& use) {
-    if (on_gpu) {
-        device_queue there{on, device};
-        return use(static_cast<queue&>(there));
-    }
-    host_queue here;
-    return use(static_cast<queue&>(here));
-}
-
 // ---- Pairs by their matrices, on the host ----
 
 pair_list list_of(std::vector<std::int32_t> const& left, std::vector<std::int32_t> const& right) {

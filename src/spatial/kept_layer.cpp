@@ -104,4 +104,13 @@ result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
     return box{unordered(got[0]), unordered(got[1]), -unordered(got[2]), -unordered(got[3])};
 }
 
+result<buffer<box>> kept_layer::row_boxes(queue& on) const {
+    KILN_TRY(auto least, on.filled<std::uint64_t>(rows_ * 4, ~0U));
+    auto* const around = reinterpret_cast<u64*>(least.data());
+    KILN_CHECK(on.launch(row_extents_of_layer{view(), around}, vertices()));
+    KILN_TRY(auto out, on.room<box>(rows_));
+    KILN_CHECK(on.launch(kiln_spatial::row_boxes{around, out.data()}, rows_));
+    return out;
+}
+
 }  // namespace kiln::spatial

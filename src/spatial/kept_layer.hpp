@@ -24,6 +24,8 @@ public:
 
     // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
     [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
+    // Of every row; turned round (min_x > max_x) where it has no vertices.
+    [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
 
 private:
     std::size_t rows_ = 0;

@@ -34,8 +34,8 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
     kept_tree out;
     auto const n = boxes.size();
     if (n == 0) return out;
-    KILN_TRY(auto least, on.filled<std::uint64_t>(4, ~0U));
-    auto* const around = reinterpret_cast<u64*>(least.data());
+    KILN_TRY(out.around_, on.filled<std::uint64_t>(4, ~0U));
+    auto* const around = reinterpret_cast<u64*>(out.around_.data());
     auto const threads = std::min(on.threads(), n);
     KILN_CHECK(on.launch(box_extent{boxes.data(), n, threads, around}, threads));
     KILN_TRY(auto keys, on.room<std::int32_t>(n));

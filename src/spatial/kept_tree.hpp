@@ -17,6 +17,10 @@ public:
 
     [[nodiscard]] kiln_spatial::tree view() const noexcept;
     [[nodiscard]] kiln_spatial::box const* in_order() const noexcept { return in_order_.data(); }  // of the leaves
+    // The box around everything, for frame_of_extent().
+    [[nodiscard]] kiln_spatial::u64 const* around() const noexcept {
+        return reinterpret_cast<kiln_spatial::u64 const*>(around_.data());
+    }
     [[nodiscard]] std::size_t size() const noexcept { return items_.size(); }
     [[nodiscard]] std::size_t bytes() const noexcept;
 
@@ -31,6 +35,7 @@ private:
     buffer<kiln_spatial::tree_node> nodes_;
     buffer<std::int32_t> items_;
     buffer<kiln_spatial::box> in_order_;
+    buffer<std::uint64_t> around_;
     std::uint32_t first_leaf_ = 0;
     int top_ = 0;
 };

@@ -12,18 +12,24 @@ constexpr std::array<variant, 2> both(std::string_view needs) {
             variant{.name = "cpu", .where = place::cpu}};
 }
 
-constexpr auto index_variants = both("words geometry_layers point_location exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto locate_variants = both(
     "words geometry_layers point_location point_in_polygon pair_lists exclusive_scan_i64 radix_sort_u64_i32");
-constexpr std::array<variant, 1> join_variants{variant{.name = "cpu", .where = place::cpu}};
+constexpr auto query_variants =
+    both("words geometry_layers spatial_index pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto nearest_variants = both(
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance path_points "
+    "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr std::array<variant, 1> cpu_alone{variant{.name = "cpu", .where = place::cpu}};
 
 }  // namespace
 
 // Every result is discrete and exact: the same on both sides, whatever the order of threads. Sizes are vertices and rows of
 // both operands, until `kiln calibrate` has measured: a transfer and the launches of an index against one core.
-constinit operation const index_operation{"spatial_index", "spatial", {.pairwise = 1 << 14}, index_variants};
 constinit operation const locate_operation{"spatial_locate", "spatial", {.pairwise = 1 << 15}, locate_variants};
-constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, join_variants};
+constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, cpu_alone};
+constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
+constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
+constinit operation const nearest_many_operation{"spatial_nearest_many", "spatial", {}, cpu_alone};
 
 result<call_facts> facts_of(operation const& what, geometries const& left, geometries const& right) {
     auto const empty = [](geometries const& g) { return g.rows() == 0; };

@@ -20,7 +20,8 @@ std::vector<unit_row> const& rows() {
     static std::vector<unit_row> const all{
         {"geometry_layers",
          "layer",
-         {"layer_rows", "layer_row_table", "layer_paths", "layer_vertices", "layer_box"}},
+         {"layer_rows", "layer_row_table", "layer_paths", "layer_vertices", "layer_row_extents",
+          "layer_row_boxes", "layer_box"}},
         {"words", "layer", {"words_set", "words_copy"}},
         {"point_location",
          "index",
@@ -31,7 +32,8 @@ std::vector<unit_row> const& rows() {
         {"point_in_polygon",
          "join",
          {"locate_first", "locate_first_exact", "locate_any", "locate_any_exact", "locate_count", "locate_count_exact",
-          "locate_histogram", "locate_histogram_exact", "locate_point_pairs"}},
+          "locate_histogram", "locate_histogram_exact", "locate_histogram_sum", "locate_pairs", "locate_pairs_exact"}},
+        {"path_points", "join", {"path_points", "path_point_rows"}},
         {"pair_lists", "join", {"pair_keys", "pair_parts", "pair_firsts", "pair_any", "pair_count", "pair_histogram"}},
         {"spatial_index", "index", {"box_bounds", "box_keys", "leaf_nodes", "inner_nodes", "box_count", "box_scatter", "box_count_heavy",
           "box_scatter_heavy"}},
@@ -40,8 +42,9 @@ std::vector<unit_row> const& rows() {
         {"polygon_predicates", "join", {"contact_evidence"}},
         {"point_distance",
          "distance",
-         {"nearest_least", "nearest_least_exact", "nearest_inside", "nearest_count", "nearest_scatter",
-          "nearest_distances", "nearest_first", "nearest_first_exact", "nearest_rows_in_order", "nearest_point_keys"}},
+         {"nearest_begin", "nearest_least", "nearest_least_exact", "nearest_inside", "nearest_count", "nearest_scatter",
+          "nearest_first", "nearest_first_exact", "nearest_rows_in_order", "nearest_point_keys", "nearest_found_count",
+          "nearest_found", "nearest_distinct_count", "nearest_firsts_count", "nearest_distinct"}},
     };
     return all;
 }
