@@ -8,10 +8,14 @@
 #include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/locate.hpp>
+#include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/query.hpp>
+#include <kiln/spatial/segments.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -173,6 +177,125 @@ void points_in_polygons(stream const& on, options const& how) {
         measure_points(on, how, {"stars 100,000 x 64", stars(100'000, 64, 1.5, 5), 0, point_set{"uniform", 11.2}, {}});
 }
 
+// ---- Boxes, segments, nearest, relations ----
+
+geometries short_lines(std::size_t n, double length, std::uint64_t seed) {
+    geometry_parts out;
+    out.kind = family::linestring;
+    out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
+    out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
+    for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
+    for (std::size_t i = 0; i < n; ++i) {
+        double const x = unit_number(seed + i * 4), y = unit_number(seed + i * 4 + 1), turn = unit_number(seed * 3 + i * 2) * 3.14159265;
+        double const l = length * (0.5 + unit_number(seed * 5 + i * 2 + 1));
+        out.x.data()[2 * i] = x - l * std::cos(turn) / 2, out.x.data()[2 * i + 1] = x + l * std::cos(turn) / 2;
+        out.y.data()[2 * i] = y - l * std::sin(turn) / 2, out.y.data()[2 * i + 1] = y + l * std::sin(turn) / 2;
+    }
+    return made(geometries::make(std::move(out)));
+}
+// About ten neighbours each; a few large ones where asked. Diagonals of the boxes.
+geometries box_lines(std::size_t n, double large_share) {
+    geometry_parts out;
+    out.kind = family::linestring;
+    out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
+    out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
+    for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
+    double const side = std::sqrt(10.0 / static_cast<double>(n));
+    for (std::size_t i = 0; i < n; ++i) {
+        double const x = unit_number(42 + i * 4), y = unit_number(43 + i * 4);
+        double const w = unit_number(44 + i * 4) < large_share ? 0.1 : side * (0.5 + unit_number(45 + i * 4));
+        out.x.data()[2 * i] = x, out.x.data()[2 * i + 1] = x + w, out.y.data()[2 * i] = y, out.y.data()[2 * i + 1] = y + w;
+    }
+    return made(geometries::make(std::move(out)));
+}
+
+std::string count_text(std::size_t n) { return n % 1'000'000 == 0 ? std::to_string(n / 1'000'000) + " M" : std::to_string(n); }
+
+void boxes(stream const& on, options const& how) {
+    struct size {
+        std::size_t n;
+        double large, prototype;
+    };
+    for (auto const& s : {size{1'000'000, 0, 1.25}, size{10'000'000, 0, 15.2}, size{1'000'000, 0.001, 42}}) {
+        if (how.quick && s.n > 1'000'000) continue;
+        auto const there = made(box_lines(s.n, s.large).to_device(on));
+        auto out = made(query(on, there, there));
+        // Every box meets itself, and pairs come both ways round.
+        auto const left = host_values(on, out.left), right = host_values(on, out.right);
+        std::size_t own = 0;
+        bool in_order = true;
+        for (std::size_t i = 0; i < left.size(); ++i) {
+            own += left[i] == right[i] ? 1 : 0;
+            in_order &= i == 0 || left[i - 1] < left[i] || (left[i - 1] == left[i] && right[i - 1] < right[i]);
+        }
+        double const ms = device_ms(on, [&] { out = made(query(on, there, there)); });
+        row({"boxes " + count_text(s.n) + (s.large > 0 ? ", 0.1 % large" : "") + ", self-join, all in", ms, "ms", s.prototype,
+             better::lower, own == s.n && in_order && left.size() % 2 == s.n % 2});
+        std::printf("    %zu pairs\n", left.size());
+    }
+}
+
+void segments(stream const& on, options const& how) {
+    for (auto const& [n, prototype] : {std::pair{std::size_t{1'000'000}, 0.79}, std::pair{std::size_t{10'000'000}, 6.6}}) {
+        if (how.quick && n > 1'000'000) continue;
+        double const length = std::sqrt(3.0 / static_cast<double>(n));
+        auto const a = made(short_lines(n, length, 31).to_device(on)), c = made(short_lines(n, length, 1'000'034).to_device(on));
+        auto out = made(segment_intersections(on, a, c));
+        auto const turned = made(segment_intersections(on, c, a));
+        auto const x = host_values(on, out.x), other = host_values(on, turned.x);
+        double sum = 0, sum_other = 0;
+        for (auto const v : x) sum += v == v ? v : 0;
+        for (auto const v : other) sum_other += v == v ? v : 0;
+        bool const right = x.size() == other.size() && std::fabs(sum - sum_other) <= 1e-9 * std::fabs(sum);
+        double const ms = device_ms(on, [&] { out = made(segment_intersections(on, a, c)); });
+        row({"segments " + count_text(n) + " x " + count_text(n) + ", with points, all in", ms, "ms", prototype, better::lower, right});
+        std::printf("    %zu meetings\n", x.size());
+    }
+}
+
+void nearest_of(stream const& on, options const& how) {
+    auto const n = std::size_t{1} << (how.quick ? 20 : 24);
+    auto const questions = uniform_points(n, {0, 0, 1, 1});
+    auto const there = made(questions.to_device(on));
+    auto const lines = short_lines(1'000'000, 0.002, 3);
+    auto const points = made(geometries::points(lines.parts().x.first(1'000'000), lines.parts().y.first(1'000'000)));
+    for (auto const& [name, of, prototype] : {std::tuple{"segments", &lines, 2980.0}, std::tuple{"points", &points, 3540.0}}) {
+        auto const targets = made(of->to_device(on));
+        nearest_options const one{.equal = ties::by_row};
+        auto out = made(nearest(on, there, targets, one));
+        // Of some, by the CPU.
+        std::size_t const some = 2000;
+        auto const first = made(geometries::points(questions.parts().x.first(some), questions.parts().y.first(some)));
+        auto const expected = made(cpu::nearest(first, *of, one));
+        auto const right = host_values(on, out.right);
+        auto const distance = host_values(on, out.distance);
+        bool agrees = right.size() == n && expected.size() == some;
+        for (std::size_t i = 0; agrees && i < some; ++i) agrees = right[i] == expected[i].right && distance[i] == expected[i].distance;
+        double const ms = device_ms(on, [&] { out = made(nearest(on, there, targets, one)); });
+        row({std::string{"nearest of 1 M "} + name + ", index and sorting in", static_cast<double>(n) / ms / 1e3, "Mq/s", prototype, better::higher, agrees});
+    }
+}
+
+void relations(stream const& on, options const& how) {
+    auto const measure = [&](std::string const& name, geometries const& a, geometries const& c, double intersects, double relates) {
+        auto const left = made(a.to_device(on)), right = made(c.to_device(on));
+        auto pairs = made(join(on, left, right, predicate::intersects));
+        auto matrices = made(relate_join(on, left, right));
+        bool const same = pairs.size() == matrices.size();
+        double const ms = device_ms(on, [&] { pairs = made(join(on, left, right, predicate::intersects)); });
+        row({name + ", intersects, all in", ms, "ms", intersects, better::lower, same});
+        double const matrix_ms = device_ms(on, [&] { matrices = made(relate_join(on, left, right)); });
+        row({name + ", DE-9IM, all in", matrix_ms, "ms", relates, better::lower, same});
+        std::printf("    %zu pairs\n", pairs.size());
+    };
+    auto const before = read_layer(how.data + "/county2010.layer"), after = read_layer(how.data + "/county2016.layer");
+    if (before && after) measure("counties 2010 x 2016", *before, *after, 4.2, 5.9);
+    if (how.quick) return;
+    extent const moved{world.x0 + 0.5, world.y0 + 0.5, world.x1, world.y1};
+    measure("tilings 100,000 x 96,000", tiling({400, 250, 5, 3, world}), tiling({300, 320, 5, 8, moved}), 9.2, 9.7);
+    measure("tilings 10,000 x 10,800 of 1024", tiling({100, 100, 8, 3, world}), tiling({90, 120, 8, 8, moved}), 6.8, 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -190,7 +313,13 @@ int main(int argc, char** argv) {
     if (!all) return std::fprintf(stderr, "%s\n", all.error().what()), 1;
     std::printf("%s, driver %d\n", all->front().name.c_str(), all->front().driver_version);
     auto const on = stream::make().value();
-    points_in_polygons(on, how);
+    auto const wanted = [&](std::string_view name) { return how.only.empty() || how.only == name; };
+    if (wanted("boxes")) boxes(on, how);
+    if (wanted("segments")) segments(on, how);
+    if (wanted("nearest")) nearest_of(on, how);
+    if (wanted("relations")) relations(on, how);
+    if (how.only.empty() || !(wanted("boxes") || wanted("segments") || wanted("nearest") || wanted("relations")))
+        points_in_polygons(on, how);
     if (!how.json.empty()) std::ofstream{how.json} << rows.dump(1) << "\n";
     return failures == 0 ? 0 : 1;
 }

@@ -32,6 +32,26 @@ struct take_pair_keys {
     }
 };
 
+// Keys that are in order, each once; but not `none`.
+struct count_distinct_keys {
+    u64 const* key;
+    u64 none;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = key[i] != none && (i == 0 || key[i] != key[i - 1]) ? 1 : 0; }
+};
+struct take_distinct_keys {
+    u64 const* key;
+    i64 const* place;
+    i32 bits;
+    i32* high;
+    i32* low;
+    KILN_HD void operator()(u64 i) const {
+        i64 const at = place[i];
+        if (place[i + 1] == at) return;
+        high[at] = static_cast<i32>(key[i] >> bits), low[at] = static_cast<i32>(key[i] & ((u64{1} << bits) - 1));
+    }
+};
+
 struct first_rights {
     pair_rows p;
     i32* first;  // of -1
@@ -64,6 +84,8 @@ struct count_lefts {
 
 KILN_KERNEL(pair_keys, kiln_spatial::make_pair_keys, 256, 1)
 KILN_KERNEL(pair_parts, kiln_spatial::take_pair_keys, 256, 1)
+KILN_KERNEL(pair_distinct_count, kiln_spatial::count_distinct_keys, 256, 1)
+KILN_KERNEL(pair_distinct, kiln_spatial::take_distinct_keys, 256, 1)
 KILN_KERNEL(pair_firsts, kiln_spatial::first_rights, 256, 1)
 KILN_KERNEL(pair_any, kiln_spatial::any_rights, 256, 1)
 KILN_KERNEL(pair_count, kiln_spatial::count_rights, 256, 1)

@@ -64,6 +64,9 @@ struct contact_question {
     tree t;
     segment const* elements;  // of b, in the order of the leaves
     rows_wanted rows;
+    i32 const* order;  // to ask in; null: as they are
+
+    KILN_HD i32 number(u64 i) const { return order != nullptr ? order[i] : static_cast<i32>(i); }
 
     KILN_HD rough_box reach(segment const& s) const {
         return outwards({least(s.a.x, s.b.x), least(s.a.y, s.b.y), most(s.a.x, s.b.x), most(s.a.y, s.b.y)});
@@ -85,8 +88,8 @@ struct count_contacts {
     i64* count;
     u32* heavy;
     u32* heavies;
-    KILN_HD void operator()(u64 i) const {
-        i32 const v = static_cast<i32>(i);
+    KILN_HD void operator()(u64 k) const {
+        i32 const v = q.number(k);
         u32 hits = 0;
         bool put_off = false;
         if (is_element(q.a, v)) {
@@ -96,8 +99,8 @@ struct count_contacts {
                 return true;
             });
         }
-        count[i] = put_off ? 0 : static_cast<i64>(hits);
-        append(put_off, static_cast<u32>(i), heavy, heavies);
+        count[v] = put_off ? 0 : static_cast<i64>(hits);
+        append(put_off, static_cast<u32>(v), heavy, heavies);
     }
 };
 
@@ -110,10 +113,10 @@ struct list_contacts {
     contact_question q;
     i64 const* place;  // summed counts
     contact_list to;
-    KILN_HD void operator()(u64 i) const {
-        u64 at = static_cast<u64>(place[i]);
-        if (static_cast<u64>(place[i + 1]) == at) return;
-        i32 const v = static_cast<i32>(i);
+    KILN_HD void operator()(u64 k) const {
+        i32 const v = q.number(k);
+        u64 at = static_cast<u64>(place[v]);
+        if (static_cast<u64>(place[v + 1]) == at) return;
         segment const s{q.a.at[v], element_end(q.a, v)};
         query_tree(q.t, q.reach(s), [&](u32 slot) {
             u8 const how = q.contact(v, s, slot);
@@ -169,6 +172,45 @@ struct decide_contacts {
         of.how[i] = static_cast<u8>(contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w)));
     }
 };
+// Contacts in the order of their elements, without those that turned out to be none; then their rows and points.
+struct element_keys {
+    contact_list of;
+    u64* key;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        key[i] = of.how[i] == apart ? ~u64{0} : static_cast<u64>(static_cast<u32>(of.left[i])) << 32 | static_cast<u32>(of.right[i]);
+        number[i] = static_cast<i32>(i);
+    }
+};
+struct count_real_contacts {
+    u64 const* key;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = key[i] != ~u64{0} ? 1 : 0; }
+};
+struct contact_rows {
+    layer a, b;
+    contact_list of;
+    i32 const* number;
+    i32* left;
+    i32* right;
+    u8* kind;
+    KILN_HD void operator()(u64 i) const {
+        i32 const k = number[i];
+        left[i] = row_at(a, of.left[k]), right[i] = row_at(b, of.right[k]), kind[i] = of.how[k];
+    }
+};
+// row of a << bits | row of b; `none` where they are apart.
+struct make_contact_keys {
+    layer a, b;
+    contact_list of;
+    i32 bits;
+    u64 none;
+    u64* key;
+    KILN_HD void operator()(u64 i) const {
+        key[i] = of.how[i] == apart ? none
+                                    : static_cast<u64>(row_at(a, of.left[i])) << bits | static_cast<u64>(row_at(b, of.right[i]));
+    }
+};
 KILN_HD_COLD point touching_point(point a, point b, point c, point d) {
     if (on_segment(a, b, c)) return c;
     if (on_segment(a, b, d)) return d;
@@ -178,16 +220,17 @@ KILN_HD_COLD point touching_point(point a, point b, point c, point d) {
 struct place_contacts {
     layer a, b;
     contact_list of;
+    i32 const* number;
     double* x;
     double* y;
-    KILN_HD void operator()(u64 i) const {
-        i32 const v = of.left[i], w = of.right[i];
+    KILN_HD void operator()(u64 k) const {
+        i32 const i = number[k], v = of.left[i], w = of.right[i];
         point const a0 = a.at[v], a1 = element_end(a, v), b0 = b.at[w], b1 = element_end(b, w);
         double const nan = from_bits(~u64{0});
         point p{nan, nan};
         if (of.how[i] == crossing) p = crossing_point(a0, a1, b0, b1);
         if (of.how[i] == touching) p = touching_point(a0, a1, b0, b1);
-        x[i] = p.x, y[i] = p.y;
+        x[k] = p.x, y[k] = p.y;
     }
 };
 
@@ -201,3 +244,7 @@ KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_exact, kiln_spatial::decide_contacts, 128, 1)
 KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 4)
+KILN_KERNEL(contact_keys, kiln_spatial::make_contact_keys, 256, 1)
+KILN_KERNEL(contact_element_keys, kiln_spatial::element_keys, 256, 1)
+KILN_KERNEL(contact_real_count, kiln_spatial::count_real_contacts, 256, 1)
+KILN_KERNEL(contact_row_pairs, kiln_spatial::contact_rows, 256, 1)

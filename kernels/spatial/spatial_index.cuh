@@ -85,8 +85,10 @@ struct box_question {
     tree t;
     box const* boxes;  // in the order of the leaves
     box const* asked;
+    i32 const* order;  // to ask in: neighbours together; null: as they are
     double distance;
 
+    KILN_HD u64 number(u64 i) const { return order != nullptr ? static_cast<u64>(order[i]) : i; }
     KILN_HD rough_box reach(box const& b) const {
         if (distance == 0) return outwards(b);
         box const grown{sub(b.min_x, distance), sub(b.min_y, distance), add(b.max_x, distance), add(b.max_y, distance)};
@@ -111,7 +113,8 @@ struct count_boxes {
     i64* count;
     u32* heavy;
     u32* heavies;
-    KILN_HD void operator()(u64 i) const {
+    KILN_HD void operator()(u64 k) const {
+        u64 const i = q.number(k);
         box const b = q.asked[i];
         u32 hits = 0;
         bool put_off = false;
@@ -131,7 +134,8 @@ struct list_boxes {
     i64 const* place;  // summed counts
     i32* left;
     i32* right;
-    KILN_HD void operator()(u64 i) const {
+    KILN_HD void operator()(u64 asked) const {
+        u64 const i = q.number(asked);
         u64 const first = static_cast<u64>(place[i]), last = static_cast<u64>(place[i + 1]);
         if (first == last) return;
         box const b = q.asked[i];

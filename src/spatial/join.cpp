@@ -5,8 +5,10 @@
 #include <kiln/spatial/join.hpp>
 
 #include "spatial/area_index.hpp"
+#include "spatial/meeting.hpp"
 #include "spatial/operations.hpp"
 #include "spatial/pairs.hpp"
+#include "spatial/relations.hpp"
 
 #include <algorithm>
 
@@ -47,6 +49,14 @@ result<pair_list> related(geometries const& left, geometries const& right, predi
     return list_of(a, b);
 }
 
+// The same where a queue runs.
+result<pair_list> related_there(queue& on, geometries const& left, geometries const& right, predicate what) {
+    if (what == predicate::disjoint)
+        return fail(errc::unsupported, "join: 'disjoint' is for the CPU; of what remains, join 'intersects'");
+    KILN_TRY(auto const all, relate_rows(on, left, right, relating::all));
+    return holding(on, all, what);
+}
+
 // ---- One call ----
 
 // Is it a question for the index? Which operand has the points?
@@ -62,14 +72,20 @@ template <class Locate, class Reduce>
 auto joined(stream_ref on, geometries const& left, geometries const& right, predicate what, Locate const& locate,
             Reduce const& reduce) -> decltype(reduce(std::declval<queue&>(), std::declval<pair_list const&>())) {
     auto const order = points_of(left, right, what);
-    auto const& operation = order ? locate_operation : join_operation;
+    bool const meet = !order && what == predicate::intersects;
+    auto const& operation = order                        ? locate_operation
+                            : meet                       ? meet_operation
+                            : what == predicate::disjoint ? disjoint_operation
+                                                         : join_operation;
     KILN_TRY(auto const facts, facts_of(operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));
     KILN_TRY(auto const a, brought(call, on, left));
     KILN_TRY(auto const b, brought(call, on, right));
     return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> decltype(reduce(q, pair_list{})) {
         if (!order) {
-            KILN_TRY(auto const pairs, related(a, b, what));
+            KILN_TRY(auto const pairs, meet             ? meeting_rows(q, a, b)
+                                       : call.on_gpu() ? related_there(q, a, b, what)
+                                                       : related(a, b, what));
             return reduce(q, pairs);
         }
         bool const points_left = *order == operand::points_left;
@@ -155,6 +171,41 @@ result<buffer<std::uint8_t>> join_any(stream_ref on, geometries const& points, a
 result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& points, area_index const& areas,
                                             predicate what) {
     return asked(on, points, areas, what, [](point_locator& find) { return find.histogram(); });
+}
+
+result<matrix_list> relate_join(stream_ref on, geometries const& left, geometries const& right) {
+    KILN_TRY(auto const facts, facts_of(relate_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(relate_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    if (call.on_gpu()) {
+        device_queue there{on, a.device()};
+        KILN_TRY(auto const all, relate_rows(there, a, b, relating::all));
+        return matrix_list{all.pairs.left, all.pairs.right, all.bits};
+    }
+    KILN_TRY(auto const all, cpu::relate_join(a, b));
+    auto const n = all.size();
+    matrix_list out{buffer<std::int32_t>::on_host(n), buffer<std::int32_t>::on_host(n),
+                    buffer<std::uint32_t>::on_host(n)};
+    for (std::size_t i = 0; i < n; ++i)
+        out.left.data()[i] = all[i].left, out.right.data()[i] = all[i].right, out.bits.data()[i] = all[i].how.bits();
+    return out;
+}
+
+result<buffer<std::uint32_t>> relate(stream_ref on, geometries const& left, geometries const& right) {
+    KILN_TRY(auto const facts, facts_of(relate_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(relate_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    if (call.on_gpu()) {
+        device_queue there{on, a.device()};
+        KILN_TRY(auto const all, relate_rows(there, a, b, relating::row_by_row));
+        return all.bits;
+    }
+    KILN_TRY(auto const all, cpu::relate(a, b));
+    auto out = buffer<std::uint32_t>::on_host(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) out.data()[i] = all[i] ? all[i]->bits() : 0;
+    return out;
 }
 
 }  // namespace kiln::spatial

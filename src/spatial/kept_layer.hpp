@@ -13,6 +13,8 @@ class kept_layer {
 public:
     // As the geometries are, which lie where the queue runs. One fence.
     [[nodiscard]] static result<kept_layer> plain(queue& on, geometries const& from);
+    // Noded, for relations. Three fences, and a fourth where segments are divided.
+    [[nodiscard]] static result<kept_layer> noded(queue& on, geometries const& from);
 
     [[nodiscard]] kiln_spatial::layer view() const noexcept;
     [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
@@ -22,17 +24,30 @@ public:
     [[nodiscard]] buffer<std::uint8_t> const& states() const noexcept { return state_; }  // row_null, row_empty, row_there
     [[nodiscard]] buffer<std::int8_t> const& dimensions() const noexcept { return dimension_; }
 
+    // Of a noded layer, by row: points in the boundary of its lines, segments, paths that are there.
+    [[nodiscard]] buffer<std::uint64_t> const& row_ends() const noexcept { return row_ends_; }
+    [[nodiscard]] buffer<std::uint64_t> const& row_segments() const noexcept { return row_segments_; }
+    [[nodiscard]] buffer<std::uint64_t> const& row_paths() const noexcept { return row_paths_; }
+
     // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
     [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
     // Of every row; turned round (min_x > max_x) where it has no vertices.
     [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
 
 private:
+    [[nodiscard]] result<void> drop_repeated(queue& on);
+    [[nodiscard]] result<void> divide_at_own_vertices(queue& on);
+    [[nodiscard]] result<void> find_orientations(queue& on);
+    [[nodiscard]] result<void> find_groups(queue& on);
+
     std::size_t rows_ = 0;
     buffer<kiln_spatial::point> at_;
     buffer<std::int32_t> path_first_, path_of_, row_of_, row_first_;
     buffer<std::uint8_t> kind_, state_;
     buffer<std::int8_t> dimension_;
+    buffer<std::int32_t> group_first_, group_size_, member_;
+    buffer<std::uint8_t> is_end_;
+    buffer<std::uint64_t> row_ends_, row_segments_, row_paths_;
 };
 
 inline constexpr std::uint32_t ring_kinds = 1U << kiln_spatial::ring_path | 1U << kiln_spatial::reversed_ring;

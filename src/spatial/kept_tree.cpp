@@ -34,6 +34,7 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
     kept_tree out;
     auto const n = boxes.size();
     if (n == 0) return out;
+    out.of_ = boxes.data();
     KILN_TRY(out.around_, on.filled<std::uint64_t>(4, ~0U));
     auto* const around = reinterpret_cast<u64*>(out.around_.data());
     auto const threads = std::min(on.threads(), n);
@@ -78,11 +79,21 @@ kept_tree::cut kept_tree::cut_for(std::size_t queries, std::size_t pieces) const
     return out;
 }
 
+result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in, buffer<box> const& asked) {
+    KILN_TRY(auto keys, on.room<std::int32_t>(asked.size()));
+    KILN_TRY(auto order, on.room<std::int32_t>(asked.size()));
+    KILN_CHECK(on.launch(make_box_keys{asked.data(), in.around(), keys.data(), order.data()}, asked.size()));
+    KILN_CHECK(on.sort(keys, order));
+    return order;
+}
+
 result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance) {
     pair_list out;
     auto const n = asked.size();
     if (n == 0 || in.size() == 0) return out;
-    box_question const q{in.view(), in.in_order(), asked.data(), distance};
+    // Of a tree with itself the order is there.
+    KILN_TRY(auto const order, in.is_of(asked) ? result<buffer<std::int32_t>>{in.items()} : order_for(on, in, asked));
+    box_question const q{in.view(), in.in_order(), asked.data(), order.data(), distance};
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto heavy, on.room<std::uint32_t>(n));
     KILN_TRY(auto heavies, on.filled<std::int64_t>(1, 0));

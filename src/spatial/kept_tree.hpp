@@ -16,7 +16,12 @@ public:
     [[nodiscard]] static result<kept_tree> make(queue& on, buffer<kiln_spatial::box> const& boxes);
 
     [[nodiscard]] kiln_spatial::tree view() const noexcept;
+    [[nodiscard]] buffer<std::int32_t> const& items() const noexcept { return items_; }  // by leaf
     [[nodiscard]] kiln_spatial::box const* in_order() const noexcept { return in_order_.data(); }  // of the leaves
+    // Was it made of these?
+    [[nodiscard]] bool is_of(buffer<kiln_spatial::box> const& boxes) const noexcept {
+        return boxes.data() == of_ && boxes.size() == size();
+    }
     // The box around everything, for frame_of_extent().
     [[nodiscard]] kiln_spatial::u64 const* around() const noexcept {
         return reinterpret_cast<kiln_spatial::u64 const*>(around_.data());
@@ -36,10 +41,14 @@ private:
     buffer<std::int32_t> items_;
     buffer<kiln_spatial::box> in_order_;
     buffer<std::uint64_t> around_;
+    kiln_spatial::box const* of_ = nullptr;
     std::uint32_t first_leaf_ = 0;
     int top_ = 0;
 };
 
+// Numbers of boxes such that neighbours are together, as the tree has them.
+[[nodiscard]] result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in,
+                                                     buffer<kiln_spatial::box> const& asked);
 // Pairs of boxes that are no more than `distance` apart: by asked, then by number in the tree. One fence, and a second where
 // some have many.
 [[nodiscard]] result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<kiln_spatial::box> const& asked,

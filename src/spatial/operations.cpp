@@ -16,6 +16,14 @@ constexpr auto locate_variants = both(
     "words geometry_layers point_location point_in_polygon pair_lists exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto query_variants =
     both("words geometry_layers spatial_index pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto segments_variants = both(
+    "words geometry_layers spatial_index segment_intersection exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto meet_variants = both(
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points pair_lists "
+    "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto join_variants = both(
+    "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection polygon_predicates "
+    "path_points pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto nearest_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance path_points "
     "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
@@ -26,8 +34,13 @@ constexpr std::array<variant, 1> cpu_alone{variant{.name = "cpu", .where = place
 // Every result is discrete and exact: the same on both sides, whatever the order of threads. Sizes are vertices and rows of
 // both operands, until `kiln calibrate` has measured: a transfer and the launches of an index against one core.
 constinit operation const locate_operation{"spatial_locate", "spatial", {.pairwise = 1 << 15}, locate_variants};
-constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, cpu_alone};
+constinit operation const meet_operation{"spatial_intersects", "spatial", {.pairwise = 1 << 13}, meet_variants};
+constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, join_variants};
+constinit operation const disjoint_operation{"spatial_disjoint", "spatial", {}, cpu_alone};
+constinit operation const relate_operation{"spatial_relate", "spatial", {.pairwise = 1 << 13}, join_variants};
 constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
+constinit operation const segments_operation{
+    "spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};
 constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
 constinit operation const nearest_many_operation{"spatial_nearest_many", "spatial", {}, cpu_alone};
 

@@ -31,6 +31,16 @@ struct pair_list {
 [[nodiscard]] result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& left,
                                                           geometries const& right, predicate what);
 
+// Matrices of all pairs that are not disjoint: matrix(bits, dimension of the left row, of the right one).
+struct matrix_list {
+    buffer<std::int32_t> left, right;
+    buffer<std::uint32_t> bits;
+    [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
+};
+[[nodiscard]] result<matrix_list> relate_join(stream_ref on, geometries const& left, geometries const& right);
+// Row by row, as many as both have; 0 where one of them is null.
+[[nodiscard]] result<buffer<std::uint32_t>> relate(stream_ref on, geometries const& left, geometries const& right);
+
 // The same of points and areas that have an index. They run where the index is; errc::invalid_argument where the points are
 // elsewhere or are no points.
 [[nodiscard]] result<pair_list> join(stream_ref on, geometries const& points, area_index const& areas, predicate what);

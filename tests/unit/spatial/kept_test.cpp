@@ -4,11 +4,16 @@
 #include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/locate.hpp>
+#include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/wkt.hpp>
 
 #include "samples.hpp"
 #include "spatial/area_index.hpp"
+#include "spatial/kept_tree.hpp"
 #include "spatial/layer.hpp"
+#include "spatial/meeting.hpp"
+#include "spatial/near.hpp"
+#include "spatial/relations.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -203,6 +208,122 @@ TEST_F(kept, joins_of_points_and_areas_are_those_of_their_matrices) {
             EXPECT_EQ(values_of(join_count({}, left, right, what).value()), count) << name_of(what);
             EXPECT_EQ(values_of(join_any({}, left, right, what).value()), any) << name_of(what);
             EXPECT_EQ(values_of(join_histogram({}, left, right, what).value()), histogram) << name_of(what);
+        }
+    }
+}
+
+TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
+    std::mt19937_64 random{4};
+    auto const number = [&](double to) { return static_cast<double>(random() % 4096) / 4096 * to; };
+    for (double const large : {0.0, 0.02}) {
+        std::vector<kiln_spatial::box> boxes;
+        for (int i = 0; i < 3000; ++i) {
+            double const x = number(100), y = number(100), size = number(1) < large ? 80 : 2;
+            boxes.push_back({x, y, x + number(size), y + number(size)});
+            if (i % 50 == 0) boxes.push_back({1, 1, -1, -1});
+        }
+        auto const all = buffer<kiln_spatial::box>::copy_of(boxes);
+        for (double const distance : {0.0, 0.5}) {
+            plain_pairs expected;
+            for (std::size_t i = 0; i < boxes.size(); ++i) {
+                for (std::size_t j = 0; j < boxes.size(); ++j) {
+                    auto const &a = boxes[i], &b = boxes[j];
+                    if (a.min_x > a.max_x || b.min_x > b.max_x) continue;
+                    double const x = std::max({0.0, a.min_x - b.max_x, b.min_x - a.max_x});
+                    double const y = std::max({0.0, a.min_y - b.max_y, b.min_y - a.max_y});
+                    if (x * x + y * y > distance * distance) continue;
+                    expected.left.push_back(static_cast<std::int32_t>(i)), expected.right.push_back(static_cast<std::int32_t>(j));
+                }
+            }
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                auto const tree = kept_tree::make(on, all).value();
+                EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected) << large << " " << distance;
+            }
+        }
+    }
+}
+
+TEST_F(kept, rows_that_meet_are_those_with_a_matrix) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const some = [](int kind, unsigned seed) {
+                if (kind == 7) return of_every_family(seed);
+                return lattice(static_cast<family>(kind), {.rows = 40, .size = 6, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+            };
+            auto const left = some(k, 21), right = some(m, 22);
+            plain_pairs expected;
+            for (auto const& p : cpu::relate_join(left, right).value()) expected.left.push_back(p.left), expected.right.push_back(p.right);
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                EXPECT_EQ(values_of(meeting_rows(on, left, right).value()), expected) << k << " with " << m;
+            }
+        }
+    }
+}
+
+TEST_F(kept, nearest_rows_are_those_of_the_host) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const some = [](int kind, unsigned seed) {
+                if (kind == 7) return of_every_family(seed);
+                return lattice(static_cast<family>(kind), {.rows = 30, .size = 12, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+            };
+            auto const left = some(k, 31), right = some(m, 32);
+            for (auto const equal : {ties::kept, ties::by_row}) {
+                for (double const most : {double{INFINITY}, 1.0}) {
+                    nearest_options const how{.count = 1, .most = most, .equal = equal};
+                    auto const expected = cpu::nearest(left, right, how).value();
+                    host_queue on{item_order::scrambled};
+                    auto const got = nearest_rows_of(on, left, right, how).value();
+                    ASSERT_EQ(got.size(), expected.size()) << k << " with " << m;
+                    for (std::size_t i = 0; i < expected.size(); ++i) {
+                        EXPECT_EQ(got.left.data()[i], expected[i].left);
+                        EXPECT_EQ(got.right.data()[i], expected[i].right);
+                        EXPECT_EQ(got.distance.data()[i], expected[i].distance);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Every family with every other, and mixed arrays: matrices and what follows from them.
+TEST_F(kept, matrices_are_those_of_the_host) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const some = [](int kind, unsigned seed) {
+                if (kind == 7) return of_every_family(seed);
+                return lattice(static_cast<family>(kind), {.rows = 50, .size = 5, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+            };
+            auto const left = some(k, 41), right = some(m, 42);
+            auto const expected = cpu::relate_join(left, right).value();
+            auto const by_row = cpu::relate(left, right).value();
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                auto const got = relate_rows(on, left, right, relating::all).value();
+                ASSERT_EQ(got.pairs.size(), expected.size()) << k << " with " << m;
+                for (std::size_t i = 0; i < expected.size(); ++i) {
+                    EXPECT_EQ(got.pairs.left.data()[i], expected[i].left);
+                    EXPECT_EQ(got.pairs.right.data()[i], expected[i].right);
+                    matrix const made{got.bits.data()[i], expected[i].how.left_dimension(), expected[i].how.right_dimension()};
+                    EXPECT_EQ(made.text(), expected[i].how.text()) << k << " with " << m << ": " << to_wkt(left).value()[static_cast<std::size_t>(expected[i].left)]
+                                                                   << " and " << to_wkt(right).value()[static_cast<std::size_t>(expected[i].right)];
+                }
+                for (int p = 0; p <= static_cast<int>(predicate::equals); ++p) {
+                    auto const what = static_cast<predicate>(p);
+                    plain_pairs holding_pairs;
+                    for (auto const& e : expected)
+                        if (holds(what, e.how)) holding_pairs.left.push_back(e.left), holding_pairs.right.push_back(e.right);
+                    EXPECT_EQ(values_of(holding(on, got, what).value()), holding_pairs) << name_of(what);
+                }
+                auto const rows = relate_rows(on, left, right, relating::row_by_row).value();
+                ASSERT_EQ(rows.bits.size(), by_row.size());
+                for (std::size_t i = 0; i < by_row.size(); ++i) {
+                    if (!by_row[i]) EXPECT_EQ(rows.bits.data()[i], 0U);
+                    else EXPECT_EQ((matrix{rows.bits.data()[i], by_row[i]->left_dimension(), by_row[i]->right_dimension()}.text()), by_row[i]->text());
+                }
+            }
         }
     }
 }
