@@ -200,7 +200,7 @@ geometries box_lines(std::size_t n, double large_share) {
     out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
     out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
     for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
-    double const side = std::sqrt(10.0 / static_cast<double>(n));
+    double const side = std::sqrt(10.0 / static_cast<double>(n)) / 2;
     for (std::size_t i = 0; i < n; ++i) {
         double const x = unit_number(42 + i * 4), y = unit_number(43 + i * 4);
         double const w = unit_number(44 + i * 4) < large_share ? 0.1 : side * (0.5 + unit_number(45 + i * 4));

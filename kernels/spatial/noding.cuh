@@ -201,6 +201,37 @@ struct ring_kinds_of {
 
 // ---- Groups ------------------------------------------------------------------------------------------------------------
 
+KILN_HD u64 mixed_bits(u64 k) {
+    k = (k ^ (k >> 30)) * 0xbf58476d1ce4e5b9U;
+    k = (k ^ (k >> 27)) * 0x94d049bb133111ebU;
+    return k ^ (k >> 31);
+}
+// One sort by a hash of row and place, where no two of them have the same. Vertices that are in no group come last.
+struct group_hashes {
+    layer l;
+    u64* key;
+    i32* member;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        member[i] = v;
+        u64 const row = static_cast<u64>(row_at(l, v));
+        u64 const h = mixed_bits(mixed_bits(mixed_bits(bits_of(l.at[i].x)) + bits_of(l.at[i].y)) + row * 0x9e3779b97f4a7c15U);
+        bool const is_in_group = l.kind[l.path_of[v]] != no_path && !closes_ring(l, v);
+        key[i] = is_in_group ? h >> 1 : ~u64{0};
+    }
+};
+struct check_hashes {
+    layer l;
+    u64 const* key;
+    i32 const* member;
+    u64* clash;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        if (i == 0 || key[i] != key[i - 1] || key[i] == ~u64{0}) return;
+        i32 const v = member[i], w = member[i - 1];
+        if (row_at(l, v) != row_at(l, w) || l.at[v] != l.at[w]) add_to(clash, 1);
+    }
+};
+// Without hashes: three sorts.
 struct group_keys {
     layer l;
     i32 step;  // by y, x, row
@@ -297,3 +328,5 @@ KILN_KERNEL(node_group_count, kiln_spatial::count_groups, 256, 1)
 KILN_KERNEL(node_group_starts, kiln_spatial::group_starts, 256, 1)
 KILN_KERNEL(node_groups, kiln_spatial::set_groups, 256, 1)
 KILN_KERNEL(node_row_paths, kiln_spatial::count_row_paths, 256, 1)
+KILN_KERNEL(node_group_hashes, kiln_spatial::group_hashes, 256, 1)
+KILN_KERNEL(node_group_clashes, kiln_spatial::check_hashes, 256, 1)

@@ -14,10 +14,8 @@ namespace kiln_spatial {
 KILN_HD double quick_square(point p, segment const& s, bool& unsure) {
     if (in_box_of(s.a, s.b, p)) {
         guess const g = orient_filter(s.a, s.b, p);
-        if (!g.certain) {
-            if (p == s.a || p == s.b) return 0;
-            unsure = true;
-        }
+        if (p == s.a || p == s.b || (g.certain && g.side == 0)) return 0;
+        unsure |= !g.certain;
     }
     double const out = least(square_from_segment(p, s.a, s.b), least(square_between(s.a, p), square_between(s.b, p)));
     return out > 0 ? out : from_bits(1);

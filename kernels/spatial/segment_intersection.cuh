@@ -28,6 +28,28 @@ struct element_boxes {
     }
 };
 
+// Where many vertices are no elements, those that are: counted, listed, and named by their vertex again in a tree over the list.
+struct count_elements {
+    layer l;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = is_element(l, static_cast<i32>(i)) ? 1 : 0; }
+};
+struct list_elements {
+    layer l;
+    i64 const* place;
+    box const* boxes;
+    i32* vertex;
+    box* to;
+    KILN_HD void operator()(u64 i) const {
+        i64 const at = place[i];
+        if (place[i + 1] != at) vertex[at] = static_cast<i32>(i), to[at] = boxes[i];
+    }
+};
+struct name_elements {
+    i32 const* vertex;
+    i32* item;
+    KILN_HD void operator()(u64 i) const { item[i] = vertex[item[i]]; }
+};
 // Elements in the order of a tree's leaves.
 struct elements_in_order {
     layer l;
@@ -248,3 +270,6 @@ KILN_KERNEL(contact_keys, kiln_spatial::make_contact_keys, 256, 1)
 KILN_KERNEL(contact_element_keys, kiln_spatial::element_keys, 256, 1)
 KILN_KERNEL(contact_real_count, kiln_spatial::count_real_contacts, 256, 1)
 KILN_KERNEL(contact_row_pairs, kiln_spatial::contact_rows, 256, 1)
+KILN_KERNEL(contact_element_count, kiln_spatial::count_elements, 256, 1)
+KILN_KERNEL(contact_element_list, kiln_spatial::list_elements, 256, 1)
+KILN_KERNEL(contact_element_names, kiln_spatial::name_elements, 256, 1)

@@ -18,18 +18,24 @@ cell_options options_for(queue const& on) {
     return out;
 }
 
+result<std::shared_ptr<area_index::state const>> indexed(queue& on, kept_layer const& areas, cell_options const& how) {
+    auto out = std::make_shared<area_index::state>();
+    out->layer = areas;
+    KILN_TRY(out->cells, kept_cells::make(on, out->layer, how));
+    out->rows = areas.rows(), out->where = on.where(), out->device = on.device();
+    return std::shared_ptr<area_index::state const>{std::move(out)};
+}
+
 }  // namespace
 
 result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas) {
     KILN_TRY(auto const layer, kept_layer::plain(on, areas));
-    return build_index(on, layer);
+    return indexed(on, layer, options_for(on));
 }
-result<std::shared_ptr<area_index::state const>> build_index(queue& on, kept_layer const& areas) {
-    auto out = std::make_shared<area_index::state>();
-    out->layer = areas;
-    KILN_TRY(out->cells, kept_cells::make(on, out->layer, options_for(on)));
-    out->rows = areas.rows(), out->where = on.where(), out->device = on.device();
-    return std::shared_ptr<area_index::state const>{std::move(out)};
+result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, kept_layer const& areas) {
+    auto how = options_for(on);
+    how.split_above = 64;
+    return indexed(on, areas, how);
 }
 
 result<area_index> area_index::make(stream_ref on, geometries const& areas) {

@@ -20,8 +20,8 @@ struct area_index::state {
 
 // The index of geometries that lie where the queue runs.
 [[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas);
-// The same over a layer that is there.
-[[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, kept_layer const& areas);
+// The same over a layer that is there, for a few questions: crowded cells are not worth dividing.
+[[nodiscard]] result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, kept_layer const& areas);
 [[nodiscard]] kiln_spatial::point_rows point_rows_of(geometries const& points);
 
 // Which standings of a point to an area a predicate asks for: wanted_inside and wanted_on. Nothing: it asks for neither.

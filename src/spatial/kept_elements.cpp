@@ -16,10 +16,31 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
     kept_elements out;
     KILN_TRY(auto boxes, on.room<box>(of.vertices()));
     KILN_CHECK(on.launch(element_boxes{l, boxes.data()}, of.vertices()));
-    KILN_TRY(out.tree, kept_tree::make(on, boxes));
-    KILN_TRY(out.in_order, on.room<segment>(of.vertices()));
-    KILN_CHECK(on.launch(elements_in_order{l, out.tree.view().item, out.in_order.data()}, of.vertices()));
+    // The last vertex of a path is no element: in short paths that is a large part of them.
+    if (of.vertices() > 4 * of.paths()) {
+        KILN_TRY(out.tree, kept_tree::make(on, boxes));
+    } else {
+        KILN_CHECK(out.make_of_elements(on, of, boxes));
+    }
+    auto const n = out.tree.size();
+    KILN_TRY(out.in_order, on.room<segment>(n));
+    KILN_CHECK(on.launch(elements_in_order{l, out.tree.view().item, out.in_order.data()}, n));
     return out;
+}
+
+result<void> kept_elements::make_of_elements(queue& on, kept_layer const& of, buffer<box> const& boxes) {
+    auto const n = of.vertices();
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_elements{of.view(), raw(place)}, n));
+    KILN_CHECK(on.sum(place));
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    auto const m = static_cast<std::size_t>(total);
+    KILN_TRY(auto vertex, on.room<std::int32_t>(m));
+    KILN_TRY(auto listed, on.room<box>(m));
+    KILN_CHECK(on.launch(list_elements{of.view(), raw(place), boxes.data(), vertex.data(), listed.data()}, n));
+    KILN_TRY(tree, kept_tree::make(on, listed));
+    return on.launch(name_elements{vertex.data(), tree.items().data()}, m);
 }
 
 result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b, kept_elements const& of_b,

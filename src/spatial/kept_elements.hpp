@@ -12,7 +12,12 @@ struct kept_elements {
     kept_tree tree;
     buffer<kiln_spatial::segment> in_order;  // of the leaves
 
+    // One fence where paths are short.
     [[nodiscard]] static result<kept_elements> make(queue& on, kept_layer const& of);
+
+private:
+    [[nodiscard]] result<void> make_of_elements(queue& on, kept_layer const& of,
+                                                buffer<kiln_spatial::box> const& boxes);
 };
 
 // Elements of two layers that are not apart, in no particular order.

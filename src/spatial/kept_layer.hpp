@@ -7,13 +7,17 @@
 
 #include <kiln/spatial/geometry.hpp>
 
+#include <memory>
+
 namespace kiln::spatial {
+
+struct kept_elements;  // spatial/kept_elements.hpp
 
 class kept_layer {
 public:
     // As the geometries are, which lie where the queue runs. One fence.
     [[nodiscard]] static result<kept_layer> plain(queue& on, geometries const& from);
-    // Noded, for relations. Three fences, and a fourth where segments are divided.
+    // Noded, for relations. Four fences, and a fifth where segments are divided.
     [[nodiscard]] static result<kept_layer> noded(queue& on, geometries const& from);
 
     [[nodiscard]] kiln_spatial::layer view() const noexcept;
@@ -29,6 +33,9 @@ public:
     [[nodiscard]] buffer<std::uint64_t> const& row_segments() const noexcept { return row_segments_; }
     [[nodiscard]] buffer<std::uint64_t> const& row_paths() const noexcept { return row_paths_; }
 
+    // The tree that noding needed, where it is still that of the layer; else null.
+    [[nodiscard]] std::shared_ptr<kept_elements const> const& elements() const noexcept { return elements_; }
+
     // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
     [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
     // Of every row; turned round (min_x > max_x) where it has no vertices.
@@ -38,6 +45,7 @@ private:
     [[nodiscard]] result<void> drop_repeated(queue& on);
     [[nodiscard]] result<void> divide_at_own_vertices(queue& on);
     [[nodiscard]] result<void> find_orientations(queue& on);
+    [[nodiscard]] result<void> sort_members(queue& on);
     [[nodiscard]] result<void> find_groups(queue& on);
 
     std::size_t rows_ = 0;
@@ -48,6 +56,7 @@ private:
     buffer<std::int32_t> group_first_, group_size_, member_;
     buffer<std::uint8_t> is_end_;
     buffer<std::uint64_t> row_ends_, row_segments_, row_paths_;
+    std::shared_ptr<kept_elements const> elements_;
 };
 
 inline constexpr std::uint32_t ring_kinds = 1U << kiln_spatial::ring_path | 1U << kiln_spatial::reversed_ring;

@@ -53,7 +53,10 @@ result<void> kept_layer::divide_at_own_vertices(queue& on) {
     KILN_CHECK(on.sum(counts));
     std::int64_t found = 0;
     KILN_CHECK(on.read_sync({{counts.data() + n, found}}));
-    if (found == 0) return {};
+    if (found == 0) {
+        elements_ = std::make_shared<kept_elements const>(elements);
+        return {};
+    }
     auto const m = static_cast<std::size_t>(found);
 
     KILN_TRY(auto key, on.room<std::uint64_t>(m));
@@ -99,15 +102,29 @@ result<void> kept_layer::find_orientations(queue& on) {
     return on.launch(ring_kinds_of{view(), raw(vertex), raw(count), kind_.data()}, n);
 }
 
-// By row and place: three sorts, the least significant first.
-result<void> kept_layer::find_groups(queue& on) {
+// Vertices of a row at one place next to each other: by a hash, or, should two hashes be the same, by row, x and y.
+result<void> kept_layer::sort_members(queue& on) {
     auto const n = vertices();
     KILN_TRY(auto key, on.room<std::uint64_t>(n));
+    KILN_TRY(auto clashes, on.filled<std::int64_t>(1, 0));
     KILN_TRY(member_, on.room<std::int32_t>(n));
-    for (i32 step = 0; step < 3; ++step) {
+    KILN_CHECK(on.launch(group_hashes{view(), raw(key), member_.data()}, n));
+    KILN_CHECK(on.sort(key, member_, 64));
+    KILN_CHECK(on.launch(
+        check_hashes{view(), raw(key), member_.data(), reinterpret_cast<u64*>(clashes.data())}, n));
+    std::int64_t clash = 0;
+    KILN_CHECK(on.read_sync({{clashes.data(), clash}}));
+    if (clash == 0) return {};
+    for (i32 step = 0; step < 3; ++step) {  // the least significant first
         KILN_CHECK(on.launch(group_keys{view(), step, raw(key), member_.data()}, n));
         KILN_CHECK(on.sort(key, member_, step < 2 ? 64 : bits_for(rows_)));
     }
+    return {};
+}
+
+result<void> kept_layer::find_groups(queue& on) {
+    auto const n = vertices();
+    KILN_CHECK(sort_members(on));
     KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_groups{view(), member_.data(), raw(is_new)}, n));
     KILN_CHECK(on.sum(is_new));

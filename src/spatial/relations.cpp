@@ -53,15 +53,19 @@ private:
 
     result<void> collect() {
         auto const rows = which_ == relating::all ? rows_wanted::all : rows_wanted::same;
-        KILN_TRY(auto const elements, kept_elements::make(on_, b_));
-        KILN_TRY(met_, find_contacts(on_, a_, b_, elements, rows));
+        if (b_.elements()) {
+            KILN_TRY(met_, find_contacts(on_, a_, b_, *b_.elements(), rows));
+        } else {
+            KILN_TRY(auto const elements, kept_elements::make(on_, b_));
+            KILN_TRY(met_, find_contacts(on_, a_, b_, elements, rows));
+        }
         auto const asked = [&](geometries const& of) { return may_have(of, 1) ? line_ends::asked : line_ends::no; };
         if (may_have(right_, 2)) {
-            KILN_TRY(auto const index, build_index(on_, b_));
+            KILN_TRY(auto const index, build_brief_index(on_, b_));
             KILN_TRY(in_b_, questions_in(on_, a_, *index, wanted_inside, asked(left_)));
         }
         if (may_have(left_, 2)) {
-            KILN_TRY(auto const index, build_index(on_, a_));
+            KILN_TRY(auto const index, build_brief_index(on_, a_));
             KILN_TRY(in_a_, questions_in(on_, b_, *index, wanted_inside, asked(right_)));
         }
         facts_ = {a_.view(),
