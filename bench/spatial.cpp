@@ -78,7 +78,8 @@ void row(figure const& f) {
     std::printf("%s\n", f.right ? "" : "  WRONG");
     std::fflush(stdout);
     if (!f.right) ++failures;
-    rows.push_back({{"name", f.name}, {"value", f.value}, {"unit", f.unit}, {"prototype", f.prototype}, {"right", f.right}});
+    rows.push_back(
+        {{"name", f.name}, {"value", f.value}, {"unit", f.unit}, {"prototype", f.prototype}, {"right", f.right}});
 }
 
 template <class T>
@@ -106,7 +107,8 @@ bool agrees(stream const& on, geometries const& areas, geometries const& points,
     auto const some = made(geometries::points(points.parts().x.first(n), points.parts().y.first(n)));
     std::vector<std::int32_t> expected(n, -1);
     auto const located = made(made(cpu::area_index::make(areas)).locate(some));
-    for (auto at = located.rbegin(); at != located.rend(); ++at) expected[static_cast<std::size_t>(at->point)] = at->area;
+    for (auto at = located.rbegin(); at != located.rend(); ++at)
+        expected[static_cast<std::size_t>(at->point)] = at->area;
     auto const first = host_values(on, got.first(n));
     return std::equal(first.begin(), first.end(), expected.begin());
 }
@@ -133,10 +135,12 @@ void measure_points(stream const& on, options const& how, layer_case const& with
         row({name + ", id", rate(ms), "Gpt/s", set.prototype, better::higher, right});
         // The other forms, each with what the ids say of it.
         auto const ids = host_values(on, out);
-        auto const hits = static_cast<std::int64_t>(std::count_if(ids.begin(), ids.end(), [](auto id) { return id >= 0; }));
+        auto const hits =
+            static_cast<std::int64_t>(std::count_if(ids.begin(), ids.end(), [](auto id) { return id >= 0; }));
         auto bins = made(join_histogram(on, questions, *index, predicate::intersects));
         auto const sums = host_values(on, bins);
-        double const histogram = device_ms(on, [&] { bins = made(join_histogram(on, questions, *index, predicate::intersects)); });
+        double const histogram =
+            device_ms(on, [&] { bins = made(join_histogram(on, questions, *index, predicate::intersects)); });
         std::int64_t sum = 0;
         for (auto const b : sums) sum += b;
         row({name + ", histogram", rate(histogram), "Gpt/s", 0, better::higher, sum >= hits});
@@ -166,12 +170,13 @@ void points_in_polygons(stream const& on, options const& how) {
         int columns, lines, halvings;
         double build, points;
     };
-    for (auto const& t : {tiles{"tiling 100 x 8192", 10, 10, 11, 0, 70.7}, tiles{"tiling 10,000 x 16", 100, 100, 2, 0, 33.6},
-                          tiles{"tiling 10,000 x 128", 100, 100, 5, 1.8, 30.6},
-                          tiles{"tiling 10,000 x 1024", 100, 100, 8, 16.4, 31.7},
-                          tiles{"tiling 100,000 x 128", 400, 250, 5, 0, 17.3}}) {
+    for (auto const& t :
+         {tiles{"tiling 100 x 8192", 10, 10, 11, 0, 70.7}, tiles{"tiling 10,000 x 16", 100, 100, 2, 0, 33.6},
+          tiles{"tiling 10,000 x 128", 100, 100, 5, 1.8, 30.6}, tiles{"tiling 10,000 x 1024", 100, 100, 8, 16.4, 31.7},
+          tiles{"tiling 100,000 x 128", 400, 250, 5, 0, 17.3}}) {
         if (!wanted(t.name) || (how.quick && t.halvings > 5)) continue;
-        measure_points(on, how, {t.name, tiling({t.columns, t.lines, t.halvings}), t.build, point_set{"uniform", t.points}, {}});
+        measure_points(on, how,
+                       {t.name, tiling({t.columns, t.lines, t.halvings}), t.build, point_set{"uniform", t.points}, {}});
     }
     if (wanted("stars") && !how.quick)
         measure_points(on, how, {"stars 100,000 x 64", stars(100'000, 64, 1.5, 5), 0, point_set{"uniform", 11.2}, {}});
@@ -186,7 +191,8 @@ geometries short_lines(std::size_t n, double length, std::uint64_t seed) {
     out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
     for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
     for (std::size_t i = 0; i < n; ++i) {
-        double const x = unit_number(seed + i * 4), y = unit_number(seed + i * 4 + 1), turn = unit_number(seed * 3 + i * 2) * 3.14159265;
+        double const x = unit_number(seed + i * 4), y = unit_number(seed + i * 4 + 1),
+                     turn = unit_number(seed * 3 + i * 2) * 3.14159265;
         double const l = length * (0.5 + unit_number(seed * 5 + i * 2 + 1));
         out.x.data()[2 * i] = x - l * std::cos(turn) / 2, out.x.data()[2 * i + 1] = x + l * std::cos(turn) / 2;
         out.y.data()[2 * i] = y - l * std::sin(turn) / 2, out.y.data()[2 * i + 1] = y + l * std::sin(turn) / 2;
@@ -204,12 +210,15 @@ geometries box_lines(std::size_t n, double large_share) {
     for (std::size_t i = 0; i < n; ++i) {
         double const x = unit_number(42 + i * 4), y = unit_number(43 + i * 4);
         double const w = unit_number(44 + i * 4) < large_share ? 0.1 : side * (0.5 + unit_number(45 + i * 4));
-        out.x.data()[2 * i] = x, out.x.data()[2 * i + 1] = x + w, out.y.data()[2 * i] = y, out.y.data()[2 * i + 1] = y + w;
+        out.x.data()[2 * i] = x, out.x.data()[2 * i + 1] = x + w, out.y.data()[2 * i] = y,
+                         out.y.data()[2 * i + 1] = y + w;
     }
     return made(geometries::make(std::move(out)));
 }
 
-std::string count_text(std::size_t n) { return n % 1'000'000 == 0 ? std::to_string(n / 1'000'000) + " M" : std::to_string(n); }
+std::string count_text(std::size_t n) {
+    return n % 1'000'000 == 0 ? std::to_string(n / 1'000'000) + " M" : std::to_string(n);
+}
 
 void boxes(stream const& on, options const& how) {
     struct size {
@@ -229,17 +238,19 @@ void boxes(stream const& on, options const& how) {
             in_order &= i == 0 || left[i - 1] < left[i] || (left[i - 1] == left[i] && right[i - 1] < right[i]);
         }
         double const ms = device_ms(on, [&] { out = made(query(on, there, there)); });
-        row({"boxes " + count_text(s.n) + (s.large > 0 ? ", 0.1 % large" : "") + ", self-join, all in", ms, "ms", s.prototype,
-             better::lower, own == s.n && in_order && left.size() % 2 == s.n % 2});
+        row({"boxes " + count_text(s.n) + (s.large > 0 ? ", 0.1 % large" : "") + ", self-join, all in", ms, "ms",
+             s.prototype, better::lower, own == s.n && in_order && left.size() % 2 == s.n % 2});
         std::printf("    %zu pairs\n", left.size());
     }
 }
 
 void segments(stream const& on, options const& how) {
-    for (auto const& [n, prototype] : {std::pair{std::size_t{1'000'000}, 0.79}, std::pair{std::size_t{10'000'000}, 6.6}}) {
+    for (auto const& [n, prototype] :
+         {std::pair{std::size_t{1'000'000}, 0.79}, std::pair{std::size_t{10'000'000}, 6.6}}) {
         if (how.quick && n > 1'000'000) continue;
         double const length = std::sqrt(3.0 / static_cast<double>(n));
-        auto const a = made(short_lines(n, length, 31).to_device(on)), c = made(short_lines(n, length, 1'000'034).to_device(on));
+        auto const a = made(short_lines(n, length, 31).to_device(on)),
+                   c = made(short_lines(n, length, 1'000'034).to_device(on));
         auto out = made(segment_intersections(on, a, c));
         auto const turned = made(segment_intersections(on, c, a));
         auto const x = host_values(on, out.x), other = host_values(on, turned.x);
@@ -248,7 +259,8 @@ void segments(stream const& on, options const& how) {
         for (auto const v : other) sum_other += v == v ? v : 0;
         bool const right = x.size() == other.size() && std::fabs(sum - sum_other) <= 1e-9 * std::fabs(sum);
         double const ms = device_ms(on, [&] { out = made(segment_intersections(on, a, c)); });
-        row({"segments " + count_text(n) + " x " + count_text(n) + ", with points, all in", ms, "ms", prototype, better::lower, right});
+        row({"segments " + count_text(n) + " x " + count_text(n) + ", with points, all in", ms, "ms", prototype,
+             better::lower, right});
         std::printf("    %zu meetings\n", x.size());
     }
 }
@@ -259,7 +271,8 @@ void nearest_of(stream const& on, options const& how) {
     auto const there = made(questions.to_device(on));
     auto const lines = short_lines(1'000'000, 0.002, 3);
     auto const points = made(geometries::points(lines.parts().x.first(1'000'000), lines.parts().y.first(1'000'000)));
-    for (auto const& [name, of, prototype] : {std::tuple{"segments", &lines, 2980.0}, std::tuple{"points", &points, 3540.0}}) {
+    for (auto const& [name, of, prototype] :
+         {std::tuple{"segments", &lines, 2980.0}, std::tuple{"points", &points, 3540.0}}) {
         auto const targets = made(of->to_device(on));
         nearest_options const one{.equal = ties::by_row};
         auto out = made(nearest(on, there, targets, one));
@@ -270,14 +283,17 @@ void nearest_of(stream const& on, options const& how) {
         auto const right = host_values(on, out.right);
         auto const distance = host_values(on, out.distance);
         bool agrees = right.size() == n && expected.size() == some;
-        for (std::size_t i = 0; agrees && i < some; ++i) agrees = right[i] == expected[i].right && distance[i] == expected[i].distance;
+        for (std::size_t i = 0; agrees && i < some; ++i)
+            agrees = right[i] == expected[i].right && distance[i] == expected[i].distance;
         double const ms = device_ms(on, [&] { out = made(nearest(on, there, targets, one)); });
-        row({std::string{"nearest of 1 M "} + name + ", index and sorting in", static_cast<double>(n) / ms / 1e3, "Mq/s", prototype, better::higher, agrees});
+        row({std::string{"nearest of 1 M "} + name + ", index and sorting in", static_cast<double>(n) / ms / 1e3,
+             "Mq/s", prototype, better::higher, agrees});
     }
 }
 
 void relations(stream const& on, options const& how) {
-    auto const measure = [&](std::string const& name, geometries const& a, geometries const& c, double intersects, double relates) {
+    auto const measure = [&](std::string const& name, geometries const& a, geometries const& c, double intersects,
+                             double relates) {
         auto const left = made(a.to_device(on)), right = made(c.to_device(on));
         auto pairs = made(join(on, left, right, predicate::intersects));
         auto matrices = made(relate_join(on, left, right));
@@ -307,7 +323,9 @@ int main(int argc, char** argv) {
         else if (flag == "--data" && more) how.data = argv[++i];
         else if (flag == "--json" && more) how.json = argv[++i];
         else if (flag == "--only" && more) how.only = argv[++i];
-        else return std::fprintf(stderr, "usage: bench_spatial [--quick] [--data FOLDER] [--json FILE] [--only TEXT]\n"), 2;
+        else
+            return std::fprintf(stderr, "usage: bench_spatial [--quick] [--data FOLDER] [--json FILE] [--only TEXT]\n"),
+                   2;
     }
     auto const all = devices();
     if (!all) return std::fprintf(stderr, "%s\n", all.error().what()), 1;

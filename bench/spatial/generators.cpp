@@ -104,15 +104,15 @@ geometries stars(int count, int corners, double radius, std::uint64_t seed) {
         auto const id = static_cast<std::uint64_t>(k);
         double const cx = world.x0 + unit_number(seed + id * 3) * (world.x1 - world.x0);
         double const cy = world.y0 + unit_number(seed + id * 3 + 1) * (world.y1 - world.y0);
-        double const turn = unit_number(seed + id * 3 + 2) * 6.28,
-                     r = radius * (0.3 + unit_number(seed * 5 + id));
+        double const turn = unit_number(seed + id * 3 + 2) * 6.28, r = radius * (0.3 + unit_number(seed * 5 + id));
         for (int hole = 0; hole < (k % 3 == 0 ? 2 : 1); ++hole) {
             int const n = hole != 0 ? std::max(4, corners / 4) : corners;
             auto const first = x.size();
             for (int i = 0; i < n; ++i) {
                 double const angle = turn + 2 * std::numbers::pi * (hole != 0 ? n - i : i) / n;
                 double const reach =
-                    r * (hole != 0 ? 0.25 : 0.6 + 0.4 * unit_number(seed * 11 + id * 100'003 + static_cast<unsigned>(i)));
+                    r *
+                    (hole != 0 ? 0.25 : 0.6 + 0.4 * unit_number(seed * 11 + id * 100'003 + static_cast<unsigned>(i)));
                 x.push_back(cx + reach * std::cos(angle)), y.push_back(cy + reach * std::sin(angle));
             }
             x.push_back(x[first]), y.push_back(y[first]);

@@ -115,7 +115,8 @@ result<buffer<std::int64_t>> point_locator::count() {
     return out;
 }
 result<buffer<std::int64_t>> point_locator::histogram() {
-    std::size_t const copies = std::clamp<std::size_t>((std::size_t{1} << 18) / std::max<std::size_t>(areas_, 1), 1, 256);
+    std::size_t const copies =
+        std::clamp<std::size_t>((std::size_t{1} << 18) / std::max<std::size_t>(areas_, 1), 1, 256);
     KILN_TRY(auto bins, on_.filled<std::uint64_t>(areas_ * copies, 0));
     auto* const counts = reinterpret_cast<u64*>(bins.data());
     KILN_CHECK(locate(histogram_sink{counts, areas_, copies}));

@@ -73,17 +73,17 @@ auto joined(stream_ref on, geometries const& left, geometries const& right, pred
             Reduce const& reduce) -> decltype(reduce(std::declval<queue&>(), std::declval<pair_list const&>())) {
     auto const order = points_of(left, right, what);
     bool const meet = !order && what == predicate::intersects;
-    auto const& operation = order                        ? locate_operation
-                            : meet                       ? meet_operation
+    auto const& operation = order                         ? locate_operation
+                            : meet                        ? meet_operation
                             : what == predicate::disjoint ? disjoint_operation
-                                                         : join_operation;
+                                                          : join_operation;
     KILN_TRY(auto const facts, facts_of(operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));
     KILN_TRY(auto const a, brought(call, on, left));
     KILN_TRY(auto const b, brought(call, on, right));
     return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> decltype(reduce(q, pair_list{})) {
         if (!order) {
-            KILN_TRY(auto const pairs, meet             ? meeting_rows(q, a, b)
+            KILN_TRY(auto const pairs, meet            ? meeting_rows(q, a, b)
                                        : call.on_gpu() ? related_there(q, a, b, what)
                                                        : related(a, b, what));
             return reduce(q, pairs);

@@ -23,7 +23,11 @@ error too_many(std::string_view what) {
 class cell_builder {
 public:
     cell_builder(queue& on, kept_layer const& of, cell_options const& how, framed_cells const& framed)
-        : on_{on}, layer_{of.view()}, how_{how}, frame_{framed.frame}, least_side_{framed.least_side},
+        : on_{on},
+          layer_{of.view()},
+          how_{how},
+          frame_{framed.frame},
+          least_side_{framed.least_side},
           by_{bits_for(of.rows())} {}
 
     result<kept_cells> make() {
@@ -49,9 +53,7 @@ private:
     [[nodiscard]] cell_level where() const {
         return {frame_, parents_.empty() ? nullptr : parents_.data(), parents_.size()};
     }
-    result<void> sort_entries(std::size_t cells) {
-        return on_.sort(key_, edge_, by_.row_bits + bits_for(cells));
-    }
+    result<void> sort_entries(std::size_t cells) { return on_.sort(key_, edge_, by_.row_bits + bits_for(cells)); }
 
     // Corners first, then edges in the order of the rings.
     result<void> list_entries() {
@@ -98,12 +100,9 @@ private:
         KILN_CHECK(on_.sum(counts));
         KILN_CHECK(on_.launch(cell_ranges{e, by_, first.data(), last.data()}, e.count));
 
-        cell_sizes const sizes_of{where(),
-                                  {how_.split_above, how_.edges_per_cell, least_side_, levels_left},
-                                  first.data(),
-                                  last.data(),
-                                  raw(counts),
-                                  nullptr,
+        cell_sizes const sizes_of{where(),      {how_.split_above, how_.edges_per_cell, least_side_, levels_left},
+                                  first.data(), last.data(),
+                                  raw(counts),  nullptr,
                                   nullptr};
         std::int64_t records = 0, divided_total = 0, work_total = 0;
         buffer<std::int64_t> divided, work;
@@ -133,8 +132,8 @@ private:
         buffer<divided_cell> next;
         if (divisions > 0) {
             KILN_TRY(next, on_.room<divided_cell>(divisions));
-            KILN_CHECK(on_.launch(divided_cells{sizes_of, raw(divided), raw(work),
-                                                static_cast<u32>(heads_ + cells_), next.data(), to.subs.data()},
+            KILN_CHECK(on_.launch(divided_cells{sizes_of, raw(divided), raw(work), static_cast<u32>(heads_ + cells_),
+                                                next.data(), to.subs.data()},
                                   cells_));
         }
         KILN_CHECK(on_.launch(entry_records{e, by_, raw(counts), to.records.data()}, e.count));
@@ -169,8 +168,8 @@ private:
         auto const n = static_cast<std::size_t>(corners);
         KILN_TRY(auto key, on_.room<std::uint64_t>(n + edges));
         KILN_TRY(auto edge, on_.room<std::int32_t>(n + edges));
-        KILN_CHECK(on_.launch(
-            part_corner_entries{d, by_, raw(counts), work_, raw(inside), raw(key), edges_in(edge)}, questions));
+        KILN_CHECK(on_.launch(part_corner_entries{d, by_, raw(counts), work_, raw(inside), raw(key), edges_in(edge)},
+                              questions));
         KILN_CHECK(on_.launch(part_edge_entries{d, by_, raw(counts), raw(key) + n, edges_in(edge, n)}, work_));
         key_ = std::move(key), edge_ = std::move(edge);
         return sort_entries(cells_);
@@ -183,9 +182,9 @@ private:
         std::size_t at = 0;
         for (auto const& l : levels_) {
             auto const& part = l.*what;
-            KILN_CHECK(on_.launch(copy_words{reinterpret_cast<u32*>(out.data() + at),
-                                             reinterpret_cast<u32 const*>(part.data())},
-                                  part.size() * (sizeof(T) / sizeof(u32))));
+            KILN_CHECK(on_.launch(
+                copy_words{reinterpret_cast<u32*>(out.data() + at), reinterpret_cast<u32 const*>(part.data())},
+                part.size() * (sizeof(T) / sizeof(u32))));
             at += part.size();
         }
         return out;
@@ -206,7 +205,7 @@ private:
     cell_frame frame_;
     double least_side_;
     entry_key by_;
-    buffer<std::uint64_t> key_;   // of the level's entries
+    buffer<std::uint64_t> key_;  // of the level's entries
     buffer<std::int32_t> edge_;
     buffer<divided_cell> parents_;
     std::size_t cells_ = 0, next_cells_ = 0, work_ = 0;

@@ -55,8 +55,8 @@ result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const&
         KILN_CHECK(on.launch(element_boxes{a.view(), boxes.data()}, n));
         KILN_TRY(order, order_for(on, of_b.tree, boxes));
     }
-    contact_question const q{a.view(), b.view(),          of_b.tree.view(), of_b.in_order.data(),
-                             rows,     order.empty() ? nullptr : order.data()};
+    contact_question const q{
+        a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows, order.empty() ? nullptr : order.data()};
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto heavy, on.room<std::uint32_t>(n));
     KILN_TRY(auto heavies, on.filled<std::int64_t>(1, 0));

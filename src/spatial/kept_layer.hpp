@@ -25,7 +25,9 @@ public:
     [[nodiscard]] std::size_t paths() const noexcept { return kind_.size(); }
     [[nodiscard]] std::size_t vertices() const noexcept { return at_.size(); }
     [[nodiscard]] std::size_t bytes() const noexcept;
-    [[nodiscard]] buffer<std::uint8_t> const& states() const noexcept { return state_; }  // row_null, row_empty, row_there
+    [[nodiscard]] buffer<std::uint8_t> const& states() const noexcept {
+        return state_;
+    }  // row_null, row_empty, row_there
     [[nodiscard]] buffer<std::int8_t> const& dimensions() const noexcept { return dimension_; }
 
     // Of a noded layer, by row: points in the boundary of its lines, segments, paths that are there.

@@ -47,13 +47,13 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
     shape const s{n};
     KILN_TRY(out.nodes_, on.room<tree_node>(s.nodes()));
     KILN_TRY(out.in_order_, on.room<box>(n));
-    KILN_CHECK(on.launch(
-        make_leaves{out.nodes_.data() + s.first[0], boxes.data(), out.items_.data(), n, out.in_order_.data()},
-        s.count[0] * 8));
+    KILN_CHECK(
+        on.launch(make_leaves{out.nodes_.data() + s.first[0], boxes.data(), out.items_.data(), n, out.in_order_.data()},
+                  s.count[0] * 8));
     for (std::size_t l = 1; l < s.levels; ++l)
-        KILN_CHECK(on.launch(make_inner_nodes{out.nodes_.data() + s.first[l], out.nodes_.data() + s.first[l - 1],
-                                              s.count[l - 1]},
-                             s.count[l] * 8));
+        KILN_CHECK(on.launch(
+            make_inner_nodes{out.nodes_.data() + s.first[l], out.nodes_.data() + s.first[l - 1], s.count[l - 1]},
+            s.count[l] * 8));
     out.first_leaf_ = static_cast<std::uint32_t>(s.first[0]);
     out.top_ = static_cast<int>(s.levels) - 1;
     return out;
@@ -97,8 +97,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto heavy, on.room<std::uint32_t>(n));
     KILN_TRY(auto heavies, on.filled<std::int64_t>(1, 0));
-    KILN_CHECK(on.launch(
-        count_boxes{q, raw(counts), heavy.data(), reinterpret_cast<u32*>(heavies.data())}, n));
+    KILN_CHECK(on.launch(count_boxes{q, raw(counts), heavy.data(), reinterpret_cast<u32*>(heavies.data())}, n));
     KILN_CHECK(on.sum(counts));
     std::int64_t light = 0, many = 0, total = 0;
     KILN_CHECK(on.read_sync({{counts.data() + n, light}, {heavies.data(), many}}));
@@ -120,8 +119,8 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_CHECK(on.launch(list_boxes{q, raw(counts), out.left.data(), out.right.data()}, n));
     if (many == 0) return out;
-    KILN_CHECK(on.launch(list_heavy_boxes{h, raw(heavy_counts), out.left.data() + light, out.right.data() + light},
-                         pieces));
+    KILN_CHECK(
+        on.launch(list_heavy_boxes{h, raw(heavy_counts), out.left.data() + light, out.right.data() + light}, pieces));
     return sorted_pairs(on, out, n, in.size());
 }
 

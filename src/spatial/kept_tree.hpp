@@ -16,7 +16,7 @@ public:
     [[nodiscard]] static result<kept_tree> make(queue& on, buffer<kiln_spatial::box> const& boxes);
 
     [[nodiscard]] kiln_spatial::tree view() const noexcept;
-    [[nodiscard]] buffer<std::int32_t> const& items() const noexcept { return items_; }  // by leaf
+    [[nodiscard]] buffer<std::int32_t> const& items() const noexcept { return items_; }            // by leaf
     [[nodiscard]] kiln_spatial::box const* in_order() const noexcept { return in_order_.data(); }  // of the leaves
     // Was it made of these?
     [[nodiscard]] bool is_of(buffer<kiln_spatial::box> const& boxes) const noexcept {

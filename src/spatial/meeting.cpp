@@ -44,11 +44,9 @@ result<pair_list> meeting_rows(queue& on, geometries const& left, geometries con
     KILN_TRY(auto unused, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(make_contact_keys{a.view(), b.view(), met.list(), bits, none, raw(keys)}, met.size()));
     // Keys hold what is "right" above what is "left".
-    KILN_CHECK(on.launch(make_pair_keys{{in_b.right.data(), in_b.left.data()},
-                                        bits,
-                                        raw(keys) + met.size(),
-                                        unused.data() + met.size()},
-                         in_b.size()));
+    KILN_CHECK(on.launch(
+        make_pair_keys{{in_b.right.data(), in_b.left.data()}, bits, raw(keys) + met.size(), unused.data() + met.size()},
+        in_b.size()));
     auto const behind = met.size() + in_b.size();
     KILN_CHECK(on.launch(
         make_pair_keys{{in_a.left.data(), in_a.right.data()}, bits, raw(keys) + behind, unused.data() + behind},

@@ -60,9 +60,16 @@ private:
         KILN_TRY(auto distance, on_.room<double>(n));
         KILN_TRY(auto later, on_.room<std::uint32_t>(n));
         KILN_TRY(auto laters, on_.filled<std::uint32_t>(1, 0));
-        nearest_rows const ask{elements_.tree.view(), elements_.in_order.data(), rows.data(), points,
-                               order.empty() ? nullptr : order.data(), most_, found.data(), distance.data(),
-                               later.data(), laters.data()};
+        nearest_rows const ask{elements_.tree.view(),
+                               elements_.in_order.data(),
+                               rows.data(),
+                               points,
+                               order.empty() ? nullptr : order.data(),
+                               most_,
+                               found.data(),
+                               distance.data(),
+                               later.data(),
+                               laters.data()};
         KILN_CHECK(on_.launch(ask, n));
         auto const threads = std::min(on_.threads(), n);
         KILN_CHECK(on_.launch(nearest_rows_exactly{ask, threads}, threads));
@@ -90,8 +97,8 @@ private:
         KILN_TRY(auto laters, on_.filled<std::uint32_t>(1, 0));
         KILN_CHECK(on_.launch(find_least_squares{q, raw(squares), later.data(), laters.data()}, n));
         auto const threads = std::min(on_.threads(), n);
-        KILN_CHECK(on_.launch(
-            find_least_squares_exactly{q, raw(squares), later.data(), laters.data(), threads}, threads));
+        KILN_CHECK(
+            on_.launch(find_least_squares_exactly{q, raw(squares), later.data(), laters.data(), threads}, threads));
 
         nearest_elements const at{q, raw(squares)};
         KILN_TRY(auto counts, on_.room<std::int64_t>(n + 1));
@@ -106,9 +113,9 @@ private:
         KILN_TRY(pairs.right, on_.room<std::int32_t>(all));
         KILN_CHECK(on_.launch(list_nearest{at, raw(counts), pairs.left.data(), pairs.right.data()}, n));
         auto const behind = [&](buffer<std::int32_t> const& to, buffer<std::int32_t> const& from) {
-            return on_.launch(copy_words{reinterpret_cast<u32*>(to.data() + touching),
-                                         reinterpret_cast<u32 const*>(from.data())},
-                              from.size());
+            return on_.launch(
+                copy_words{reinterpret_cast<u32*>(to.data() + touching), reinterpret_cast<u32 const*>(from.data())},
+                from.size());
         };
         KILN_CHECK(behind(pairs.left, inside.left));
         KILN_CHECK(behind(pairs.right, inside.right));
@@ -134,9 +141,9 @@ private:
         std::size_t at = 0;
         for (auto const& f : found) {
             for (auto const& [to, from] : {std::pair{&out.left, &f.left}, std::pair{&out.right, &f.right}})
-                KILN_CHECK(on_.launch(copy_words{reinterpret_cast<u32*>(to->data() + at),
-                                                 reinterpret_cast<u32 const*>(from->data())},
-                                      f.size()));
+                KILN_CHECK(on_.launch(
+                    copy_words{reinterpret_cast<u32*>(to->data() + at), reinterpret_cast<u32 const*>(from->data())},
+                    f.size()));
             at += f.size();
         }
         return out;

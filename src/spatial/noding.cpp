@@ -63,16 +63,16 @@ result<void> kept_layer::divide_at_own_vertices(queue& on) {
     KILN_TRY(auto number, on.room<std::int32_t>(m));
     KILN_TRY(auto segment_of, on.room<std::int32_t>(m));
     KILN_TRY(auto vertex, on.room<std::int32_t>(m));
-    KILN_CHECK(on.launch(
-        list_divisions{search, raw(counts), raw(key), number.data(), segment_of.data(), vertex.data()}, n));
+    KILN_CHECK(
+        on.launch(list_divisions{search, raw(counts), raw(key), number.data(), segment_of.data(), vertex.data()}, n));
     KILN_CHECK(on.sort(key, number, 64));
     KILN_CHECK(on.launch(segment_keys{number.data(), segment_of.data(), raw(key)}, m));
     KILN_CHECK(on.sort(key, number, bits_for(n)));
 
     KILN_TRY(auto is_new, on.room<std::int64_t>(m + 1));
     KILN_TRY(auto by_segment, on.filled<std::uint64_t>(n, 0));
-    KILN_CHECK(on.launch(
-        count_new_vertices{view(), raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
+    KILN_CHECK(
+        on.launch(count_new_vertices{view(), raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
     KILN_CHECK(on.sum(is_new));
     KILN_CHECK(on.launch(count_with_divisions{raw(by_segment), raw(counts)}, n));
     KILN_CHECK(on.sum(counts));
@@ -110,8 +110,7 @@ result<void> kept_layer::sort_members(queue& on) {
     KILN_TRY(member_, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(group_hashes{view(), raw(key), member_.data()}, n));
     KILN_CHECK(on.sort(key, member_, 64));
-    KILN_CHECK(on.launch(
-        check_hashes{view(), raw(key), member_.data(), reinterpret_cast<u64*>(clashes.data())}, n));
+    KILN_CHECK(on.launch(check_hashes{view(), raw(key), member_.data(), reinterpret_cast<u64*>(clashes.data())}, n));
     std::int64_t clash = 0;
     KILN_CHECK(on.read_sync({{clashes.data(), clash}}));
     if (clash == 0) return {};

@@ -8,24 +8,26 @@ namespace kiln::spatial {
 namespace {
 
 constexpr std::array<variant, 2> both(std::string_view needs) {
-    return {variant{.name = "gpu", .where = place::gpu, .needs = needs},
-            variant{.name = "cpu", .where = place::cpu}};
+    return {variant{.name = "gpu", .where = place::gpu, .needs = needs}, variant{.name = "cpu", .where = place::cpu}};
 }
 
-constexpr auto locate_variants = both(
-    "words geometry_layers point_location point_in_polygon pair_lists exclusive_scan_i64 radix_sort_u64_i32");
+constexpr auto locate_variants =
+    both("words geometry_layers point_location point_in_polygon pair_lists exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto query_variants =
     both("words geometry_layers spatial_index pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto segments_variants = both(
-    "words geometry_layers spatial_index segment_intersection exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "words geometry_layers spatial_index segment_intersection exclusive_scan_i64 radix_sort_i32_i32 "
+    "radix_sort_u64_i32");
 constexpr auto meet_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points pair_lists "
     "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto join_variants = both(
-    "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection polygon_predicates "
+    "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection "
+    "polygon_predicates "
     "path_points pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto nearest_variants = both(
-    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance path_points "
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance "
+    "path_points "
     "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr std::array<variant, 1> cpu_alone{variant{.name = "cpu", .where = place::cpu}};
 
@@ -39,8 +41,7 @@ constinit operation const join_operation{"spatial_join", "spatial", {.pairwise =
 constinit operation const disjoint_operation{"spatial_disjoint", "spatial", {}, cpu_alone};
 constinit operation const relate_operation{"spatial_relate", "spatial", {.pairwise = 1 << 13}, join_variants};
 constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
-constinit operation const segments_operation{
-    "spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};
+constinit operation const segments_operation{"spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};
 constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
 constinit operation const nearest_many_operation{"spatial_nearest_many", "spatial", {}, cpu_alone};
 

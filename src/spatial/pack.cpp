@@ -11,8 +11,8 @@ namespace kiln::spatial {
 
 namespace {
 
-constexpr operation const* all_operations[] = {&locate_operation,   &meet_operation,   &join_operation,
-                                               &disjoint_operation, &relate_operation, &query_operation,
+constexpr operation const* all_operations[] = {&locate_operation,   &meet_operation,    &join_operation,
+                                               &disjoint_operation, &relate_operation,  &query_operation,
                                                &segments_operation, &nearest_operation, &nearest_many_operation};
 
 engine_detail::unit_pack const the_pack{

@@ -18,18 +18,17 @@ result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t le
     KILN_TRY(auto key, on.room<std::uint64_t>(pairs.size()));
     KILN_TRY(auto unused, on.room<std::int32_t>(pairs.size()));
     // Keys hold what is "right" above what is "left": here the other way round.
-    KILN_CHECK(on.launch(make_pair_keys{{pairs.right.data(), pairs.left.data()},
-                                        bits,
-                                        reinterpret_cast<u64*>(key.data()),
-                                        unused.data()},
-                         pairs.size()));
+    KILN_CHECK(on.launch(
+        make_pair_keys{
+            {pairs.right.data(), pairs.left.data()}, bits, reinterpret_cast<u64*>(key.data()), unused.data()},
+        pairs.size()));
     KILN_CHECK(on.sort(key, unused, bits + bits_for(left_rows)));
     pair_list out;
     KILN_TRY(out.left, on.room<std::int32_t>(pairs.size()));
     KILN_TRY(out.right, on.room<std::int32_t>(pairs.size()));
-    KILN_CHECK(on.launch(take_pair_keys{reinterpret_cast<u64 const*>(key.data()), bits, out.left.data(),
-                                        out.right.data()},
-                         pairs.size()));
+    KILN_CHECK(
+        on.launch(take_pair_keys{reinterpret_cast<u64 const*>(key.data()), bits, out.left.data(), out.right.data()},
+                  pairs.size()));
     return out;
 }
 
@@ -46,8 +45,8 @@ result<buffer<std::uint8_t>> any_of(queue& on, pair_list const& pairs, std::size
 }
 result<buffer<std::int64_t>> counts_of(queue& on, pair_list const& pairs, std::size_t left_rows) {
     KILN_TRY(auto out, on.filled<std::int64_t>(left_rows, 0));
-    KILN_CHECK(on.launch(count_rights{{pairs.left.data(), pairs.right.data()}, pairs.size(), counts_in(out)},
-                         pairs.size()));
+    KILN_CHECK(
+        on.launch(count_rights{{pairs.left.data(), pairs.right.data()}, pairs.size(), counts_in(out)}, pairs.size()));
     return out;
 }
 result<buffer<std::int64_t>> histogram_of(queue& on, pair_list const& pairs, std::size_t right_rows) {

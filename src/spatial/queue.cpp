@@ -121,9 +121,7 @@ result<void> device_queue::sort(buffer<std::uint64_t>& keys, buffer<std::int32_t
     if (keys.empty()) return {};
     return handles().sort_long.with(
         device_,
-        [](int device) {
-            return radix_sort<std::uint64_t, std::int32_t>(sort_order::ascending, options_on(device));
-        },
+        [](int device) { return radix_sort<std::uint64_t, std::int32_t>(sort_order::ascending, options_on(device)); },
         [&](auto const& by) { return sort_on_device(*this, on_, by, keys, values, bits); });
 }
 result<void> device_queue::sort(buffer<std::int32_t>& keys, buffer<std::int32_t>& values) {

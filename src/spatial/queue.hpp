@@ -30,9 +30,9 @@ public:
         if (items == 0) return {};
         using facts = kiln_spatial::kernel_facts<Kernel>;
         static std::size_t const number = number_of(facts::name);
-        return run({number, facts::block, &what,
-                    [](void const* k, std::uint64_t i) { (*static_cast<Kernel const*>(k))(i); }},
-                   items);
+        return run(
+            {number, facts::block, &what, [](void const* k, std::uint64_t i) { (*static_cast<Kernel const*>(k))(i); }},
+            items);
     }
     // Every 32-bit word of it.
     template <class T>
@@ -55,7 +55,8 @@ public:
         std::int64_t const* from;
         std::int64_t* to;
         template <class T>
-        wish(T const* where, T& value) : from{reinterpret_cast<std::int64_t const*>(where)}, to{reinterpret_cast<std::int64_t*>(&value)} {
+        wish(T const* where, T& value)
+            : from{reinterpret_cast<std::int64_t const*>(where)}, to{reinterpret_cast<std::int64_t*>(&value)} {
             static_assert(sizeof(T) == 8);
         }
     };

@@ -96,8 +96,8 @@ private:
         pairs_ = static_cast<std::size_t>(total);
         KILN_TRY(out_.left, on_.room<std::int32_t>(pairs_));
         KILN_TRY(out_.right, on_.room<std::int32_t>(pairs_));
-        KILN_CHECK(on_.launch(take_distinct_keys{raw(keys), raw(place), bits, out_.left.data(), out_.right.data()},
-                              count_));
+        KILN_CHECK(
+            on_.launch(take_distinct_keys{raw(keys), raw(place), bits, out_.left.data(), out_.right.data()}, count_));
         return on_.launch(fact_pairs{raw(place), raw(keys), none, numbers.data(), pair_.data()}, count_);
     }
     result<void> take_rows() {
@@ -115,8 +115,7 @@ private:
         if (out.has_ends == line_ends::asked) {
             KILN_TRY(end, on_.room<std::uint64_t>(facts_.mets + n));
         }
-        KILN_CHECK(on_.launch(
-            seen_keys{facts_, pair_.data(), of_b, raw(path), end.empty() ? nullptr : raw(end)}, n));
+        KILN_CHECK(on_.launch(seen_keys{facts_, pair_.data(), of_b, raw(path), end.empty() ? nullptr : raw(end)}, n));
         KILN_TRY(out.paths, distinct(path));
         if (out.has_ends == line_ends::asked) {
             KILN_TRY(out.ends, distinct(end));
@@ -191,9 +190,9 @@ result<pair_list> holding(queue& on, relations const& all, predicate what) {
     KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(list_holding{raw(counts), all.pairs.left.data(), all.pairs.right.data(), out.left.data(),
-                                      out.right.data()},
-                         n));
+    KILN_CHECK(on.launch(
+        list_holding{raw(counts), all.pairs.left.data(), all.pairs.right.data(), out.left.data(), out.right.data()},
+        n));
     return out;
 }
 

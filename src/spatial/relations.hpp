@@ -9,8 +9,8 @@
 namespace kiln::spatial {
 
 struct relations {
-    pair_list pairs;             // that are not disjoint; row by row: empty
-    buffer<std::uint32_t> bits;  // of matrices; row by row: 0 where one of them is null
+    pair_list pairs;                                      // that are not disjoint; row by row: empty
+    buffer<std::uint32_t> bits;                           // of matrices; row by row: 0 where one of them is null
     buffer<std::int8_t> left_dimension, right_dimension;  // by row
 };
 enum class relating : std::uint8_t { all, row_by_row };

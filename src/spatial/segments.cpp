@@ -38,11 +38,11 @@ result<segment_list> meeting_segments(queue& on, geometries const& left, geometr
     KILN_TRY(out.how, on.room<meeting>(real));
     KILN_TRY(out.x, on.room<double>(real));
     KILN_TRY(out.y, on.room<double>(real));
-    KILN_CHECK(on.launch(contact_rows{a.view(), b.view(), met.list(), numbers.data(), out.left.data(),
-                                      out.right.data(), reinterpret_cast<u8*>(out.how.data())},
+    KILN_CHECK(on.launch(contact_rows{a.view(), b.view(), met.list(), numbers.data(), out.left.data(), out.right.data(),
+                                      reinterpret_cast<u8*>(out.how.data())},
                          real));
-    KILN_CHECK(on.launch(
-        place_contacts{a.view(), b.view(), met.list(), numbers.data(), out.x.data(), out.y.data()}, real));
+    KILN_CHECK(
+        on.launch(place_contacts{a.view(), b.view(), met.list(), numbers.data(), out.x.data(), out.y.data()}, real));
     return out;
 }
 

@@ -20,8 +20,8 @@ std::vector<unit_row> const& rows() {
     static std::vector<unit_row> const all{
         {"geometry_layers",
          "layer",
-         {"layer_rows", "layer_row_table", "layer_paths", "layer_vertices", "layer_row_extents",
-          "layer_row_boxes", "layer_box"}},
+         {"layer_rows", "layer_row_table", "layer_paths", "layer_vertices", "layer_row_extents", "layer_row_boxes",
+          "layer_box"}},
         {"noding",
          "layer",
          {"node_kept_count", "node_paths", "node_vertices", "node_division_count", "node_divisions",
@@ -40,14 +40,20 @@ std::vector<unit_row> const& rows() {
          {"locate_first", "locate_first_exact", "locate_any", "locate_any_exact", "locate_count", "locate_count_exact",
           "locate_histogram", "locate_histogram_exact", "locate_histogram_sum", "locate_pairs", "locate_pairs_exact"}},
         {"path_points", "join", {"path_points", "path_point_rows"}},
-        {"pair_lists", "join", {"pair_keys", "pair_parts", "pair_distinct_count", "pair_distinct", "pair_firsts", "pair_any", "pair_count",
+        {"pair_lists",
+         "join",
+         {"pair_keys", "pair_parts", "pair_distinct_count", "pair_distinct", "pair_firsts", "pair_any", "pair_count",
           "pair_histogram"}},
-        {"spatial_index", "index", {"box_bounds", "box_keys", "leaf_nodes", "inner_nodes", "box_count", "box_scatter", "box_count_heavy",
+        {"spatial_index",
+         "index",
+         {"box_bounds", "box_keys", "leaf_nodes", "inner_nodes", "box_count", "box_scatter", "box_count_heavy",
           "box_scatter_heavy"}},
-        {"segment_intersection", "join", {"contact_boxes", "contact_elements", "contact_count", "contact_scatter", "contact_count_heavy",
-          "contact_scatter_heavy", "contact_exact", "crossing_points", "contact_keys",
-          "contact_element_keys", "contact_real_count", "contact_row_pairs", "contact_element_count",
-          "contact_element_list", "contact_element_names"}},
+        {"segment_intersection",
+         "join",
+         {"contact_boxes", "contact_elements", "contact_count", "contact_scatter", "contact_count_heavy",
+          "contact_scatter_heavy", "contact_exact", "crossing_points", "contact_keys", "contact_element_keys",
+          "contact_real_count", "contact_row_pairs", "contact_element_count", "contact_element_list",
+          "contact_element_names"}},
         {"polygon_predicates",
          "join",
          {"relate_fact_keys", "relate_fact_pairs", "relate_fact_rows", "relate_contacts", "relate_insides",
@@ -104,7 +110,8 @@ std::vector<engine_detail::named_unit> named_units() {
     std::vector<engine_detail::named_unit> out;
     auto row = rows().begin();
     for (auto const& u : all_units()) {
-        spec about{.name = u.name, .kind = row->kind, .types = {"f64"}, .by = {}, .kernels = u.kernels, .pack = "spatial"};
+        spec about{
+            .name = u.name, .kind = row->kind, .types = {"f64"}, .by = {}, .kernels = u.kernels, .pack = "spatial"};
         out.push_back({std::move(about), u});
         ++row;
     }

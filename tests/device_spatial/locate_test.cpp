@@ -78,7 +78,8 @@ geometries points_near(geometries const& areas, std::size_t n, unsigned seed) {
 TEST_F(spatial_locate, on_a_lattice_every_degeneracy) {
     auto const points = some_points(quick() ? 500 : 20'000, -1, 8, 7);
     for (unsigned seed = 1; seed <= (quick() ? 1U : 4U); ++seed) {
-        check(points, lattice(family::polygon, {.rows = 200, .size = 7, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50}));
+        check(points, lattice(family::polygon,
+                              {.rows = 200, .size = 7, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50}));
         check(points, lattice(family::multipolygon, {.rows = 200, .size = 7, .seed = seed, .null_per_mille = 20}));
         check(points, of_every_family(seed));
         check(points, scrambled(of_every_family(seed)));
@@ -87,7 +88,8 @@ TEST_F(spatial_locate, on_a_lattice_every_degeneracy) {
 
 TEST_F(spatial_locate, nulls_and_views_of_points) {
     auto const areas = lattice(family::polygon, {.rows = 60, .size = 6, .seed = 8});
-    auto const points = lattice(family::point, {.rows = 400, .size = 6, .seed = 9, .empty_per_mille = 100, .null_per_mille = 100});
+    auto const points =
+        lattice(family::point, {.rows = 400, .size = 6, .seed = 9, .empty_per_mille = 100, .null_per_mille = 100});
     check(points, areas);
     check(scrambled(points), areas);
 }
@@ -99,7 +101,8 @@ TEST_F(spatial_locate, crowded_cells_are_divided) {
         double const angle = i * 2 * 3.14159265358979 / n, r = i % 2 == 0 ? 3 : 0.0625;
         star += std::to_string(4 + r * std::cos(angle)) + " " + std::to_string(4 + r * std::sin(angle)) + ", ";
     }
-    auto const areas = from_wkt(std::vector<std::string>{star + "7.000000 4.000000))", "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"}).value();
+    auto const areas =
+        from_wkt(std::vector<std::string>{star + "7.000000 4.000000))", "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"}).value();
     check(some_points(quick() ? 500 : 20'000, -1, 9, 3), areas);
     check(points_near(areas, quick() ? 500 : 20'000, 4), areas);
 }
@@ -151,7 +154,9 @@ TEST_F(spatial_locate, all_of_them_undecided) {
     std::size_t const n = quick() ? 1000 : 1 << 20;
     auto x = buffer<double>::on_host(n), y = buffer<double>::on_host(n);
     for (std::size_t i = 0; i < n; ++i) x.data()[i] = y.data()[i] = static_cast<double>(i % 997) * 0x1p-10 + 0x1p-30;
-    auto const areas = from_wkt(std::vector<std::string>{"POLYGON ((-3 -3, 5 5, -3 5, -3 -3))", "POLYGON ((-3 -3, 5 -3, 5 5, -3 -3))"}).value();
+    auto const areas =
+        from_wkt(std::vector<std::string>{"POLYGON ((-3 -3, 5 5, -3 5, -3 -3))", "POLYGON ((-3 -3, 5 -3, 5 5, -3 -3))"})
+            .value();
     check(geometries::points(x, y).value(), areas);
 }
 

@@ -35,7 +35,8 @@ protected:
 
 geometries some(int kind, unsigned seed, std::size_t rows) {
     if (kind == 7) return of_every_family(seed, rows / 6);
-    return lattice(static_cast<family>(kind), {.rows = rows, .size = 6, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+    return lattice(static_cast<family>(kind),
+                   {.rows = rows, .size = 6, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
 }
 
 }  // namespace
@@ -81,7 +82,9 @@ TEST_F(spatial_relate, row_by_row) {
         ASSERT_EQ(bits.size(), expected.size());
         for (std::size_t i = 0; i < bits.size(); ++i) {
             if (!expected[i]) EXPECT_EQ(bits[i], 0U);
-            else EXPECT_EQ((matrix{bits[i], expected[i]->left_dimension(), expected[i]->right_dimension()}.text()), expected[i]->text());
+            else
+                EXPECT_EQ((matrix{bits[i], expected[i]->left_dimension(), expected[i]->right_dimension()}.text()),
+                          expected[i]->text());
         }
     }
 }
@@ -112,13 +115,17 @@ TEST_F(spatial_relate, boxes_and_large_ones) {
             for (std::size_t i = 0; i < boxes.size(); ++i) {
                 for (std::size_t j = 0; j < boxes.size(); ++j) {
                     if (!boxes[i] || !boxes[j]) continue;
-                    double const x = std::max({0.0, boxes[i]->min_x - boxes[j]->max_x, boxes[j]->min_x - boxes[i]->max_x});
-                    double const y = std::max({0.0, boxes[i]->min_y - boxes[j]->max_y, boxes[j]->min_y - boxes[i]->max_y});
+                    double const x =
+                        std::max({0.0, boxes[i]->min_x - boxes[j]->max_x, boxes[j]->min_x - boxes[i]->max_x});
+                    double const y =
+                        std::max({0.0, boxes[i]->min_y - boxes[j]->max_y, boxes[j]->min_y - boxes[i]->max_y});
                     if (x * x + y * y > distance * distance) continue;
-                    expected.left.push_back(static_cast<std::int32_t>(i)), expected.right.push_back(static_cast<std::int32_t>(j));
+                    expected.left.push_back(static_cast<std::int32_t>(i)),
+                        expected.right.push_back(static_cast<std::int32_t>(j));
                 }
             }
-            EXPECT_EQ(values_of(take(query(on(), there(lines), there(lines), {.distance = distance}))), expected) << large;
+            EXPECT_EQ(values_of(take(query(on(), there(lines), there(lines), {.distance = distance}))), expected)
+                << large;
         }
     }
 }

@@ -30,7 +30,8 @@ struct plain_pairs {
 };
 inline std::ostream& operator<<(std::ostream& to, plain_pairs const& p) {
     to << p.left.size() << " pairs:";
-    for (std::size_t i = 0; i < std::min<std::size_t>(p.left.size(), 12); ++i) to << " " << p.left[i] << "," << p.right[i];
+    for (std::size_t i = 0; i < std::min<std::size_t>(p.left.size(), 12); ++i)
+        to << " " << p.left[i] << "," << p.right[i];
     return to;
 }
 

@@ -22,7 +22,8 @@ struct segment_list {
     buffer<double> x, y;
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
 };
-[[nodiscard]] result<segment_list> segment_intersections(stream_ref on, geometries const& left, geometries const& right);
+[[nodiscard]] result<segment_list> segment_intersections(stream_ref on, geometries const& left,
+                                                         geometries const& right);
 
 }  // namespace spatial
 }  // namespace kiln

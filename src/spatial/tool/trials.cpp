@@ -21,7 +21,8 @@ double number(std::size_t k) { return static_cast<double>(k * 2'654'435'761U % 1
 geometries lines_of(std::size_t items, std::size_t seed) {
     geometry_builder to;
     for (std::size_t i = 0; i * 3 < items; ++i) {
-        double const x = number(seed + 2 * i), y = number(seed + 2 * i + 1), side = 1 / std::sqrt(static_cast<double>(items + 1));
+        double const x = number(seed + 2 * i), y = number(seed + 2 * i + 1),
+                     side = 1 / std::sqrt(static_cast<double>(items + 1));
         to.begin(family::linestring), to.vertex(x, y), to.vertex(x + side, y + side * number(i)), to.end();
     }
     return to.finish(family::linestring).value();
@@ -29,7 +30,8 @@ geometries lines_of(std::size_t items, std::size_t seed) {
 geometries areas_of(std::size_t items, std::size_t seed) {
     geometry_builder to;
     for (std::size_t i = 0; i * 10 < items; ++i) {
-        double const x = number(seed + 2 * i), y = number(seed + 2 * i + 1), h = 1 / std::sqrt(static_cast<double>(items + 1));
+        double const x = number(seed + 2 * i), y = number(seed + 2 * i + 1),
+                     h = 1 / std::sqrt(static_cast<double>(items + 1));
         to.begin(family::polygon), to.begin_ring();
         constexpr int corners[9][2] = {{0, 0}, {1, 0}, {2, 0}, {2, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}, {0, 0}};
         for (auto const& c : corners) to.vertex(x + c[0] * h, y + c[1] * h);

@@ -86,7 +86,8 @@ geometries of_every_family(unsigned seed) {
     std::vector<std::string> rows;
     for (auto const kind : {family::point, family::multipolygon, family::linestring, family::polygon,
                             family::multipoint, family::multilinestring}) {
-        auto const some = lattice(kind, {.rows = 9, .size = 7, .seed = seed, .empty_per_mille = 100, .null_per_mille = 100});
+        auto const some =
+            lattice(kind, {.rows = 9, .size = 7, .seed = seed, .empty_per_mille = 100, .null_per_mille = 100});
         auto const text = to_wkt(some).value();
         for (std::size_t i = 0; i < some.rows(); ++i) rows.push_back(text[i]);
     }
@@ -104,7 +105,8 @@ TEST_F(kept, layers_are_those_of_the_host) {
                               {.rows = 40, .size = 6, .seed = 5, .empty_per_mille = 150, .null_per_mille = 150}));
     for (std::size_t k = 0, n = all.size(); k < n; ++k) {
         std::vector<std::int32_t> rows;
-        for (std::size_t i = 0; i < all[k].rows(); ++i) rows.push_back(static_cast<std::int32_t>(i * 7 % all[k].rows()));
+        for (std::size_t i = 0; i < all[k].rows(); ++i)
+            rows.push_back(static_cast<std::int32_t>(i * 7 % all[k].rows()));
         all.push_back(all[k].view(buffer<std::int32_t>::copy_of(rows)).value());
     }
     for (auto const& g : all) {
@@ -138,7 +140,8 @@ TEST_F(kept, layers_are_those_of_the_host) {
 
 TEST_F(kept, points_are_located_as_on_the_host) {
     auto const points = some_points(3000, -1, 8, 7);
-    check_points(points, lattice(family::polygon, {.rows = 60, .size = 7, .seed = 2, .empty_per_mille = 50, .null_per_mille = 50}));
+    check_points(points, lattice(family::polygon,
+                                 {.rows = 60, .size = 7, .seed = 2, .empty_per_mille = 50, .null_per_mille = 50}));
     check_points(points, lattice(family::multipolygon, {.rows = 60, .size = 7, .seed = 3}));
     check_points(points, of_every_family(4));
     check_points(points, from_wkt(std::vector<std::string>{}).value());
@@ -148,12 +151,15 @@ TEST_F(kept, points_are_located_as_on_the_host) {
         double const angle = i * 2 * 3.14159265358979 / 1000, r = i % 2 == 0 ? 3 : 0.0625;
         star += std::to_string(4 + r * std::cos(angle)) + " " + std::to_string(4 + r * std::sin(angle)) + ", ";
     }
-    check_points(points, from_wkt(std::vector<std::string>{star + "7.000000 4.000000))", "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"}).value());
+    check_points(points,
+                 from_wkt(std::vector<std::string>{star + "7.000000 4.000000))", "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"})
+                     .value());
 }
 
 TEST_F(kept, views_and_nulls_of_points_are_kept) {
     auto const areas = lattice(family::polygon, {.rows = 30, .size = 6, .seed = 8});
-    auto const points = lattice(family::point, {.rows = 400, .size = 6, .seed = 9, .empty_per_mille = 100, .null_per_mille = 100});
+    auto const points =
+        lattice(family::point, {.rows = 400, .size = 6, .seed = 9, .empty_per_mille = 100, .null_per_mille = 100});
     check_points(points, areas);
     std::vector<std::int32_t> rows;
     for (int i = 0; i < 500; ++i) rows.push_back(i * 37 % 400);
@@ -177,7 +183,8 @@ TEST_F(kept, real_areas) {
 
 TEST_F(kept, joins_of_points_and_areas_are_those_of_their_matrices) {
     auto const areas = lattice(family::polygon, {.rows = 40, .size = 6, .seed = 11, .null_per_mille = 50});
-    auto const points = lattice(family::point, {.rows = 150, .size = 6, .seed = 12, .empty_per_mille = 50, .null_per_mille = 50});
+    auto const points =
+        lattice(family::point, {.rows = 150, .size = 6, .seed = 12, .empty_per_mille = 50, .null_per_mille = 50});
     scoped_execution_mode const mode{execution_mode::cpu};
     for (int k = 0; k <= static_cast<int>(predicate::equals); ++k) {
         auto const what = static_cast<predicate>(k);
@@ -198,7 +205,8 @@ TEST_F(kept, joins_of_points_and_areas_are_those_of_their_matrices) {
                                         (there ? holds(what, next->how) : what == predicate::disjoint);
                     if (there) ++next;
                     if (!wanted) continue;
-                    expected.left.push_back(static_cast<std::int32_t>(i)), expected.right.push_back(static_cast<std::int32_t>(j));
+                    expected.left.push_back(static_cast<std::int32_t>(i)),
+                        expected.right.push_back(static_cast<std::int32_t>(j));
                     if (first[i] < 0) first[i] = static_cast<std::int32_t>(j);
                     ++count[i], ++histogram[j], any[i] = 1;
                 }
@@ -232,13 +240,15 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
                     double const x = std::max({0.0, a.min_x - b.max_x, b.min_x - a.max_x});
                     double const y = std::max({0.0, a.min_y - b.max_y, b.min_y - a.max_y});
                     if (x * x + y * y > distance * distance) continue;
-                    expected.left.push_back(static_cast<std::int32_t>(i)), expected.right.push_back(static_cast<std::int32_t>(j));
+                    expected.left.push_back(static_cast<std::int32_t>(i)),
+                        expected.right.push_back(static_cast<std::int32_t>(j));
                 }
             }
             for (auto const order : {item_order::ascending, item_order::scrambled}) {
                 host_queue on{order};
                 auto const tree = kept_tree::make(on, all).value();
-                EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected) << large << " " << distance;
+                EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
+                    << large << " " << distance;
             }
         }
     }
@@ -249,11 +259,13 @@ TEST_F(kept, rows_that_meet_are_those_with_a_matrix) {
         for (int m = 1; m <= 7; ++m) {
             auto const some = [](int kind, unsigned seed) {
                 if (kind == 7) return of_every_family(seed);
-                return lattice(static_cast<family>(kind), {.rows = 40, .size = 6, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+                return lattice(static_cast<family>(kind),
+                               {.rows = 40, .size = 6, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
             };
             auto const left = some(k, 21), right = some(m, 22);
             plain_pairs expected;
-            for (auto const& p : cpu::relate_join(left, right).value()) expected.left.push_back(p.left), expected.right.push_back(p.right);
+            for (auto const& p : cpu::relate_join(left, right).value())
+                expected.left.push_back(p.left), expected.right.push_back(p.right);
             for (auto const order : {item_order::ascending, item_order::scrambled}) {
                 host_queue on{order};
                 EXPECT_EQ(values_of(meeting_rows(on, left, right).value()), expected) << k << " with " << m;
@@ -267,7 +279,8 @@ TEST_F(kept, nearest_rows_are_those_of_the_host) {
         for (int m = 1; m <= 7; ++m) {
             auto const some = [](int kind, unsigned seed) {
                 if (kind == 7) return of_every_family(seed);
-                return lattice(static_cast<family>(kind), {.rows = 30, .size = 12, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+                return lattice(static_cast<family>(kind),
+                               {.rows = 30, .size = 12, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
             };
             auto const left = some(k, 31), right = some(m, 32);
             for (auto const equal : {ties::kept, ties::by_row}) {
@@ -294,7 +307,8 @@ TEST_F(kept, matrices_are_those_of_the_host) {
         for (int m = 1; m <= 7; ++m) {
             auto const some = [](int kind, unsigned seed) {
                 if (kind == 7) return of_every_family(seed);
-                return lattice(static_cast<family>(kind), {.rows = 50, .size = 5, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+                return lattice(static_cast<family>(kind),
+                               {.rows = 50, .size = 5, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
             };
             auto const left = some(k, 41), right = some(m, 42);
             auto const expected = cpu::relate_join(left, right).value();
@@ -306,22 +320,30 @@ TEST_F(kept, matrices_are_those_of_the_host) {
                 for (std::size_t i = 0; i < expected.size(); ++i) {
                     EXPECT_EQ(got.pairs.left.data()[i], expected[i].left);
                     EXPECT_EQ(got.pairs.right.data()[i], expected[i].right);
-                    matrix const made{got.bits.data()[i], expected[i].how.left_dimension(), expected[i].how.right_dimension()};
-                    EXPECT_EQ(made.text(), expected[i].how.text()) << k << " with " << m << ": " << to_wkt(left).value()[static_cast<std::size_t>(expected[i].left)]
-                                                                   << " and " << to_wkt(right).value()[static_cast<std::size_t>(expected[i].right)];
+                    matrix const made{got.bits.data()[i], expected[i].how.left_dimension(),
+                                      expected[i].how.right_dimension()};
+                    EXPECT_EQ(made.text(), expected[i].how.text())
+                        << k << " with " << m << ": "
+                        << to_wkt(left).value()[static_cast<std::size_t>(expected[i].left)] << " and "
+                        << to_wkt(right).value()[static_cast<std::size_t>(expected[i].right)];
                 }
                 for (int p = 0; p <= static_cast<int>(predicate::equals); ++p) {
                     auto const what = static_cast<predicate>(p);
                     plain_pairs holding_pairs;
                     for (auto const& e : expected)
-                        if (holds(what, e.how)) holding_pairs.left.push_back(e.left), holding_pairs.right.push_back(e.right);
+                        if (holds(what, e.how))
+                            holding_pairs.left.push_back(e.left), holding_pairs.right.push_back(e.right);
                     EXPECT_EQ(values_of(holding(on, got, what).value()), holding_pairs) << name_of(what);
                 }
                 auto const rows = relate_rows(on, left, right, relating::row_by_row).value();
                 ASSERT_EQ(rows.bits.size(), by_row.size());
                 for (std::size_t i = 0; i < by_row.size(); ++i) {
                     if (!by_row[i]) EXPECT_EQ(rows.bits.data()[i], 0U);
-                    else EXPECT_EQ((matrix{rows.bits.data()[i], by_row[i]->left_dimension(), by_row[i]->right_dimension()}.text()), by_row[i]->text());
+                    else
+                        EXPECT_EQ(
+                            (matrix{rows.bits.data()[i], by_row[i]->left_dimension(), by_row[i]->right_dimension()}
+                                 .text()),
+                            by_row[i]->text());
                 }
             }
         }
