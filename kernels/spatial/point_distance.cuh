@@ -154,8 +154,10 @@ struct nearest_rows {
         bool unsure = false;
         double best = most;
         i32 found = -1;
-        row[i] = -1, distance[i] = best;
-        if (at != at) return true;  // null or empty
+        if (at != at) {  // null or empty
+            row[i] = -1;
+            return true;
+        }
         nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), best, [&](u32 slot, double) {
             double d;
             if constexpr (How == certainty::exact) d = square_between_elements(at, at, elements[slot].a, elements[slot].b);
