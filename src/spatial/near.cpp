@@ -12,6 +12,7 @@
 #include "spatial/point_distance.cuh"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kiln::spatial {
 
@@ -208,6 +209,17 @@ result<near_list> nearest(stream_ref on, geometries const& left, geometries cons
         out.left.data()[i] = pairs[i].left, out.right.data()[i] = pairs[i].right;
         out.distance.data()[i] = pairs[i].distance;
     }
+    return out;
+}
+
+result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right) {
+    KILN_TRY(auto const facts, facts_of(distance_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(distance_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    KILN_TRY(auto const all, cpu::distance(a, b));
+    auto out = buffer<double>::on_host(all.size());
+    std::ranges::transform(all, out.data(), [](std::optional<double> const& d) { return d.value_or(NAN); });
     return out;
 }
 

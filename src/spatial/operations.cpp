@@ -39,6 +39,8 @@ constinit operation const locate_operation{"spatial_locate", "spatial", {.pairwi
 constinit operation const meet_operation{"spatial_intersects", "spatial", {.pairwise = 1 << 13}, meet_variants};
 constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, join_variants};
 constinit operation const disjoint_operation{"spatial_disjoint", "spatial", {}, cpu_alone};
+constinit operation const distance_operation{"spatial_distance", "spatial", {}, cpu_alone};
+constinit operation const within_operation{"spatial_within", "spatial", {}, cpu_alone};
 constinit operation const relate_operation{"spatial_relate", "spatial", {.pairwise = 1 << 13}, join_variants};
 constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
 constinit operation const segments_operation{"spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};

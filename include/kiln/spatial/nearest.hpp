@@ -39,6 +39,9 @@ struct near_list {
 [[nodiscard]] result<near_list> nearest(stream_ref on, geometries const& left, geometries const& right,
                                         nearest_options const& how = {});
 
+// Row by row, as many as both have; NaN where there is none. On the CPU so far.
+[[nodiscard]] result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right);
+
 namespace cpu {
 // Row by row, as many as both have.
 [[nodiscard]] result<std::vector<std::optional<double>>> distance(geometries const& left, geometries const& right);

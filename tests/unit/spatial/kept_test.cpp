@@ -350,4 +350,27 @@ TEST_F(kept, matrices_are_those_of_the_host) {
     }
 }
 
+TEST_F(kept, rows_within_a_distance_are_those_whose_distance_is_no_more) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    for (int k = 1; k <= 6; ++k) {
+        auto const left = lattice(static_cast<family>(k), {.rows = 15, .size = 9, .seed = 81, .null_per_mille = 80});
+        auto const right =
+            lattice(static_cast<family>(7 - k), {.rows = 15, .size = 9, .seed = 82, .empty_per_mille = 80});
+        for (double const most : {0.0, 1.0, 2.5}) {
+            plain_pairs expected;
+            for (std::size_t i = 0; i < left.rows(); ++i) {
+                std::vector<std::int32_t> const same(right.rows(), static_cast<std::int32_t>(i));
+                auto const repeated = left.view(buffer<std::int32_t>::copy_of(same)).value();
+                auto const apart = distance({}, repeated, right).value();
+                for (std::size_t j = 0; j < apart.size(); ++j) {
+                    if (!(apart.data()[j] <= most)) continue;
+                    expected.left.push_back(static_cast<std::int32_t>(i));
+                    expected.right.push_back(static_cast<std::int32_t>(j));
+                }
+            }
+            EXPECT_EQ(values_of(join_within({}, left, right, most).value()), expected) << k << " within " << most;
+        }
+    }
+}
+
 }  // namespace kiln::spatial_tests
