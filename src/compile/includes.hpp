@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "compile/header_answers.hpp"
 
 #include <kiln/artifact.hpp>
 
@@ -36,17 +37,17 @@ struct include_roots {
 [[nodiscard]] std::string with_real_paths(std::string text, include_roots const& roots);
 
 // Records every look during one compile and answers from memory.
-class include_capture {
+class include_capture final : public header_answers {
 public:
     explicit include_capture(include_roots roots) : roots_{std::move(roots)} {}
 
-    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file. A file is read once: who
-    // opens it again is given the same bytes, whatever became of it. A relative path means the working directory.
-    std::FILE* open(std::string const& path);
+    // A file is read once: who opens it again is given the same bytes, whatever became of it. A relative path means the
+    // working directory.
+    std::FILE* open(std::string const& path) override;
     // Why a file that is there could not be read or handed over: the compiler took it for absent, so what it made is wrong.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
-    // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
-    [[nodiscard]] std::string real_path(std::string const& path) const;
+    // An unknown virtual path stays as it is.
+    [[nodiscard]] std::string real_path(std::string const& path) const override;
     // Sorted, each look once.
     [[nodiscard]] std::vector<dependency> dependencies() const;
 

@@ -20,6 +20,7 @@ ALLOWED = {
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "intercept": {"base", "cuda", "compile", "store"},
     "report": {"base"},
     "spatial": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
 }
