@@ -287,7 +287,7 @@ def trouble_on_the_way():
     # Killed in the middle of a compile: nothing is left that harms the next.
     long_source = "template <int N> struct s { static __device__ int f(int x) { return s<N - 1>::f(x * N + 1) + x; } };\n" \
                   "template <> struct s<0> { static __device__ int f(int x) { return x; } };\n" \
-                  'extern "C" __global__ void k(int* a) { *a = s<400>::f(*a) ^ %d; }' % os.getpid()
+                  'extern "C" __global__ void k(int* a) { *a = s<150>::f(*a) ^ %d; }' % os.getpid()
     child = subprocess.Popen([CLI, "run", "--", PYTHON, SCRATCH / "one.py", NVRTC, long_source, "-arch=sm_90"], stdout=subprocess.DEVNULL,
                              env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
     while not any("libnvrtc-builtins" in line for line in maps_of_children(child.pid)):

@@ -233,6 +233,8 @@ result<std::size_t> unpack(store::bundle_tier& capsule, fs::path const& folder, 
     KILN_CHECK(base::make_directories(folder / "cache", 0700));
     std::vector<store::address> all;
     KILN_CHECK(capsule.for_each([&](store::summary const& one) { all.push_back(one.about.at); }));
+    // One whose header is damaged is not listed.
+    if (all.size() != capsule.info().entries) return fail(errc::corrupt, "an entry of it is damaged");
     for (auto const& at : all) {
         KILN_TRY(auto const found, capsule.find(at, {}));
         if (!found.hit) return fail(errc::corrupt, "an entry of it is damaged: {}", name_of(found.why));

@@ -99,13 +99,22 @@ result<int> wait_for(std::vector<std::string> const& program, std::vector<std::s
     base::file_descriptor reads{pipe[0]}, writes{pipe[1]};
     signal_state const before;
     handle_signals();
+    // None is lost between the fork and the moment we know whom to pass it on to.
+    ::sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);
     auto const pid = ::fork();
-    if (pid < 0) return io_error("fork", errno);
+    if (pid < 0) {
+        int const why = errno;
+        before.restore();
+        return io_error("fork", why);
+    }
     if (pid == 0) {
         before.restore();
         become(arguments, variables, writes.get());
     }
     child_of_run.store(pid);
+    ::sigprocmask(SIG_SETMASK, &before.mask, nullptr);
     writes.reset();
     int why = 0;
     bool const started = ::read(reads.get(), &why, sizeof why) <= 0;
