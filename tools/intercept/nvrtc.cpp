@@ -200,8 +200,8 @@ KILN_API int nvrtcGetProgramLogSize(void* handle, std::size_t* size) {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcGetProgramLogSize", handle, size);
         if (size == nullptr) return int{nvrtc_invalid_input};
-        if (!p->answer) return real_call("nvrtcGetProgramLogSize", p->as_real(), size);
-        *size = p->answer->log.size();
+        if (!p->answer && !p->failed_log) return real_call("nvrtcGetProgramLogSize", p->as_real(), size);
+        *size = p->log().size();
         return int{nvrtc_success};
     });
 }
@@ -212,8 +212,8 @@ KILN_API int nvrtcGetProgramLog(void* handle, char* log) {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcGetProgramLog", handle, log);
         if (log == nullptr) return int{nvrtc_invalid_input};
-        if (!p->answer) return real_call("nvrtcGetProgramLog", p->as_real(), log);
-        std::memcpy(log, p->answer->log.data(), p->answer->log.size());
+        if (!p->answer && !p->failed_log) return real_call("nvrtcGetProgramLog", p->as_real(), log);
+        std::memcpy(log, p->log().data(), p->log().size());
         return int{nvrtc_success};
     });
 }

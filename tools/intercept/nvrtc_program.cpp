@@ -31,11 +31,11 @@ public:
     [[nodiscard]] int create(program const& p, std::optional<std::string> const& name);
     [[nodiscard]] int compile(std::vector<std::string> const& options);
     [[nodiscard]] foreign_answer everything(std::vector<std::string> const& expressions);
+    [[nodiscard]] std::string log();
     [[nodiscard]] void* release() noexcept { return std::exchange(handle_, nullptr); }
 
 private:
     [[nodiscard]] foreign_answer::output output(char const* kind);
-    [[nodiscard]] std::string log();
     void* handle_ = nullptr;
 };
 
@@ -156,8 +156,13 @@ int compile_request::without_us(std::string why) {
         return forbidden();
     }
     tell({.kind = happening::what::forwarded, .detail = std::move(why)});
-    auto* const real = p_.as_real();
     p_.answer.reset();
+    if (p_.failed_log) {  // not with virtual names again
+        real_call("nvrtcDestroyProgram", &p_.real);
+        p_.real = nullptr;
+        p_.failed_log.reset();
+    }
+    auto* const real = p_.as_real();
     std::vector<char const*> words;
     for (auto const& option : options_) words.push_back(option.c_str());
     char const* const* const list = words.empty() ? nullptr : words.data();
@@ -212,10 +217,11 @@ std::optional<int> compile_request::make_by(foreign_call const& call) {
     }
     if (capture.fault()) return std::nullopt;
     if (status != 0) {
-        if (call.is_virtual()) return std::nullopt;
         self().store.count_failure();
         tell({.kind = happening::what::failed, .detail = fmt::format("status {}", status)});
-        p_.real = made.release();  // failures are not kept: the real program answers what is asked next
+        // Failures are not kept: the real program answers what is asked next, but for the names in its log.
+        if (call.is_virtual()) p_.failed_log = with_real_paths(made.log(), call.roots);
+        p_.real = made.release();
         return status;
     }
     foreign_entry entry{.looks = capture.looks(), .answer = made.everything(p_.asked.expressions)};

@@ -27,7 +27,11 @@ struct program {
 
     void* real = nullptr;                  // not null: the real library answers everything
     std::optional<foreign_answer> answer;  // compiled, and everything about it is known
+    std::optional<std::string>
+        failed_log;  // it did not compile, and `real` was given virtual names: what its log would say
 
+    // When one of the two above is there.
+    [[nodiscard]] std::string const& log() const { return answer ? answer->log : *failed_log; }
     // Makes a real program of the record, as it is now, if it is none yet. Null when even that fails.
     void* as_real();
 };
