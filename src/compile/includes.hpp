@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "compile/header_answers.hpp"
 
 #include <kiln/artifact.hpp>
 
@@ -44,15 +45,13 @@ struct header_file {
 
 // Records every look during one compile and answers from memory: whatever was asked of a file, and however often, the answers are
 // of the moment it was first asked about.
-class include_capture {
+class include_capture final : public header_answers {
 public:
     explicit include_capture(include_roots roots) : roots_{std::move(roots)} {}
 
-    // fopen(path, "r") as the compiler asked for it; null with errno set when there is no such file. A relative path means the
-    // working directory.
-    std::FILE* open(std::string const& path);
-    // stat(path) as the compiler asked for it; -1 with errno set when there is nothing.
-    int stat(std::string const& path, struct ::stat* out);
+    // A relative path means the working directory.
+    std::FILE* open(std::string const& path) override;
+    int stat(std::string const& path, struct ::stat* out) override;
     // Why a file that is there could not be read or handed over: the compiler took it for absent, so what it made is wrong.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
     // Sorted, each look once.

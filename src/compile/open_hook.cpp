@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kernel_places[] = {"/proc/", "/sys/", "/dev/"};
 
 std::mutex capture_mutex;  // held for the length of one compile
-std::atomic<include_capture*> current{nullptr};
+std::atomic<header_answers*> current{nullptr};
 
 // What the compiler reads for itself: the kernel's own texts (/proc/cpuinfo) and devices. By what they are and not by where:
 // /dev/shm holds ordinary files, and so does what /proc/self/cwd leads to.
@@ -150,9 +150,9 @@ result<void> hook_opens(void* library) {
     return {};
 }
 
-scoped_capture::scoped_capture(include_capture& capture) {
+scoped_capture::scoped_capture(header_answers& answers) {
     capture_mutex.lock();
-    current.store(&capture, std::memory_order_release);
+    current.store(&answers, std::memory_order_release);
 }
 
 scoped_capture::~scoped_capture() {

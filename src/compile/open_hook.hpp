@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lets an include_capture answer the fopen calls of one shared library. The library's own import slots are pointed at
-// Kiln's function, so nothing else in the process is touched; outside a capture the calls go to libc as before.
+// Lets somebody else answer the fopen calls of one shared library. The library's own import slots are pointed at Kiln's
+// function, so nothing else in the process is touched; outside a capture the calls go to libc as before.
 #pragma once
 
 #include "base/check.hpp"
-#include "compile/includes.hpp"
+#include "compile/header_answers.hpp"
 
 namespace kiln::compile {
 
 // `library` is a handle from dlopen. Done once per library; errc::unsupported when it does not import fopen.
 [[nodiscard]] result<void> hook_opens(void* library);
 
-// While one of these lives, the hooked library's opens on any thread go to `capture`. NVRTC's front end is serialised
+// While one of these lives, the hooked library's opens on any thread go to `answers`. NVRTC's front end is serialised
 // inside a process, and so are these: a second one waits.
 class scoped_capture {
 public:
-    explicit scoped_capture(include_capture& capture);
+    explicit scoped_capture(header_answers& answers);
     ~scoped_capture();
     scoped_capture(scoped_capture const&) = delete;
     scoped_capture& operator=(scoped_capture const&) = delete;

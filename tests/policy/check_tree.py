@@ -20,6 +20,7 @@ ALLOWED = {
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "intercept": {"base", "cuda", "compile", "store"},
     "report": {"base"},
 }
 # Every pack may include these, and the packs that its line names after DEPENDS; src/<pack>/tool/, which is for Kiln's own

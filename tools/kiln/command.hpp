@@ -52,6 +52,8 @@ void add_calibrate(CLI::App& root, std::vector<command>& commands);
 void add_events(CLI::App& root, std::vector<command>& commands);
 void add_explain(CLI::App& root, std::vector<command>& commands);
 void add_warm(CLI::App& root, std::vector<command>& commands);
+void add_run(CLI::App& root, std::vector<command>& commands);
+void add_capsule(CLI::App& root, std::vector<command>& commands);
 void add_record(CLI::App& root, std::vector<command>& commands);
 void add_replay(CLI::App& root, std::vector<command>& commands);
 void add_profile(CLI::App& root, std::vector<command>& commands);

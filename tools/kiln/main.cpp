@@ -81,6 +81,8 @@ int main(int count, char** arguments) {
     add_calibrate(root, commands);
     add_events(root, commands);
     add_warm(root, commands);
+    add_run(root, commands);
+    add_capsule(root, commands);
     add_record(root, commands);
     add_replay(root, commands);
     add_profile(root, commands);

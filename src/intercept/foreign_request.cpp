@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/foreign_request.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace kiln::intercept {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+// "-arch=sm_90", "--gpu-architecture=sm_90", "-arch sm_90" as two options: the name without its dashes.
+std::string_view bare(std::string_view option) {
+    auto const from = option.find_first_not_of('-');
+    return from == option.npos ? std::string_view{} : option.substr(from);
+}
+
+std::string_view option_name(std::string_view option) { return bare(option).substr(0, bare(option).find('=')); }
+
+// What names the directories or the file itself in what is made: kept as the program wrote it.
+bool shows_names(std::span<std::string const> options) {
+    constexpr std::array telling{"G"sv,
+                                 "device-debug"sv,
+                                 "lineinfo"sv,
+                                 "generate-line-info"sv,
+                                 "dlto"sv,
+                                 "dlink-time-opt"sv,
+                                 "optix-ir"sv,
+                                 "rdc"sv,
+                                 "relocatable-device-code"sv,
+                                 "dc"sv,
+                                 "device-c"sv,
+                                 "ewp"sv,
+                                 "extensible-whole-program"sv};
+    return std::ranges::any_of(
+        options, [&](std::string const& o) { return std::ranges::find(telling, option_name(o)) != telling.end(); });
+}
+
+// The directory of an include option that is one word. Two words are left as they are, and so are relative directories, which
+// the compiler joins in its own way.
+std::optional<std::string_view> include_directory_in(std::string_view option) {
+    std::string_view directory;
+    if (option.starts_with("-I"sv)) directory = option.substr(2);
+    else if (option_name(option) == "include-path"sv && option.find('=') != option.npos)
+        directory = option.substr(option.find('=') + 1);
+    if (directory.starts_with('=')) directory.remove_prefix(1);
+    bool const plain = directory.size() > 1 && directory.starts_with('/') && !directory.ends_with('/') &&
+                       directory.find_first_of(",\"'\n") == directory.npos;
+    return plain ? std::optional{directory} : std::nullopt;
+}
+
+std::string joined_decimal(std::string_view text) {
+    std::string out;
+    for (auto const c : text) out += fmt::format("{}{}", out.empty() ? "" : ", ", static_cast<unsigned>(c));
+    return out;
+}
+
+}  // namespace
+
+foreign_call literal_call(foreign_program const& program, std::span<std::string const> options) {
+    return {.name = program.name, .options = {options.begin(), options.end()}, .roots = {}};
+}
+
+std::optional<foreign_call> virtual_call(foreign_program const& program, std::span<std::string const> options) {
+    if (shows_names(options)) return std::nullopt;
+    auto out = literal_call(program, options);
+    auto const slash = program.name ? program.name->rfind('/') : std::string::npos;
+    if (slash != std::string::npos && slash > 0 && program.name->starts_with('/') && !program.name->ends_with('/')) {
+        out.roots.source_directory = program.name->substr(0, slash);
+        out.name = virtual_source(program.name->substr(slash + 1));
+    }
+    for (auto& option : out.options) {
+        auto const directory = include_directory_in(option);
+        if (!directory) continue;
+        out.roots.include_directories.emplace_back(*directory);
+        option = "-I" + virtual_include(out.roots.include_directories.size() - 1);
+    }
+    if (!out.is_virtual()) return std::nullopt;
+    return out;
+}
+
+bool tells_virtual_names(std::string_view made) {
+    // Strings in PTX are lists of numbers.
+    static std::string const as_numbers = joined_decimal(virtual_root);
+    return made.find(virtual_root) != made.npos || made.find(as_numbers) != made.npos;
+}
+
+std::string_view unkeepable_option(std::span<std::string const> options) {
+    // Parts of names, also of what is passed on to ptxas and the others (-Xptxas, --nvvm-options).
+    constexpr std::array parts{"pch"sv,  "time"sv, "trace"sv,  "-file"sv,
+                               "optf"sv, "dump"sv, "native"sv, "apply-controls"sv};
+    // Of these, what only sounds like one of them.
+    constexpr std::array harmless{"dlink-time-opt"sv};
+    for (auto const& o : options) {
+        if (o.starts_with('@')) return o;
+        auto const name = bare(o);
+        bool const defines = name.starts_with('D') || name.starts_with('U') || name.starts_with("define-macro"sv) ||
+                             name.starts_with("undefine-macro"sv) || name.starts_with('I') ||
+                             name.starts_with("include-path"sv) || !o.starts_with('-');
+        bool const known = std::ranges::any_of(harmless, [&](auto h) { return name.starts_with(h); });
+        if (defines || known) continue;
+        if (std::ranges::any_of(parts, [&](auto p) { return o.find(p) != o.npos; })) return o;
+    }
+    return {};
+}
+
+std::string target_in(std::span<std::string const> options) {
+    std::string out = "default";
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        auto const name = option_name(options[i]);
+        if (name != "arch"sv && name != "gpu-architecture"sv && name != "gpu-name"sv) continue;
+        auto const equals = options[i].find('=');
+        if (equals != std::string::npos) out = options[i].substr(equals + 1);
+        else if (i + 1 < options.size()) out = options[i + 1];
+    }
+    return out.substr(0, 32);
+}
+
+request_digests digests_of(foreign_program const& program, foreign_call const& call, std::string_view toolchain) {
+    base::key_builder family{"kiln.foreign.nvrtc.v1"};
+    if (call.name) family.add("name", *call.name);
+    family.add("source", program.source);
+    for (auto const& [name, text] : program.headers) family.add("header", name).add("text", text);
+    for (auto const& option : call.options) family.add("option", option);
+    for (auto const& expression : program.expressions) family.add("expression", expression);
+    request_digests out{.family = family.finish(), .request = {}};
+    out.request =
+        base::key_builder{"kiln.foreign.request.v1"}.add("family", out.family).add("toolchain", toolchain).finish();
+    return out;
+}
+
+base::digest key_of(base::digest const& request, std::span<look const> looks) {
+    base::key_builder key{"kiln.foreign.key.v1"};
+    key.add("request", request);
+    for (auto const& one : looks) {
+        key.add("root", std::uint64_t{static_cast<std::uint8_t>(one.from)}).add("index", std::uint64_t{one.index});
+        key.add("path", one.path);
+        if (one.content) key.add("content", *one.content);
+        else key.add("absent", std::string_view{});
+    }
+    return key.finish();
+}
+
+base::digest link_begun(std::string_view toolchain, std::span<std::string const> options) {
+    base::key_builder begun{"kiln.foreign.nvjitlink.v1"};
+    begun.add("toolchain", toolchain);
+    for (auto const& option : options) begun.add("option", option);
+    return begun.finish();
+}
+
+base::digest link_added(base::digest const& before, int type, std::string_view name, base::byte_span data) {
+    return base::key_builder{"kiln.foreign.input.v1"}
+        .add("before", before)
+        .add("type", static_cast<std::uint64_t>(static_cast<std::int64_t>(type)))
+        .add("name", name)
+        .add("data", data)
+        .finish();
+}
+
+}  // namespace kiln::intercept

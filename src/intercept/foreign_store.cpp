@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/foreign_store.hpp"
+
+#include "intercept/quiet_writes.hpp"
+#include "store/store.hpp"
+
+#include <kiln/version.hpp>
+
+#include <charconv>
+
+namespace kiln::intercept {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto patience_with_leader = 10s;
+constexpr auto pause_of_waiter = 250ms;
+
+}  // namespace
+
+std::string producer_text(std::chrono::milliseconds cost) {
+    return fmt::format("kiln {}, {} ms", kiln::version, cost.count());
+}
+
+std::chrono::milliseconds cost_in(std::string_view producer) {
+    auto const comma = producer.rfind(", ");
+    std::int64_t ms = 0;
+    if (comma != producer.npos) std::from_chars(producer.data() + comma + 2, producer.data() + producer.size(), ms);
+    return std::chrono::milliseconds{ms};
+}
+
+foreign_store::foreign_store(base::config const& settings) {
+    auto options = store::options_from(settings);
+    auto const outlet = std::make_shared<store::event_outlet>(nullptr);
+    remake_ = options.mode == store::reuse::recache;
+    if (options.disk) {
+        if (remake_) options.disk->rule = store::put_rule::replace;
+        tiers_.push_back(std::make_unique<store::disk_tier>(*std::move(options.disk), outlet));
+    }
+    for (auto& root : options.read_only_roots) {
+        tiers_.push_back(std::make_unique<store::disk_tier>(
+            store::disk_options{.root = std::move(root), .mode = store::access::read_only}, outlet));
+    }
+}
+
+foreign_store::~foreign_store() { flush(); }
+
+std::optional<foreign_hit> foreign_store::take(store::disk_tier& tier, store::address const& at, foreign_id const& id,
+                                               look_roots const& roots, std::string& why) {
+    auto found = tier.find(at, {.target = {}, .kind = id.kind, .toolchain = id.toolchain});
+    if (!found || !found->hit) return std::nullopt;
+    auto entry = decode_foreign_entry(found->hit->payload);
+    if (!entry) {
+        tier.reject(at);
+        why = entry.error().message();
+        return std::nullopt;
+    }
+    if (auto change = first_change(entry->looks, roots, contents_); !change.empty()) {
+        why = std::move(change);
+        return std::nullopt;
+    }
+    tier.used(at);
+    {
+        std::lock_guard const lock{mutex_};
+        counts_.requests += 1;
+        counts_.hits["disk"] += 1;
+    }
+    return foreign_hit{at, std::move(entry->answer), cost_in(found->hit->about.producer), entry->looks.size()};
+}
+
+foreign_search foreign_store::find(foreign_id const& id, look_roots const& roots) {
+    foreign_search out{.hit = {}, .why = remake_ ? "recache" : "new"};
+    if (remake_) return out;
+    // Most requests read no file: found at once by the key that such a one has.
+    store::address const plain{id.digests.family, id.digests.request, key_of(id.digests.request, {})};
+    for (auto const& tier : tiers_) {
+        if ((out.hit = take(*tier, plain, id, roots, out.why))) return out;
+    }
+    for (auto const& tier : tiers_) {
+        auto const candidates = tier->list(id.digests.family, id.digests.request);
+        if (!candidates) continue;
+        for (auto const& one : *candidates) {
+            if (one.about.at == plain) continue;
+            if ((out.hit = take(*tier, one.about.at, id, roots, out.why))) return out;
+        }
+    }
+    return out;
+}
+
+bool foreign_store::has(foreign_id const& id) {
+    store::address const at{id.digests.family, id.digests.request, key_of(id.digests.request, {})};
+    for (auto const& tier : tiers_) {
+        auto const found = tier->find(at, {.target = {}, .kind = id.kind, .toolchain = id.toolchain});
+        if (!found || !found->hit) continue;
+        tier->used(at);
+        return true;
+    }
+    return false;
+}
+
+store::flight foreign_store::lead(base::digest const& request) {
+    if (tiers_.empty() || tiers_.front()->options().mode == store::access::read_only) return {};
+    quiet_writes const quiet;
+    store::leader_watch watch{patience_with_leader};
+    for (;;) {
+        auto const now = base::clock::now();
+        auto out = tiers_.front()->try_lead(request, now + pause_of_waiter);
+        if (out.outcome() != store::flight_outcome::timed_out || !watch.at_work(out, base::clock::now())) return out;
+    }
+}
+
+std::optional<store::address> foreign_store::keep(foreign_id const& id, foreign_entry const& what,
+                                                  std::chrono::milliseconds cost) {
+    {
+        std::lock_guard const lock{mutex_};
+        if (id.kind == kind_nvrtc || id.kind == kind_nvjitlink) counts_.requests += 1, counts_.compiled += 1;
+    }
+    if (tiers_.empty() || tiers_.front()->options().mode == store::access::read_only) return std::nullopt;
+    auto entry = std::make_shared<store::entry>();
+    auto const short_text = [](std::string const& text) { return text.substr(0, 256); };
+    entry->about = {.at = {id.digests.family, id.digests.request, key_of(id.digests.request, what.looks)},
+                    .name = short_text(id.name),
+                    .target = short_text(id.target),
+                    .kind = id.kind,
+                    .toolchain = id.toolchain,
+                    .producer = producer_text(cost),
+                    .licence = {}};
+    entry->payload = encode(what);
+    quiet_writes const quiet;
+    auto const put = tiers_.front()->put(entry);
+    if (!put || !put->kept) return std::nullopt;
+    return entry->about.at;
+}
+
+void foreign_store::count_failure() {
+    std::lock_guard const lock{mutex_};
+    counts_.requests += 1;
+    counts_.failed += 1;
+}
+
+void foreign_store::flush() {
+    if (tiers_.empty()) return;
+    store::statistics more;
+    {
+        std::lock_guard const lock{mutex_};
+        more = std::exchange(counts_, {});
+    }
+    quiet_writes const quiet;
+    more.add(tiers_.front()->take_counts());
+    if (!more.empty()) (void)tiers_.front()->add_to_directory(more);
+}
+
+}  // namespace kiln::intercept

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where answers to foreign requests are kept: the same cache directories as everything else of Kiln, asked by the
+// program's own thread. Unlike kiln::store it has no memory tier, no bundles and no thread of its own but the one that shows
+// that a leader is at work: it lives in programs that know nothing of Kiln. Never fails: what cannot be read is a miss, what
+// cannot be written is not kept. Safe from any thread and after fork().
+#pragma once
+
+#include "base/config.hpp"
+#include "intercept/foreign_entry.hpp"
+#include "intercept/foreign_request.hpp"
+#include "store/disk_tier.hpp"
+
+#include <chrono>
+#include <memory>
+
+namespace kiln::intercept {
+
+// Labels of what is kept: store::label::kind.
+inline constexpr std::string_view kind_nvrtc = "nvrtc";
+inline constexpr std::string_view kind_nvjitlink = "nvjitlink";
+inline constexpr std::string_view kind_step = "nvjitlink-step";  // an option or input of a link that was once accepted
+inline constexpr std::string_view kind_facts = "facts";          // what a compiler says of itself
+inline constexpr std::string_view foreign_kinds[] = {kind_nvrtc, kind_nvjitlink, kind_step, kind_facts};
+
+// What an answer is kept under, and what people see of it.
+struct foreign_id {
+    request_digests digests;
+    std::string kind;
+    std::string name;
+    std::string target;
+    std::string toolchain;
+};
+
+struct foreign_hit {
+    store::address at;
+    foreign_answer answer;
+    std::chrono::milliseconds cost{};  // that making it took
+    std::size_t looks = 0;
+};
+
+struct foreign_search {
+    std::optional<foreign_hit> hit;
+    std::string why;  // of a miss: "new", "q.h changed", ...
+};
+
+class foreign_store {
+public:
+    // From KILN_CACHE_DIR, KILN_CACHE_PATH_RO, KILN_READONLY, ... as everywhere.
+    explicit foreign_store(base::config const& settings);
+    // Adds the counters to those of the directory.
+    ~foreign_store();
+
+    // Nothing is kept anywhere: a lookup cannot hit.
+    [[nodiscard]] bool empty() const noexcept { return tiers_.empty(); }
+
+    [[nodiscard]] foreign_search find(foreign_id const& id, look_roots const& roots);
+    // Whether this very thing was kept: one without looks.
+    [[nodiscard]] bool has(foreign_id const& id);
+
+    // Of all processes and threads that miss the same thing, one makes it. Blocks while another is at work on it; look again
+    // after `leader` and `finished`, another may have made it meanwhile.
+    [[nodiscard]] store::flight lead(base::digest const& request);
+
+    // Where it was kept; nullopt where it was not.
+    std::optional<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);
+
+    void count_failure();
+    // Now, instead of at the end.
+    void flush();
+
+private:
+    [[nodiscard]] std::optional<foreign_hit> take(store::disk_tier& tier, store::address const& at,
+                                                  foreign_id const& id, look_roots const& roots, std::string& why);
+
+    std::vector<std::unique_ptr<store::disk_tier>> tiers_;  // the writable one first
+    bool remake_ = false;                                   // KILN_RECACHE
+    header_contents contents_;
+    store::forkable_mutex mutex_;
+    store::statistics counts_;
+};
+
+// "kiln 0.1.0, 1915 ms": who made an answer, and how long that took. Not part of what is compared when two made the same.
+[[nodiscard]] std::string producer_text(std::chrono::milliseconds cost);
+[[nodiscard]] std::chrono::milliseconds cost_in(std::string_view producer);
+
+}  // namespace kiln::intercept

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/looks.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kiln::intercept {
+
+namespace {
+
+using file_state = std::array<std::uint64_t, 5>;
+constexpr std::size_t largest_header = std::size_t{64} << 20;
+constexpr std::uint64_t second = 1'000'000'000;
+
+std::uint64_t ns_of(::timespec const& t) {
+    return static_cast<std::uint64_t>(t.tv_sec) * second + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+file_state state_of(struct ::stat const& about) {
+    return {about.st_dev, about.st_ino, static_cast<std::uint64_t>(about.st_size), ns_of(about.st_mtim),
+            ns_of(about.st_ctim)};
+}
+
+// Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
+bool is_settled(file_state const& state) {
+    ::timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    return ns_of(now) > state[4] + 2 * second;
+}
+
+struct hashed_file {
+    base::digest content;
+    file_state state{};
+};
+
+// nullopt: nothing a compiler could read as a header.
+std::optional<hashed_file> hash_of(std::string const& path) {
+    auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
+    struct ::stat about {};
+    if (!fd || base::sys().fstat(fd->get(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+    auto const text = base::read_all(fd->get(), largest_header);
+    if (!text) return std::nullopt;
+    return hashed_file{base::sha256_of(base::byte_span{*text}), state_of(about)};
+}
+
+bool is_directory(std::string const& path) {
+    struct ::stat about {};
+    return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+// A stream that reads these bytes and passes for a regular file: the compiler asks fstat.
+result<std::FILE*> stream_over(base::byte_span text) {
+    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
+    if (!fd) return io_error("memfd_create", errno);
+    KILN_CHECK(base::write_all(fd.get(), text));
+    if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
+    auto* const stream = ::fdopen(fd.get(), "r");
+    if (stream == nullptr) return io_error("fdopen", errno);
+    fd.release();
+    return stream;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+    for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+std::string virtual_source(std::string_view file) { return fmt::format("{}s/{}", virtual_root, file); }
+std::string virtual_include(std::size_t index) { return fmt::format("{}i{}", virtual_root, index); }
+
+std::string with_real_paths(std::string text, look_roots const& roots) {
+    if (roots.source_directory) replace_all(text, virtual_source(""), *roots.source_directory + "/");
+    for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+        replace_all(text, virtual_include(i) + "/", roots.include_directories[i] + "/");
+    return text;
+}
+
+std::optional<look> parse_look(std::string_view path) {
+    if (!path.starts_with(virtual_root)) return look{.path = std::string{path}, .content = {}};
+    auto const rest = path.substr(virtual_root.size());
+    auto const slash = rest.find('/');
+    if (slash == rest.npos) return std::nullopt;
+    auto const root = rest.substr(0, slash);
+    look out{.path = std::string{rest.substr(slash + 1)}, .content = {}};
+    if (root == "s") {
+        out.from = look::root::source_directory;
+        return out;
+    }
+    out.from = look::root::include_directory;
+    auto const* const end = root.data() + root.size();
+    if (!root.starts_with('i') || std::from_chars(root.data() + 1, end, out.index).ptr != end) return std::nullopt;
+    return out;
+}
+
+std::optional<std::string> look_roots::locate(look const& what) const {
+    switch (what.from) {
+        case look::root::as_named: return what.path;
+        case look::root::source_directory:
+            if (!source_directory) return std::nullopt;
+            return *source_directory + "/" + what.path;
+        case look::root::include_directory:
+            if (what.index >= include_directories.size()) return std::nullopt;
+            return include_directories[what.index] + "/" + what.path;
+    }
+    return std::nullopt;
+}
+
+std::optional<base::digest> header_contents::of(std::string const& path) {
+    struct ::stat about {};
+    if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+    {
+        std::lock_guard const lock{mutex_};
+        if (auto const at = known_.find(path); at != known_.end() && at->second.state == state_of(about))
+            return at->second.content;
+    }
+    auto const hashed = hash_of(path);
+    if (!hashed) return std::nullopt;
+    if (is_settled(hashed->state)) {
+        std::lock_guard const lock{mutex_};
+        known_.insert_or_assign(path, known{hashed->state, hashed->content});
+    }
+    return hashed->content;
+}
+
+std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents) {
+    for (auto const& one : looks) {
+        auto const path = roots.locate(one);
+        auto const now = path ? contents.of(*path) : std::nullopt;
+        if (now == one.content) continue;
+        if (!now) return fmt::format("{} is gone", path.value_or(one.path));
+        return fmt::format("{} {}", *path, one.content ? "changed" : "appeared");
+    }
+    return {};
+}
+
+std::FILE* look_capture::refuse(error why) {
+    if (!fault_) fault_ = std::move(why);
+    errno = EIO;
+    return nullptr;
+}
+
+std::FILE* look_capture::open(std::string const& path) {
+    auto at = seen_.find(path);
+    if (at == seen_.end()) {
+        auto what = parse_look(path);
+        auto const real = what ? roots_.locate(*what) : std::nullopt;
+        if (!real) return refuse(fail(errc::internal, "{}: the compiler looks where it was not sent", path));
+        auto text = base::read_file(*real, largest_header);
+        // A directory of a header's name is no header. A pipe or a device may be one, once: not to be kept.
+        if (!text && !is_directory(*real)) return refuse(std::move(text).error());
+        seen one{.what = *std::move(what), .text = text ? *std::move(text) : std::nullopt};
+        if (one.text) one.what.content = base::sha256_of(base::byte_span{*one.text});
+        at = seen_.emplace(path, std::move(one)).first;
+    }
+    if (!at->second.text) {
+        errno = ENOENT;
+        return nullptr;
+    }
+    auto stream = stream_over(*at->second.text);
+    if (!stream) return refuse(std::move(stream).error().within(path));
+    return *stream;
+}
+
+int look_capture::stat(std::string const& path, struct ::stat* out) { return ::stat(real_path(path).c_str(), out); }
+
+std::string look_capture::real_path(std::string const& path) const {
+    // A virtual directory itself, without a slash after it.
+    auto const what = parse_look(path.starts_with(virtual_root) && !path.ends_with('/') ? path + "/" : path);
+    auto real = what ? roots_.locate(*what) : std::nullopt;
+    if (!real) return path;
+    while (real->size() > 1 && real->ends_with('/') && !path.ends_with('/')) real->pop_back();
+    return *std::move(real);
+}
+
+std::vector<look> look_capture::looks() const {
+    std::vector<look> out;
+    out.reserve(seen_.size());
+    for (auto const& [path, one] : seen_) out.push_back(one.what);
+    return out;
+}
+
+}  // namespace kiln::intercept

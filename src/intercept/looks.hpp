@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The files a foreign compile looked for, present or absent: what decides, beside the request, whether a kept answer still
+// holds. Directories that differ from run to run (the one in a program's name: CuPy makes a new one each time; include
+// directories of a moved environment) are virtual while the compiler works, so looks in them are kept relative to
+// them. All other names are kept as the compiler said them: a relative one means the directory the program is in.
+#pragma once
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+#include "compile/header_answers.hpp"
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kiln::intercept {
+
+struct look {
+    enum class root : std::uint8_t { as_named, source_directory, include_directory };
+    root from = root::as_named;
+    std::uint16_t index = 0;  // of the include directory
+    std::string path;
+    std::optional<base::digest> content;  // nullopt: there was no such file
+    bool operator==(look const&) const = default;
+};
+
+// What virtual directories stand for in this process.
+struct look_roots {
+    std::optional<std::string> source_directory;
+    std::vector<std::string> include_directories;
+
+    // nullopt: there is no such root here.
+    [[nodiscard]] std::optional<std::string> locate(look const& what) const;
+    [[nodiscard]] bool empty() const noexcept { return !source_directory && include_directories.empty(); }
+};
+
+inline constexpr std::string_view virtual_root = "/.kiln/";
+[[nodiscard]] std::string virtual_source(std::string_view file);
+[[nodiscard]] std::string virtual_include(std::size_t index);
+// What the compiler wrote about virtual directories, as it would have written it about the real ones.
+[[nodiscard]] std::string with_real_paths(std::string text, look_roots const& roots);
+// A path as the compiler asks for it. nullopt: a virtual one that nobody gave it.
+[[nodiscard]] std::optional<look> parse_look(std::string_view path);
+
+// Digests of files, each read once in a process for as long as it stays what it is. Safe from any thread.
+class header_contents {
+public:
+    // nullopt: no regular file that can be read.
+    [[nodiscard]] std::optional<base::digest> of(std::string const& path);
+
+private:
+    struct known {
+        std::array<std::uint64_t, 5> state{};  // device, inode, size, times of change
+        base::digest content;
+    };
+    std::mutex mutex_;
+    std::unordered_map<std::string, known> known_;
+};
+
+// Empty: all files are as they were. Else the first that is not: "q.h changed", "first/q.h appeared", "q.h is gone".
+[[nodiscard]] std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents);
+
+// Answers the compiler and notes every look. What is hashed is what is compiled: a file is read once.
+class look_capture final : public compile::header_answers {
+public:
+    explicit look_capture(look_roots roots) : roots_{std::move(roots)} {}
+
+    std::FILE* open(std::string const& path) override;
+    int stat(std::string const& path, struct ::stat* out) override;
+    // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
+    [[nodiscard]] std::string real_path(std::string const& path) const;
+    // Why what was made may be wrong, or what was read is not known: it must not be kept.
+    [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
+    // Sorted, each once.
+    [[nodiscard]] std::vector<look> looks() const;
+
+private:
+    std::FILE* refuse(error why);
+    look_roots roots_;
+    struct seen {
+        look what;
+        std::optional<base::bytes> text;
+    };
+    std::map<std::string, seen> seen_;
+    std::optional<error> fault_;
+};
+
+}  // namespace kiln::intercept

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/run_log.hpp"
+
+#include "base/files.hpp"
+#include "intercept/quiet_writes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace kiln::intercept {
+
+namespace {
+
+constexpr std::array<std::string_view, 7> kinds{"answered",  "made",     "failed",   "forwarded",
+                                                "forbidden", "verified", "different"};
+constexpr std::size_t fields = 11;
+constexpr std::size_t most_text = 400;
+
+std::string clean(std::string_view text) {
+    std::string out{text.substr(0, most_text)};
+    std::ranges::replace_if(
+        out, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    return out;
+}
+
+std::vector<std::string_view> split(std::string_view line) {
+    std::vector<std::string_view> out;
+    for (;;) {
+        auto const tab = line.find('\t');
+        out.push_back(line.substr(0, tab));
+        if (tab == line.npos) return out;
+        line.remove_prefix(tab + 1);
+    }
+}
+
+template <class Number>
+Number number(std::string_view text) {
+    Number out{};
+    std::from_chars(text.data(), text.data() + text.size(), out);
+    return out;
+}
+
+}  // namespace
+
+std::string_view name_of(happening::what kind) noexcept { return kinds[static_cast<std::size_t>(kind)]; }
+
+std::string to_line(happening const& h) {
+    auto const hex = [&](base::digest store::address::*part) {
+        return h.at ? ((*h.at).*part).hex() : std::string{"-"};
+    };
+    return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", name_of(h.kind), h.process, clean(h.library),
+                       clean(h.program), clean(h.target), h.took.count(), h.cost.count(), hex(&store::address::family),
+                       hex(&store::address::request), hex(&store::address::key), clean(h.detail));
+}
+
+std::optional<happening> from_line(std::string_view line) {
+    auto const part = split(line);
+    if (part.size() != fields) return std::nullopt;
+    auto const kind = std::ranges::find(kinds, part[0]);
+    if (kind == kinds.end()) return std::nullopt;
+    happening out;
+    out.kind = static_cast<happening::what>(kind - kinds.begin());
+    out.process = number<int>(part[1]);
+    out.library = part[2];
+    out.program = part[3];
+    out.target = part[4];
+    out.took = std::chrono::microseconds{number<std::int64_t>(part[5])};
+    out.cost = std::chrono::milliseconds{number<std::int64_t>(part[6])};
+    auto const family = base::digest::from_hex(part[7]);
+    auto const request = base::digest::from_hex(part[8]);
+    auto const key = base::digest::from_hex(part[9]);
+    if (family && request && key) out.at = store::address{*family, *request, *key};
+    out.detail = part[10];
+    return out;
+}
+
+void append(std::string const& file, happening const& h) noexcept {
+    if (file.empty()) return;
+    try {
+        auto const line = to_line(h) + "\n";
+        quiet_writes const quiet;
+        auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+        if (fd) (void)!::write(fd->get(), line.data(), line.size());
+    } catch (...) {  // out of memory
+        return;
+    }
+}
+
+std::vector<happening> read_run_log(std::filesystem::path const& file) {
+    std::vector<happening> out;
+    auto const text = base::read_file(file);
+    if (!text || !*text) return out;
+    auto rest = base::as_text(**text);
+    while (!rest.empty()) {
+        auto const end = rest.find('\n');
+        if (auto one = from_line(rest.substr(0, end))) out.push_back(*std::move(one));
+        if (end == rest.npos) break;
+        rest.remove_prefix(end + 1);
+    }
+    return out;
+}
+
+}  // namespace kiln::intercept

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happened in the processes of one `kiln run`: each appends a line to a file of the run, which the parent reads at the
+// end. One write a line, so that lines of many processes do not mix and one that is killed loses nothing it had said.
+#pragma once
+
+#include "base/check.hpp"
+#include "store/tier.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kiln::intercept {
+
+struct happening {
+    enum class what {
+        answered,   // from the store
+        made,       // by the program's own compiler, and kept if `at` says where
+        failed,     // the compiler said no
+        forwarded,  // left to the real library, `detail` says why
+        forbidden,  // KILN_JIT=forbid
+        verified,   // made again and the same
+        different,  // made again and not the same
+    };
+    what kind = what::forwarded;
+    int process = 0;
+    std::string library{};  // "nvrtc", "nvjitlink"
+    std::string program{};  // what was compiled
+    std::string target{};
+    std::chrono::microseconds took{};
+    std::chrono::milliseconds cost{};  // what making it took, where it was answered
+    std::optional<store::address> at{};
+    std::string detail{};
+    bool operator==(happening const&) const = default;
+};
+[[nodiscard]] std::string_view name_of(happening::what kind) noexcept;
+
+// Without the newline. Texts lose what would break the line.
+[[nodiscard]] std::string to_line(happening const& h);
+[[nodiscard]] std::optional<happening> from_line(std::string_view line);
+
+// Appends to `file`; whatever goes wrong is nobody's problem.
+void append(std::string const& file, happening const& h) noexcept;
+// Lines that make no sense are passed over.
+[[nodiscard]] std::vector<happening> read_run_log(std::filesystem::path const& file);
+
+}  // namespace kiln::intercept

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kiln run`: programs that know nothing of Kiln get the same answers with it as without, from whatever state the cache is in,
+and notice nothing of it otherwise."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from _kiln import BIN, CACHE, CLI, SCRATCH, check, run, write
+
+HERE = pathlib.Path(__file__).parent
+CUDA = pathlib.Path(os.environ.get("KILN_TEST_CUDA_PATH") or "/usr/local/cuda")
+PYTHON = os.path.realpath(sys.executable)
+
+
+def library(stem):
+    for folder in ("lib64", "lib"):
+        found = sorted(f for f in (CUDA / folder).glob(f"lib{stem}.so.*") if re.fullmatch(r"\.so\.\d+", "".join(f.suffixes[-2:])))
+        if found:
+            return found[0]
+    return None
+
+
+NVRTC, NVJITLINK = library("nvrtc"), library("nvJitLink")
+if NVRTC is None or not (BIN.parent / "lib/kiln/intercept/hook.so").exists():
+    print("skipped: no NVRTC here, or no stand-ins in this build")
+    sys.exit(77)
+
+write("work/include/kiln_test_header.h", "#define VALUE 41\n")
+write("work/include/warns.h", "__device__ inline int f() { int unused; return 3; }\n")
+write("work/include/tells.h", "__device__ inline char told(int i) { const char* s = __FILE__; return s[i]; }\n")
+write("work/some/beside.h", "#define BESIDE 5\n")
+WORK = SCRATCH / "work"
+
+
+def under(*arguments, options=(), status=0, **environment):
+    return run("run", *options, "--", *arguments, status=status, **environment)
+
+
+def bare(*arguments, **environment):
+    return run(*arguments[1:], program=arguments[0], **environment)
+
+
+# ---- a small program: one compile, what it said, and whether the compiler was loaded
+
+write("one.py", r'''
+import ctypes as C, json, os, re, sys
+n = C.CDLL(sys.argv[1]); p = C.c_void_p(); source = sys.argv[2].encode(); options = [o.encode() for o in sys.argv[3:]]
+assert n.nvrtcCreateProgram(C.byref(p), source, None, 0, None, None) == 0
+status = n.nvrtcCompileProgram(p, len(options), (C.c_char_p * len(options))(*options))
+z = C.c_size_t(); n.nvrtcGetProgramLogSize(p, C.byref(z)); log = C.create_string_buffer(max(1, z.value)); n.nvrtcGetProgramLog(p, log)
+c = C.c_size_t(); s2 = n.nvrtcGetCUBINSize(p, C.byref(c)); d = C.create_string_buffer(max(1, c.value)); n.nvrtcGetCUBIN(p, d)
+import hashlib
+loaded = any("r-xp" in l and re.search(r"/libnvrtc\.so\.\d+$", l.strip()) and "standins" not in l for l in open("/proc/self/maps"))
+print(json.dumps({"status": status, "log": log.value.decode(), "cubin": hashlib.sha256(d.raw[:c.value]).hexdigest(), "loaded": loaded}))
+''')
+KERNEL = 'extern "C" __global__ void k(int* a) { *a = %d; }'
+
+
+def one(number, *options, kiln=True, source=None, **kwargs):
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, source or KERNEL % number, "-arch=sm_90", *options]
+    done = under(*words, **kwargs) if kiln else bare(*words)
+    return json.loads(done.stdout), done.stderr
+
+
+def answers_are_the_same():
+    calls = [PYTHON, HERE / "_foreign_calls.py", NVRTC, NVJITLINK or "-", WORK]
+    want = json.loads(bare(*calls).stdout)
+
+    def compare(state, options=(), expected=want, **environment):
+        done = under(*calls, options=options, **environment)
+        got = json.loads(done.stdout)
+        different = [k for k in expected if got.get(k) != expected[k]]
+        check(not different, f"{state}: other answers to {different}", *(f"{k}\n  want {expected[k]}\n  got  {got.get(k)}" for k in different))
+        return done.stderr
+
+    compare("empty cache")
+    said = compare("full cache", options=("-v",))
+    made = [line for line in said.splitlines() if " made " in line and "run: nv" in line]
+    check(not made, "with a full cache nothing is made", *made)
+    compare("read-only cache", KILN_READONLY=1)
+    compare("no cache", KILN_DISABLE=1)
+    compare("a cache that cannot be made", KILN_CACHE_DIR="/proc/nowhere")
+    write("work/include/kiln_test_header.h", "#define VALUE 42\n")
+    edited = json.loads(bare(*calls).stdout)
+    check(edited["header on disk"] != want["header on disk"], "the edit changes the result")
+    compare("a header edited", expected=edited)
+    write("work/include/kiln_test_header.h", "#define VALUE 41\n")
+    compare("the edit taken back")
+    said = compare("every answer verified", options=("--verify",))
+    check("0 different" in said, "nothing differs when it is made again", said)
+    for entry in CACHE.glob("v1/*/*.kiln"):
+        data = bytearray(entry.read_bytes())
+        data[len(data) // 2] ^= 1
+        entry.write_bytes(data)
+    compare("every entry damaged")
+    flags = json.loads(bare(*calls, NVRTC_APPEND_FLAGS="-lineinfo").stdout)
+    compare("flags from the environment", expected=flags, NVRTC_APPEND_FLAGS="-lineinfo")
+
+
+def a_hit_loads_no_compiler():
+    want, _ = one(100, kiln=False)
+    first, said = one(100)
+    check(first["cubin"] == want["cubin"] and first["loaded"] and " 1 made" in said, "made first", first, said)
+    again, said = one(100)
+    check(again == {**want, "loaded": False}, "answered without the compiler", again, want)
+    check("1 compiles answered" in said and " 0 made" in said, "one line says so", said)
+    listed = run("cache", "list").stdout
+    check("nvrtc" in listed, "the answer is in Kiln's cache", listed)
+    check(run("cache", "verify").returncode == 0, "and passes its checks")
+
+
+def files_decide():
+    source = "#include <v.h>\nextern \"C\" __global__ void k(int* a) { *a = V; }"
+    write("a/v.h", "#define V 1\n")
+    write("b/v.h", "#define V 2\n")
+    first, _ = one(0, f"-I{SCRATCH}/a", source=source)
+    other, _ = one(0, f"-I{SCRATCH}/b", source=source)
+    check(first["cubin"] != other["cubin"], "one text, two folders")
+    # The folder moved, with the same headers in it: the same answer, from the cache.
+    shutil.copytree(SCRATCH / "a", SCRATCH / "moved")
+    moved, said = one(0, f"-I{SCRATCH}/moved", source=source)
+    check(moved["cubin"] == first["cubin"] and not moved["loaded"], "a moved folder changes nothing", moved, said)
+    # A header that appears in front of the one that was read.
+    (SCRATCH / "c").mkdir()
+    before, _ = one(0, f"-I{SCRATCH}/c", f"-I{SCRATCH}/a", source=source)
+    write("c/v.h", "#define V 3\n")
+    shadowed, _ = one(0, f"-I{SCRATCH}/c", f"-I{SCRATCH}/a", source=source)
+    check(before["cubin"] == first["cubin"] != shadowed["cubin"] and shadowed["loaded"], "a header that appears counts", shadowed)
+    # A relative look means the folder the program is in: another folder is another question.
+    relative = '#include "near.h"\nextern "C" __global__ void k(int* a) { *a = V; }'
+    write("here/near.h", "#define V 1\n")
+    write("there/near.h", "#define V 2\n")
+    seen = []
+    for folder in ("here", "there", "here"):
+        done = run("run", "--", PYTHON, SCRATCH / "one.py", NVRTC, relative, "-arch=sm_90", cwd=SCRATCH / folder)
+        seen.append(json.loads(done.stdout))
+    check(seen[0]["status"] == 0 and seen[0]["cubin"] == seen[2]["cubin"] != seen[1]["cubin"] and not seen[2]["loaded"],
+          "headers named relative to the working directory", seen)
+
+
+def the_program_is_itself():
+    check(under("sh", "-c", "exit 7", status=7).returncode == 7, "the exit status is the program's")
+    run("run", "--", "/no/such/program", status=127)
+    killed = run("run", "--", "sh", "-c", "kill -TERM $$", status=None)
+    check(killed.returncode == -signal.SIGTERM, "a signal that ends it ends kiln run", killed.returncode)
+    done = under("sh", "-c", "cat; echo to-stderr >&2")
+    check(done.stdout == "" and done.stderr == "to-stderr\n", "nothing is added where nothing was compiled", done)
+    child = subprocess.Popen([CLI, "run", "--", "sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done"],
+                             stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    child.stdout.readline()
+    child.send_signal(signal.SIGUSR1)
+    check(child.wait(30) == 9, "signals are passed on")
+    done = under("sh", "-c", 'echo "$LD_AUDIT"', LD_AUDIT="/some/where.so")
+    check(done.stdout.startswith("/some/where.so:"), "an auditor that was there stays", done.stdout)
+    one(100)
+    done = under("sh", "-c", f'exec "{PYTHON}" "$0" "$@"', SCRATCH / "one.py", NVRTC, KERNEL % 100, "-arch=sm_90")
+    check(not json.loads(done.stdout)["loaded"], "children are served", done.stdout)
+    again = run("run", "--", CLI, "run", "--", "sh", "-c", 'echo "$LD_AUDIT"')
+    check(again.stdout.count("hook.so") == 1, "kiln run in kiln run", again.stdout)
+
+
+def what_is_out_of_reach_runs_as_it_is():
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("still.c", "int main(void) { return 3; }\n")
+    built = subprocess.run([compiler, "-static", "-o", SCRATCH / "still", SCRATCH / "still.c"], capture_output=True)
+    if built.returncode == 0:
+        done = under(SCRATCH / "still", options=("-v",), status=3)
+        check("linked statically" in done.stderr, "a static program is named", done.stderr)
+    subprocess.run([compiler, "-o", SCRATCH / "raised", SCRATCH / "still.c"], check=True)
+    os.chmod(SCRATCH / "raised", 0o4755)
+    done = under(SCRATCH / "raised", options=("-v",), status=3)
+    check("raised privileges" in done.stderr, "and one with raised privileges", done.stderr)
+
+
+def every_way_to_the_library():
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("linked.c", r'''
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+typedef int (*any)();
+#ifdef LINKED
+int nvrtcCreateProgram(); int nvrtcCompileProgram(); int nvrtcGetCUBINSize();
+#endif
+static int use(any create, any compile, any size, int v) {
+    void* p = 0; char source[99]; char const* options[] = {"-arch=sm_90"}; size_t n = 0;
+    snprintf(source, sizeof source, "extern \"C\" __global__ void w(int* a) { *a = %d; }", v);
+    int (*c)(void**, char const*, char const*, int, void*, void*) = (void*)create; int (*d)(void*, int, char const**) = (void*)compile; int (*s)(void*, size_t*) = (void*)size;
+    int const r = c(&p, source, "w.cu", 0, 0, 0) || d(p, 1, options) || s(p, &n); printf("%zu ", n); return r || n < 1000;
+}
+int main(int count, char** v) {
+#ifdef LINKED
+    return use((any)nvrtcCreateProgram, (any)nvrtcCompileProgram, (any)nvrtcGetCUBINSize, 77);
+#else
+    int flags = RTLD_NOW | (strchr(v[1], 'g') ? RTLD_GLOBAL : RTLD_LOCAL) | (strchr(v[1], 'd') ? RTLD_DEEPBIND : 0);
+    void* h = strchr(v[1], 'm') ? dlmopen(LM_ID_NEWLM, v[2], RTLD_NOW) : dlopen(v[2], flags);
+    if (!h) { puts(dlerror()); return 9; }
+    struct link_map* m = 0; dlinfo(h, RTLD_DI_LINKMAP, &m); printf("%s ", m->l_name);
+    char const* node = v[3];
+    return use((any)dlvsym(h, "nvrtcCreateProgram", node), (any)dlsym(h, "nvrtcCompileProgram"), (any)dlsym(h, "nvrtcGetCUBINSize"), 77);
+#endif
+}
+''')
+    node = NVRTC.name
+    opener, linked, lazy = SCRATCH / "opener", SCRATCH / "linked", SCRATCH / "lazy"
+    subprocess.run([compiler, "-w", "-o", opener, SCRATCH / "linked.c", "-ldl"], check=True)
+    for program, binding in ((linked, "now"), (lazy, "lazy")):
+        subprocess.run([compiler, "-w", "-DLINKED", "-o", program, SCRATCH / "linked.c", NVRTC, f"-Wl,-rpath,{NVRTC.parent}", f"-Wl,-z,{binding}", "-ldl"], check=True)
+    under(linked)
+    ways = {"linked": [linked], "linked, lazily": [lazy], "by path": [opener, "l", NVRTC, node], "by path, global": [opener, "g", NVRTC, node],
+            "by path, bound deep": [opener, "d", NVRTC, node], "by name": ["env", f"LD_LIBRARY_PATH={NVRTC.parent}", opener, "l", node, node]}
+    for way, words in ways.items():
+        done = under(*words, options=("-v",))
+        check(" answered 'w.cu'" in done.stderr and "no version information" not in done.stderr, f"{way}: served", done.stdout, done.stderr)
+    done = under(opener, "l", NVRTC, node)
+    check(done.stdout.startswith(str(NVRTC) + " "), "the library has its own name", done.stdout)
+    done = under(opener, "m", NVRTC, node, options=("-v",))
+    check("answered" not in done.stderr.replace("0 compiles answered", ""), "a namespace of its own is left alone", done.stderr)
+
+
+def a_library_nobody_knows_is_left_alone():
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("odd/odd.c", "int nvrtcVersion(int* a, int* b) { *a = 99; *b = 1; return 0; }\nint nvrtcUnheardOf(void) { return 5; }\n")
+    odd = SCRATCH / "odd" / NVRTC.name
+    subprocess.run([compiler, "-shared", "-fPIC", f"-Wl,-soname,{NVRTC.name}", "-o", odd, SCRATCH / "odd/odd.c"], check=True)
+    ask = "import ctypes as C, sys; n = C.CDLL(sys.argv[1]); a = C.c_int(); n.nvrtcVersion(C.byref(a), C.byref(C.c_int())); print(a.value, n.nvrtcUnheardOf())"
+    done = under(PYTHON, "-c", ask, odd)
+    check(done.stdout == "99 5\n", "it is itself", done)
+    (SCRATCH / "odd" / "rubbish").mkdir()
+    rubbish = SCRATCH / "odd" / "rubbish" / NVRTC.name
+    for data in (b"", b"rubbish" * 1000, b"\x7fELF" + b"\2" * 9000):
+        rubbish.write_bytes(data)
+        done = under(PYTHON, "-c", "import ctypes, sys\ntry: ctypes.CDLL(sys.argv[1])\nexcept OSError: print('refused')", rubbish)
+        check(done.stdout == "refused\n", "rubbish is the loader's business", done)
+
+
+def nothing_of_ours_is_visible():
+    if shutil.which("nm") is None:
+        return
+    for file in (BIN.parent / "lib/kiln/intercept").glob("libnv*"):
+        names = subprocess.run(["nm", "-D", "--defined-only", file], capture_output=True, text=True, check=True).stdout.split("\n")
+        other = [n for n in names if n and not re.search(r" T (__)?nv(rtc|JitLink)\w+(@|$)| A libnv", n)]
+        check(not other, f"{file.name} exports what the real one exports", *other)
+
+
+def forbidden_is_forbidden():
+    done, said = one(200, options=("--jit=forbid",))
+    check(done["status"] == 6 and "--jit=forbid" in done["log"] and "request" in done["log"], "what is not kept fails to compile", done)
+    check("would have been compiled" in said and "1 forbidden" in said, "and is named", said)
+    one(200)
+    done, said = one(200, options=("--jit=forbid",))
+    check(done["status"] == 0 and not done["loaded"], "what is kept is answered", done)
+    _, said = one(201, options=("--jit=warn",))
+    check("made 'default_program'" in said, "warn names what was made", said)
+
+
+def a_difference_is_found():
+    entries = set(CACHE.glob("v1/*/*.kiln"))
+    one(300)
+    mine = [f for f in CACHE.glob("v1/*/*.kiln") if f not in entries]
+    one(301)
+    # The bytes of one kernel under the key of another cannot be had by moving files: the address is checked.
+    theirs = [f for f in CACHE.glob("v1/*/*.kiln") if f not in entries and f not in mine]
+    check(len(mine) == 1 and len(theirs) == 1, "one entry each", mine, theirs)
+    shutil.copy(theirs[0], mine[0])
+    want, _ = one(300, kiln=False)
+    got, said = one(300, options=("--verify",))
+    check(got["cubin"] == want["cubin"], "an entry under another's name is not used", said)
+
+
+def trouble_on_the_way():
+    # Killed in the middle of a compile: nothing is left that harms the next.
+    long_source = "template <int N> struct s { static __device__ int f(int x) { return s<N - 1>::f(x * N + 1) + x; } };\n" \
+                  "template <> struct s<0> { static __device__ int f(int x) { return x; } };\n" \
+                  'extern "C" __global__ void k(int* a) { *a = s<150>::f(*a) ^ %d; }' % os.getpid()
+    child = subprocess.Popen([CLI, "run", "--", PYTHON, SCRATCH / "one.py", NVRTC, long_source, "-arch=sm_90"], stdout=subprocess.DEVNULL,
+                             env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    while not any("libnvrtc-builtins" in line for line in maps_of_children(child.pid)):
+        if child.poll() is not None:
+            break
+    child.kill()
+    child.wait(30)
+    done, _ = one(0, source=long_source)
+    check(done["status"] == 0, "after a kill the next one compiles", done)
+    # Few descriptors, and no file may grow: the program does what it did without us.
+    for limit in ("ulimit -n 32", "ulimit -f 0"):
+        words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 400, "-arch=sm_90"]
+        done = under("sh", "-c", limit + '; exec "$0" "$@"', *words, KILN_CACHE_DIR=SCRATCH / ("limited" + limit[-2:].strip()))
+        check(json.loads(done.stdout)["status"] == 0, limit, done.stderr)
+    # No folder to run copies from.
+    done = under(PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 401, "-arch=sm_90", KILN_RUN_COPIES="/proc/self", HOME="/nowhere")
+    check(json.loads(done.stdout)["status"] == 0, "nowhere to put copies", done.stderr)
+
+
+def maps_of_children(pid):
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [line for c in children for line in pathlib.Path(f"/proc/{c}/maps").read_text().splitlines()]
+    except OSError:
+        return []
+
+
+def many_at_once_make_it_once():
+    words = [CLI, "run", "-v", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 500, "-arch=sm_90"]
+    env = {**os.environ, "KILN_CACHE_DIR": str(SCRATCH / "ranks")}
+    ranks = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) for _ in range(8)]
+    ends = [r.communicate(timeout=200) for r in ranks]
+    check(len({json.loads(o)["cubin"] for o, _ in ends}) == 1, "eight ranks, one answer")
+    made = sum(said.count(" made 'default_program'") for _, said in ends)
+    check(made == 1, f"made once, not {made} times", *(said for _, said in ends))
+
+
+def capsules():
+    record, capsule = SCRATCH / "rec.json", SCRATCH / "app.capsule"
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 600, "-arch=sm_90"]
+    script = 'mkdir -p "$TRITON_CACHE_DIR/x"; echo "{\\"child_paths\\": {\\"k\\": \\"$TRITON_CACHE_DIR/x/k.cubin\\"}}" > "$TRITON_CACHE_DIR/x/__grp__k.json"; exec "$0" "$@"'
+    under("sh", "-c", script, *words, options=("--record", record))
+    data = json.loads(record.read_text())
+    check(data["format"] == "kiln-run" and data["happenings"][0]["what"] == "made", "the record", data)
+    run("key", SCRATCH / "k.pem")
+    run("key", SCRATCH / "other.pem")
+    run("capsule", "build", "-o", capsule, "--sign", SCRATCH / "k.pem", record)
+    said = run("capsule", "inspect", capsule).stdout
+    check("nvrtc" in said and "caches/triton" in said, "what is inside", said)
+    check("0 bad" in run("capsule", "verify", capsule).stdout, "all good")
+    elsewhere = {"KILN_CACHE_DIR": SCRATCH / "container"}
+    done = under(*words, options=("--capsule", capsule), status=1, **elsewhere)
+    check("nobody vouches" in done.stderr, "not without a key", done.stderr)
+    run("run", "--capsule", capsule, "--key", SCRATCH / "other.pem.pub", "--", "true", status=1, **elsewhere)
+    done = under("sh", "-c", 'cat "$TRITON_CACHE_DIR/x/__grp__k.json" >&2; exec "$0" "$@"', *words,
+                 options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub", "--jit=forbid"), **elsewhere)
+    check(not json.loads(done.stdout)["loaded"] and "1 compiles answered" in done.stderr, "answered from the capsule", done.stdout, done.stderr)
+    place = re.search(r'"k": "([^"]*)/x/k.cubin"', done.stderr).group(1)
+    check(place.startswith(str(SCRATCH / "container")) and place.endswith("caches/triton"), "Triton's list names the new place", place)
+    done = under("sh", "-c", 'echo "$TRITON_CACHE_DIR"', options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub"), TRITON_CACHE_DIR="/mine", **elsewhere)
+    check(done.stdout == "/mine\n", "what the user set stays", done.stdout)
+    bad = bytearray(capsule.read_bytes())
+    bad[len(bad) // 3] ^= 1
+    (SCRATCH / "bad.capsule").write_bytes(bad)
+    run("capsule", "verify", SCRATCH / "bad.capsule", status=1)
+    run("run", "--capsule", SCRATCH / "bad.capsule", "--key", SCRATCH / "k.pem.pub", "--", "true", status=1, KILN_CACHE_DIR=SCRATCH / "container2")
+    run("capsule", "unpack", capsule, SCRATCH / "out")
+    check((SCRATCH / "out/caches/triton/x/__grp__k.json").exists(), "unpacked")
+
+
+chosen = sys.argv[1:]
+for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
+             a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, forbidden_is_forbidden,
+             a_difference_is_found, trouble_on_the_way, many_at_once_make_it_once, capsules, answers_are_the_same):
+    if not chosen or test.__name__ in chosen:
+        started = time.time()
+        test()
+        print(f"{test.__name__}: {time.time() - started:.1f} s")

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/foreign_request.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::intercept {
+
+namespace {
+
+using words = std::vector<std::string>;
+
+foreign_program program_named(std::optional<std::string> name) {
+    return {.source = "text", .name = std::move(name), .headers = {}, .expressions = {}};
+}
+
+}  // namespace
+
+TEST(foreign_request, hides_the_folder_of_the_name_and_include_folders) {
+    auto const call = virtual_call(program_named("/tmp/tmp4711/k.cu"),
+                                   words{"-I/opt/a", "-DX=-I/b", "--include-path=/opt/c", "-arch=sm_90"});
+    ASSERT_TRUE(call);
+    EXPECT_EQ(call->name, "/.kiln/s/k.cu");
+    EXPECT_EQ(call->options, (words{"-I/.kiln/i0", "-DX=-I/b", "-I/.kiln/i1", "-arch=sm_90"}));
+    EXPECT_EQ(call->roots.source_directory, "/tmp/tmp4711");
+    EXPECT_EQ(call->roots.include_directories, (words{"/opt/a", "/opt/c"}));
+}
+
+TEST(foreign_request, hides_nothing_where_what_is_made_would_tell) {
+    for (auto const* option : {"-G", "-lineinfo", "--generate-line-info", "-dlto", "-rdc=true",
+                               "--relocatable-device-code=true", "--optix-ir", "--device-debug"})
+        EXPECT_FALSE(virtual_call(program_named("/tmp/x/k.cu"), words{"-I/opt/a", option})) << option;
+}
+
+TEST(foreign_request, leaves_what_it_cannot_hide_exactly) {
+    for (auto const& name : {std::optional<std::string>{}, std::optional<std::string>{"k.cu"},
+                             std::optional<std::string>{"sub/k.cu"}, std::optional<std::string>{"/tmp/"}})
+        EXPECT_FALSE(virtual_call(program_named(name), words{"-Irelative", "-I/ends/", "-I", "/two/words", "-I/"}));
+}
+
+TEST(foreign_request, temporary_folders_do_not_change_the_digests) {
+    auto const of = [](char const* name, words const& options) {
+        auto const p = program_named(name);
+        return digests_of(p, *virtual_call(p, options), "nvrtc").request;
+    };
+    EXPECT_EQ(of("/tmp/a/k.cu", {"-I/x"}), of("/tmp/b/k.cu", {"-I/y"}));
+    EXPECT_NE(of("/tmp/a/k.cu", {"-I/x"}), of("/tmp/a/j.cu", {"-I/x"}));
+    EXPECT_NE(of("/tmp/a/k.cu", {"-I/x"}), of("/tmp/a/k.cu", {"-I/x", "-I/y"}));
+}
+
+TEST(foreign_request, everything_asked_is_in_the_digests) {
+    auto const base_program = program_named("k.cu");
+    auto const of = [](foreign_program const& p, words const& o, std::string_view tools = "nvrtc 1") {
+        return digests_of(p, literal_call(p, o), tools).request;
+    };
+    auto const plain = of(base_program, {"-DA=1", "-DB"});
+    auto other = base_program;
+    other.source = "text2";
+    EXPECT_NE(of(other, {"-DA=1", "-DB"}), plain);
+    EXPECT_NE(of(program_named({}), {"-DA=1", "-DB"}), plain);
+    EXPECT_NE(of(base_program, {"-DB", "-DA=1"}), plain);
+    EXPECT_NE(of(base_program, {"-DA=1 -DB"}), plain);
+    EXPECT_NE(of(base_program, {"-DA=1", "-DB"}, "nvrtc 2"), plain);
+    other = base_program;
+    other.headers = {{"a.h", "b"}};
+    auto const with_header = of(other, {"-DA=1", "-DB"});
+    EXPECT_NE(with_header, plain);
+    other.headers = {{"a.hb", ""}};
+    EXPECT_NE(of(other, {"-DA=1", "-DB"}), with_header);
+    other = base_program;
+    other.expressions = {"f<int>"};
+    EXPECT_NE(of(other, {"-DA=1", "-DB"}), plain);
+    EXPECT_NE(of(program_named(""), {}), of(program_named({}), {}));
+}
+
+TEST(foreign_request, options_with_effects_are_not_kept) {
+    for (auto const* option : {"-pch", "--create-pch=x", "--use-pch=x", "-time=f.csv", "--fdevice-time-trace=t",
+                               "--options-file=o", "-optf", "@o", "--ptxas-options=--options-file=o",
+                               "-Xptxas=--output-file=x", "-arch=native", "--nvvm-options=-dump-ir"})
+        EXPECT_EQ(unkeepable_option(words{"-arch=sm_90", option}), option);
+    EXPECT_EQ(
+        unkeepable_option(words{"-arch=sm_90", "-I/time/native-file", "-DDUMP=dump", "-dlink-time-opt", "-std=c++17",
+                                "--builtin-initializer-list=true", "-D", "time=1", "--split-compile=0", "-lto"}),
+        "");
+}
+
+TEST(foreign_request, finds_virtual_names_in_what_was_made) {
+    EXPECT_TRUE(tells_virtual_names("...\0/.kiln/i0/a.h"));
+    EXPECT_TRUE(tells_virtual_names(".b8 $str[9] = {47, 46, 107, 105, 108, 110, 47, 115, 0};"));
+    EXPECT_FALSE(tells_virtual_names("kiln /opt/.kil"));
+}
+
+TEST(foreign_request, names_the_target_for_people) {
+    EXPECT_EQ(target_in(words{"-std=c++17", "-arch=sm_90"}), "sm_90");
+    EXPECT_EQ(target_in(words{"--gpu-architecture", "compute_80"}), "compute_80");
+    EXPECT_EQ(target_in(words{}), "default");
+}
+
+TEST(foreign_request, a_link_is_a_chain) {
+    auto const begun = link_begun("tools", words{"-lto", "-arch=sm_90"});
+    EXPECT_NE(begun, link_begun("tools", words{"-arch=sm_90", "-lto"}));
+    auto const a = link_added(begun, 3, "a", base::as_bytes("x"));
+    EXPECT_NE(a, link_added(begun, 2, "a", base::as_bytes("x")));
+    EXPECT_NE(a, link_added(begun, 3, "ax", base::as_bytes("")));
+    auto const ab = link_added(a, 3, "b", base::as_bytes("y"));
+    auto const ba = link_added(link_added(begun, 3, "b", base::as_bytes("y")), 3, "a", base::as_bytes("x"));
+    EXPECT_NE(ab, ba);
+}
+
+}  // namespace kiln::intercept

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/looks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kiln::intercept {
+
+class looks : public testing::Test {
+protected:
+    void SetUp() override {
+        for (auto const* name : {"source", "first", "second"}) base::make_directories(dir(name)).value();
+        write("second/q.h", "two");
+        roots_.source_directory = dir("source");
+        roots_.include_directories = {dir("first"), dir("second")};
+    }
+    std::string dir(std::string const& name) const { return scratch_.path() / name; }
+    void write(std::string const& name, std::string_view text) {
+        base::replace_file(dir(name), base::as_bytes(text)).value();
+    }
+    static std::string read(std::FILE* f) {
+        if (f == nullptr) return "(none)";
+        char text[100] = {};
+        auto const size = std::fread(text, 1, sizeof text, f);
+        std::fclose(f);
+        return {text, size};
+    }
+    std::vector<look> look_as_nvrtc_does() {
+        look_capture capture{roots_};
+        EXPECT_EQ(read(capture.open("/.kiln/s/q.h")), "(none)");
+        EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+        EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+        EXPECT_FALSE(capture.fault());
+        return capture.looks();
+    }
+    std::string change(std::vector<look> const& seen) {
+        header_contents contents;
+        return first_change(seen, roots_, contents);
+    }
+
+    base::temporary_directory scratch_ = base::temporary_directory::make().value();
+    look_roots roots_;
+};
+
+TEST_F(looks, hold_until_a_file_changes_appears_or_goes) {
+    auto const seen = look_as_nvrtc_does();
+    ASSERT_EQ(seen.size(), 3U);
+    EXPECT_EQ(change(seen), "");
+    write("second/q.h", "TWO");
+    EXPECT_EQ(change(seen), dir("second/q.h") + " changed");
+    write("second/q.h", "two");
+    write("first/q.h", "two");
+    EXPECT_EQ(change(seen), dir("first/q.h") + " appeared");
+    ::unlink(dir("first/q.h").c_str());
+    ::unlink(dir("second/q.h").c_str());
+    EXPECT_EQ(change(seen), dir("second/q.h") + " is gone");
+}
+
+TEST_F(looks, hold_where_the_folders_moved) {
+    auto const seen = look_as_nvrtc_does();
+    std::filesystem::rename(dir("second"), dir("elsewhere"));
+    EXPECT_NE(change(seen), "");
+    roots_.include_directories[1] = dir("elsewhere");
+    EXPECT_EQ(change(seen), "");
+}
+
+TEST_F(looks, a_folder_of_a_headers_name_is_no_header) {
+    base::make_directories(dir("first/q.h")).value();
+    EXPECT_EQ(change(look_as_nvrtc_does()), "");
+}
+
+TEST_F(looks, a_relative_name_means_the_working_directory) {
+    auto const before = std::filesystem::current_path();
+    std::filesystem::current_path(dir("second"));
+    look_capture capture{{}};
+    EXPECT_EQ(read(capture.open("q.h")), "two");
+    auto const seen = capture.looks();
+    EXPECT_EQ(change(seen), "");
+    std::filesystem::current_path(dir("first"));
+    EXPECT_EQ(change(seen), "q.h is gone");
+    std::filesystem::current_path(before);
+}
+
+TEST_F(looks, a_file_is_read_once) {
+    look_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    write("second/q.h", "three");
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    EXPECT_NE(change(capture.looks()), "");
+}
+
+TEST_F(looks, what_cannot_be_handed_over_is_a_fault) {
+    ASSERT_EQ(::mkfifo(dir("first/q.h").c_str(), 0600), 0);
+    look_capture pipe{roots_};
+    EXPECT_EQ(pipe.open("/.kiln/i0/q.h"), nullptr);
+    EXPECT_TRUE(pipe.fault());
+    look_capture lost{roots_};
+    EXPECT_EQ(lost.open("/.kiln/i7/q.h"), nullptr);
+    EXPECT_TRUE(lost.fault());
+}
+
+TEST_F(looks, stat_is_asked_about_the_real_folder) {
+    look_capture const capture{roots_};
+    EXPECT_EQ(capture.real_path("/.kiln/i1"), dir("second"));
+    EXPECT_EQ(capture.real_path("/.kiln/i1/q.h"), dir("second/q.h"));
+    EXPECT_EQ(capture.real_path("/.kiln/i9/q.h"), "/.kiln/i9/q.h");
+    EXPECT_EQ(capture.real_path("/usr/include"), "/usr/include");
+}
+
+TEST_F(looks, messages_name_real_folders) {
+    EXPECT_EQ(with_real_paths("/.kiln/i1/q.h(3): warning, /.kiln/s/k.cu(1)", roots_),
+              dir("second/q.h") + "(3): warning, " + dir("source/k.cu") + "(1)");
+}
+
+}  // namespace kiln::intercept

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loader's side of `kiln run` (LD_AUDIT): when glibc is about to open a libnvrtc or libnvJitLink, it is given a stand-in
+// with the same soname, version node and exports. libc only, no state but a small table; the loader holds its lock in
+// every callback. Nothing is wrapped or patched in the program.
+//
+// A library found by search (DT_NEEDED, dlopen of a bare name): glibc asks for every candidate and keeps the name it searched,
+// not the one it opened. So the link map says the real path, and the stand-in learns from it what it stands for.
+//
+// A library opened by path: glibc asks once and keeps the answer as the library's name and origin, which CuPy reads to find
+// CUDA's headers. So the answer is a bridge: an empty library whose run path is the real directory and which needs
+// "kiln-ID-SONAME". That one is found by search, as above.
+//
+// "DIR/./libnvrtc.so.13" is let through: so the stand-in opens the real one, and so does libkiln.
+//
+// Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone.
+#define _GNU_SOURCE
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#error "kiln run knows x86_64 and aarch64"
+#endif
+
+#define MOST_PATH 512
+#define MOST_KNOWN 32
+
+// What the bridge is built with; see bridge.c and CMakeLists.txt. Values are shorter and end in a zero.
+#define RUNPATH_MARK "KILN_RUNPATH_"
+#define NEEDED_MARK "KILN_NEEDED_"
+#define RUNPATH_ROOM 500
+#define NEEDED_ROOM 100
+
+// ---- ELF files, mapped and never trusted
+
+struct image {
+    unsigned char* bytes;
+    size_t size;
+    Elf64_Sym const* symbols;
+    size_t count;
+    char* strings;
+    size_t string_bytes;
+    char const* soname;
+    struct stat about;
+};
+
+static int holds(struct image const* i, void const* at, size_t bytes) {
+    uintptr_t const begin = (uintptr_t)i->bytes;
+    uintptr_t const from = (uintptr_t)at;
+    return at && from >= begin && from - begin <= i->size && bytes <= i->size - (from - begin);
+}
+
+static void* at_address(struct image const* i, uint64_t address) {
+    Elf64_Ehdr const* const h = (void*)i->bytes;
+    Elf64_Phdr const* const p = (void*)(i->bytes + h->e_phoff);
+    for (int k = 0; k < h->e_phnum; ++k) {
+        if (p[k].p_type == PT_LOAD && address >= p[k].p_vaddr && address - p[k].p_vaddr < p[k].p_filesz)
+            return i->bytes + p[k].p_offset + (address - p[k].p_vaddr);
+    }
+    return 0;
+}
+
+// How many dynamic symbols there are: one more than the last in any chain.
+static size_t count_by_gnu_hash(struct image const* i, uint32_t const* table) {
+    if (!holds(i, table, 16)) return 0;
+    uint32_t const buckets = table[0], first = table[1], bloom = table[2];
+    uint32_t const* const bucket = (uint32_t const*)((uint64_t const*)(table + 4) + bloom);
+    if (!holds(i, bucket, (size_t)buckets * 4)) return 0;
+    uint32_t last = 0;
+    for (uint32_t k = 0; k < buckets; ++k) last = bucket[k] > last ? bucket[k] : last;
+    if (last < first) return 0;
+    uint32_t const* const chain = bucket + buckets;
+    while (holds(i, chain + (last - first), 4) && !(chain[last - first] & 1)) ++last;
+    return holds(i, chain + (last - first), 4) ? (size_t)last + 1 : 0;
+}
+
+static int read_dynamic(struct image* i, Elf64_Dyn const* d, size_t entries) {
+    uint32_t const *gnu = 0, *sysv = 0;
+    uint64_t soname = 0;
+    for (size_t k = 0; k < entries && d[k].d_tag != DT_NULL; ++k) {
+        switch (d[k].d_tag) {
+            case DT_SYMTAB: i->symbols = at_address(i, d[k].d_un.d_ptr); break;
+            case DT_STRTAB: i->strings = at_address(i, d[k].d_un.d_ptr); break;
+            case DT_STRSZ: i->string_bytes = d[k].d_un.d_val; break;
+            case DT_GNU_HASH: gnu = at_address(i, d[k].d_un.d_ptr); break;
+            case DT_HASH: sysv = at_address(i, d[k].d_un.d_ptr); break;
+            case DT_SONAME: soname = d[k].d_un.d_val; break;
+            default: break;
+        }
+    }
+    if (!i->string_bytes || !holds(i, i->strings, i->string_bytes) || i->strings[i->string_bytes - 1]) return 0;
+    if (soname && soname < i->string_bytes) i->soname = i->strings + soname;
+    if (sysv && holds(i, sysv, 8)) i->count = sysv[1];
+    else if (gnu) i->count = count_by_gnu_hash(i, gnu);
+    return i->count && holds(i, i->symbols, i->count * sizeof(Elf64_Sym));
+}
+
+static int map_file(struct image* i, char const* path) {
+    memset(i, 0, sizeof *i);
+    int const fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return 0;
+    int const good = !fstat(fd, &i->about) && S_ISREG(i->about.st_mode) && i->about.st_size >= 4096;
+    void* const at = good ? mmap(0, (size_t)i->about.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (at == MAP_FAILED) return 0;
+    i->bytes = at;
+    i->size = (size_t)i->about.st_size;
+    return 1;
+}
+
+static void unmap(struct image* i) {
+    if (i->bytes) munmap(i->bytes, i->size);
+    i->bytes = 0;
+}
+
+// False for anything that is no library of this machine: the loader will say so itself.
+static int open_image(struct image* i, char const* path) {
+    if (!map_file(i, path)) return 0;
+    Elf64_Ehdr const* const h = (void*)i->bytes;
+    Elf64_Phdr const* const p = (void*)(i->bytes + h->e_phoff);
+    if (memcmp(h->e_ident, ELFMAG, SELFMAG) || h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != OWN_MACHINE) return 0;
+    if (h->e_phoff > i->size || h->e_phoff % 8 || !holds(i, p, (size_t)h->e_phnum * sizeof *p)) return 0;
+    for (int k = 0; k < h->e_phnum; ++k) {
+        if (p[k].p_type != PT_DYNAMIC) continue;
+        Elf64_Dyn const* const d = (void*)(i->bytes + p[k].p_offset);
+        return holds(i, d, p[k].p_filesz) && read_dynamic(i, d, p[k].p_filesz / sizeof *d);
+    }
+    return 0;
+}
+
+// The name of symbol `k` if it is a function of the API that others can find.
+static char* exported(struct image const* i, size_t k) {
+    Elf64_Sym const* const s = i->symbols + k;
+    if (s->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s->st_info) != STT_FUNC || ELF64_ST_BIND(s->st_info) == STB_LOCAL) return 0;
+    if (s->st_name >= i->string_bytes) return 0;
+    char* const name = i->strings + s->st_name;
+    return !strncmp(name, "nv", 2) || !strncmp(name, "__nv", 4) ? name : 0;
+}
+
+static int exports(struct image const* i, char const* wanted) {
+    for (size_t k = 0; k < i->count; ++k) {
+        char const* const name = exported(i, k);
+        if (name && !strcmp(name, wanted)) return 1;
+    }
+    return 0;
+}
+
+// ---- a stand-in for each real file
+
+// The loader keeps pointers to the answers: entries are never moved or dropped.
+struct known {
+    char real[MOST_PATH];
+    char copy[MOST_PATH];    // empty: the library is left alone
+    char bridge[MOST_PATH];  // empty: only who searches is served
+    char id[20];
+    size_t directory;  // length of the directory in `real`
+};
+static struct known table[MOST_KNOWN];
+static int used;
+
+static uint64_t mixed(uint64_t h, void const* data, size_t bytes) {
+    for (unsigned char const* c = data; bytes--; ++c) h = (h ^ *c) * 1099511628211u;
+    return h;
+}
+
+static int write_whole(int fd, unsigned char const* data, size_t bytes) {
+    while (bytes) {
+        ssize_t const n = write(fd, data, bytes);
+        if (n <= 0) return 0;
+        data += n;
+        bytes -= (size_t)n;
+    }
+    return 1;
+}
+
+// The file appears whole or not at all, and not where nothing may be executed.
+static int publish(char const* path, unsigned char const* data, size_t bytes) {
+    char part[MOST_PATH + 32];
+    snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid());
+    int const fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    if (fd < 0) return 0;
+    int good = write_whole(fd, data, bytes);
+    void* const trial = good ? mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    good = trial != MAP_FAILED;
+    if (good) munmap(trial, 4096);
+    close(fd);
+    good = good && !rename(part, path);
+    if (!good) unlink(part);
+    return good;
+}
+
+static int is_there(char const* path, size_t bytes) {
+    struct stat about;
+    return !stat(path, &about) && S_ISREG(about.st_mode) && (size_t)about.st_size == bytes && about.st_uid == geteuid();
+}
+
+// Overwrites what stands at the mark; there is room for `room` characters.
+static int fill_in(unsigned char* data, size_t bytes, char const* mark, size_t room, char const* value) {
+    size_t const length = strlen(value);
+    unsigned char* const at = memmem(data, bytes, mark, strlen(mark));
+    if (!at || length >= room) return 0;
+    memcpy(at, value, length + 1);
+    return 1;
+}
+
+// The template, with every export the real library lacks made unfindable: dlsym tells the truth.
+static int make_copy(struct known const* k, struct image const* real, struct image const* template) {
+    if (is_there(k->copy, template->size)) return 1;
+    for (size_t n = 0; n < real->count; ++n) {
+        char const* const name = exported(real, n);
+        if (name && !exports(template, name)) return 0;
+    }
+    unsigned char* const data = malloc(template->size);
+    if (!data) return 0;
+    memcpy(data, template->bytes, template->size);
+    for (size_t n = 0; n < template->count; ++n) {
+        char const* const name = exported(template, n);
+        if (name && !exports(real, name)) data[(unsigned char const*)name - template->bytes] = '\1';
+    }
+    int const made = publish(k->copy, data, template->size);
+    free(data);
+    return made;
+}
+
+static int make_bridge(struct known const* k, char const* templates, char const* soname) {
+    char path[MOST_PATH + 16], needed[NEEDED_ROOM], directory[MOST_PATH];
+    struct image bridge;
+    snprintf(path, sizeof path, "%s/bridge.so", templates);
+    int made = 0;
+    if (map_file(&bridge, path)) {
+        made = is_there(k->bridge, bridge.size);
+        unsigned char* const data = made ? 0 : malloc(bridge.size);
+        if (data) {
+            memcpy(data, bridge.bytes, bridge.size);
+            int const fits = snprintf(needed, sizeof needed, "kiln-%s-%s", k->id, soname) < (int)sizeof needed;
+            snprintf(directory, sizeof directory, "%.*s", (int)k->directory, k->real);
+            made = fits && fill_in(data, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) &&
+                   fill_in(data, bridge.size, RUNPATH_MARK, RUNPATH_ROOM, directory) &&
+                   publish(k->bridge, data, bridge.size);
+            free(data);
+        }
+    }
+    unmap(&bridge);
+    return made;
+}
+
+// Its name is at least as long as the real one: la_objopen() writes that over it.
+static int name_bridge(struct known* k, char const* copies) {
+    char file[64];
+    int const length = snprintf(file, sizeof file, "%s-%016lx.bridge", k->id,
+                                (unsigned long)mixed(14695981039346656037u, k->real, strlen(k->real)));
+    size_t at = (size_t)snprintf(k->bridge, sizeof k->bridge, "%s/", copies);
+    while (at + (size_t)length < strlen(k->real) && at + 2 < sizeof k->bridge) {
+        k->bridge[at++] = '.';
+        k->bridge[at++] = '/';
+    }
+    if (at + (size_t)length >= sizeof k->bridge) return 0;
+    memcpy(k->bridge + at, file, (size_t)length + 1);
+    return 1;
+}
+
+// Same file, same copy: by inode and time, so that two libraries of one soname stay two, and a replaced one gets a new one.
+static void name_copy(struct known* k, char const* copies, struct image const* real, struct image const* template) {
+    uint64_t const facts[] = {real->about.st_dev, real->about.st_ino, real->size, (uint64_t)real->about.st_mtim.tv_sec,
+                              (uint64_t)real->about.st_mtim.tv_nsec, template->size, (uint64_t)template->about.st_mtim.tv_sec,
+                              (uint64_t)template->about.st_mtim.tv_nsec};
+    snprintf(k->id, sizeof k->id, "%016lx", (unsigned long)mixed(14695981039346656037u, facts, sizeof facts));
+    if (snprintf(k->copy, sizeof k->copy, "%s/%s-%s", copies, k->id, real->soname) >= (int)sizeof k->copy) k->copy[0] = 0;
+}
+
+static void make(struct known* k, struct image const* real) {
+    char const* const templates = getenv("KILN_RUN_STANDINS");
+    char const* const copies = getenv("KILN_RUN_COPIES");
+    char path[MOST_PATH];
+    struct image template;
+    if (!templates || !copies || !real->soname || strchr(real->soname, '/')) return;
+    if (snprintf(path, sizeof path, "%s/%s", templates, real->soname) >= (int)sizeof path) return;
+    if (open_image(&template, path)) {
+        name_copy(k, copies, real, &template);
+        if (k->copy[0] && !make_copy(k, real, &template)) k->copy[0] = 0;
+        if (k->copy[0] && !(name_bridge(k, copies) && make_bridge(k, templates, real->soname))) k->bridge[0] = 0;
+    }
+    unmap(&template);
+}
+
+static struct known* stand_in_for(char const* path) {
+    for (int k = 0; k < used; ++k) {
+        if (!strcmp(table[k].real, path)) return table[k].copy[0] ? table + k : 0;
+    }
+    struct image real;
+    struct known* k = 0;
+    if (open_image(&real, path) && used < MOST_KNOWN && strlen(path) < MOST_PATH) {
+        k = table + used++;
+        strcpy(k->real, path);
+        k->directory = (size_t)(strrchr(path, '/') - path);
+        make(k, &real);
+    }
+    unmap(&real);
+    return k && k->copy[0] ? k : 0;
+}
+
+// "libnvrtc.so", "libnvrtc.so.13"; not libnvrtc-builtins.
+static int is_ours(char const* name) {
+    static char const* const stems[] = {"libnvrtc.so", "libnvJitLink.so"};
+    for (int k = 0; k < 2; ++k) {
+        size_t const n = strlen(stems[k]);
+        if (!strncmp(name, stems[k], n) && (name[n] == 0 || name[n] == '.')) return 1;
+    }
+    return 0;
+}
+
+// ---- what the loader calls
+
+unsigned la_version(unsigned version) { return version < LAV_CURRENT ? version : LAV_CURRENT; }
+
+char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
+    (void)cookie;
+    char const* const slash = strrchr(name, '/');
+    if (!slash || name[0] != '/') return (char*)name;  // a bare name: its candidates follow
+    if (!strncmp(slash + 1, "kiln-", 5)) {             // a bridge asks for its stand-in
+        for (int k = 0; k < used && flag != LA_SER_ORIG; ++k) {
+            if (table[k].copy[0] && !strncmp(slash + 6, table[k].id, 16) && (size_t)(slash - name) == table[k].directory &&
+                !strncmp(name, table[k].real, table[k].directory))
+                return table[k].copy;
+        }
+        return (char*)name;
+    }
+    if (!is_ours(slash + 1) || (slash - name >= 2 && slash[-1] == '.' && slash[-2] == '/')) return (char*)name;
+    struct known* const k = stand_in_for(name);
+    if (!k) return (char*)name;
+    if (flag != LA_SER_ORIG) return k->copy;
+    return k->bridge[0] ? k->bridge : (char*)name;
+}
+
+// The names that people see are the real ones, written in place and never longer than what was there.
+unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
+    (void)space;
+    (void)cookie;
+    char* const slash = map->l_name ? strrchr(map->l_name, '/') : 0;
+    if (!slash) return 0;
+    for (int k = 0; k < used; ++k) {
+        if (table[k].bridge[0] && !strcmp(map->l_name, table[k].bridge)) {
+            strcpy(map->l_name, table[k].real);
+            return 0;
+        }
+    }
+    if (!strncmp(slash + 1, "kiln-", 5) && strlen(slash) > 23 && slash[22] == '-')
+        memmove(slash + 1, slash + 23, strlen(slash + 23) + 1);
+    return 0;
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stands in for libnvrtc.so.N. A program is a record of what was asked. nvrtcCompileProgram answers from the store, or compiles
+// with the real library and keeps every answer it can give. Whatever cannot be answered so (asking before
+// compiling, compiling twice, options with effects, functions nobody knows) makes a real program of the record, and from then
+// on the real library answers. Status codes are NVRTC's.
+#include "nvrtc_program.hpp"
+
+#include "forward.hpp"
+
+#include <cstring>
+
+namespace kiln::intercept {
+namespace {
+
+constexpr int bad_input = nvrtc_invalid_input;
+constexpr int bad_program = nvrtc_invalid_program;
+
+live_handles<program>& handles() {
+    static auto& all = *new live_handles<program>;
+    return all;
+}
+
+template <class Body>
+int with(Body body) noexcept {
+    return guarded(nvrtc_out_of_memory, nvrtc_internal_error, body);
+}
+
+// A handle that is not ours: a private function of the real library made it, if that library is here at all.
+template <class... Arguments>
+int foreign(char const* name, Arguments... arguments) {
+    auto& real = self().real;
+    return real.is_open() ? real.call(name, nvrtc_builtin_failure, arguments...) : bad_program;
+}
+
+template <class... Arguments>
+int real_call(char const* name, Arguments... arguments) {
+    return self().real.call(name, nvrtc_builtin_failure, arguments...);
+}
+
+int size_of(void* handle, char const* name, char const* function, std::size_t* size) {
+    if (handle == nullptr) return bad_program;
+    auto* const p = handles().find(handle);
+    if (p == nullptr) return foreign(function, handle, size);
+    if (size == nullptr) return bad_input;
+    if (!p->answer) return real_call(function, p->as_real(), size);
+    auto const* const out = p->answer->find(name);
+    if (out == nullptr) return bad_program;
+    if (out->status == 0) *size = out->data.size();
+    return out->status;
+}
+
+int data_of(void* handle, char const* name, char const* function, char* data) {
+    if (handle == nullptr) return bad_program;
+    auto* const p = handles().find(handle);
+    if (p == nullptr) return foreign(function, handle, data);
+    if (data == nullptr) return bad_input;
+    if (!p->answer) return real_call(function, p->as_real(), data);
+    auto const* const out = p->answer->find(name);
+    if (out == nullptr) return bad_program;
+    if (out->status == 0) std::memcpy(data, out->data.data(), out->data.size());
+    return out->status;
+}
+
+}  // namespace
+}  // namespace kiln::intercept
+
+using namespace kiln::intercept;
+
+#define KILN_API extern "C" __attribute__((visibility("default")))
+
+KILN_API char const* nvrtcGetErrorString(int status) {
+    static char const* const known[] = {"NVRTC_SUCCESS",
+                                        "NVRTC_ERROR_OUT_OF_MEMORY",
+                                        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+                                        "NVRTC_ERROR_INVALID_INPUT",
+                                        "NVRTC_ERROR_INVALID_PROGRAM",
+                                        "NVRTC_ERROR_INVALID_OPTION",
+                                        "NVRTC_ERROR_COMPILATION",
+                                        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
+                                        "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
+                                        "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
+                                        "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
+                                        "NVRTC_ERROR_INTERNAL_ERROR"};
+    if (status >= 0 && status < static_cast<int>(std::size(known))) return known[status];
+    // Later ones differ between versions.
+    auto* const f = reinterpret_cast<char const* (*)(int)>(self().real.symbol("nvrtcGetErrorString"));
+    return f == nullptr ? "NVRTC_ERROR unknown" : f(status);
+}
+
+KILN_API int nvrtcVersion(int* major, int* minor) {
+    if (major == nullptr || minor == nullptr) return nvrtc_invalid_input;
+    return with([&] {
+        auto const* const known = compiler_facts();
+        if (known == nullptr) return nvrtc_internal_error;
+        *major = known->major;
+        *minor = known->minor;
+        return nvrtc_success;
+    });
+}
+
+KILN_API int nvrtcGetNumSupportedArchs(int* count) {
+    if (count == nullptr) return nvrtc_invalid_input;
+    return with([&] {
+        auto const* const known = compiler_facts();
+        if (known == nullptr) return nvrtc_internal_error;
+        *count = static_cast<int>(known->archs.size());
+        return nvrtc_success;
+    });
+}
+
+KILN_API int nvrtcGetSupportedArchs(int* archs) {
+    if (archs == nullptr) return nvrtc_invalid_input;
+    return with([&] {
+        auto const* const known = compiler_facts();
+        if (known == nullptr) return nvrtc_internal_error;
+        std::copy(known->archs.begin(), known->archs.end(), archs);
+        return nvrtc_success;
+    });
+}
+
+KILN_API int nvrtcCreateProgram(void** handle, char const* source, char const* name, int count,
+                                char const* const* texts, char const* const* names) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    if (source == nullptr || count < 0 || (count > 0 && (texts == nullptr || names == nullptr)))
+        return nvrtc_invalid_input;
+    for (int i = 0; i < count; ++i) {
+        if (texts[i] == nullptr || names[i] == nullptr)
+            return foreign_create(handle, source, name, count, texts, names);
+    }
+    return with([&] {
+        auto made = std::make_unique<program>();
+        made->asked.source = source;
+        if (name != nullptr) made->asked.name = name;
+        for (int i = 0; i < count; ++i) made->asked.headers.emplace_back(names[i], texts[i]);
+        *handle = handles().add(made.get());
+        made.release();
+        return nvrtc_success;
+    });
+}
+
+KILN_API int nvrtcDestroyProgram(void** handle) {
+    if (handle == nullptr || *handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        std::unique_ptr<program> const p{handles().take(*handle)};
+        if (!p) return foreign("nvrtcDestroyProgram", handle);
+        *handle = nullptr;
+        return p->real == nullptr ? int{nvrtc_success} : real_call("nvrtcDestroyProgram", &p->real);
+    });
+}
+
+KILN_API int nvrtcCompileProgram(void* handle, int count, char const* const* options) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcCompileProgram", handle, count, options);
+        if (count < 0 || (count > 0 && options == nullptr)) return int{nvrtc_invalid_input};
+        std::vector<std::string> given;
+        for (int i = 0; i < count; ++i) {
+            if (options[i] == nullptr) return real_call("nvrtcCompileProgram", p->as_real(), count, options);
+            given.emplace_back(options[i]);
+        }
+        return compile_program(*p, given);
+    });
+}
+
+KILN_API int nvrtcAddNameExpression(void* handle, char const* expression) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcAddNameExpression", handle, expression);
+        if (expression == nullptr) return int{nvrtc_invalid_input};
+        if (p->real != nullptr) return real_call("nvrtcAddNameExpression", p->real, expression);
+        if (p->answer) return int{nvrtc_too_late_for_names};
+        p->asked.expressions.emplace_back(expression);
+        return int{nvrtc_success};
+    });
+}
+
+KILN_API int nvrtcGetLoweredName(void* handle, char const* expression, char const** name) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcGetLoweredName", handle, expression, name);
+        if (expression == nullptr || name == nullptr) return int{nvrtc_invalid_input};
+        if (p->real != nullptr) return real_call("nvrtcGetLoweredName", p->real, expression, name);
+        if (!p->answer) return int{nvrtc_too_early_for_names};
+        for (auto const& [asked, lowered] : p->answer->lowered) {
+            if (asked != expression) continue;
+            *name = lowered.c_str();
+            return int{nvrtc_success};
+        }
+        return int{nvrtc_bad_expression};
+    });
+}
+
+KILN_API int nvrtcGetProgramLogSize(void* handle, std::size_t* size) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcGetProgramLogSize", handle, size);
+        if (size == nullptr) return int{nvrtc_invalid_input};
+        if (!p->answer && !p->failed_log) return real_call("nvrtcGetProgramLogSize", p->as_real(), size);
+        *size = p->log().size();
+        return int{nvrtc_success};
+    });
+}
+
+KILN_API int nvrtcGetProgramLog(void* handle, char* log) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcGetProgramLog", handle, log);
+        if (log == nullptr) return int{nvrtc_invalid_input};
+        if (!p->answer && !p->failed_log) return real_call("nvrtcGetProgramLog", p->as_real(), log);
+        std::memcpy(log, p->log().data(), p->log().size());
+        return int{nvrtc_success};
+    });
+}
+
+#define KILN_OUTPUT(kind)                                                                   \
+    KILN_API int nvrtcGet##kind##Size(void* handle, std::size_t* size) {                    \
+        return with([&] { return size_of(handle, #kind, "nvrtcGet" #kind "Size", size); }); \
+    }                                                                                       \
+    KILN_API int nvrtcGet##kind(void* handle, char* data) {                                 \
+        return with([&] { return data_of(handle, #kind, "nvrtcGet" #kind, data); });        \
+    }
+KILN_OUTPUT(PTX)
+KILN_OUTPUT(CUBIN)
+KILN_OUTPUT(LTOIR)
+KILN_OUTPUT(OptiXIR)
+KILN_OUTPUT(NVVM)
+KILN_OUTPUT(TileIR)
+
+KILN_API int nvrtcSetFlowCallback(void* handle, int (*callback)(void*, void*), void* payload) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcSetFlowCallback", handle, callback, payload);
+        if (p->real != nullptr || callback == nullptr)
+            return real_call("nvrtcSetFlowCallback", p->as_real(), callback, payload);
+        p->callback = callback;
+        p->payload = payload;
+        return int{nvrtc_success};
+    });
+}
+
+// Precompiled headers are the real library's affair, and so is its heap for them.
+KILN_API int nvrtcSetPCHHeapSize(std::size_t size) {
+    return with([&] { return real_call("nvrtcSetPCHHeapSize", size); });
+}
+KILN_API int nvrtcGetPCHHeapSize(std::size_t* size) {
+    return with([&] { return real_call("nvrtcGetPCHHeapSize", size); });
+}
+
+KILN_API int nvrtcGetPCHCreateStatus(void* handle) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcGetPCHCreateStatus", handle);
+        if (!p->answer) return real_call("nvrtcGetPCHCreateStatus", p->as_real());
+        return p->answer->pch_status;
+    });
+}
+
+KILN_API int nvrtcGetPCHHeapSizeRequired(void* handle, std::size_t* size) {
+    if (handle == nullptr) return nvrtc_invalid_program;
+    return with([&] {
+        auto* const p = handles().find(handle);
+        if (p == nullptr) return foreign("nvrtcGetPCHHeapSizeRequired", handle, size);
+        return real_call("nvrtcGetPCHHeapSizeRequired", p->as_real(), size);
+    });
+}
+
+namespace {
+int unavailable() { return nvrtc_builtin_failure; }
+}  // namespace
+
+extern "C" __attribute__((visibility("hidden"), used)) void* kiln_forward(char const* name, long* first) {
+    void* to = nullptr;
+    (void)with([&] {
+        if (auto* const p = handles().find(reinterpret_cast<void*>(*first)))
+            *first = reinterpret_cast<long>(p->as_real());
+        self().tell({.kind = happening::what::forwarded, .detail = name});
+        to = self().real.symbol(name);
+        return 0;
+    });
+    return to == nullptr ? reinterpret_cast<void*>(&unavailable) : to;
+}
+
+KILN_FORWARD(__nvrtcCPEx);
+KILN_FORWARD(__nvrtcNvvmHandle);
+KILN_FORWARD(nvrtcGetBundledHeadersInfo);
+KILN_FORWARD(nvrtcInstallBundledHeaders);
+KILN_FORWARD(nvrtcRemoveBundledHeaders);

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvrtc_program.hpp"
+
+#include "compile/open_hook.hpp"
+
+#include <charconv>
+
+extern "C" int nvrtcVersion(int* major, int* minor);
+
+namespace kiln::intercept {
+
+namespace {
+
+constexpr char const* output_kinds[] = {"PTX", "CUBIN", "LTOIR", "OptiXIR", "NVVM", "TileIR"};
+
+template <class... Arguments>
+int real_call(char const* name, Arguments... arguments) {
+    return self().real.call(name, nvrtc_builtin_failure, arguments...);
+}
+
+// A program of the real library while it is ours alone.
+class real_program {
+public:
+    real_program() = default;
+    ~real_program() {
+        if (handle_ != nullptr) real_call("nvrtcDestroyProgram", &handle_);
+    }
+    real_program(real_program const&) = delete;
+    real_program& operator=(real_program const&) = delete;
+
+    [[nodiscard]] int create(program const& p, std::optional<std::string> const& name);
+    [[nodiscard]] int compile(std::vector<std::string> const& options);
+    [[nodiscard]] foreign_answer everything(std::vector<std::string> const& expressions);
+    [[nodiscard]] std::string log();
+    [[nodiscard]] void* release() noexcept { return std::exchange(handle_, nullptr); }
+
+private:
+    [[nodiscard]] foreign_answer::output output(char const* kind);
+    void* handle_ = nullptr;
+};
+
+int real_program::create(program const& p, std::optional<std::string> const& name) {
+    std::vector<char const*> names, texts;
+    for (auto const& [header, text] : p.asked.headers) {
+        names.push_back(header.c_str());
+        texts.push_back(text.c_str());
+    }
+    auto const count = static_cast<int>(names.size());
+    int status = real_call("nvrtcCreateProgram", &handle_, p.asked.source.c_str(), name ? name->c_str() : nullptr,
+                           count, count > 0 ? texts.data() : nullptr, count > 0 ? names.data() : nullptr);
+    if (status != 0) handle_ = nullptr;
+    for (auto const& expression : p.asked.expressions) {
+        if (status == 0) status = real_call("nvrtcAddNameExpression", handle_, expression.c_str());
+    }
+    if (status == 0 && p.callback != nullptr)
+        status = real_call("nvrtcSetFlowCallback", handle_, p.callback, p.payload);
+    return status;
+}
+
+int real_program::compile(std::vector<std::string> const& options) {
+    std::vector<char const*> words;
+    for (auto const& option : options) words.push_back(option.c_str());
+    char const* const* const list = words.empty() ? nullptr : words.data();
+    return real_call("nvrtcCompileProgram", handle_, static_cast<int>(words.size()), list);
+}
+
+foreign_answer::output real_program::output(char const* kind) {
+    foreign_answer::output out{.name = kind, .status = nvrtc_invalid_program, .data = {}};
+    auto const getter = fmt::format("nvrtcGet{}", kind);
+    std::size_t size = 0;
+    out.status = self().real.call((getter + "Size").c_str(), nvrtc_invalid_program, handle_, &size);
+    if (out.status != 0) return out;
+    out.data.resize(size);
+    if (size > 0) out.status = real_call(getter.c_str(), handle_, out.data.data());
+    return out;
+}
+
+std::string real_program::log() {
+    std::size_t size = 0;
+    std::string out;
+    if (real_call("nvrtcGetProgramLogSize", handle_, &size) != 0) return out;
+    out.resize(size);
+    if (size > 0) real_call("nvrtcGetProgramLog", handle_, out.data());
+    return out;
+}
+
+foreign_answer real_program::everything(std::vector<std::string> const& expressions) {
+    foreign_answer out;
+    for (auto const* kind : output_kinds) {
+        // Versions differ in what there is.
+        if (self().real.symbol(fmt::format("nvrtcGet{}Size", kind).c_str()) != nullptr)
+            out.outputs.push_back(output(kind));
+    }
+    out.log = log();
+    for (auto const& expression : expressions) {
+        char const* lowered = nullptr;
+        if (real_call("nvrtcGetLoweredName", handle_, expression.c_str(), &lowered) == 0 && lowered != nullptr)
+            out.lowered.emplace_back(expression, lowered);
+    }
+    out.pch_status = self().real.call("nvrtcGetPCHCreateStatus", 0, handle_);
+    return out;
+}
+
+std::string name_for_people(program const& p) {
+    if (!p.asked.expressions.empty()) return p.asked.expressions.front();
+    auto const name = p.asked.name.value_or("default_program");
+    return name.substr(name.rfind('/') + 1);
+}
+
+// One compile on its way: from the options to the answer.
+class compile_request {
+public:
+    compile_request(program& p, std::vector<std::string> const& options) : p_{p}, options_{options} {
+        // A callback sees how the compile goes: it is called as if we were not there.
+        if (auto hidden = p.callback == nullptr ? virtual_call(p.asked, options) : std::nullopt)
+            calls_.push_back(*std::move(hidden));
+        calls_.push_back(literal_call(p.asked, options));
+    }
+
+    [[nodiscard]] int run();
+
+private:
+    [[nodiscard]] foreign_id id_of(foreign_call const& call) const;
+    [[nodiscard]] bool answered();
+    [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_hit const& hit);
+    [[nodiscard]] int make();
+    [[nodiscard]] std::optional<int> make_by(foreign_call const& call);
+    [[nodiscard]] int without_us(std::string why);
+    [[nodiscard]] int forbidden();
+    void tell(happening h) const {
+        h.program = name_for_people(p_);
+        h.target = target_in(options_);
+        h.took = watch_.so_far();
+        self().tell(std::move(h));
+    }
+
+    program& p_;
+    std::vector<std::string> const& options_;
+    std::vector<foreign_call> calls_;  // in the order they are tried
+    stopwatch watch_;
+    std::string why_ = "new";
+};
+
+foreign_id compile_request::id_of(foreign_call const& call) const {
+    auto const& toolchain = self().real.toolchain();
+    return {.digests = digests_of(p_.asked, call, toolchain),
+            .kind = std::string{kind_nvrtc},
+            .name = name_for_people(p_),
+            .target = target_in(options_),
+            .toolchain = toolchain};
+}
+
+int compile_request::without_us(std::string why) {
+    if (self().jit() == jit_policy::forbid) {
+        why_ = std::move(why);
+        return forbidden();
+    }
+    tell({.kind = happening::what::forwarded, .detail = std::move(why)});
+    p_.answer.reset();
+    if (p_.failed_log) {  // not with virtual names again
+        real_call("nvrtcDestroyProgram", &p_.real);
+        p_.real = nullptr;
+        p_.failed_log.reset();
+    }
+    auto* const real = p_.as_real();
+    std::vector<char const*> words;
+    for (auto const& option : options_) words.push_back(option.c_str());
+    char const* const* const list = words.empty() ? nullptr : words.data();
+    return real_call("nvrtcCompileProgram", real, static_cast<int>(words.size()), list);
+}
+
+// Made again by the real library, in the program's own words. What differs is not served.
+bool compile_request::is_confirmed(foreign_call const& call, foreign_hit const& hit) {
+    real_program again;
+    std::string what;
+    auto shown = hit.answer;
+    shown.log = with_real_paths(shown.log, call.roots);
+    if (again.create(p_, p_.asked.name) != 0 || again.compile(options_) != 0) what = "it does not compile";
+    else {
+        auto const made = again.everything(p_.asked.expressions);
+        for (auto const& one : made.outputs) {
+            auto const* const kept = shown.find(one.name);
+            if (kept == nullptr || *kept != one) what += one.name + " ";
+        }
+        if (made.lowered != shown.lowered) what += "names ";
+        if (made.log != shown.log) what += "log ";
+    }
+    tell({.kind = what.empty() ? happening::what::verified : happening::what::different, .at = hit.at, .detail = what});
+    return what.empty();
+}
+
+bool compile_request::answered() {
+    for (auto const& call : calls_) {
+        auto found = self().store.find(id_of(call), call.roots);
+        if (!found.hit) {
+            if (found.why != "new") why_ = std::move(found.why);
+            continue;
+        }
+        if (self().verifies() && !is_confirmed(call, *found.hit)) continue;
+        tell({.kind = happening::what::answered, .cost = found.hit->cost, .at = found.hit->at});
+        p_.answer = std::move(found.hit->answer);
+        p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
+        return true;
+    }
+    return false;
+}
+
+// nullopt: made in a way that would tell, or that could not be watched; try another.
+std::optional<int> compile_request::make_by(foreign_call const& call) {
+    stopwatch compiling;
+    real_program made;
+    look_capture capture{call.roots};
+    int status = made.create(p_, call.name);
+    if (status == 0) {
+        compile::scoped_capture const active{capture};
+        status = made.compile(call.options);
+    }
+    if (capture.fault()) return std::nullopt;
+    if (status != 0) {
+        self().store.count_failure();
+        tell({.kind = happening::what::failed, .detail = fmt::format("status {}", status)});
+        // Failures are not kept: the real program answers what is asked next, but for the names in its log.
+        if (call.is_virtual()) p_.failed_log = with_real_paths(made.log(), call.roots);
+        p_.real = made.release();
+        return status;
+    }
+    foreign_entry entry{.looks = capture.looks(), .answer = made.everything(p_.asked.expressions)};
+    if (call.is_virtual()) {
+        for (auto const& one : entry.answer.outputs) {
+            if (tells_virtual_names(one.data)) return std::nullopt;
+        }
+    }
+    auto const at = self().store.keep(id_of(call), entry, compiling.ms());
+    tell({.kind = happening::what::made, .at = at, .detail = why_});
+    p_.answer = std::move(entry.answer);
+    p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
+    return int{nvrtc_success};
+}
+
+int compile_request::make() {
+    if (!self().real.can_be_watched()) return without_us("what the compiler reads cannot be seen");
+    for (auto const& call : calls_) {
+        if (auto const status = make_by(call)) return *status;
+    }
+    return without_us("a file could not be handed over");
+}
+
+int compile_request::forbidden() {
+    tell({.kind = happening::what::forbidden, .detail = why_});
+    self().store.count_failure();
+    p_.answer.emplace();
+    p_.answer->log = fmt::format(
+        "kiln run --jit=forbid: '{}' for {} is not kept ({}) and would have to be compiled.\n"
+        "request {} by {}\n",
+        name_for_people(p_), target_in(options_), why_, id_of(calls_.back()).digests.request.hex(),
+        self().real.toolchain());
+    p_.answer->log += '\0';
+    return nvrtc_compilation;
+}
+
+int compile_request::run() {
+    if (p_.real != nullptr || p_.answer) return without_us("compiled again");
+    if (auto why = self().not_serving(); !why.empty()) return without_us(std::move(why));
+    if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
+    if (answered()) return nvrtc_success;
+    if (self().jit() == jit_policy::forbid) return forbidden();
+    auto const request = id_of(calls_.front()).digests.request;
+    for (;;) {
+        auto const leading = self().store.lead(request);
+        auto const outcome = leading.outcome();
+        bool const others_were_here =
+            outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
+        if (others_were_here && answered()) return nvrtc_success;
+        if (outcome != store::flight_outcome::finished) return make();
+    }
+}
+
+std::optional<facts> parsed(foreign_answer const& from) {
+    auto const* const version = from.find("version");
+    auto const* const archs = from.find("archs");
+    if (version == nullptr || archs == nullptr) return std::nullopt;
+    auto const numbers = [](std::string_view text) {
+        std::vector<int> out;
+        for (int one = 0; !text.empty();) {
+            auto const [end, failed] = std::from_chars(text.data(), text.data() + text.size(), one);
+            if (failed != std::errc{}) break;
+            out.push_back(one);
+            text.remove_prefix(std::min(text.size(), static_cast<std::size_t>(end - text.data()) + 1));
+        }
+        return out;
+    };
+    auto const v = numbers(version->data);
+    if (v.size() != 2) return std::nullopt;
+    return facts{v[0], v[1], numbers(archs->data)};
+}
+
+foreign_answer as_answer(facts const& f) {
+    std::string archs;
+    for (auto const a : f.archs) archs += fmt::format("{} ", a);
+    foreign_answer out;
+    out.outputs = {{.name = "version", .status = 0, .data = fmt::format("{} {}", f.major, f.minor)},
+                   {.name = "archs", .status = 0, .data = std::move(archs)}};
+    return out;
+}
+
+std::optional<facts> asked_of_compiler() {
+    facts out;
+    if (real_call("nvrtcVersion", &out.major, &out.minor) != 0) return std::nullopt;
+    int count = 0;
+    if (real_call("nvrtcGetNumSupportedArchs", &count) == 0 && count > 0) {
+        out.archs.resize(static_cast<std::size_t>(count));
+        real_call("nvrtcGetSupportedArchs", out.archs.data());
+    }
+    return out;
+}
+
+std::optional<facts> find_facts() {
+    auto& me = self();
+    if (!me.not_serving().empty()) return asked_of_compiler();
+    auto const request = base::key_builder{"kiln.foreign.facts.v1"}.add("toolchain", me.real.toolchain()).finish();
+    foreign_id const id{.digests = {request, request},
+                        .kind = std::string{kind_facts},
+                        .name = "version",
+                        .target = "any",
+                        .toolchain = me.real.toolchain()};
+    if (auto const found = me.store.find(id, {}); found.hit) {
+        if (auto known = parsed(found.hit->answer)) return known;
+    }
+    auto out = asked_of_compiler();
+    if (out) (void)me.store.keep(id, {.looks = {}, .answer = as_answer(*out)}, {});
+    return out;
+}
+
+}  // namespace
+
+standin& self() {
+    static auto& only = standin::make_only(kind_nvrtc, reinterpret_cast<void const*>(&nvrtcVersion));
+    return only;
+}
+
+void* program::as_real() {
+    if (real != nullptr) return real;
+    real_program made;
+    if (made.create(*this, asked.name) == 0) real = made.release();
+    return real;
+}
+
+int compile_program(program& p, std::vector<std::string> const& options) { return compile_request{p, options}.run(); }
+
+int foreign_create(void** handle, char const* source, char const* name, int count, char const* const* texts,
+                   char const* const* names) {
+    return real_call("nvrtcCreateProgram", handle, source, name, count, texts, names);
+}
+
+facts const* compiler_facts() {
+    static std::optional<facts> const* const known = new std::optional<facts>{find_facts()};
+    return *known ? &**known : nullptr;
+}
+
+}  // namespace kiln::intercept

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the stand-ins for NVRTC and nvJitLink share: the real library each stands for, found by its own link map and opened only
+// when there is no way around it, and the settings and store of `kiln run`. One instance in each stand-in, never destroyed.
+// Nothing here throws into the program: see guarded().
+#pragma once
+
+#include "base/config.hpp"
+#include "intercept/foreign_store.hpp"
+#include "intercept/run_log.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <set>
+
+namespace kiln::intercept {
+
+class real_library {
+public:
+    // `own` is any symbol of the stand-in.
+    explicit real_library(void const* own);
+
+    [[nodiscard]] std::string const& path() const noexcept { return path_; }
+    // By content, with NVRTC's built-ins; empty when it cannot be known, and then nothing is served.
+    [[nodiscard]] std::string const& toolchain();
+    [[nodiscard]] bool is_open() const noexcept { return handle_.load() != nullptr; }
+    // Opens it. Null: there is no such function, or no library any more.
+    [[nodiscard]] void* symbol(char const* name);
+    // Whether every file it opens is seen while a capture lives, and it is still the library the keys speak of.
+    [[nodiscard]] bool can_be_watched();
+
+    template <class... Arguments>
+    int call(char const* name, int without, Arguments... arguments) {
+        auto* const f = reinterpret_cast<int (*)(Arguments...)>(symbol(name));
+        return f == nullptr ? without : f(arguments...);
+    }
+
+private:
+    void* open();
+    std::string path_, directory_, file_;
+    std::mutex mutex_;
+    std::atomic<void*> handle_{nullptr};
+    std::optional<std::string> toolchain_;
+    bool is_nvrtc_ = false;
+    bool failed_ = false;
+    bool watched_ = false;
+};
+
+enum class jit_policy { allow, warn, forbid };
+
+class standin {
+public:
+    // The one of this library. Its counters are added when the process ends by itself; one that is killed loses them.
+    [[nodiscard]] static standin& make_only(std::string_view library, void const* own);
+
+    real_library real;
+    foreign_store store;
+
+    [[nodiscard]] jit_policy jit() const noexcept { return jit_; }
+    [[nodiscard]] bool verifies() const noexcept { return verifies_; }
+    // Why nothing is served in this process at this moment; empty when it is.
+    [[nodiscard]] std::string not_serving();
+    void tell(happening h) const noexcept;
+
+private:
+    standin(std::string_view library, void const* own, base::config const& settings);
+    std::string library_;
+    std::string log_;
+    jit_policy jit_ = jit_policy::allow;
+    bool verifies_ = false;
+};
+
+// The handles a stand-in gave out. All others are the real library's: private functions of it make some, too.
+template <class Record>
+class live_handles {
+public:
+    void* add(Record* record) {
+        std::lock_guard const lock{mutex_};
+        all_.insert(record);
+        return record;
+    }
+    [[nodiscard]] Record* find(void* handle) {
+        std::lock_guard const lock{mutex_};
+        return all_.contains(handle) ? static_cast<Record*>(handle) : nullptr;
+    }
+    [[nodiscard]] Record* take(void* handle) {
+        std::lock_guard const lock{mutex_};
+        return all_.erase(handle) == 1 ? static_cast<Record*>(handle) : nullptr;
+    }
+
+private:
+    store::forkable_mutex mutex_;
+    std::set<void*> all_;
+};
+
+// What is exported runs in here. `out_of_memory` is the API's word for it.
+template <class Body>
+int guarded(int out_of_memory, int broken, Body body) noexcept {
+    try {
+        return body();
+    } catch (std::bad_alloc const&) {
+        return out_of_memory;
+    } catch (...) {
+        return broken;
+    }
+}
+
+class stopwatch {
+public:
+    [[nodiscard]] std::chrono::microseconds so_far() const {
+        return std::chrono::duration_cast<std::chrono::microseconds>(base::clock::now() - start_);
+    }
+    [[nodiscard]] std::chrono::milliseconds ms() const {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(base::clock::now() - start_);
+    }
+
+private:
+    base::time_point start_ = base::clock::now();
+};
+
+}  // namespace kiln::intercept

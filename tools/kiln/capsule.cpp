@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capsule.hpp"
+
+#include "base/config.hpp"
+#include "base/digest.hpp"
+#include "command.hpp"
+#include "intercept/foreign_store.hpp"
+#include "store/bundle.hpp"
+#include "store/maintenance.hpp"
+#include "store/store.hpp"
+
+#include <map>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kiln::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kind_file = "file";
+constexpr std::string_view title = "capsule";
+// Stands for the folder of the caches in files that name it: Triton's lists of what belongs together.
+constexpr std::string_view place_mark = "@KILN-CAPSULE-CACHES@";
+constexpr std::size_t largest_file = std::size_t{256} << 20;
+
+struct capsule_arguments {
+    std::string output;
+    std::string sign;
+    std::string key;
+    std::string folder;
+    std::vector<std::string> records;
+    std::string capsule;
+    bool json = false;
+};
+
+// ---- what goes in
+
+struct recorded {
+    std::set<store::address, decltype([](store::address const& a, store::address const& b) {
+                 return std::tie(a.family, a.request, a.key) < std::tie(b.family, b.request, b.key);
+             })>
+        entries;
+    std::set<fs::path> caches;
+};
+
+result<void> read_record(std::string const& file, recorded& out) {
+    KILN_TRY(auto const text, base::read_file(file));
+    if (!text) return fail(errc::not_found, "{}: no such file; 'kiln run --record {} -- PROGRAM' makes it", file, file);
+    auto const record = json::parse(base::as_text(*text), nullptr, false);
+    if (record.is_discarded() || !record.is_object() || record.value("format", "") != "kiln-run" ||
+        !record.contains("happenings") || !record["happenings"].is_array())
+        return fail(errc::corrupt, "{}: not a record of 'kiln run --record'", file);
+    if (auto const caches = record.value("caches", std::string{}); !caches.empty()) out.caches.insert(caches);
+    for (auto const& h : record["happenings"]) {
+        if (!h.is_object()) continue;
+        auto const part = [&](char const* name) { return base::digest::from_hex(h.value(name, std::string{})); };
+        auto const family = part("family"), request = part("request"), key = part("key");
+        if (family && request && key) out.entries.insert({*family, *request, *key});
+    }
+    return {};
+}
+
+std::vector<fs::path> cache_roots() {
+    std::vector<fs::path> out;
+    auto const options = store::options_from(base::config::load());
+    if (options.disk) out.push_back(options.disk->root);
+    for (auto const& root : options.read_only_roots) out.push_back(root);
+    return out;
+}
+
+bool is_foreign(std::string_view kind) {
+    return std::ranges::find(intercept::foreign_kinds, kind) != std::end(intercept::foreign_kinds);
+}
+
+// What was recorded, and what its compilers said of themselves and accepted.
+struct packed_entries {
+    std::size_t entries = 0;
+    std::size_t missing = 0;
+};
+result<packed_entries> add_entries(store::bundle_writer& writer, recorded const& what) {
+    packed_entries out;
+    std::set<std::string> toolchains;
+    auto wanted = what.entries;
+    for (bool const first : {true, false}) {
+        for (auto const& root : cache_roots()) {
+            store::disk_tier tier{{.root = root, .mode = store::access::read_only},
+                                  std::make_shared<store::event_outlet>(nullptr)};
+            KILN_TRY(auto const all, store::maintenance{root}.list());
+            for (auto const& one : all) {
+                auto const& about = one.what.about;
+                bool const is_recorded = wanted.contains(about.at);
+                bool const helps = about.kind == intercept::kind_step || about.kind == intercept::kind_facts;
+                if (!is_foreign(about.kind) || (first ? !is_recorded : !helps || !toolchains.contains(about.toolchain)))
+                    continue;
+                KILN_TRY(auto const found, tier.find(about.at, {}));
+                if (!found.hit) continue;
+                KILN_CHECK(writer.add(*found.hit));
+                ++out.entries;
+                toolchains.insert(about.toolchain);
+                wanted.erase(about.at);
+            }
+        }
+    }
+    out.missing = wanted.size();
+    return out;
+}
+
+bool names_its_place(fs::path const& file) {
+    auto const name = file.filename().native();
+    return name.starts_with("__grp__") && name.ends_with(".json");
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+    for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+        text.replace(at, from.size(), to);
+    return text;
+}
+
+store::entry file_entry(std::string const& name, base::bytes data) {
+    store::entry out;
+    auto const family = base::key_builder{"kiln.capsule.file.v1"}.add("name", name).finish();
+    auto const key =
+        base::key_builder{"kiln.capsule.content.v1"}.add("name", name).add("data", base::byte_span{data}).finish();
+    out.about = {.at = {family, family, key},
+                 .name = name,
+                 .target = "any",
+                 .kind = std::string{kind_file},
+                 .toolchain = "any",
+                 .producer = {},
+                 .licence = {}};
+    out.payload = std::move(data);
+    return out;
+}
+
+// Temporaries and locks of the frameworks are nobody's business.
+bool is_left_out(fs::path const& file) {
+    auto const name = file.filename().native();
+    return name.ends_with(".lock") || name.starts_with("tmp.") || name.find(".tmp.") != name.npos;
+}
+
+result<std::size_t> add_files(store::bundle_writer& writer, fs::path const& folder) {
+    std::size_t count = 0;
+    std::error_code failed;
+    for (fs::recursive_directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
+        if (!at->is_regular_file() || at->is_symlink() || is_left_out(at->path())) continue;
+        KILN_TRY(auto data, base::read_file(at->path(), largest_file));
+        if (!data) continue;
+        if (names_its_place(at->path())) {
+            auto const text = replaced(std::string{base::as_text(*data)}, folder.native(), place_mark);
+            data->assign(base::as_bytes(text).begin(), base::as_bytes(text).end());
+        }
+        KILN_CHECK(writer.add(file_entry(at->path().lexically_relative(folder).generic_string(), *std::move(data))));
+        ++count;
+    }
+    return count;
+}
+
+int build_capsule(capsule_arguments const& a) {
+    check_output(a.output).value();
+    if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();
+    recorded what;
+    for (auto const& file : a.records) read_record(file, what).value();
+    store::bundle_writer writer{store::packing::where_it_pays};
+    writer.set("title", std::string{title});
+    auto const entries = add_entries(writer, what).value();
+    std::size_t files = 0;
+    for (auto const& folder : what.caches) files += add_files(writer, folder).value();
+    if (entries.missing > 0)
+        complain(fmt::format("{} recorded answers are no longer in the cache: left out", entries.missing));
+    if (a.sign.empty()) writer.write(a.output).value();
+    else {
+        auto const key = store::private_key::load(a.sign).value();
+        writer.write(a.output, &key).value();
+    }
+    std::error_code ignored;
+    complain(fmt::format("{}: {} answers, {} files of frameworks, {}{}", a.output, entries.entries, files,
+                         bytes_text(fs::file_size(a.output, ignored)), a.sign.empty() ? ", not signed" : ", signed"));
+    return entries.missing > 0 ? partial : ok;
+}
+
+// ---- what comes out
+
+result<std::shared_ptr<store::bundle_tier>> open_capsule(fs::path const& file, std::string const& key) {
+    store::signature_policy policy;
+    if (!key.empty()) {
+        KILN_TRY(auto loaded, store::public_key::load(key));
+        policy.what = store::signature_policy::need::trusted;
+        policy.keys.push_back(std::move(loaded));
+    }
+    KILN_TRY(auto out, store::bundle_tier::open(file, policy));
+    KILN_TRY(auto const about, out->read_manifest());
+    auto const at = about.facts.find("title");
+    if (at == about.facts.end() || at->second != title)
+        return fail(errc::invalid_argument, "{}: a bundle, and not a capsule; KILN_BUNDLES takes bundles",
+                    file.native());
+    return out;
+}
+
+// A name from somebody else's file: never out of the folder.
+bool stays_inside(fs::path const& name) {
+    if (name.empty() || name.is_absolute()) return false;
+    return std::ranges::none_of(name, [](fs::path const& part) { return part == ".." || part == "." || part.empty(); });
+}
+
+result<void> write_file(fs::path const& file, base::byte_span data) {
+    KILN_CHECK(base::make_directories(file.parent_path(), 0700));
+    return base::replace_file(file, data);
+}
+
+// `final` is where the folder will be when all is done.
+result<void> unpack_entry(store::entry_ptr const& what, store::disk_tier& cache, fs::path const& folder,
+                          fs::path const& final) {
+    if (what->about.kind != kind_file) {
+        if (!is_foreign(what->about.kind)) return {};
+        KILN_TRY(auto const put, cache.put(what));
+        if (!put.kept) return fail(errc::io, "{}: {}", folder.native(), put.detail.empty() ? put.why : put.detail);
+        return {};
+    }
+    fs::path const name{what->about.name};
+    if (!stays_inside(name)) return fail(errc::corrupt, "a file named '{}'", what->about.name);
+    if (!names_its_place(name)) return write_file(folder / "caches" / name, what->payload);
+    auto const text = replaced(std::string{base::as_text(what->payload)}, place_mark, (final / "caches").native());
+    return write_file(folder / "caches" / name, base::as_bytes(text));
+}
+
+result<std::size_t> unpack(store::bundle_tier& capsule, fs::path const& folder, fs::path const& final) {
+    store::disk_tier cache{{.root = folder / "cache", .max_bytes = std::uint64_t{64} << 30},
+                           std::make_shared<store::event_outlet>(nullptr)};
+    KILN_CHECK(base::make_directories(folder / "caches", 0700));
+    KILN_CHECK(base::make_directories(folder / "cache", 0700));
+    std::vector<store::address> all;
+    KILN_CHECK(capsule.for_each([&](store::summary const& one) { all.push_back(one.about.at); }));
+    // One whose header is damaged is not listed.
+    if (all.size() != capsule.info().entries) return fail(errc::corrupt, "an entry of it is damaged");
+    for (auto const& at : all) {
+        KILN_TRY(auto const found, capsule.find(at, {}));
+        if (!found.hit) return fail(errc::corrupt, "an entry of it is damaged: {}", name_of(found.why));
+        KILN_CHECK(unpack_entry(found.hit, cache, folder, final));
+    }
+    return all.size();
+}
+
+int inspect_capsule(capsule_arguments const& a) {
+    auto const capsule = open_capsule(a.capsule, a.key).value();
+    std::map<std::string, std::pair<std::size_t, std::uint64_t>> kinds;
+    json list = json::array();
+    capsule
+        ->for_each([&](store::summary const& one) {
+            auto const& about = one.about;
+            auto const slash = about.name.find('/');
+            auto const group = about.kind == kind_file ? "caches/" + about.name.substr(0, slash) : about.kind;
+            auto& [count, bytes] = kinds[group];
+            ++count;
+            bytes += one.bytes;
+            list.push_back({{"kind", about.kind},
+                            {"name", about.name},
+                            {"target", about.target},
+                            {"bytes", one.bytes},
+                            {"toolchain", about.toolchain},
+                            {"producer", about.producer}});
+        })
+        .value();
+    auto const& info = capsule->info();
+    if (a.json) {
+        print_json({{"capsule", a.capsule}, {"signed", name_of(info.signed_by)}, {"key", info.key}, {"entries", list}});
+        return ok;
+    }
+    std::vector<std::vector<std::string>> rows{{"what", "entries", "size"}};
+    for (auto const& [group, sum] : kinds)
+        rows.push_back({group, fmt::format("{}", sum.first), bytes_text(sum.second)});
+    print(fmt::format("{}: {} entries, {}, signature {}{}\n", a.capsule, info.entries, bytes_text(info.file_bytes),
+                      name_of(info.signed_by), info.key.empty() ? "" : " by " + info.key));
+    print(table(rows));
+    return ok;
+}
+
+int verify_capsule(capsule_arguments const& a) {
+    auto const capsule = open_capsule(a.capsule, a.key).value();
+    auto const bad = capsule->verify().value();
+    for (auto const& [at, why] : bad) complain(fmt::format("{}: {}", at.key.hex(), name_of(why)));
+    print(fmt::format("{}: {} entries checked, {} bad, signature {}\n", a.capsule, capsule->info().entries, bad.size(),
+                      name_of(capsule->info().signed_by)));
+    return bad.empty() ? ok : failed;
+}
+
+int unpack_capsule(capsule_arguments const& a) {
+    auto const capsule = open_capsule(a.capsule, a.key).value();
+    auto const folder = fs::absolute(a.folder);
+    if (fs::exists(folder) && !fs::is_empty(folder)) {
+        complain(fmt::format("{}: exists and is not empty: name a new folder", a.folder));
+        return misused;
+    }
+    auto const count = unpack(*capsule, folder, folder).value();
+    complain(fmt::format("{}: {} entries in {}", a.capsule, count, a.folder));
+    return ok;
+}
+
+// The same file, the same folder. A capsule is small beside what it saves, but not so small that every start should hash it.
+result<std::string> identity_of(fs::path const& capsule) {
+    struct ::stat about {};
+    if (::stat(capsule.c_str(), &about) != 0) return io_error(capsule.native(), errno);
+    return base::key_builder{"kiln.capsule.place.v1"}
+        .add("file",
+             fmt::format("{} {} {} {}.{} {}.{}", about.st_dev, about.st_ino, about.st_size, about.st_mtim.tv_sec,
+                         about.st_mtim.tv_nsec, about.st_ctim.tv_sec, about.st_ctim.tv_nsec))
+        .finish()
+        .hex()
+        .substr(0, 32);
+}
+
+}  // namespace
+
+result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& trust, fs::path const& folder) {
+    if (folder.empty()) return fail(errc::io, "{}: there is no folder to unpack it in", capsule.native());
+    auto const key = trust.key.empty() ? base::config::load().text("KILN_BUNDLE_KEY") : trust.key;
+    if (key.empty() && !trust.unsigned_too)
+        return fail(
+            errc::forbidden,
+            "{}: nobody vouches for it, and it decides what runs: name the public key it is signed by with --key, "
+            "or say --unsigned",
+            capsule.native());
+    // The signature is checked each time: the folder of an earlier run vouches for nothing.
+    KILN_TRY(auto const opened, open_capsule(capsule, key));
+    KILN_TRY(auto const name, identity_of(capsule));
+    auto const final = folder / "capsules" / name;
+    if (::access(final.c_str(), R_OK | X_OK) == 0) return final;
+    auto const part = folder / "capsules" / ("part-" + base::random_name());
+    if (auto done = unpack(*opened, part, final); !done) {
+        std::error_code ignored;
+        fs::remove_all(part, ignored);
+        return std::move(done).error().within(capsule.native());
+    }
+    std::error_code taken;
+    fs::rename(part, final, taken);
+    std::error_code ignored;
+    if (taken) fs::remove_all(part, ignored);  // another was first
+    return final;
+}
+
+void add_capsule(CLI::App& root, std::vector<command>& commands) {
+    auto a = std::make_shared<capsule_arguments>();
+    auto* const app = add_command(root, "capsule");
+    app->require_subcommand(1);
+    auto const add = [&](char const* name, int (*run)(capsule_arguments const&)) {
+        auto* const one = add_command(*app, name, "capsule");
+        commands.push_back({one, [a, run] { return run(*a); }});
+        return one;
+    };
+    auto* const build = add("build", build_capsule);
+    build->add_option("-o,--output", a->output, "capsule to write")->required();
+    build->add_option("--sign", a->sign, "private key");
+    build->add_option("RECORD", a->records, "files of 'kiln run --record'")->required();
+    for (auto* const one :
+         {add("inspect", inspect_capsule), add("verify", verify_capsule), add("unpack", unpack_capsule)}) {
+        one->add_option("CAPSULE", a->capsule, "capsule")->required();
+        one->add_option("--key", a->key, "public key it must be signed by");
+        if (one->get_name() == "inspect") one->add_flag("--json", a->json, "as JSON");
+        if (one->get_name() == "unpack") one->add_option("FOLDER", a->folder, "new folder")->required();
+    }
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_environment.hpp"
+
+#include "command.hpp"
+#include "engine/shipped_files.hpp"
+#include "store/store.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace kiln::cli {
+
+namespace {
+
+// A folder of ours alone. Made where it is missing; another's, or one that others can write, is not used.
+bool is_private(std::filesystem::path const& folder) {
+    if (!base::make_directories(folder, 0700)) return false;
+    struct ::stat about {};
+    return ::lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() &&
+           (about.st_mode & 0077) == 0;
+}
+
+bool may_execute_in(std::filesystem::path const& folder) {
+    auto const file = folder / ("trial-" + base::random_name());
+    auto const fd = base::open_file(file, O_RDWR | O_CREAT | O_EXCL, 0700);
+    if (!fd) return false;
+    bool good = ::ftruncate(fd->get(), 4096) == 0;
+    void* const trial = good ? ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd->get(), 0) : MAP_FAILED;
+    good = trial != MAP_FAILED;
+    if (good) ::munmap(trial, 4096);
+    ::unlink(file.c_str());
+    return good;
+}
+
+std::filesystem::path find_private_folder() {
+    std::vector<std::filesystem::path> places;
+    if (auto const kept = store::options_from(base::config::load()); kept.disk)
+        places.push_back(kept.disk->root / "run");
+    std::error_code ignored;
+    auto const temporary = std::filesystem::temp_directory_path(ignored);
+    for (auto const& place : {temporary, std::filesystem::path{"/tmp"}, std::filesystem::path{"/dev/shm"}})
+        places.push_back(place / fmt::format("kiln-run-{}", ::geteuid()));
+    if (auto const* const runtime = ::getenv("XDG_RUNTIME_DIR"))
+        places.push_back(std::filesystem::path{runtime} / "kiln-run");
+    for (auto const& place : places) {
+        if (is_private(place) && may_execute_in(place)) return place;
+    }
+    return {};
+}
+
+std::map<std::string, std::string> current_environment() {
+    std::map<std::string, std::string> out;
+    for (char** at = environ; *at != nullptr; ++at) {
+        std::string_view const entry{*at};
+        auto const equals = entry.find('=');
+        if (equals != entry.npos) out.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::filesystem::path standin_folder() {
+    for (auto const& folder : engine_detail::shipped_folders()) {
+        auto const place = folder / "intercept";
+        if (::access((place / "hook.so").c_str(), R_OK) == 0) return place;
+    }
+    return {};
+}
+
+run_environment::run_environment(talk how) : variables_{current_environment()}, private_{find_private_folder()} {
+    auto const standins = standin_folder();
+    if (standins.empty() || private_.empty()) {
+        if (how == talk::much)
+            complain(standins.empty()
+                         ? "run: this build has no stand-ins: nothing is answered"
+                         : "run: no folder of your own that programs may be run from: nothing is answered");
+        return;
+    }
+    log_ = private_ / fmt::format("log-{}-{}", ::getpid(), base::random_name());
+    if (!base::open_file(log_, O_WRONLY | O_CREAT | O_EXCL, 0600)) log_.clear();
+    put_hook_in(standins);
+}
+
+run_environment::~run_environment() {
+    std::error_code ignored;
+    if (!log_.empty()) std::filesystem::remove(log_, ignored);
+}
+
+// Colons and spaces separate the names in LD_AUDIT and cannot be quoted.
+void run_environment::put_hook_in(std::filesystem::path const& standins) {
+    auto const hook = (standins / "hook.so").native();
+    auto const copies = private_ / "standins";
+    if (hook.find_first_of(": ") != hook.npos || !is_private(copies)) return;
+    auto& audit = variables_["LD_AUDIT"];
+    if ((":" + audit + ":").find(":" + hook + ":") == std::string::npos)
+        audit = audit.empty() ? hook : audit + ":" + hook;
+    set("KILN_RUN_STANDINS", standins.native());
+    set("KILN_RUN_COPIES", copies.native());
+    set("KILN_RUN_LOG", log_.native());
+}
+
+void run_environment::set(std::string const& variable, std::string value) { variables_[variable] = std::move(value); }
+
+void run_environment::set_where_unset(std::string const& variable, std::string value) {
+    variables_.try_emplace(variable, std::move(value));
+}
+
+void run_environment::add_read_only_cache(std::filesystem::path const& cache) {
+    auto& list = variables_["KILN_CACHE_PATH_RO"];
+    list = list.empty() ? cache.native() : list + ":" + cache.native();
+}
+
+// Each framework has a variable of its own. What a cache holds does not depend on where it is, except as capsule.cpp mends it.
+void run_environment::use_framework_caches(std::filesystem::path const& folder, framework_use how) {
+    (void)base::make_directories(folder, 0700);
+    struct {
+        char const* variable;
+        char const* place;
+    } const places[] = {{"CUPY_CACHE_DIR", "cupy"},
+                        {"TRITON_CACHE_DIR", "triton"},
+                        {"TORCHINDUCTOR_CACHE_DIR", "inductor"},
+                        {"PYTORCH_KERNEL_CACHE_PATH", "torch-kernels"},
+                        {"NUMBA_CACHE_DIR", "numba"},
+                        {"CUDA_CACHE_PATH", "driver"},
+                        {"JAX_COMPILATION_CACHE_DIR", "jax"}};
+    for (auto const& one : places) {
+        if (how == framework_use::filled && !std::filesystem::exists(folder / one.place)) continue;
+        (void)base::make_directories(folder / one.place, 0700);
+        set_where_unset(one.variable, (folder / one.place).native());
+    }
+    set_where_unset("CUDA_CACHE_MAXSIZE", "4294967296");
+    // Everything, however short it took; and no directory of this machine in JAX's keys.
+    set_where_unset("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0");
+    set_where_unset("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1");
+    set_where_unset("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none");
+    // It replaces the __pycache__ folders: only where Python keeps no bytecode itself.
+    bool const python_keeps_none = variables_.contains("PYTHONDONTWRITEBYTECODE");
+    bool const has_some = std::filesystem::exists(folder / "bytecode");
+    if (python_keeps_none && (how == framework_use::recording || has_some) &&
+        !variables_.contains("PYTHONPYCACHEPREFIX")) {
+        (void)base::make_directories(folder / "bytecode", 0700);
+        set("PYTHONPYCACHEPREFIX", (folder / "bytecode").native());
+        if (how == framework_use::recording) variables_.erase("PYTHONDONTWRITEBYTECODE");
+    }
+}
+
+std::vector<std::string> run_environment::variables() const {
+    std::vector<std::string> out;
+    for (auto const& [name, value] : variables_) out.push_back(name + "=" + value);
+    return out;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `kiln run` puts around a program: the loader's hook, a private folder for stand-ins, the log of the run, and the caches
+// of frameworks. Only variables that the user has not set are set.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kiln::cli {
+
+enum class framework_use {
+    recording,  // to be filled now and packed later
+    filled,     // from a capsule
+};
+
+class run_environment {
+public:
+    enum class talk { little, much };
+    explicit run_environment(talk how);
+    ~run_environment();
+    run_environment(run_environment const&) = delete;
+    run_environment& operator=(run_environment const&) = delete;
+
+    // Of this user alone, and on a file system that programs may be run from; empty where there is no such place.
+    [[nodiscard]] std::filesystem::path const& private_folder() const noexcept { return private_; }
+    [[nodiscard]] std::filesystem::path const& log() const noexcept { return log_; }
+
+    void set(std::string const& variable, std::string value);
+    void add_read_only_cache(std::filesystem::path const& cache);
+    void use_framework_caches(std::filesystem::path const& folder, framework_use how);
+
+    [[nodiscard]] std::vector<std::string> variables() const;
+
+private:
+    void set_where_unset(std::string const& variable, std::string value);
+    void put_hook_in(std::filesystem::path const& standins);
+
+    std::map<std::string, std::string> variables_;
+    std::filesystem::path private_;
+    std::filesystem::path log_;
+};
+
+// Where the stand-ins are, in the build tree and installed; empty where this build has none.
+[[nodiscard]] std::filesystem::path standin_folder();
+
+}  // namespace kiln::cli
