@@ -36,6 +36,7 @@ struct unit {
     std::string licence = {};
     // Options of NVRTC that `options` refuses because no key can have their effect: "--time=/tmp/phases.csv", one that Kiln does
     // not know. A unit with any goes around the cache: compiled whenever an artifact is asked for, kept and recorded nowhere.
+    // Paths are absolute: the compiler runs in a process of its own, in another directory.
     std::vector<std::string> uncached_options = {};
 };
 

@@ -125,7 +125,7 @@ result<void> check_texts(kiln::unit const& u) {
         if (has_nul(h.text) || has_nul(h.name))
             return fail(errc::invalid_argument, "unit '{}': its header '{}' has a NUL character", u.name, h.name);
     }
-    for (auto const* list : {&u.options, &u.kernels, &u.exports, &u.include_dirs}) {
+    for (auto const* list : {&u.options, &u.kernels, &u.exports, &u.include_dirs, &u.uncached_options}) {
         if (std::ranges::any_of(*list, has_nul))
             return fail(errc::invalid_argument, "unit '{}': a NUL character in an option, a name or a path", u.name);
     }
@@ -142,6 +142,14 @@ result<identity> identify(kiln::unit const& u, kiln::target const& t, std::strin
     out.request = request_of(out.family, t, toolchain);
     out.self_contained = is_self_contained(u, options);
     return out;
+}
+
+identity with_uncached(identity of, std::span<std::string const> options) {
+    for (auto const& option : options) {
+        of.family = key_builder{"kiln.uncached.v1"}.add("of", of.family).add("option", option).finish();
+        of.request = key_builder{"kiln.uncached.v1"}.add("of", of.request).add("option", option).finish();
+    }
+    return of;
 }
 
 identity identify(link_job const& j, std::string_view toolchain) {

@@ -248,6 +248,17 @@ result<void> check_link_options(std::span<std::string const> options) {
     return {};
 }
 
+result<void> check_uncached_options(std::span<std::string const> options) {
+    for (std::string_view const option : options) {
+        auto const name = option.substr(0, option.find('='));
+        for (auto const& row : table) {
+            if (row.role != refused || row.note == writes_file || !spells(row, name)) continue;
+            return fail(errc::unsupported, "option {} is refused: {}", option, row.note);
+        }
+    }
+    return {};
+}
+
 std::span<option_row const> option_table() noexcept { return table; }
 
 result<normalized_options> normalize(std::span<std::string const> options) {

@@ -45,6 +45,10 @@ struct normalized_options {
 
 [[nodiscard]] result<normalized_options> normalize(std::span<std::string const> options);
 
+// Of unit::uncached_options: what belongs to the target, to the kind of artifact or to the workers is refused there too. What the
+// table does not know passes.
+[[nodiscard]] result<void> check_uncached_options(std::span<std::string const> options);
+
 // nvJitLink's options go to it as they are, and all of them into the key; errc::unsupported for one whose effect a key cannot have.
 [[nodiscard]] result<void> check_link_options(std::span<std::string const> options);
 

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
+#include <variant>
 
 namespace kiln::cuda {
 
@@ -50,8 +52,6 @@ result<std::string> hash_to_the_end(int fd, fs::path const& file) {
     }
 }
 
-bool is_hex(std::string_view text) { return text.find_first_not_of("0123456789abcdef") == text.npos; }
-
 // One small file for each state of each file.
 class directory_memory {
 public:
@@ -59,10 +59,11 @@ public:
 
     [[nodiscard]] std::string find(fs::path const& file, file_state const& state) const {
         if (!is_trusted(directory_, S_IFDIR) || !is_trusted(place_of(file, state), S_IFREG)) return {};
-        auto const kept = base::read_file(place_of(file, state), 2 * digest_length);
+        auto const kept = base::read_file(place_of(file, state), 4 * digest_length);
         if (!kept || !*kept) return {};
         auto const text = base::as_text(**kept);
-        return text.size() == digest_length && is_hex(text) ? std::string{text} : std::string{};
+        auto const content = text.substr(0, digest_length);
+        return text == line_of(file, state, content) ? std::string{content} : std::string{};
     }
 
     // Whatever goes wrong costs a hash in the next process.
@@ -71,7 +72,7 @@ public:
         // Never the cache itself: whoever makes that decides who may read it.
         if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return false;
         if (!is_trusted(directory_, S_IFDIR)) return false;
-        return base::replace_file(place_of(file, state), base::as_bytes(content)).has_value();
+        return base::replace_file(place_of(file, state), base::as_bytes(line_of(file, state, content))).has_value();
     }
 
 private:
@@ -81,13 +82,21 @@ private:
                (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     }
 
-    [[nodiscard]] fs::path place_of(fs::path const& file, file_state const& state) const {
+    [[nodiscard]] static base::digest name_of(fs::path const& file, file_state const& state) {
         auto const& [device, inode, size, mtime, ctime] = state;
-        auto const name = base::key_builder{"kiln.content.v1"}
-                              .add("file", file.native())
-                              .add("state", fmt::format("{} {} {} {} {}", device, inode, size, mtime, ctime))
-                              .finish();
-        return directory_ / name.hex().substr(0, 32);
+        return base::key_builder{"kiln.content.v2"}
+            .add("file", file.native())
+            .add("state", fmt::format("{} {} {} {} {}", device, inode, size, mtime, ctime))
+            .finish();
+    }
+    [[nodiscard]] fs::path place_of(fs::path const& file, file_state const& state) const {
+        return directory_ / name_of(file, state).hex().substr(0, 32);
+    }
+    // With a check of its own: a digit that flipped would make another compiler of this one, for ever.
+    [[nodiscard]] static std::string line_of(fs::path const& file, file_state const& state, std::string_view content) {
+        auto const check =
+            base::key_builder{"kiln.content.v2"}.add("of", name_of(file, state)).add("content", content).finish();
+        return fmt::format("{} {}\n", content, check.hex());
     }
 
     fs::path directory_;
@@ -102,6 +111,11 @@ struct memory {
 };
 memory& process_memory() {
     static auto& instance = *new memory;
+    // A child of fork has no thread that could let go of it.
+    static int const guarded = ::pthread_atfork([] { process_memory().mutex.lock(); },
+                                                [] { process_memory().mutex.unlock(); },
+                                                [] { process_memory().mutex.unlock(); });
+    static_cast<void>(guarded);
     return instance;
 }
 
@@ -117,16 +131,26 @@ result<std::string> content_of(fs::path const& file) {
     KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
     KILN_TRY(auto const before, state_of(fd.get(), file));
     auto& m = process_memory();
-    std::scoped_lock const lock{m.mutex};
-    if (auto const at = m.known.find(before); at != m.known.end()) return at->second;
+    auto const shared = [&]() -> std::variant<std::string, directory_memory> {
+        std::scoped_lock const lock{m.mutex};
+        if (auto const at = m.known.find(before); at != m.known.end()) return at->second;
+        return m.shared;
+    }();
+    if (auto const* const known = std::get_if<std::string>(&shared)) return *known;
+    // Files are read and written without the lock: fork() waits for whoever holds it.
+    auto const& directory = std::get<directory_memory>(shared);
     bool const settled = is_settled(before);
-    if (auto kept = settled ? m.shared.find(file, before) : std::string{}; !kept.empty())
-        return m.known.emplace(before, std::move(kept)).first->second;
-    KILN_TRY(auto content, hash_to_the_end(fd.get(), file));
-    KILN_TRY(auto const after, state_of(fd.get(), file));
-    if (after != before) return content;
+    auto content = settled ? directory.find(file, before) : std::string{};
+    bool kept = !content.empty();
+    if (!kept) {
+        KILN_TRY(content, hash_to_the_end(fd.get(), file));
+        KILN_TRY(auto const after, state_of(fd.get(), file));
+        if (after != before) return content;
+        kept = settled && directory.keep(file, before, content);
+    }
+    std::scoped_lock const lock{m.mutex};
     m.known.emplace(before, content);
-    if (settled && !m.shared.keep(file, before, content)) m.unkept.emplace(before, file);
+    if (settled && !kept) m.unkept.emplace(before, file);
     return content;
 }
 

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 namespace kiln::cuda {
 
@@ -82,6 +83,34 @@ constexpr auto own_machine = EM_AARCH64;
 
 constexpr std::size_t largest_notes = std::size_t{1} << 16;
 
+result<std::vector<ElfW(Phdr)>> segments_of(int fd, fs::path const& file) {
+    KILN_TRY(auto const head, read_range(fd, file, 0, sizeof(ElfW(Ehdr))));
+    auto const elf = value_at<ElfW(Ehdr)>(head, 0);
+    if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_machine != own_machine ||
+        elf.e_phentsize != sizeof(ElfW(Phdr))) {
+        return fail(errc::corrupt, "{}: not a shared library of this machine", file.string());
+    }
+    KILN_TRY(auto const table, read_range(fd, file, elf.e_phoff, std::size_t{elf.e_phnum} * sizeof(ElfW(Phdr))));
+    std::vector<ElfW(Phdr)> out(elf.e_phnum);
+    if (!out.empty()) std::memcpy(out.data(), table.data(), table.size());
+    return out;
+}
+
+// The loader maps what the headers promise, and whoever then touches what is not there is killed. A bare name is the loader's.
+result<void> check_whole(fs::path const& file) {
+    if (!file.is_absolute()) return {};
+    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+    struct ::stat about {};
+    if (::fstat(fd.get(), &about) != 0) return io_error(file.string(), errno);
+    KILN_TRY(auto const segments, segments_of(fd.get(), file));
+    auto const size = static_cast<std::uint64_t>(about.st_size);
+    for (auto const& s : segments) {
+        if (s.p_type == PT_LOAD && (s.p_filesz > size || s.p_offset > size - s.p_filesz))
+            return fail(errc::corrupt, "{}: cut short, at {} bytes; install it again", file.string(), size);
+    }
+    return {};
+}
+
 // Under `kiln run` the loader has stand-ins for the compilers of other programs. It lets this spelling through.
 fs::path past_stand_ins(fs::path const& file) {
     bool const are_there = ::secure_getenv("KILN_RUN_STANDINS") != nullptr && file.is_absolute();
@@ -122,15 +151,8 @@ result<library_identity> identify(void const* address) {
 
 result<library_identity> identify_file(fs::path const& file) {
     KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
-    KILN_TRY(auto const head, read_range(fd.get(), file, 0, sizeof(ElfW(Ehdr))));
-    auto const elf = value_at<ElfW(Ehdr)>(head, 0);
-    if (std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_machine != own_machine ||
-        elf.e_phentsize != sizeof(ElfW(Phdr))) {
-        return fail(errc::corrupt, "{}: not a shared library of this machine", file.string());
-    }
-    KILN_TRY(auto const table, read_range(fd.get(), file, elf.e_phoff, std::size_t{elf.e_phnum} * sizeof(ElfW(Phdr))));
-    for (std::size_t i = 0; i < elf.e_phnum; ++i) {
-        auto const segment = value_at<ElfW(Phdr)>(table, i * sizeof(ElfW(Phdr)));
+    KILN_TRY(auto const segments, segments_of(fd.get(), file));
+    for (auto const& segment : segments) {
         if (segment.p_type != PT_NOTE || segment.p_filesz > largest_notes) continue;
         KILN_TRY(auto const notes, read_range(fd.get(), file, segment.p_offset, segment.p_filesz));
         if (auto id = build_id_in(notes, segment.p_align); !id.empty()) return library_identity{file, std::move(id)};
@@ -142,6 +164,7 @@ result<library_identity> identify_file(fs::path const& file) {
 void* loaded_library::symbol(char const* name) const noexcept { return ::dlsym(handle, name); }
 
 result<loaded_library> open_library(candidate const& what) {
+    KILN_CHECK(check_whole(what.file));
     loaded_library out;
     out.from = what.from;
     out.handle = ::dlopen(past_stand_ins(what.file).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -24,7 +24,8 @@ std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a, st
     if (auto const* c = std::get_if<compile::compile_job>(&from.job.task)) {
         if (auto const options = compile::normalize(c->unit.options))
             a.inputs = compile::describe_inputs(c->unit, *options);
-        if (auto const id = compile::identify(c->unit, a.target, a.toolchain)) request = id->request;
+        if (auto const id = compile::identify(c->unit, a.target, a.toolchain))
+            request = compile::with_uncached(*id, c->unit.uncached_options).request;
     } else request = compile::identify(std::get<compile::link_job>(from.job.task), a.toolchain).request;
     auto const key = compile::seal(request, a.dependencies);
     a.key = key.hex();
@@ -344,7 +345,8 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
         std::lock_guard const lock{mutex_};
         auto const at = flights_.find(f->identity);
         if (at != flights_.end() && at->second == f) {
-            bool const forget = with || is_withdrawn || options_.failure_memory.count() == 0;
+            bool const forget = with || is_withdrawn || options_.failure_memory.count() == 0 ||
+                                f->order.goes_around_the_cache();
             if (forget) flights_.erase(at);
             else {
                 std::lock_guard const inner{f->mutex};

@@ -162,12 +162,9 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, engine_det
     auto paths = tools();
     if (how.nvrtc) paths.nvrtc = how.nvrtc->path;
     auto const toolchain = how.nvrtc ? how.nvrtc->toolchain : nvrtc() ? nvrtc()->toolchain : std::string{};
-    KILN_TRY(auto id, compile::identify(copy, t, toolchain));
-    // Never mistaken for the same without them, by whoever is asked while it is compiled or loaded.
-    for (auto const& option : copy.uncached_options) {
-        id.family = base::key_builder{"kiln.uncached.v1"}.add("of", id.family).add("option", option).finish();
-        id.request = base::key_builder{"kiln.uncached.v1"}.add("of", id.request).add("option", option).finish();
-    }
+    KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
+    KILN_TRY(auto const plain, compile::identify(copy, t, toolchain));
+    auto const id = compile::with_uncached(plain, copy.uncached_options);
     engine_detail::subject what{
         .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = how.device};
     what.roots.source_directory = copy.directory;

@@ -44,13 +44,15 @@ result<made_artifact> make_unit(engine& with, unit const& u, target t, wait_opti
 
 std::optional<obtained> find_kept(engine& with, store::address const& at, target const& t) {
     auto& kept = *with.internals().store;
-    auto const found = kept.find(at, {t.arch.name(), std::string{name_of(t.kind)}, {}});
+    // A look, not a request: a miss is told by whoever then has to make it.
+    auto const found = kept.peek(at, {t.arch.name(), std::string{name_of(t.kind)}, {}});
     if (!found) return std::nullopt;
     auto a = compile::decode_artifact(found.hit->payload);
     if (!a) {
         kept.reject(at);
         return std::nullopt;
     }
+    kept.used(found);
     return obtained{.what = std::make_shared<artifact const>(*std::move(a)),
                     .from = provenance_of(found.where),
                     .ms = 0,

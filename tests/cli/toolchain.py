@@ -15,7 +15,8 @@ if not found:
     print("NVRTC is not installed")
     sys.exit(77)
 nvrtc = pathlib.Path(found[0]["value"].split(" (by ")[0])
-builtins = next(p for p in nvrtc.parent.glob("libnvrtc-builtins.so.*.*") if not p.is_symlink())
+# By the name NVRTC asks for, which may be a link.
+builtins = min(nvrtc.parent.glob("libnvrtc-builtins.so.*.*"), key=lambda p: len(p.name))
 
 
 def interpreter(program):

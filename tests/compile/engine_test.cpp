@@ -272,9 +272,22 @@ TEST_F(engine_compile, uncached_options_compile_around_the_cache) {
         EXPECT_TRUE(std::filesystem::remove(phases)) << "the compiler wrote it, this time too";
     }
     EXPECT_EQ(e->status().compiled, 3u);
+    auto const plain = e->artifact_sync(simple(), sm90()).value(), around = e->artifact_sync(timed, sm90()).value();
+    EXPECT_NE(plain.what->key, around.what->key) << "or one would be loaded for the other";
     EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::memory);
     ASSERT_TRUE(e->flush_sync());
     EXPECT_EQ(make_engine()->artifact_sync(timed, sm90()).value().from, provenance::compiled);
+}
+
+TEST_F(engine_compile, uncached_options_say_nothing_of_the_target) {
+    auto e = make_engine();
+    for (auto const* const option : {"-arch=sm_80", "--gpu-architecture=sm_80", "-dlto", "--pch", "-optix-ir"}) {
+        auto other = simple();
+        other.uncached_options = {option};
+        auto const got = e->artifact_sync(other, sm90());
+        ASSERT_FALSE(got.has_value()) << option;
+        EXPECT_EQ(got.error().code(), errc::unsupported) << got.error().message();
+    }
 }
 
 TEST_F(engine_compile, uncached_options_are_compiling_and_may_be_forbidden) {

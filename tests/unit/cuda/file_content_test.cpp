@@ -116,6 +116,42 @@ TEST_F(remembered_contents, are_not_believed_where_others_can_write) {
     EXPECT_TRUE(reads_all(memory_));
 }
 
+TEST_F(remembered_contents, with_one_digit_changed_are_not_believed) {
+    EXPECT_TRUE(reads_all(memory_));
+    for (auto const& file : fs::directory_iterator{memory_}) {
+        std::fstream kept{file.path(), std::ios::in | std::ios::out};
+        char const first = static_cast<char>(kept.peek());
+        kept.seekp(0);
+        kept.put(first == '0' ? '1' : '0');
+    }
+    EXPECT_TRUE(reads_all(memory_));
+    EXPECT_FALSE(reads_all(memory_)) << "replaced";
+}
+
+// A thread that looks while another forks must not leave the child a lock that nobody will open.
+TEST(file_content, a_child_of_fork_can_ask) {
+    std::atomic<bool> stop{false};
+    std::thread busy{[&] {
+        for (int i = 0; !stop; ++i) {
+            auto const scratch = base::temporary_directory::make("kiln-content").value();
+            base::replace_file(scratch.path() / "a", base::bytes(1 << 16, std::byte{1})).value();
+            static_cast<void>(content_of(scratch.path() / "a"));
+        }
+    }};
+    for (int i = 0; i < 100; ++i) {
+        auto const child = ::fork();
+        if (child == 0) {
+            ::alarm(20);
+            ::_exit(content_of("/proc/self/exe").has_value() ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        ASSERT_EQ(status, 0) << "fork " << i;
+    }
+    stop = true;
+    busy.join();
+}
+
 TEST_F(remembered_contents, that_are_damaged_or_cannot_be_kept_cost_a_hash) {
     EXPECT_TRUE(reads_all(memory_));
     for (auto const& file : fs::directory_iterator{memory_}) std::ofstream{file.path()} << "nonsense";

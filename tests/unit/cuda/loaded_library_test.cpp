@@ -131,6 +131,17 @@ TEST(open_library, gives_symbols_base_and_identity) {
     EXPECT_TRUE(library->identity.file.is_absolute());
 }
 
+TEST(open_library, of_a_file_that_was_cut_short_is_an_error_and_not_a_signal) {
+    auto const whole = *base::read_file(file_of(reinterpret_cast<void const*>(&::dlsym))).value();
+    auto const scratch = base::temporary_directory::make("kiln-library").value();
+    auto const torn = scratch.path() / "libtorn.so";
+    base::replace_file(torn, base::byte_span{whole}.first(whole.size() / 2)).value();
+    auto const library = open_library({{}, torn});
+    ASSERT_FALSE(library);
+    EXPECT_EQ(library.error().code(), errc::corrupt);
+    EXPECT_THAT(library.error().message(), HasSubstr("libtorn.so: cut short"));
+}
+
 TEST(open_library, says_what_the_loader_said) {
     auto const library = open_library({{}, "libkiln-is-not-there.so.1"});
     ASSERT_FALSE(library);
