@@ -31,7 +31,10 @@ base::bytes cubin_with(std::uint64_t shared_bytes, std::uint32_t registers) {
     head.e_shnum = 5;
     head.e_shstrndx = 1;
     std::array<Elf64_Sym, 2> symbols{};
-    symbols[1].st_name = 23, symbols[1].st_info = STT_FUNC, symbols[1].st_other = 0x10, symbols[1].st_shndx = 1;
+    symbols[1].st_name = 23;
+    symbols[1].st_info = STT_FUNC;
+    symbols[1].st_other = 0x10;
+    symbols[1].st_shndx = 1;
     base::byte_writer info;
     info.put_u8(4), info.put_u8(0x2f), info.put_u16(8), info.put_u32(1), info.put_u32(registers);
 
@@ -44,16 +47,19 @@ base::bytes cubin_with(std::uint64_t shared_bytes, std::uint32_t registers) {
     put(w, symbols);
     auto const info_at = w.size();
     w.put_raw(info.view());
-    auto const section = [&](std::uint32_t name, std::uint32_t type, std::uint64_t at, std::uint64_t size,
-                             std::uint32_t link = 0) {
+    auto const section = [&](std::uint32_t name, std::uint32_t type, std::uint64_t at, std::uint64_t size) {
         Elf64_Shdr out{};
-        out.sh_name = name, out.sh_type = type, out.sh_offset = at, out.sh_size = size, out.sh_link = link;
+        out.sh_name = name;
+        out.sh_type = type;
+        out.sh_offset = at;
+        out.sh_size = size;
+        out.sh_link = 1;  // where a symbol's name is
         put(w, out);
     };
     section(0, SHT_NULL, 0, 0);
     section(0, SHT_STRTAB, names_at, names.size());
     section(1, SHT_NOBITS, 0, shared_bytes);
-    section(0, SHT_SYMTAB, symbols_at, sizeof(symbols), 1);
+    section(0, SHT_SYMTAB, symbols_at, sizeof(symbols));
     section(14, SHT_PROGBITS, info_at, info.size());
     return std::move(w).take();
 }
