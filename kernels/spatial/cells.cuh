@@ -108,15 +108,15 @@ KILN_HD bool locate(cell_grid const& g, point p, Found found) {
     double const column = whole(mul(sub(p.x, g.x), g.per_width)), row = whole(mul(sub(p.y, g.y), g.per_height));
     if (!(column >= 0 && row >= 0 && column < g.columns && row < g.rows)) return true;
     u32 head = g.head[static_cast<u64>(row) * static_cast<u64>(g.columns) + static_cast<u64>(column)];
-    double width = g.width, height = g.height;
+    double width = g.width, height = g.height, per_width = g.per_width, per_height = g.per_height;
     point corner{add(g.x, mul(column, width)), add(g.y, mul(row, height))};
     while ((head & head_kind) == head_divided) {
         sub_grid const s = g.sub[head & head_value];
         i32 const n = 1 << s.log;
-        double const scale = from_bits(static_cast<u64>(1023 - s.log) << 52);  // 2^-log
-        width = mul(width, scale), height = mul(height, scale);
-        i32 c = static_cast<i32>(whole(quotient(sub(p.x, corner.x), width)));
-        i32 r = static_cast<i32>(whole(quotient(sub(p.y, corner.y), height)));
+        double const scale = from_bits(static_cast<u64>(1023 - s.log) << 52), many = n;  // 2^-log, 2^log
+        width = mul(width, scale), height = mul(height, scale), per_width = mul(per_width, many), per_height = mul(per_height, many);
+        i32 c = static_cast<i32>(whole(mul(sub(p.x, corner.x), per_width)));
+        i32 r = static_cast<i32>(whole(mul(sub(p.y, corner.y), per_height)));
         c = c < 0 ? 0 : c >= n ? n - 1 : c, r = r < 0 ? 0 : r >= n ? n - 1 : r;
         head = g.head[s.first + static_cast<u32>(r * n + c)];
         corner = {add(corner.x, mul(c, width)), add(corner.y, mul(r, height))};
@@ -156,9 +156,11 @@ KILN_HD bool locate(cell_grid const& g, point p, Found found) {
 // ---- For whoever builds it ---------------------------------------------------------------------------------------------
 
 struct cell_frame {
-    double x, y, width, height;
+    double x, y, width, height;  // the sides are powers of two
     i32 columns, rows;
 };
+// 1 / v of a power of two.
+KILN_HD double inverse_of_power(double v) { return from_bits((u64{2046} << 52) - bits_of(v)); }
 
 // visit(column, row) for every cell the segment may come near: padded by a millionth of a cell, which is more than all
 // rounding here as long as a cell is more than 2^-28 of the coordinates.
@@ -166,8 +168,9 @@ template <class Visit>
 KILN_HD void visit_cells(cell_frame const& f, point a, point b, Visit visit) {
     double const low = least(a.y, b.y), high = most(a.y, b.y), left = least(a.x, b.x), right = most(a.x, b.x);
     double const pad_x = mul(1e-6, f.width), pad_y = mul(1e-6, f.height);
-    i32 first = static_cast<i32>(whole(quotient(sub(sub(low, pad_y), f.y), f.height)));
-    i32 last = static_cast<i32>(whole(quotient(sub(add(high, pad_y), f.y), f.height)));
+    double const per_width = inverse_of_power(f.width), per_height = inverse_of_power(f.height);
+    i32 first = static_cast<i32>(whole(mul(sub(sub(low, pad_y), f.y), per_height)));
+    i32 last = static_cast<i32>(whole(mul(sub(add(high, pad_y), f.y), per_height)));
     first = first < 0 ? 0 : first, last = last >= f.rows ? f.rows - 1 : last;
     double const slope = a.y != b.y ? quotient(sub(b.x, a.x), sub(b.y, a.y)) : 0;
     for (i32 row = first; row <= last; ++row) {
@@ -179,8 +182,8 @@ KILN_HD void visit_cells(cell_frame const& f, point a, point b, Visit visit) {
             from = most(left, least(x0, x1)), to = least(right, most(x0, x1));
             if (from > to) from = left, to = right;
         }
-        i32 c0 = static_cast<i32>(whole(quotient(sub(sub(from, pad_x), f.x), f.width)));
-        i32 c1 = static_cast<i32>(whole(quotient(sub(add(to, pad_x), f.x), f.width)));
+        i32 c0 = static_cast<i32>(whole(mul(sub(sub(from, pad_x), f.x), per_width)));
+        i32 c1 = static_cast<i32>(whole(mul(sub(add(to, pad_x), f.x), per_width)));
         c0 = c0 < 0 ? 0 : c0, c1 = c1 >= f.columns ? f.columns - 1 : c1;
         for (i32 c = c0; c <= c1; ++c) visit(c, row);
     }
@@ -192,14 +195,15 @@ template <class Visit>
 KILN_HD void visit_crossed_lines(cell_frame const& f, point a, point b, Visit visit) {
     if (a.y == b.y) return;
     point const low = a.y < b.y ? a : b, high = a.y < b.y ? b : a;
-    i32 first = static_cast<i32>(whole(quotient(sub(low.y, f.y), f.height))) - 1;
-    i32 last = static_cast<i32>(whole(quotient(sub(high.y, f.y), f.height))) + 1;
+    double const per_width = inverse_of_power(f.width), per_height = inverse_of_power(f.height);
+    i32 first = static_cast<i32>(whole(mul(sub(low.y, f.y), per_height))) - 1;
+    i32 last = static_cast<i32>(whole(mul(sub(high.y, f.y), per_height))) + 1;
     first = first < 0 ? 0 : first, last = last >= f.rows ? f.rows - 1 : last;
     double const slope = quotient(sub(high.x, low.x), sub(high.y, low.y));
     for (i32 row = first; row <= last; ++row) {
         double const y = add(f.y, mul(row, f.height));
         if ((low.y > y) == (high.y > y)) continue;
-        double const guessed = whole(quotient(sub(add(low.x, mul(sub(y, low.y), slope)), f.x), f.width)) + 1;
+        double const guessed = whole(mul(sub(add(low.x, mul(sub(y, low.y), slope)), f.x), per_width)) + 1;
         i32 c = guessed < 0 ? 0 : guessed > f.columns ? f.columns : static_cast<i32>(guessed);
         while (c > 0 && orient(low, high, {add(f.x, mul(c - 1, f.width)), y}) < 0) --c;
         while (c < f.columns && !(orient(low, high, {add(f.x, mul(c, f.width)), y}) < 0)) ++c;

@@ -15,7 +15,9 @@ enum path_kind : u8 {
     line_path = 1,
     ring_path = 2,      // its row's interior on the left; of a layer that is not noded: a shell
     reversed_ring = 3,  // on the right; a hole
+    no_path = 4,        // of null rows, empty points and lines without vertices: not there
 };
+KILN_HD bool is_ring(u8 kind) { return kind == ring_path || kind == reversed_ring; }
 
 struct layer {
     point const* at;
@@ -35,14 +37,21 @@ struct layer {
 
 KILN_HD i32 row_at(layer const& l, i32 v) { return l.row_of[l.path_of[v]]; }
 KILN_HD bool is_segment(layer const& l, i32 v) { return v + 1 < l.path_first[l.path_of[v] + 1]; }
-KILN_HD bool is_element(layer const& l, i32 v) { return l.kind[l.path_of[v]] == point_path || is_segment(l, v); }
+KILN_HD bool is_element(layer const& l, i32 v) {
+    u8 const kind = l.kind[l.path_of[v]];
+    return kind == point_path || (kind != no_path && is_segment(l, v));
+}
 KILN_HD point element_end(layer const& l, i32 v) { return l.at[is_segment(l, v) ? v + 1 : v]; }
+
+struct alignas(16) segment {
+    point a, b;  // the same for a point
+};
 
 // The vertex where the segment v ends; for the last of a ring, its first.
 KILN_HD i32 end_vertex(layer const& l, i32 v) {
     i32 const path = l.path_of[v];
     if (!is_segment(l, v)) return v;
-    if (l.kind[path] >= ring_path && v + 2 == l.path_first[path + 1]) return l.path_first[path];
+    if (is_ring(l.kind[path]) && v + 2 == l.path_first[path + 1]) return l.path_first[path];
     return v + 1;
 }
 
@@ -50,12 +59,25 @@ KILN_HD i32 end_vertex(layer const& l, i32 v) {
 KILN_HD i32 vertex_before(layer const& l, i32 v) {
     i32 const path = l.path_of[v], first = l.path_first[path];
     if (v > first) return v - 1;
-    return l.kind[path] >= ring_path ? l.path_first[path + 1] - 2 : -1;
+    return is_ring(l.kind[path]) ? l.path_first[path + 1] - 2 : -1;
 }
 KILN_HD i32 vertex_after(layer const& l, i32 v) {
     i32 const path = l.path_of[v], last = l.path_first[path + 1] - 1;
-    if (l.kind[path] >= ring_path) return v + 1 >= last ? l.path_first[path] : v + 1;
+    if (is_ring(l.kind[path])) return v + 1 >= last ? l.path_first[path] : v + 1;
     return v < last ? v + 1 : -1;
 }
+
+// Rows of an array of points. Null ones, and empty ones (NaN), are nowhere.
+struct point_rows {
+    double const* x;
+    double const* y;
+    u8 const* validity;
+    i32 const* chosen;
+    KILN_HD point at(u64 i) const {
+        u64 const m = chosen != nullptr ? static_cast<u64>(chosen[i]) : i;
+        if (validity != nullptr && (validity[m >> 3] >> (m & 7) & 1) == 0) return {from_bits(~u64{0}), 0};
+        return {x[m], y[m]};
+    }
+};
 
 }  // namespace kiln_spatial

@@ -83,7 +83,7 @@ KILN_HD int ray_side(layer const& l, contact_place const& at, point x, point r) 
 // The part of a row that a point of contact belongs to.
 KILN_HD int part_at(layer const& l, contact_place const& at) {
     u8 const kind = l.kind[l.path_of[at.element]];
-    if (kind >= ring_path) return boundary;
+    if (is_ring(kind)) return boundary;
     return at.vertex >= 0 && l.is_end[at.vertex] != 0 ? boundary : interior;
 }
 
@@ -104,23 +104,23 @@ KILN_HD u32 rays_against_area(layer const& from, contact_place const& at, layer 
 
 KILN_HD u32 evidence_at(layer const& a, contact_place const& in_a, layer const& b, contact_place const& in_b, point x) {
     u32 out = proof(part_at(a, in_a), part_at(b, in_b), 0);
-    if (b.kind[b.path_of[in_b.element]] >= ring_path) out |= rays_against_area(a, in_a, b, in_b, x);
-    if (a.kind[a.path_of[in_a.element]] >= ring_path) out |= transposed(rays_against_area(b, in_b, a, in_a, x));
+    if (is_ring(b.kind[b.path_of[in_b.element]])) out |= rays_against_area(a, in_a, b, in_b, x);
+    if (is_ring(a.kind[a.path_of[in_a.element]])) out |= transposed(rays_against_area(b, in_b, a, in_a, x));
     return out;
 }
 
 // Of a crossing inside both segments.
 KILN_HD u32 evidence_of_crossing(u8 kind_a, u8 kind_b) {
-    u32 out = proof(kind_a >= ring_path ? boundary : interior, kind_b >= ring_path ? boundary : interior, 0);
-    if (kind_b >= ring_path) out |= runs_through_area(kind_a, interior) | runs_through_area(kind_a, exterior);
-    if (kind_a >= ring_path)
+    u32 out = proof(is_ring(kind_a) ? boundary : interior, is_ring(kind_b) ? boundary : interior, 0);
+    if (is_ring(kind_b)) out |= runs_through_area(kind_a, interior) | runs_through_area(kind_a, exterior);
+    if (is_ring(kind_a))
         out |= transposed(runs_through_area(kind_b, interior) | runs_through_area(kind_b, exterior));
     return out;
 }
 
 // Of a common piece.
 KILN_HD u32 evidence_of_overlap(u8 kind_a, u8 kind_b, bool same_way) {
-    bool const ring_a = kind_a >= ring_path, ring_b = kind_b >= ring_path;
+    bool const ring_a = is_ring(kind_a), ring_b = is_ring(kind_b);
     u32 out = proof(ring_a ? boundary : interior, ring_b ? boundary : interior, 1);
     if (!ring_a || !ring_b) return out;
     if ((kind_a == kind_b) == same_way) return out | proof(interior, interior, 2);
@@ -165,7 +165,7 @@ KILN_HD u32 evidence_of_dimensions(int a, int b) {
 
 // A path of a that lies in the exterior of b.
 KILN_HD u32 evidence_outside(u8 kind, int own_dimension) {
-    if (kind >= ring_path) return proof(boundary, exterior, 1) | proof(interior, exterior, 2);
+    if (is_ring(kind)) return proof(boundary, exterior, 1) | proof(interior, exterior, 2);
     return proof(interior, exterior, kind == point_path && own_dimension == 1 ? 1 : kind);
 }
 

@@ -5,9 +5,12 @@
 // test on them says "perhaps", and whoever asked decides on the doubles.
 #pragma once
 
-#include "support.cuh"
+#include "grid.cuh"
 
 namespace kiln_spatial {
+
+// Others are turned round, and never met.
+KILN_HD bool is_box(box const& b) { return b.min_x <= b.max_x; }
 
 struct alignas(128) tree_node {
     float min_x[8], min_y[8], max_x[8], max_y[8];  // of children; an empty one is (inf, inf, -inf, -inf)
@@ -42,6 +45,13 @@ KILN_HD u32 box_key(key_frame const& f, box const& b) {
     double const x = mul(sub(mul(add(b.min_x, b.max_x), 0.5), f.x), f.scale_x);
     double const y = mul(sub(mul(add(b.min_y, b.max_y), 0.5), f.y), f.scale_y);
     return hilbert_key(x > 0 ? x < 65535 ? static_cast<u32>(x) : 65535U : 0U, y > 0 ? y < 65535 ? static_cast<u32>(y) : 65535U : 0U);
+}
+
+// Around everything, of the four numbers that layer_extent and box_extent leave: ordered() ones, least x and y, and -x and -y.
+KILN_HD key_frame frame_of_extent(u64 const* least) {
+    double const x = unordered(least[0]), y = unordered(least[1]), width = sub(-unordered(least[2]), x),
+                 height = sub(-unordered(least[3]), y);
+    return {x, y, width > 0 ? quotient(65535, width) : 0, height > 0 ? quotient(65535, height) : 0};
 }
 
 struct rough_box {
@@ -92,24 +102,38 @@ struct tree_cursor {
     }
 };
 
-// visit(slot) for every item whose rounded box meets b.
+// visit(slot) for every item below a node whose rounded box meets b. `level`: levels between the node and the leaves. visit
+// returns whether to go on, and no more than `nodes` of them are looked at: false where that was the end of it.
 template <class Visit>
-KILN_HD void query_tree(tree const& t, rough_box const& b, Visit visit) {
-    if (t.size == 0) return;
-    tree_cursor c{0, t.top, 0, children_met(t.nodes[0], b)};
+KILN_HD bool walk_subtree(tree const& t, u32 node, i32 level, rough_box const& b, u32 nodes, Visit visit) {
+    if (t.size == 0) return true;
+    tree_cursor c{node, level, 0, children_met(t.nodes[node], b)};
     for (;;) {
         if (c.level == 0) {
             for (; c.left != 0; c.left &= c.left - 1)
-                visit((c.node - t.first_leaf) * 8 + static_cast<u32>(lowest_bit(c.left)));
+                if (!visit((c.node - t.first_leaf) * 8 + static_cast<u32>(lowest_bit(c.left)))) return false;
         }
         if (c.left == 0) {
-            if (!c.up()) return;
+            if (!c.up()) return true;
         }
         if (c.level > 0) {
+            if (nodes-- == 0) return false;
             c.down();
             c.left = children_met(t.nodes[c.node], b);
         }
     }
+}
+template <class Visit>
+KILN_HD void query_tree(tree const& t, rough_box const& b, Visit visit) {
+    walk_subtree(t, 0, t.top, b, ~0U, [&](u32 slot) { return visit(slot), true; });
+}
+template <class Visit>
+KILN_HD bool query_tree_within(tree const& t, rough_box const& b, u32 nodes, Visit visit) {
+    return walk_subtree(t, 0, t.top, b, nodes, visit);
+}
+template <class Visit>
+KILN_HD void query_subtree(tree const& t, u32 node, i32 level, rough_box const& b, Visit visit) {
+    walk_subtree(t, node, level, b, ~0U, [&](u32 slot) { return visit(slot), true; });
 }
 
 // ---- Nearest -----------------------------------------------------------------------------------------------------------

@@ -10,8 +10,6 @@ namespace {
 
 using namespace kiln_spatial;
 
-double power_of_two_from(double v) { return std::ldexp(1.0, static_cast<int>(std::ceil(std::log2(v)))); }
-
 }  // namespace
 
 host_cells::host_cells(host_layer const& of, cell_options const& how) : how_{how}, layer_{of.view()} {
@@ -41,32 +39,14 @@ cell_grid host_cells::view() const noexcept {
             .at = layer_.at};
 }
 
-// Power-of-two sides and a corner on a multiple of them, so that all corners are exact; one empty cell of margin, whose corners
-// are outside of everything.
 void host_cells::make_frame(std::vector<std::int32_t> const& edges) {
-    if (edges.empty()) {
-        frame_ = {0, 0, 1, 1, 1, 1};
-        return;
-    }
     box all{INFINITY, INFINITY, -INFINITY, -INFINITY};
     for (auto const v : edges) {
         auto const p = layer_.at[v];
         all = {least(all.min_x, p.x), least(all.min_y, p.y), most(all.max_x, p.x), most(all.max_y, p.y)};
     }
-    double const far =
-        std::max({std::fabs(all.min_x), std::fabs(all.max_x), std::fabs(all.min_y), std::fabs(all.max_y)});
-    least_side_ = std::max(std::ldexp(far, -27), 0x1p-320);  // what visit_cells() can tell apart
-    double const cells = std::clamp(how_.cells_per_edge * static_cast<double>(edges.size()),
-                                    static_cast<double>(how_.least_cells), static_cast<double>(how_.most_cells));
-    double const dx = std::max(all.max_x - all.min_x, least_side_), dy = std::max(all.max_y - all.min_y, least_side_);
-    double const side = power_of_two_from(std::max({std::sqrt(dx) * std::sqrt(dy) / std::sqrt(cells), least_side_,
-                                                    std::max(dx, dy) / static_cast<double>(how_.most_cells)}));
-    frame_.width = frame_.height = side;
-    if (dx / side * (dy / side) * 2.2 < cells && side / 2 >= least_side_) frame_.width = side / 2;
-    frame_.x = (std::floor(all.min_x / frame_.width) - 1) * frame_.width;
-    frame_.y = (std::floor(all.min_y / frame_.height) - 1) * frame_.height;
-    frame_.columns = static_cast<i32>(std::floor((all.max_x - frame_.x) / frame_.width)) + 2;
-    frame_.rows = static_cast<i32>(std::floor((all.max_y - frame_.y) / frame_.height)) + 2;
+    auto const framed = frame_cells(all, edges.size(), how_);
+    frame_ = framed.frame, least_side_ = framed.least_side;
 }
 
 // Corners first, then edges in the order of the rings.

@@ -2,18 +2,10 @@
 // Builds the grid of kernels/spatial/cells.cuh over the rings of a layer, on the host.
 #pragma once
 
-#include "spatial/cells.cuh"
+#include "spatial/cell_frame.hpp"
 #include "spatial/layer.hpp"
 
 namespace kiln::spatial {
-
-struct cell_options {
-    double cells_per_edge = 4;
-    std::size_t least_cells = 1 << 6, most_cells = 1 << 22;  // of the undivided grid
-    std::uint32_t split_above = 8;                           // edges in a cell
-    double edges_per_cell = 2;                               // after dividing
-    int levels = 4;
-};
 
 class host_cells {
 public:

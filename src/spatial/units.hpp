@@ -2,13 +2,16 @@
 // The pack's units: one per file of kernels in kernels/spatial, with the text they share.
 #pragma once
 
-#include <kiln/unit.hpp>
+#include "engine/pack.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace kiln::spatial {
 
-// "point_in_polygon", "segment_intersection", "polygon_predicates", "spatial_index", "point_distance".
-[[nodiscard]] std::vector<unit> all_units();
+[[nodiscard]] std::vector<unit> const& all_units();
+// The one that has this kernel.
+[[nodiscard]] unit const& unit_with(std::string_view kernel);
+[[nodiscard]] std::vector<engine_detail::named_unit> named_units();
 
 }  // namespace kiln::spatial

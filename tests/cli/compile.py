@@ -52,7 +52,7 @@ check("kiln compile FILE" in run("compile", "--help").stdout, "--help is the pag
 for words in (["frob"], ["cache", "frob"], ["compile", "--frob"], ["build", "--frob"]):
     check(f"'{words[-1]}' is not a command" in run(*words, status=2).stderr, "an unknown word is named", words)
 check("1024" in run("compile", "scale.cu", "-j", "many", status=2).stderr, "a number of processes is a number")
-check("prims, tropical" in run("list", "--pack", "nope", status=1).stderr, "an unknown pack names the known ones")
+check("prims, spatial, tropical" in run("list", "--pack", "nope", status=1).stderr, "an unknown pack names the known ones")
 
 # Two files of one name must not become one image.
 write("a/same.cu", KERNEL.replace("VALUE", "1"))

@@ -41,7 +41,7 @@ check(demo["warm"]["wall_ms"] < demo["cold"]["wall_ms"], "and faster", demo)
 if (pathlib.Path(os.environ["KILN_TEST_BUILD_DIR"]) / "lib/kiln/prims-sm_90.kiln").exists():
     demo = data("demo")
     cold = {t["name"]: t["from"] for t in demo["cold"]["things"]}
-    check({t["kind"] for t in demo["cold"]["things"]} == {"unit", "prims", "tropical"}, "something of everything", cold)
+    check({t["kind"] for t in demo["cold"]["things"]} == {"unit", "prims", "spatial", "tropical"}, "something of everything", cold)
     if demo["target"] == "sm_90":
         check(cold["exclusive_scan_i32"] == cold["merge_sort_u64_i32"] == "bundle", "what ships is found", cold)
     check(demo["cold"]["from"]["compiled"] >= 9 and demo["cold"]["failed"] == 0, "the rest is compiled", cold)

@@ -21,7 +21,6 @@ ALLOWED = {
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
     "report": {"base"},
-    "spatial": {"base", "cuda", "compile", "store", "engine", "runtime", "prims"},
 }
 # Every pack may include these, and the packs that its line names after DEPENDS; src/<pack>/tool/, which is for Kiln's own
 # programs, workshop as well.

@@ -4,7 +4,7 @@
 // otherwise correct to a few units in the last place; the CPU and the GPU give the same bits. Null and empty rows are at no
 // distance from anything.
 //
-//     auto const roads_nearby = spatial::cpu::nearest(houses, roads, {.count = 3, .most = 500}).value();
+//     auto const nearby = spatial::nearest(stream, houses, roads, {.most = 500}).value();   // buffers, where it ran
 #pragma once
 
 #include <kiln/spatial/geometry.hpp>
@@ -28,6 +28,19 @@ struct near_pair {
     std::int32_t left = 0, right = 0;
     double distance = 0;
 };
+
+// By left, then distance, then right.
+struct near_list {
+    buffer<std::int32_t> left, right;
+    buffer<double> distance;
+    [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
+};
+// Decided once, on the CPU or the GPU; results live where it ran. More than one nearest row (`count`) is for the CPU so far.
+[[nodiscard]] result<near_list> nearest(stream_ref on, geometries const& left, geometries const& right,
+                                        nearest_options const& how = {});
+
+// Row by row, as many as both have; NaN where there is none. On the CPU so far.
+[[nodiscard]] result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right);
 
 namespace cpu {
 // Row by row, as many as both have.

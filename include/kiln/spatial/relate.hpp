@@ -32,6 +32,7 @@ public:
     [[nodiscard]] std::string text() const;  // "212FF1FF2"
     // Nine of T, F, *, 0, 1, 2. errc::invalid_argument for anything else.
     [[nodiscard]] result<bool> matches(std::string_view pattern) const;
+    [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return bits_; }
     [[nodiscard]] constexpr int left_dimension() const noexcept { return left_; }
     [[nodiscard]] constexpr int right_dimension() const noexcept { return right_; }
 

@@ -8,6 +8,7 @@ mark_as_advanced(KILN_GEOS_LIBRARY KILN_GEOS_INCLUDE)
 # The tests include device text themselves.
 set(compiled kiln_unit_spatial_objects)
 target_compile_options(${compiled} PRIVATE -ffp-contract=off -O2)
+set_target_properties(${compiled} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)  # they are made with -O1
 if(KILN_GEOS_LIBRARY AND KILN_GEOS_INCLUDE)
     target_compile_definitions(${compiled} PRIVATE KILN_TEST_GEOS)
     target_include_directories(${compiled} SYSTEM PRIVATE ${KILN_GEOS_INCLUDE})

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a layer (layer.cuh) of geometries in GeoArrow's arrays: all families, mixed arrays and views alike. First how many paths
+// and vertices each row has, then a table of paths, then one of vertices; each item finds its owner by a binary search in
+// the sums. A path may have no vertices and then is of no kind; so are the paths of null rows and empty points.
+#pragma once
+
+#include "grid.cuh"
+#include "layer.cuh"
+
+namespace kiln_spatial {
+
+// By the family's number less one.
+enum : i32 { a_point, a_linestring, a_polygon, a_multipoint, a_multilinestring, a_multipolygon, families };
+
+struct family_memory {
+    double const* x;
+    double const* y;
+    i32 const* offsets[3];
+};
+struct geometry_rows {
+    family_memory memory[families];
+    signed char const* type;  // of mixed arrays; the family's own number
+    i32 const* child_row;
+    u8 const* validity;
+    i32 const* chosen;
+    i32 family;  // of the others
+    i32 rows;
+};
+
+enum : u8 { row_null = 0, row_empty = 1, row_there = 2 };
+
+struct row_source {
+    i32 family;  // -1: a null row of a mixed array
+    i32 row;     // of its memory
+    bool valid;
+};
+KILN_HD row_source source_of(geometry_rows const& g, i32 row) {
+    i32 const m = g.chosen != nullptr ? g.chosen[row] : row;
+    bool const valid = g.validity == nullptr || (g.validity[m >> 3] >> (m & 7) & 1) != 0;
+    if (g.type == nullptr) return {g.family, m, valid};
+    if (!valid) return {-1, 0, false};
+    return {g.type[m] - 1, g.child_row[m], true};
+}
+
+struct item_range {
+    i32 first, last;
+};
+KILN_HD item_range paths_of(family_memory const& f, i32 family, i32 row) {
+    switch (family) {
+        case a_point:
+        case a_linestring: return {row, row + 1};
+        case a_multipolygon: return {f.offsets[1][f.offsets[0][row]], f.offsets[1][f.offsets[0][row + 1]]};
+        default: return {f.offsets[0][row], f.offsets[0][row + 1]};
+    }
+}
+// Of a path of the memory.
+KILN_HD i32 first_vertex(family_memory const& f, i32 family, i32 path) {
+    switch (family) {
+        case a_linestring: return f.offsets[0][path];
+        case a_polygon:
+        case a_multilinestring: return f.offsets[1][path];
+        case a_multipolygon: return f.offsets[2][path];
+        default: return path;
+    }
+}
+KILN_HD int dimension_of_family(i32 family) { return family % 3; }
+KILN_HD bool is_no_point(family_memory const& f, i32 v) { return f.x[v] != f.x[v] && f.y[v] != f.y[v]; }
+
+// Paths (high) and vertices (low) of every row.
+struct row_extents {
+    geometry_rows g;
+    i64* extent;
+    u8* state;
+    signed char* dimension;
+    KILN_HD void operator()(u64 i) const {
+        row_source const s = source_of(g, static_cast<i32>(i));
+        extent[i] = 0, state[i] = row_null, dimension[i] = -1;
+        if (s.family < 0) return;
+        family_memory const& f = g.memory[s.family];
+        item_range const paths = paths_of(f, s.family, s.row);
+        i32 const first = first_vertex(f, s.family, paths.first), last = first_vertex(f, s.family, paths.last);
+        extent[i] = both_counts(static_cast<u32>(paths.last - paths.first), static_cast<u32>(last - first));
+        if (!s.valid) return;
+        bool const is_empty = first == last || (s.family == a_point && is_no_point(f, first));
+        state[i] = is_empty ? row_empty : row_there;
+        dimension[i] = static_cast<signed char>(dimension_of_family(s.family));
+    }
+};
+
+// One more than rows.
+struct row_table {
+    i64 const* extent;  // summed
+    i32* row_first;
+    KILN_HD void operator()(u64 i) const { row_first[i] = static_cast<i32>(high_of(extent[i])); }
+};
+
+// One more than paths. `source` is where the path's first vertex lies in the memory of its family.
+struct path_table {
+    geometry_rows g;
+    i64 const* extent;  // summed
+    u32 paths, vertices;
+    i32* path_first;
+    i32* row_of;
+    u8* kind;
+    i32* source;
+    u8* family;
+    KILN_HD void operator()(u64 i) const {
+        if (i == paths) {
+            path_first[i] = static_cast<i32>(vertices);
+            return;
+        }
+        i32 const row = static_cast<i32>(
+            last_not_above(static_cast<u64>(g.rows), static_cast<u32>(i), [this](u64 r) { return high_of(extent[r]); }));
+        row_source const s = source_of(g, row);
+        family_memory const& f = g.memory[s.family];
+        item_range const own = paths_of(f, s.family, s.row);
+        i32 const path = own.first + static_cast<i32>(static_cast<u32>(i) - high_of(extent[row]));
+        i32 const first = first_vertex(f, s.family, path), size = first_vertex(f, s.family, path + 1) - first;
+        path_first[i] = static_cast<i32>(low_of(extent[row])) + first - first_vertex(f, s.family, own.first);
+        row_of[i] = row;
+        source[i] = first;
+        family[i] = static_cast<u8>(s.family);
+        kind[i] = s.valid ? kind_of(f, s, path, first, size) : u8{no_path};
+    }
+
+private:
+    // The first ring of a polygon is its shell, the others are holes. A line of one point is a point.
+    KILN_HD u8 kind_of(family_memory const& f, row_source const& s, i32 path, i32 first, i32 size) const {
+        if (size == 0 || (s.family == a_point && is_no_point(f, first))) return no_path;
+        if (size == 1) return point_path;
+        if (dimension_of_family(s.family) == 1) return line_path;
+        i32 const* const rings = f.offsets[s.family == a_polygon ? 0 : 1];
+        i32 polygon = s.row;
+        if (s.family == a_multipolygon) {
+            i32 const from = f.offsets[0][s.row];
+            polygon = from + static_cast<i32>(last_not_above(static_cast<u64>(f.offsets[0][s.row + 1] - from), path,
+                                                             [&](u64 k) { return rings[from + static_cast<i32>(k)]; }));
+        }
+        return rings[polygon] == path ? u8{ring_path} : u8{reversed_ring};
+    }
+};
+
+struct vertex_table {
+    geometry_rows g;
+    i32 const* path_first;
+    i32 const* source;
+    u8 const* family;
+    u32 paths;
+    i32* path_of;
+    point* at;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        u64 const path = last_not_above(paths, v, [this](u64 p) { return path_first[p]; });
+        family_memory const& f = g.memory[family[path]];
+        i32 const from = source[path] + v - path_first[path];
+        path_of[i] = static_cast<i32>(path);
+        at[i] = {add(f.x[from], 0.0), add(f.y[from], 0.0)};  // no negative zeros: equal points have equal bits
+    }
+};
+
+// The box around the vertices of paths of some kinds, as ordered() numbers: least x and y, and what is least when turned round.
+struct layer_extent {
+    layer l;
+    u32 kinds;  // bits
+    u64 stride;
+    u64* least;  // of all bits set
+    KILN_HD void operator()(u64 i) const {
+        u64 box[4] = {~u64{0}, ~u64{0}, ~u64{0}, ~u64{0}};
+        for (u64 v = i; v < static_cast<u64>(l.vertices); v += stride) {
+            u8 const kind = l.kind[l.path_of[v]];
+            if (kind > reversed_ring || (kinds >> kind & 1) == 0) continue;
+            point const p = l.at[v];
+            u64 const of[4] = {ordered(p.x), ordered(p.y), ordered(-p.x), ordered(-p.y)};
+            for (int k = 0; k < 4; ++k) box[k] = of[k] < box[k] ? of[k] : box[k];
+        }
+        for (int k = 0; k < 4; ++k) lower_to(least + k, box[k]);
+    }
+};
+
+// The box of every row, gathered vertex by vertex as ordered() numbers; rows without vertices stay as they are.
+struct row_extents_of_layer {
+    layer l;
+    u64* least;  // four by row, of all bits set
+    KILN_HD void operator()(u64 i) const {
+        i32 const path = l.path_of[i];
+        if (l.kind[path] == no_path) return;
+        point const p = l.at[i];
+        u64* const own = least + 4 * static_cast<u64>(l.row_of[path]);
+        lower_to(own, ordered(p.x)), lower_to(own + 1, ordered(p.y)), lower_to(own + 2, ordered(-p.x)), lower_to(own + 3, ordered(-p.y));
+    }
+};
+// Turned round where there is none.
+struct row_boxes {
+    u64 const* least;
+    box* to;
+    KILN_HD void operator()(u64 i) const {
+        u64 const* const own = least + 4 * i;
+        if (own[0] == ~u64{0}) to[i] = {1, 1, -1, -1};
+        else to[i] = {unordered(own[0]), unordered(own[1]), -unordered(own[2]), -unordered(own[3])};
+    }
+};
+
+}  // namespace kiln_spatial
+
+KILN_KERNEL(layer_rows, kiln_spatial::row_extents, 256, 1)
+KILN_KERNEL(layer_row_table, kiln_spatial::row_table, 256, 1)
+KILN_KERNEL(layer_paths, kiln_spatial::path_table, 256, 1)
+KILN_KERNEL(layer_vertices, kiln_spatial::vertex_table, 256, 1)
+KILN_KERNEL(layer_row_extents, kiln_spatial::row_extents_of_layer, 256, 1)
+KILN_KERNEL(layer_row_boxes, kiln_spatial::row_boxes, 256, 1)
+KILN_KERNEL(layer_box, kiln_spatial::layer_extent, 256, 1)

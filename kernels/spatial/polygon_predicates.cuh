@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrices of pairs of rows. A fact is a contact of elements, or a path or an end of a line inside the other row. Facts are
+// sorted by pair; what they prove is ORed into its matrix; and what was seen of each row is counted, since what was not seen is
+// outside (relate.cuh).
+#pragma once
+
+#include "grid.cuh"
+#include "relate.cuh"
+
+namespace kiln_spatial {
+
+struct contact_facts {
+    i32 const* left;  // elements
+    i32 const* right;
+    u8 const* how;
+};
+// Questions of path_points.cuh, with the rows they were found in.
+struct inside_facts {
+    i32 const* question;
+    i32 const* row;
+};
+
+KILN_HD i32 row_of_question(layer const& l, i32 k) { return k < l.paths ? l.row_of[k] : row_at(l, k - l.paths); }
+
+// All facts in one row: contacts, then what of a lies in b, then what of b lies in a. Their pairs as keys, a's row first.
+struct fact_list {
+    layer a, b;
+    contact_facts met;
+    inside_facts in_b, in_a;
+    u64 mets, in_bs, in_as;
+
+    struct rows_of_fact {
+        i32 a, b;  // -1: none
+    };
+    KILN_HD rows_of_fact rows(u64 i) const {
+        if (i < mets) {
+            if (met.how[i] == apart) return {-1, -1};
+            return {row_at(a, met.left[i]), row_at(b, met.right[i])};
+        }
+        i -= mets;
+        if (i < in_bs) return {row_of_question(a, in_b.question[i]), in_b.row[i]};
+        i -= in_bs;
+        return {in_a.row[i], row_of_question(b, in_a.question[i])};
+    }
+};
+struct fact_keys {
+    fact_list f;
+    i32 bits;  // of a row of b
+    u64 none;
+    u64* key;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        fact_list::rows_of_fact const r = f.rows(i);
+        key[i] = r.a < 0 ? none : static_cast<u64>(r.a) << bits | static_cast<u64>(r.b);
+        number[i] = static_cast<i32>(i);
+    }
+};
+struct fact_pairs {
+    i64 const* place;  // distinct keys so far
+    u64 const* key;    // sorted
+    u64 none;
+    i32 const* number;
+    i32* pair;  // by fact; -1: none
+    KILN_HD void operator()(u64 i) const { pair[number[i]] = key[i] == none ? -1 : static_cast<i32>(place[i + 1] - 1); }
+};
+// Of a relation row by row the pair is the row itself.
+struct fact_rows {
+    fact_list f;
+    i32* pair;
+    KILN_HD void operator()(u64 i) const {
+        fact_list::rows_of_fact const r = f.rows(i);
+        pair[i] = r.a >= 0 && r.a == r.b ? r.a : -1;
+    }
+};
+
+// ---- What facts prove --------------------------------------------------------------------------------------------------
+
+struct prove_contacts {
+    fact_list f;
+    i32 const* pair;
+    u32* bits;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        if (pair[i] < 0) return;
+        u32 const proved =
+            evidence_of(f.a, f.met.left[i], f.b, f.met.right[i], static_cast<segment_contact>(f.met.how[i]));
+        or_into(bits + pair[i], proved);
+    }
+};
+struct prove_insides {
+    fact_list f;
+    i32 const* pair;
+    u32* bits;
+    KILN_HD void operator()(u64 i) const {
+        i32 const p = pair[f.mets + i];
+        if (p < 0) return;
+        bool const of_a = i < f.in_bs;
+        layer const& l = of_a ? f.a : f.b;
+        i32 const k = of_a ? f.in_b.question[i] : f.in_a.question[i - f.in_bs];
+        u32 const proved = k < l.paths ? runs_through_area(l.kind[k], interior) : proof(boundary, interior, 0);
+        or_into(bits + p, of_a ? proved : transposed(proved));
+    }
+};
+
+// ---- What was seen of a row --------------------------------------------------------------------------------------------
+
+// pair << 32 | what; all bits for nothing. One side at a time.
+struct seen_keys {
+    fact_list f;
+    i32 const* pair;
+    i32 of_b;  // 0: of a
+    u64* path;  // contacts and insides of that side
+    u64* end;   // two for each contact, and insides; null: there are no lines
+    KILN_HD void operator()(u64 i) const {
+        layer const& own = of_b != 0 ? f.b : f.a;
+        layer const& other = of_b != 0 ? f.a : f.b;
+        if (i < f.mets) return see_contact(i, own, other);
+        u64 const k = i - f.mets, fact = f.mets + (of_b != 0 ? f.in_bs : 0) + k;
+        i32 const p = pair[fact], q = of_b != 0 ? f.in_a.question[k] : f.in_b.question[k];
+        u64 const high = static_cast<u64>(static_cast<u32>(p)) << 32;
+        bool const is_path = q < own.paths;
+        path[i] = p >= 0 && is_path ? high | static_cast<u32>(q) : ~u64{0};
+        if (end != nullptr)
+            end[f.mets + i] = p >= 0 && !is_path ? high | static_cast<u32>(own.group_first[q - own.paths]) : ~u64{0};
+    }
+
+private:
+    KILN_HD void see_contact(u64 i, layer const& own, layer const& other) const {
+        i32 const p = pair[i], v = of_b != 0 ? f.met.right[i] : f.met.left[i], w = of_b != 0 ? f.met.left[i] : f.met.right[i];
+        u64 const high = static_cast<u64>(static_cast<u32>(p)) << 32;
+        path[i] = p >= 0 ? high | static_cast<u32>(own.path_of[v]) : ~u64{0};
+        if (end == nullptr) return;
+        point const c = other.at[w], d = element_end(other, w);
+        for (int k = 0; k < 2; ++k) {
+            i32 const vertex = k == 0 ? v : end_vertex(own, v);
+            bool const touched = p >= 0 && own.is_end[vertex] != 0 && on_segment(c, d, own.at[vertex]);
+            end[2 * i + static_cast<u64>(k)] = touched ? high | static_cast<u32>(own.group_first[vertex]) : ~u64{0};
+        }
+    }
+};
+// Of sorted keys: how many different ones each pair has.
+struct count_seen {
+    u64 const* key;
+    u64* count;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        if (key[i] != ~u64{0} && (i == 0 || key[i] != key[i - 1])) add_to(count + (key[i] >> 32), 1);
+    }
+};
+
+// Common pieces with lines, by pair and segment.
+struct piece_keys {
+    fact_list f;
+    i32 const* pair;
+    i32 of_b;
+    u64* key;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = of_b != 0 ? f.met.right[i] : f.met.left[i];
+        bool const is_piece = pair[i] >= 0 && f.met.how[i] == overlapping;
+        key[i] = is_piece ? static_cast<u64>(static_cast<u32>(pair[i])) << 32 | static_cast<u32>(v) : ~u64{0};
+        number[i] = static_cast<i32>(i);
+    }
+};
+// Segments that their pieces cover from end to end. There are few to a segment, in any order.
+struct count_covered {
+    fact_list f;
+    i32 of_b;
+    u64 const* key;  // sorted
+    i32 const* number;
+    u64* count;
+    KILN_HD void operator()(u64 i) const {
+        if (key[i] == ~u64{0} || (i > 0 && key[i] == key[i - 1])) return;
+        layer const& own = of_b != 0 ? f.b : f.a;
+        layer const& other = of_b != 0 ? f.a : f.b;
+        i32 const s = static_cast<i32>(static_cast<u32>(key[i]));
+        point const a0 = own.at[s], a1 = own.at[s + 1];
+        bool const upright = a0.x == a1.x;
+        double reached = upright ? least(a0.y, a1.y) : least(a0.x, a1.x);
+        double const end = upright ? most(a0.y, a1.y) : most(a0.x, a1.x);
+        for (bool further = true; further && reached < end;) {
+            further = false;
+            for (u64 k = i; k < f.mets && key[k] == key[i]; ++k) {
+                i32 const c = number[k], w = of_b != 0 ? f.met.left[c] : f.met.right[c];
+                point const b0 = other.at[w], b1 = other.at[w + 1];
+                double const p = upright ? b0.y : b0.x, q = upright ? b1.y : b1.x;
+                if (least(p, q) <= reached && most(p, q) > reached) reached = most(p, q), further = true;
+            }
+        }
+        if (reached >= end) add_to(count + (key[i] >> 32), 1);
+    }
+};
+
+// ---- The matrix --------------------------------------------------------------------------------------------------------
+
+struct seen_of_side {
+    u64 const* paths;    // seen, by pair
+    u64 const* ends;     // null: no lines
+    u64 const* covered;  // null: the other has no lines
+    u64 const* row_paths;
+    u64 const* row_ends;
+    u64 const* row_segments;
+    u8 const* state;
+    signed char const* dimension;
+};
+// Entries are (own, other).
+KILN_HD u32 evidence_of_rest(seen_of_side const& s, u64 pair, i32 row, int other_dimension) {
+    u32 out = 0;
+    int const d = s.dimension[row];
+    if (s.paths[pair] < s.row_paths[row]) out |= evidence_outside(d == 2 ? u8{ring_path} : static_cast<u8>(d), d);
+    if (s.ends != nullptr && s.ends[pair] < s.row_ends[row]) out |= proof(boundary, exterior, 0);
+    if (s.covered != nullptr && other_dimension == 1 && d > 0 && s.covered[pair] < s.row_segments[row])
+        out |= proof(d == 2 ? boundary : interior, exterior, 1);
+    return out;
+}
+struct finish_matrices {
+    i32 const* left;  // rows of pairs; null: the pair's own number
+    i32 const* right;
+    seen_of_side a, b;
+    u32* bits;
+    KILN_HD void operator()(u64 i) const {
+        i32 const ra = left != nullptr ? left[i] : static_cast<i32>(i), rb = right != nullptr ? right[i] : static_cast<i32>(i);
+        if (a.state[ra] == 0 || b.state[rb] == 0) {  // null
+            bits[i] = 0;
+            return;
+        }
+        int const da = a.dimension[ra], db = b.dimension[rb];
+        u32 out = bits[i] | proof(exterior, exterior, 2);
+        if (a.state[ra] == 2 && b.state[rb] == 2) out |= evidence_of_dimensions(da, db);
+        bits[i] = out | evidence_of_rest(a, i, ra, db) | transposed(evidence_of_rest(b, i, rb, da));
+    }
+};
+
+// ---- Predicates --------------------------------------------------------------------------------------------------------
+
+// As holds() of <kiln/spatial/relate.hpp>, numbered as there. Entries that must be there and entries that must not, by number.
+struct predicate_test {
+    i32 what;
+    KILN_HD static bool there(u32 bits, int entry) { return (bits >> (3 * entry) & 7U) != 0; }
+    KILN_HD static int dimension(u32 bits, int entry) {
+        u32 const e = bits >> (3 * entry) & 7U;
+        return e >= 4 ? 2 : e >= 2 ? 1 : e >= 1 ? 0 : -1;
+    }
+    KILN_HD bool holds(u32 m, int da, int db) const {
+        enum { ii, ib, ie, bi, bb, be, ei, eb };
+        bool const meets = there(m, ii) || there(m, ib) || there(m, bi) || there(m, bb);
+        bool const no_a_outside = !there(m, ie) && !there(m, be), no_b_outside = !there(m, ei) && !there(m, eb);
+        switch (what) {
+            case 0: return meets;
+            case 1: return !meets;
+            case 2: return there(m, ii) && no_b_outside;
+            case 3: return there(m, ii) && !there(m, bi) && !there(m, bb) && no_b_outside;
+            case 4: return there(m, ii) && no_a_outside;
+            case 5: return meets && no_b_outside;
+            case 6: return meets && no_a_outside;
+            case 7: return !(da == 0 && db == 0) && !there(m, ii) && meets;
+            case 8:
+                if (da < db) return there(m, ii) && there(m, ie);
+                if (da > db) return there(m, ii) && there(m, ei);
+                return da == 1 && dimension(m, ii) == 0;
+            case 9: return da == db && (da == 1 ? dimension(m, ii) == 1 : there(m, ii)) && there(m, ie) && there(m, ei);
+            default: return da == db && there(m, ii) && no_a_outside && no_b_outside;
+        }
+    }
+};
+struct count_holding {
+    predicate_test what;
+    u32 const* bits;
+    i32 const* left;
+    i32 const* right;
+    signed char const* dimension_a;
+    signed char const* dimension_b;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = what.holds(bits[i], dimension_a[left[i]], dimension_b[right[i]]) ? 1 : 0; }
+};
+struct list_holding {
+    i64 const* place;
+    i32 const* left;
+    i32 const* right;
+    i32* to_left;
+    i32* to_right;
+    KILN_HD void operator()(u64 i) const {
+        i64 const at = place[i];
+        if (place[i + 1] != at) to_left[at] = left[i], to_right[at] = right[i];
+    }
+};
+
+}  // namespace kiln_spatial
+
+KILN_KERNEL(relate_fact_keys, kiln_spatial::fact_keys, 256, 1)
+KILN_KERNEL(relate_fact_pairs, kiln_spatial::fact_pairs, 256, 1)
+KILN_KERNEL(relate_fact_rows, kiln_spatial::fact_rows, 256, 1)
+KILN_KERNEL(relate_contacts, kiln_spatial::prove_contacts, 128, 4)
+KILN_KERNEL(relate_insides, kiln_spatial::prove_insides, 256, 1)
+KILN_KERNEL(relate_seen, kiln_spatial::seen_keys, 128, 1)
+KILN_KERNEL(relate_seen_count, kiln_spatial::count_seen, 256, 1)
+KILN_KERNEL(relate_pieces, kiln_spatial::piece_keys, 256, 1)
+KILN_KERNEL(relate_covered, kiln_spatial::count_covered, 128, 1)
+KILN_KERNEL(relate_matrices, kiln_spatial::finish_matrices, 256, 1)
+KILN_KERNEL(relate_holding_count, kiln_spatial::count_holding, 256, 1)
+KILN_KERNEL(relate_holding, kiln_spatial::list_holding, 256, 1)

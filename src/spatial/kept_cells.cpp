@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/kept_cells.hpp"
+
+#include "spatial/point_location.cuh"
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
+u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
+u32* edges_in(buffer<std::int32_t> const& b, std::size_t from = 0) { return reinterpret_cast<u32*>(b.data()) + from; }
+
+error too_many(std::string_view what) {
+    return fail(errc::unsupported, "spatial: more than 2^31 {} in the index: take the areas in parts", what);
+}
+
+}  // namespace
+
+// Level by level. What a level needs of the one before are its entries and which of its cells are divided.
+class cell_builder {
+public:
+    cell_builder(queue& on, kept_layer const& of, cell_options const& how, framed_cells const& framed)
+        : on_{on},
+          layer_{of.view()},
+          how_{how},
+          frame_{framed.frame},
+          least_side_{framed.least_side},
+          by_{bits_for(of.rows())} {}
+
+    result<kept_cells> make() {
+        KILN_CHECK(list_entries());
+        cells_ = static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows);
+        for (int left = how_.levels - 1; cells_ > 0; --left) {
+            KILN_CHECK(write_level(left));
+            KILN_CHECK(divide());
+        }
+        return joined();
+    }
+
+private:
+    struct level {
+        buffer<std::uint32_t> heads;
+        buffer<cell_record> records;
+        buffer<sub_grid> subs;
+    };
+
+    [[nodiscard]] entry_list entries() const {
+        return {raw(key_), reinterpret_cast<u32 const*>(edge_.data()), key_.size()};
+    }
+    [[nodiscard]] cell_level where() const {
+        return {frame_, parents_.empty() ? nullptr : parents_.data(), parents_.size()};
+    }
+    result<void> sort_entries(std::size_t cells) { return on_.sort(key_, edge_, by_.row_bits + bits_for(cells)); }
+
+    // Corners first, then edges in the order of the rings.
+    result<void> list_entries() {
+        auto const vertices = static_cast<std::size_t>(layer_.vertices);
+        KILN_TRY(auto counts, on_.room<std::int64_t>(vertices + 1));
+        KILN_CHECK(on_.launch(edge_counts{layer_, frame_, raw(counts)}, vertices));
+        KILN_CHECK(on_.sum(counts));
+        std::int64_t total = 0;
+        KILN_CHECK(on_.read_sync({{counts.data() + vertices, total}}));
+        if (total < 0) return too_many("entries");
+        std::size_t const edges = high_of(total), lines = low_of(total);
+
+        line_key const lines_by{bits_for(static_cast<std::uint64_t>(frame_.rows)),
+                                bits_for(static_cast<std::uint64_t>(frame_.columns))};
+        KILN_TRY(auto line, on_.room<std::uint64_t>(lines));
+        KILN_TRY(auto unused, on_.room<std::int32_t>(lines));
+        KILN_CHECK(on_.launch(edge_lines{layer_, frame_, lines_by, raw(counts), raw(line)}, vertices));
+        KILN_CHECK(on_.sort(line, unused, by_.row_bits + lines_by.line_bits + lines_by.column_bits));
+        std::size_t const spans = lines / 2;
+        KILN_TRY(auto lengths, on_.room<std::int64_t>(spans + 1));
+        KILN_CHECK(on_.launch(line_spans{lines_by, raw(line), raw(lengths)}, spans));
+        KILN_CHECK(on_.sum(lengths));
+        std::int64_t corners = 0;
+        KILN_CHECK(on_.read_sync({{lengths.data() + spans, corners}}));
+        auto const n = static_cast<std::size_t>(corners);
+        if (n + edges > 0x7fffffff) return too_many("entries");
+
+        KILN_TRY(key_, on_.room<std::uint64_t>(n + edges));
+        KILN_TRY(edge_, on_.room<std::int32_t>(n + edges));
+        KILN_CHECK(on_.launch(corner_entries{lines_by, by_, raw(line), raw(lengths), spans,
+                                             static_cast<u64>(frame_.columns), raw(key_), edges_in(edge_)},
+                              n));
+        KILN_CHECK(
+            on_.launch(edge_entries{layer_, frame_, by_, raw(counts), raw(key_) + n, edges_in(edge_, n)}, vertices));
+        return sort_entries(static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows));
+    }
+
+    result<void> write_level(int levels_left) {
+        auto const e = entries();
+        KILN_TRY(auto first, on_.filled<std::uint32_t>(cells_, 0));
+        KILN_TRY(auto last, on_.filled<std::uint32_t>(cells_, 0));
+        KILN_TRY(auto counts, on_.room<std::int64_t>(e.count + 1));
+        KILN_CHECK(on_.launch(entry_counts{e, raw(counts)}, e.count));
+        KILN_CHECK(on_.sum(counts));
+        KILN_CHECK(on_.launch(cell_ranges{e, by_, first.data(), last.data()}, e.count));
+
+        cell_sizes const sizes_of{where(),      {how_.split_above, how_.edges_per_cell, least_side_, levels_left},
+                                  first.data(), last.data(),
+                                  raw(counts),  nullptr,
+                                  nullptr};
+        std::int64_t records = 0, divided_total = 0, work_total = 0;
+        buffer<std::int64_t> divided, work;
+        if (levels_left > 0) {
+            auto sizes = sizes_of;
+            KILN_TRY(divided, on_.room<std::int64_t>(cells_ + 1));
+            KILN_TRY(work, on_.room<std::int64_t>(cells_ + 1));
+            sizes.divided = raw(divided), sizes.work = raw(work);
+            KILN_CHECK(on_.launch(sizes, cells_));
+            KILN_CHECK(on_.sum(divided));
+            KILN_CHECK(on_.sum(work));
+            KILN_CHECK(on_.read_sync({{counts.data() + e.count, records},
+                                      {divided.data() + cells_, divided_total},
+                                      {work.data() + cells_, work_total}}));
+        } else {
+            KILN_CHECK(on_.read_sync({{counts.data() + e.count, records}}));
+        }
+        std::size_t const record_count = low_of(records), divisions = high_of(divided_total);
+        work_ = static_cast<std::size_t>(work_total), next_cells_ = low_of(divided_total);
+        if (heads_ + cells_ + next_cells_ > head_value || records_ + record_count > head_value)
+            return too_many("cells");
+
+        level to;
+        KILN_TRY(to.heads, on_.room<std::uint32_t>(cells_));
+        KILN_TRY(to.records, on_.room<cell_record>(record_count));
+        KILN_TRY(to.subs, on_.room<sub_grid>(divisions));
+        buffer<divided_cell> next;
+        if (divisions > 0) {
+            KILN_TRY(next, on_.room<divided_cell>(divisions));
+            KILN_CHECK(on_.launch(divided_cells{sizes_of, raw(divided), raw(work), static_cast<u32>(heads_ + cells_),
+                                                next.data(), to.subs.data()},
+                                  cells_));
+        }
+        KILN_CHECK(on_.launch(entry_records{e, by_, raw(counts), to.records.data()}, e.count));
+        KILN_CHECK(on_.launch(
+            cell_heads{first.data(), last.data(), raw(counts), divisions > 0 ? raw(divided) : nullptr,
+                       static_cast<u32>(records_), static_cast<u32>(subs_), to.records.data(), to.heads.data()},
+            cells_));
+        heads_ += cells_, records_ += record_count, subs_ += divisions;
+        levels_.push_back(std::move(to));
+        parents_ = std::move(next);
+        return {};
+    }
+
+    // The same entries for the parts of divided cells: corners by the walk that locates points, edges by another look at them.
+    result<void> divide() {
+        cells_ = next_cells_;
+        if (cells_ == 0) return {};
+        divided_entries const d{entries(), layer_.at, parents_.data(), parents_.size()};
+        KILN_TRY(auto counts, on_.room<std::int64_t>(work_ + 1));
+        KILN_CHECK(on_.launch(part_counts{d, raw(counts)}, work_));
+        KILN_CHECK(on_.sum(counts));
+        std::int64_t total = 0;
+        KILN_CHECK(on_.read_sync({{counts.data() + work_, total}}));
+        if (total < 0) return too_many("corners");
+        std::size_t const questions = high_of(total), edges = low_of(total);
+
+        KILN_TRY(auto inside, on_.room<std::int64_t>(questions + 1));
+        KILN_CHECK(on_.launch(part_corners{d, raw(counts), work_, raw(inside)}, questions));
+        KILN_CHECK(on_.sum(inside));
+        std::int64_t corners = 0;
+        KILN_CHECK(on_.read_sync({{inside.data() + questions, corners}}));
+        auto const n = static_cast<std::size_t>(corners);
+        KILN_TRY(auto key, on_.room<std::uint64_t>(n + edges));
+        KILN_TRY(auto edge, on_.room<std::int32_t>(n + edges));
+        KILN_CHECK(on_.launch(part_corner_entries{d, by_, raw(counts), work_, raw(inside), raw(key), edges_in(edge)},
+                              questions));
+        KILN_CHECK(on_.launch(part_edge_entries{d, by_, raw(counts), raw(key) + n, edges_in(edge, n)}, work_));
+        key_ = std::move(key), edge_ = std::move(edge);
+        return sort_entries(cells_);
+    }
+
+    template <class T>
+    result<buffer<T>> concatenated(buffer<T> level::*what, std::size_t n) {
+        if (levels_.size() == 1) return levels_.front().*what;
+        KILN_TRY(auto out, on_.room<T>(n));
+        std::size_t at = 0;
+        for (auto const& l : levels_) {
+            auto const& part = l.*what;
+            KILN_CHECK(on_.launch(
+                copy_words{reinterpret_cast<u32*>(out.data() + at), reinterpret_cast<u32 const*>(part.data())},
+                part.size() * (sizeof(T) / sizeof(u32))));
+            at += part.size();
+        }
+        return out;
+    }
+    result<kept_cells> joined() {
+        kept_cells out;
+        out.frame_ = frame_;
+        out.at_ = layer_.at;
+        KILN_TRY(out.heads_, concatenated(&level::heads, heads_));
+        KILN_TRY(out.records_, concatenated(&level::records, records_));
+        KILN_TRY(out.subs_, concatenated(&level::subs, subs_));
+        return out;
+    }
+
+    queue& on_;
+    layer layer_;
+    cell_options how_;
+    cell_frame frame_;
+    double least_side_;
+    entry_key by_;
+    buffer<std::uint64_t> key_;  // of the level's entries
+    buffer<std::int32_t> edge_;
+    buffer<divided_cell> parents_;
+    std::size_t cells_ = 0, next_cells_ = 0, work_ = 0;
+    std::size_t heads_ = 0, records_ = 0, subs_ = 0;  // so far
+    std::vector<level> levels_;
+};
+
+result<kept_cells> kept_cells::make(queue& on, kept_layer const& of, cell_options const& how) {
+    KILN_TRY(auto const around, of.bounds(on, ring_kinds));
+    bool const has_rings = around.min_x <= around.max_x;
+    return cell_builder{on, of, how, frame_cells(around, has_rings ? of.vertices() : 0, how)}.make();
+}
+
+cell_grid kept_cells::view() const noexcept {
+    return {.x = frame_.x,
+            .y = frame_.y,
+            .width = frame_.width,
+            .height = frame_.height,
+            .per_width = 1 / frame_.width,
+            .per_height = 1 / frame_.height,
+            .columns = frame_.columns,
+            .rows = frame_.rows,
+            .head = heads_.data(),
+            .record = records_.data(),
+            .sub = subs_.data(),
+            .at = at_};
+}
+
+std::size_t kept_cells::bytes() const noexcept {
+    return heads_.raw().bytes() + records_.raw().bytes() + subs_.raw().bytes();
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements of a layer under a tree, and where they meet those of another.
+#pragma once
+
+#include "spatial/kept_layer.hpp"
+#include "spatial/kept_tree.hpp"
+#include "spatial/segment_intersection.cuh"
+
+namespace kiln::spatial {
+
+struct kept_elements {
+    kept_tree tree;
+    buffer<kiln_spatial::segment> in_order;  // of the leaves
+
+    // One fence where paths are short.
+    [[nodiscard]] static result<kept_elements> make(queue& on, kept_layer const& of);
+
+private:
+    [[nodiscard]] result<void> make_of_elements(queue& on, kept_layer const& of,
+                                                buffer<kiln_spatial::box> const& boxes);
+};
+
+// Elements of two layers that are not apart, in no particular order.
+struct contacts {
+    buffer<std::int32_t> left, right;
+    buffer<std::uint8_t> how;  // segment_contact; `apart` for what turned out to be
+    [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
+    [[nodiscard]] kiln_spatial::contact_list list() const noexcept { return {left.data(), right.data(), how.data()}; }
+};
+// One fence, and a second where some elements have much to look at.
+[[nodiscard]] result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b,
+                                             kept_elements const& of_b, kiln_spatial::rows_wanted rows);
+
+}  // namespace kiln::spatial

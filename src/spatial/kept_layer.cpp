@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/kept_layer.hpp"
+
+#include "spatial/geometry_layers.cuh"
+
+namespace kiln::spatial {
+
+namespace {
+
+using namespace kiln_spatial;
+
+family_memory memory_of(geometry_parts const& p) {
+    family_memory out{p.x.data(), p.y.data(), {}};
+    for (std::size_t i = 0; i < p.offsets.size(); ++i) out.offsets[i] = p.offsets[i].data();
+    return out;
+}
+
+geometry_rows rows_of(geometries const& from) {
+    auto const data = [](auto const& b) { return b ? b->data() : nullptr; };
+    auto const index = [](family kind) { return static_cast<std::size_t>(kind) - 1; };
+    geometry_rows out{};
+    out.rows = static_cast<i32>(from.rows());
+    out.chosen = data(from.chosen());
+    if (from.kind() == family::mixed) {
+        auto const& m = from.mixed();
+        out.type = reinterpret_cast<signed char const*>(m.type.data());
+        out.child_row = m.child_row.data();
+        out.validity = data(m.validity);
+        for (auto const& child : m.children) out.memory[index(child.kind())] = memory_of(child.parts());
+    } else {
+        out.family = static_cast<i32>(index(from.kind()));
+        out.validity = data(from.parts().validity);
+        out.memory[out.family] = memory_of(from.parts());
+    }
+    return out;
+}
+
+}  // namespace
+
+result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
+    auto const rows = from.rows();
+    auto const g = rows_of(from);
+    kept_layer out;
+    out.rows_ = rows;
+    KILN_TRY(auto extent, on.room<std::int64_t>(rows + 1));
+    KILN_TRY(out.state_, on.room<std::uint8_t>(rows));
+    KILN_TRY(out.dimension_, on.room<std::int8_t>(rows));
+    KILN_CHECK(on.launch(row_extents{g, reinterpret_cast<i64*>(extent.data()), out.state_.data(),
+                                     reinterpret_cast<signed char*>(out.dimension_.data())},
+                         rows));
+    KILN_CHECK(on.sum(extent));
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{extent.data() + rows, total}}));
+    auto const paths = high_of(total), vertices = low_of(total);
+    auto const* const summed = reinterpret_cast<i64 const*>(extent.data());
+
+    KILN_TRY(out.row_first_, on.room<std::int32_t>(rows + 1));
+    KILN_CHECK(on.launch(row_table{summed, out.row_first_.data()}, rows + 1));
+    KILN_TRY(out.path_first_, on.room<std::int32_t>(paths + 1));
+    KILN_TRY(out.row_of_, on.room<std::int32_t>(paths));
+    KILN_TRY(out.kind_, on.room<std::uint8_t>(paths));
+    KILN_TRY(auto source, on.room<std::int32_t>(paths));
+    KILN_TRY(auto families_of, on.room<std::uint8_t>(paths));
+    KILN_CHECK(on.launch(path_table{g, summed, paths, vertices, out.path_first_.data(), out.row_of_.data(),
+                                    out.kind_.data(), source.data(), families_of.data()},
+                         std::size_t{paths} + 1));
+    KILN_TRY(out.at_, on.room<point>(vertices));
+    KILN_TRY(out.path_of_, on.room<std::int32_t>(vertices));
+    KILN_CHECK(on.launch(vertex_table{g, out.path_first_.data(), source.data(), families_of.data(), paths,
+                                      out.path_of_.data(), out.at_.data()},
+                         vertices));
+    return out;
+}
+
+layer kept_layer::view() const noexcept {
+    return {.at = at_.data(),
+            .path_first = path_first_.data(),
+            .path_of = path_of_.data(),
+            .row_of = row_of_.data(),
+            .row_first = row_first_.data(),
+            .kind = kind_.data(),
+            .group_first = group_first_.data(),
+            .group_size = group_size_.data(),
+            .member = member_.data(),
+            .is_end = is_end_.data(),
+            .rows = static_cast<i32>(rows_),
+            .paths = static_cast<i32>(kind_.size()),
+            .vertices = static_cast<i32>(at_.size())};
+}
+
+std::size_t kept_layer::bytes() const noexcept {
+    auto const of = [](auto const&... b) { return (std::size_t{0} + ... + b.raw().bytes()); };
+    return of(at_, path_first_, path_of_, row_of_, row_first_, kind_, state_, dimension_);
+}
+
+result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
+    KILN_TRY(auto least, on.filled<std::uint64_t>(4, ~0U));
+    auto const threads = std::min(on.threads(), vertices());
+    KILN_CHECK(on.launch(layer_extent{view(), kinds, threads, reinterpret_cast<u64*>(least.data())}, threads));
+    std::uint64_t got[4];
+    auto const* const from = least.data();
+    KILN_CHECK(on.read_sync({{from, got[0]}, {from + 1, got[1]}, {from + 2, got[2]}, {from + 3, got[3]}}));
+    if (got[0] == ~std::uint64_t{0}) return box{1, 1, -1, -1};
+    return box{unordered(got[0]), unordered(got[1]), -unordered(got[2]), -unordered(got[3])};
+}
+
+result<buffer<box>> kept_layer::row_boxes(queue& on) const {
+    KILN_TRY(auto least, on.filled<std::uint64_t>(rows_ * 4, ~0U));
+    auto* const around = reinterpret_cast<u64*>(least.data());
+    KILN_CHECK(on.launch(row_extents_of_layer{view(), around}, vertices()));
+    KILN_TRY(auto out, on.room<box>(rows_));
+    KILN_CHECK(on.launch(kiln_spatial::row_boxes{around, out.data()}, rows_));
+    return out;
+}
+
+}  // namespace kiln::spatial

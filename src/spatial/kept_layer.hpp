@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer (kernels/spatial/layer.cuh) in buffers, made where a queue runs: what host_layer is, without the host.
+#pragma once
+
+#include "spatial/layer.cuh"
+#include "spatial/queue.hpp"
+
+#include <kiln/spatial/geometry.hpp>
+
+#include <memory>
+
+namespace kiln::spatial {
+
+struct kept_elements;  // spatial/kept_elements.hpp
+
+class kept_layer {
+public:
+    // As the geometries are, which lie where the queue runs. One fence.
+    [[nodiscard]] static result<kept_layer> plain(queue& on, geometries const& from);
+    // Noded, for relations. Four fences, and a fifth where segments are divided.
+    [[nodiscard]] static result<kept_layer> noded(queue& on, geometries const& from);
+
+    [[nodiscard]] kiln_spatial::layer view() const noexcept;
+    [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
+    [[nodiscard]] std::size_t paths() const noexcept { return kind_.size(); }
+    [[nodiscard]] std::size_t vertices() const noexcept { return at_.size(); }
+    [[nodiscard]] std::size_t bytes() const noexcept;
+    [[nodiscard]] buffer<std::uint8_t> const& states() const noexcept {
+        return state_;
+    }  // row_null, row_empty, row_there
+    [[nodiscard]] buffer<std::int8_t> const& dimensions() const noexcept { return dimension_; }
+
+    // Of a noded layer, by row: points in the boundary of its lines, segments, paths that are there.
+    [[nodiscard]] buffer<std::uint64_t> const& row_ends() const noexcept { return row_ends_; }
+    [[nodiscard]] buffer<std::uint64_t> const& row_segments() const noexcept { return row_segments_; }
+    [[nodiscard]] buffer<std::uint64_t> const& row_paths() const noexcept { return row_paths_; }
+
+    // The tree that noding needed, where it is still that of the layer; else null.
+    [[nodiscard]] std::shared_ptr<kept_elements const> const& elements() const noexcept { return elements_; }
+
+    // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
+    [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
+    // Of every row; turned round (min_x > max_x) where it has no vertices.
+    [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
+
+private:
+    [[nodiscard]] result<void> drop_repeated(queue& on);
+    [[nodiscard]] result<void> divide_at_own_vertices(queue& on);
+    [[nodiscard]] result<void> find_orientations(queue& on);
+    [[nodiscard]] result<void> sort_members(queue& on);
+    [[nodiscard]] result<void> find_groups(queue& on);
+
+    std::size_t rows_ = 0;
+    buffer<kiln_spatial::point> at_;
+    buffer<std::int32_t> path_first_, path_of_, row_of_, row_first_;
+    buffer<std::uint8_t> kind_, state_;
+    buffer<std::int8_t> dimension_;
+    buffer<std::int32_t> group_first_, group_size_, member_;
+    buffer<std::uint8_t> is_end_;
+    buffer<std::uint64_t> row_ends_, row_segments_, row_paths_;
+    std::shared_ptr<kept_elements const> elements_;
+};
+
+inline constexpr std::uint32_t ring_kinds = 1U << kiln_spatial::ring_path | 1U << kiln_spatial::reversed_ring;
+inline constexpr std::uint32_t all_kinds = ring_kinds | 1U << kiln_spatial::point_path | 1U << kiln_spatial::line_path;
+
+}  // namespace kiln::spatial

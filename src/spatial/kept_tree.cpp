@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/kept_tree.hpp"
+
+#include "spatial/pairs.hpp"
+#include "spatial/spatial_index.cuh"
+
+#include <algorithm>
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
+
+// Nodes of each level, leaves first, and where each level begins in the heap's numbering.
+struct shape {
+    std::array<std::size_t, 12> count{}, first{};
+    std::size_t levels = 0;
+
+    explicit shape(std::size_t items) {
+        do count[levels++] = items = (items + 7) / 8;
+        while (items > 1);
+        std::size_t at = 0, width = 1;
+        for (auto l = levels; l-- > 0; at += width, width *= 8) first[l] = at;
+    }
+    [[nodiscard]] std::size_t nodes() const { return first[0] + count[0]; }
+};
+
+}  // namespace
+
+result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
+    kept_tree out;
+    auto const n = boxes.size();
+    if (n == 0) return out;
+    out.of_ = boxes.data();
+    KILN_TRY(out.around_, on.filled<std::uint64_t>(4, ~0U));
+    auto* const around = reinterpret_cast<u64*>(out.around_.data());
+    auto const threads = std::min(on.threads(), n);
+    KILN_CHECK(on.launch(box_extent{boxes.data(), n, threads, around}, threads));
+    KILN_TRY(auto keys, on.room<std::int32_t>(n));
+    KILN_TRY(out.items_, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(make_box_keys{boxes.data(), around, keys.data(), out.items_.data()}, n));
+    KILN_CHECK(on.sort(keys, out.items_));
+
+    shape const s{n};
+    KILN_TRY(out.nodes_, on.room<tree_node>(s.nodes()));
+    KILN_TRY(out.in_order_, on.room<box>(n));
+    KILN_CHECK(
+        on.launch(make_leaves{out.nodes_.data() + s.first[0], boxes.data(), out.items_.data(), n, out.in_order_.data()},
+                  s.count[0] * 8));
+    for (std::size_t l = 1; l < s.levels; ++l)
+        KILN_CHECK(on.launch(
+            make_inner_nodes{out.nodes_.data() + s.first[l], out.nodes_.data() + s.first[l - 1], s.count[l - 1]},
+            s.count[l] * 8));
+    out.first_leaf_ = static_cast<std::uint32_t>(s.first[0]);
+    out.top_ = static_cast<int>(s.levels) - 1;
+    return out;
+}
+
+tree kept_tree::view() const noexcept {
+    return {nodes_.data(), reinterpret_cast<u32 const*>(items_.data()), first_leaf_, top_,
+            static_cast<u32>(items_.size())};
+}
+std::size_t kept_tree::bytes() const noexcept {
+    return nodes_.raw().bytes() + items_.raw().bytes() + in_order_.raw().bytes();
+}
+
+kept_tree::cut kept_tree::cut_for(std::size_t queries, std::size_t pieces) const noexcept {
+    cut out{0, 1, top_};
+    if (size() == 0) return out;
+    shape const s{size()};
+    for (auto l = s.levels; l-- > 0;) {
+        if (s.count[l] * queries > pieces) break;
+        out = {static_cast<std::uint32_t>(s.first[l]), static_cast<std::uint32_t>(s.count[l]),
+               static_cast<std::int32_t>(l)};
+    }
+    return out;
+}
+
+result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in, buffer<box> const& asked) {
+    KILN_TRY(auto keys, on.room<std::int32_t>(asked.size()));
+    KILN_TRY(auto order, on.room<std::int32_t>(asked.size()));
+    KILN_CHECK(on.launch(make_box_keys{asked.data(), in.around(), keys.data(), order.data()}, asked.size()));
+    KILN_CHECK(on.sort(keys, order));
+    return order;
+}
+
+result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance) {
+    pair_list out;
+    auto const n = asked.size();
+    if (n == 0 || in.size() == 0) return out;
+    // Of a tree with itself the order is there.
+    KILN_TRY(auto const order, in.is_of(asked) ? result<buffer<std::int32_t>>{in.items()} : order_for(on, in, asked));
+    box_question const q{in.view(), in.in_order(), asked.data(), order.data(), distance};
+    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
+    KILN_TRY(auto heavy, on.room<std::uint32_t>(n));
+    KILN_TRY(auto heavies, on.filled<std::int64_t>(1, 0));
+    KILN_CHECK(on.launch(count_boxes{q, raw(counts), heavy.data(), reinterpret_cast<u32*>(heavies.data())}, n));
+    KILN_CHECK(on.sum(counts));
+    std::int64_t light = 0, many = 0, total = 0;
+    KILN_CHECK(on.read_sync({{counts.data() + n, light}, {heavies.data(), many}}));
+    total = light;
+
+    auto const cut = in.cut_for(static_cast<std::size_t>(many), std::size_t{1} << 24);
+    heavy_boxes const h{q, heavy.data(), cut.first_node, cut.nodes, cut.level};
+    auto const pieces = static_cast<std::size_t>(many) * cut.nodes;
+    buffer<std::int64_t> heavy_counts;
+    if (many > 0) {
+        KILN_TRY(heavy_counts, on.room<std::int64_t>(pieces + 1));
+        KILN_CHECK(on.launch(count_heavy_boxes{h, raw(heavy_counts)}, pieces));
+        KILN_CHECK(on.sum(heavy_counts));
+        std::int64_t more = 0;
+        KILN_CHECK(on.read_sync({{heavy_counts.data() + pieces, more}}));
+        total += more;
+    }
+    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_CHECK(on.launch(list_boxes{q, raw(counts), out.left.data(), out.right.data()}, n));
+    if (many == 0) return out;
+    KILN_CHECK(
+        on.launch(list_heavy_boxes{h, raw(heavy_counts), out.left.data() + light, out.right.data() + light}, pieces));
+    return sorted_pairs(on, out, n, in.size());
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree of kernels/spatial/tree.cuh over boxes, built where a queue runs.
+#pragma once
+
+#include "spatial/queue.hpp"
+#include "spatial/tree.cuh"
+
+#include <kiln/spatial/join.hpp>
+
+namespace kiln::spatial {
+
+class kept_tree {
+public:
+    kept_tree() = default;
+    // Boxes that are turned round (min_x > max_x) are in it and never met. No fence.
+    [[nodiscard]] static result<kept_tree> make(queue& on, buffer<kiln_spatial::box> const& boxes);
+
+    [[nodiscard]] kiln_spatial::tree view() const noexcept;
+    [[nodiscard]] buffer<std::int32_t> const& items() const noexcept { return items_; }            // by leaf
+    [[nodiscard]] kiln_spatial::box const* in_order() const noexcept { return in_order_.data(); }  // of the leaves
+    // Was it made of these?
+    [[nodiscard]] bool is_of(buffer<kiln_spatial::box> const& boxes) const noexcept {
+        return boxes.data() == of_ && boxes.size() == size();
+    }
+    // The box around everything, for frame_of_extent().
+    [[nodiscard]] kiln_spatial::u64 const* around() const noexcept {
+        return reinterpret_cast<kiln_spatial::u64 const*>(around_.data());
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return items_.size(); }
+    [[nodiscard]] std::size_t bytes() const noexcept;
+
+    // A level of the tree that parts the work of `queries` queries into about `pieces`.
+    struct cut {
+        std::uint32_t first_node = 0, nodes = 1;
+        std::int32_t level = 0;  // levels below them
+    };
+    [[nodiscard]] cut cut_for(std::size_t queries, std::size_t pieces) const noexcept;
+
+private:
+    buffer<kiln_spatial::tree_node> nodes_;
+    buffer<std::int32_t> items_;
+    buffer<kiln_spatial::box> in_order_;
+    buffer<std::uint64_t> around_;
+    kiln_spatial::box const* of_ = nullptr;
+    std::uint32_t first_leaf_ = 0;
+    int top_ = 0;
+};
+
+// Numbers of boxes such that neighbours are together, as the tree has them.
+[[nodiscard]] result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in,
+                                                     buffer<kiln_spatial::box> const& asked);
+// Pairs of boxes that are no more than `distance` apart: by asked, then by number in the tree. One fence, and a second where
+// some have many.
+[[nodiscard]] result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<kiln_spatial::box> const& asked,
+                                            double distance);
+
+}  // namespace kiln::spatial

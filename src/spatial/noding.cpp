@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer in buffers is noded: see kernels/spatial/noding.cuh.
+#include "spatial/noding.cuh"
+
+#include "spatial/kept_elements.hpp"
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
+u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
+
+}  // namespace
+
+result<kept_layer> kept_layer::noded(queue& on, geometries const& from) {
+    KILN_TRY(auto out, plain(on, from));
+    KILN_CHECK(out.drop_repeated(on));
+    KILN_CHECK(out.divide_at_own_vertices(on));
+    KILN_CHECK(out.find_orientations(on));
+    KILN_CHECK(out.find_groups(on));
+    KILN_TRY(out.row_paths_, on.filled<std::uint64_t>(out.rows(), 0));
+    KILN_CHECK(on.launch(count_row_paths{out.view(), raw(out.row_paths_)}, out.paths()));
+    return out;
+}
+
+result<void> kept_layer::drop_repeated(queue& on) {
+    KILN_TRY(auto place, on.room<std::int64_t>(vertices() + 1));
+    KILN_CHECK(on.launch(count_kept_vertices{view(), raw(place)}, vertices()));
+    KILN_CHECK(on.sum(place));
+    std::int64_t kept = 0;
+    KILN_CHECK(on.read_sync({{place.data() + vertices(), kept}}));
+    if (static_cast<std::size_t>(kept) == vertices()) return {};
+    auto const n = static_cast<std::size_t>(kept);
+    KILN_TRY(auto path_first, on.room<std::int32_t>(paths() + 1));
+    KILN_TRY(auto kind, on.room<std::uint8_t>(paths()));
+    KILN_TRY(auto at, on.room<point>(n));
+    KILN_TRY(auto path_of, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(move_paths{view(), raw(place), path_first.data(), kind.data()}, paths() + 1));
+    KILN_CHECK(on.launch(move_vertices{view(), raw(place), at.data(), path_of.data()}, vertices()));
+    path_first_ = std::move(path_first), kind_ = std::move(kind), at_ = std::move(at), path_of_ = std::move(path_of);
+    return {};
+}
+
+result<void> kept_layer::divide_at_own_vertices(queue& on) {
+    auto const n = vertices();
+    KILN_TRY(auto const elements, kept_elements::make(on, *this));
+    vertex_on_segments const search{view(), elements.tree.view()};
+    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_divisions{search, raw(counts)}, n));
+    KILN_CHECK(on.sum(counts));
+    std::int64_t found = 0;
+    KILN_CHECK(on.read_sync({{counts.data() + n, found}}));
+    if (found == 0) {
+        elements_ = std::make_shared<kept_elements const>(elements);
+        return {};
+    }
+    auto const m = static_cast<std::size_t>(found);
+
+    KILN_TRY(auto key, on.room<std::uint64_t>(m));
+    KILN_TRY(auto number, on.room<std::int32_t>(m));
+    KILN_TRY(auto segment_of, on.room<std::int32_t>(m));
+    KILN_TRY(auto vertex, on.room<std::int32_t>(m));
+    KILN_CHECK(
+        on.launch(list_divisions{search, raw(counts), raw(key), number.data(), segment_of.data(), vertex.data()}, n));
+    KILN_CHECK(on.sort(key, number, 64));
+    KILN_CHECK(on.launch(segment_keys{number.data(), segment_of.data(), raw(key)}, m));
+    KILN_CHECK(on.sort(key, number, bits_for(n)));
+
+    KILN_TRY(auto is_new, on.room<std::int64_t>(m + 1));
+    KILN_TRY(auto by_segment, on.filled<std::uint64_t>(n, 0));
+    KILN_CHECK(
+        on.launch(count_new_vertices{view(), raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
+    KILN_CHECK(on.sum(is_new));
+    KILN_CHECK(on.launch(count_with_divisions{raw(by_segment), raw(counts)}, n));
+    KILN_CHECK(on.sum(counts));
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
+    KILN_TRY(auto at, on.room<point>(static_cast<std::size_t>(total)));
+    KILN_TRY(auto path_of, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_TRY(auto path_first, on.room<std::int32_t>(paths() + 1));
+    KILN_TRY(auto kind, on.room<std::uint8_t>(paths()));
+    KILN_CHECK(on.launch(move_paths{view(), raw(counts), path_first.data(), kind.data()}, paths() + 1));
+    KILN_CHECK(on.launch(spread_vertices{view(), raw(counts), at.data(), path_of.data()}, n));
+    KILN_CHECK(on.launch(add_vertices{view(), raw(key), m, number.data(), vertex.data(), raw(is_new), raw(counts),
+                                      at.data(), path_of.data()},
+                         m));
+    path_first_ = std::move(path_first), kind_ = std::move(kind), at_ = std::move(at), path_of_ = std::move(path_of);
+    return {};
+}
+
+result<void> kept_layer::find_orientations(queue& on) {
+    auto const n = paths();
+    KILN_TRY(auto x, on.filled<std::uint64_t>(n, ~0U));
+    KILN_TRY(auto y, on.filled<std::uint64_t>(n, ~0U));
+    KILN_TRY(auto vertex, on.filled<std::uint64_t>(n, ~0U));
+    KILN_TRY(auto count, on.filled<std::uint64_t>(n, 0));
+    for (i32 step = 0; step < 3; ++step)
+        KILN_CHECK(on.launch(ring_extremes{view(), raw(x), raw(y), raw(vertex), raw(count), step}, vertices()));
+    return on.launch(ring_kinds_of{view(), raw(vertex), raw(count), kind_.data()}, n);
+}
+
+// Vertices of a row at one place next to each other: by a hash, or, should two hashes be the same, by row, x and y.
+result<void> kept_layer::sort_members(queue& on) {
+    auto const n = vertices();
+    KILN_TRY(auto key, on.room<std::uint64_t>(n));
+    KILN_TRY(auto clashes, on.filled<std::int64_t>(1, 0));
+    KILN_TRY(member_, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(group_hashes{view(), raw(key), member_.data()}, n));
+    KILN_CHECK(on.sort(key, member_, 64));
+    KILN_CHECK(on.launch(check_hashes{view(), raw(key), member_.data(), reinterpret_cast<u64*>(clashes.data())}, n));
+    std::int64_t clash = 0;
+    KILN_CHECK(on.read_sync({{clashes.data(), clash}}));
+    if (clash == 0) return {};
+    for (i32 step = 0; step < 3; ++step) {  // the least significant first
+        KILN_CHECK(on.launch(group_keys{view(), step, raw(key), member_.data()}, n));
+        KILN_CHECK(on.sort(key, member_, step < 2 ? 64 : bits_for(rows_)));
+    }
+    return {};
+}
+
+result<void> kept_layer::find_groups(queue& on) {
+    auto const n = vertices();
+    KILN_CHECK(sort_members(on));
+    KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_groups{view(), member_.data(), raw(is_new)}, n));
+    KILN_CHECK(on.sum(is_new));
+    KILN_TRY(auto start, on.room<std::int32_t>(n + 1));
+    KILN_TRY(auto ends, on.filled<std::uint64_t>(n, 0));
+    KILN_CHECK(on.launch(group_starts{view(), member_.data(), raw(is_new), n, start.data(), raw(ends)}, n));
+    KILN_TRY(group_first_, on.room<std::int32_t>(n));
+    KILN_TRY(group_size_, on.room<std::int32_t>(n));
+    KILN_TRY(is_end_, on.room<std::uint8_t>(n));
+    KILN_TRY(row_ends_, on.filled<std::uint64_t>(rows_, 0));
+    KILN_TRY(row_segments_, on.filled<std::uint64_t>(rows_, 0));
+    return on.launch(set_groups{view(), member_.data(), raw(is_new), start.data(), raw(ends), group_first_.data(),
+                                group_size_.data(), is_end_.data(), raw(row_ends_), raw(row_segments_)},
+                     n);
+}
+
+}  // namespace kiln::spatial

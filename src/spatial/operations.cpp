@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/operations.hpp"
+
+#include "base/check.hpp"
+
+namespace kiln::spatial {
+
+namespace {
+
+constexpr std::array<variant, 2> both(std::string_view needs) {
+    return {variant{.name = "gpu", .where = place::gpu, .needs = needs}, variant{.name = "cpu", .where = place::cpu}};
+}
+
+constexpr auto locate_variants =
+    both("words geometry_layers point_location point_in_polygon pair_lists exclusive_scan_i64 radix_sort_u64_i32");
+constexpr auto query_variants =
+    both("words geometry_layers spatial_index pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto segments_variants = both(
+    "words geometry_layers spatial_index segment_intersection exclusive_scan_i64 radix_sort_i32_i32 "
+    "radix_sort_u64_i32");
+constexpr auto meet_variants = both(
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points pair_lists "
+    "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto join_variants = both(
+    "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection "
+    "polygon_predicates "
+    "path_points pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto nearest_variants = both(
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance "
+    "path_points "
+    "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr std::array<variant, 1> cpu_alone{variant{.name = "cpu", .where = place::cpu}};
+
+}  // namespace
+
+// Every result is discrete and exact: the same on both sides, whatever the order of threads. Sizes are vertices and rows of
+// both operands, until `kiln calibrate` has measured: a transfer and the launches of an index against one core.
+constinit operation const locate_operation{"spatial_locate", "spatial", {.pairwise = 1 << 15}, locate_variants};
+constinit operation const meet_operation{"spatial_intersects", "spatial", {.pairwise = 1 << 13}, meet_variants};
+constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, join_variants};
+constinit operation const disjoint_operation{"spatial_disjoint", "spatial", {}, cpu_alone};
+constinit operation const distance_operation{"spatial_distance", "spatial", {}, cpu_alone};
+constinit operation const within_operation{"spatial_within", "spatial", {}, cpu_alone};
+constinit operation const relate_operation{"spatial_relate", "spatial", {.pairwise = 1 << 13}, join_variants};
+constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
+constinit operation const segments_operation{"spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};
+constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
+constinit operation const nearest_many_operation{"spatial_nearest_many", "spatial", {}, cpu_alone};
+
+result<call_facts> facts_of(operation const& what, geometries const& left, geometries const& right) {
+    auto const empty = [](geometries const& g) { return g.rows() == 0; };
+    if (!empty(left) && !empty(right) && on_device(left.where()) != on_device(right.where())) {
+        return fail(errc::invalid_argument,
+                    "{}: one operand is on the host and one on the device; move one of them by name", what.name());
+    }
+    return call_facts{.items = left.vertices() + left.rows() + right.vertices() + right.rows(),
+                      .type = scalar::f64,
+                      .where = on_device(left.where()) ? left.where() : right.where()};
+}
+
+result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what) {
+    if (call.on_gpu() == on_device(what.where())) return what;
+    return call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
+}
+
+}  // namespace kiln::spatial

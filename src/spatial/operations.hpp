@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pack's operations, and what is decided of a call.
+#pragma once
+
+#include "spatial/queue.hpp"
+
+#include <kiln/runtime/pack_call.hpp>
+#include <kiln/spatial/geometry.hpp>
+
+namespace kiln::spatial {
+
+extern operation const locate_operation, meet_operation, join_operation, disjoint_operation, relate_operation,
+    query_operation, nearest_operation, nearest_many_operation, segments_operation, distance_operation,
+    within_operation;
+
+// errc::invalid_argument where one is on the host and the other on a device.
+[[nodiscard]] result<call_facts> facts_of(operation const& what, geometries const& left, geometries const& right);
+
+// The geometries where the call runs: the caller's own, or a copy. The device is the one of what is on one already.
+[[nodiscard]] result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what);
+
+// Runs `use` with a queue where the call runs.
+template <class Use>
+auto with_queue(bool on_gpu, stream_ref on, int device, Use const& use) {
+    if (on_gpu) {
+        device_queue there{on, device};
+        return use(static_cast<queue&>(there));
+    }
+    host_queue here;
+    return use(static_cast<queue&>(here));
+}
+
+}  // namespace kiln::spatial

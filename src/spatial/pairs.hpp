@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of lists of pairs, where a queue runs.
+#pragma once
+
+#include "spatial/queue.hpp"
+
+#include <kiln/spatial/join.hpp>
+
+namespace kiln::spatial {
+
+// Pairs in any order, put in order.
+[[nodiscard]] result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t left_rows,
+                                             std::size_t right_rows);
+
+// Of pairs that are in order: by left row the lowest right one or -1, whether there is any, how many; by right row how many.
+[[nodiscard]] result<buffer<std::int32_t>> firsts_of(queue& on, pair_list const& pairs, std::size_t left_rows);
+[[nodiscard]] result<buffer<std::uint8_t>> any_of(queue& on, pair_list const& pairs, std::size_t left_rows);
+[[nodiscard]] result<buffer<std::int64_t>> counts_of(queue& on, pair_list const& pairs, std::size_t left_rows);
+[[nodiscard]] result<buffer<std::int64_t>> histogram_of(queue& on, pair_list const& pairs, std::size_t right_rows);
+
+}  // namespace kiln::spatial

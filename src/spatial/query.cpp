@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kiln/spatial/query.hpp>
+
+#include "spatial/kept_layer.hpp"
+#include "spatial/kept_tree.hpp"
+#include "spatial/operations.hpp"
+
+namespace kiln::spatial {
+
+namespace {
+
+// The same memory, whole: an array with itself.
+bool are_same(geometries const& a, geometries const& b) {
+    bool const whole = !a.chosen() && !b.chosen() && a.kind() == b.kind();
+    return whole && (a.kind() == family::mixed ? &a.mixed() == &b.mixed() : &a.parts() == &b.parts());
+}
+
+}  // namespace
+
+result<pair_list> query(stream_ref on, geometries const& left, geometries const& right, query_options const& how) {
+    if (!(how.distance >= 0)) return fail(errc::invalid_argument, "query: a distance of {}", how.distance);
+    KILN_TRY(auto const facts, facts_of(query_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(query_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> result<pair_list> {
+        auto const boxes_of = [&](geometries const& g) {
+            return kept_layer::plain(q, g).and_then([&](kept_layer const& l) { return l.row_boxes(q); });
+        };
+        KILN_TRY(auto const boxes, boxes_of(b));
+        KILN_TRY(auto const tree, kept_tree::make(q, boxes));
+        if (are_same(a, b)) return query_boxes(q, tree, boxes, how.distance);
+        KILN_TRY(auto const asked, boxes_of(a));
+        return query_boxes(q, tree, asked, how.distance);
+    });
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/queue.hpp"
+
+#include "spatial/units.hpp"
+
+#include <kiln/engine.hpp>
+#include <kiln/prims/handles.hpp>
+#include <kiln/runtime/pack_call.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <numeric>
+
+namespace kiln::spatial {
+
+// ---- Numbers of kernels ----
+
+namespace {
+
+struct numbered_names {
+    std::mutex mutex;
+    std::deque<char const*> names;  // never moved
+};
+numbered_names& numbered() {
+    static numbered_names all;
+    return all;
+}
+
+}  // namespace
+
+std::size_t queue::number_of(char const* kernel) {
+    auto& all = numbered();
+    std::scoped_lock const lock{all.mutex};
+    all.names.push_back(kernel);
+    KILN_ASSERT(all.names.size() <= most_kernels);
+    return all.names.size() - 1;
+}
+char const* queue::name_of(std::size_t number) {
+    auto& all = numbered();
+    std::scoped_lock const lock{all.mutex};
+    return all.names[number];
+}
+
+result<void> queue::sum(buffer<std::int64_t> const& counts) {
+    KILN_CHECK(fill(counts.part(counts.size() - 1, 1), 0));
+    return scan(counts);
+}
+
+int bits_for(std::uint64_t most) noexcept { return std::max(1, static_cast<int>(std::bit_width(most))); }
+
+// ---- On a device ----
+
+namespace {
+
+// Kernels and primitives, found at first use and kept.
+struct device_handles {
+    std::array<runtime::kept_handle<untyped_kernel>, queue::most_kernels> kernels;
+    runtime::kept_handle<scan_handle<std::int64_t>> scan;
+    runtime::kept_handle<radix_sort_handle<std::uint64_t, std::int32_t>> sort_long;
+    runtime::kept_handle<radix_sort_handle<std::int32_t, std::int32_t>> sort_short;
+};
+device_handles const& handles() {
+    static auto const& all = *new device_handles;  // streams may still run when statics die
+    return all;
+}
+
+prim_options options_on(int device) {
+    prim_options out;
+    out.device = device;
+    return out;
+}
+
+result<untyped_kernel> find_kernel(std::string_view name, int device) {
+    KILN_TRY(auto const ready, engine::process().get_sync(unit_with(name), device));
+    return ready.kernel(name);
+}
+
+template <class K, class V>
+result<void> sort_on_device(queue& on_queue, stream_ref on, radix_sort_handle<K, V> const& by, buffer<K>& keys,
+                            buffer<V>& values, int bits) {
+    KILN_TRY(auto sorted_keys, on_queue.room<K>(keys.size()));
+    KILN_TRY(auto sorted_values, on_queue.room<V>(values.size()));
+    sort_arguments<K, V> what;
+    what.keys_in = runtime::span_of(keys);
+    what.keys_out = sorted_keys.data();
+    what.values_in = values.data();
+    what.values_out = sorted_values.data();
+    what.last_bit = bits;
+    KILN_CHECK(by(on, what));
+    keys = std::move(sorted_keys), values = std::move(sorted_values);
+    return {};
+}
+
+}  // namespace
+
+result<storage> device_queue::allocate(std::size_t bytes) {
+    return storage::on_device(on_, std::max<std::size_t>(bytes, 16), device_);
+}
+
+result<void> device_queue::run(task const& what, std::size_t items) {
+    return handles().kernels[what.number].with(
+        device_, [&](int device) { return find_kernel(name_of(what.number), device); },
+        [&](untyped_kernel const& kernel) {
+            auto const blocks = std::min<std::uint64_t>((items + what.block - 1) / what.block, 0x7fffffff);
+            std::uint64_t count = items;
+            void* arguments[] = {const_cast<void*>(what.what), &count};
+            return kernel.launch(on_, {{static_cast<unsigned>(blocks)}, {what.block}}, arguments);
+        });
+}
+
+result<void> device_queue::scan(buffer<std::int64_t> const& values) {
+    return handles().scan.with(
+        device_, [](int device) { return exclusive_scan<std::int64_t>(plus, options_on(device)); },
+        [&](auto const& all) { return all(on_, runtime::span_of(values), runtime::span_of(values)); });
+}
+
+result<void> device_queue::sort(buffer<std::uint64_t>& keys, buffer<std::int32_t>& values, int bits) {
+    if (keys.empty()) return {};
+    return handles().sort_long.with(
+        device_,
+        [](int device) { return radix_sort<std::uint64_t, std::int32_t>(sort_order::ascending, options_on(device)); },
+        [&](auto const& by) { return sort_on_device(*this, on_, by, keys, values, bits); });
+}
+result<void> device_queue::sort(buffer<std::int32_t>& keys, buffer<std::int32_t>& values) {
+    if (keys.empty()) return {};
+    return handles().sort_short.with(
+        device_,
+        [](int device) { return radix_sort<std::int32_t, std::int32_t>(sort_order::ascending, options_on(device)); },
+        [&](auto const& by) { return sort_on_device(*this, on_, by, keys, values, -1); });
+}
+
+result<void> device_queue::read_sync(std::initializer_list<wish> wishes) {
+    KILN_TRY(auto waits, fence::make(on_, device_));
+    std::vector<std::size_t> at;
+    for (auto const& w : wishes) {
+        KILN_TRY(auto const position, waits.add(w.from));
+        at.push_back(position);
+    }
+    KILN_CHECK(waits.wait_sync());
+    auto next = at.begin();
+    for (auto const& w : wishes) *w.to = waits.get<std::int64_t>(*next++);
+    return {};
+}
+
+// ---- On the host ----
+
+result<storage> host_queue::allocate(std::size_t bytes) {
+    auto out = storage::on_host(std::max<std::size_t>(bytes, 16));
+    if (order_ == item_order::scrambled) std::memset(out.data(), 0xcd, out.bytes());  // what nobody wrote shows
+    return out;
+}
+
+result<void> host_queue::run(task const& what, std::size_t items) {
+    if (order_ == item_order::ascending) {
+        for (std::size_t i = 0; i < items; ++i) what.item(what.what, i);
+        return {};
+    }
+    // Every item once: a stride that has no divisor in common with their number.
+    std::size_t stride = items * 5 / 8 + 1;
+    while (std::gcd(stride, items) != 1) ++stride;
+    for (std::size_t k = 0, i = items / 3; k < items; ++k, i = (i + stride) % items) what.item(what.what, i);
+    return {};
+}
+
+result<void> host_queue::scan(buffer<std::int64_t> const& values) {
+    auto* const v = values.data();
+    std::exclusive_scan(v, v + values.size(), v, std::int64_t{0});
+    return {};
+}
+
+namespace {
+
+template <class K>
+void sort_on_host(buffer<K>& keys, buffer<std::int32_t>& values, K mask) {
+    std::vector<std::size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return static_cast<K>(keys.data()[a] & mask) < static_cast<K>(keys.data()[b] & mask);
+    });
+    auto sorted_keys = buffer<K>::on_host(keys.size());
+    auto sorted_values = buffer<std::int32_t>::on_host(values.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+        sorted_keys.data()[i] = keys.data()[order[i]], sorted_values.data()[i] = values.data()[order[i]];
+    keys = std::move(sorted_keys), values = std::move(sorted_values);
+}
+
+}  // namespace
+
+result<void> host_queue::sort(buffer<std::uint64_t>& keys, buffer<std::int32_t>& values, int bits) {
+    sort_on_host(keys, values, bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1);
+    return {};
+}
+result<void> host_queue::sort(buffer<std::int32_t>& keys, buffer<std::int32_t>& values) {
+    sort_on_host(keys, values, std::int32_t{-1});
+    return {};
+}
+
+result<void> host_queue::read_sync(std::initializer_list<wish> wishes) {
+    for (auto const& w : wishes) *w.to = *w.from;
+    return {};
+}
+
+}  // namespace kiln::spatial

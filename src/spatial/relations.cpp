@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/relations.hpp"
+
+#include "spatial/kept_elements.hpp"
+#include "spatial/pair_lists.cuh"
+#include "spatial/path_points.hpp"
+#include "spatial/polygon_predicates.cuh"
+
+#include <algorithm>
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
+u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
+
+bool may_have(geometries const& g, int dimension) {
+    return g.kind() == family::mixed || dimension_of(g.kind()) == dimension;
+}
+
+class relater {
+public:
+    relater(queue& on, geometries const& left, geometries const& right, relating which)
+        : on_{on}, left_{left}, right_{right}, which_{which} {}
+
+    result<relations> relate() {
+        KILN_TRY(a_, kept_layer::noded(on_, left_));
+        KILN_TRY(b_, kept_layer::noded(on_, right_));
+        KILN_CHECK(collect());
+        KILN_CHECK(which_ == relating::all ? find_pairs() : take_rows());
+        KILN_TRY(bits_, on_.filled<std::uint32_t>(pairs_, 0));
+        KILN_CHECK(on_.launch(prove_contacts{facts_, pair_.data(), bits_.data()}, facts_.mets));
+        KILN_CHECK(on_.launch(prove_insides{facts_, pair_.data(), bits_.data()}, facts_.in_bs + facts_.in_as));
+        KILN_TRY(auto const seen_a, see(left_, right_, 0));
+        KILN_TRY(auto const seen_b, see(right_, left_, 1));
+        bool const all = which_ == relating::all;
+        KILN_CHECK(on_.launch(finish_matrices{all ? out_.left.data() : nullptr, all ? out_.right.data() : nullptr,
+                                              side(a_, seen_a), side(b_, seen_b), bits_.data()},
+                              pairs_));
+        return relations{out_, bits_, a_.dimensions(), b_.dimensions()};
+    }
+
+private:
+    // What was seen of one side, by pair.
+    struct seen {
+        buffer<std::uint64_t> paths, ends, covered;
+        line_ends has_ends = line_ends::no;
+        bool has_pieces = false;
+    };
+
+    result<void> collect() {
+        auto const rows = which_ == relating::all ? rows_wanted::all : rows_wanted::same;
+        if (b_.elements()) {
+            KILN_TRY(met_, find_contacts(on_, a_, b_, *b_.elements(), rows));
+        } else {
+            KILN_TRY(auto const elements, kept_elements::make(on_, b_));
+            KILN_TRY(met_, find_contacts(on_, a_, b_, elements, rows));
+        }
+        auto const asked = [&](geometries const& of) { return may_have(of, 1) ? line_ends::asked : line_ends::no; };
+        if (may_have(right_, 2)) {
+            KILN_TRY(auto const index, build_brief_index(on_, b_));
+            KILN_TRY(in_b_, questions_in(on_, a_, *index, wanted_inside, asked(left_)));
+        }
+        if (may_have(left_, 2)) {
+            KILN_TRY(auto const index, build_brief_index(on_, a_));
+            KILN_TRY(in_a_, questions_in(on_, b_, *index, wanted_inside, asked(right_)));
+        }
+        facts_ = {a_.view(),
+                  b_.view(),
+                  {met_.left.data(), met_.right.data(), met_.how.data()},
+                  {in_b_.left.data(), in_b_.right.data()},
+                  {in_a_.left.data(), in_a_.right.data()},
+                  met_.size(),
+                  in_b_.size(),
+                  in_a_.size()};
+        count_ = met_.size() + in_b_.size() + in_a_.size();
+        KILN_TRY(pair_, on_.room<std::int32_t>(count_));
+        return {};
+    }
+
+    result<void> find_pairs() {
+        int const bits = bits_for(right_.rows()), all_bits = bits + bits_for(left_.rows());
+        u64 const none = u64{1} << all_bits;
+        KILN_TRY(auto keys, on_.room<std::uint64_t>(count_));
+        KILN_TRY(auto numbers, on_.room<std::int32_t>(count_));
+        KILN_CHECK(on_.launch(fact_keys{facts_, bits, none, raw(keys), numbers.data()}, count_));
+        KILN_CHECK(on_.sort(keys, numbers, all_bits + 1));
+        KILN_TRY(auto place, on_.room<std::int64_t>(count_ + 1));
+        KILN_CHECK(on_.launch(count_distinct_keys{raw(keys), none, raw(place)}, count_));
+        KILN_CHECK(on_.sum(place));
+        std::int64_t total = 0;
+        KILN_CHECK(on_.read_sync({{place.data() + count_, total}}));
+        pairs_ = static_cast<std::size_t>(total);
+        KILN_TRY(out_.left, on_.room<std::int32_t>(pairs_));
+        KILN_TRY(out_.right, on_.room<std::int32_t>(pairs_));
+        KILN_CHECK(
+            on_.launch(take_distinct_keys{raw(keys), raw(place), bits, out_.left.data(), out_.right.data()}, count_));
+        return on_.launch(fact_pairs{raw(place), raw(keys), none, numbers.data(), pair_.data()}, count_);
+    }
+    result<void> take_rows() {
+        pairs_ = std::min(left_.rows(), right_.rows());
+        return on_.launch(fact_rows{facts_, pair_.data()}, count_);
+    }
+
+    result<seen> see(geometries const& of, geometries const& other, i32 of_b) {
+        seen out;
+        out.has_ends = may_have(of, 1) ? line_ends::asked : line_ends::no;
+        auto const insides = static_cast<std::size_t>(of_b != 0 ? facts_.in_as : facts_.in_bs);
+        auto const n = facts_.mets + insides;
+        KILN_TRY(auto path, on_.room<std::uint64_t>(n));
+        buffer<std::uint64_t> end;
+        if (out.has_ends == line_ends::asked) {
+            KILN_TRY(end, on_.room<std::uint64_t>(facts_.mets + n));
+        }
+        KILN_CHECK(on_.launch(seen_keys{facts_, pair_.data(), of_b, raw(path), end.empty() ? nullptr : raw(end)}, n));
+        KILN_TRY(out.paths, distinct(path));
+        if (out.has_ends == line_ends::asked) {
+            KILN_TRY(out.ends, distinct(end));
+        }
+        // Of lines nothing but common pieces covers anything; areas were asked by rays.
+        out.has_pieces = may_have(other, 1) && (may_have(of, 1) || may_have(of, 2));
+        if (!out.has_pieces) return out;
+        KILN_TRY(auto pieces, on_.room<std::uint64_t>(facts_.mets));
+        KILN_TRY(auto numbers, on_.room<std::int32_t>(facts_.mets));
+        KILN_CHECK(on_.launch(piece_keys{facts_, pair_.data(), of_b, raw(pieces), numbers.data()}, facts_.mets));
+        KILN_CHECK(on_.sort(pieces, numbers, 64));
+        KILN_TRY(out.covered, on_.filled<std::uint64_t>(pairs_, 0));
+        KILN_CHECK(on_.launch(count_covered{facts_, of_b, raw(pieces), numbers.data(), raw(out.covered)}, facts_.mets));
+        return out;
+    }
+    // Different things by pair. Keys are pair << 32 | thing; what is none has all bits, and comes last in any case.
+    result<buffer<std::uint64_t>> distinct(buffer<std::uint64_t>& keys) {
+        KILN_TRY(auto unused, on_.room<std::int32_t>(keys.size()));
+        KILN_CHECK(on_.sort(keys, unused, std::min(64, 33 + bits_for(pairs_))));
+        KILN_TRY(auto out, on_.filled<std::uint64_t>(pairs_, 0));
+        KILN_CHECK(on_.launch(count_seen{raw(keys), raw(out)}, keys.size()));
+        return out;
+    }
+    static seen_of_side side(kept_layer const& l, seen const& s) {
+        return {raw(s.paths),
+                s.has_ends == line_ends::asked ? raw(s.ends) : nullptr,
+                s.has_pieces ? raw(s.covered) : nullptr,
+                raw(l.row_paths()),
+                raw(l.row_ends()),
+                raw(l.row_segments()),
+                l.states().data(),
+                reinterpret_cast<signed char const*>(l.dimensions().data())};
+    }
+
+    queue& on_;
+    geometries const& left_;
+    geometries const& right_;
+    relating which_;
+    kept_layer a_, b_;
+    contacts met_;
+    pair_list in_b_, in_a_;  // questions and rows
+    fact_list facts_{};
+    std::size_t count_ = 0, pairs_ = 0;
+    buffer<std::int32_t> pair_;  // by fact
+    pair_list out_;
+    buffer<std::uint32_t> bits_;
+};
+
+}  // namespace
+
+result<relations> relate_rows(queue& on, geometries const& left, geometries const& right, relating which) {
+    if (left.empty() || right.empty()) return relations{};
+    return relater{on, left, right, which}.relate();
+}
+
+result<pair_list> holding(queue& on, relations const& all, predicate what) {
+    auto const n = all.pairs.size();
+    pair_list out;
+    if (n == 0) return out;
+    auto const dimensions = [](buffer<std::int8_t> const& b) { return reinterpret_cast<signed char const*>(b.data()); };
+    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_holding{{static_cast<i32>(what)},
+                                       all.bits.data(),
+                                       all.pairs.left.data(),
+                                       all.pairs.right.data(),
+                                       dimensions(all.left_dimension),
+                                       dimensions(all.right_dimension),
+                                       raw(counts)},
+                         n));
+    KILN_CHECK(on.sum(counts));
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
+    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_CHECK(on.launch(
+        list_holding{raw(counts), all.pairs.left.data(), all.pairs.right.data(), out.left.data(), out.right.data()},
+        n));
+    return out;
+}
+
+}  // namespace kiln::spatial

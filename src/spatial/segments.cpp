@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/segments.hpp"
+
+#include "spatial/kept_elements.hpp"
+#include "spatial/operations.hpp"
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
+u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
+
+}  // namespace
+
+result<segment_list> meeting_segments(queue& on, geometries const& left, geometries const& right) {
+    segment_list out;
+    if (left.empty() || right.empty()) return out;
+    KILN_TRY(auto const a, kept_layer::plain(on, left));
+    KILN_TRY(auto const b, kept_layer::plain(on, right));
+    KILN_TRY(auto const elements, kept_elements::make(on, b));
+    KILN_TRY(auto const met, find_contacts(on, a, b, elements, rows_wanted::all));
+    auto const n = met.size();
+    KILN_TRY(auto keys, on.room<std::uint64_t>(n));
+    KILN_TRY(auto numbers, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(element_keys{met.list(), raw(keys), numbers.data()}, n));
+    KILN_CHECK(on.sort(keys, numbers, 33 + bits_for(a.vertices())));
+    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_real_contacts{raw(keys), raw(counts)}, n));
+    KILN_CHECK(on.sum(counts));
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
+    auto const real = static_cast<std::size_t>(total);
+    KILN_TRY(out.left, on.room<std::int32_t>(real));
+    KILN_TRY(out.right, on.room<std::int32_t>(real));
+    KILN_TRY(out.how, on.room<meeting>(real));
+    KILN_TRY(out.x, on.room<double>(real));
+    KILN_TRY(out.y, on.room<double>(real));
+    KILN_CHECK(on.launch(contact_rows{a.view(), b.view(), met.list(), numbers.data(), out.left.data(), out.right.data(),
+                                      reinterpret_cast<u8*>(out.how.data())},
+                         real));
+    KILN_CHECK(
+        on.launch(place_contacts{a.view(), b.view(), met.list(), numbers.data(), out.x.data(), out.y.data()}, real));
+    return out;
+}
+
+result<segment_list> segment_intersections(stream_ref on, geometries const& left, geometries const& right) {
+    KILN_TRY(auto const facts, facts_of(segments_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(segments_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) { return meeting_segments(q, a, b); });
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spatial pack for Kiln's own programs.
+#include "spatial/operations.hpp"
+#include "workshop/pack_tool.hpp"
+#include "workshop/settled.hpp"
+
+#include <kiln/spatial/join.hpp>
+#include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/query.hpp>
+#include <kiln/spatial/segments.hpp>
+
+#include <cmath>
+
+namespace kiln::spatial {
+
+namespace {
+
+double number(std::size_t k) { return static_cast<double>(k * 2'654'435'761U % 1'000'003) / 1'000'003; }
+
+// So many vertices and rows: short lines all over, or squares with eight corners on their sides.
+geometries lines_of(std::size_t items, std::size_t seed) {
+    geometry_builder to;
+    for (std::size_t i = 0; i * 3 < items; ++i) {
+        double const x = number(seed + 2 * i), y = number(seed + 2 * i + 1),
+                     side = 1 / std::sqrt(static_cast<double>(items + 1));
+        to.begin(family::linestring), to.vertex(x, y), to.vertex(x + side, y + side * number(i)), to.end();
+    }
+    return to.finish(family::linestring).value();
+}
+geometries areas_of(std::size_t items, std::size_t seed) {
+    geometry_builder to;
+    for (std::size_t i = 0; i * 10 < items; ++i) {
+        double const x = number(seed + 2 * i), y = number(seed + 2 * i + 1),
+                     h = 1 / std::sqrt(static_cast<double>(items + 1));
+        to.begin(family::polygon), to.begin_ring();
+        constexpr int corners[9][2] = {{0, 0}, {1, 0}, {2, 0}, {2, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}, {0, 0}};
+        for (auto const& c : corners) to.vertex(x + c[0] * h, y + c[1] * h);
+        to.end();
+    }
+    return to.finish(family::polygon).value();
+}
+geometries points_of(std::size_t items) {
+    auto x = buffer<double>::on_host(items / 2 + 1), y = buffer<double>::on_host(items / 2 + 1);
+    for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = number(2 * i), y.data()[i] = number(2 * i + 1);
+    return geometries::points(x, y).value();
+}
+
+class spatial_tool final : public workshop::pack_tool {
+public:
+    spatial_tool() : pack_tool{"spatial"} {}
+    [[nodiscard]] std::vector<workshop::trial> trials() const override {
+        auto const half = [](std::size_t n) { return n / 2 + 1; };
+        return {
+            {&locate_operation,
+             [](stream_ref on, std::size_t n) {
+                 return workshop::settled(join_first(on, points_of(n), areas_of(500, 1), predicate::intersects), on);
+             }},
+            {&meet_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, join(on, areas_of(half(n), 1), areas_of(half(n), 7), predicate::intersects));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&join_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, join(on, areas_of(half(n), 1), areas_of(half(n), 7), predicate::overlaps));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&relate_operation,
+             [=](stream_ref on, std::size_t n) {
+                 return workshop::settled(relate(on, areas_of(half(n), 1), areas_of(half(n), 7)), on);
+             }},
+            {&query_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, query(on, lines_of(half(n), 1), lines_of(half(n), 7)));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&segments_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, segment_intersections(on, lines_of(half(n), 1), lines_of(half(n), 7)));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&nearest_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, nearest(on, points_of(half(n)), lines_of(half(n), 7), {.equal = ties::by_row}));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+        };
+    }
+};
+
+spatial_tool const the_tool;
+
+}  // namespace
+
+}  // namespace kiln::spatial

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algorithms of the device, run on the host by the same text: with their items in order, and scrambled over memory that
+// holds rubbish at first. What they give is what the CPU variants give.
+#include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/join.hpp>
+#include <kiln/spatial/locate.hpp>
+#include <kiln/spatial/measures.hpp>
+#include <kiln/spatial/wkt.hpp>
+
+#include "samples.hpp"
+#include "spatial/area_index.hpp"
+#include "spatial/kept_tree.hpp"
+#include "spatial/layer.hpp"
+#include "spatial/meeting.hpp"
+#include "spatial/near.hpp"
+#include "spatial/relations.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+
+struct plain_pairs {
+    std::vector<std::int32_t> left, right;
+    bool operator==(plain_pairs const&) const = default;
+};
+template <class T>
+std::vector<T> values_of(buffer<T> const& b) {
+    return {b.host_span().begin(), b.host_span().end()};
+}
+plain_pairs values_of(pair_list const& p) { return {values_of(p.left), values_of(p.right)}; }
+
+// Whole and half coordinates: vertices, edges and cells' corners are all met.
+geometries some_points(std::size_t n, double from, double to, unsigned seed) {
+    std::mt19937_64 random{seed};
+    auto x = buffer<double>::on_host(n), y = buffer<double>::on_host(n);
+    auto const steps = static_cast<std::uint64_t>((to - from) * 4);
+    auto const next = [&] {
+        return from + static_cast<double>(random() % (steps + 1)) / 4 +
+               (random() % 8 == 0 ? static_cast<double>(random()) * 0x1p-64 : 0);
+    };
+    for (std::size_t i = 0; i < n; ++i) x.data()[i] = next(), y.data()[i] = next();
+    x.data()[n / 2] = y.data()[n / 2] = NAN;  // an empty one
+    return geometries::points(x, y).value();
+}
+
+plain_pairs expected_pairs(geometries const& points, geometries const& areas, std::uint32_t wanted) {
+    plain_pairs out;
+    auto const index = cpu::area_index::make(areas).value();
+    for (auto const& p : index.locate(points).value()) {
+        auto const bit = p.how == standing::on_boundary ? kiln_spatial::wanted_on : kiln_spatial::wanted_inside;
+        if ((wanted & bit) != 0) out.left.push_back(p.point), out.right.push_back(p.area);
+    }
+    return out;
+}
+
+void check_points(geometries const& points, geometries const& areas) {
+    for (auto const order : {item_order::ascending, item_order::scrambled}) {
+        host_queue on{order};
+        auto const index = build_index(on, areas).value();
+        for (std::uint32_t const wanted : {1U, 2U, 3U}) {
+            auto const expected = expected_pairs(points, areas, wanted);
+            point_locator find{on, points, *index, wanted};
+            EXPECT_EQ(values_of(find.pairs().value()), expected) << "wanted " << wanted;
+            std::vector<std::int32_t> first(points.rows(), -1);
+            std::vector<std::int64_t> count(points.rows(), 0), histogram(areas.rows(), 0);
+            std::vector<std::uint8_t> any(points.rows(), 0);
+            for (std::size_t i = expected.left.size(); i-- > 0;) {
+                auto const l = static_cast<std::size_t>(expected.left[i]);
+                first[l] = expected.right[i], ++count[l], any[l] = 1;
+                ++histogram[static_cast<std::size_t>(expected.right[i])];
+            }
+            EXPECT_EQ(values_of(find.first().value()), first);
+            EXPECT_EQ(values_of(find.count().value()), count);
+            EXPECT_EQ(values_of(find.any().value()), any);
+            EXPECT_EQ(values_of(find.histogram().value()), histogram);
+        }
+    }
+}
+
+geometries of_every_family(unsigned seed) {
+    std::vector<std::string> rows;
+    for (auto const kind : {family::point, family::multipolygon, family::linestring, family::polygon,
+                            family::multipoint, family::multilinestring}) {
+        auto const some =
+            lattice(kind, {.rows = 9, .size = 7, .seed = seed, .empty_per_mille = 100, .null_per_mille = 100});
+        auto const text = to_wkt(some).value();
+        for (std::size_t i = 0; i < some.rows(); ++i) rows.push_back(text[i]);
+    }
+    return from_wkt(rows).value();
+}
+
+class kept : public testing::Test {};
+
+}  // namespace
+
+TEST_F(kept, layers_are_those_of_the_host) {
+    std::vector<geometries> all{of_every_family(3)};
+    for (int kind = 1; kind <= 6; ++kind)
+        all.push_back(lattice(static_cast<family>(kind),
+                              {.rows = 40, .size = 6, .seed = 5, .empty_per_mille = 150, .null_per_mille = 150}));
+    for (std::size_t k = 0, n = all.size(); k < n; ++k) {
+        std::vector<std::int32_t> rows;
+        for (std::size_t i = 0; i < all[k].rows(); ++i)
+            rows.push_back(static_cast<std::int32_t>(i * 7 % all[k].rows()));
+        all.push_back(all[k].view(buffer<std::int32_t>::copy_of(rows)).value());
+    }
+    for (auto const& g : all) {
+        host_queue on{item_order::scrambled};
+        auto const made = kept_layer::plain(on, g).value();
+        auto const a = made.view();
+        auto const host = host_layer::plain(g).value();
+        auto const b = host.view();
+        ASSERT_EQ(a.rows, b.rows);
+        for (int row = 0; row < a.rows; ++row) {
+            auto const r = static_cast<std::size_t>(row);
+            EXPECT_EQ(made.states().data()[r], static_cast<std::uint8_t>(host.state(r)));
+            EXPECT_EQ(made.dimensions().data()[r], host.dimension(r));
+            // The host leaves out paths that are not there.
+            int q = b.row_first[row];
+            for (int p = a.row_first[row]; p < a.row_first[row + 1]; ++p) {
+                EXPECT_EQ(a.row_of[p], row);
+                for (int v = a.path_first[p]; v < a.path_first[p + 1]; ++v) EXPECT_EQ(a.path_of[v], p);
+                if (a.kind[p] == kiln_spatial::no_path) continue;
+                ASSERT_LT(q, b.row_first[row + 1]);
+                EXPECT_EQ(a.kind[p], b.kind[q]);
+                int const n = b.path_first[q + 1] - b.path_first[q];
+                ASSERT_EQ(a.path_first[p + 1] - a.path_first[p], n);
+                for (int v = 0; v < n; ++v) EXPECT_TRUE(a.at[a.path_first[p] + v] == b.at[b.path_first[q] + v]);
+                ++q;
+            }
+            EXPECT_EQ(q, b.row_first[row + 1]);
+        }
+    }
+}
+
+TEST_F(kept, points_are_located_as_on_the_host) {
+    auto const points = some_points(3000, -1, 8, 7);
+    check_points(points, lattice(family::polygon,
+                                 {.rows = 60, .size = 7, .seed = 2, .empty_per_mille = 50, .null_per_mille = 50}));
+    check_points(points, lattice(family::multipolygon, {.rows = 60, .size = 7, .seed = 3}));
+    check_points(points, of_every_family(4));
+    check_points(points, from_wkt(std::vector<std::string>{}).value());
+    // Many edges in few cells: three levels.
+    std::string star = "POLYGON ((";
+    for (int i = 0; i < 1000; ++i) {
+        double const angle = i * 2 * 3.14159265358979 / 1000, r = i % 2 == 0 ? 3 : 0.0625;
+        star += std::to_string(4 + r * std::cos(angle)) + " " + std::to_string(4 + r * std::sin(angle)) + ", ";
+    }
+    check_points(points,
+                 from_wkt(std::vector<std::string>{star + "7.000000 4.000000))", "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"})
+                     .value());
+}
+
+TEST_F(kept, views_and_nulls_of_points_are_kept) {
+    auto const areas = lattice(family::polygon, {.rows = 30, .size = 6, .seed = 8});
+    auto const points =
+        lattice(family::point, {.rows = 400, .size = 6, .seed = 9, .empty_per_mille = 100, .null_per_mille = 100});
+    check_points(points, areas);
+    std::vector<std::int32_t> rows;
+    for (int i = 0; i < 500; ++i) rows.push_back(i * 37 % 400);
+    check_points(points.view(buffer<std::int32_t>::copy_of(rows)).value(), areas);
+}
+
+TEST_F(kept, real_areas) {
+    auto const areas = real_layer("ne110");
+    if (!areas) GTEST_SKIP() << "KILN_SPATIAL_DATA has no ne110";
+    auto const& p = areas->parts();
+    auto x = buffer<double>::on_host(4000), y = buffer<double>::on_host(4000);
+    std::mt19937_64 random{1};
+    for (std::size_t i = 0; i < 4000; ++i) {
+        auto const v = random() % p.x.size();
+        bool const free = i % 2 == 0;
+        x.data()[i] = free ? -180 + static_cast<double>(random() % 3600) / 10 : p.x.data()[v];
+        y.data()[i] = free ? -90 + static_cast<double>(random() % 1800) / 10 : p.y.data()[v];
+    }
+    check_points(geometries::points(x, y).value(), *areas);
+}
+
+TEST_F(kept, joins_of_points_and_areas_are_those_of_their_matrices) {
+    auto const areas = lattice(family::polygon, {.rows = 40, .size = 6, .seed = 11, .null_per_mille = 50});
+    auto const points =
+        lattice(family::point, {.rows = 150, .size = 6, .seed = 12, .empty_per_mille = 50, .null_per_mille = 50});
+    scoped_execution_mode const mode{execution_mode::cpu};
+    for (int k = 0; k <= static_cast<int>(predicate::equals); ++k) {
+        auto const what = static_cast<predicate>(k);
+        for (bool const turned : {false, true}) {
+            auto const& left = turned ? areas : points;
+            auto const& right = turned ? points : areas;
+            auto const all = cpu::relate_join(left, right).value();
+            plain_pairs expected;
+            std::vector<std::int32_t> first(left.rows(), -1);
+            std::vector<std::int64_t> count(left.rows(), 0), histogram(right.rows(), 0);
+            std::vector<std::uint8_t> any(left.rows(), 0);
+            auto next = all.begin();
+            for (std::size_t i = 0; i < left.rows(); ++i) {
+                for (std::size_t j = 0; j < right.rows(); ++j) {
+                    bool const there = next != all.end() && static_cast<std::size_t>(next->left) == i &&
+                                       static_cast<std::size_t>(next->right) == j;
+                    bool const wanted = !left.is_null(i) && !right.is_null(j) &&
+                                        (there ? holds(what, next->how) : what == predicate::disjoint);
+                    if (there) ++next;
+                    if (!wanted) continue;
+                    expected.left.push_back(static_cast<std::int32_t>(i)),
+                        expected.right.push_back(static_cast<std::int32_t>(j));
+                    if (first[i] < 0) first[i] = static_cast<std::int32_t>(j);
+                    ++count[i], ++histogram[j], any[i] = 1;
+                }
+            }
+            EXPECT_EQ(values_of(join({}, left, right, what).value()), expected) << name_of(what);
+            EXPECT_EQ(values_of(join_first({}, left, right, what).value()), first) << name_of(what);
+            EXPECT_EQ(values_of(join_count({}, left, right, what).value()), count) << name_of(what);
+            EXPECT_EQ(values_of(join_any({}, left, right, what).value()), any) << name_of(what);
+            EXPECT_EQ(values_of(join_histogram({}, left, right, what).value()), histogram) << name_of(what);
+        }
+    }
+}
+
+TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
+    std::mt19937_64 random{4};
+    auto const number = [&](double to) { return static_cast<double>(random() % 4096) / 4096 * to; };
+    for (double const large : {0.0, 0.02}) {
+        std::vector<kiln_spatial::box> boxes;
+        for (int i = 0; i < 3000; ++i) {
+            double const x = number(100), y = number(100), size = number(1) < large ? 80 : 2;
+            boxes.push_back({x, y, x + number(size), y + number(size)});
+            if (i % 50 == 0) boxes.push_back({1, 1, -1, -1});
+        }
+        auto const all = buffer<kiln_spatial::box>::copy_of(boxes);
+        for (double const distance : {0.0, 0.5}) {
+            plain_pairs expected;
+            for (std::size_t i = 0; i < boxes.size(); ++i) {
+                for (std::size_t j = 0; j < boxes.size(); ++j) {
+                    auto const &a = boxes[i], &b = boxes[j];
+                    if (a.min_x > a.max_x || b.min_x > b.max_x) continue;
+                    double const x = std::max({0.0, a.min_x - b.max_x, b.min_x - a.max_x});
+                    double const y = std::max({0.0, a.min_y - b.max_y, b.min_y - a.max_y});
+                    if (x * x + y * y > distance * distance) continue;
+                    expected.left.push_back(static_cast<std::int32_t>(i)),
+                        expected.right.push_back(static_cast<std::int32_t>(j));
+                }
+            }
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                auto const tree = kept_tree::make(on, all).value();
+                EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
+                    << large << " " << distance;
+            }
+        }
+    }
+}
+
+TEST_F(kept, rows_that_meet_are_those_with_a_matrix) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const some = [](int kind, unsigned seed) {
+                if (kind == 7) return of_every_family(seed);
+                return lattice(static_cast<family>(kind),
+                               {.rows = 40, .size = 6, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+            };
+            auto const left = some(k, 21), right = some(m, 22);
+            plain_pairs expected;
+            for (auto const& p : cpu::relate_join(left, right).value())
+                expected.left.push_back(p.left), expected.right.push_back(p.right);
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                EXPECT_EQ(values_of(meeting_rows(on, left, right).value()), expected) << k << " with " << m;
+            }
+        }
+    }
+}
+
+TEST_F(kept, nearest_rows_are_those_of_the_host) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const some = [](int kind, unsigned seed) {
+                if (kind == 7) return of_every_family(seed);
+                return lattice(static_cast<family>(kind),
+                               {.rows = 30, .size = 12, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+            };
+            auto const left = some(k, 31), right = some(m, 32);
+            for (auto const equal : {ties::kept, ties::by_row}) {
+                for (double const most : {double{INFINITY}, 1.0}) {
+                    nearest_options const how{.count = 1, .most = most, .equal = equal};
+                    auto const expected = cpu::nearest(left, right, how).value();
+                    host_queue on{item_order::scrambled};
+                    auto const got = nearest_rows_of(on, left, right, how).value();
+                    ASSERT_EQ(got.size(), expected.size()) << k << " with " << m;
+                    for (std::size_t i = 0; i < expected.size(); ++i) {
+                        EXPECT_EQ(got.left.data()[i], expected[i].left);
+                        EXPECT_EQ(got.right.data()[i], expected[i].right);
+                        EXPECT_EQ(got.distance.data()[i], expected[i].distance);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Every family with every other, and mixed arrays: matrices and what follows from them.
+TEST_F(kept, matrices_are_those_of_the_host) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const some = [](int kind, unsigned seed) {
+                if (kind == 7) return of_every_family(seed);
+                return lattice(static_cast<family>(kind),
+                               {.rows = 50, .size = 5, .seed = seed, .empty_per_mille = 50, .null_per_mille = 50});
+            };
+            auto const left = some(k, 41), right = some(m, 42);
+            auto const expected = cpu::relate_join(left, right).value();
+            auto const by_row = cpu::relate(left, right).value();
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                auto const got = relate_rows(on, left, right, relating::all).value();
+                ASSERT_EQ(got.pairs.size(), expected.size()) << k << " with " << m;
+                for (std::size_t i = 0; i < expected.size(); ++i) {
+                    EXPECT_EQ(got.pairs.left.data()[i], expected[i].left);
+                    EXPECT_EQ(got.pairs.right.data()[i], expected[i].right);
+                    matrix const made{got.bits.data()[i], expected[i].how.left_dimension(),
+                                      expected[i].how.right_dimension()};
+                    EXPECT_EQ(made.text(), expected[i].how.text())
+                        << k << " with " << m << ": "
+                        << to_wkt(left).value()[static_cast<std::size_t>(expected[i].left)] << " and "
+                        << to_wkt(right).value()[static_cast<std::size_t>(expected[i].right)];
+                }
+                for (int p = 0; p <= static_cast<int>(predicate::equals); ++p) {
+                    auto const what = static_cast<predicate>(p);
+                    plain_pairs holding_pairs;
+                    for (auto const& e : expected)
+                        if (holds(what, e.how))
+                            holding_pairs.left.push_back(e.left), holding_pairs.right.push_back(e.right);
+                    EXPECT_EQ(values_of(holding(on, got, what).value()), holding_pairs) << name_of(what);
+                }
+                auto const rows = relate_rows(on, left, right, relating::row_by_row).value();
+                ASSERT_EQ(rows.bits.size(), by_row.size());
+                for (std::size_t i = 0; i < by_row.size(); ++i) {
+                    if (!by_row[i]) EXPECT_EQ(rows.bits.data()[i], 0U);
+                    else
+                        EXPECT_EQ(
+                            (matrix{rows.bits.data()[i], by_row[i]->left_dimension(), by_row[i]->right_dimension()}
+                                 .text()),
+                            by_row[i]->text());
+                }
+            }
+        }
+    }
+}
+
+TEST_F(kept, rows_within_a_distance_are_those_whose_distance_is_no_more) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    for (int k = 1; k <= 6; ++k) {
+        auto const left = lattice(static_cast<family>(k), {.rows = 15, .size = 9, .seed = 81, .null_per_mille = 80});
+        auto const right =
+            lattice(static_cast<family>(7 - k), {.rows = 15, .size = 9, .seed = 82, .empty_per_mille = 80});
+        for (double const most : {0.0, 1.0, 2.5}) {
+            plain_pairs expected;
+            for (std::size_t i = 0; i < left.rows(); ++i) {
+                std::vector<std::int32_t> const same(right.rows(), static_cast<std::int32_t>(i));
+                auto const repeated = left.view(buffer<std::int32_t>::copy_of(same)).value();
+                auto const apart = distance({}, repeated, right).value();
+                for (std::size_t j = 0; j < apart.size(); ++j) {
+                    if (!(apart.data()[j] <= most)) continue;
+                    expected.left.push_back(static_cast<std::int32_t>(i));
+                    expected.right.push_back(static_cast<std::int32_t>(j));
+                }
+            }
+            EXPECT_EQ(values_of(join_within({}, left, right, most).value()), expected) << k << " within " << most;
+        }
+    }
+}
+
+}  // namespace kiln::spatial_tests
