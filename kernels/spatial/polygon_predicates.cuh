@@ -288,7 +288,7 @@ struct list_holding {
 KILN_KERNEL(relate_fact_keys, kiln_spatial::fact_keys, 256, 1)
 KILN_KERNEL(relate_fact_pairs, kiln_spatial::fact_pairs, 256, 1)
 KILN_KERNEL(relate_fact_rows, kiln_spatial::fact_rows, 256, 1)
-KILN_KERNEL(relate_contacts, kiln_spatial::prove_contacts, 128, 1)
+KILN_KERNEL(relate_contacts, kiln_spatial::prove_contacts, 128, 4)
 KILN_KERNEL(relate_insides, kiln_spatial::prove_insides, 256, 1)
 KILN_KERNEL(relate_seen, kiln_spatial::seen_keys, 128, 1)
 KILN_KERNEL(relate_seen_count, kiln_spatial::count_seen, 256, 1)

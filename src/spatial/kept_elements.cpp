@@ -76,6 +76,8 @@ result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const&
         KILN_CHECK(on.read_sync({{heavy_counts.data() + pieces, more}}));
     }
     auto const total = static_cast<std::size_t>(light + more);
+    if (total > 0x7fffffff)
+        return fail(errc::unsupported, "spatial: {} contacts of segments: take the arrays in parts", total);
     KILN_TRY(out.left, on.room<std::int32_t>(total));
     KILN_TRY(out.right, on.room<std::int32_t>(total));
     KILN_TRY(out.how, on.room<std::uint8_t>(total));

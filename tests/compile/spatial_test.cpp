@@ -3,6 +3,8 @@
 #include "compile/engine_fixture.hpp"
 #include "spatial/units.hpp"
 
+#include <algorithm>
+
 namespace kiln::spatial {
 
 namespace {
@@ -24,10 +26,12 @@ TEST_F(spatial_compile, every_unit_compiles_and_hot_kernels_stay_small) {
             RecordProperty(k.name + "_" + archs[i % archs.size()], k.registers);
             EXPECT_LE(k.registers, 128) << k.name;
             // Filters alone: exact arithmetic inside would triple them.
-            bool const hot = k.name == "locate_first" || k.name == "locate_count" || k.name == "contact_count" ||
-                             k.name == "contact_scatter" || k.name == "nearest_element" || k.name == "box_count";
-            if (hot) {
-                EXPECT_LE(k.registers, 56) << k.name << " " << archs[i % archs.size()];
+            constexpr std::array hot{"locate_first", "locate_any",    "locate_count",    "locate_histogram",
+                                     "locate_pairs", "contact_count", "contact_scatter", "box_count",
+                                     "box_scatter",  "nearest_first"};
+            if (std::ranges::find(hot, k.name) != hot.end()) {
+                bool const lists = k.name == "contact_scatter";  // two on Turing, which has no more blocks to gain
+                EXPECT_LE(k.registers, lists ? 58 : 56) << k.name << " " << archs[i % archs.size()];
             }
         }
     }
