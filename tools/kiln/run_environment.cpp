@@ -38,8 +38,12 @@ bool may_execute_in(std::filesystem::path const& folder) {
 
 std::filesystem::path find_private_folder() {
     std::vector<std::filesystem::path> places;
-    if (auto const kept = store::options_from(base::config::load()); kept.disk)
-        places.push_back(kept.disk->root / "run");
+    // In the cache, unless that is to be made yet for others to read, too.
+    if (auto const kept = store::options_from(base::config::load()); kept.disk) {
+        std::error_code none;
+        if (kept.disk->readers == store::audience::owner || std::filesystem::exists(kept.disk->root, none))
+            places.push_back(kept.disk->root / "run");
+    }
     std::error_code ignored;
     auto const temporary = std::filesystem::temp_directory_path(ignored);
     for (auto const& place : {temporary, std::filesystem::path{"/tmp"}, std::filesystem::path{"/dev/shm"}})

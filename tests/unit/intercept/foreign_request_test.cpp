@@ -84,7 +84,7 @@ TEST(foreign_request, options_with_effects_are_not_kept) {
 }
 
 TEST(foreign_request, finds_virtual_names_in_what_was_made) {
-    EXPECT_TRUE(tells_virtual_names("...\0/.kiln/i0/a.h"));
+    EXPECT_TRUE(tells_virtual_names(std::string_view{"...\0/.kiln/i0/a.h", 17}));
     EXPECT_TRUE(tells_virtual_names(".b8 $str[9] = {47, 46, 107, 105, 108, 110, 47, 115, 0};"));
     EXPECT_FALSE(tells_virtual_names("kiln /opt/.kil"));
 }
