@@ -428,7 +428,7 @@ def kits():
     if not _kits:
         found = [f for f in data("doctor", status=None)["findings"] if f["what"] == "NVRTC" and f["state"] == "ok"]
         nvrtc = pathlib.Path(found[0]["value"].split(" (")[0])
-        real = next(p for p in nvrtc.parent.glob("libnvrtc-builtins.so.*.*") if not p.is_symlink())
+        real = min(nvrtc.parent.glob("libnvrtc-builtins.so.*.*"), key=lambda p: len(p.name))  # by the name NVRTC asks for
         for number, change in enumerate((b"0", b"7")):
             lib = SCRATCH / f"kit{number}/lib64"
             lib.mkdir(parents=True)

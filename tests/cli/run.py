@@ -57,7 +57,7 @@ status = n.nvrtcCompileProgram(p, len(options), (C.c_char_p * len(options))(*opt
 z = C.c_size_t(); n.nvrtcGetProgramLogSize(p, C.byref(z)); log = C.create_string_buffer(max(1, z.value)); n.nvrtcGetProgramLog(p, log)
 c = C.c_size_t(); s2 = n.nvrtcGetCUBINSize(p, C.byref(c)); d = C.create_string_buffer(max(1, c.value)); n.nvrtcGetCUBIN(p, d)
 import hashlib
-loaded = any("r-xp" in l and re.search(r"/libnvrtc\.so\.\d+$", l.strip()) and "standins" not in l for l in open("/proc/self/maps"))
+loaded = any("r-xp" in l and re.search(r"/libnvrtc\.so\.[\d.]+$", l.strip()) and "standins" not in l for l in open("/proc/self/maps"))
 print(json.dumps({"status": status, "log": log.value.decode(), "cubin": hashlib.sha256(d.raw[:c.value]).hexdigest(), "loaded": loaded}))
 ''')
 KERNEL = 'extern "C" __global__ void k(int* a) { *a = %d; }'
