@@ -12,7 +12,7 @@ using base::byte_reader;
 using base::byte_writer;
 
 constexpr std::uint16_t artifact_version = 1;
-constexpr std::uint16_t job_version = 1;
+constexpr std::uint16_t job_version = 2;
 
 void put(byte_writer& w, kiln::target const& t) {
     w.put_text(t.arch.name());
