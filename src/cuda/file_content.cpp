@@ -112,9 +112,9 @@ struct memory {
 memory& process_memory() {
     static auto& instance = *new memory;
     // A child of fork has no thread that could let go of it.
-    static int const guarded = ::pthread_atfork([] { process_memory().mutex.lock(); },
-                                                [] { process_memory().mutex.unlock(); },
-                                                [] { process_memory().mutex.unlock(); });
+    static int const guarded =
+        ::pthread_atfork([] { process_memory().mutex.lock(); }, [] { process_memory().mutex.unlock(); },
+                         [] { process_memory().mutex.unlock(); });
     static_cast<void>(guarded);
     return instance;
 }

@@ -345,8 +345,8 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
         std::lock_guard const lock{mutex_};
         auto const at = flights_.find(f->identity);
         if (at != flights_.end() && at->second == f) {
-            bool const forget = with || is_withdrawn || options_.failure_memory.count() == 0 ||
-                                f->order.goes_around_the_cache();
+            bool const forget =
+                with || is_withdrawn || options_.failure_memory.count() == 0 || f->order.goes_around_the_cache();
             if (forget) flights_.erase(at);
             else {
                 std::lock_guard const inner{f->mutex};
