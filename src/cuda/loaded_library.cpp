@@ -99,10 +99,11 @@ result<std::vector<ElfW(Phdr)>> segments_of(int fd, fs::path const& file) {
 // The loader maps what the headers promise, and whoever then touches what is not there is killed. A bare name is the loader's.
 result<void> check_whole(fs::path const& file) {
     if (!file.is_absolute()) return {};
-    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+    auto const fd = base::open_file(file, O_RDONLY);
+    if (!fd) return {};  // the loader says why
     struct ::stat about {};
-    if (::fstat(fd.get(), &about) != 0) return io_error(file.string(), errno);
-    KILN_TRY(auto const segments, segments_of(fd.get(), file));
+    if (::fstat(fd->get(), &about) != 0) return io_error(file.string(), errno);
+    KILN_TRY(auto const segments, segments_of(fd->get(), file));
     auto const size = static_cast<std::uint64_t>(about.st_size);
     for (auto const& s : segments) {
         if (s.p_type == PT_LOAD && (s.p_filesz > size || s.p_offset > size - s.p_filesz))

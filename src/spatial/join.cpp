@@ -157,25 +157,13 @@ result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& lef
 }
 
 result<pair_list> join_within(stream_ref on, geometries const& left, geometries const& right, double distance) {
-    if (!(distance >= 0)) return fail(errc::invalid_argument, "join_within: a distance of {}", distance);
     KILN_TRY(auto const facts, facts_of(within_operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(within_operation, facts));
     KILN_TRY(auto const a, brought(call, on, left));
     KILN_TRY(auto const b, brought(call, on, right));
-    host_queue here;
-    auto const boxes_of = [&](geometries const& g) {
-        return kept_layer::plain(here, g).and_then([&](kept_layer const& l) { return l.row_boxes(here); });
-    };
-    KILN_TRY(auto const asked, boxes_of(a));
-    KILN_TRY(auto const boxes, boxes_of(b));
-    KILN_TRY(auto const tree, kept_tree::make(here, boxes));
-    KILN_TRY(auto const near, query_boxes(here, tree, asked, distance));
-    KILN_TRY(auto const lefts, a.view(near.left));
-    KILN_TRY(auto const rights, b.view(near.right));
-    KILN_TRY(auto const apart, cpu::distance(lefts, rights));
+    KILN_TRY(auto const pairs, cpu::join_within(a, b, distance));
     std::vector<std::int32_t> l, r;
-    for (std::size_t i = 0; i < apart.size(); ++i)
-        if (apart[i] && *apart[i] <= distance) l.push_back(near.left.data()[i]), r.push_back(near.right.data()[i]);
+    for (auto const& p : pairs) l.push_back(p.left), r.push_back(p.right);
     return list_of(l, r);
 }
 

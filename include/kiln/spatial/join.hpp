@@ -21,7 +21,7 @@ struct pair_list {
 };
 
 [[nodiscard]] result<pair_list> join(stream_ref on, geometries const& left, geometries const& right, predicate what);
-// Rows no more than a distance apart, as distance() rounds it. Candidates by boxes where the call runs; on the CPU so far.
+// Rows no more than a distance apart, compared exactly. On the CPU so far.
 [[nodiscard]] result<pair_list> join_within(stream_ref on, geometries const& left, geometries const& right,
                                             double distance);
 // By left row: the lowest right row, or -1; how many; whether any (0 or 1). By right row: how many.

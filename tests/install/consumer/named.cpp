@@ -10,6 +10,7 @@
 // A name or two of each pack.
 KILN_REQUIRES(prims, "exclusive_scan_i32", "radix_sort_u64_i32");
 KILN_REQUIRES(tropical, "tropical_maxplus_f32_nn", "tropical_backward_a_f64");
+KILN_REQUIRES(spatial, "point_in_polygon", "polygon_predicates");
 
 int main(int count, char** arguments) {
     if (count < 3) return std::fputs("usage: named PACK ARCH...\n", stderr), 2;
