@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/worker_process.hpp"
 
+#include "base/clock.hpp"
 #include "compile/environment.hpp"
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -239,6 +241,39 @@ std::string worker_process::last_words() const {
 
 void worker_process::forget_words() noexcept {
     if (words_ && ::lseek(words_.get(), 0, SEEK_CUR) > 65536) ::lseek(words_.get(), 0, SEEK_SET);
+}
+
+namespace {
+
+result<void> hear_hello(worker_process& from, std::filesystem::path const& program, base::time_point until) {
+    for (;;) {
+        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(until - base::clock::now());
+        if (left.count() <= 0) return fail(errc::timeout, "{} runs and says nothing", program.native());
+        ::pollfd wait{from.socket(), POLLIN, 0};
+        ::poll(&wait, 1, static_cast<int>(left.count()));
+        KILN_TRY(auto const state, from.receive());
+        KILN_TRY(auto const said, from.next_frame());
+        if (said && said->kind != frame_kind::hello)
+            return fail(errc::corrupt, "{} does not begin as a worker does", program.native());
+        if (said) {
+            KILN_TRY(auto const hello, decode_hello(said->body));
+            return check_protocol(hello);
+        }
+        if (state == worker_process::stream::ended)
+            return fail(errc::corrupt, "{} ended before it said a word", program.native());
+    }
+}
+
+}  // namespace
+
+result<void> try_worker(std::filesystem::path const& program, std::chrono::milliseconds patience) {
+    worker_limits limits;
+    limits.parent = static_cast<std::uint32_t>(::getpid());
+    KILN_TRY(auto child, worker_process::start(program, limits));
+    auto heard = hear_hello(child, program, base::clock::now() + patience);
+    child.kill();
+    while (!child.reap()) ::poll(nullptr, 0, 1);
+    return heard;
 }
 
 }  // namespace kiln::compile

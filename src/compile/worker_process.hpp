@@ -80,4 +80,7 @@ private:
     frame_parser parser_;
 };
 
+// Starts the program, hears its hello and lets it go: an error says why it is no worker of this library. For `kiln doctor`.
+[[nodiscard]] result<void> try_worker(std::filesystem::path const& program, std::chrono::milliseconds patience);
+
 }  // namespace kiln::compile

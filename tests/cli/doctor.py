@@ -4,7 +4,7 @@
 import os
 import pathlib
 
-from _kiln import BIN, CACHE, SCRATCH, check, data, run
+from _kiln import BIN, CACHE, SCRATCH, check, data, run, write
 
 report = data("doctor")
 names = {f["what"] for f in report["findings"]}
@@ -14,6 +14,11 @@ settings = {s["name"]: s for s in report["settings"]}
 check(settings["KILN_CACHE_DIR"]["from"] == "environment" and settings["KILN_MAX_SIZE"]["from"] == "default", "where values come from", settings)
 broken = run("doctor", "--json", status=1, KILN_WORKER="/nowhere/kiln-worker").stdout
 check("KILN_WORKER" in broken, "a wrong worker is a problem", broken)
+for program in ("/bin/true", write("talks.sh", "#!/bin/sh\necho this is no protocol >&3\n")):
+    program = pathlib.Path(program)
+    program.chmod(0o755) if program.name == "talks.sh" else None
+    told = run("doctor", "--json", status=1, KILN_WORKER=program).stdout
+    check(program.name in told or "frame" in told, "what is called ok was tried", told)
 missing = run("doctor", KILN_CUDA_PATH=SCRATCH / "none").stdout
 check("pip install" in missing and "KILN_CUDA_PATH" in missing, "a missing compiler names the remedy", missing)
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
+#include "compile/worker_process.hpp"
 #include "engine/engine_state.hpp"
 #include "spatial_gdal.hpp"
 
@@ -251,11 +252,14 @@ std::vector<finding> examine(engine::state& s) {
                        "only needed by units that include them: install the CUDA toolkit"});
     } else out.push_back({"CUDA headers", "ok", includes, {}});
     auto const worker = compile::worker_pool::find_worker(s.config.text("KILN_WORKER"));
-    if (worker)
+    auto const tried =
+        worker ? compile::try_worker(*worker, std::chrono::seconds{5}) : result<void>{error{worker.error()}};
+    if (tried)
         out.push_back({"workers", "ok", fmt::format("up to {} of {}", s.pool->capacity(), worker->native()), {}});
     else
-        out.push_back({"workers", "problem", worker.error().message(),
-                       "set KILN_WORKER to the kiln-worker program; compiling in the process until then"});
+        out.push_back(
+            {"workers", "problem", tried.error().message(),
+             "set KILN_WORKER to the kiln-worker program of this build; compiling in the process until then"});
     if (auto const gdal = gdal_in_words(); gdal) out.push_back({"GDAL", "ok", *gdal, {}});
     else
         out.push_back({"GDAL", "missing", gdal.error().message(),
