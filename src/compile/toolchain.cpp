@@ -22,15 +22,17 @@ result<tool> find_tool(cuda::library_search const& search, std::span<std::string
     std::string unusable;
     search.visit_candidates(sonames, [&](cuda::candidate const& c) {
         auto here = identify(c.file);
-        if (!here) unusable += fmt::format("; {}", here.error().message());
+        if (!here) unusable += fmt::format("{}{}", unusable.empty() ? "" : "; ", here.error().message());
         if (!here) return false;
         here->found = cuda::name_of(c.from.kind);
         found = *std::move(here);
         return true;
     });
     if (found) return *std::move(found);
-    return fail(errc::not_found, "{} not found; {}; looked in: {}{}", fmt::join(sonames, ", "), remedy, search.tried(),
-                unusable);
+    // What is wrong with those that are there is worth telling by itself.
+    return fail(errc::not_found, "{} not found; {}; looked in: {}{}{}", fmt::join(sonames, ", "), remedy,
+                search.tried(), unusable.empty() ? "" : "; ", unusable)
+        .with_log(unusable);
 }
 
 }  // namespace

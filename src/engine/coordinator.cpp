@@ -205,12 +205,14 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
         bool const links = std::holds_alternative<compile::link_job>(f->order.job.task);
         finish(
             f,
-            fail(errc::not_found,
-                 "{} must be {} and no {} was found on this machine; asked: {}; nearest found: {}; install the CUDA "
-                 "toolkit or "
-                 "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
-                 wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC", describe_tiers(store_), nearest,
-                 links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
+            fail(
+                errc::not_found,
+                "{} must be {} and no {} was found on this machine{}{}; asked: {}; nearest found: {}; install the CUDA "
+                "toolkit or "
+                "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
+                wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC",
+                f->order.unusable.empty() ? "" : " that can be used: ", f->order.unusable, describe_tiers(store_),
+                nearest, links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
         return false;
     }
     if (options_.jit == jit_policy::warn) {

@@ -36,6 +36,7 @@ struct order {
     engine_detail::subject subject;
     compile::job job;
     std::string licence;
+    std::string unusable = {};  // where there is no compiler: what is wrong with those that are here
     // Nothing is looked up, led or kept: what comes of these options no key can tell.
     [[nodiscard]] bool goes_around_the_cache() const noexcept {
         auto const* const c = std::get_if<compile::compile_job>(&job.task);

@@ -171,8 +171,9 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, engine_det
     what.roots.include_directories = copy.include_dirs;
     what.roots.toolkit = paths.toolkit_includes;
     auto licence = copy.licence;
+    auto unusable = how.nvrtc || nvrtc() ? std::string{} : nvrtc().error().log();
     return order{std::move(what), compile::job{std::move(paths), compile::compile_job{std::move(copy), t}},
-                 std::move(licence)};
+                 std::move(licence), std::move(unusable)};
 }
 
 order engine::state::order_for(link_request const& what) {

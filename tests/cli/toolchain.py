@@ -60,8 +60,9 @@ if changed != builtins.read_bytes():
     check(beside["from"] == "compiled" and beside["key"] != plain["key"], "other builtins are another compiler", plain, beside)
     check(hashlib.sha256(next((SCRATCH / "beside").iterdir()).read_bytes()).hexdigest() != image, "and make other code")
 
-# Without builtins there is no compiler, and doctor says what is missing.
+# Without builtins there is no compiler; the compile and doctor say what is missing.
 (toolkit / builtins.name).unlink()
-run("compile", "k.cu", "--arch", "sm_80", KILN_CUDA_PATH=toolkit.parent, status=1)
+told = run("compile", "k.cu", "--arch", "sm_80", KILN_CUDA_PATH=toolkit.parent, status=1).stderr
+check("that can be used" in told and "libnvrtc-builtins" in told, "what is wrong with the compiler is said", told)
 seen = [f["value"] for f in data("doctor", status=None, KILN_CUDA_PATH=toolkit.parent)["findings"] if f["what"] == "NVRTC"]
 check(len(seen) == 1 and "libnvrtc-builtins.so" in seen[0], "what is missing is named", seen)
