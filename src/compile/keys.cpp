@@ -144,6 +144,11 @@ result<identity> identify(kiln::unit const& u, kiln::target const& t, std::strin
     return out;
 }
 
+identity made_by(identity of, kiln::target const& t, std::string_view toolchain) {
+    of.request = request_of(of.family, t, toolchain);
+    return of;
+}
+
 identity with_uncached(identity of, std::span<std::string const> options) {
     for (auto const& option : options) {
         of.family = key_builder{"kiln.uncached.v1"}.add("of", of.family).add("option", option).finish();

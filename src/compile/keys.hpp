@@ -21,6 +21,8 @@ struct identity {
 
 // `toolchain` is the compiler's identity as artifact::toolchain has it.
 [[nodiscard]] result<identity> identify(kiln::unit const& u, kiln::target const& t, std::string_view toolchain);
+// The same text and target by another compiler: nothing is hashed again but a few words.
+[[nodiscard]] identity made_by(identity of, kiln::target const& t, std::string_view toolchain);
 // The same with options that no key can have: never mistaken for it, by whoever waits, keeps or loads.
 [[nodiscard]] identity with_uncached(identity of, std::span<std::string const> options);
 [[nodiscard]] digest family_of(kiln::unit const& u, normalized_options const& options);

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unistd.h>
 #include <variant>
+#include <vector>
 
 namespace kiln::cuda {
 
@@ -156,8 +157,18 @@ result<std::string> content_of(fs::path const& file) {
 
 void keep_contents() noexcept {
     auto& m = process_memory();
+    std::vector<std::tuple<file_state, fs::path, std::string>> left;
+    auto const directory = [&] {
+        std::scoped_lock const lock{m.mutex};
+        for (auto const& [state, file] : std::exchange(m.unkept, {})) left.emplace_back(state, file, m.known[state]);
+        return m.shared;
+    }();
+    std::erase_if(left, [&](auto const& one) {
+        auto const& [state, file, content] = one;
+        return directory.keep(file, state, content);
+    });
     std::scoped_lock const lock{m.mutex};
-    std::erase_if(m.unkept, [&](auto const& one) { return m.shared.keep(one.second, one.first, m.known[one.first]); });
+    for (auto& [state, file, content] : left) m.unkept.emplace(state, std::move(file));
 }
 
 }  // namespace kiln::cuda

@@ -79,7 +79,7 @@ result<std::optional<ready_unit>> load_shipped(engine& with, unit const& u, int 
     if (!found.what) return std::optional<ready_unit>{};
     // From here on it is what its own compiler made.
     what.toolchain = found.what->toolchain;
-    KILN_TRY(what.id, compile::identify(u, t, what.toolchain));
+    what.id = compile::made_by(what.id, t, what.toolchain);
     made_artifact const made{{std::move(found.what), found.from, 0, std::move(found.detail)}, found.at, u.licence};
     auto const make_anew = [&]() -> result<obtained> {
         KILN_TRY(auto const order, s.order_on(u, device));

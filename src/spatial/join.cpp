@@ -24,35 +24,14 @@ namespace {
 bool are_areas(geometries const& g) { return g.kind() == family::polygon || g.kind() == family::multipolygon; }
 bool are_points(geometries const& g) { return g.kind() == family::point; }
 
-// ---- Pairs by their matrices, on the host ----
-
-pair_list list_of(std::vector<std::int32_t> const& left, std::vector<std::int32_t> const& right) {
-    return {buffer<std::int32_t>::copy_of(left), buffer<std::int32_t>::copy_of(right)};
+pair_list list_of(std::vector<row_pair> const& pairs) {
+    pair_list out{buffer<std::int32_t>::on_host(pairs.size()), buffer<std::int32_t>::on_host(pairs.size())};
+    std::ranges::transform(pairs, out.left.data(), &row_pair::left);
+    std::ranges::transform(pairs, out.right.data(), &row_pair::right);
+    return out;
 }
 
-result<pair_list> related(geometries const& left, geometries const& right, predicate what) {
-    KILN_TRY(auto const all, cpu::relate_join(left, right));
-    std::vector<std::int32_t> a, b;
-    if (what != predicate::disjoint) {
-        for (auto const& p : all)
-            if (holds(what, p.how)) a.push_back(p.left), b.push_back(p.right);
-        return list_of(a, b);
-    }
-    // What is left over; nulls are not.
-    auto next = all.begin();
-    for (std::size_t i = 0; i < left.rows(); ++i) {
-        for (std::size_t j = 0; j < right.rows(); ++j) {
-            bool const met = next != all.end() && static_cast<std::size_t>(next->left) == i &&
-                             static_cast<std::size_t>(next->right) == j;
-            if (met) ++next;
-            if (met || left.is_null(i) || right.is_null(j)) continue;
-            a.push_back(static_cast<std::int32_t>(i)), b.push_back(static_cast<std::int32_t>(j));
-        }
-    }
-    return list_of(a, b);
-}
-
-// The same where a queue runs.
+// By matrices, where a queue runs.
 result<pair_list> related_there(queue& on, geometries const& left, geometries const& right, predicate what) {
     if (what == predicate::disjoint)
         return fail(errc::unsupported, "join: 'disjoint' is for the CPU; of what remains, join 'intersects'");
@@ -88,7 +67,7 @@ auto joined(stream_ref on, geometries const& left, geometries const& right, pred
         if (!order) {
             KILN_TRY(auto const pairs, meet            ? meeting_rows(q, a, b)
                                        : call.on_gpu() ? related_there(q, a, b, what)
-                                                       : related(a, b, what));
+                                                       : cpu::join(a, b, what).transform(list_of));
             return reduce(q, pairs);
         }
         bool const points_left = *order == operand::points_left;
@@ -161,10 +140,7 @@ result<pair_list> join_within(stream_ref on, geometries const& left, geometries 
     KILN_TRY(auto const call, runtime::operation_call::begin(within_operation, facts));
     KILN_TRY(auto const a, brought(call, on, left));
     KILN_TRY(auto const b, brought(call, on, right));
-    KILN_TRY(auto const pairs, cpu::join_within(a, b, distance));
-    std::vector<std::int32_t> l, r;
-    for (auto const& p : pairs) l.push_back(p.left), r.push_back(p.right);
-    return list_of(l, r);
+    return cpu::join_within(a, b, distance).transform(list_of);
 }
 
 result<pair_list> join(stream_ref on, geometries const& points, area_index const& areas, predicate what) {
