@@ -28,9 +28,11 @@ endif()
 # What every target of ours is compiled with; never part of what is exported.
 add_library(kiln_flags INTERFACE)
 target_compile_options(kiln_flags INTERFACE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
+    -Wall -Wextra -Wpedantic -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
     -Wcast-align -Wextra-semi -Wformat=2 -Wimplicit-fallthrough -Wvla
     $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>
+    # Where sources are compiled together, a name of one is no shadow over another's.
+    $<IF:$<BOOL:${KILN_UNITY}>,$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>,-Wshadow>
     $<$<BOOL:${KILN_DEVELOPER}>:-Werror>)
 if(KILN_SANITIZE)
     # GCC's flow warnings misfire in instrumented code.

@@ -5,7 +5,9 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { few_queries, many_queries, make_sample };
+struct bounds_kernel {
+    enum { few_queries, many_queries, make_sample };
+};
 
 // From here on pivots in shared memory, read once per block, are worth it.
 constexpr std::size_t least_queries = std::size_t{1} << 19;
@@ -47,7 +49,7 @@ result<void> run_few(specialisation const& s, stream_ref on, bounds_call const& 
         std::uint64_t const count = std::min(per_launch, call.count - done);
         void const* const queries = static_cast<std::byte const*>(call.queries) + done * s.value_bytes;
         void* const out = static_cast<std::byte*>(call.out) + done * call.index_width;
-        KILN_CHECK(launch(s.kernels[few_queries], on, s.tiles(count), s.info.threads,
+        KILN_CHECK(launch(s.kernels[bounds_kernel::few_queries], on, s.tiles(count), s.info.threads,
                           {call.sorted, n, queries, count, out, wide, state}));
         done += count;
     }
@@ -66,8 +68,9 @@ result<void> run_many(specialisation const& s, stream_ref on, bounds_call const&
             in.sample = held.get();
             in.size = size;
             in.shift = shift;
-            KILN_CHECK(launch(s.kernels[make_sample], on, ceil_div(size, static_cast<std::size_t>(s.info.threads)),
-                              s.info.threads, {in.sorted, in.n, in.sample, in.size, in.shift}));
+            KILN_CHECK(launch(s.kernels[bounds_kernel::make_sample], on,
+                              ceil_div(size, static_cast<std::size_t>(s.info.threads)), s.info.threads,
+                              {in.sorted, in.n, in.sample, in.size, in.shift}));
         }
     }
     auto const threads = many_threads(s.info);
@@ -76,7 +79,8 @@ result<void> run_many(specialisation const& s, stream_ref on, bounds_call const&
         std::min(ceil_div(call.count, static_cast<std::size_t>(threads)), multiprocessors * blocks_per_multiprocessor);
     std::uint64_t const count = call.count;
     int const wide = call.index_width == 8 ? 1 : 0;
-    return launch(s.kernels[many_queries], on, blocks, threads, {in, call.queries, count, call.out, wide, state});
+    return launch(s.kernels[bounds_kernel::many_queries], on, blocks, threads,
+                  {in, call.queries, count, call.out, wide, state});
 }
 
 }  // namespace

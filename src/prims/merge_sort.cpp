@@ -8,7 +8,9 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { sort_tiles, partition, merge };
+struct merge_sort_kernel {
+    enum { sort_tiles, partition, merge };
+};
 constexpr int partition_threads = 256;
 
 struct layout {
@@ -62,13 +64,14 @@ result<void> merge_sort::run(stream_ref on, sort_call const& call) const {
     side now{call.keys_out, call.values_out};
     side next{lease.get() + shape.keys, lease.get() + shape.values};
     if (shape.passes % 2 != 0) std::swap(now, next);
-    KILN_CHECK(launch(s.kernels[sort_tiles], on, tiles, s.info.threads,
+    KILN_CHECK(launch(s.kernels[merge_sort_kernel::sort_tiles], on, tiles, s.info.threads,
                       {call.keys_in, call.values_in, now.keys, now.values, n, state_}));
     for (int pass = 0; pass < shape.passes; ++pass, std::swap(now, next)) {
         std::uint64_t const merged_tiles = std::uint64_t{2} << pass;
-        KILN_CHECK(launch(s.kernels[partition], on, ceil_div(partition_count, partition_threads), partition_threads,
-                          {now.keys, n, partition_count, partitions, merged_tiles, tile, state_}, launch_start::early));
-        KILN_CHECK(launch(s.kernels[merge], on, tiles, s.info.threads,
+        KILN_CHECK(launch(s.kernels[merge_sort_kernel::partition], on, ceil_div(partition_count, partition_threads),
+                          partition_threads, {now.keys, n, partition_count, partitions, merged_tiles, tile, state_},
+                          launch_start::early));
+        KILN_CHECK(launch(s.kernels[merge_sort_kernel::merge], on, tiles, s.info.threads,
                           {now.keys, now.values, next.keys, next.values, n, partitions, merged_tiles, state_},
                           launch_start::early));
     }

@@ -9,11 +9,13 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { histogram, sums, sweep, small };
+struct radix_sort_kernel {
+    enum { histogram, sums, sweep, small };
+};
 
 result<void> sort_in_one_block(specialisation const& s, stream_ref on, sort_call const& call, int last_bit) {
     int const n = static_cast<int>(call.n);
-    return launch(s.kernels[small], on, 1, radix_constants_of(s.info).small_threads,
+    return launch(s.kernels[radix_sort_kernel::small], on, 1, radix_constants_of(s.info).small_threads,
                   {call.keys_in, call.keys_out, call.values_in, call.values_out, n, call.first_bit, last_bit});
 }
 
@@ -34,9 +36,10 @@ public:
         KILN_CHECK(set_zero(s_, on_, scratch, shape_.cleared));
         // Offsets are 32 or 64 bits wide: a little-endian machine may pass either from the same place.
         std::uint64_t const n = call_.n;
-        KILN_CHECK(launch(s_.kernels[histogram], on_, s_.resident_blocks, c.histogram_threads,
+        KILN_CHECK(launch(s_.kernels[radix_sort_kernel::histogram], on_, s_.resident_blocks, c.histogram_threads,
                           {bins, call_.keys_in, n, call_.first_bit, last_bit_}));
-        KILN_CHECK(launch(s_.kernels[sums], on_, shape_.passes, c.sum_threads, {bins}, launch_start::early));
+        KILN_CHECK(launch(s_.kernels[radix_sort_kernel::sums], on_, shape_.passes, c.sum_threads, {bins},
+                          launch_start::early));
         void const* keys = call_.keys_in;
         void const* values = call_.values_in;
         for (std::size_t pass = 0; pass < shape_.passes; ++pass) {
@@ -78,7 +81,7 @@ private:
         void const* const values = static_cast<std::byte const*>(m.values) + first * s_.mapped_bytes;
         int const bit = call_.first_bit + static_cast<int>(pass) * c.radix_bits;
         int const bits = std::min(c.radix_bits, last_bit_ - bit);
-        return launch(s_.kernels[sweep], on_, shape_.tiles(items), s_.info.threads,
+        return launch(s_.kernels[radix_sort_kernel::sweep], on_, shape_.tiles(items), s_.info.threads,
                       {lookback, next_lookback, areas.next_words, counter, bins_out, bins_in, m.keys_to, keys,
                        m.values_to, values, n, bit, bits},
                       launch_start::early);

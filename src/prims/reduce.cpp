@@ -5,7 +5,9 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { partial, last };
+struct reduce_kernel {
+    enum { partial, last };
+};
 
 // As CUB: enough blocks to fill the device a few times over.
 constexpr std::size_t oversubscription = 5;
@@ -36,13 +38,15 @@ result<void> reduce::run(stream_ref on, void const* in, std::size_t n, void* out
     KILN_TRY(auto const scope, call_scope::enter(s));
     argument::bytes_at const start{init};
     std::uint64_t items = n;
-    if (n <= last_tile(s.info)) return launch(s.kernels[last], on, 1, s.info.more[0], {in, out, items, start, state_});
+    if (n <= last_tile(s.info))
+        return launch(s.kernels[reduce_kernel::last], on, 1, s.info.more[0], {in, out, items, start, state_});
     KILN_TRY(auto const lease, s.scratch->acquire(on, scratch_bytes(n), scratch));
     void* const partials = lease.get();
     auto const blocks = blocks_for(s, n);
-    KILN_CHECK(launch(s.kernels[partial], on, blocks, s.info.threads, {in, partials, items, state_}));
+    KILN_CHECK(launch(s.kernels[reduce_kernel::partial], on, blocks, s.info.threads, {in, partials, items, state_}));
     items = blocks;
-    return launch(s.kernels[last], on, 1, s.info.more[0], {partials, out, items, start, state_}, launch_start::early);
+    return launch(s.kernels[reduce_kernel::last], on, 1, s.info.more[0], {partials, out, items, start, state_},
+                  launch_start::early);
 }
 
 }  // namespace kiln::prims

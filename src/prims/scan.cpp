@@ -4,7 +4,9 @@
 namespace kiln::prims {
 
 namespace {
-enum kernel_index { init_states, main_pass };
+struct scan_kernel {
+    enum { init_states, main_pass };
+};
 }  // namespace
 
 result<scan> scan::make(scan_form form, element_type type, op const& by, prim_options const& how) {
@@ -30,10 +32,11 @@ result<void> scan::run(stream_ref on, void const* in, void* out, std::size_t n, 
     void* const memory = lease.get();
     int const tiles = static_cast<int>(count);
     std::uint64_t const items = n;
-    KILN_TRY(auto const start, clear_tile_states(s.kernels[init_states], on, memory, tiles));
+    KILN_TRY(auto const start, clear_tile_states(s.kernels[scan_kernel::init_states], on, memory, tiles));
     if (form_ == scan_form::inclusive)
-        return launch(s.kernels[main_pass], on, count, s.info.threads, {in, out, memory, tiles, items, state_}, start);
-    return launch(s.kernels[main_pass], on, count, s.info.threads,
+        return launch(s.kernels[scan_kernel::main_pass], on, count, s.info.threads,
+                      {in, out, memory, tiles, items, state_}, start);
+    return launch(s.kernels[scan_kernel::main_pass], on, count, s.info.threads,
                   {in, out, memory, tiles, items, argument::bytes_at{init}, state_}, start);
 }
 

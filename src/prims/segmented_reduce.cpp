@@ -5,7 +5,9 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { block_each, lanes_8, lanes_32 };
+struct segmented_reduce_kernel {
+    enum index { block_each, lanes_8, lanes_32 };
+};
 
 // Mean lengths up to which a few lanes per segment are faster than a block.
 constexpr std::size_t mean_for_8 = 24;
@@ -32,7 +34,7 @@ struct queue {
 static_assert(sizeof(segments) == 32 && sizeof(queue) == 16);
 
 struct plan {
-    kernel_index kernel;
+    segmented_reduce_kernel::index kernel;
     std::size_t per_block;     // segments
     std::size_t long_segment;  // longer ones are queued; 0: no queue
     std::size_t capacity;      // of the queue
@@ -49,10 +51,11 @@ plan plan_for(specialisation const& s, std::size_t n, std::size_t count) {
     auto const mean = count > 0 ? n / count : 0;
     auto const threads = static_cast<std::size_t>(lanes_threads(info));
     bool const few_segments = mean >= least_for_block && count <= s.resident_blocks * block_rounds;
-    if (mean > mean_for_32 || few_segments) return {block_each, 1, 0, 0};
+    if (mean > mean_for_32 || few_segments) return {segmented_reduce_kernel::block_each, 1, 0, 0};
     bool const few = mean <= mean_for_8;
     auto const limit = few ? long_for_8(info) : long_for_32(info);
-    return {few ? lanes_8 : lanes_32, threads / (few ? 8 : 32), limit, n < least_for_queue ? 0 : n / limit};
+    return {few ? segmented_reduce_kernel::lanes_8 : segmented_reduce_kernel::lanes_32, threads / (few ? 8 : 32), limit,
+            n < least_for_queue ? 0 : n / limit};
 }
 
 }  // namespace
@@ -83,13 +86,14 @@ result<void> segmented_reduce::run(stream_ref on, void const* in, std::size_t n,
     for (std::size_t done = 0; done < where.count; done += std::min(per_launch, where.count - done)) {
         std::uint64_t const first = done;
         auto const blocks = ceil_div(std::min(per_launch, where.count - done), p.per_block);
-        auto const threads = p.kernel == block_each ? block_threads(s.info) : lanes_threads(s.info);
+        auto const threads =
+            p.kernel == segmented_reduce_kernel::block_each ? block_threads(s.info) : lanes_threads(s.info);
         KILN_CHECK(launch(s.kernels[p.kernel], on, blocks, threads, {in, out, all, first, waiting, start, state_}));
     }
     if (p.capacity == 0) return {};
     auto const multiprocessors = static_cast<std::size_t>(std::max(1, s.context->info().multiprocessors));
     auto const blocks = std::min(p.capacity, multiprocessors * queue_blocks_per_multiprocessor);
-    return launch(s.kernels[block_each], on, blocks, block_threads(s.info),
+    return launch(s.kernels[segmented_reduce_kernel::block_each], on, blocks, block_threads(s.info),
                   {in, out, all, std::uint64_t{0}, waiting, start, state_}, launch_start::early);
 }
 

@@ -5,7 +5,9 @@ namespace kiln::prims {
 
 namespace {
 
-enum kernel_index { init_states, main_pass };
+struct select_kernel {
+    enum { init_states, main_pass };
+};
 
 // Which part of the input a launch gets: as in the device text.
 struct part_of_input {
@@ -53,9 +55,9 @@ result<void> select::run(stream_ref on, select_call const& call) const {
         auto const tiles = static_cast<int>(s.tiles(items));
         auto const n = static_cast<std::int32_t>(items);
         std::uint64_t* const kept = items == left ? call.count : counts + index % 2;
-        KILN_TRY(auto const start, clear_tile_states(s.kernels[init_states], on, memory, tiles));
+        KILN_TRY(auto const start, clear_tile_states(s.kernels[select_kernel::init_states], on, memory, tiles));
         // By mask the kernel has no operator, and one argument less than is given here.
-        KILN_CHECK(launch(s.kernels[main_pass], on, static_cast<std::size_t>(tiles), s.info.threads,
+        KILN_CHECK(launch(s.kernels[select_kernel::main_pass], on, static_cast<std::size_t>(tiles), s.info.threads,
                           {call.in, call.mask, call.out, kept, memory, tiles, n, where, state_}, start));
         where = {where.before + items, kept};
     }

@@ -4,7 +4,9 @@
 namespace kiln::prims {
 
 namespace {
-enum kernel_index { init_states, main_pass };
+struct unique_by_key_kernel {
+    enum { init_states, main_pass };
+};
 }  // namespace
 
 result<unique_by_key> unique_by_key::make(element_type key, element_type value, op const& by, prim_options const& how) {
@@ -27,8 +29,8 @@ result<void> unique_by_key::run(stream_ref on, sort_call const& call, std::uint6
     void* const memory = lease.get();
     int const tiles = static_cast<int>(blocks);
     std::uint64_t const n = call.n;
-    KILN_TRY(auto const start, clear_tile_states(s.kernels[init_states], on, memory, tiles));
-    return launch(s.kernels[main_pass], on, blocks, s.info.threads,
+    KILN_TRY(auto const start, clear_tile_states(s.kernels[unique_by_key_kernel::init_states], on, memory, tiles));
+    return launch(s.kernels[unique_by_key_kernel::main_pass], on, blocks, s.info.threads,
                   {call.keys_in, call.values_in, call.keys_out, call.values_out, count, memory, tiles, n, state_},
                   start);
 }

@@ -5,14 +5,8 @@
 
 namespace kiln {
 
-namespace {
-
-engine& engine_of(demand_options const& how) { return how.engine != nullptr ? *how.engine : engine::process(); }
-
-}  // namespace
-
 demanded demand(std::vector<want> what, demand_options how) {
-    auto const by = warmup::director::of(engine_of(how));
+    auto const by = warmup::director::of(warmup::engine_of(how));
     auto batch = std::make_shared<demanded::state>();
     batch->by = by;
     batch->what = std::move(what);

@@ -71,6 +71,11 @@ namespace kiln::warmup {
 
 using batch_ptr = std::shared_ptr<demanded::state>;
 
+// The engine that a demand is for.
+[[nodiscard]] inline engine& engine_of(demand_options const& how) {
+    return how.engine != nullptr ? *how.engine : engine::process();
+}
+
 class director final : public engine_detail::attachment, public std::enable_shared_from_this<director> {
 public:
     explicit director(engine& e) : engine_{e} {}

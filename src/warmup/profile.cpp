@@ -15,8 +15,6 @@ namespace {
 using warmup::director;
 using warmup::profile;
 
-engine& engine_of(demand_options const& how) { return how.engine != nullptr ? *how.engine : engine::process(); }
-
 // In order of first use, once per recipe: the target is this machine's, not the recording's.
 replayed demand_all(profile const& from, demand_options how, director& by) {
     replayed out{.torn_bytes = from.torn_bytes};
@@ -55,7 +53,7 @@ void record_profile(std::string const& file, engine& of) {
 }
 
 result<replayed> replay_profile(std::string const& file, demand_options how) {
-    auto& e = engine_of(how);
+    auto& e = warmup::engine_of(how);
     if (warmup::recordings_of(file).empty()) return fail(errc::not_found, "{}: no such profile", file);
     KILN_TRY(auto const all, warmup::read_recordings(file));
     auto const by = director::of(e);
