@@ -28,7 +28,7 @@ run: setup ## the main job on one screen
 	@if [ ! -e build/build.ninja ]; then first=-DKILN_ONLY_ARCHS=$$(scripts/gpu-arch); fi; \
 	    cmake --preset dev --log-level=WARNING $$first $(CMAKE_ARGS) >/dev/null
 	@if [ ! -e build/bin/kiln ]; then \
-	    echo "Building kiln and what ships with it, once: some 210 steps; two of them compile CUDA for a minute each."; fi
+	    echo "Building kiln and what ships with it, once: some 100 steps, of up to half a minute each."; fi
 	@NINJA_STATUS='[%f/%t, %e s] ' cmake --build build -j $(JOBS) --target kiln_cli
 	@build/bin/kiln demo
 

@@ -3,11 +3,11 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 
 #include <fcntl.h>
 #include <map>
 #include <mutex>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -105,18 +105,13 @@ private:
 };
 
 struct memory {
-    std::mutex mutex;
+    base::forkable_mutex mutex;
     std::map<file_state, std::string> known;
     std::map<file_state, fs::path> unkept;
     directory_memory shared{{}, memory_access::read_only};
 };
 memory& process_memory() {
     static auto& instance = *new memory;
-    // A child of fork has no thread that could let go of it.
-    static int const guarded =
-        ::pthread_atfork([] { process_memory().mutex.lock(); }, [] { process_memory().mutex.unlock(); },
-                         [] { process_memory().mutex.unlock(); });
-    static_cast<void>(guarded);
     return instance;
 }
 

@@ -82,7 +82,7 @@ private:
 
     event_log& events_;
     folder_list folders_;
-    store::forkable_mutex mutex_;
+    base::forkable_mutex mutex_;
     std::shared_ptr<bundles const> bundles_;  // null: not open yet
 };
 

@@ -76,7 +76,7 @@ private:
     std::vector<std::unique_ptr<store::disk_tier>> tiers_;  // the writable one first
     bool remake_ = false;                                   // KILN_RECACHE
     header_contents contents_;
-    store::forkable_mutex mutex_;
+    base::forkable_mutex mutex_;
     store::statistics counts_;
 };
 

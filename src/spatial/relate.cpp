@@ -180,8 +180,8 @@ std::uint32_t related_layers::evidence_for(std::int32_t row_left, std::int32_t r
         return stopped = enough();
     });
     if (stopped) return bits;
-    bits |= a.rest([&](point p) { return db == 2 && right_rows.is_inside(row_right, p); });
-    bits |= transposed(b.rest([&](point p) { return da == 2 && left_rows.is_inside(row_left, p); }));
+    bits |= a.rest([&, &rows = right_rows](point p) { return db == 2 && rows.is_inside(row_right, p); });
+    bits |= transposed(b.rest([&, &rows = left_rows](point p) { return da == 2 && rows.is_inside(row_left, p); }));
     return bits;
 }
 

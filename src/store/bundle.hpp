@@ -5,9 +5,9 @@
 // A bundle is never written in place: a reader keeps its descriptor while a new file takes the name.
 #pragma once
 
+#include "base/fork_guard.hpp"
 #include "store/bundle_format.hpp"
 #include "store/entry_format.hpp"
-#include "store/fork_guard.hpp"
 #include "store/refusals.hpp"
 #include "store/signing.hpp"
 #include "store/tier.hpp"
@@ -124,7 +124,7 @@ private:
     index_shape shape_;
     refusals refused_;
     std::atomic<bool> ended_{false};
-    forkable_mutex mutex_;  // the members below
+    base::forkable_mutex mutex_;  // the members below
     std::map<std::pair<std::size_t, std::uint64_t>, page_ptr> pages_;
     std::set<digest> bad_;
 };

@@ -86,7 +86,7 @@ private:
     disk_layout layout_;
     options how_;
     std::shared_ptr<event_outlet> events_;
-    mutable forkable_mutex mutex_;  // the members below; never held over a system call
+    mutable base::forkable_mutex mutex_;  // the members below; never held over a system call
     directory_report known_;
     bool probed_ = false;
     std::map<std::string, std::string, std::less<>> refused_;  // folders passed over, with the reason

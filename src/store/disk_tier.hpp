@@ -97,7 +97,7 @@ private:
     refusals refused_;
     // Of entries just read that were used lately: used(), which comes next, need not look at the file again.
     std::array<std::atomic<std::uint64_t>, 64> young_{};
-    mutable forkable_mutex mutex_;  // the members below
+    mutable base::forkable_mutex mutex_;  // the members below
     statistics counts_;
     std::set<digest> bad_;  // keys found invalid in a read-only directory: not read again
     base::time_point resting_until_{};

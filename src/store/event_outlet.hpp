@@ -4,7 +4,7 @@
 
 #include <kiln/event.hpp>
 
-#include "store/fork_guard.hpp"
+#include "base/fork_guard.hpp"
 
 #include <atomic>
 #include <thread>
@@ -23,13 +23,13 @@ public:
     // Later events are lost; on return none is being emitted. In a fork's child nobody else can be emitting.
     void close() noexcept {
         log_.store(nullptr);
-        while (users_.load() != 0 && fork_generation() == generation_) std::this_thread::yield();
+        while (users_.load() != 0 && base::fork_generation() == generation_) std::this_thread::yield();
     }
 
 private:
     std::atomic<event_log*> log_;
     std::atomic<int> users_{0};
-    std::uint64_t generation_ = fork_generation();
+    std::uint64_t generation_ = base::fork_generation();
 };
 
 }  // namespace kiln::store

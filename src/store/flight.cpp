@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/flight.hpp"
 
-#include "store/fork_guard.hpp"
+#include "base/fork_guard.hpp"
 #include "store/wait_lock.hpp"
 
 #include <array>
@@ -57,19 +57,19 @@ std::uint64_t random_number() {
 }  // namespace
 
 held_lock::held_lock(base::file_descriptor file) noexcept
-    : file_{std::move(file)}, generation_{fork_generation()}, sign_{.leader = random_number()} {
-    close_in_child(file_.get());
+    : file_{std::move(file)}, generation_{base::fork_generation()}, sign_{.leader = random_number()} {
+    base::close_in_child(file_.get());
     beat();
 }
 
-bool held_lock::is_ours() const noexcept { return generation_ == fork_generation(); }
+bool held_lock::is_ours() const noexcept { return generation_ == base::fork_generation(); }
 
 held_lock::~held_lock() {
     if (!is_ours()) {
         file_.release();  // closed when we were forked; the number may be another file's by now
         return;
     }
-    forget_in_child(file_.get());
+    base::forget_in_child(file_.get());
 }
 
 // All of it each time: what a process that has just let go writes too late is put right by the next beat.

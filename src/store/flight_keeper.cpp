@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 // Everything the thread uses. Plain mutex: after fork() the child never looks at its parent's state again.
 struct flight_keeper::state {
     std::chrono::milliseconds interval;
-    std::uint64_t generation = fork_generation();
+    std::uint64_t generation = base::fork_generation();
     std::thread thread;
 
     std::mutex mutex;
@@ -60,7 +60,7 @@ void flight_keeper::keep(flight const& leading) {
     {
         std::lock_guard const lock{mutex_};
         // The parent's thread is not here and its locks are in any state: left alone for ever, not destroyed.
-        if (state_ && state_->generation != fork_generation()) new std::shared_ptr<state>{std::move(state_)};
+        if (state_ && state_->generation != base::fork_generation()) new std::shared_ptr<state>{std::move(state_)};
         if (!state_) {
             state_ = std::make_shared<state>();
             state_->interval = interval_;
@@ -86,7 +86,7 @@ void flight_keeper::keep(flight const& leading) {
 flight_keeper::~flight_keeper() {
     auto const s = std::exchange(state_, nullptr);
     if (!s) return;
-    if (s->generation != fork_generation()) {
+    if (s->generation != base::fork_generation()) {
         new std::shared_ptr<state>{s};
         return;
     }

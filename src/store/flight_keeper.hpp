@@ -4,8 +4,8 @@
 // only while something is led; a process that is stopped does not count, which is what tells it from one that compiles.
 #pragma once
 
+#include "base/fork_guard.hpp"
 #include "store/flight.hpp"
-#include "store/fork_guard.hpp"
 
 namespace kiln::store {
 
@@ -23,7 +23,7 @@ public:
 private:
     struct state;
     std::chrono::milliseconds interval_;
-    forkable_mutex mutex_;  // state_
+    base::forkable_mutex mutex_;  // state_
     std::shared_ptr<state> state_;
 };
 

@@ -4,7 +4,7 @@
 // recently used leaving first. Each keeps its origin. One mutex, never held while anything slow happens.
 #pragma once
 
-#include "store/fork_guard.hpp"
+#include "base/fork_guard.hpp"
 #include "store/refusals.hpp"
 #include "store/tier.hpp"
 
@@ -52,7 +52,7 @@ private:
     void drop(std::map<place, node>::iterator at);
 
     memory_options options_;
-    mutable forkable_mutex mutex_;
+    mutable base::forkable_mutex mutex_;
     std::map<place, node> nodes_;
     std::list<place> uses_;  // most recent first
     std::uint64_t bytes_ = 0;

@@ -20,7 +20,7 @@ struct publisher::state {
 
     publisher_limits limits;
     tasks work;
-    std::uint64_t generation = fork_generation();
+    std::uint64_t generation = base::fork_generation();
     std::thread thread;
 
     std::mutex mutex;
@@ -63,7 +63,7 @@ void publisher::state::run() {
 
 std::shared_ptr<publisher::state> publisher::current() {
     std::lock_guard const lock{mutex_};
-    if (state_ && state_->generation == fork_generation()) return state_;
+    if (state_ && state_->generation == base::fork_generation()) return state_;
     // The parent's thread is not here and its locks are in any state: left alone for ever, not destroyed.
     if (state_) new std::shared_ptr<state>{std::move(state_)};
     auto fresh = std::make_shared<state>();
@@ -101,7 +101,7 @@ bool publisher::wait_idle(base::time_point deadline) {
         std::lock_guard const lock{mutex_};
         s = state_;
     }
-    if (!s || s->generation != fork_generation()) return true;
+    if (!s || s->generation != base::fork_generation()) return true;
     std::unique_lock lock{s->mutex};
     return s->calm.wait_until(lock, deadline, [&] { return s->queue.empty() && !s->busy; });
 }
@@ -113,7 +113,7 @@ bool publisher::stop(base::time_point deadline) {
         s = std::exchange(state_, nullptr);
     }
     if (!s) return true;
-    if (s->generation != fork_generation()) {
+    if (s->generation != base::fork_generation()) {
         new std::shared_ptr<state>{std::move(s)};
         return true;
     }

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/fork_guard.hpp"
 #include "store/flight.hpp"
-#include "store/fork_guard.hpp"
 #include "store/tier.hpp"
 
 #include <functional>
@@ -47,7 +47,7 @@ private:
 
     publisher_limits limits_;
     tasks tasks_;
-    forkable_mutex mutex_;  // state_
+    base::forkable_mutex mutex_;  // state_
     std::shared_ptr<state> state_;
 };
 

@@ -2,7 +2,7 @@
 // Bytes the caller could not use: remembered for the life of the process so that no tier offers them again.
 #pragma once
 
-#include "store/fork_guard.hpp"
+#include "base/fork_guard.hpp"
 #include "store/tier.hpp"
 
 #include <atomic>
@@ -27,7 +27,7 @@ public:
     }
 
 private:
-    mutable forkable_mutex mutex_;
+    mutable base::forkable_mutex mutex_;
     std::set<std::pair<digest, digest>> refused_;
     std::atomic<bool> any_{false};
 };

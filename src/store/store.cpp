@@ -106,7 +106,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     std::shared_ptr<slot> disk_slot;
     refusals refused;
 
-    forkable_mutex mutex;  // the members below
+    base::forkable_mutex mutex;  // the members below
     std::shared_ptr<slots const> current;
     std::vector<std::shared_ptr<bundle_tier>> bundles;
     std::vector<std::shared_ptr<tier>> extra;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "store/fork_guard.hpp"
+#include "base/fork_guard.hpp"
 
 namespace kiln::store {
 
@@ -40,7 +40,7 @@ private:
         resting_until_ = base::clock::now() + limits_.rest;
     }
     health_limits limits_;
-    mutable forkable_mutex mutex_;
+    mutable base::forkable_mutex mutex_;
     unsigned faults_ = 0;
     base::time_point resting_until_{};
 };

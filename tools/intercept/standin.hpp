@@ -90,7 +90,7 @@ public:
     }
 
 private:
-    store::forkable_mutex mutex_;
+    base::forkable_mutex mutex_;
     std::set<void*> all_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What fork() does to the store. Every mutex of the store is a forkable_mutex: fork() waits until none is held,
-// so the child finds each one free and what it protects whole. They are leaf locks: no thread takes a second
+// What fork() does to us. A forkable_mutex is one that fork() waits for until it is not held,
+// so the child finds it free and what it protects whole; every mutex of the store is one. They are leaf locks: no thread takes a second
 // one while it holds one. A generation number tells a child that threads and locks of its parent are not its own,
 // and descriptors of lock files registered here are closed in the child at once.
 #pragma once
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace kiln::store {
+namespace kiln::base {
 
 class forkable_mutex {
 public:
@@ -39,4 +39,4 @@ private:
 bool close_in_child(int fd) noexcept;
 void forget_in_child(int fd) noexcept;
 
-}  // namespace kiln::store
+}  // namespace kiln::base

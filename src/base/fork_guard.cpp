@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/fork_guard.hpp"
+#include "base/fork_guard.hpp"
 
 #include <array>
 #include <atomic>
 #include <pthread.h>
 #include <unistd.h>
 
-namespace kiln::store {
+namespace kiln::base {
 
 // fork() copies memory and nothing else: not the threads that hold locks. The handlers below run in the forking
 // thread. They use ::close and not base::sys(): only async-signal-safe calls are allowed in the child.
@@ -76,4 +76,4 @@ void forget_in_child(int fd) noexcept {
     }
 }
 
-}  // namespace kiln::store
+}  // namespace kiln::base
