@@ -94,7 +94,7 @@ void dispatcher::expire(base::time_point now) {
 }
 
 void dispatcher::look_after(worker& w, base::time_point now) {
-    auto const how = w.work->left.exhausted(now, w.process.cpu_time());
+    auto const how = w.work->left.exhausted(now, w.process.time_had());
     if (!how) return;
     auto job = std::move(*w.work);
     w.work.reset();

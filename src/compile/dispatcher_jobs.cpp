@@ -67,7 +67,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
     }
     if (j.notice) j.notice(w.process.pid());
     j.started = now;
-    j.left = patience{now, core_.options.compile_timeout, w.process.cpu_time()};
+    j.left = patience{now, core_.options.compile_timeout, w.process.time_had()};
     w.work = std::move(j);
     w.where = phase::busy;
     w.since = now;

@@ -31,10 +31,16 @@ private:
     int killed_ = 0;
 };
 
+// What a worker has had of the machine since it was started, all threads together.
+struct worker_time {
+    std::chrono::nanoseconds used{};  // on a CPU
+    bool wants_more = false;          // has one, or would if others had none
+};
+
 // How long a worker may be at a job. A healthy compile takes long where the machine has no time for it, so what counts is
 // the CPU time the worker had. It is given up
 //   - when it has used the limit in CPU time, and the limit has passed: the threads of a link add up;
-//   - when it has used next to none for as long as the limit: it hangs;
+//   - when it has used next to none for as long as the limit, and was not waiting for a CPU either: it hangs;
 //   - after ten times the limit, whatever it does.
 // Where CPU time cannot be read, the limit is all there is.
 class patience {
@@ -45,25 +51,25 @@ public:
     static constexpr int most_limits = 10;
 
     patience() = default;
-    // `cpu` is what the worker had used before, here and below; nullopt: nobody can tell.
-    patience(base::time_point now, duration limit, std::optional<duration> cpu) noexcept
+    // `had` is what the worker had had before, here and below; nullopt: nobody can tell.
+    patience(base::time_point now, duration limit, std::optional<worker_time> had) noexcept
         : limit_{limit},
           begun_{now},
-          cpu_begun_{cpu.value_or(duration{})},
+          cpu_begun_{had.value_or(worker_time{}).used},
           progressed_{now},
           cpu_progressed_{cpu_begun_},
           next_look_{now + limit / looks} {}
 
     // Why it is given up; nullopt: it may go on, until the next look at least.
-    [[nodiscard]] std::optional<std::string> exhausted(base::time_point now, std::optional<duration> cpu) {
+    [[nodiscard]] std::optional<std::string> exhausted(base::time_point now, std::optional<worker_time> had) {
         next_look_ = now + limit_ / looks;
-        if (cpu && *cpu - cpu_progressed_ >= limit_ / next_to_none) {
+        if (had && (had->wants_more || had->used - cpu_progressed_ >= limit_ / next_to_none)) {
             progressed_ = now;
-            cpu_progressed_ = *cpu;
+            cpu_progressed_ = had->used;
         }
         if (now - begun_ < limit_) return std::nullopt;
-        if (!cpu) return fmt::format("no result within {} ms", in_ms(limit_));
-        if (*cpu - cpu_begun_ >= limit_) return fmt::format("no result within {} ms of CPU time", in_ms(limit_));
+        if (!had) return fmt::format("no result within {} ms", in_ms(limit_));
+        if (had->used - cpu_begun_ >= limit_) return fmt::format("no result within {} ms of CPU time", in_ms(limit_));
         if (now - progressed_ >= limit_) return fmt::format("no result, and no CPU time used for {} ms", in_ms(limit_));
         if (now - begun_ >= most_limits * limit_)
             return fmt::format("no result within {} ms", in_ms(most_limits * limit_));

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <fstream>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -20,11 +21,25 @@
 
 namespace kiln::compile {
 
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr std::size_t last_words_bytes = 4096;
 constexpr ::off_t most_words_bytes = ::off_t{1} << 20;
 constexpr int most_reads = 64;  // of 64 KiB in one receive()
+
+// Whether a thread of a process is on a CPU or waits for one: R, behind the name in brackets, which may hold anything.
+bool is_ready(::pid_t pid) {
+    std::error_code failed;
+    for (fs::directory_iterator at{fmt::format("/proc/{}/task", pid), failed}, end; !failed && at != end;
+         at.increment(failed)) {
+        std::ifstream file{at->path() / "stat"};
+        std::string const text{std::istreambuf_iterator{file}, {}};
+        if (auto const state = text.rfind(") "); state != text.npos && text.substr(state + 2, 1) == "R") return true;
+    }
+    return false;
+}
 
 class file_actions {
 public:
@@ -207,11 +222,11 @@ result<worker_process::stream> worker_process::receive() {
     return stream::more;
 }
 
-std::optional<std::chrono::nanoseconds> worker_process::cpu_time() const noexcept {
+std::optional<worker_time> worker_process::time_had() const {
     ::clockid_t clock{};
     ::timespec used{};
     if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return std::nullopt;
-    return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
+    return worker_time{std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec}, is_ready(pid_)};
 }
 
 void worker_process::kill() noexcept {

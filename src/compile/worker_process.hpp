@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/files.hpp"
+#include "compile/pool_policy.hpp"
 #include "compile/worker_protocol.hpp"
 
 #include <chrono>
@@ -56,8 +57,8 @@ public:
     [[nodiscard]] result<stream> receive();
     [[nodiscard]] result<std::optional<frame>> next_frame() { return parser_.next(); }
 
-    // Of all its threads since it was started; nullopt where the system does not tell.
-    [[nodiscard]] std::optional<std::chrono::nanoseconds> cpu_time() const noexcept;
+    // Since it was started; nullopt where the system does not tell.
+    [[nodiscard]] std::optional<worker_time> time_had() const;
 
     void kill() noexcept;
     // Never blocks; nullopt while the child still runs.

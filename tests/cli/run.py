@@ -32,6 +32,9 @@ if NVRTC is None or not (BIN.parent / "lib/kiln/intercept/hook.so").exists():
     print("skipped: no NVRTC here, or no stand-ins in this build")
     sys.exit(77)
 
+# A compiler off the loader's path finds its own parts only where the program's user says so; Kiln finds them by itself.
+os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(NVRTC.parent), os.environ.get("LD_LIBRARY_PATH")]))
+
 write("work/include/kiln_test_header.h", "#define VALUE 41\n")
 write("work/include/warns.h", "__device__ inline int f() { int unused; return 3; }\n")
 write("work/include/tells.h", "__device__ inline char told(int i) { const char* s = __FILE__; return s[i]; }\n")

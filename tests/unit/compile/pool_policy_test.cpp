@@ -32,18 +32,20 @@ TEST(attempts, kills_from_outside_cost_four) {
     EXPECT_FALSE(tries.may_try_again());
 }
 
-// Looks when it says so, at a worker that has used `cpu_at(t)` after `t`: when it was given up, and why.
+// Looks when it says so, at a worker that has had `cpu_at(t)` after `t`: when it was given up, and why.
 struct given_up {
     std::chrono::nanoseconds after{};
     std::string why;
 };
 template <class CpuAt>
 given_up watch(CpuAt cpu_at) {
-    auto const before = 7s;  // of earlier jobs
+    constexpr worker_time before{7s};  // of earlier jobs
     patience left{start, 100s, before};
     for (;;) {
         auto const after = left.next_look() - start;
-        if (auto const why = left.exhausted(left.next_look(), before + cpu_at(after))) return {after, *why};
+        worker_time had{cpu_at(after)};
+        had.used += before.used;
+        if (auto const why = left.exhausted(left.next_look(), had)) return {after, *why};
     }
 }
 
@@ -82,6 +84,12 @@ TEST(patience, a_worker_that_gets_little_cpu_has_ten_limits) {
     }
 }
 
+TEST(patience, a_worker_that_waits_for_a_cpu_does_not_hang) {
+    auto const end = watch([](auto after) { return worker_time{after / 5000, true}; });
+    EXPECT_EQ(end.after, 1000s);
+    EXPECT_EQ(end.why, "no result within 1000000 ms");
+}
+
 TEST(patience, where_cpu_time_cannot_be_read_the_limit_is_all_there_is) {
     patience left{start, 100s, std::nullopt};
     EXPECT_FALSE(left.exhausted(start + 99s, std::nullopt));
@@ -89,16 +97,16 @@ TEST(patience, where_cpu_time_cannot_be_read_the_limit_is_all_there_is) {
 }
 
 TEST(patience, excused_time_does_not_count) {
-    patience of_a_busy_one{start, 100s, 0s};
+    patience of_a_busy_one{start, 100s, worker_time{}};
     of_a_busy_one.excuse(50s);
-    EXPECT_FALSE(of_a_busy_one.exhausted(start + 149s, 100s));
-    EXPECT_TRUE(of_a_busy_one.exhausted(start + 150s, 100s));
+    EXPECT_FALSE(of_a_busy_one.exhausted(start + 149s, worker_time{100s}));
+    EXPECT_TRUE(of_a_busy_one.exhausted(start + 150s, worker_time{100s}));
 
-    patience of_an_idle_one{start, 100s, 0s};
-    EXPECT_FALSE(of_an_idle_one.exhausted(start + 90s, 1s));
+    patience of_an_idle_one{start, 100s, worker_time{}};
+    EXPECT_FALSE(of_an_idle_one.exhausted(start + 90s, worker_time{1s}));
     of_an_idle_one.excuse(100s);
-    EXPECT_FALSE(of_an_idle_one.exhausted(start + 289s, 1s));
-    EXPECT_TRUE(of_an_idle_one.exhausted(start + 290s, 1s));
+    EXPECT_FALSE(of_an_idle_one.exhausted(start + 289s, worker_time{1s}));
+    EXPECT_TRUE(of_an_idle_one.exhausted(start + 290s, worker_time{1s}));
 }
 
 TEST(concurrency_limit, halves_once_per_shortage_down_to_one) {
