@@ -24,7 +24,11 @@ result<kiln::target> get_target(byte_reader& r) {
     auto const kind = r.get_u8();
     if (!r.ok() || kind > static_cast<std::uint8_t>(artifact_kind::ltoir))
         return fail(errc::corrupt, "no valid target in the bytes");
-    return target::parse(arch, static_cast<artifact_kind>(kind));
+    KILN_TRY(auto const t, target::parse(arch, static_cast<artifact_kind>(kind)));
+    // parse() mends what people write ("sm_90" for PTX); what put() wrote needs no mending.
+    if (t.arch.name() != arch || t.kind != static_cast<artifact_kind>(kind))
+        return fail(errc::corrupt, "no valid target in the bytes");
+    return t;
 }
 
 void put(byte_writer& w, link_job const& l) {

@@ -15,8 +15,8 @@ namespace {
 class builder {
 public:
     trace build(event_file const& from) {
+        if (!from.events.empty()) out_.first_ns = out_.last_ns = from.events.front().what.time_ns;
         for (auto const& e : from.events) {
-            if (out_.first_ns == 0) out_.first_ns = out_.last_ns = e.what.time_ns;
             out_.first_ns = std::min(out_.first_ns, e.what.time_ns - e.what.duration_ns);
             out_.last_ns = std::max(out_.last_ns, e.what.time_ns);
         }

@@ -5,7 +5,9 @@
 #include "base/bytes.hpp"
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <source_location>
 
 namespace kiln::fuzz {
 
@@ -13,9 +15,11 @@ inline base::byte_span bytes_of(std::uint8_t const* data, std::size_t size) {
     return {reinterpret_cast<std::byte const*>(data), size};
 }
 
-// Ends the program: a fuzzer takes that for a crash and keeps the input.
-inline void must(bool holds) {
-    if (!holds) std::abort();
+// Says where and ends the program: a fuzzer takes that for a crash and keeps the input.
+inline void must(bool holds, std::source_location at = std::source_location::current()) {
+    if (holds) return;
+    std::fprintf(stderr, "%s:%u: does not hold\n", at.file_name(), static_cast<unsigned>(at.line()));
+    std::abort();
 }
 
 // What a target that has several entrances goes in by: the first byte of its input.

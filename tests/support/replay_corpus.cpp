@@ -208,16 +208,18 @@ int main(int argc, char** argv) {
         for (int const number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::signal(number, on_signal);
     }
     std::vector<std::string> corpus;
-    for (auto const& folder : o.folders) {
-        for (auto const& entry : std::filesystem::recursive_directory_iterator{folder}) {
-            if (!entry.is_regular_file()) continue;
-            auto const input = read(entry.path());
-            ::alarm(o.timeout);
-            for (std::size_t part = 0; part < 8; ++part) feed(input.substr(0, input.size() * part / 8));
-            feed(input);
-            if (input.size() <= most_input) corpus.push_back(input);
-            else corpus.push_back(input.substr(0, most_input));
-        }
+    auto const replay = [&](std::filesystem::path const& file) {
+        auto const input = read(file);
+        ::alarm(o.timeout);
+        for (std::size_t part = 0; part < 8; ++part) feed(input.substr(0, input.size() * part / 8));
+        feed(input);
+        corpus.push_back(input.substr(0, most_input));
+    };
+    for (auto const& given : o.folders) {  // or one file: an input that ended a target
+        if (std::filesystem::is_regular_file(given)) replay(given);
+        else
+            for (auto const& entry : std::filesystem::recursive_directory_iterator{given})
+                if (entry.is_regular_file()) replay(entry.path());
     }
     ::alarm(0);
     if (o.seconds > 0 && !o.folders.empty()) {

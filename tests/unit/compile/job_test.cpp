@@ -39,6 +39,20 @@ job full_job() {
 
 }  // namespace
 
+TEST(job_codec, only_what_is_written_is_read) {
+    auto a = full_artifact();
+    a.target = target::parse("compute_90", artifact_kind::ptx).value();
+    auto bytes = encode(a);
+    auto const text = std::string{base::as_text(bytes)};
+    auto const at = text.find("compute_90");
+    ASSERT_NE(at, text.npos);
+    // The same target as people may write it, of the same length.
+    std::memcpy(bytes.data() + at, "sm_90     ", 10);
+    EXPECT_FALSE(decode_artifact(bytes));
+    auto shorter = text.substr(0, at - 4) + std::string{"\5\0\0\0sm_90", 9} + text.substr(at + 10);
+    EXPECT_FALSE(decode_artifact(base::as_bytes(shorter)));
+}
+
 TEST(job_codec, artifacts_survive) {
     auto const a = full_artifact();
     auto const b = decode_artifact(encode(a)).value();

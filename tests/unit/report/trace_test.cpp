@@ -50,6 +50,14 @@ TEST(trace, spans_lie_on_the_rows_of_who_did_them) {
     EXPECT_EQ(t.rows.at({7, 7}), "main thread");
 }
 
+TEST(trace, an_event_at_the_clocks_zero_does_not_begin_the_file_anew) {
+    auto const t = trace_of({.events = {at(9'000, event_kind::compiling, "a", 99), at(5, event_kind::waited, "b", 0, 5),
+                                        at(6, event_kind::demanded, "c")}});
+    auto const& open = find(t, span::kind::compile, "a sm_90");
+    EXPECT_EQ(t.last_ns, 9'000'000'000);
+    EXPECT_EQ(open.to_ns, open.from_ns);
+}
+
 TEST(trace, a_clock_that_began_anew_makes_no_span_of_less_than_nothing) {
     auto const t =
         trace_of({.events = {at(9'000, event_kind::compiling, "a", 99), at(3, event_kind::compiled, "a", 512)}});
