@@ -43,3 +43,5 @@ check("KILN_EVENTS=" in missing.stderr, "a missing file: how to make one", missi
 (SCRATCH / "other.txt").write_text("something else\n")
 for words in (["events", "other.txt"], ["trace", "other.txt", "-o", "t.json"]):
     check("KILN_EVENTS=" in run(*words, status=1).stderr, "a file without events is an error", words)
+wrong = run("events", SCRATCH / "cpu.jsonl", "--kind", "dispatched,nosuch", status=2).stderr
+check("'nosuch' is no kind" in wrong and "compile_failed" in wrong, "a kind that is none is named, with those there are", wrong)

@@ -113,7 +113,23 @@ void show(summary const& s) {
     section("rewrites (times)", s.rewrites, false);
 }
 
+// A word that is no kind would choose nothing, and look like a file without such events.
+std::string unknown_kind(std::vector<std::string> const& words) {
+    std::vector<std::string_view> all;
+    for (auto kind = event_kind::demanded; kind <= event_kind::note;
+         kind = static_cast<event_kind>(static_cast<int>(kind) + 1))
+        all.push_back(name_of(kind));
+    for (auto const& word : words)
+        if (std::ranges::find(all, word) == all.end())
+            return fmt::format("'{}' is no kind of event; there are {}", word, fmt::join(all, ", "));
+    return {};
+}
+
 int events(arguments const& args) {
+    if (auto const wrong = unknown_kind(args.kinds); !wrong.empty()) {
+        complain(wrong);
+        return misused;
+    }
     auto const file = report::read_events(args.file).value();
     if (file.events.empty()) {
         complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", args.file, args.file));

@@ -12,6 +12,13 @@ std::string joined(std::vector<std::string> const& texts) {
     return out;
 }
 
+// As many as fit on a screen: --json has all.
+std::string some_of(std::vector<std::string> const& texts) {
+    constexpr std::size_t most = 4;
+    if (texts.size() <= most) return joined(texts);
+    return fmt::format("{} and {} more", joined({texts.begin(), texts.begin() + most - 1}), texts.size() - (most - 1));
+}
+
 int list_packs(std::string const& pack, bool as_json) {
     if (!pack.empty()) (void)engine_detail::pack_named(pack).value();
     json all = json::array();
@@ -24,7 +31,7 @@ int list_packs(std::string const& pack, bool as_json) {
                        {"operator", s.by},
                        {"kernels", s.kernels},
                        {"pack", s.pack}});
-        rows.push_back({s.name, s.kind, joined(s.types), s.by.empty() ? "-" : s.by, joined(s.kernels), s.pack});
+        rows.push_back({s.name, s.kind, joined(s.types), s.by.empty() ? "-" : s.by, some_of(s.kernels), s.pack});
     }
     if (as_json) print_json(all);
     else print(table(rows));
