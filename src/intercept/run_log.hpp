@@ -27,6 +27,8 @@ struct happening {
     };
     what kind = what::forwarded;
     int process = 0;
+    int maker = 0;          // the process that compiled it; 0: the program's own
+    std::string by{};       // who asked: "python train.py"
     std::string library{};  // "nvrtc", "nvjitlink"
     std::string program{};  // what was compiled
     std::string target{};

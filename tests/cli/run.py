@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from _kiln import BIN, CACHE, CLI, SCRATCH, check, run, write
+from _kiln import BIN, CACHE, CLI, SCRATCH, check, data, run, write
 
 HERE = pathlib.Path(__file__).parent
 CUDA = pathlib.Path(os.environ.get("KILN_TEST_CUDA_PATH") or "/usr/local/cuda")
@@ -224,7 +224,7 @@ int main(int count, char** v) {
             "by path, bound deep": [opener, "d", NVRTC, node], "by name": ["env", f"LD_LIBRARY_PATH={NVRTC.parent}", opener, "l", node, node]}
     for way, words in ways.items():
         done = under(*words, options=("-v",))
-        check(" answered 'w.cu'" in done.stderr and "no version information" not in done.stderr, f"{way}: served", done.stdout, done.stderr)
+        check(" answered 'w'" in done.stderr and "no version information" not in done.stderr, f"{way}: served", done.stdout, done.stderr)
     done = under(opener, "l", NVRTC, node)
     check(done.stdout.startswith(str(NVRTC) + " "), "the library has its own name", done.stdout)
     done = under(opener, "m", NVRTC, node, options=("-v",))
@@ -258,6 +258,32 @@ def nothing_of_ours_is_visible():
         check(not other, f"{file.name} exports what the real one exports", *other)
 
 
+def foreign_work_is_among_the_events():
+    events = SCRATCH / "events.jsonl"
+    one(150, KILN_EVENTS=events)
+    one(150, KILN_EVENTS=events)
+    one(151, source="this is no program", KILN_EVENTS=events)
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    kinds = [line["kind"] for line in lines]
+    check(kinds == ["note", "missed", "compiling", "compiled", "waited", "note", "found", "note", "missed", "compiling", "compile_failed", "waited"],
+          "made, answered, failed", *lines)
+    made, found = lines[3], lines[6]
+    check(made["unit"] == found["unit"] == "k" and made["target"] == "sm_90" and made["key"] == found["key"], "what it was", made, found)
+    name = pathlib.Path(PYTHON).name + " one.py"
+    check(all(name in line.get("detail", "") for line in lines if line["kind"] != "missed"), "each says for whom", *lines)
+    check(lines[4]["ns"] > 1e6 > found["ns"] > 0, "who made it stood still", lines[4], found)
+    said = data("events", events, "--summary")
+    check(said["blocked"] == 2 and said["unreadable"] == 0, "kiln events", said)
+    check("k" in run("status", events).stdout, "kiln status")
+    run("trace", events, "-o", SCRATCH / "trace.json")
+    trace = (SCRATCH / "trace.json").read_text()
+    check(f'"{name} {made["pid"]}"' in trace and '"compile"' in trace, "kiln trace names the program", trace)
+    check(f"k ({name})" in run("cache", "list").stdout, "and so does kiln cache", run("cache", "list").stdout)
+    # A file that cannot be written is nobody's problem.
+    done, _ = one(152, KILN_EVENTS="/proc/nowhere/events")
+    check(done["status"] == 0, "no events, and no harm", done)
+
+
 def forbidden_is_forbidden():
     done, said = one(200, options=("--jit=forbid",))
     check(done["status"] == 6 and "--jit=forbid" in done["log"] and "request" in done["log"], "what is not kept fails to compile", done)
@@ -266,7 +292,7 @@ def forbidden_is_forbidden():
     done, said = one(200, options=("--jit=forbid",))
     check(done["status"] == 0 and not done["loaded"], "what is kept is answered", done)
     _, said = one(201, options=("--jit=warn",))
-    check("made 'default_program'" in said, "warn names what was made", said)
+    check("made 'k'" in said, "warn names what was made", said)
 
 
 def a_difference_is_found():
@@ -321,7 +347,7 @@ def many_at_once_make_it_once():
     ranks = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) for _ in range(8)]
     ends = [r.communicate(timeout=200) for r in ranks]
     check(len({json.loads(o)["cubin"] for o, _ in ends}) == 1, "eight ranks, one answer")
-    made = sum(said.count(" made 'default_program'") for _, said in ends)
+    made = sum(said.count(" made 'k'") for _, said in ends)
     check(made == 1, f"made once, not {made} times", *(said for _, said in ends))
 
 
@@ -360,7 +386,7 @@ def capsules():
 
 chosen = sys.argv[1:]
 for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
-             a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, forbidden_is_forbidden,
+             a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, trouble_on_the_way, many_at_once_make_it_once, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()

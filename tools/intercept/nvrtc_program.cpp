@@ -101,12 +101,6 @@ foreign_answer real_program::everything(std::vector<std::string> const& expressi
     return out;
 }
 
-std::string name_for_people(program const& p) {
-    if (!p.asked.expressions.empty()) return p.asked.expressions.front();
-    auto const name = p.asked.name.value_or("default_program");
-    return name.substr(name.rfind('/') + 1);
-}
-
 // One compile on its way: from the options to the answer.
 class compile_request {
 public:
@@ -128,7 +122,7 @@ private:
     [[nodiscard]] int without_us(std::string why);
     [[nodiscard]] int forbidden();
     void tell(happening h) const {
-        h.program = name_for_people(p_);
+        h.program = name_for_people(p_.asked);
         h.target = target_in(options_);
         h.took = watch_.so_far();
         self().tell(std::move(h));
@@ -145,9 +139,10 @@ foreign_id compile_request::id_of(foreign_call const& call) const {
     auto const& toolchain = self().real.toolchain();
     return {.digests = digests_of(p_.asked, call, toolchain),
             .kind = std::string{kind_nvrtc},
-            .name = name_for_people(p_),
+            .name = name_for_people(p_.asked),
             .target = target_in(options_),
-            .toolchain = toolchain};
+            .toolchain = toolchain,
+            .by = self().program()};
 }
 
 int compile_request::without_us(std::string why) {
@@ -252,7 +247,7 @@ int compile_request::forbidden() {
     p_.answer->log = fmt::format(
         "kiln run --jit=forbid: '{}' for {} is not kept ({}) and would have to be compiled.\n"
         "request {} by {}\n",
-        name_for_people(p_), target_in(options_), why_, id_of(calls_.back()).digests.request.hex(),
+        name_for_people(p_.asked), target_in(options_), why_, id_of(calls_.back()).digests.request.hex(),
         self().real.toolchain());
     p_.answer->log += '\0';
     return nvrtc_compilation;

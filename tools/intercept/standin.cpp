@@ -6,7 +6,9 @@
 #include "cuda/file_content.hpp"
 #include "cuda/loaded_library.hpp"
 #include "cuda/nvrtc_builtins.hpp"
+#include "intercept/program_name.hpp"
 #include "intercept/quiet_writes.hpp"
+#include "intercept/run_events.hpp"
 #include "store/store.hpp"
 
 #include <dlfcn.h>
@@ -116,7 +118,9 @@ standin::standin(std::string_view library, void const* own, base::config const& 
     : real{own},
       store{settings},
       library_{library},
+      program_{name_of_this_program()},
       log_{variable("KILN_RUN_LOG")},
+      has_events_{!variable("KILN_EVENTS").empty()},
       verifies_{variable("KILN_RUN_VERIFY") == "1"} {
     if (auto const& jit = settings.text("KILN_JIT"); jit == "forbid") jit_ = jit_policy::forbid;
     else if (jit == "warn") jit_ = jit_policy::warn;
@@ -136,10 +140,19 @@ std::string standin::not_serving() {
     return {};
 }
 
-void standin::tell(happening h) const noexcept {
+void standin::tell(happening h) noexcept {
     h.process = static_cast<int>(::getpid());
-    h.library = library_;
-    append(log_, h);
+    (void)guarded(0, 0, [&] {
+        h.library = library_;
+        h.by = program_;
+        append(log_, h);
+        if (!has_events_) return 0;
+        quiet_writes const quiet;
+        auto& events = event_log::process();
+        if (introduced_.exchange(h.process) != h.process) events.emit(introduction(program_));
+        for (auto const& one : events_of(h, base::now_ns())) events.emit(one);
+        return 0;
+    });
 }
 
 }  // namespace kiln::intercept

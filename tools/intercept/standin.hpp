@@ -61,12 +61,18 @@ public:
     [[nodiscard]] bool verifies() const noexcept { return verifies_; }
     // Why nothing is served in this process at this moment; empty when it is.
     [[nodiscard]] std::string not_serving();
-    void tell(happening h) const noexcept;
+    // What the program is called.
+    [[nodiscard]] std::string const& program() const noexcept { return program_; }
+    // To the run's log and, where the user wants events, among them.
+    void tell(happening h) noexcept;
 
 private:
     standin(std::string_view library, void const* own, base::config const& settings);
     std::string library_;
+    std::string program_;
     std::string log_;
+    bool has_events_ = false;
+    std::atomic<int> introduced_{0};  // the process whose name is among the events
     jit_policy jit_ = jit_policy::allow;
     bool verifies_ = false;
 };

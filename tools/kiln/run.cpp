@@ -232,8 +232,8 @@ std::string sentence(run_summary const& s) {
 }
 
 json as_json(intercept::happening const& h) {
-    json out{{"what", name_of(h.kind)}, {"process", h.process}, {"library", h.library},     {"program", h.program},
-             {"target", h.target},      {"us", h.took.count()}, {"cost_ms", h.cost.count()}};
+    json out{{"what", name_of(h.kind)}, {"process", h.process}, {"by", h.by},           {"library", h.library},
+             {"program", h.program},    {"target", h.target},   {"us", h.took.count()}, {"cost_ms", h.cost.count()}};
     if (h.at) {
         out["family"] = h.at->family.hex();
         out["request"] = h.at->request.hex();
