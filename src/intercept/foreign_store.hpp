@@ -66,6 +66,9 @@ public:
     // Where it was kept; nullopt where it was not.
     std::optional<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);
 
+    // Headers that somebody else reads meanwhile: see header_contents.
+    header_contents& headers() noexcept { return contents_; }
+
     void count_failure();
     // Now, instead of at the end.
     void flush();

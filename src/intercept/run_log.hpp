@@ -18,7 +18,7 @@ namespace kiln::intercept {
 struct happening {
     enum class what {
         answered,   // from the store
-        made,       // by the program's own compiler, and kept if `at` says where
+        made,       // by the program's own compiler, there or in a worker, and kept if `at` says where
         failed,     // the compiler said no
         forwarded,  // left to the real library, `detail` says why
         forbidden,  // KILN_JIT=forbid
