@@ -575,8 +575,8 @@ def containers_share_what_they_have():
         write(f"{name}/app/include/v.h", f"#define V {value}\n")
         for folder in ("cuda", "store", "app"):
             (SCRATCH / name / folder).mkdir(exist_ok=True)
-    shared, mine = SCRATCH / "shared", SCRATCH / "mine"
-    shared.mkdir(), mine.mkdir()
+    shared, fresh = SCRATCH / "shared", SCRATCH / "fresh"
+    shared.mkdir(), fresh.mkdir()
     source = "#include <v.h>\nextern \"C\" __global__ void k(int* a) { *a = V; }"
 
     def container(name, *options, store=shared, status=0):
@@ -592,7 +592,7 @@ def containers_share_what_they_have():
     check(second == first and " 0 made" in said, "the second, where everything has another path, finds it", second, said)
     run("key", SCRATCH / "ship.pem")
     run("capsule", "build", "-o", SCRATCH / "ship.capsule", "--sign", SCRATCH / "ship.pem", SCRATCH / "first/record.json", KILN_CACHE_DIR=shared)
-    second, said = container("second", "--capsule", SCRATCH / "ship.capsule", "--key", SCRATCH / "ship.pem.pub", "--jit=forbid", store=mine)
+    second, said = container("second", "--capsule", SCRATCH / "ship.capsule", "--key", SCRATCH / "ship.pem.pub", "--jit=forbid", store=fresh)
     check(second == {**first, "loaded": False} and "1 compiles answered" in said, "a capsule of the one starts the other warm", second, said)
     write("second/app/include/v.h", "#define V 2\n")
     second, said = container("second")
