@@ -6,6 +6,7 @@
 #include <charconv>
 #include <ctime>
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,6 +65,8 @@ result<std::FILE*> stream_over(base::byte_span text) {
     auto* const stream = ::fdopen(fd.get(), "r");
     if (stream == nullptr) return io_error("fdopen", errno);
     fd.release();
+    // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
+    ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
     return stream;
 }
 

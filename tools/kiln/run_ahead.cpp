@@ -7,8 +7,9 @@
 #include "store/disk_tier.hpp"
 #include "store/store.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
-#include <set>
+#include <iterator>
 #include <unistd.h>
 
 namespace kiln::cli {
@@ -104,28 +105,34 @@ void run_ahead::read_all() {
         if (one) known.push_back(*std::move(one));
     }
     if (ended_.load()) return;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (!found[i]) gone_.insert(paths_[i]);
+    }
     if (!known.empty()) (void)base::replace_file(known_, intercept::encode(known));
     read_entries(entries_);
 }
 
 void run_ahead::remember(std::vector<intercept::happening> const& all) {
     if (memory_.empty()) return;
+    ended_.store(true);
+    if (reader_.joinable()) reader_.join();
     auto const read_by_programs = headers_.empty() ? std::vector<std::string>{} : lines_of(headers_);
-    std::set<std::string> paths{paths_.begin(), paths_.end()};
-    std::set<std::string> entries;
+    std::set<std::string> paths, entries;
+    std::ranges::copy_if(paths_, std::inserter(paths, paths.end()), [&](auto const& p) { return !gone_.contains(p); });
     paths.insert(read_by_programs.begin(), read_by_programs.end());
     for (auto const& h : all) {
         if (h.at && entries.size() < most_entries) entries.insert(line_of(*h.at));
     }
     std::set<std::string> before;
     for (auto const& at : entries_) before.insert(line_of(at));
-    bool const is_new = paths.size() != paths_.size() || (!entries.empty() && entries != before);
+    std::set<std::string> const known_before{paths_.begin(), paths_.end()};
+    bool const is_new = paths != known_before || (!entries.empty() && entries != before);
     if (!is_new) return;
     std::string text;
     std::size_t count = 0;
     for (auto const& path : paths) {
         if (count++ == most_paths) break;
-        if (::access(path.c_str(), R_OK) == 0) text += path + '\n';
+        text += path + '\n';
     }
     for (auto const& line : entries.empty() ? before : entries) text += line + '\n';
     if (base::make_directories(memory_.parent_path(), 0700)) (void)base::replace_file(memory_, base::as_bytes(text));

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 namespace kiln::cli {
@@ -36,6 +37,7 @@ private:
     std::filesystem::path memory_, known_, headers_;
     std::vector<std::string> paths_;
     std::vector<store::address> entries_;
+    std::set<std::string> gone_;      // of the paths, those that could not be read
     std::atomic<bool> ended_{false};  // the program: nobody needs it any more
     std::thread reader_;
 };
