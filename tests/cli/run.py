@@ -490,7 +490,7 @@ def compiled(number):
     return status, hashlib.sha256(data.raw).hexdigest()[:16]
 first = compiled(1)
 assert os.system(sys.argv[2]) == 0
-print(*first, *compiled(1), *compiled(2))
+print(*first, *compiled(1), *compiled(int(sys.argv[3]) if len(sys.argv) > 3 else 2))
 '''
 
 
@@ -559,6 +559,20 @@ def a_compiler_upgraded_in_place():
     check(done.stdout == want, "upgraded while the program runs", done.stdout, done.stderr)
     done = under(*words, "true", options=("-v",), **kept)
     check(done.stdout == want and done.stderr.count(" made 'w'") == 2, "another compiler has other answers", done.stdout, done.stderr)
+    # What the new one makes while the old one is meant is not the old one's answer. The first answer loads no compiler.
+    mixed = {"KILN_CACHE_DIR": SCRATCH / "upgrades.mixed"}
+
+    def put_back():
+        shutil.copy(NVRTC, folder / "old")
+        os.replace(folder / "old", own)
+
+    put_back()
+    under(*words, "true", "1", **mixed)
+    done = under(*words, replace, options=("-v",), **mixed)
+    check(done.stdout == want and "made" not in done.stderr.replace(" 0 made", "") and "1 left to the library itself" in done.stderr, "left to the library", done.stderr)
+    put_back()
+    done = under(*words, "true", options=("-v",), **mixed)
+    check(done.stdout == want and done.stderr.count(" answered 'w'") == 2 and done.stderr.count(" made 'w'") == 1, "nothing was kept of it", done.stderr)
 
 
 def the_example_starts_ranks():
@@ -594,6 +608,12 @@ def containers_share_what_they_have():
     run("capsule", "build", "-o", SCRATCH / "ship.capsule", "--sign", SCRATCH / "ship.pem", SCRATCH / "first/record.json", KILN_CACHE_DIR=shared)
     second, said = container("second", "--capsule", SCRATCH / "ship.capsule", "--key", SCRATCH / "ship.pem.pub", "--jit=forbid", store=fresh)
     check(second == {**first, "loaded": False} and "1 compiles answered" in said, "a capsule of the one starts the other warm", second, said)
+    # A container that the program itself starts: kiln run, and its workers, see other files than it does.
+    write("inner/v.h", "#define V 9\n")
+    inside = mounted(f"mount --bind {SCRATCH}/inner {SCRATCH}/first/app/include", PYTHON, SCRATCH / "one.py", NVRTC, source, "-arch=sm_90", f"-I{SCRATCH}/first/app/include")
+    want = json.loads(run(*inside[1:], program="unshare").stdout)
+    got = json.loads(under(*inside, KILN_CACHE_DIR=SCRATCH / "inner.cache").stdout)
+    check(got["cubin"] == want["cubin"] != first["cubin"], "what counts is what the program sees", got, want)
     write("second/app/include/v.h", "#define V 2\n")
     second, said = container("second")
     check(second["cubin"] != first["cubin"] and " 1 made" in said, "unless its files are others", second, said)
