@@ -3,6 +3,7 @@
 // A worker's life: say hello, take its limits, then run one job after the other until the parent hangs up. The main
 // thread reads and compiles; a second thread does nothing but wait for the hang-up, because a compile cannot be
 // interrupted and must not outlive whoever asked for it.
+#include "compile/worker_life.hpp"
 #include "compile/worker_pool.hpp"
 #include "compile/worker_protocol.hpp"
 #include "cuda/nvrtc_api.hpp"
@@ -30,25 +31,6 @@ constexpr int exit_done = 0, exit_protocol = 2;
 constexpr int idle_before_trim_ms = 250;
 constexpr int keep_on_heap = 256 << 20;
 
-void settle_in() {
-    // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
-    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_IGN);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::umask(077);
-    [[maybe_unused]] int const ignored = ::chdir("/");  // so that no mount is kept busy
-    // A front end allocates and frees tens of megabytes for the smallest unit. Kept until the worker is idle, they are
-    // not paged in anew for every compile.
-    ::mallopt(M_TRIM_THRESHOLD, keep_on_heap);
-    ::mallopt(M_MMAP_THRESHOLD, keep_on_heap);
-    ::rlimit const no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    // When memory runs out the kernel should take a worker, never the program that uses it.
-    if (int const fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
-        [[maybe_unused]] auto const written = ::write(fd, "500", 3);
-        ::close(fd);
-    }
-}
-
 // Bytes of private writable memory mapped now, which is what RLIMIT_DATA counts.
 std::uint64_t mapped_data() {
     unsigned long long pages = 0;
@@ -69,16 +51,6 @@ void apply(worker_limits const& limits) {
     auto const bound = mapped_data() + limits.memory;
     ::rlimit const data{bound, bound};
     ::setrlimit(RLIMIT_DATA, &data);
-}
-
-void watch_parent(int socket) {
-    std::thread{[socket] {
-        for (;;) {
-            ::pollfd hangup{socket, POLLRDHUP, 0};
-            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0)
-                ::_exit(exit_done);
-        }
-    }}.detach();
 }
 
 // NVRTC passes a lack of memory off as an error in the source: with these words in its log, or with no log at all. Believed,
@@ -136,7 +108,7 @@ result<void> serve(int socket, job_runner const& run) {
         return fail(errc::corrupt, "worker protocol: the first frame is not 'configure'");
     KILN_TRY(auto const limits, decode_limits(first->body));
     apply(limits);
-    watch_parent(socket);
+    end_with_peer(socket);
     for (;;) {
         KILN_TRY(auto const request, receive_frame(socket, parser));
         if (!request) return {};
@@ -149,8 +121,37 @@ result<void> serve(int socket, job_runner const& run) {
 
 }  // namespace
 
+void settle_in_as_worker() {
+    // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
+    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_IGN);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::umask(077);
+    [[maybe_unused]] int const ignored = ::chdir("/");  // so that no mount is kept busy
+    // A front end allocates and frees tens of megabytes for the smallest unit. Kept until the worker is idle, they are
+    // not paged in anew for every compile.
+    ::mallopt(M_TRIM_THRESHOLD, keep_on_heap);
+    ::mallopt(M_MMAP_THRESHOLD, keep_on_heap);
+    ::rlimit const no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    // When memory runs out the kernel should take a worker, never the program that uses it.
+    if (int const fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
+        [[maybe_unused]] auto const written = ::write(fd, "500", 3);
+        ::close(fd);
+    }
+}
+
+void end_with_peer(int socket) {
+    std::thread{[socket] {
+        for (;;) {
+            ::pollfd hangup{socket, POLLRDHUP, 0};
+            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0)
+                ::_exit(exit_done);
+        }
+    }}.detach();
+}
+
 int serve_worker(int socket, job_runner const& run) {
-    settle_in();
+    settle_in_as_worker();
     auto const served = serve(socket, run);
     // A parent that went away is the usual end; anything else goes where the parent looks for last words.
     if (served || served.error().code() == errc::io) return exit_done;

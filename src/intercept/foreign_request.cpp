@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace kiln::intercept {
 
@@ -48,6 +49,27 @@ std::optional<std::string_view> include_directory_in(std::string_view option) {
     bool const plain = directory.size() > 1 && directory.starts_with('/') && !directory.ends_with('/') &&
                        directory.find_first_of(",\"'\n") == directory.npos;
     return plain ? std::optional{directory} : std::nullopt;
+}
+
+bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The word before the parenthesis that follows __global__; what else has parentheses there begins with two underscores, and so does
+// nothing that people name.
+std::string_view first_kernel_in(std::string_view source) {
+    constexpr auto mark = "__global__"sv;
+    auto at = source.find(mark);
+    while (at != source.npos) {
+        auto const open = source.find('(', at);
+        if (open == source.npos) return {};
+        auto end = open;
+        while (end > at && std::isspace(static_cast<unsigned char>(source[end - 1])) != 0) --end;
+        auto from = end;
+        while (from > at && is_name_part(source[from - 1])) --from;
+        auto const name = source.substr(from, end - from);
+        if (!name.empty() && !name.starts_with("__")) return name;
+        at = source.find_first_of(")", open);
+    }
+    return {};
 }
 
 std::string joined_decimal(std::string_view text) {
@@ -103,6 +125,13 @@ std::string_view unkeepable_option(std::span<std::string const> options) {
         if (std::ranges::any_of(parts, [&](auto p) { return o.find(p) != o.npos; })) return o;
     }
     return {};
+}
+
+std::string name_for_people(foreign_program const& program) {
+    if (!program.expressions.empty()) return program.expressions.front();
+    if (auto const kernel = first_kernel_in(program.source); !kernel.empty()) return std::string{kernel};
+    auto const name = program.name.value_or("default_program");
+    return name.substr(name.rfind('/') + 1);
 }
 
 std::string target_in(std::span<std::string const> options) {

@@ -43,6 +43,9 @@ struct foreign_call {
 // writes, precompiled headers, option files, this machine's GPU. Empty: it can be kept.
 [[nodiscard]] std::string_view unkeepable_option(std::span<std::string const> options);
 
+// What people call it: a name expression, else a kernel in the text, else the file it says it is from.
+[[nodiscard]] std::string name_for_people(foreign_program const& program);
+
 // "sm_90", "compute_80"; "default" when no option says. For people.
 [[nodiscard]] std::string target_in(std::span<std::string const> options);
 

@@ -16,11 +16,19 @@ using namespace std::chrono_literals;
 
 constexpr auto patience_with_leader = 10s;
 constexpr auto pause_of_waiter = 250ms;
+constexpr std::string_view for_whom = " for ";
 
 }  // namespace
 
-std::string producer_text(std::chrono::milliseconds cost) {
-    return fmt::format("kiln {}, {} ms", kiln::version, cost.count());
+std::string producer_text(std::string_view program, std::chrono::milliseconds cost) {
+    return fmt::format("kiln {}{}{}, {} ms", kiln::version, program.empty() ? "" : for_whom, program, cost.count());
+}
+
+std::string_view program_in(std::string_view producer) {
+    auto const from = producer.find(for_whom);
+    auto const end = producer.rfind(", ");
+    if (from == producer.npos || end == producer.npos || end < from + for_whom.size()) return {};
+    return producer.substr(from + for_whom.size(), end - from - for_whom.size());
 }
 
 std::chrono::milliseconds cost_in(std::string_view producer) {
@@ -124,7 +132,7 @@ std::optional<store::address> foreign_store::keep(foreign_id const& id, foreign_
                     .target = short_text(id.target),
                     .kind = id.kind,
                     .toolchain = id.toolchain,
-                    .producer = producer_text(cost),
+                    .producer = producer_text(id.by, cost),
                     .licence = {}};
     entry->payload = encode(what);
     quiet_writes const quiet;

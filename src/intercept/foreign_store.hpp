@@ -30,6 +30,7 @@ struct foreign_id {
     std::string name;
     std::string target;
     std::string toolchain;
+    std::string by = {};  // the program that asked
 };
 
 struct foreign_hit {
@@ -65,6 +66,9 @@ public:
     // Where it was kept; nullopt where it was not.
     std::optional<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);
 
+    // Headers that somebody else reads meanwhile: see header_contents.
+    header_contents& headers() noexcept { return contents_; }
+
     void count_failure();
     // Now, instead of at the end.
     void flush();
@@ -80,8 +84,11 @@ private:
     store::statistics counts_;
 };
 
-// "kiln 0.1.0, 1915 ms": who made an answer, and how long that took. Not part of what is compared when two made the same.
-[[nodiscard]] std::string producer_text(std::chrono::milliseconds cost);
+// "kiln 0.1.0 for python train.py, 1915 ms": who made an answer, for whom, and how long that took. Not part of what is compared
+// when two made the same.
+[[nodiscard]] std::string producer_text(std::string_view program, std::chrono::milliseconds cost);
 [[nodiscard]] std::chrono::milliseconds cost_in(std::string_view producer);
+// Empty where it does not say.
+[[nodiscard]] std::string_view program_in(std::string_view producer);
 
 }  // namespace kiln::intercept

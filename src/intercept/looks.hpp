@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -47,19 +48,42 @@ inline constexpr std::string_view virtual_root = "/.kiln/";
 // A path as the compiler asks for it. nullopt: a virtual one that nobody gave it.
 [[nodiscard]] std::optional<look> parse_look(std::string_view path);
 
+// A file that was read, and what would not be the same if it had changed since.
+struct known_file {
+    std::string path;
+    std::array<std::uint64_t, 5> state{};  // device, inode, size, times of change
+    base::digest content;
+};
+// nullopt: no regular file that can be read, or one that changed so lately that another change might not show.
+[[nodiscard]] std::optional<known_file> read_settled(std::string const& path);
+[[nodiscard]] base::bytes encode(std::span<known_file const> files);
+// Empty for anything encode() did not write.
+[[nodiscard]] std::vector<known_file> decode_known_files(base::byte_span data);
+
 // Digests of files, each read once in a process for as long as it stays what it is. Safe from any thread.
 class header_contents {
 public:
     // nullopt: no regular file that can be read.
     [[nodiscard]] std::optional<base::digest> of(std::string const& path);
 
+    // What somebody else has read for us while the program started: taken from `list` once it is there.
+    void look_at(std::string list) { list_ = std::move(list); }
+    void take_what_is_known();
+    // A file that the next run will need.
+    void will_be_needed(std::string path);
+    // What was read here, and by nobody else, and what will be needed.
+    [[nodiscard]] std::vector<std::string> to_be_read_ahead();
+
 private:
     struct known {
-        std::array<std::uint64_t, 5> state{};  // device, inode, size, times of change
+        std::array<std::uint64_t, 5> state{};
         base::digest content;
+        bool here = false;
     };
+    std::string list_;
     std::mutex mutex_;
     std::unordered_map<std::string, known> known_;
+    std::set<std::string> needed_;
 };
 
 // Empty: all files are as they were. Else the first that is not: "q.h changed", "first/q.h appeared", "q.h is gone".

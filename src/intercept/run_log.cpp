@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kinds{"answered",  "made",     "failed",   "forwarded",
                                                 "forbidden", "verified", "different"};
-constexpr std::size_t fields = 11;
+constexpr std::size_t fields = 13;
 constexpr std::size_t most_text = 400;
 
 std::string clean(std::string_view text) {
@@ -51,9 +51,10 @@ std::string to_line(happening const& h) {
     auto const hex = [&](base::digest store::address::*part) {
         return h.at ? ((*h.at).*part).hex() : std::string{"-"};
     };
-    return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", name_of(h.kind), h.process, clean(h.library),
-                       clean(h.program), clean(h.target), h.took.count(), h.cost.count(), hex(&store::address::family),
-                       hex(&store::address::request), hex(&store::address::key), clean(h.detail));
+    return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", name_of(h.kind), h.process, h.maker,
+                       clean(h.by), clean(h.library), clean(h.program), clean(h.target), h.took.count(), h.cost.count(),
+                       hex(&store::address::family), hex(&store::address::request), hex(&store::address::key),
+                       clean(h.detail));
 }
 
 std::optional<happening> from_line(std::string_view line) {
@@ -64,16 +65,18 @@ std::optional<happening> from_line(std::string_view line) {
     happening out;
     out.kind = static_cast<happening::what>(kind - kinds.begin());
     out.process = number<int>(part[1]);
-    out.library = part[2];
-    out.program = part[3];
-    out.target = part[4];
-    out.took = std::chrono::microseconds{number<std::int64_t>(part[5])};
-    out.cost = std::chrono::milliseconds{number<std::int64_t>(part[6])};
-    auto const family = base::digest::from_hex(part[7]);
-    auto const request = base::digest::from_hex(part[8]);
-    auto const key = base::digest::from_hex(part[9]);
+    out.maker = number<int>(part[2]);
+    out.by = part[3];
+    out.library = part[4];
+    out.program = part[5];
+    out.target = part[6];
+    out.took = std::chrono::microseconds{number<std::int64_t>(part[7])};
+    out.cost = std::chrono::milliseconds{number<std::int64_t>(part[8])};
+    auto const family = base::digest::from_hex(part[9]);
+    auto const request = base::digest::from_hex(part[10]);
+    auto const key = base::digest::from_hex(part[11]);
     if (family && request && key) out.at = store::address{*family, *request, *key};
-    out.detail = part[10];
+    out.detail = part[12];
     return out;
 }
 

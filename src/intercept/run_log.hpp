@@ -18,7 +18,7 @@ namespace kiln::intercept {
 struct happening {
     enum class what {
         answered,   // from the store
-        made,       // by the program's own compiler, and kept if `at` says where
+        made,       // by the program's own compiler, there or in a worker, and kept if `at` says where
         failed,     // the compiler said no
         forwarded,  // left to the real library, `detail` says why
         forbidden,  // KILN_JIT=forbid
@@ -27,6 +27,8 @@ struct happening {
     };
     what kind = what::forwarded;
     int process = 0;
+    int maker = 0;          // the process that compiled it; 0: the program's own
+    std::string by{};       // who asked: "python train.py"
     std::string library{};  // "nvrtc", "nvjitlink"
     std::string program{};  // what was compiled
     std::string target{};

@@ -85,6 +85,10 @@ private:
             case event_kind::launched: add(span::kind::launch, e, detail); break;
             case event_kind::loading:
             case event_kind::worker_started: break;
+            case event_kind::note:
+                if (reason == "program") out_.programs.insert_or_assign(e.pid, detail);
+                else add(span::kind::mark, e, reason + (detail.empty() ? "" : "; " + detail));
+                break;
             default: add(span::kind::mark, e, reason + (detail.empty() ? "" : "; " + detail)); break;
         }
     }
@@ -117,10 +121,12 @@ std::string to_chrome(trace const& t) {
     for (auto const& [row, title] : t.rows) {
         if (std::ranges::find(processes, row.first) == processes.end()) {
             processes.push_back(row.first);
+            auto const known = t.programs.find(row.first);
+            auto const name = known == t.programs.end() ? "process" : known->second;
             events.push_back({{"ph", "M"},
                               {"name", "process_name"},
                               {"pid", row.first},
-                              {"args", {{"name", fmt::format("process {}", row.first)}}}});
+                              {"args", {{"name", fmt::format("{} {}", name, row.first)}}}});
         }
         events.push_back({{"ph", "M"},
                           {"name", "thread_name"},

@@ -23,6 +23,7 @@ struct span {
 struct trace {
     std::vector<span> spans;                                            // in order of their beginning
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> rows;  // what each row is called
+    std::map<std::int64_t, std::string> programs;                       // processes that said what they are called
     std::int64_t first_ns = 0;
     std::int64_t last_ns = 0;
 };

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from _kiln import BIN, CACHE, CLI, SCRATCH, check, run, write
+from _kiln import BIN, CACHE, CLI, SCRATCH, SOURCE, check, data, run, write
 
 HERE = pathlib.Path(__file__).parent
 CUDA = pathlib.Path(os.environ.get("KILN_TEST_CUDA_PATH") or "/usr/local/cuda")
@@ -66,6 +66,11 @@ print(json.dumps({"status": status, "log": log.value.decode(), "cubin": hashlib.
 KERNEL = 'extern "C" __global__ void k(int* a) { *a = %d; }'
 
 
+LONG = ("template <int N> struct s { static __device__ int f(int x) { return s<N - 1>::f(x * N + 1) + x; } };\n"
+        "template <> struct s<0> { static __device__ int f(int x) { return x; } };\n"
+        'extern "C" __global__ void k(int* a) { *a = s<150>::f(*a) ^ %d; }')
+
+
 def one(number, *options, kiln=True, source=None, **kwargs):
     words = [PYTHON, SCRATCH / "one.py", NVRTC, source or KERNEL % number, "-arch=sm_90", *options]
     done = under(*words, **kwargs) if kiln else bare(*words)
@@ -110,7 +115,7 @@ def answers_are_the_same():
 def a_hit_loads_no_compiler():
     want, _ = one(100, kiln=False)
     first, said = one(100)
-    check(first["cubin"] == want["cubin"] and first["loaded"] and " 1 made" in said, "made first", first, said)
+    check(first == {**want, "loaded": False} and " 1 made" in said, "made first, by a worker", first, want, said)
     again, said = one(100)
     check(again == {**want, "loaded": False}, "answered without the compiler", again, want)
     check("1 compiles answered" in said and " 0 made" in said, "one line says so", said)
@@ -129,13 +134,13 @@ def files_decide():
     # The folder moved, with the same headers in it: the same answer, from the cache.
     shutil.copytree(SCRATCH / "a", SCRATCH / "moved")
     moved, said = one(0, f"-I{SCRATCH}/moved", source=source)
-    check(moved["cubin"] == first["cubin"] and not moved["loaded"], "a moved folder changes nothing", moved, said)
+    check(moved["cubin"] == first["cubin"] and not moved["loaded"] and " 0 made" in said, "a moved folder changes nothing", moved, said)
     # A header that appears in front of the one that was read.
     (SCRATCH / "c").mkdir()
     before, _ = one(0, f"-I{SCRATCH}/c", f"-I{SCRATCH}/a", source=source)
     write("c/v.h", "#define V 3\n")
-    shadowed, _ = one(0, f"-I{SCRATCH}/c", f"-I{SCRATCH}/a", source=source)
-    check(before["cubin"] == first["cubin"] != shadowed["cubin"] and shadowed["loaded"], "a header that appears counts", shadowed)
+    shadowed, said = one(0, f"-I{SCRATCH}/c", f"-I{SCRATCH}/a", source=source)
+    check(before["cubin"] == first["cubin"] != shadowed["cubin"] and " 1 made" in said, "a header that appears counts", shadowed, said)
     # A relative look means the folder the program is in: another folder is another question.
     relative = '#include "near.h"\nextern "C" __global__ void k(int* a) { *a = V; }'
     write("here/near.h", "#define V 1\n")
@@ -144,7 +149,7 @@ def files_decide():
     for folder in ("here", "there", "here"):
         done = run("run", "--", PYTHON, SCRATCH / "one.py", NVRTC, relative, "-arch=sm_90", cwd=SCRATCH / folder)
         seen.append(json.loads(done.stdout))
-    check(seen[0]["status"] == 0 and seen[0]["cubin"] == seen[2]["cubin"] != seen[1]["cubin"] and not seen[2]["loaded"],
+    check(seen[0]["status"] == 0 and seen[0]["cubin"] == seen[2]["cubin"] != seen[1]["cubin"] and " 0 made" in done.stderr,
           "headers named relative to the working directory", seen)
 
 
@@ -164,7 +169,7 @@ def the_program_is_itself():
     check(done.stdout.startswith("/some/where.so:"), "an auditor that was there stays", done.stdout)
     one(100)
     done = under("sh", "-c", f'exec "{PYTHON}" "$0" "$@"', SCRATCH / "one.py", NVRTC, KERNEL % 100, "-arch=sm_90")
-    check(not json.loads(done.stdout)["loaded"], "children are served", done.stdout)
+    check(not json.loads(done.stdout)["loaded"] and " 0 made" in done.stderr, "children are served", done.stdout, done.stderr)
     again = run("run", "--", CLI, "run", "--", "sh", "-c", 'echo "$LD_AUDIT"')
     check(again.stdout.count("hook.so") == 1, "kiln run in kiln run", again.stdout)
 
@@ -227,7 +232,7 @@ int main(int count, char** v) {
             "by path, bound deep": [opener, "d", NVRTC, node], "by name": ["env", f"LD_LIBRARY_PATH={NVRTC.parent}", opener, "l", node, node]}
     for way, words in ways.items():
         done = under(*words, options=("-v",))
-        check(" answered 'w.cu'" in done.stderr and "no version information" not in done.stderr, f"{way}: served", done.stdout, done.stderr)
+        check(" answered 'w'" in done.stderr and "no version information" not in done.stderr, f"{way}: served", done.stdout, done.stderr)
     done = under(opener, "l", NVRTC, node)
     check(done.stdout.startswith(str(NVRTC) + " "), "the library has its own name", done.stdout)
     done = under(opener, "m", NVRTC, node, options=("-v",))
@@ -261,15 +266,41 @@ def nothing_of_ours_is_visible():
         check(not other, f"{file.name} exports what the real one exports", *other)
 
 
+def foreign_work_is_among_the_events():
+    events = SCRATCH / "events.jsonl"
+    one(150, KILN_EVENTS=events)
+    one(150, KILN_EVENTS=events)
+    one(151, source="this is no program", KILN_EVENTS=events)
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    kinds = [line["kind"] for line in lines]
+    check(kinds == ["note", "missed", "compiling", "compiled", "waited", "note", "found", "note", "missed", "compiling", "compile_failed", "waited"],
+          "made, answered, failed", *lines)
+    made, found = lines[3], lines[6]
+    check(made["unit"] == found["unit"] == "k" and made["target"] == "sm_90" and made["key"] == found["key"], "what it was", made, found)
+    name = pathlib.Path(PYTHON).name + " one.py"
+    check(all(name in line.get("detail", "") for line in lines if line["kind"] != "missed"), "each says for whom", *lines)
+    check(lines[4]["ns"] > 1e6 > found["ns"] > 0, "who made it stood still", lines[4], found)
+    said = data("events", events, "--summary")
+    check(said["blocked"] == 2 and said["unreadable"] == 0, "kiln events", said)
+    check("k" in run("status", events).stdout, "kiln status")
+    run("trace", events, "-o", SCRATCH / "trace.json")
+    trace = (SCRATCH / "trace.json").read_text()
+    check(f'"{name} {made["pid"]}"' in trace and '"compile"' in trace, "kiln trace names the program", trace)
+    check(f"k ({name})" in run("cache", "list").stdout, "and so does kiln cache", run("cache", "list").stdout)
+    # A file that cannot be written is nobody's problem.
+    done, _ = one(152, KILN_EVENTS="/proc/nowhere/events")
+    check(done["status"] == 0, "no events, and no harm", done)
+
+
 def forbidden_is_forbidden():
     done, said = one(200, options=("--jit=forbid",))
     check(done["status"] == 6 and "--jit=forbid" in done["log"] and "request" in done["log"], "what is not kept fails to compile", done)
     check("would have been compiled" in said and "1 forbidden" in said, "and is named", said)
     one(200)
     done, said = one(200, options=("--jit=forbid",))
-    check(done["status"] == 0 and not done["loaded"], "what is kept is answered", done)
+    check(done["status"] == 0 and not done["loaded"] and " 0 made" in said, "what is kept is answered", done, said)
     _, said = one(201, options=("--jit=warn",))
-    check("made 'default_program'" in said, "warn names what was made", said)
+    check("made 'k'" in said, "warn names what was made", said)
 
 
 def a_difference_is_found():
@@ -286,16 +317,90 @@ def a_difference_is_found():
     check(got["cubin"] == want["cubin"], "an entry under another's name is not used", said)
 
 
+def misses_go_to_workers():
+    want, _ = one(700, kiln=False)
+    got, said = one(700, options=("--json",))
+    happened = json.loads(said)["happenings"]
+    check(got == {**want, "loaded": False} and [h["what"] for h in happened] == ["made"], "made elsewhere: the compiler is not mapped", got, said)
+    # Without one, the program compiles itself: no such program, one that is no worker, one that ends at once.
+    for number, worker in enumerate(("/nowhere/kiln-worker", "/bin/cat", "/bin/false")):
+        want, _ = one(710 + number, kiln=False)
+        got, said = one(710 + number, KILN_WORKER=worker)
+        check(got == {**want, "loaded": True} and " 1 made" in said, f"{worker} is no worker", got, want, said)
+    # What does not compile says the same, in whatever order it is asked.
+    bad = 'extern "C" __global__ void k(int* a) { *a = nonsense; }'
+    want, _ = one(0, kiln=False, source=bad)
+    got, said = one(0, source=bad)
+    check(got == {**want, "loaded": False} and want["status"] == 6 and "1 did not compile" in said, "a failure is passed on", got, want, said)
+    # A worker that is killed in the middle: the program compiles itself.
+    program = [PYTHON, SCRATCH / "one.py", NVRTC, LONG % 720, "-arch=sm_90"]
+    child = subprocess.Popen([CLI, "run", "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    worker = None
+    while worker is None and child.poll() is None:
+        worker = next((c for c in children_of(child.pid) if name_of(c) == "kiln-worker" and "libnvrtc-builtins" in maps_of(c)), None)
+    check(worker is not None, "a worker was at work")
+    os.kill(int(worker), signal.SIGKILL)
+    out, said = child.communicate(timeout=200)
+    got = json.loads(out)
+    check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
+    # A program that closes what it does not know, and opens files of its own there.
+    write("closer.py", r'''
+import ctypes as C, os, sys
+n = C.CDLL(sys.argv[1])
+def compiled(text):
+    p = C.c_void_p(); o = (C.c_char_p * 1)(b"-arch=sm_90")
+    n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None)
+    return n.nvrtcCompileProgram(p, 1, o)
+first = compiled(b"__global__ void a() {} // %d" % os.getpid())
+os.closerange(3, 64)
+mine = [os.open(sys.argv[2], os.O_RDWR | os.O_CREAT) for _ in range(60)]
+second = compiled(b"__global__ void b() {} // %d" % os.getpid())
+print(first, second, os.path.getsize(sys.argv[2]), all(os.fstat(f) for f in mine))
+''')
+    done = under(PYTHON, SCRATCH / "closer.py", NVRTC, SCRATCH / "mine")
+    check(done.stdout == "0 0 0 True\n", "files of the program are its own", done.stdout, done.stderr)
+
+
+def headers_are_read_ahead():
+    if not (CUDA / "include/cuda_fp16.h").exists():
+        return
+    write("ahead.py", r'''
+import ctypes as C, os, sys, time
+known, n = os.environ.get("KILN_RUN_KNOWN", ""), C.CDLL(sys.argv[1])
+end = time.time() + float(sys.argv[3])
+while not os.path.exists(known) and time.time() < end: time.sleep(0.002)
+def read(): return int(open("/proc/self/io").read().split()[1])
+p = C.c_void_p(); o = (C.c_char_p * 2)(b"-arch=sm_90", b"-I" + sys.argv[2].encode()); before = read()
+n.nvrtcCreateProgram(C.byref(p), b"#include <cuda_fp16.h>\nextern \"C\" __global__ void half_sum(__half* a) { *a = *a + *a; }", None, 0, None, None)
+print(n.nvrtcCompileProgram(p, 2, o), os.path.exists(known), read() - before)
+''')
+
+    def ahead(patience):
+        done = under(PYTHON, SCRATCH / "ahead.py", NVRTC, CUDA / "include", patience)
+        status, known, read = done.stdout.split()
+        return status, known == "True", int(read), done.stderr
+
+    status, known, _, said = ahead(0)
+    check(status == "0" and not known and " 1 made" in said, "the first run knows nothing", said)
+    kept = "".join(f.read_text() for f in (CACHE / "run/memory").iterdir())
+    check(f"{CUDA}/include/cuda_fp16.h\n" in kept, "it leaves what the next one will need", kept)
+    status, known, with_list, said = ahead(60)
+    check(status == "0" and known and " 0 made" in said, "the second has it read while it starts", said)
+    shutil.rmtree(CACHE / "run/memory")
+    status, known, without, said = ahead(0)
+    check(status == "0" and not known and without > 3 * with_list, "and reads less itself", with_list, without)
+    left = [f.name for f in (CACHE / "run").iterdir() if f.name.split("-")[0] in ("known", "headers", "door", "log", "trial")]
+    check(not left, "nothing is left behind", left)
+
+
 def trouble_on_the_way():
     # Killed in the middle of a compile: nothing is left that harms the next.
-    long_source = "template <int N> struct s { static __device__ int f(int x) { return s<N - 1>::f(x * N + 1) + x; } };\n" \
-                  "template <> struct s<0> { static __device__ int f(int x) { return x; } };\n" \
-                  'extern "C" __global__ void k(int* a) { *a = s<150>::f(*a) ^ %d; }' % os.getpid()
+    long_source = LONG % os.getpid()
     child = subprocess.Popen([CLI, "run", "--", PYTHON, SCRATCH / "one.py", NVRTC, long_source, "-arch=sm_90"], stdout=subprocess.DEVNULL,
                              env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
-    while not any("libnvrtc-builtins" in line for line in maps_of_children(child.pid)):
-        if child.poll() is not None:
-            break
+    while child.poll() is None and not any("libnvrtc-builtins" in maps_of(c) for c in children_of(child.pid)):
+        continue
     child.kill()
     child.wait(30)
     done, _ = one(0, source=long_source)
@@ -310,22 +415,241 @@ def trouble_on_the_way():
     check(json.loads(done.stdout)["status"] == 0, "nowhere to put copies", done.stderr)
 
 
-def maps_of_children(pid):
+def children_of(pid):
     try:
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [line for c in children for line in pathlib.Path(f"/proc/{c}/maps").read_text().splitlines()]
+        return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
 
 
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def maps_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return ""
+
+
 def many_at_once_make_it_once():
-    words = [CLI, "run", "-v", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 500, "-arch=sm_90"]
-    env = {**os.environ, "KILN_CACHE_DIR": str(SCRATCH / "ranks")}
-    ranks = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) for _ in range(8)]
-    ends = [r.communicate(timeout=200) for r in ranks]
-    check(len({json.loads(o)["cubin"] for o, _ in ends}) == 1, "eight ranks, one answer")
-    made = sum(said.count(" made 'default_program'") for _, said in ends)
-    check(made == 1, f"made once, not {made} times", *(said for _, said in ends))
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("rank.c", r'''
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char** v) {
+    void* h = dlopen(v[1], RTLD_NOW);
+    int (*create)(void**, char const*, char const*, int, void*, void*) = dlsym(h, "nvrtcCreateProgram");
+    int (*compile)(void*, int, char const**) = dlsym(h, "nvrtcCompileProgram"), (*size)(void*, size_t*) = dlsym(h, "nvrtcGetCUBINSize");
+    for (int k = 0; k < 3; ++k) {
+        void* p = 0; char source[99]; char const* options[] = {"-arch=sm_90"}; size_t n = 0;
+        snprintf(source, sizeof source, "extern \"C\" __global__ void rank%d(int* a) { *a = %d; }", k, k);
+        if (create(&p, source, "rank.cu", 0, 0, 0) || compile(p, 1, options) || size(p, &n)) return 1;
+        printf("%zu ", n);
+    }
+    return 0;
+}
+''')
+    subprocess.run([compiler, "-w", "-o", SCRATCH / "rank", SCRATCH / "rank.c", "-ldl"], check=True)
+    # Each rank under a kiln run of its own, as launchers do it; and all of them under one.
+    alone = [CLI, "run", "--json", "--", SCRATCH / "rank", NVRTC]
+    together = [CLI, "run", "--json", "--", "sh", "-c", 'for i in $(seq 64); do "$0" "$1" & done; wait', SCRATCH / "rank", NVRTC]
+    for name, words, count in (("own", alone, 64), ("one", together, 1)):
+        env = {**os.environ, "KILN_CACHE_DIR": str(SCRATCH / ("ranks" + name))}
+        ranks = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) for _ in range(count)]
+        ends = [r.communicate(timeout=250) for r in ranks]
+        check({r.returncode for r in ranks} == {0}, "all end well", *(said for _, said in ends))
+        all_happenings = [h["what"] for _, said in ends for h in json.loads(said)["happenings"]]
+        check(all_happenings.count("made") == 3 and all_happenings.count("answered") == 64 * 3 - 3,
+              f"{name}: three things, each made once", {h: all_happenings.count(h) for h in set(all_happenings)})
+        sizes = {o for o, _ in ends} if count > 1 else {ends[0][0][:len(ends[0][0]) // 64]}
+        check(len(sizes) == 1, "the same for all", sizes)
+
+
+def mounts_are_possible():
+    return shutil.which("unshare") and subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0
+
+
+def mounted(script, *words):
+    """A command in a mount namespace of its own, after what `script` does there."""
+    return ["unshare", "-m", "sh", "-c", script + '\nexec "$0" "$@"', *words]
+
+
+# Compiles, lets something happen, and compiles twice more: the same and another one.
+WHILE = r'''
+import ctypes as C, hashlib, os, sys
+n = C.CDLL(sys.argv[1])
+def compiled(number):
+    p, o, size = C.c_void_p(), (C.c_char_p * 1)(b"-arch=sm_90"), C.c_size_t()
+    n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void w(int* a) { *a = %d; }' % number, None, 0, None, None)
+    status = n.nvrtcCompileProgram(p, 1, o)
+    n.nvrtcGetCUBINSize(p, C.byref(size)); data = C.create_string_buffer(size.value); n.nvrtcGetCUBIN(p, data)
+    return status, hashlib.sha256(data.raw).hexdigest()[:16]
+first = compiled(1)
+assert os.system(sys.argv[2]) == 0
+print(*first, *compiled(1), *compiled(int(sys.argv[3]) if len(sys.argv) > 3 else 2))
+'''
+
+
+def the_cache_changes_under_a_program():
+    write("while.py", WHILE)
+    words = [PYTHON, SCRATCH / "while.py", NVRTC]
+    want = bare(*words, "true").stdout
+    place, other = SCRATCH / "changing", SCRATCH / "changing.other"
+    rubbish = "find %s -name '*.kiln' -exec sh -c 'echo rubbish > \"$1\"' - {} \\;" % place
+    for what, happens in (("vanishes", f"rm -rf {place}"), ("is replaced", f"mv {place} {other} && mkdir {place}"), ("is a file", f"rm -rf {place} && touch {place}"),
+                          ("is damaged", rubbish), ("is emptied", f"find {place} -type f -delete")):
+        for again in range(2):
+            done = under(*words, happens, KILN_CACHE_DIR=place)
+            check(done.stdout == want, f"the cache {what}: nothing else changes", done.stdout, want, done.stderr)
+        for left in (place, other):
+            shutil.rmtree(left, ignore_errors=True)
+            left.unlink(missing_ok=True)
+
+
+def places_that_refuse():
+    if not mounts_are_possible():
+        return
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 450, "-arch=sm_90"]
+    want = bare(*words).stdout
+    place = SCRATCH / "small"
+    place.mkdir()
+    small = f"mount -t tmpfs -o size=64k,mode=700 none {place}"
+    everywhere = " && ".join(f"mount -t tmpfs -o noexec none {p}" for p in ("/tmp", "/dev/shm"))
+    environment = {"KILN_CACHE_DIR": place}
+    refusing = {"a full disk": f"{small}; head -c 60000 /dev/zero > {place}/filler", "one full to the last byte": f"{small}; cat /dev/zero > {place}/filler",
+                "a read-only disk": f"{small}; mount -o remount,ro {place}", "a disk where nothing may be executed": f"{small.replace('64k', '64m')},noexec"}
+    for what, script in refusing.items():
+        done = run(*mounted(script, CLI, "run", "--", *words)[1:], program="unshare", **environment)
+        got = json.loads(done.stdout)
+        check({**got, "loaded": 0} == {**json.loads(want), "loaded": 0}, f"{what}: the answer is the same", got, want, done.stderr)
+    # Nowhere at all: everything this program could write to forbids execution. Its own files are on /tmp and stay visible by another name.
+    script = f"mount --bind {SCRATCH} /mnt && {everywhere}"
+    words[1] = "/mnt/one.py"
+    done = run(*mounted(script, CLI, "run", "-v", "--", *words)[1:], program="unshare", cwd="/", KILN_CACHE_DIR="/dev/shm/cache", HOME="/dev/shm")
+    check(json.loads(done.stdout)["status"] == 0 and "nothing is answered" in done.stderr, "no place to run copies from", done.stdout, done.stderr)
+
+
+def a_compiler_upgraded_in_place():
+    folder = SCRATCH / "upgraded"
+    folder.mkdir()
+    for file in NVRTC.parent.glob("libnvrtc*.so*"):
+        if "builtins" in file.name:
+            (folder / file.name).symlink_to(file)
+    own = folder / NVRTC.name
+    shutil.copy(NVRTC, own)
+    notes = subprocess.run(["readelf", "-n", own], capture_output=True, text=True).stdout if shutil.which("readelf") else ""
+    found = re.search(r"Build ID: ([0-9a-f]+)", notes)
+    if not found:
+        return
+    data = own.read_bytes()
+    build_id = bytes.fromhex(found.group(1))
+    check(data.count(build_id) == 1, "one build id")
+    (folder / "next").write_bytes(data.replace(build_id, bytes(b ^ 0xFF for b in build_id)))
+    write("while.py", WHILE)
+    words = [PYTHON, SCRATCH / "while.py", own]
+    want = bare(*words, "true").stdout
+    kept = {"KILN_CACHE_DIR": SCRATCH / "upgrades"}
+    check(under(*words, "true", **kept).stdout == want, "before the upgrade", want)
+    replace = f"cp {folder}/next {folder}/new && mv {folder}/new {own}"
+    done = under(*words, replace, options=("-v",), **kept)
+    check(done.stdout == want, "upgraded while the program runs", done.stdout, done.stderr)
+    done = under(*words, "true", options=("-v",), **kept)
+    check(done.stdout == want and done.stderr.count(" made 'w'") == 2, "another compiler has other answers", done.stdout, done.stderr)
+    # What the new one makes while the old one is meant is not the old one's answer. The first answer loads no compiler.
+    mixed = {"KILN_CACHE_DIR": SCRATCH / "upgrades.mixed"}
+
+    def put_back():
+        shutil.copy(NVRTC, folder / "old")
+        os.replace(folder / "old", own)
+
+    put_back()
+    under(*words, "true", "1", **mixed)
+    done = under(*words, replace, options=("-v",), **mixed)
+    check(done.stdout == want and "made" not in done.stderr.replace(" 0 made", "") and "1 left to the library itself" in done.stderr, "left to the library", done.stderr)
+    put_back()
+    done = under(*words, "true", options=("-v",), **mixed)
+    check(done.stdout == want and done.stderr.count(" answered 'w'") == 2 and done.stderr.count(" made 'w'") == 1, "nothing was kept of it", done.stderr)
+
+
+def the_example_starts_ranks():
+    words = [SOURCE / "examples/run/ranks.sh", "2", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 550, "-arch=sm_90"]
+    done = run(*words[1:], program=words[0], KILN=CLI, KILN_CACHE_DIR=SCRATCH / "ranks.example")
+    check(len(done.stdout.splitlines()) == 2 and done.stderr.count(", 1 made") == 1 and done.stderr.count("1 compiles answered") == 1, "one makes it, one is answered", done.stdout, done.stderr)
+    run("2", "sh", "-c", 'exit $((RANK * 5))', program=words[0], status=5, KILN=CLI)
+
+
+def containers_share_what_they_have():
+    if not mounts_are_possible():
+        return
+    for name, value in (("first", 1), ("second", 1)):
+        write(f"{name}/app/include/v.h", f"#define V {value}\n")
+        for folder in ("cuda", "store", "app"):
+            (SCRATCH / name / folder).mkdir(exist_ok=True)
+    shared, fresh = SCRATCH / "shared", SCRATCH / "fresh"
+    shared.mkdir(), fresh.mkdir()
+    source = "#include <v.h>\nextern \"C\" __global__ void k(int* a) { *a = V; }"
+
+    def container(name, *options, store=shared, status=0):
+        home = SCRATCH / name
+        script = f"mount --bind {CUDA.resolve()} {home}/cuda && mount --bind {store} {home}/store"
+        program = [PYTHON, SCRATCH / "one.py", home / "cuda" / NVRTC.relative_to(CUDA), source, "-arch=sm_90", f"-I{home}/app/include", f"-I{home}/app"]
+        done = run(*mounted(script, CLI, "run", *options, "--", *program)[1:], program="unshare", status=status, cwd=home, KILN_CACHE_DIR=home / "store")
+        return json.loads(done.stdout), done.stderr
+
+    first, said = container("first", "--record", SCRATCH / "first/record.json")
+    check(first["status"] == 0 and " 1 made" in said, "the first container makes it", said)
+    second, said = container("second")
+    check(second == first and " 0 made" in said, "the second, where everything has another path, finds it", second, said)
+    run("key", SCRATCH / "ship.pem")
+    run("capsule", "build", "-o", SCRATCH / "ship.capsule", "--sign", SCRATCH / "ship.pem", SCRATCH / "first/record.json", KILN_CACHE_DIR=shared)
+    second, said = container("second", "--capsule", SCRATCH / "ship.capsule", "--key", SCRATCH / "ship.pem.pub", "--jit=forbid", store=fresh)
+    check(second == {**first, "loaded": False} and "1 compiles answered" in said, "a capsule of the one starts the other warm", second, said)
+    # A container that the program itself starts: kiln run, and its workers, see other files than it does.
+    write("inner/v.h", "#define V 9\n")
+    inside = mounted(f"mount --bind {SCRATCH}/inner {SCRATCH}/first/app/include", PYTHON, SCRATCH / "one.py", NVRTC, source, "-arch=sm_90", f"-I{SCRATCH}/first/app/include")
+    want = json.loads(run(*inside[1:], program="unshare").stdout)
+    got = json.loads(under(*inside, KILN_CACHE_DIR=SCRATCH / "inner.cache").stdout)
+    check(got["cubin"] == want["cubin"] != first["cubin"], "what counts is what the program sees", got, want)
+    write("second/app/include/v.h", "#define V 2\n")
+    second, said = container("second")
+    check(second["cubin"] != first["cubin"] and " 1 made" in said, "unless its files are others", second, said)
+
+
+def recordings_are_replayed_for_others():
+    record, mine = SCRATCH / "replay.json", {"KILN_CACHE_DIR": SCRATCH / "replay.cache"}
+    write("replay/v.h", "#define V 7\n")
+    write("three.py", r'''
+import ctypes as C, sys
+n = C.CDLL(sys.argv[1])
+for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V; }", sys.argv[3:5]), (b"__global__ void told(int* a) { *a = ARCH; }", [sys.argv[3], "-DARCH=90"]),
+                      (b"__global__ void nowhere() {}", ["-DX"])):
+    p = C.c_void_p(); words = (C.c_char_p * len(options))(*(o.encode() for o in options))
+    assert n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None) == 0
+    print(n.nvrtcCompileProgram(p, len(options), words))
+''')
+    words = [PYTHON, SCRATCH / "three.py", NVRTC, "-"]
+    include = f"-I{SCRATCH}/replay"
+    done = under(*words, "-arch=sm_90", include, options=("--record", record), **mine)
+    check(done.stdout.split() == ["0"] * 3, "recorded", done.stdout, done.stderr)
+    made = data("replay", record, "--arch", "sm_80,sm_100", "-o", SCRATCH / "others.json", status=3, **mine)
+    states = {(r["name"], r["target"]): (r["state"], r["why"]) for r in made["requests"]}
+    check(all(states["plain", t][0] == "made" for t in ("sm_80", "sm_100")), "made for others", states)
+    check(all(states["told", t][0] == "not allowed" and "repeats" in states["told", t][1] for t in ("sm_80", "sm_100")), "or said why not", states)
+    check(all(states["nowhere", t][0] == "not allowed" and "no architecture" in states["nowhere", t][1] for t in ("sm_80", "sm_100")), "or said why not", states)
+    again = data("replay", record, "--arch", "sm_80", status=3, **mine)
+    check({r["state"] for r in again["requests"]} == {"was there", "not allowed"}, "the second time it is there", again)
+    # On the other GPU the program finds it, also in a capsule of what was made.
+    run("capsule", "build", "-o", SCRATCH / "others.capsule", SCRATCH / "others.json", **mine)
+    done = under(*words, "-arch=sm_80", include, options=("-v", "--capsule", SCRATCH / "others.capsule", "--unsigned"), KILN_CACHE_DIR=SCRATCH / "replay.other")
+    check("answered 'plain' for sm_80" in done.stderr, "answered on another GPU", done.stderr)
+    check(run("replay", record, SCRATCH / "no-such-profile", status=1).returncode == 1, "one or the other")
 
 
 def capsules():
@@ -363,8 +687,9 @@ def capsules():
 
 chosen = sys.argv[1:]
 for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
-             a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, forbidden_is_forbidden,
-             a_difference_is_found, trouble_on_the_way, many_at_once_make_it_once, capsules, answers_are_the_same):
+             a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
+             a_difference_is_found, misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, the_cache_changes_under_a_program, places_that_refuse,
+             a_compiler_upgraded_in_place, many_at_once_make_it_once, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()
         test()

@@ -101,7 +101,8 @@ foreign_id id_of(link_record const& k, base::digest const& step, std::string_vie
             .kind = std::string{kind},
             .name = name.empty() ? "link" : name,
             .target = target_in(k.options),
-            .toolchain = self().real.toolchain()};
+            .toolchain = self().real.toolchain(),
+            .by = self().program()};
 }
 
 void tell(link_record const& k, happening h) {

@@ -43,8 +43,9 @@ int size_of(void* handle, char const* name, char const* function, std::size_t* s
     auto* const p = handles().find(handle);
     if (p == nullptr) return foreign(function, handle, size);
     if (size == nullptr) return bad_input;
-    if (!p->answer) return real_call(function, p->as_real(), size);
-    auto const* const out = p->answer->find(name);
+    auto const* const known = p->known();
+    if (known == nullptr) return real_call(function, p->as_real(), size);
+    auto const* const out = known->find(name);
     if (out == nullptr) return bad_program;
     if (out->status == 0) *size = out->data.size();
     return out->status;
@@ -55,8 +56,9 @@ int data_of(void* handle, char const* name, char const* function, char* data) {
     auto* const p = handles().find(handle);
     if (p == nullptr) return foreign(function, handle, data);
     if (data == nullptr) return bad_input;
-    if (!p->answer) return real_call(function, p->as_real(), data);
-    auto const* const out = p->answer->find(name);
+    auto const* const known = p->known();
+    if (known == nullptr) return real_call(function, p->as_real(), data);
+    auto const* const out = known->find(name);
     if (out == nullptr) return bad_program;
     if (out->status == 0) std::memcpy(data, out->data.data(), out->data.size());
     return out->status;
@@ -170,7 +172,7 @@ KILN_API int nvrtcAddNameExpression(void* handle, char const* expression) {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcAddNameExpression", handle, expression);
         if (expression == nullptr) return int{nvrtc_invalid_input};
-        if (p->real != nullptr) return real_call("nvrtcAddNameExpression", p->real, expression);
+        if (p->real != nullptr || p->failure) return real_call("nvrtcAddNameExpression", p->as_real(), expression);
         if (p->answer) return int{nvrtc_too_late_for_names};
         p->asked.expressions.emplace_back(expression);
         return int{nvrtc_success};
@@ -183,7 +185,7 @@ KILN_API int nvrtcGetLoweredName(void* handle, char const* expression, char cons
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcGetLoweredName", handle, expression, name);
         if (expression == nullptr || name == nullptr) return int{nvrtc_invalid_input};
-        if (p->real != nullptr) return real_call("nvrtcGetLoweredName", p->real, expression, name);
+        if (p->real != nullptr || p->failure) return real_call("nvrtcGetLoweredName", p->as_real(), expression, name);
         if (!p->answer) return int{nvrtc_too_early_for_names};
         for (auto const& [asked, lowered] : p->answer->lowered) {
             if (asked != expression) continue;
@@ -200,8 +202,9 @@ KILN_API int nvrtcGetProgramLogSize(void* handle, std::size_t* size) {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcGetProgramLogSize", handle, size);
         if (size == nullptr) return int{nvrtc_invalid_input};
-        if (!p->answer && !p->failed_log) return real_call("nvrtcGetProgramLogSize", p->as_real(), size);
-        *size = p->log().size();
+        auto const* const known = p->log();
+        if (known == nullptr) return real_call("nvrtcGetProgramLogSize", p->as_real(), size);
+        *size = known->size();
         return int{nvrtc_success};
     });
 }
@@ -212,8 +215,9 @@ KILN_API int nvrtcGetProgramLog(void* handle, char* log) {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcGetProgramLog", handle, log);
         if (log == nullptr) return int{nvrtc_invalid_input};
-        if (!p->answer && !p->failed_log) return real_call("nvrtcGetProgramLog", p->as_real(), log);
-        std::memcpy(log, p->log().data(), p->log().size());
+        auto const* const known = p->log();
+        if (known == nullptr) return real_call("nvrtcGetProgramLog", p->as_real(), log);
+        std::memcpy(log, known->data(), known->size());
         return int{nvrtc_success};
     });
 }
@@ -237,10 +241,9 @@ KILN_API int nvrtcSetFlowCallback(void* handle, int (*callback)(void*, void*), v
     return with([&] {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcSetFlowCallback", handle, callback, payload);
-        if (p->real != nullptr || callback == nullptr)
+        if (p->real != nullptr || p->failure || callback == nullptr)
             return real_call("nvrtcSetFlowCallback", p->as_real(), callback, payload);
-        p->callback = callback;
-        p->payload = payload;
+        p->watcher = {callback, payload};
         return int{nvrtc_success};
     });
 }

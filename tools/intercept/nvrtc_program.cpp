@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvrtc_program.hpp"
 
-#include "compile/open_hook.hpp"
-
 #include <charconv>
 
 extern "C" int nvrtcVersion(int* major, int* minor);
@@ -11,100 +9,9 @@ namespace kiln::intercept {
 
 namespace {
 
-constexpr char const* output_kinds[] = {"PTX", "CUBIN", "LTOIR", "OptiXIR", "NVVM", "TileIR"};
-
 template <class... Arguments>
 int real_call(char const* name, Arguments... arguments) {
     return self().real.call(name, nvrtc_builtin_failure, arguments...);
-}
-
-// A program of the real library while it is ours alone.
-class real_program {
-public:
-    real_program() = default;
-    ~real_program() {
-        if (handle_ != nullptr) real_call("nvrtcDestroyProgram", &handle_);
-    }
-    real_program(real_program const&) = delete;
-    real_program& operator=(real_program const&) = delete;
-
-    [[nodiscard]] int create(program const& p, std::optional<std::string> const& name);
-    [[nodiscard]] int compile(std::vector<std::string> const& options);
-    [[nodiscard]] foreign_answer everything(std::vector<std::string> const& expressions);
-    [[nodiscard]] std::string log();
-    [[nodiscard]] void* release() noexcept { return std::exchange(handle_, nullptr); }
-
-private:
-    [[nodiscard]] foreign_answer::output output(char const* kind);
-    void* handle_ = nullptr;
-};
-
-int real_program::create(program const& p, std::optional<std::string> const& name) {
-    std::vector<char const*> names, texts;
-    for (auto const& [header, text] : p.asked.headers) {
-        names.push_back(header.c_str());
-        texts.push_back(text.c_str());
-    }
-    auto const count = static_cast<int>(names.size());
-    int status = real_call("nvrtcCreateProgram", &handle_, p.asked.source.c_str(), name ? name->c_str() : nullptr,
-                           count, count > 0 ? texts.data() : nullptr, count > 0 ? names.data() : nullptr);
-    if (status != 0) handle_ = nullptr;
-    for (auto const& expression : p.asked.expressions) {
-        if (status == 0) status = real_call("nvrtcAddNameExpression", handle_, expression.c_str());
-    }
-    if (status == 0 && p.callback != nullptr)
-        status = real_call("nvrtcSetFlowCallback", handle_, p.callback, p.payload);
-    return status;
-}
-
-int real_program::compile(std::vector<std::string> const& options) {
-    std::vector<char const*> words;
-    for (auto const& option : options) words.push_back(option.c_str());
-    char const* const* const list = words.empty() ? nullptr : words.data();
-    return real_call("nvrtcCompileProgram", handle_, static_cast<int>(words.size()), list);
-}
-
-foreign_answer::output real_program::output(char const* kind) {
-    foreign_answer::output out{.name = kind, .status = nvrtc_invalid_program, .data = {}};
-    auto const getter = fmt::format("nvrtcGet{}", kind);
-    std::size_t size = 0;
-    out.status = self().real.call((getter + "Size").c_str(), nvrtc_invalid_program, handle_, &size);
-    if (out.status != 0) return out;
-    out.data.resize(size);
-    if (size > 0) out.status = real_call(getter.c_str(), handle_, out.data.data());
-    return out;
-}
-
-std::string real_program::log() {
-    std::size_t size = 0;
-    std::string out;
-    if (real_call("nvrtcGetProgramLogSize", handle_, &size) != 0) return out;
-    out.resize(size);
-    if (size > 0) real_call("nvrtcGetProgramLog", handle_, out.data());
-    return out;
-}
-
-foreign_answer real_program::everything(std::vector<std::string> const& expressions) {
-    foreign_answer out;
-    for (auto const* kind : output_kinds) {
-        // Versions differ in what there is.
-        if (self().real.symbol(fmt::format("nvrtcGet{}Size", kind).c_str()) != nullptr)
-            out.outputs.push_back(output(kind));
-    }
-    out.log = log();
-    for (auto const& expression : expressions) {
-        char const* lowered = nullptr;
-        if (real_call("nvrtcGetLoweredName", handle_, expression.c_str(), &lowered) == 0 && lowered != nullptr)
-            out.lowered.emplace_back(expression, lowered);
-    }
-    out.pch_status = self().real.call("nvrtcGetPCHCreateStatus", 0, handle_);
-    return out;
-}
-
-std::string name_for_people(program const& p) {
-    if (!p.asked.expressions.empty()) return p.asked.expressions.front();
-    auto const name = p.asked.name.value_or("default_program");
-    return name.substr(name.rfind('/') + 1);
 }
 
 // One compile on its way: from the options to the answer.
@@ -112,7 +19,7 @@ class compile_request {
 public:
     compile_request(program& p, std::vector<std::string> const& options) : p_{p}, options_{options} {
         // A callback sees how the compile goes: it is called as if we were not there.
-        if (auto hidden = p.callback == nullptr ? virtual_call(p.asked, options) : std::nullopt)
+        if (auto hidden = p.watcher.function == nullptr ? virtual_call(p.asked, options) : std::nullopt)
             calls_.push_back(*std::move(hidden));
         calls_.push_back(literal_call(p.asked, options));
     }
@@ -124,11 +31,15 @@ private:
     [[nodiscard]] bool answered();
     [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_hit const& hit);
     [[nodiscard]] int make();
-    [[nodiscard]] std::optional<int> make_by(foreign_call const& call);
+    [[nodiscard]] foreign_job as_job(foreign_call const& call) const;
+    [[nodiscard]] std::optional<int> make_elsewhere();
+    [[nodiscard]] std::optional<int> make_here(foreign_call const& call);
+    [[nodiscard]] int take(foreign_call const& call, foreign_product product, std::chrono::milliseconds cost,
+                           int maker);
     [[nodiscard]] int without_us(std::string why);
     [[nodiscard]] int forbidden();
     void tell(happening h) const {
-        h.program = name_for_people(p_);
+        h.program = name_for_people(p_.asked);
         h.target = target_in(options_);
         h.took = watch_.so_far();
         self().tell(std::move(h));
@@ -145,9 +56,10 @@ foreign_id compile_request::id_of(foreign_call const& call) const {
     auto const& toolchain = self().real.toolchain();
     return {.digests = digests_of(p_.asked, call, toolchain),
             .kind = std::string{kind_nvrtc},
-            .name = name_for_people(p_),
+            .name = name_for_people(p_.asked),
             .target = target_in(options_),
-            .toolchain = toolchain};
+            .toolchain = toolchain,
+            .by = self().program()};
 }
 
 int compile_request::without_us(std::string why) {
@@ -157,10 +69,10 @@ int compile_request::without_us(std::string why) {
     }
     tell({.kind = happening::what::forwarded, .detail = std::move(why)});
     p_.answer.reset();
-    if (p_.failed_log) {  // not with virtual names again
+    if (p_.failure && p_.real != nullptr) {  // not with virtual names again
         real_call("nvrtcDestroyProgram", &p_.real);
         p_.real = nullptr;
-        p_.failed_log.reset();
+        p_.failure.reset();
     }
     auto* const real = p_.as_real();
     std::vector<char const*> words;
@@ -171,11 +83,11 @@ int compile_request::without_us(std::string why) {
 
 // Made again by the real library, in the program's own words. What differs is not served.
 bool compile_request::is_confirmed(foreign_call const& call, foreign_hit const& hit) {
-    real_program again;
+    real_program again{self().real};
     std::string what;
     auto shown = hit.answer;
     shown.log = with_real_paths(shown.log, call.roots);
-    if (again.create(p_, p_.asked.name) != 0 || again.compile(options_) != 0) what = "it does not compile";
+    if (again.create(p_.asked, p_.asked.name, {}) != 0 || again.compile(options_) != 0) what = "it does not compile";
     else {
         auto const made = again.everything(p_.asked.expressions);
         for (auto const& one : made.outputs) {
@@ -205,42 +117,68 @@ bool compile_request::answered() {
     return false;
 }
 
-// nullopt: made in a way that would tell, or that could not be watched; try another.
-std::optional<int> compile_request::make_by(foreign_call const& call) {
-    stopwatch compiling;
-    real_program made;
-    look_capture capture{call.roots};
-    int status = made.create(p_, call.name);
-    if (status == 0) {
-        compile::scoped_capture const active{capture};
-        status = made.compile(call.options);
-    }
-    if (capture.fault()) return std::nullopt;
-    if (status != 0) {
+int compile_request::take(foreign_call const& call, foreign_product product, std::chrono::milliseconds cost,
+                          int maker) {
+    auto& answer = product.entry.answer;
+    if (product.how == foreign_product::outcome::failed) {
         self().store.count_failure();
-        tell({.kind = happening::what::failed, .detail = fmt::format("status {}", status)});
-        // Failures are not kept: the real program answers what is asked next, but for the names in its log.
-        if (call.is_virtual()) p_.failed_log = with_real_paths(made.log(), call.roots);
-        p_.real = made.release();
-        return status;
+        tell({.kind = happening::what::failed, .maker = maker, .detail = fmt::format("status {}", product.status)});
+        if (p_.real != nullptr && !call.is_virtual()) return product.status;  // it says everything itself
+        answer.log = with_real_paths(std::move(answer.log), call.roots);
+        p_.failure = std::move(answer);
+        p_.failed_options = options_;
+        return product.status;
     }
-    foreign_entry entry{.looks = capture.looks(), .answer = made.everything(p_.asked.expressions)};
-    if (call.is_virtual()) {
-        for (auto const& one : entry.answer.outputs) {
-            if (tells_virtual_names(one.data)) return std::nullopt;
-        }
+    auto const at = self().store.keep(id_of(call), product.entry, cost);
+    tell({.kind = happening::what::made, .maker = maker, .at = at, .detail = why_});
+    for (auto const& one : product.entry.looks) {
+        // The folder of the source is another one next time.
+        if (!one.content || one.from == look::root::source_directory) continue;
+        if (auto path = call.roots.locate(one)) self().store.headers().will_be_needed(*std::move(path));
     }
-    auto const at = self().store.keep(id_of(call), entry, compiling.ms());
-    tell({.kind = happening::what::made, .at = at, .detail = why_});
-    p_.answer = std::move(entry.answer);
-    p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
-    return int{nvrtc_success};
+    answer.log = with_real_paths(std::move(answer.log), call.roots);
+    p_.answer = std::move(answer);
+    return nvrtc_success;
+}
+
+foreign_job compile_request::as_job(foreign_call const& call) const {
+    std::error_code nowhere;  // then no worker can go there, either
+    return {.library = self().real.path(),
+            .toolchain = self().real.toolchain(),
+            .directory = std::filesystem::current_path(nowhere).native(),
+            .seen_from = viewpoint::of_this_process(),
+            .program = p_.asked,
+            .call = call};
+}
+
+// nullopt: there is no worker, or what it made cannot be used.
+std::optional<int> compile_request::make_elsewhere() {
+    if (p_.watcher.function != nullptr) return std::nullopt;
+    for (auto const& call : calls_) {
+        stopwatch compiling;
+        auto made = self().workers.compile(as_job(call));
+        if (!made) return std::nullopt;
+        if (made->product.how == foreign_product::outcome::unusable) continue;
+        return take(call, std::move(made->product), compiling.ms(), made->maker);
+    }
+    return std::nullopt;
+}
+
+std::optional<int> compile_request::make_here(foreign_call const& call) {
+    stopwatch compiling;
+    real_program fresh{self().real};
+    auto made = compile_watched(fresh, p_.asked, call, p_.watcher);
+    if (made.how == foreign_product::outcome::unusable) return std::nullopt;
+    // A failure is not kept: the real program answers what is asked next, but for the names in its log.
+    if (made.how == foreign_product::outcome::failed) p_.real = fresh.release();
+    return take(call, std::move(made), compiling.ms(), 0);
 }
 
 int compile_request::make() {
+    if (auto const status = make_elsewhere()) return *status;
     if (!self().real.can_be_watched()) return without_us("what the compiler reads cannot be seen");
     for (auto const& call : calls_) {
-        if (auto const status = make_by(call)) return *status;
+        if (auto const status = make_here(call)) return *status;
     }
     return without_us("a file could not be handed over");
 }
@@ -252,16 +190,17 @@ int compile_request::forbidden() {
     p_.answer->log = fmt::format(
         "kiln run --jit=forbid: '{}' for {} is not kept ({}) and would have to be compiled.\n"
         "request {} by {}\n",
-        name_for_people(p_), target_in(options_), why_, id_of(calls_.back()).digests.request.hex(),
+        name_for_people(p_.asked), target_in(options_), why_, id_of(calls_.back()).digests.request.hex(),
         self().real.toolchain());
     p_.answer->log += '\0';
     return nvrtc_compilation;
 }
 
 int compile_request::run() {
-    if (p_.real != nullptr || p_.answer) return without_us("compiled again");
+    if (p_.real != nullptr || p_.answer || p_.failure) return without_us("compiled again");
     if (auto why = self().not_serving(); !why.empty()) return without_us(std::move(why));
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
+    if (self().records_requests()) self().record(id_of(calls_.front()).digests.request, as_job(calls_.back()));
     if (answered()) return nvrtc_success;
     if (self().jit() == jit_policy::forbid) return forbidden();
     auto const request = id_of(calls_.front()).digests.request;
@@ -340,9 +279,11 @@ standin& self() {
 
 void* program::as_real() {
     if (real != nullptr) return real;
-    real_program made;
-    if (made.create(*this, asked.name) == 0) real = made.release();
-    return real;
+    real_program made{self().real};
+    if (made.create(asked, asked.name, watcher) != 0) return nullptr;
+    if (failure) (void)made.compile(failed_options);
+    failure.reset();
+    return real = made.release();
 }
 
 int compile_program(program& p, std::vector<std::string> const& options) { return compile_request{p, options}.run(); }

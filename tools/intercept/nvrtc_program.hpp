@@ -4,35 +4,32 @@
 
 #include "standin.hpp"
 
-namespace kiln::intercept {
+#include "intercept/real_program.hpp"
 
-// The status codes of nvrtc.h that a stand-in gives itself. All versions agree on them.
-enum nvrtc_status : int {
-    nvrtc_success = 0,
-    nvrtc_out_of_memory = 1,
-    nvrtc_invalid_input = 3,
-    nvrtc_invalid_program = 4,
-    nvrtc_compilation = 6,
-    nvrtc_builtin_failure = 7,
-    nvrtc_too_late_for_names = 8,
-    nvrtc_too_early_for_names = 9,
-    nvrtc_bad_expression = 10,
-    nvrtc_internal_error = 11,
-};
+namespace kiln::intercept {
 
 struct program {
     foreign_program asked;
-    int (*callback)(void*, void*) = nullptr;
-    void* payload = nullptr;
+    flow_callback watcher;
 
     void* real = nullptr;                  // not null: the real library answers everything
     std::optional<foreign_answer> answer;  // compiled, and everything about it is known
-    std::optional<std::string>
-        failed_log;  // it did not compile, and `real` was given virtual names: what its log would say
+    // It did not compile. With `real`, which was given virtual names: what its log would say. Without, it was a worker that tried: all it
+    // was asked there, and the options it was tried with.
+    std::optional<foreign_answer> failure;
+    std::vector<std::string> failed_options;
 
-    // When one of the two above is there.
-    [[nodiscard]] std::string const& log() const { return answer ? answer->log : *failed_log; }
-    // Makes a real program of the record, as it is now, if it is none yet. Null when even that fails.
+    // What is known without the real library, if something is.
+    [[nodiscard]] foreign_answer const* known() const noexcept {
+        if (answer) return &*answer;
+        return failure && real == nullptr ? &*failure : nullptr;
+    }
+    [[nodiscard]] std::string const* log() const noexcept {
+        if (answer) return &answer->log;
+        return failure ? &failure->log : nullptr;
+    }
+    // Makes a real program of the record, as it is now, if it is none yet: one that failed fails again. Null when even that
+    // is not possible.
     void* as_real();
 };
 

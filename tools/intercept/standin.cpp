@@ -2,14 +2,12 @@
 #include "standin.hpp"
 
 #include "compile/environment.hpp"
-#include "compile/open_hook.hpp"
-#include "cuda/file_content.hpp"
-#include "cuda/loaded_library.hpp"
-#include "cuda/nvrtc_builtins.hpp"
+#include "intercept/program_name.hpp"
 #include "intercept/quiet_writes.hpp"
-#include "store/store.hpp"
+#include "intercept/run_events.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -18,8 +16,6 @@ extern char** environ;
 namespace kiln::intercept {
 
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string variable(char const* name) {
     auto const* const value = ::secure_getenv(name);
@@ -34,65 +30,36 @@ std::string path_of_link_map(void const* own) {
     return map->l_name == nullptr ? std::string{} : std::string{map->l_name};
 }
 
-// NVRTC asks for its built-ins by bare name, and not every one has a run path.
-void open_builtins_in(fs::path const& directory) {
-    std::error_code failed;
-    for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
-        if (at->path().filename().native().starts_with("libnvrtc-builtins.so."))
-            (void)::dlopen(at->path().c_str(), RTLD_NOW | RTLD_LOCAL);
-    }
-}
-
 std::atomic<standin*> only{nullptr};
 
 [[gnu::destructor]] void add_counters() {
     (void)guarded(0, 0, [] {
-        if (auto* const made = only.load()) made->store.flush();
+        if (auto* const made = only.load()) {
+            made->store.flush();
+            made->tell_headers();
+        }
         return 0;
     });
 }
 
 }  // namespace
 
-real_library::real_library(void const* own) : path_{path_of_link_map(own)} {
-    auto const slash = path_.rfind('/');
-    if (slash == path_.npos) {
-        failed_ = true;
-        return;
-    }
-    directory_ = path_.substr(0, slash);
-    file_ = path_.substr(slash + 1);
-    is_nvrtc_ = file_.starts_with("libnvrtc.");
-}
+real_library::real_library(void const* own) : path_{path_of_link_map(own)}, failed_{path_.find('/') == path_.npos} {}
 
 std::string const& real_library::toolchain() {
     std::lock_guard const lock{mutex_};
-    if (toolchain_) return *toolchain_;
-    toolchain_.emplace();
-    quiet_writes const quiet;  // digests of files are remembered on disk
-    auto const id = failed_ ? fail(errc::not_found, "no path") : cuda::identify_file(path_);
-    if (!id) return *toolchain_;
-    auto const builtins = is_nvrtc_ ? cuda::find_builtins(path_) : cuda::nvrtc_builtins{};
-    if (!builtins) return *toolchain_;
-    *toolchain_ =
-        fmt::format("{} {}{}{}", file_, id->build_id, builtins->content.empty() ? "" : " ", builtins->content);
+    if (!toolchain_) toolchain_ = toolchain_of(path_);
     return *toolchain_;
 }
 
 void* real_library::open() {
     std::lock_guard const lock{mutex_};
     if (auto* const handle = handle_.load(); handle != nullptr || failed_) return handle;
-    if (is_nvrtc_) open_builtins_in(directory_);
-    // The hook lets this spelling through.
-    auto* const handle = ::dlopen((directory_ + "/./" + file_).c_str(), RTLD_NOW | RTLD_LOCAL);
-    failed_ = handle == nullptr;
-    if (failed_) return nullptr;
-    bool const hooked = !is_nvrtc_ || compile::hook_opens(handle);
-    auto* const known = ::dlsym(handle, is_nvrtc_ ? "nvrtcVersion" : "nvJitLinkVersion");
-    auto const loaded = known == nullptr ? fail(errc::not_found, "no version") : cuda::identify(known);
-    watched_ = hooked && loaded && toolchain_ && toolchain_->starts_with(fmt::format("{} {}", file_, loaded->build_id));
-    handle_.store(handle);
-    return handle;
+    auto const opened = open_compiler(path_, toolchain_.value_or(""));
+    failed_ = opened.handle == nullptr;
+    watched_ = opened.is_watched;
+    handle_.store(opened.handle);
+    return opened.handle;
 }
 
 void* real_library::symbol(char const* name) {
@@ -115,17 +82,37 @@ standin& standin::make_only(std::string_view library, void const* own) {
 standin::standin(std::string_view library, void const* own, base::config const& settings)
     : real{own},
       store{settings},
+      workers{variable("KILN_RUN_WORKERS")},
       library_{library},
+      program_{name_of_this_program()},
       log_{variable("KILN_RUN_LOG")},
+      requests_{variable("KILN_RUN_REQUESTS")},
+      has_events_{!variable("KILN_EVENTS").empty()},
       verifies_{variable("KILN_RUN_VERIFY") == "1"} {
     if (auto const& jit = settings.text("KILN_JIT"); jit == "forbid") jit_ = jit_policy::forbid;
     else if (jit == "warn") jit_ = jit_policy::warn;
-    auto const kept = store::options_from(settings);
-    if (kept.disk) {
-        cuda::remember_contents_in(kept.disk->root / "contents", kept.disk->mode == store::access::read_only
-                                                                     ? cuda::memory_access::read_only
-                                                                     : cuda::memory_access::read_write);
+    remember_compilers(settings);
+    store.headers().look_at(variable("KILN_RUN_KNOWN"));
+}
+
+void standin::record(base::digest const& request, foreign_job const& what) const {
+    auto const file = requests_ + "/" + request.hex();
+    if (::access(file.c_str(), F_OK) == 0) return;
+    quiet_writes const quiet;
+    (void)base::replace_file(file, encode(what));
+}
+
+void standin::tell_headers() {
+    auto const file = variable("KILN_RUN_HEADERS");
+    if (file.empty()) return;
+    std::string all;
+    for (auto const& path : store.headers().to_be_read_ahead()) {
+        if (path.starts_with('/') && path.find('\n') == path.npos) all += path + '\n';
     }
+    if (all.empty()) return;
+    quiet_writes const quiet;
+    auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+    if (fd) (void)base::write_all(fd->get(), base::as_bytes(all));
 }
 
 std::string standin::not_serving() {
@@ -136,10 +123,19 @@ std::string standin::not_serving() {
     return {};
 }
 
-void standin::tell(happening h) const noexcept {
+void standin::tell(happening h) noexcept {
     h.process = static_cast<int>(::getpid());
-    h.library = library_;
-    append(log_, h);
+    (void)guarded(0, 0, [&] {
+        h.library = library_;
+        h.by = program_;
+        append(log_, h);
+        if (!has_events_) return 0;
+        quiet_writes const quiet;
+        auto& events = event_log::process();
+        if (introduced_.exchange(h.process) != h.process) events.emit(introduction(program_));
+        for (auto const& one : events_of(h, base::now_ns())) events.emit(one);
+        return 0;
+    });
 }
 
 }  // namespace kiln::intercept

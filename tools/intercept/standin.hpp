@@ -6,8 +6,10 @@
 #pragma once
 
 #include "base/config.hpp"
+#include "intercept/compiler_library.hpp"
 #include "intercept/foreign_store.hpp"
 #include "intercept/run_log.hpp"
+#include "intercept/worker_line.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -16,33 +18,26 @@
 
 namespace kiln::intercept {
 
-class real_library {
+class real_library final : public compiler_library {
 public:
     // `own` is any symbol of the stand-in.
     explicit real_library(void const* own);
 
     [[nodiscard]] std::string const& path() const noexcept { return path_; }
-    // By content, with NVRTC's built-ins; empty when it cannot be known, and then nothing is served.
+    // Empty when it cannot be known, and then nothing is served.
     [[nodiscard]] std::string const& toolchain();
     [[nodiscard]] bool is_open() const noexcept { return handle_.load() != nullptr; }
-    // Opens it. Null: there is no such function, or no library any more.
-    [[nodiscard]] void* symbol(char const* name);
+    // Opens it.
+    [[nodiscard]] void* symbol(char const* name) override;
     // Whether every file it opens is seen while a capture lives, and it is still the library the keys speak of.
     [[nodiscard]] bool can_be_watched();
 
-    template <class... Arguments>
-    int call(char const* name, int without, Arguments... arguments) {
-        auto* const f = reinterpret_cast<int (*)(Arguments...)>(symbol(name));
-        return f == nullptr ? without : f(arguments...);
-    }
-
 private:
     void* open();
-    std::string path_, directory_, file_;
+    std::string path_;
     std::mutex mutex_;
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
-    bool is_nvrtc_ = false;
     bool failed_ = false;
     bool watched_ = false;
 };
@@ -56,17 +51,30 @@ public:
 
     real_library real;
     foreign_store store;
+    worker_line workers;
 
     [[nodiscard]] jit_policy jit() const noexcept { return jit_; }
     [[nodiscard]] bool verifies() const noexcept { return verifies_; }
     // Why nothing is served in this process at this moment; empty when it is.
     [[nodiscard]] std::string not_serving();
-    void tell(happening h) const noexcept;
+    // Which headers this process had to read, for the next run to have them read ahead.
+    void tell_headers();
+    // A request in the program's own words, for `kiln replay`.
+    [[nodiscard]] bool records_requests() const noexcept { return !requests_.empty(); }
+    void record(base::digest const& request, foreign_job const& what) const;
+    // What the program is called.
+    [[nodiscard]] std::string const& program() const noexcept { return program_; }
+    // To the run's log and, where the user wants events, among them.
+    void tell(happening h) noexcept;
 
 private:
     standin(std::string_view library, void const* own, base::config const& settings);
     std::string library_;
+    std::string program_;
     std::string log_;
+    std::string requests_;
+    bool has_events_ = false;
+    std::atomic<int> introduced_{0};  // the process whose name is among the events
     jit_policy jit_ = jit_policy::allow;
     bool verifies_ = false;
 };

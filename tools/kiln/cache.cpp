@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include "base/config.hpp"
+#include "intercept/foreign_store.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
 
@@ -131,6 +132,7 @@ int list(cache_arguments const& a) {
                            {"kind", l.kind},
                            {"bytes", c.what.bytes},
                            {"toolchain", l.toolchain},
+                           {"producer", l.producer},
                            {"key", l.at.key.hex()},
                            {"unused_seconds", c.unused_for.count()},
                            {"path", c.path.native()}});
@@ -141,8 +143,11 @@ int list(cache_arguments const& a) {
     std::vector<std::vector<std::string>> rows{{"unit", "target", "kind", "size", "unused for", "key"}};
     for (auto const& c : all) {
         auto const& l = c.what.about;
+        // What 'kiln run' kept for a program that knows nothing of Kiln.
+        auto const program = intercept::program_in(l.producer);
+        auto const unit = program.empty() ? l.name : fmt::format("{} ({})", l.name, program);
         rows.push_back(
-            {l.name, l.target, l.kind, bytes_text(c.what.bytes), age_text(c.unused_for), l.at.key.hex().substr(0, 16)});
+            {unit, l.target, l.kind, bytes_text(c.what.bytes), age_text(c.unused_for), l.at.key.hex().substr(0, 16)});
     }
     print(all.empty() ? fmt::format("{} is empty\n", o.cache.path().native()) : table(rows));
     return ok;

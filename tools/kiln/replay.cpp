@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
 
+#include "replay_foreign.hpp"
 #include "store/signing.hpp"
 #include "warmup/profile_file.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace kiln::cli {
@@ -47,7 +49,23 @@ result<std::vector<thing>> things_of(warmup::profile const& from, std::vector<st
     return out;
 }
 
+// What 'kiln run --record' wrote is another matter: requests in other programs' words.
+bool are_foreign(std::vector<std::string> const& files) {
+    auto const foreign = std::ranges::count_if(files, is_foreign_record);
+    if (foreign != 0 && foreign != std::ssize(files))
+        throw fail(errc::invalid_argument, "profiles and records of 'kiln run' are replayed apart from each other");
+    return foreign != 0;
+}
+
 int run(replay_arguments const& a) {
+    if (are_foreign(a.profiles)) {
+        if (!a.sign.empty()) {
+            complain("--sign is for bundles; 'kiln capsule build --sign' signs what comes of a record");
+            return misused;
+        }
+        return replay_foreign(
+            {.records = a.profiles, .archs = a.archs, .output = a.bundle, .jobs = a.jobs, .as_json = a.as_json});
+    }
     if (!a.sign.empty() && a.bundle.empty()) {
         complain("--sign signs a bundle: name it with -o");
         return misused;

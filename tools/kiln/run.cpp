@@ -2,8 +2,11 @@
 #include "command.hpp"
 
 #include "capsule.hpp"
+#include "intercept/program_name.hpp"
 #include "intercept/run_log.hpp"
+#include "run_ahead.hpp"
 #include "run_environment.hpp"
+#include "run_workers.hpp"
 
 #include <array>
 #include <atomic>
@@ -14,6 +17,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,8 +94,17 @@ std::vector<char*> pointers(std::vector<std::string> const& texts) {
     return out;
 }
 
+// Compiles are made for the program while it runs. Where the kernel has no pidfds they are not, and it makes them itself.
+void work_for(pid_t pid, run_workers& workers, std::vector<std::string> const& environment) {
+#ifdef SYS_pidfd_open
+    base::file_descriptor const end{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
+    if (end && workers.is_open()) workers.serve_until_end(end.get(), environment);
+#endif
+}
+
 // The status as waitpid gives it. errc::not_found where the program could not be started.
-result<int> wait_for(std::vector<std::string> const& program, std::vector<std::string> const& environment) {
+result<int> wait_for(std::vector<std::string> const& program, std::vector<std::string> const& environment,
+                     run_workers& workers, run_ahead& ahead) {
     auto const arguments = pointers(program);
     auto const variables = pointers(environment);
     std::array<int, 2> pipe{};
@@ -118,6 +131,8 @@ result<int> wait_for(std::vector<std::string> const& program, std::vector<std::s
     writes.reset();
     int why = 0;
     bool const started = ::read(reads.get(), &why, sizeof why) <= 0;
+    if (started) ahead.start();
+    if (started) work_for(pid, workers, environment);
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) return io_error("waitpid", errno);
@@ -232,8 +247,8 @@ std::string sentence(run_summary const& s) {
 }
 
 json as_json(intercept::happening const& h) {
-    json out{{"what", name_of(h.kind)}, {"process", h.process}, {"library", h.library},     {"program", h.program},
-             {"target", h.target},      {"us", h.took.count()}, {"cost_ms", h.cost.count()}};
+    json out{{"what", name_of(h.kind)}, {"process", h.process}, {"by", h.by},           {"library", h.library},
+             {"program", h.program},    {"target", h.target},   {"us", h.took.count()}, {"cost_ms", h.cost.count()}};
     if (h.at) {
         out["family"] = h.at->family.hex();
         out["request"] = h.at->request.hex();
@@ -243,6 +258,8 @@ json as_json(intercept::happening const& h) {
     return out;
 }
 
+std::filesystem::path requests_of(run_arguments const& a) { return std::filesystem::absolute(a.record + ".requests"); }
+
 json record_of(run_arguments const& a, std::vector<intercept::happening> const& all,
                std::filesystem::path const& caches) {
     json happenings = json::array();
@@ -251,6 +268,7 @@ json record_of(run_arguments const& a, std::vector<intercept::happening> const& 
             {"version", 1},
             {"program", a.program},
             {"caches", caches.native()},
+            {"requests", a.record.empty() ? "" : requests_of(a).native()},
             {"happenings", std::move(happenings)}};
 }
 
@@ -273,7 +291,19 @@ void tell(run_arguments const& a, std::vector<intercept::happening> const& all) 
     if (!a.quiet && (!all.empty() || a.verbose)) complain("run: " + sentence(sum));
 }
 
-int run_under_kiln(run_arguments const& a) {
+// As in /proc/PID/cmdline.
+std::string joined(std::vector<std::string> const& words) {
+    std::string out;
+    for (auto const& word : words) (out += word) += '\0';
+    return out;
+}
+
+struct run_outcome {
+    int status = 0;  // as waitpid gives it, or ours to end with
+    bool is_ours = false;
+};
+
+run_outcome run_and_tell(run_arguments const& a) {
     if (!a.record.empty()) check_text_output(a.record).value();
     run_environment surroundings{a.verbose ? run_environment::talk::much : run_environment::talk::little};
     if (!a.jit.empty()) surroundings.set("KILN_JIT", a.jit);
@@ -285,6 +315,8 @@ int run_under_kiln(run_arguments const& a) {
         surroundings.add_read_only_cache(place / "cache");
         if (!a.no_frameworks) surroundings.use_framework_caches(place / "caches", framework_use::filled);
     }
+    if (!a.record.empty() && base::make_directories(requests_of(a), 0700))
+        surroundings.set("KILN_RUN_REQUESTS", requests_of(a).native());
     std::filesystem::path caches;
     if (!a.record.empty() && !a.no_frameworks) {
         caches = std::filesystem::absolute(a.record + ".caches");
@@ -292,18 +324,30 @@ int run_under_kiln(run_arguments const& a) {
     }
     if (auto const why = out_of_reach(a.program.front()); !why.empty() && a.verbose)
         complain(fmt::format("run: '{}' runs as without Kiln: {}", a.program.front(), why));
-    auto const status = wait_for(a.program, surroundings.variables());
+    run_workers workers{surroundings.private_folder()};
+    if (workers.is_open()) surroundings.set("KILN_RUN_WORKERS", workers.address().native());
+    run_ahead ahead{surroundings.private_folder(), intercept::program_name(joined(a.program))};
+    surroundings.set("KILN_RUN_KNOWN", ahead.known().native());
+    surroundings.set("KILN_RUN_HEADERS", ahead.headers().native());
+    auto const status = wait_for(a.program, surroundings.variables(), workers, ahead);
     auto const all = intercept::read_run_log(surroundings.log());
+    ahead.remember(all);
     if (!status) {
         complain(status.error());
-        return 127;
+        return {127, true};
     }
     if (a.json) std::fputs((record_of(a, all, caches).dump() + "\n").c_str(), stderr);
     else tell(a, all);
     if (!a.record.empty())
         write_text_output(a.record, base::as_bytes(record_of(a, all, caches).dump(1) + "\n")).value();
-    if (a.verify && summed(all).different > 0 && WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return failed;
-    return end_like(*status);
+    if (a.verify && summed(all).different > 0 && WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return {failed, true};
+    return {*status, false};
+}
+
+// Everything of ours is gone before we end as the program did, perhaps by a signal.
+int run_under_kiln(run_arguments const& a) {
+    auto const end = run_and_tell(a);
+    return end.is_ours ? end.status : end_like(end.status);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,6 +113,51 @@ TEST_F(looks, stat_is_asked_about_the_real_folder) {
 TEST_F(looks, messages_name_real_folders) {
     EXPECT_EQ(with_real_paths("/.kiln/i1/q.h(3): warning, /.kiln/s/k.cu(1)", roots_),
               dir("second/q.h") + "(3): warning, " + dir("source/k.cu") + "(1)");
+}
+
+TEST_F(looks, known_files_are_believed_while_they_stay_the_same) {
+    auto const file = dir("second/q.h");
+    // Long ago: what changed just now may change again without a sign of it.
+    ::timespec const old[2] = {{1'000'000, 0}, {1'000'000, 0}};
+    ::utimensat(AT_FDCWD, file.c_str(), old, 0);
+    EXPECT_FALSE(read_settled(file));
+    struct ::stat about {};
+    ASSERT_EQ(::stat(file.c_str(), &about), 0);
+    auto const ns = [](::timespec const& t) {
+        return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+    };
+    known_file const told{
+        file,
+        {about.st_dev, about.st_ino, static_cast<std::uint64_t>(about.st_size), ns(about.st_mtim), ns(about.st_ctim)},
+        base::sha256_of(base::as_bytes("told"))};
+    write("list", base::as_text(encode(std::span{&told, 1})));
+    header_contents contents;
+    contents.look_at(dir("list"));
+    contents.take_what_is_known();
+    EXPECT_EQ(contents.of(file), told.content);
+    EXPECT_TRUE(contents.to_be_read_ahead().empty());
+    write("second/q.h", "TWO");
+    EXPECT_EQ(contents.of(file), base::sha256_of(base::as_bytes("TWO")));
+}
+
+TEST_F(looks, a_list_that_is_damaged_or_not_there_says_nothing) {
+    known_file const one{"/a", {1, 2, 3, 4, 5}, base::sha256_of(base::as_bytes("a"))};
+    auto const whole = encode(std::span{&one, 1});
+    ASSERT_EQ(decode_known_files(whole).size(), 1U);
+    for (std::size_t size = 0; size < whole.size(); ++size)
+        EXPECT_TRUE(decode_known_files(base::byte_span{whole}.first(size)).empty()) << size;
+    header_contents contents;
+    contents.look_at(dir("no list"));
+    contents.take_what_is_known();
+    EXPECT_EQ(contents.of(dir("second/q.h")), base::sha256_of(base::as_bytes("two")));
+}
+
+TEST_F(looks, what_will_be_needed_is_said_once) {
+    header_contents contents;
+    contents.will_be_needed("/b");
+    contents.will_be_needed("/a");
+    contents.will_be_needed("/b");
+    EXPECT_EQ(contents.to_be_read_ahead(), (std::vector<std::string>{"/a", "/b"}));
 }
 
 }  // namespace kiln::intercept

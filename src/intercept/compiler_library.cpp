@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/compiler_library.hpp"
+
+#include "compile/open_hook.hpp"
+#include "cuda/file_content.hpp"
+#include "cuda/loaded_library.hpp"
+#include "cuda/nvrtc_builtins.hpp"
+#include "intercept/quiet_writes.hpp"
+#include "store/store.hpp"
+
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace kiln::intercept {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct parts {
+    std::string directory, file;
+    [[nodiscard]] bool is_nvrtc() const { return file.starts_with("libnvrtc."); }
+};
+
+parts parts_of(std::string const& path) {
+    auto const slash = path.rfind('/');
+    if (slash == path.npos) return {};
+    return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// NVRTC asks for its built-ins by bare name, and not every one has a run path.
+void open_builtins_in(fs::path const& directory) {
+    std::error_code failed;
+    for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
+        if (at->path().filename().native().starts_with("libnvrtc-builtins.so."))
+            (void)::dlopen(at->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+}
+
+}  // namespace
+
+void remember_compilers(base::config const& settings) {
+    auto const kept = store::options_from(settings);
+    if (!kept.disk) return;
+    cuda::remember_contents_in(kept.disk->root / "contents", kept.disk->mode == store::access::read_only
+                                                                 ? cuda::memory_access::read_only
+                                                                 : cuda::memory_access::read_write);
+}
+
+std::string toolchain_of(std::string const& path) {
+    auto const what = parts_of(path);
+    if (what.file.empty()) return {};
+    quiet_writes const quiet;
+    auto const id = cuda::identify_file(path);
+    if (!id) return {};
+    auto const builtins = what.is_nvrtc() ? cuda::find_builtins(path) : cuda::nvrtc_builtins{};
+    if (!builtins) return {};
+    return fmt::format("{} {}{}{}", what.file, id->build_id, builtins->content.empty() ? "" : " ", builtins->content);
+}
+
+opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
+    auto const what = parts_of(path);
+    if (what.file.empty()) return {};
+    if (what.is_nvrtc()) open_builtins_in(what.directory);
+    // The hook lets this spelling through.
+    auto* const handle = ::dlopen((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) return {};
+    bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
+    auto* const known = ::dlsym(handle, what.is_nvrtc() ? "nvrtcVersion" : "nvJitLinkVersion");
+    auto const loaded = known == nullptr ? fail(errc::not_found, "no version") : cuda::identify(known);
+    bool const is_meant =
+        loaded && !toolchain.empty() && toolchain.starts_with(fmt::format("{} {}", what.file, loaded->build_id));
+    return {handle, hooked && is_meant};
+}
+
+}  // namespace kiln::intercept

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/real_program.hpp"
+
+#include "compile/open_hook.hpp"
+
+namespace kiln::intercept {
+
+namespace {
+
+constexpr char const* output_kinds[] = {"PTX", "CUBIN", "LTOIR", "OptiXIR", "NVVM", "TileIR"};
+
+}  // namespace
+
+real_program::~real_program() {
+    if (handle_ != nullptr) library_.call("nvrtcDestroyProgram", 0, &handle_);
+}
+
+int real_program::create(foreign_program const& asked, std::optional<std::string> const& name,
+                         flow_callback const& watcher) {
+    std::vector<char const*> names, texts;
+    for (auto const& [header, text] : asked.headers) {
+        names.push_back(header.c_str());
+        texts.push_back(text.c_str());
+    }
+    auto const count = static_cast<int>(names.size());
+    int status = library_.call("nvrtcCreateProgram", nvrtc_builtin_failure, &handle_, asked.source.c_str(),
+                               name ? name->c_str() : nullptr, count, count > 0 ? texts.data() : nullptr,
+                               count > 0 ? names.data() : nullptr);
+    if (status != 0) handle_ = nullptr;
+    for (auto const& expression : asked.expressions) {
+        if (status == 0)
+            status = library_.call("nvrtcAddNameExpression", nvrtc_builtin_failure, handle_, expression.c_str());
+    }
+    if (status == 0 && watcher.function != nullptr) {
+        status =
+            library_.call("nvrtcSetFlowCallback", nvrtc_builtin_failure, handle_, watcher.function, watcher.payload);
+    }
+    return status;
+}
+
+int real_program::compile(std::vector<std::string> const& options) {
+    std::vector<char const*> words;
+    for (auto const& option : options) words.push_back(option.c_str());
+    char const* const* const list = words.empty() ? nullptr : words.data();
+    return library_.call("nvrtcCompileProgram", nvrtc_builtin_failure, handle_, static_cast<int>(words.size()), list);
+}
+
+foreign_answer::output real_program::output(char const* kind) {
+    foreign_answer::output out{.name = kind, .status = nvrtc_invalid_program, .data = {}};
+    auto const getter = fmt::format("nvrtcGet{}", kind);
+    std::size_t size = 0;
+    out.status = library_.call((getter + "Size").c_str(), nvrtc_invalid_program, handle_, &size);
+    if (out.status != 0) return out;
+    out.data.resize(size);
+    if (size > 0) out.status = library_.call(getter.c_str(), nvrtc_builtin_failure, handle_, out.data.data());
+    return out;
+}
+
+std::string real_program::log() {
+    std::size_t size = 0;
+    std::string out;
+    if (library_.call("nvrtcGetProgramLogSize", nvrtc_builtin_failure, handle_, &size) != 0) return out;
+    out.resize(size);
+    if (size > 0) library_.call("nvrtcGetProgramLog", nvrtc_builtin_failure, handle_, out.data());
+    return out;
+}
+
+foreign_answer real_program::everything(std::vector<std::string> const& expressions) {
+    foreign_answer out;
+    for (auto const* kind : output_kinds) {
+        // Versions differ in what there is.
+        if (library_.symbol(fmt::format("nvrtcGet{}Size", kind).c_str()) != nullptr)
+            out.outputs.push_back(output(kind));
+    }
+    out.log = log();
+    for (auto const& expression : expressions) {
+        char const* lowered = nullptr;
+        int const status =
+            library_.call("nvrtcGetLoweredName", nvrtc_builtin_failure, handle_, expression.c_str(), &lowered);
+        if (status == 0 && lowered != nullptr) out.lowered.emplace_back(expression, lowered);
+    }
+    out.pch_status = library_.call("nvrtcGetPCHCreateStatus", 0, handle_);
+    return out;
+}
+
+foreign_product compile_watched(real_program& fresh, foreign_program const& asked, foreign_call const& call,
+                                flow_callback const& watcher) {
+    foreign_product out;
+    look_capture capture{call.roots};
+    out.status = fresh.create(asked, call.name, watcher);
+    if (out.status == 0) {
+        compile::scoped_capture const active{capture};
+        out.status = fresh.compile(call.options);
+    }
+    if (capture.fault()) return out;
+    out.entry = {.looks = capture.looks(), .answer = fresh.everything(asked.expressions)};
+    out.how = out.status == 0 ? foreign_product::outcome::made : foreign_product::outcome::failed;
+    if (out.status != 0 || !call.is_virtual()) return out;
+    for (auto const& one : out.entry.answer.outputs) {
+        if (tells_virtual_names(one.data)) out.how = foreign_product::outcome::unusable;
+    }
+    return out;
+}
+
+}  // namespace kiln::intercept

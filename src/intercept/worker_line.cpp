@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/worker_line.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace kiln::intercept {
+
+namespace {
+
+// Whoever listens says hello at once, unless somebody stopped it.
+constexpr int patience_s = 10;
+
+}  // namespace
+
+// A program may close descriptors it does not know and open files of its own in their places: what is not our socket any more is
+// neither used nor closed. Nor is one that was inherited by fork(): both processes would talk to one worker.
+struct worker_line::connection {
+    int fd = -1;
+    ::dev_t device = 0;
+    ::ino_t inode = 0;
+    ::pid_t owner = 0;
+    int worker = 0;
+    compile::frame_parser parser;
+
+    connection() = default;
+    connection(connection const&) = delete;
+    connection& operator=(connection const&) = delete;
+    ~connection() {
+        if (is_there()) ::close(fd);
+    }
+
+    [[nodiscard]] bool is_there() const noexcept {
+        struct ::stat about {};
+        return fd >= 0 && ::fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && about.st_dev == device &&
+               about.st_ino == inode;
+    }
+
+    [[nodiscard]] std::optional<worker_answer> ask(base::byte_span job) {
+        if (!compile::send_frame(fd, compile::frame_kind::request, job)) return std::nullopt;
+        auto const said = compile::receive_frame(fd, parser);
+        if (!said || !*said || (*said)->kind != compile::frame_kind::reply) return std::nullopt;
+        auto product = decode_foreign_product((*said)->body);
+        if (!product) return std::nullopt;
+        return worker_answer{*std::move(product), worker};
+    }
+};
+
+std::shared_ptr<worker_line::connection> worker_line::take_idle() {
+    std::lock_guard const lock{mutex_};
+    auto const self = ::getpid();
+    std::erase_if(idle_, [&](auto const& one) { return one->owner != self || !one->is_there(); });
+    if (idle_.empty()) return nullptr;
+    auto out = std::move(idle_.back());
+    idle_.pop_back();
+    return out;
+}
+
+std::shared_ptr<worker_line::connection> worker_line::connect() {
+    ::sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    if (address_.empty() || address_.size() >= sizeof to.sun_path) return nullptr;
+    std::memcpy(to.sun_path, address_.c_str(), address_.size() + 1);
+    auto out = std::make_shared<connection>();
+    out->fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct ::stat about {};
+    if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return nullptr;
+    out->device = about.st_dev;
+    out->inode = about.st_ino;
+    out->owner = ::getpid();
+    ::timeval const patience{patience_s, 0};
+    (void)!::setsockopt(out->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    int connected = -1;
+    do connected = ::connect(out->fd, reinterpret_cast<::sockaddr const*>(&to), sizeof to);
+    while (connected != 0 && errno == EINTR);
+    if (connected != 0) return nullptr;
+    ::pollfd hello_comes{out->fd, POLLIN, 0};
+    if (::poll(&hello_comes, 1, patience_s * 1000) == 0) {
+        nobody_answers_.store(true);
+        return nullptr;
+    }
+    auto const said = compile::receive_frame(out->fd, out->parser);
+    if (!said || !*said || (*said)->kind != compile::frame_kind::hello) return nullptr;
+    auto const hello = compile::decode_hello((*said)->body);
+    if (!hello || !compile::check_protocol(*hello)) return nullptr;
+    out->worker = static_cast<int>(hello->pid);
+    return out;
+}
+
+void worker_line::give_back(std::shared_ptr<connection> one) {
+    std::lock_guard const lock{mutex_};
+    idle_.push_back(std::move(one));
+}
+
+std::optional<worker_answer> worker_line::compile(foreign_job const& work) {
+    if (address_.empty() || nobody_answers_.load()) return std::nullopt;
+    auto const job = encode(work);
+    // A worker that was idle for long has left.
+    for (auto line = take_idle(); line != nullptr; line = take_idle()) {
+        if (auto out = line->ask(job)) {
+            give_back(std::move(line));
+            return out;
+        }
+    }
+    auto line = connect();
+    if (line == nullptr) return std::nullopt;
+    auto out = line->ask(job);
+    if (out) give_back(std::move(line));
+    return out;
+}
+
+}  // namespace kiln::intercept

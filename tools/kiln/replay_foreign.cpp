@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay_foreign.hpp"
+
+#include "base/clock.hpp"
+#include "base/config.hpp"
+#include "command.hpp"
+#include "compile/host_resources.hpp"
+#include "intercept/foreign_store.hpp"
+#include "intercept/other_targets.hpp"
+#include "intercept/worker_line.hpp"
+#include "run_environment.hpp"
+#include "run_workers.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <sys/eventfd.h>
+#include <thread>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace kiln::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using intercept::foreign_job;
+using intercept::foreign_product;
+
+struct request {
+    foreign_job job;                    // options as they are to be
+    std::string name, target;           // for people
+    std::string state = "not allowed";  // or: was there, made, failed
+    std::string why;
+    std::optional<store::address> at;
+    double ms = 0;
+};
+
+result<json> read_record(std::string const& file) {
+    KILN_TRY(auto const data, base::read_file(file));
+    if (!data) return fail(errc::not_found, "{}: no such file", file);
+    auto record = json::parse(base::as_text(*data), nullptr, false);
+    if (!record.is_object() || record.value("format", "") != "kiln-run")
+        return fail(errc::corrupt, "{}: not a record of 'kiln run --record'", file);
+    return record;
+}
+
+std::vector<foreign_job> jobs_in(fs::path const& folder) {
+    std::map<std::string, fs::path> files;  // in an order that does not change
+    std::error_code failed;
+    for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed))
+        files.emplace(at->path().filename().native(), at->path());
+    std::vector<foreign_job> out;
+    for (auto const& [name, file] : files) {
+        auto const data = base::read_file(file);
+        if (!data || !*data) continue;
+        auto job = intercept::decode_foreign_job(**data);
+        if (job) out.push_back(*std::move(job));
+        else complain(fmt::format("{}: {}", file.native(), job.error().message()));
+    }
+    return out;
+}
+
+request request_for(foreign_job const& job, std::string const& arch) {
+    request out{.job = job, .name = intercept::name_for_people(job.program), .target = arch, .why = {}, .at = {}};
+    if (arch.empty()) {
+        out.target = intercept::target_in(job.call.options);
+        out.state.clear();
+        return out;
+    }
+    auto options = intercept::options_for(job.call.options, arch);
+    if (!options) {
+        out.why = options.error().message();
+        return out;
+    }
+    out.job.call.options = *std::move(options);
+    out.target = intercept::target_in(out.job.call.options);
+    out.state.clear();
+    return out;
+}
+
+class replayer {
+public:
+    explicit replayer(std::string address)
+        : settings_{base::config::load()}, store_{settings_}, line_{std::move(address)} {}
+
+    // Any thread, any request once.
+    void make(request& r) {
+        auto const& asked = r.job.program;
+        auto const options = r.job.call.options;
+        std::vector<intercept::foreign_call> calls;
+        if (auto hidden = intercept::virtual_call(asked, options)) calls.push_back(*std::move(hidden));
+        calls.push_back(intercept::literal_call(asked, options));
+        for (auto const& call : calls) {
+            if (auto const found = store_.find(id_of(r, call), call.roots); found.hit) {
+                r.state = "was there";
+                r.at = found.hit->at;
+                return;
+            }
+        }
+        r.state = "failed";
+        r.why = "its compiler is not here, or not the same: " + r.job.library;
+        if (intercept::toolchain_of(r.job.library) != r.job.toolchain) return;
+        r.job.seen_from = intercept::viewpoint::of_this_process();
+        for (auto const& call : calls) {
+            if (make_by(r, call)) return;
+        }
+    }
+    void flush() { store_.flush(); }
+
+private:
+    [[nodiscard]] intercept::foreign_id id_of(request const& r, intercept::foreign_call const& call) const {
+        return {.digests = intercept::digests_of(r.job.program, call, r.job.toolchain),
+                .kind = std::string{intercept::kind_nvrtc},
+                .name = r.name,
+                .target = r.target,
+                .toolchain = r.job.toolchain,
+                .by = "kiln replay"};
+    }
+    // False: call it another way.
+    bool make_by(request& r, intercept::foreign_call const& call) {
+        base::stopwatch const watch;
+        r.job.call = call;
+        auto made = line_.compile(r.job);
+        r.ms = watch.ms();
+        r.why = "no worker compiled it";
+        if (!made) return true;
+        r.why = "what it reads cannot be seen";
+        if (made->product.how == foreign_product::outcome::unusable) return false;
+        if (made->product.how == foreign_product::outcome::failed) {
+            auto const& log = made->product.entry.answer.log;
+            r.why = fmt::format("it does not compile: {}", log.substr(0, log.find('\n')));
+            return true;
+        }
+        r.at = store_.keep(id_of(r, call), made->product.entry, std::chrono::milliseconds{static_cast<long>(r.ms)});
+        r.state = r.at ? "made" : "failed";
+        r.why = r.at ? "" : "the cache does not take it";
+        return true;
+    }
+
+    base::config settings_;
+    intercept::foreign_store store_;
+    intercept::worker_line line_;
+};
+
+void make_all(std::vector<request>& all, int jobs) {
+    run_environment const surroundings{run_environment::talk::little};
+    run_workers workers{surroundings.private_folder()};
+    replayer maker{workers.is_open() ? workers.address().native() : ""};
+    base::file_descriptor const ended{::eventfd(0, EFD_CLOEXEC)};
+    auto const fitting = compile::fitting_workers(compile::host_resources::read());
+    std::atomic<std::size_t> next{0};
+    std::atomic<int> busy = jobs > 0 ? std::min(jobs, fitting) : fitting;
+    std::vector<std::jthread> threads;
+    for (int i = busy.load(); i > 0; --i) {
+        threads.emplace_back([&] {
+            for (auto n = next.fetch_add(1); n < all.size(); n = next.fetch_add(1)) {
+                if (all[n].state.empty()) maker.make(all[n]);
+            }
+            std::uint64_t const one = 1;
+            if (busy.fetch_sub(1) == 1) (void)!::write(ended.get(), &one, sizeof one);
+        });
+    }
+    std::vector<std::string> environment;
+    for (char** at = environ; *at != nullptr; ++at) environment.emplace_back(*at);
+    if (workers.is_open()) workers.serve_until_end(ended.get(), environment);
+    threads.clear();
+    maker.flush();
+}
+
+json record_of(std::vector<request> const& all) {
+    json happenings = json::array();
+    for (auto const& r : all) {
+        if (!r.at) continue;
+        happenings.push_back({{"what", r.state == "made" ? "made" : "answered"},
+                              {"by", "kiln replay"},
+                              {"library", "nvrtc"},
+                              {"program", r.name},
+                              {"target", r.target},
+                              {"family", r.at->family.hex()},
+                              {"request", r.at->request.hex()},
+                              {"key", r.at->key.hex()}});
+    }
+    return {{"format", "kiln-run"},
+            {"version", 1},
+            {"program", json::array({"kiln", "replay"})},
+            {"caches", ""},
+            {"happenings", std::move(happenings)}};
+}
+
+void show(std::vector<request> const& all, std::size_t ready, double ms, bool as_json) {
+    if (as_json) {
+        json list = json::array();
+        for (auto const& r : all)
+            list.push_back({{"name", r.name}, {"target", r.target}, {"state", r.state}, {"why", r.why}, {"ms", r.ms}});
+        print_json({{"ready", ready}, {"stale", all.size() - ready}, {"wall_ms", ms}, {"requests", std::move(list)}});
+        return;
+    }
+    std::vector<std::vector<std::string>> rows{{"request", "target", "state", "why not"}};
+    for (auto const& r : all) rows.push_back({r.name, r.target, r.state, r.why});
+    if (!all.empty()) print(table(rows));
+    print(fmt::format("{} of {} ready in {:.0f} ms\n", ready, all.size(), ms));
+}
+
+}  // namespace
+
+bool is_foreign_record(std::string const& file) { return static_cast<bool>(read_record(file)); }
+
+int replay_foreign(foreign_replay const& what) {
+    if (!what.output.empty()) check_text_output(what.output).value();
+    std::vector<request> all;
+    std::set<std::string> seen;
+    for (auto const& file : what.records) {
+        auto const record = read_record(file).value();
+        auto const folder = record.value("requests", std::string{});
+        if (folder.empty()) throw fail(errc::corrupt, "{}: it has no requests in it; record it again", file);
+        for (auto const& job : jobs_in(folder)) {
+            for (auto const& arch : what.archs.empty() ? std::vector<std::string>{""} : what.archs) {
+                auto one = request_for(job, arch);
+                auto const identity = one.state + arch + std::string{base::as_text(intercept::encode(one.job))};
+                if (seen.insert(identity).second) all.push_back(std::move(one));
+            }
+        }
+    }
+    base::stopwatch const watch;
+    make_all(all, what.jobs);
+    auto const ready =
+        static_cast<std::size_t>(std::ranges::count_if(all, [](auto const& r) { return r.at.has_value(); }));
+    show(all, ready, watch.ms(), what.as_json);
+    if (!what.output.empty()) write_text_output(what.output, base::as_bytes(record_of(all).dump(1) + "\n")).value();
+    if (ready == all.size()) return ok;
+    return ready == 0 ? failed : partial;
+}
+
+}  // namespace kiln::cli

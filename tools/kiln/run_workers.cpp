@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_workers.hpp"
+
+#include "base/config.hpp"
+#include "compile/environment.hpp"
+#include "compile/host_resources.hpp"
+#include "compile/worker_pool.hpp"
+#include "compile/worker_process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kiln::cli {
+
+namespace {
+
+constexpr int most_waiting = 128;
+
+base::file_descriptor listen_at(std::filesystem::path const& address) {
+    ::sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    if (address.native().size() >= sizeof at.sun_path) return {};
+    std::memcpy(at.sun_path, address.c_str(), address.native().size() + 1);
+    base::file_descriptor out{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    if (!out || ::bind(out.get(), reinterpret_cast<::sockaddr const*>(&at), sizeof at) != 0) return {};
+    return ::listen(out.get(), most_waiting) == 0 ? std::move(out) : base::file_descriptor{};
+}
+
+bool is_of_this_user(int socket) {
+    ::ucred who{};
+    ::socklen_t size = sizeof who;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == ::geteuid();
+}
+
+// -1: it cannot be started.
+pid_t start_worker(std::filesystem::path const& program, int caller, std::vector<std::string> variables) {
+    base::file_descriptor const high{::fcntl(caller, F_DUPFD_CLOEXEC, compile::worker_socket + 1)};
+    if (!high) return -1;
+    ::posix_spawn_file_actions_t files;
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    for (int const fd : {STDOUT_FILENO, STDERR_FILENO})
+        ::posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&files, high.get(), compile::worker_socket);
+#if __GLIBC_PREREQ(2, 34)
+    // What our own parent left open is not kept open by a worker.
+    ::posix_spawn_file_actions_addclosefrom_np(&files, compile::worker_socket + 1);
+#endif
+    ::posix_spawnattr_t attributes;
+    ::posix_spawnattr_init(&attributes);
+    ::sigset_t none, all;
+    ::sigemptyset(&none);
+    ::sigfillset(&all);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigdefault(&attributes, &all);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    std::string name = program.native(), how = "--foreign";
+    std::array<char*, 3> const arguments{name.data(), how.data(), nullptr};
+    std::vector<char*> environment;
+    for (auto& one : variables) environment.push_back(one.data());
+    environment.push_back(nullptr);
+    pid_t pid = -1;
+    if (::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments.data(), environment.data()) != 0) pid = -1;
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&files);
+    return pid;
+}
+
+std::vector<std::string> worker_environment(std::vector<std::string> const& programs) {
+    std::vector<char const*> pointers;
+    for (auto const& one : programs) pointers.push_back(one.c_str());
+    pointers.push_back(nullptr);
+    return compile::environment_for_workers(pointers.data(), compile::trust_of_process());
+}
+
+}  // namespace
+
+run_workers::run_workers(std::filesystem::path const& folder) {
+    auto const settings = base::config::load();
+    auto found = compile::worker_pool::find_worker(settings.text("KILN_WORKER"));
+    if (folder.empty() || !found) return;
+    program_ = *std::move(found);
+    address_ = folder / fmt::format("door-{}-{}", ::getpid(), base::random_name());
+    door_ = listen_at(address_);
+}
+
+run_workers::~run_workers() {
+    if (door_) ::unlink(address_.c_str());
+}
+
+void run_workers::bury() {
+    std::erase_if(alive_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
+// Who finds all of them busy, or is somebody else, is hung up on.
+void run_workers::answer_door(std::vector<std::string> const& environment) {
+    bury();
+    // Most programs never call.
+    if (most_ == 0) most_ = static_cast<std::size_t>(compile::fitting_workers(compile::host_resources::read()));
+    for (;;) {
+        base::file_descriptor const caller{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+        if (!caller) return;
+        if (alive_.size() >= most_ || !is_of_this_user(caller.get())) continue;
+        if (auto const pid = start_worker(program_, caller.get(), worker_environment(environment)); pid > 0)
+            alive_.push_back(pid);
+    }
+}
+
+void run_workers::serve_until_end(int pidfd, std::vector<std::string> const& environment) {
+    for (;;) {
+        std::array<::pollfd, 2> either{{{pidfd, POLLIN, 0}, {door_.get(), POLLIN, 0}}};
+        if (::poll(either.data(), either.size(), -1) < 0 && errno != EINTR) return;
+        if (either[0].revents != 0) return;
+        if (either[1].revents != 0) answer_door(environment);
+    }
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The compile processes of one `kiln run`. A program of it that misses something calls here, at a socket in the private folder, and
+// gets a kiln-worker of its own: connected to the program, a child of this process. So the program has no child it does not know
+// of, and its threads do not wait for one another in NVRTC.
+#pragma once
+
+#include "base/files.hpp"
+
+#include <sys/types.h>
+
+namespace kiln::cli {
+
+class run_workers {
+public:
+    // Listens in `folder`. Not open: there is no worker program, or no place for the socket; programs then compile themselves.
+    explicit run_workers(std::filesystem::path const& folder);
+    ~run_workers();
+    run_workers(run_workers const&) = delete;
+    run_workers& operator=(run_workers const&) = delete;
+
+    [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(door_); }
+    [[nodiscard]] std::filesystem::path const& address() const noexcept { return address_; }
+
+    // Until the process that `pidfd` stands for has ended. `environment` is the programs' own.
+    void serve_until_end(int pidfd, std::vector<std::string> const& environment);
+
+private:
+    void answer_door(std::vector<std::string> const& environment);
+    void bury();
+
+    std::filesystem::path program_;
+    std::filesystem::path address_;
+    base::file_descriptor door_;
+    std::vector<pid_t> alive_;
+    std::size_t most_ = 0;  // not known yet
+};
+
+}  // namespace kiln::cli
