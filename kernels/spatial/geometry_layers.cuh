@@ -27,8 +27,6 @@ struct geometry_rows {
     i32 rows;
 };
 
-enum : u8 { row_null = 0, row_empty = 1, row_there = 2 };
-
 struct row_source {
     i32 family;  // -1: a null row of a mixed array
     i32 row;     // of its memory

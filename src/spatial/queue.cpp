@@ -49,6 +49,12 @@ result<void> queue::sum(buffer<std::int64_t> const& counts) {
     return scan(counts);
 }
 
+result<storage> queue::allocate_bounded(std::size_t bytes) {
+    if (bytes > most_piece_)
+        return fail(errc::out_of_memory, "spatial: a list of {} bytes where each may have {}", bytes, most_piece_);
+    return allocate(bytes);
+}
+
 int bits_for(std::uint64_t most) noexcept { return std::max(1, static_cast<int>(std::bit_width(most))); }
 
 // ---- On a device ----
