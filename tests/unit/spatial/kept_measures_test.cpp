@@ -54,8 +54,9 @@ void check(geometries const& g, std::string const& name) {
             EXPECT_GE(number.vertices.data()[i], number.paths.data()[i]);
             vertices += static_cast<std::size_t>(number.vertices.data()[i]);
         }
-        if (!g.chosen() && g.kind() != family::mixed && g.kind() != family::point && name != "nulls")
+        if (!g.chosen() && g.kind() != family::mixed && g.kind() != family::point && name != "nulls") {
             EXPECT_EQ(vertices, g.vertices()) << name;
+        }
         EXPECT_EQ(of.total_bounds_sync().value(), total) << name;
     }
 }
