@@ -92,7 +92,10 @@ void operations(stream const& on) {
     auto const lines = there(segments(1 << 20, 1e-3, 3)), areas = there(stars(100'000, 32, 2e-3, 4)),
                more_areas = there(stars(100'000, 32, 2e-3, 5)), large = there(stars(200, 10'000, 0.05, 6));
     std::size_t n = 0;
-    auto const timed = [&](char const* name, double items, auto const& call) { row(name, median_ms(on, call), n, items); };
+    auto const timed = [&](char const* name, double items, auto const& call) {
+        double const ms = median_ms(on, call);
+        row(name, ms, n, items);
+    };
     timed("distance, row by row, points 2^20", 1 << 20, [&] { n = distance(on, million, others).value().size(); });
     timed("distance, row by row, areas 100,000 x 33 vertices", 1e5,
           [&] { n = distance(on, areas, more_areas).value().size(); });

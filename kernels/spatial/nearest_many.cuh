@@ -108,11 +108,18 @@ struct equal_rows {
     KILN_HD void each(i32 asking, Found found) const {
         if (!is_full(asking)) return;
         double const at = last(asking);
+        best_rows const best = q.list(asking);
+        u32 const listed = nearer(asking);
         for (i64 k = q.inside_at[asking]; at == 0 && k < q.inside_at[asking + 1]; ++k) found(q.inside[k]);
         nearest_in_tree(q.t, outwards(q.around[asking]), at, [&](u32 slot, double) {
             double d;
             bool unsure = false;
-            if (q.is_near<certainty::exact>(asking, q.elements[slot], at, d, unsure) && d == at) found(q.rows[slot]);
+            if (!q.is_near<certainty::exact>(asking, q.elements[slot], at, d, unsure) || d != at) return at;
+            // Another element of the row may be nearer.
+            i32 const row = q.rows[slot];
+            u32 k = 0;
+            while (k < listed && best.row[k] != row) ++k;
+            if (k == listed) found(row);
             return at;
         });
     }

@@ -207,7 +207,9 @@ result<void> join_slices(queue& q, geometries const& a, geometries const& b, pre
                         area_index::estimate(b), most);
         KILN_TRY(index, build_index(q, b));
         auto const taken = index->layer.bytes() + index->cells.bytes();
-        most = taken < most ? most - taken : 0;
+        if (taken >= most)
+            return fail(errc::out_of_memory, "join: the index over areas that overlap takes {} bytes, of {}", taken, most);
+        most -= taken;
     }
     q.bound_pieces(most / lists_at_once);
     auto const locate_in = [&](area_index::state const& areas, geometries const& points) {

@@ -4,6 +4,7 @@
 
 #include "spatial/operations.hpp"
 #include "spatial/units.hpp"
+#include "spatial/warm.hpp"
 
 #include "embedded/spatial_products.hpp"
 
@@ -18,7 +19,11 @@ constexpr operation const* all_operations[] = {&locate_operation,   &meet_operat
                                                &bounds_operation,   &measures_operation,    &choose_operation};
 
 engine_detail::unit_pack const the_pack{
-    {.name = "spatial", .ships = embedded::spatial_products(), .operations = all_operations}, named_units};
+    {.name = "spatial",
+     .ships = embedded::spatial_products(),
+     .operations = all_operations,
+     .requirements = family_requirements()},
+    named_units};
 
 }  // namespace
 

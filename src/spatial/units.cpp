@@ -92,14 +92,25 @@ std::string text_of(std::string_view name) {
     return {};
 }
 
+// The files that a text includes, and those that they do: a change elsewhere is none of the unit's.
+void add_headers(std::string const& text, std::vector<header>& to) {
+    constexpr std::string_view before = "#include \"";
+    for (auto at = text.find(before); at != std::string::npos; at = text.find(before, at + 1)) {
+        auto const from = at + before.size();
+        auto const name = text.substr(from, text.find('"', from) - from);
+        if (std::ranges::any_of(to, [&](auto const& h) { return h.name == name; })) continue;
+        to.push_back({name, text_of(name)});
+        add_headers(std::string{to.back().text}, to);
+    }
+}
+
 std::vector<unit> make_units() {
     std::vector<unit> out;
     for (auto const& row : rows()) {
         unit u;
         u.name = row.name;
         u.source = text_of(std::string{row.name} + ".cu");
-        for (auto const& f : embedded::spatial_kernels())
-            if (f.name.ends_with(".cuh")) u.headers.push_back({std::string{f.name}, std::string{f.data}});
+        add_headers(u.source, u.headers);
         u.kernels = row.kernels;
         u.options = {"-std=c++17"};
         u.licence = "Apache-2.0";

@@ -162,6 +162,7 @@ TEST_F(spatial_distance, chunks_are_the_whole_list) {
     auto const some_areas = lattice(family::polygon, {.rows = n / 40, .size = 20, .seed = 95, .null_per_mille = 20});
     auto const areas = there(some_areas), backwards = there(scrambled(some_areas));
     auto const lines = there(lattice(family::linestring, {.rows = n / 40, .size = 20, .seed = 96, .null_per_mille = 20}));
+    auto const index_bytes = take(area_index::make(on(), areas)).bytes() + area_index::estimate(areas);
     struct question {
         geometries const* left;
         geometries const* right;
@@ -172,7 +173,7 @@ TEST_F(spatial_distance, chunks_are_the_whole_list) {
                           question{&backwards, &lines, predicate::touches},
                           question{&areas, &lines, predicate::disjoint}}) {
         auto const expected = values_of(take(join(on(), *q.left, *q.right, q.what)));
-        for (std::size_t const most : {std::size_t{0}, std::size_t{192} << 20}) {
+        for (std::size_t const most : {std::size_t{0}, index_bytes + (std::size_t{24} << 20)}) {
             plain_pairs got;
             std::size_t chunks = 0;
             auto const taken = join_in_chunks(on(), *q.left, *q.right, q.what, {.most_bytes = most}, [&](pair_list const& p) {

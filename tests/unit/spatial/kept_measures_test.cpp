@@ -102,6 +102,7 @@ TEST(kept_measures, of_long_rows_are_those_of_the_host) {
         for (int i = 0; i < n; ++i) to.vertex(number() * 1e6, number());
         to.end();
         to.begin(family::polygon), to.begin_ring();  // no area: the centroid is that of its lines
+        to.vertex(1, 0.5);
         for (int i = 0; i <= n; ++i) to.vertex(number(), 0.5);
         to.vertex(1, 0.5), to.end();
     }
