@@ -40,6 +40,7 @@ constexpr auto nearest_many_variants = both(
     "words geometry_layers row_blocks point_location point_in_polygon spatial_index segment_intersection "
     "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto choose_variants = both("words row_choice exclusive_scan_i64");
+constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
 constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");
 
 }  // namespace
@@ -60,8 +61,9 @@ constinit operation const nearest_many_operation{"spatial_nearest_many", "spatia
                                                 nearest_many_variants};
 constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, measures_variants};
 constinit operation const measures_operation{"spatial_measures", "spatial", {.pairwise = 1 << 16}, measures_variants};
-// Runs where its rows are.
+// These run where their rows are.
 constinit operation const choose_operation{"spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};
+constinit operation const wkb_operation{"spatial_wkb", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, wkb_variants};
 
 call_facts facts_of(geometries const& one) {
     return {.items = one.vertices() + one.rows(), .type = scalar::f64, .where = one.where()};

@@ -10,6 +10,7 @@
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
+#include <kiln/spatial/wkb.hpp>
 
 #include <cmath>
 
@@ -113,6 +114,11 @@ public:
              }},
             {&measures_operation,
              [](stream_ref on, std::size_t n) { return workshop::settled(area(on, areas_of(n, 1)), on); }},
+            {&wkb_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, to_wkb_sync(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<std::uint8_t>>{out.values()}, on);
+             }},
             {&choose_operation,
              [](stream_ref on, std::size_t n) -> result<void> {
                  auto const all = points_of(n);

@@ -15,6 +15,7 @@
 #include "spatial/segments.hpp"
 #include "spatial/units.hpp"
 #include "spatial/warm.hpp"
+#include "spatial/wkb_rows.hpp"
 
 #include <kiln/spatial/wkt.hpp>
 
@@ -115,6 +116,7 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)of.area().value(), (void)of.centroid().value();
     });
     check(bounds_operation, [&](queue& on) { (void)row_measures::make(on, left).value().bounds_by_key(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(left.rows(), 0)), 1).value(); });
+    check(wkb_operation, [&](queue& on) { (void)read_wkb(on, write_wkb(on, left).value()).value(); });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());
         std::fill_n(keep.data(), keep.size(), std::uint8_t{1});
