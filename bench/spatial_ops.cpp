@@ -99,7 +99,8 @@ void operations(stream const& on) {
     timed("distance, row by row, points 2^20", 1 << 20, [&] { n = distance(on, million, others).value().size(); });
     timed("distance, row by row, areas 100,000 x 33 vertices", 1e5,
           [&] { n = distance(on, areas, more_areas).value().size(); });
-    timed("distance, row by row, areas 200 x 10,001 vertices", 200, [&] { n = distance(on, large, large).value().size(); });
+    timed("distance, row by row, areas 200 x 10,001 vertices", 200,
+          [&] { n = distance(on, large, large).value().size(); });
     timed("within 10^-3, points 2^20 with 2^20", 1 << 20,
           [&] { n = join_within(on, million, others, 1e-3).value().size(); });
     timed("within 10^-3, points 2^20 with lines 2^20", 1 << 20,
@@ -136,7 +137,8 @@ void chunks(stream const& on, std::size_t count) {
         call();
         on.wait_sync().value();
         double const ms = watch.ms();
-        std::printf("%-58s %10.3f ms %12zu pairs %10.1f M/s\n", name, ms, whole, static_cast<double>(whole) / ms / 1000);
+        std::printf("%-58s %10.3f ms %12zu pairs %10.1f M/s\n", name, ms, whole,
+                    static_cast<double>(whole) / ms / 1000);
         std::fflush(stdout);
         return ms;
     };
@@ -161,7 +163,8 @@ void chunks(stream const& on, std::size_t count) {
 // In this process, beside creating the context: from geometries there to a list of pairs there.
 int first_join() {
     auto const on = stream::make().value();
-    auto const areas = stars(1000, 32, 0.02, 9).to_device(on).value(), places = points(10'000, 10).to_device(on).value();
+    auto const areas = stars(1000, 32, 0.02, 9).to_device(on).value(),
+               places = points(10'000, 10).to_device(on).value();
     on.wait_sync().value();
     base::stopwatch const watch;
     auto const pairs = join(on, places, areas, predicate::within).value();
@@ -179,7 +182,8 @@ void compile_everything(std::string const& cache) {
     engine fresh{{.settings = {{"KILN_CACHE_DIR", cache}, {"KILN_RECACHE", "1"}}}};
     std::vector<want> all;
     for (auto const& s : engine_detail::find_pack("spatial")->specs()) all.emplace_back(s.name);
-    for (auto const* const name : {"exclusive_scan_i64", "radix_sort_u64_i32", "radix_sort_i32_i32"}) all.emplace_back(name);
+    for (auto const* const name : {"exclusive_scan_i64", "radix_sort_u64_i32", "radix_sort_i32_i32"})
+        all.emplace_back(name);
     base::stopwatch const watch;
     auto const report =
         plan{"everything", all, {.targets = {target::parse(device(0).value().target()).value()}, .engine = &fresh}}

@@ -33,10 +33,10 @@ result<rows_apart> rows_apart::make(queue& on, geometries const& left, geometrie
     KILN_TRY(out.left_rank_, ranks_of(on, out.left_state_));
     KILN_TRY(out.right_rank_, ranks_of(on, out.right_state_));
     KILN_TRY(out.met_at_, on.filled<std::int64_t>(left.rows() + 1, 0));
-    KILN_CHECK(on.launch(count_rights{{out.met_.left.data(), out.met_.right.data()},
-                                      out.met_.size(),
-                                      reinterpret_cast<u64*>(out.met_at_.data())},
-                         out.met_.size()));
+    KILN_CHECK(on.launch(
+        count_rights{
+            {out.met_.left.data(), out.met_.right.data()}, out.met_.size(), reinterpret_cast<u64*>(out.met_at_.data())},
+        out.met_.size()));
     KILN_CHECK(on.sum(out.met_at_));
     return out;
 }
@@ -53,8 +53,8 @@ met_rows met_of(buffer<std::uint8_t> const& left, buffer<std::uint8_t> const& ri
 result<void> rows_apart::place_all() {
     if (!place_.empty()) return {};
     KILN_TRY(place_, on_->room<std::int64_t>(left_rows_ + 1));
-    KILN_CHECK(on_->launch(
-        count_apart{met_of(left_state_, right_state_, met_at_, met_, right_rank_), raw(place_)}, left_rows_));
+    KILN_CHECK(on_->launch(count_apart{met_of(left_state_, right_state_, met_at_, met_, right_rank_), raw(place_)},
+                           left_rows_));
     return on_->sum(place_);
 }
 
@@ -74,14 +74,14 @@ result<pair_list> rows_apart::pairs(std::size_t first, std::size_t last) {
 
 result<buffer<std::int32_t>> rows_apart::first() {
     KILN_TRY(auto out, on_->room<std::int32_t>(left_rows_));
-    KILN_CHECK(on_->launch(
-        first_apart{met_of(left_state_, right_state_, met_at_, met_, right_rank_), out.data()}, left_rows_));
+    KILN_CHECK(on_->launch(first_apart{met_of(left_state_, right_state_, met_at_, met_, right_rank_), out.data()},
+                           left_rows_));
     return out;
 }
 result<buffer<std::int64_t>> rows_apart::count() {
     KILN_TRY(auto out, on_->room<std::int64_t>(left_rows_));
-    KILN_CHECK(on_->launch(
-        count_apart{met_of(left_state_, right_state_, met_at_, met_, right_rank_), raw(out)}, left_rows_));
+    KILN_CHECK(
+        on_->launch(count_apart{met_of(left_state_, right_state_, met_at_, met_, right_rank_), raw(out)}, left_rows_));
     return out;
 }
 result<buffer<std::uint8_t>> rows_apart::any() {

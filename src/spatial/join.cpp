@@ -208,7 +208,8 @@ result<void> join_slices(queue& q, geometries const& a, geometries const& b, pre
         KILN_TRY(index, build_index(q, b));
         auto const taken = index->layer.bytes() + index->cells.bytes();
         if (taken >= most)
-            return fail(errc::out_of_memory, "join: the index over areas that overlap takes {} bytes, of {}", taken, most);
+            return fail(errc::out_of_memory, "join: the index over areas that overlap takes {} bytes, of {}", taken,
+                        most);
         most -= taken;
     }
     q.bound_pieces(most / lists_at_once);
@@ -222,7 +223,7 @@ result<void> join_slices(queue& q, geometries const& a, geometries const& b, pre
     };
     auto const list = [&](std::size_t first, std::size_t last) -> result<pair_list> {
         KILN_TRY(auto const some, rows.slice(first, last));
-        KILN_TRY(auto const pairs, index                           ? locate_in(*index, some)
+        KILN_TRY(auto const pairs, index                            ? locate_in(*index, some)
                                    : order == operand::points_right ? locate_from(some)
                                                                     : within_bounds(listed(q, some, b, what), most));
         KILN_CHECK(rows.shift(pairs, first));

@@ -45,8 +45,8 @@ double length_of(layer const& l, i32 row) {
 }
 location centroid_of(layer const& l, i32 row) {
     auto const at = centroid_of_row(
-        l, row, [&](i32 path, i32 v) { return ring_run(l, path, v); },
-        [&](i32 r, i32 v) { return line_run(l, r, v); }, [&](i32 r, i32 v) { return point_run(l, r, v); });
+        l, row, [&](i32 path, i32 v) { return ring_run(l, path, v); }, [&](i32 r, i32 v) { return line_run(l, r, v); },
+        [&](i32 r, i32 v) { return point_run(l, r, v); });
     return {at.x, at.y};
 }
 
@@ -67,9 +67,7 @@ result<std::optional<bounding_box>> total_bounds(geometries const& of) {
     return out;
 }
 result<std::vector<std::optional<double>>> area(geometries const& of) { return by_row<double>(of, 0.0, area_of); }
-result<std::vector<std::optional<double>>> length(geometries const& of) {
-    return by_row<double>(of, 0.0, length_of);
-}
+result<std::vector<std::optional<double>>> length(geometries const& of) { return by_row<double>(of, 0.0, length_of); }
 result<std::vector<std::optional<location>>> centroid(geometries const& of) {
     return by_row<location>(of, {}, centroid_of);
 }

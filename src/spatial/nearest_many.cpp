@@ -125,8 +125,8 @@ private:
         KILN_TRY(out.left, on_.room<std::int32_t>(static_cast<std::size_t>(total)));
         KILN_TRY(out.right, on_.room<std::int32_t>(static_cast<std::size_t>(total)));
         KILN_TRY(out.distance, on_.room<double>(static_cast<std::size_t>(total)));
-        KILN_CHECK(on_.launch(
-            list_near_rows{of, raw(place), out.left.data(), out.right.data(), out.distance.data()}, rows));
+        KILN_CHECK(
+            on_.launch(list_near_rows{of, raw(place), out.left.data(), out.right.data(), out.distance.data()}, rows));
         KILN_CHECK(on_.launch(list_last_rows{of, equal.left.data(), equal.right.data(), raw(place), out.left.data(),
                                              out.right.data(), out.distance.data()},
                               equal.size()));
@@ -134,10 +134,18 @@ private:
     }
 
     many_question question() const {
-        return {a_.view(),      around_.data(),   order_.empty() ? nullptr : order_.data(),
-                elements_.tree.view(), elements_.in_order.data(), rows_.data(),
-                raw(inside_at_), inside_.right.data(), how_.most * how_.most,
-                most_,          square_.data(),   row_.data(),
+        return {a_.view(),
+                around_.data(),
+                order_.empty() ? nullptr : order_.data(),
+                elements_.tree.view(),
+                elements_.in_order.data(),
+                rows_.data(),
+                raw(inside_at_),
+                inside_.right.data(),
+                how_.most * how_.most,
+                most_,
+                square_.data(),
+                row_.data(),
                 count_.data()};
     }
 

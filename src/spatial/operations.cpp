@@ -57,12 +57,13 @@ constinit operation const relate_operation{"spatial_relate", "spatial", {.pairwi
 constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
 constinit operation const segments_operation{"spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};
 constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
-constinit operation const nearest_many_operation{"spatial_nearest_many", "spatial", {.pairwise = 1 << 13},
-                                                nearest_many_variants};
+constinit operation const nearest_many_operation{
+    "spatial_nearest_many", "spatial", {.pairwise = 1 << 13}, nearest_many_variants};
 constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, measures_variants};
 constinit operation const measures_operation{"spatial_measures", "spatial", {.pairwise = 1 << 16}, measures_variants};
 // These run where their rows are.
-constinit operation const choose_operation{"spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};
+constinit operation const choose_operation{
+    "spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};
 constinit operation const wkb_operation{"spatial_wkb", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, wkb_variants};
 
 call_facts facts_of(geometries const& one) {

@@ -77,7 +77,9 @@ result<buffer<double>> distances_of_rows(queue& on, geometries const& left, geom
         [&](std::size_t first, u32* later, u32* laters) {
             return pair_squares{items, raw(squares), first, later, laters};
         },
-        [](pair_squares const& of, std::size_t threads) { return pair_squares_exactly{of, threads}; }));
+        [](pair_squares const& of, std::size_t threads) {
+            return pair_squares_exactly{of, threads};
+        }));
     KILN_TRY(auto out, on.room<double>(n));
     KILN_CHECK(on.launch(roots_of_squares{raw(squares), out.data()}, n));
     return out;
@@ -111,8 +113,7 @@ result<pair_list> rows_within::of(geometries const& left) const {
     pair_sides const sides{a.view(), right_.view(), {asked.left.data(), asked.right.data()}};
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto found, on.room<std::uint32_t>(n));
-    KILN_CHECK(on.launch(
-        judge_pairs{sides, left_boxes.data(), boxes_.data(), near, far, raw(place), found.data()}, n));
+    KILN_CHECK(on.launch(judge_pairs{sides, left_boxes.data(), boxes_.data(), near, far, raw(place), found.data()}, n));
     KILN_CHECK(on.sum(place));
     pair_items const items{sides, raw(place), n};
     KILN_CHECK(search(
@@ -120,7 +121,9 @@ result<pair_list> rows_within::of(geometries const& left) const {
         [&](std::size_t first, u32* later, u32* laters) {
             return pairs_within{items, distance, far, found.data(), first, later, laters};
         },
-        [](pairs_within const& of, std::size_t threads) { return pairs_within_exactly{of, threads}; }));
+        [](pairs_within const& of, std::size_t threads) {
+            return pairs_within_exactly{of, threads};
+        }));
 
     KILN_CHECK(on.launch(count_pairs_found{found.data(), raw(place)}, n));
     KILN_CHECK(on.sum(place));

@@ -22,9 +22,9 @@ result<box_list> row_measures::columns_of(buffer<box> const& boxes) const {
     for (auto* column : {&out.min_x, &out.min_y, &out.max_x, &out.max_y}) {
         KILN_TRY(*column, on_->room<double>(boxes.size()));
     }
-    KILN_CHECK(on_->launch(
-        box_columns{boxes.data(), out.min_x.data(), out.min_y.data(), out.max_x.data(), out.max_y.data()},
-        boxes.size()));
+    KILN_CHECK(
+        on_->launch(box_columns{boxes.data(), out.min_x.data(), out.min_y.data(), out.max_x.data(), out.max_y.data()},
+                    boxes.size()));
     return out;
 }
 
@@ -55,8 +55,8 @@ result<buffer<double>> row_measures::area() const {
     KILN_TRY(auto rings, on_->room<moments>(layer_.vertices() / run_vertices + layer_.paths() + 1));
     KILN_CHECK(on_->launch(make_ring_runs{l, rings.data()}, layer_.vertices()));
     KILN_TRY(auto out, on_->room<double>(layer_.rows()));
-    KILN_CHECK(on_->launch(
-        areas_of_rows{{l, layer_.states().data(), rings.data(), nullptr, nullptr}, out.data()}, layer_.rows()));
+    KILN_CHECK(on_->launch(areas_of_rows{{l, layer_.states().data(), rings.data(), nullptr, nullptr}, out.data()},
+                           layer_.rows()));
     return out;
 }
 
@@ -65,8 +65,8 @@ result<buffer<double>> row_measures::length() const {
     KILN_TRY(auto lines, on_->room<moments>(layer_.vertices() / run_vertices + layer_.rows() + 1));
     KILN_CHECK(on_->launch(make_row_runs<row_runs::lines>{l, lines.data()}, layer_.vertices()));
     KILN_TRY(auto out, on_->room<double>(layer_.rows()));
-    KILN_CHECK(on_->launch(
-        lengths_of_rows{{l, layer_.states().data(), nullptr, lines.data(), nullptr}, out.data()}, layer_.rows()));
+    KILN_CHECK(on_->launch(lengths_of_rows{{l, layer_.states().data(), nullptr, lines.data(), nullptr}, out.data()},
+                           layer_.rows()));
     return out;
 }
 
@@ -82,10 +82,10 @@ result<location_list> row_measures::centroid() const {
     location_list out;
     KILN_TRY(out.x, on_->room<double>(layer_.rows()));
     KILN_TRY(out.y, on_->room<double>(layer_.rows()));
-    KILN_CHECK(on_->launch(centroids_of_rows{{l, layer_.states().data(), rings.data(), lines.data(), points.data()},
-                                             out.x.data(),
-                                             out.y.data()},
-                           layer_.rows()));
+    KILN_CHECK(on_->launch(
+        centroids_of_rows{
+            {l, layer_.states().data(), rings.data(), lines.data(), points.data()}, out.x.data(), out.y.data()},
+        layer_.rows()));
     return out;
 }
 
@@ -93,8 +93,8 @@ result<count_list> row_measures::counts() const {
     count_list out;
     KILN_TRY(out.vertices, on_->room<std::int32_t>(layer_.rows()));
     KILN_TRY(out.paths, on_->room<std::int32_t>(layer_.rows()));
-    KILN_CHECK(on_->launch(
-        counts_of_rows{layer_.view(), layer_.states().data(), out.vertices.data(), out.paths.data()}, layer_.rows()));
+    KILN_CHECK(on_->launch(counts_of_rows{layer_.view(), layer_.states().data(), out.vertices.data(), out.paths.data()},
+                           layer_.rows()));
     return out;
 }
 
@@ -118,8 +118,7 @@ auto measured(operation const& what, stream_ref on, geometries const& of, Ask co
 result<box_list> bounds(stream_ref on, geometries const& of) {
     return measured(bounds_operation, on, of, [](row_measures const& m) { return m.bounds(); });
 }
-result<box_list> bounds_by_key(stream_ref on, geometries const& of, buffer<std::int32_t> const& key,
-                               std::size_t keys) {
+result<box_list> bounds_by_key(stream_ref on, geometries const& of, buffer<std::int32_t> const& key, std::size_t keys) {
     if (key.size() != of.rows())
         return fail(errc::invalid_argument, "bounds: {} keys of {} rows", key.size(), of.rows());
     if (!key.empty() && on_device(key.where()) != on_device(of.where()))

@@ -57,10 +57,9 @@ public:
             KILN_TRY(auto parts, read_family(f, false));
             KILN_TRY(auto child, geometries::make(std::move(parts)));
             out.children.push_back(std::move(child));
-            KILN_CHECK(on_.launch(
-                place_wkb_rows{family_.data(), f, families[0], raw(rows_at_),
-                               reinterpret_cast<signed char*>(out.type.data()), out.child_row.data()},
-                n_));
+            KILN_CHECK(on_.launch(place_wkb_rows{family_.data(), f, families[0], raw(rows_at_),
+                                                 reinterpret_cast<signed char*>(out.type.data()), out.child_row.data()},
+                                  n_));
         }
         return geometries::make(std::move(out));
     }
@@ -92,9 +91,9 @@ private:
         for (auto* b : {&rows_at_, &parts_at_, &paths_at_, &vertices_at_}) {
             KILN_TRY(*b, on_.room<std::int64_t>(n_ + 1));
         }
-        KILN_CHECK(on_.launch(count_wkb_rows{of_, family_.data(), f, raw(rows_at_), raw(parts_at_), raw(paths_at_),
-                                             raw(vertices_at_)},
-                              n_));
+        KILN_CHECK(on_.launch(
+            count_wkb_rows{of_, family_.data(), f, raw(rows_at_), raw(parts_at_), raw(paths_at_), raw(vertices_at_)},
+            n_));
         for (auto* b : {&rows_at_, &parts_at_, &paths_at_, &vertices_at_}) KILN_CHECK(on_.sum(*b));
         std::int64_t rows = 0, parts = 0, paths = 0, vertices = 0;
         KILN_CHECK(on_.read_sync({{rows_at_.data() + n_, rows},
@@ -118,14 +117,13 @@ private:
         auto const behind_first = [&](std::size_t level) { return out.offsets[level].data() + 1; };
         wkb_memory const to{out.x.data(), out.y.data(), levels > 0 ? behind_first(0) : nullptr,
                             levels == 3 ? behind_first(1) : nullptr, levels > 1 ? behind_first(levels - 1) : nullptr};
-        KILN_CHECK(on_.launch(
-            write_wkb_rows{of_,
-                           family_.data(),
-                           f,
-                           static_cast<u8>(alone ? 1 : 0),
-                           {raw(rows_at_), raw(parts_at_), raw(paths_at_), raw(vertices_at_)},
-                           to},
-            n_));
+        KILN_CHECK(on_.launch(write_wkb_rows{of_,
+                                             family_.data(),
+                                             f,
+                                             static_cast<u8>(alone ? 1 : 0),
+                                             {raw(rows_at_), raw(parts_at_), raw(paths_at_), raw(vertices_at_)},
+                                             to},
+                              n_));
         return out;
     }
 

@@ -24,9 +24,23 @@ protected:
         std::size_t const n = quick() ? 300 : 20'000;
         // As a file would have them.
         auto const read = [](geometries const& g) { return from_wkb(to_wkb(g).value()).value(); };
-        zones_ = read(lattice(family::polygon, {.rows = n / 50, .size = 40, .seed = 101, .null_per_mille = 30}));
-        places_ = read(lattice(family::point, {.rows = n, .size = 40, .seed = 102, .empty_per_mille = 20, .null_per_mille = 20}));
+        zones_ = read(apart(lattice(family::polygon, {.rows = n / 50, .size = 4, .seed = 101, .null_per_mille = 30})));
+        places_ = read(
+            lattice(family::point, {.rows = n, .size = 40, .seed = 102, .empty_per_mille = 20, .null_per_mille = 20}));
         roads_ = read(lattice(family::linestring, {.rows = n / 20, .size = 40, .seed = 103, .null_per_mille = 30}));
+    }
+
+    // Row by row on a square of their own, as zones are.
+    static geometries apart(geometries const& zones) {
+        auto parts = zones.parts();
+        auto x = buffer<double>::copy_of(parts.x.host_span()), y = buffer<double>::copy_of(parts.y.host_span());
+        auto const* const rings = parts.offsets[0].data();
+        auto const* const vertices = parts.offsets[1].data();
+        for (std::size_t row = 0; row < zones.rows(); ++row)
+            for (auto v = vertices[rings[row]]; v < vertices[rings[row + 1]]; ++v)
+                x.data()[v] += static_cast<double>(row % 20) * 2, y.data()[v] += static_cast<double>(row / 20) * 2;
+        parts.x = x, parts.y = y;
+        return geometries::make(std::move(parts)).value();
     }
 
     struct answer {
@@ -51,7 +65,8 @@ protected:
         auto const any = take(join_any(on(), places, zones, predicate::within));
         auto const inside = take(filter_sync(on(), places, any));
         out.road = take(nearest(on(), inside, roads, {.most = 5, .equal = ties::by_row}));
-        out.again = take(distance(on(), take(gather(on(), inside, out.road.left)), take(gather(on(), roads, out.road.right))));
+        out.again =
+            take(distance(on(), take(gather(on(), inside, out.road.left)), take(gather(on(), roads, out.road.right))));
         out.area = take(area(on(), zones));
         return out;
     }
@@ -63,8 +78,12 @@ protected:
     answer back(found const& f) {
         auto area = back(f.area);
         for (double& v : area) v = std::isnan(v) ? -1 : v;
-        return {{back(f.in_zone.left), back(f.in_zone.right)}, back(f.road.left), back(f.road.right), back(f.road.distance),
-                back(f.again), area};
+        return {{back(f.in_zone.left), back(f.in_zone.right)},
+                back(f.road.left),
+                back(f.road.right),
+                back(f.road.distance),
+                back(f.again),
+                area};
     }
 
     geometries zones_, places_, roads_;
@@ -79,8 +98,8 @@ TEST_F(spatial_pipeline, nothing_moves_between_there_and_back) {
     // The one thing that may move or be waited for is a size, which is what a fence is for.
     std::vector<std::string> others;
     auto const watch = event_log::process().subscribe([&](event const& e) {
-        bool const counts = e.kind == event_kind::synchronised ||
-                            (e.kind == event_kind::transferred && e.target.view() != "on-device");
+        bool const counts =
+            e.kind == event_kind::synchronised || (e.kind == event_kind::transferred && e.target.view() != "on-device");
         if (counts && e.reason.view() != "fence") others.push_back(to_json(e));
     });
     auto const before = activity_so_far();
@@ -126,13 +145,14 @@ TEST_F(spatial_pipeline, in_chunks_it_is_the_same) {
     plain_pairs in_zone;
     std::size_t chunks = 0;
     std::size_t const most = take(area_index::make(on(), zones)).bytes() + area_index::estimate(zones) + (24 << 20);
-    auto const taken = join_in_chunks(on(), places, zones, predicate::within, {.most_bytes = most}, [&](pair_list const& p) {
-        auto const left = back(p.left), right = back(p.right);
-        in_zone.left.insert(in_zone.left.end(), left.begin(), left.end());
-        in_zone.right.insert(in_zone.right.end(), right.begin(), right.end());
-        ++chunks;
-        return result<void>{};
-    });
+    auto const taken =
+        join_in_chunks(on(), places, zones, predicate::within, {.most_bytes = most}, [&](pair_list const& p) {
+            auto const left = back(p.left), right = back(p.right);
+            in_zone.left.insert(in_zone.left.end(), left.begin(), left.end());
+            in_zone.right.insert(in_zone.right.end(), right.begin(), right.end());
+            ++chunks;
+            return result<void>{};
+        });
     ASSERT_TRUE(taken) << taken.error().message();
     EXPECT_EQ(in_zone, expected.in_zone);
     EXPECT_GT(chunks, 1U);

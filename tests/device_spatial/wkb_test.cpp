@@ -28,10 +28,12 @@ TEST_F(spatial_wkb, is_that_of_the_host) {
         EXPECT_TRUE(std::ranges::equal(bytes, expected.values().host_span())) << name_of(g.kind());
         auto const read = take(from_wkb_sync(on(), written));
         EXPECT_EQ(read.where(), residency::device);
-        EXPECT_EQ(to_wkt(read.to_host_sync(on()).value()).value(), to_wkt(from_wkb(expected).value()).value()) << name_of(g.kind());
+        EXPECT_EQ(to_wkt(read.to_host_sync(on()).value()).value(), to_wkt(from_wkb(expected).value()).value())
+            << name_of(g.kind());
     }
     auto cut = to_wkb(all.back()).value();
-    auto const short_of = column<std::uint8_t>::lists(cut.values().first(cut.values().size() - 5), *cut.offsets(), cut.validity());
+    auto const short_of =
+        column<std::uint8_t>::lists(cut.values().first(cut.values().size() - 5), *cut.offsets(), cut.validity());
     auto const refused = from_wkb_sync(on(), take(short_of.to_device(on())));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::corrupt);

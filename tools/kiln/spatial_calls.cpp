@@ -106,16 +106,17 @@ answers<spatial::row_pair> join_within(spatial::geometries const& left, spatial:
 }
 answers<spatial::near_pair> nearest(spatial::geometries const& left, spatial::geometries const& right,
                                     spatial::nearest_options const& how) {
-    return watched(
-        items_of(left) + items_of(right), [&](own_stream const& on) -> result<std::vector<spatial::near_pair>> {
-            KILN_TRY(auto const all, spatial::nearest(on.get(), left, right, how));
-            KILN_TRY(auto const a, on.here(all.left));
-            KILN_TRY(auto const b, on.here(all.right));
-            KILN_TRY(auto const distance, on.here(all.distance));
-            std::vector<spatial::near_pair> out(a.size());
-            for (std::size_t i = 0; i < out.size(); ++i) out[i] = {a.data()[i], b.data()[i], distance.data()[i]};
-            return out;
-        });
+    return watched(items_of(left) + items_of(right),
+                   [&](own_stream const& on) -> result<std::vector<spatial::near_pair>> {
+                       KILN_TRY(auto const all, spatial::nearest(on.get(), left, right, how));
+                       KILN_TRY(auto const a, on.here(all.left));
+                       KILN_TRY(auto const b, on.here(all.right));
+                       KILN_TRY(auto const distance, on.here(all.distance));
+                       std::vector<spatial::near_pair> out(a.size());
+                       for (std::size_t i = 0; i < out.size(); ++i)
+                           out[i] = {a.data()[i], b.data()[i], distance.data()[i]};
+                       return out;
+                   });
 }
 answers<spatial::related_pair> relate_join(spatial::geometries const& left, spatial::geometries const& right) {
     return watched(

@@ -68,7 +68,8 @@ private:
 geometries of_every_family(unsigned seed) {
     std::vector<std::string> rows;
     for (int kind = 1; kind <= 6; ++kind)
-        for (auto const& row : to_wkt(lattice(static_cast<family>(kind), {.rows = 12, .size = 6, .seed = seed})).value())
+        for (auto const& row :
+             to_wkt(lattice(static_cast<family>(kind), {.rows = 12, .size = 6, .seed = seed})).value())
             rows.push_back(row);
     return from_wkt(rows).value();
 }
@@ -95,10 +96,12 @@ TEST(spatial_declarations, are_what_is_launched) {
         auto const index = build_index(on, areas).value();
         point_locator find{on, points, *index, kiln_spatial::wanted_inside};
         auto const pairs = find.pairs().value();
-        (void)find.first().value(), (void)find.count().value(), (void)find.any().value(), (void)find.histogram().value();
+        (void)find.first().value(), (void)find.count().value(), (void)find.any().value(),
+            (void)find.histogram().value();
         (void)sorted_pairs(on, {pairs.right, pairs.left}, areas.rows(), points.rows()).value();
     });
-    check(meet_operation, [&](queue& on) { (void)counts_of(on, meeting_rows(on, left, right).value(), left.rows()).value(); });
+    check(meet_operation,
+          [&](queue& on) { (void)counts_of(on, meeting_rows(on, left, right).value(), left.rows()).value(); });
     check(join_operation, [&](queue& on) {
         auto const all = relate_rows(on, left, right, relating::all).value();
         (void)counts_of(on, holding(on, all, predicate::touches).value(), left.rows()).value();
@@ -115,7 +118,12 @@ TEST(spatial_declarations, are_what_is_launched) {
         auto const of = row_measures::make(on, left).value();
         (void)of.area().value(), (void)of.centroid().value();
     });
-    check(bounds_operation, [&](queue& on) { (void)row_measures::make(on, left).value().bounds_by_key(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(left.rows(), 0)), 1).value(); });
+    check(bounds_operation, [&](queue& on) {
+        (void)row_measures::make(on, left)
+            .value()
+            .bounds_by_key(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(left.rows(), 0)), 1)
+            .value();
+    });
     check(wkb_operation, [&](queue& on) { (void)read_wkb(on, write_wkb(on, left).value()).value(); });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());
@@ -142,8 +150,9 @@ TEST(spatial_declarations, by_operation_and_by_family) {
     auto const* const pack = engine_detail::find_pack("spatial");
     for (auto const* const o : pack->operations()) by_operation.merge(declared_by(*o));
     EXPECT_EQ(by_family, by_operation);
-    EXPECT_THAT(families_of(of_every_family(1)), testing::UnorderedElementsAre("point", "linestring", "polygon", "multipoint",
-                                                                       "multilinestring", "multipolygon"));
+    EXPECT_THAT(families_of(of_every_family(1)),
+                testing::UnorderedElementsAre("point", "linestring", "polygon", "multipoint", "multilinestring",
+                                              "multipolygon"));
     EXPECT_THAT(families_of(lattice(family::point, {.rows = 3})), testing::ElementsAre("point"));
     // Points bring no segments along.
     for (auto const* r : family_requirements()) {

@@ -116,11 +116,13 @@ TEST(kept_distance, of_long_rows_is_that_of_the_host) {
 TEST(kept_distance, inside_is_no_distance) {
     auto const area = "POLYGON ((0 0, 100 0, 100 100, 0 100, 0 0), (40 40, 60 40, 60 60, 40 60, 40 40))";
     auto const left = from_wkt(std::vector<std::string>{area, area, area, "POINT (10 10)", "POINT (50 50)"}).value();
-    auto const right = from_wkt(std::vector<std::string>{
-                                    "MULTIPOINT ((200 0), (201 0), (202 0), (203 0), (204 0), (205 0), (206 0), (207 0), (208 0), (10 10))",
-                                    "MULTIPOINT ((45 50), (200 0), (201 0), (202 0), (203 0), (204 0), (205 0), (206 0), (207 0), (208 0))",
-                                    "POLYGON ((20 20, 21 20, 21 21, 20 20))", area, area})
-                           .value();
+    auto const right =
+        from_wkt(
+            std::vector<std::string>{
+                "MULTIPOINT ((200 0), (201 0), (202 0), (203 0), (204 0), (205 0), (206 0), (207 0), (208 0), (10 10))",
+                "MULTIPOINT ((45 50), (200 0), (201 0), (202 0), (203 0), (204 0), (205 0), (206 0), (207 0), (208 0))",
+                "POLYGON ((20 20, 21 20, 21 21, 20 20))", area, area})
+            .value();
     host_queue on;
     EXPECT_THAT(values_of(distances_of_rows(on, left, right).value()), testing::ElementsAre(0, 5, 0, 0, 10));
     check_distances(left, right, "areas");
@@ -160,7 +162,8 @@ TEST(kept_within, of_every_family_is_that_of_the_host) {
 TEST(kept_within, is_exact) {
     // 3, 4, 5 and its like: at the distance, and one unit in the last place below it.
     auto const left = from_wkt(std::vector<std::string>{"POINT (0 0)", "POINT (2 1)"}).value();
-    auto const right = from_wkt(std::vector<std::string>{"POINT (3 4)", "LINESTRING (0 0, 3 4)", "POINT (5 12)"}).value();
+    auto const right =
+        from_wkt(std::vector<std::string>{"POINT (3 4)", "LINESTRING (0 0, 3 4)", "POINT (5 12)"}).value();
     for (double const distance : {1.0, 5.0, 13.0})
         for (double const d : {std::nextafter(distance, 0), distance, std::nextafter(distance, 99)})
             check_within(left, right, d, "lattice");

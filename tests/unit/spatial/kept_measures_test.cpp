@@ -20,9 +20,7 @@ namespace {
 
 using namespace spatial;
 
-bool same(double got, std::optional<double> const& expected) {
-    return expected ? got == *expected : std::isnan(got);
-}
+bool same(double got, std::optional<double> const& expected) { return expected ? got == *expected : std::isnan(got); }
 
 void check(geometries const& g, std::string const& name) {
     auto const boxes = cpu::bounds(g).value();
@@ -113,7 +111,8 @@ TEST(kept_measures, of_long_rows_are_those_of_the_host) {
 
 TEST(kept_measures, boxes_by_key) {
     scoped_execution_mode const mode{execution_mode::cpu};
-    auto const g = lattice(family::linestring, {.rows = 200, .size = 50, .seed = 6, .empty_per_mille = 50, .null_per_mille = 50});
+    auto const g =
+        lattice(family::linestring, {.rows = 200, .size = 50, .seed = 6, .empty_per_mille = 50, .null_per_mille = 50});
     std::vector<std::int32_t> key;
     for (int i = 0; i < 200; ++i) key.push_back(i * 7 % 12 - 1);  // -1 and 10 are no keys
     auto const boxes = cpu::bounds(g).value();
@@ -124,8 +123,9 @@ TEST(kept_measures, boxes_by_key) {
         for (std::size_t i = 0; i < key.size(); ++i) {
             if (key[i] != k || !boxes[i]) continue;
             if (!expected) expected = boxes[i];
-            expected = bounding_box{std::min(expected->min_x, boxes[i]->min_x), std::min(expected->min_y, boxes[i]->min_y),
-                                    std::max(expected->max_x, boxes[i]->max_x), std::max(expected->max_y, boxes[i]->max_y)};
+            expected =
+                bounding_box{std::min(expected->min_x, boxes[i]->min_x), std::min(expected->min_y, boxes[i]->min_y),
+                             std::max(expected->max_x, boxes[i]->max_x), std::max(expected->max_y, boxes[i]->max_y)};
         }
         ASSERT_TRUE(expected);
         EXPECT_EQ((bounding_box{got.min_x.data()[k], got.min_y.data()[k], got.max_x.data()[k], got.max_y.data()[k]}),
@@ -147,7 +147,8 @@ TEST(kept_measures, refuse_what_is_not_valid) {
 
 // Rows chosen by number and by flag, also through a view.
 TEST(kept_choice, is_a_view_of_the_rows) {
-    auto const g = lattice(family::linestring, {.rows = 40, .size = 9, .seed = 7, .empty_per_mille = 100, .null_per_mille = 100});
+    auto const g =
+        lattice(family::linestring, {.rows = 40, .size = 9, .seed = 7, .empty_per_mille = 100, .null_per_mille = 100});
     std::vector<std::int32_t> rows, through;
     for (int i = 0; i < 60; ++i) rows.push_back(i * 11 % 40);
     auto const view = g.view(buffer<std::int32_t>::copy_of(rows)).value();

@@ -62,8 +62,10 @@ TEST(kept_wkb, is_that_of_the_host) {
     check(from_wkt(mixed).value(), "mixed");
     check(from_wkt(std::vector<std::string>{"NULL", "NULL"}).value(), "nulls");
     check(from_wkt(std::vector<std::string>{"POINT (-0.0 1e-300)", "POINT EMPTY"}).value(), "zeros");
-    check(from_wkt(std::vector<std::string>{"MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0), (0.5 0.2, 0.6 0.2, 0.6 0.3, 0.5 0.2)), ((5 5, 6 5, 6 6, 5 5)))",
-                                            "MULTIPOLYGON EMPTY", "MULTIPOLYGON (((7 7, 8 7, 8 8, 7 7)))"})
+    check(from_wkt(
+              std::vector<std::string>{
+                  "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0), (0.5 0.2, 0.6 0.2, 0.6 0.3, 0.5 0.2)), ((5 5, 6 5, 6 6, 5 5)))",
+                  "MULTIPOLYGON EMPTY", "MULTIPOLYGON (((7 7, 8 7, 8 8, 7 7)))"})
               .value(),
           "multipolygons");
     check(geometries{}, "no rows");
@@ -72,8 +74,9 @@ TEST(kept_wkb, is_that_of_the_host) {
 // Every way to be wrong, at every byte: taken or refused as the host does, and nothing outside of the row is read.
 TEST(kept_wkb, refuses_what_the_host_refuses) {
     std::vector<std::vector<std::uint8_t>> good;
-    for (auto const* const text : {"POINT (1 2)", "LINESTRING (0 0, 1 1)", "POLYGON ((0 0, 1 0, 1 1, 0 0))", "MULTIPOINT ((1 1), (2 2))",
-                                   "MULTILINESTRING ((0 0, 1 1), (2 2, 3 3))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"})
+    for (auto const* const text :
+         {"POINT (1 2)", "LINESTRING (0 0, 1 1)", "POLYGON ((0 0, 1 0, 1 1, 0 0))", "MULTIPOINT ((1 1), (2 2))",
+          "MULTILINESTRING ((0 0, 1 1), (2 2, 3 3))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"})
         good.push_back(bytes_of(to_wkb(from_wkt(std::vector<std::string>{text}).value()).value()));
     std::size_t refused = 0, taken = 0;
     auto const compare = [&](std::vector<std::uint8_t> const& row) {
@@ -88,11 +91,13 @@ TEST(kept_wkb, refuses_what_the_host_refuses) {
             return;
         }
         ++refused;
-        EXPECT_EQ(here.error().code(), host.error().code()) << here.error().message() << " | " << host.error().message();
+        EXPECT_EQ(here.error().code(), host.error().code())
+            << here.error().message() << " | " << host.error().message();
         EXPECT_THAT(here.error().message(), testing::HasSubstr("WKB, row 1"));
     };
     for (auto const& row : good) {
-        for (std::size_t n = 0; n < row.size(); ++n) compare({row.begin(), row.begin() + static_cast<std::ptrdiff_t>(n)});
+        for (std::size_t n = 0; n < row.size(); ++n)
+            compare({row.begin(), row.begin() + static_cast<std::ptrdiff_t>(n)});
         for (std::size_t at = 0; at < row.size(); ++at) {
             for (int const v : {0, 1, 2, 3, 7, 0x20, 0x40, 0x80, 0xff}) {
                 auto changed = row;
@@ -115,9 +120,11 @@ TEST(kept_wkb, refuses_what_the_host_refuses) {
 // Big-endian rows, and EWKB with an SRID.
 TEST(kept_wkb, takes_either_byte_order_and_an_srid) {
     std::vector<std::uint8_t> const big{0, 0, 0, 0, 1, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0};
-    std::vector<std::uint8_t> const srid{1, 1, 0, 0, 0x20, 0xe6, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x40};
+    std::vector<std::uint8_t> const srid{1, 1, 0,    0,    0x20, 0xe6, 0x10, 0, 0, 0, 0, 0,   0,
+                                         0, 0, 0xf0, 0x3f, 0,    0,    0,    0, 0, 0, 0, 0x40};
     host_queue on;
-    EXPECT_THAT(to_wkt(read_wkb(on, column_of({big, srid})).value()).value(), testing::ElementsAre("POINT (1 2)", "POINT (1 2)"));
+    EXPECT_THAT(to_wkt(read_wkb(on, column_of({big, srid})).value()).value(),
+                testing::ElementsAre("POINT (1 2)", "POINT (1 2)"));
 }
 
 }  // namespace kiln::spatial_tests
