@@ -12,6 +12,11 @@ KILN_HD double square_between(point a, point b) {
     return add(mul(x, x), mul(y, y));
 }
 
+// Between the intervals from a to b and from c to d, in either order; 0 where they meet.
+KILN_HD double gap_between(double a, double b, double c, double d) {
+    return most(0, most(sub(least(c, d), most(a, b)), sub(least(a, b), most(c, d))));
+}
+
 // Of a point from a segment, which may have no length.
 KILN_HD double square_from_segment(point p, point a, point b) {
     double const dx = sub(b.x, a.x), dy = sub(b.y, a.y), length = add(mul(dx, dx), mul(dy, dy));
@@ -20,16 +25,34 @@ KILN_HD double square_from_segment(point p, point a, point b) {
     if (along <= 0) return square_between(p, a);
     if (along >= length) return square_between(p, b);
     double const aside = sub(mul(uy, dx), mul(ux, dy));
-    return quotient(mul(aside, aside), length);
+    // Never less than from the segment's box, which no rounding of what cancels here would heed: so whoever leaves things out by
+    // their boxes leaves out nothing that is nearer, whatever the order.
+    double const out = quotient(mul(aside, aside), length), x = gap_between(p.x, p.x, a.x, b.x), y = gap_between(p.y, p.y, a.y, b.y);
+    return most(out, add(mul(x, x), mul(y, y)));
 }
 
-// 0 exactly where they meet; where they do not, the least of the four ends' distances, kept above 0.
-KILN_HD double square_between_elements(point a, point b, point c, point d) {
-    if (contact_of(a, b, c, d) != apart) return 0;
+// Of elements that do not meet: the least of the four ends' distances, kept above 0.
+KILN_HD double square_of_apart(point a, point b, point c, point d) {
     double const from_cd = least(square_from_segment(a, c, d), square_from_segment(b, c, d));
     double const from_ab = least(square_from_segment(c, a, b), square_from_segment(d, a, b));
     double const out = least(from_cd, from_ab);
     return out > 0 ? out : from_bits(1);
+}
+// Do they meet? 1 and 0 are certain; -1: a filter cannot tell.
+KILN_HD int quick_meet(point a, point b, point c, point d) {
+    if (!boxes_meet(a, b, c, d)) return 0;
+    guess const c_side = orient_filter(a, b, c), d_side = orient_filter(a, b, d);
+    bool const cd_sure = c_side.certain && d_side.certain;
+    if (cd_sure && c_side.side * d_side.side > 0) return 0;
+    guess const a_side = orient_filter(c, d, a), b_side = orient_filter(c, d, b);
+    bool const ab_sure = a_side.certain && b_side.certain;
+    if (ab_sure && a_side.side * b_side.side > 0) return 0;
+    return cd_sure && ab_sure && c_side.side * d_side.side < 0 && a_side.side * b_side.side < 0 ? 1 : -1;
+}
+
+// 0 exactly where they meet.
+KILN_HD double square_between_elements(point a, point b, point c, point d) {
+    return contact_of(a, b, c, d) != apart ? 0 : square_of_apart(a, b, c, d);
 }
 
 }  // namespace kiln_spatial

@@ -17,6 +17,9 @@ enum path_kind : u8 {
     reversed_ring = 3,  // on the right; a hole
     no_path = 4,        // of null rows, empty points and lines without vertices: not there
 };
+// Of rows.
+enum : u8 { row_null = 0, row_empty = 1, row_there = 2 };
+
 KILN_HD bool is_ring(u8 kind) { return kind == ring_path || kind == reversed_ring; }
 
 struct layer {

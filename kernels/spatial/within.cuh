@@ -176,6 +176,48 @@ KILN_HD bool point_within_of_segment(point p, point a, point b, double d) {
     return line_within_exactly(p, a, b, d);
 }
 
+// ---- Filters alone: 1 and 0 are certain, -1 is neither ----
+
+KILN_HD int quick_points_within(point a, point b, double d) {
+    double const square = square_between(a, b), limit = mul(d, d);
+    if (magnitude(sub(square, limit)) > mul(0x1p-50, add(square, limit))) return square < limit ? 1 : 0;
+    return -1;
+}
+KILN_HD int quick_sign_along(point p, point a, point b, bool& unsure) {
+    double const left = mul(sub(p.x, a.x), sub(b.x, a.x)), right = mul(sub(p.y, a.y), sub(b.y, a.y));
+    double const sum = add(left, right);
+    unsure |= !(magnitude(sum) > mul(0x1p-50, add(magnitude(left), magnitude(right))));
+    return sign_of(sum);
+}
+KILN_HD int quick_point_within_of_segment(point p, point a, point b, double d) {
+    int const from_a = quick_points_within(p, a, d), from_b = quick_points_within(p, b, d);
+    if (from_a > 0 || from_b > 0) return 1;
+    if (from_a < 0 || from_b < 0) return -1;
+    if (a == b) return 0;
+    bool unsure = false;
+    bool const beyond = quick_sign_along(p, a, b, unsure) < 0 || quick_sign_along(p, b, a, unsure) < 0;
+    if (unsure) return -1;
+    if (beyond) return 0;
+    double const ux = sub(p.x, a.x), uy = sub(p.y, a.y), vx = sub(b.x, a.x), vy = sub(b.y, a.y);
+    double const left = mul(ux, vy), right = mul(uy, vx), aside = magnitude(sub(left, right));
+    double const error = mul(0x1p-50, add(magnitude(left), magnitude(right)));
+    double const limit = mul(d, root(add(mul(vx, vx), mul(vy, vy)))), doubt = add(error, mul(0x1p-49, limit));
+    if (magnitude(sub(aside, limit)) > doubt) return aside < limit ? 1 : 0;
+    return -1;
+}
+KILN_HD int quick_elements_within(point a, point b, point c, point d, double distance) {
+    point const ends[4] = {a, b, c, d};
+    bool unsure = false;
+    for (int i = 0; i < 4; ++i) {
+        int const one = quick_point_within_of_segment(ends[i], i < 2 ? c : a, i < 2 ? d : b, distance);
+        if (one > 0) return 1;
+        unsure |= one < 0;
+    }
+    return unsure ? -1 : quick_meet(a, b, c, d);
+}
+
+// ---- Exactly ----
+
 // Of elements, which may be points. d is 0 or within the domain of coordinates.
 KILN_HD bool elements_within(point a, point b, point c, point d, double distance) {
     if (contact_of(a, b, c, d) != apart) return true;

@@ -56,8 +56,9 @@ std::size_t area_index::bytes() const noexcept { return state_->layer.bytes() + 
 
 // Counts and sums by vertex, three entries of an edge twice while they are sorted, cells with their sizes.
 std::size_t area_index::estimate(geometries const& areas) noexcept {
-    constexpr std::size_t by_vertex = 24 + 16 + 3 * 2 * 12 + 3 * 16, by_cell = 28, most_cells = 1 << 22;
-    return areas.vertices() * by_vertex + most_cells * by_cell + areas.rows() * 32;
+    constexpr std::size_t by_vertex = 24 + 16 + 3 * 2 * 12 + 3 * 16, by_cell = 28;
+    auto const cells = std::clamp<std::size_t>(4 * areas.vertices(), 1 << 20, 1 << 22);
+    return areas.vertices() * by_vertex + cells * by_cell + areas.rows() * 32;
 }
 
 std::optional<std::uint32_t> standings_of(predicate what, operand order) noexcept {

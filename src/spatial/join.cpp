@@ -6,12 +6,18 @@
 
 #include <kiln/spatial/nearest.hpp>
 
+#include "spatial/apart.hpp"
 #include "spatial/area_index.hpp"
 #include "spatial/kept_tree.hpp"
 #include "spatial/meeting.hpp"
 #include "spatial/operations.hpp"
 #include "spatial/pairs.hpp"
 #include "spatial/relations.hpp"
+#include "spatial/row_distances.hpp"
+#include "spatial/row_slices.hpp"
+
+#include <kiln/runtime/memory.hpp>
+#include <kiln/runtime/rewrite.hpp>
 
 #include <algorithm>
 
@@ -20,6 +26,9 @@ namespace kiln::spatial {
 using namespace kiln_spatial;
 
 namespace {
+
+// At no distance are exactly the rows that have a point in common, which contacts find sooner than distances.
+constinit rewrite const within_nothing{"within-nothing", "spatial_within", "spatial_intersects"};
 
 bool are_areas(geometries const& g) { return g.kind() == family::polygon || g.kind() == family::multipolygon; }
 bool are_points(geometries const& g) { return g.kind() == family::point; }
@@ -33,10 +42,21 @@ pair_list list_of(std::vector<row_pair> const& pairs) {
 
 // By matrices, where a queue runs.
 result<pair_list> related_there(queue& on, geometries const& left, geometries const& right, predicate what) {
-    if (what == predicate::disjoint)
-        return fail(errc::unsupported, "join: 'disjoint' is for the CPU; of what remains, join 'intersects'");
     KILN_TRY(auto const all, relate_rows(on, left, right, relating::all));
     return holding(on, all, what);
+}
+
+// Points against areas are asked of the areas' index, `intersects` of contacts, `disjoint` of what does not meet, all others of matrices.
+operation const& operation_for(std::optional<operand> const& points, predicate what) {
+    if (points) return locate_operation;
+    if (what == predicate::intersects) return meet_operation;
+    return what == predicate::disjoint ? disjoint_operation : join_operation;
+}
+
+// Pairs without an index of areas.
+result<pair_list> listed(queue& q, geometries const& a, geometries const& b, predicate what) {
+    if (!on_device(q.where())) return cpu::join(a, b, what).transform(list_of);
+    return what == predicate::intersects ? meeting_rows(q, a, b) : related_there(q, a, b, what);
 }
 
 // ---- One call ----
@@ -49,25 +69,24 @@ std::optional<operand> points_of(geometries const& left, geometries const& right
     return std::nullopt;
 }
 
-// `locate` makes the result of a locator of the left rows, `reduce` of a list.
-template <class Locate, class Reduce>
+// `locate` makes the result of a locator of the left rows, `complement` of what meets, `reduce` of a list.
+template <class Locate, class Complement, class Reduce>
 auto joined(stream_ref on, geometries const& left, geometries const& right, predicate what, Locate const& locate,
-            Reduce const& reduce) -> decltype(reduce(std::declval<queue&>(), std::declval<pair_list const&>())) {
+            Complement const& complement, Reduce const& reduce)
+    -> decltype(reduce(std::declval<queue&>(), std::declval<pair_list const&>())) {
     auto const order = points_of(left, right, what);
-    bool const meet = !order && what == predicate::intersects;
-    auto const& operation = order                         ? locate_operation
-                            : meet                        ? meet_operation
-                            : what == predicate::disjoint ? disjoint_operation
-                                                          : join_operation;
+    auto const& operation = operation_for(order, what);
     KILN_TRY(auto const facts, facts_of(operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));
     KILN_TRY(auto const a, brought(call, on, left));
     KILN_TRY(auto const b, brought(call, on, right));
     return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> decltype(reduce(q, pair_list{})) {
         if (!order) {
-            KILN_TRY(auto const pairs, meet            ? meeting_rows(q, a, b)
-                                       : call.on_gpu() ? related_there(q, a, b, what)
-                                                       : cpu::join(a, b, what).transform(list_of));
+            if (call.on_gpu() && what == predicate::disjoint) {
+                KILN_TRY(auto apart, rows_apart::make(q, a, b));
+                return complement(apart);
+            }
+            KILN_TRY(auto const pairs, listed(q, a, b, what));
             return reduce(q, pairs);
         }
         bool const points_left = *order == operand::points_left;
@@ -109,38 +128,147 @@ auto asked(stream_ref on, geometries const& points, area_index const& areas, pre
 result<pair_list> join(stream_ref on, geometries const& left, geometries const& right, predicate what) {
     return joined(
         on, left, right, what, [](point_locator& find) { return find.pairs(); },
+        [](rows_apart& apart) { return apart.pairs(); },
         [](queue&, pair_list const& pairs) -> result<pair_list> { return pairs; });
 }
 result<buffer<std::int32_t>> join_first(stream_ref on, geometries const& left, geometries const& right,
                                         predicate what) {
     return joined(
         on, left, right, what, [](point_locator& find) { return find.first(); },
+        [](rows_apart& apart) { return apart.first(); },
         [&](queue& q, pair_list const& pairs) { return firsts_of(q, pairs, left.rows()); });
 }
 result<buffer<std::int64_t>> join_count(stream_ref on, geometries const& left, geometries const& right,
                                         predicate what) {
     return joined(
         on, left, right, what, [](point_locator& find) { return find.count(); },
+        [](rows_apart& apart) { return apart.count(); },
         [&](queue& q, pair_list const& pairs) { return counts_of(q, pairs, left.rows()); });
 }
 result<buffer<std::uint8_t>> join_any(stream_ref on, geometries const& left, geometries const& right, predicate what) {
     return joined(
         on, left, right, what, [](point_locator& find) { return find.any(); },
+        [](rows_apart& apart) { return apart.any(); },
         [&](queue& q, pair_list const& pairs) { return any_of(q, pairs, left.rows()); });
 }
 result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& left, geometries const& right,
                                             predicate what) {
     return joined(
         on, left, right, what, [](point_locator& find) { return find.histogram(); },
+        [](rows_apart& apart) { return apart.histogram(); },
         [&](queue& q, pair_list const& pairs) { return histogram_of(q, pairs, right.rows()); });
 }
 
 result<pair_list> join_within(stream_ref on, geometries const& left, geometries const& right, double distance) {
+    if (distance == 0 && take(within_nothing, within_operation.name()))
+        return join(on, left, right, predicate::intersects);
     KILN_TRY(auto const facts, facts_of(within_operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(within_operation, facts));
     KILN_TRY(auto const a, brought(call, on, left));
     KILN_TRY(auto const b, brought(call, on, right));
-    return cpu::join_within(a, b, distance).transform(list_of);
+    if (!call.on_gpu()) return cpu::join_within(a, b, distance).transform(list_of);
+    device_queue there{on, a.device()};
+    KILN_TRY(auto const near, rows_within::make(there, b, distance));
+    return near.of(a);
+}
+
+// ---- In chunks ----
+
+namespace {
+
+// What lists may take, of what is left beside the operands.
+result<std::size_t> bytes_for_lists(queue const& q, chunk_options const& how) {
+    if (how.most_bytes != 0) return how.most_bytes;
+    if (!on_device(q.where())) return std::size_t{1} << 30;
+    KILN_TRY(auto const room, admit(~std::uint64_t{0} / 2, q.device()));
+    return static_cast<std::size_t>(room.fits / 2);
+}
+
+// A list that came whole, where nobody could bound it before.
+result<pair_list> within_bounds(result<pair_list> made, std::size_t most) {
+    if (made && made->size() * 2 * sizeof(std::int32_t) > most)
+        return fail(errc::out_of_memory, "join: {} pairs of one chunk, which may have {} bytes", made->size(), most);
+    return made;
+}
+
+result<void> join_slices(queue& q, geometries const& a, geometries const& b, predicate what,
+                         std::optional<operand> const& order, std::size_t most, pair_taker const& take) {
+    if (what == predicate::disjoint && on_device(q.where())) {
+        KILN_TRY(auto apart, rows_apart::make(q, a, b));
+        q.bound_pieces(most / lists_at_once);
+        return for_slices(
+            a.rows(), [&](std::size_t first, std::size_t last) { return apart.pairs(first, last); }, take);
+    }
+    KILN_TRY(auto const rows, row_slices::make(q, a));
+    std::shared_ptr<area_index::state const> index;
+    if (order == operand::points_left) {
+        if (area_index::estimate(b) > most)
+            return fail(errc::out_of_memory, "join: the index over {} vertices may need {} bytes, of {}", b.vertices(),
+                        area_index::estimate(b), most);
+        KILN_TRY(index, build_index(q, b));
+        auto const taken = index->layer.bytes() + index->cells.bytes();
+        if (taken >= most)
+            return fail(errc::out_of_memory, "join: the index over areas that overlap takes {} bytes, of {}", taken,
+                        most);
+        most -= taken;
+    }
+    q.bound_pieces(most / lists_at_once);
+    auto const locate_in = [&](area_index::state const& areas, geometries const& points) {
+        return point_locator{q, points, areas, *standings_of(what, *order)}.pairs();
+    };
+    auto const locate_from = [&](geometries const& areas) -> result<pair_list> {
+        KILN_TRY(auto const of_some, build_index(q, areas));
+        KILN_TRY(auto const pairs, locate_in(*of_some, b));
+        return sorted_pairs(q, {pairs.right, pairs.left}, areas.rows(), b.rows());
+    };
+    auto const list = [&](std::size_t first, std::size_t last) -> result<pair_list> {
+        KILN_TRY(auto const some, rows.slice(first, last));
+        KILN_TRY(auto const pairs, index                            ? locate_in(*index, some)
+                                   : order == operand::points_right ? locate_from(some)
+                                                                    : within_bounds(listed(q, some, b, what), most));
+        KILN_CHECK(rows.shift(pairs, first));
+        return pairs;
+    };
+    return for_slices(a.rows(), list, take);
+}
+
+}  // namespace
+
+result<void> join_in_chunks(stream_ref on, geometries const& left, geometries const& right, predicate what,
+                            chunk_options const& how, pair_taker const& take) {
+    auto const order = points_of(left, right, what);
+    auto const& operation = operation_for(order, what);
+    KILN_TRY(auto const facts, facts_of(operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> result<void> {
+        KILN_TRY(auto const most, bytes_for_lists(q, how));
+        return join_slices(q, a, b, what, order, most, take);
+    });
+}
+
+result<void> join_within_in_chunks(stream_ref on, geometries const& left, geometries const& right, double distance,
+                                   chunk_options const& how, pair_taker const& take) {
+    KILN_TRY(auto const facts, facts_of(within_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(within_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> result<void> {
+        KILN_TRY(auto const most, bytes_for_lists(q, how));
+        KILN_TRY(auto const rows, row_slices::make(q, a));
+        KILN_TRY(auto const near, rows_within::make(q, b, distance));
+        q.bound_pieces(most / lists_at_once);
+        auto const list = [&](std::size_t first, std::size_t last) -> result<pair_list> {
+            KILN_TRY(auto const some, rows.slice(first, last));
+            KILN_TRY(auto const pairs,
+                     call.on_gpu() ? near.of(some)
+                                   : within_bounds(cpu::join_within(some, b, distance).transform(list_of), most));
+            KILN_CHECK(rows.shift(pairs, first));
+            return pairs;
+        };
+        return for_slices(a.rows(), list, take);
+    });
 }
 
 result<pair_list> join(stream_ref on, geometries const& points, area_index const& areas, predicate what) {

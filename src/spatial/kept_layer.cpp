@@ -5,9 +5,9 @@
 
 namespace kiln::spatial {
 
-namespace {
-
 using namespace kiln_spatial;
+
+namespace {
 
 family_memory memory_of(geometry_parts const& p) {
     family_memory out{p.x.data(), p.y.data(), {}};
@@ -15,7 +15,9 @@ family_memory memory_of(geometry_parts const& p) {
     return out;
 }
 
-geometry_rows rows_of(geometries const& from) {
+}  // namespace
+
+geometry_rows memory_rows_of(geometries const& from) {
     auto const data = [](auto const& b) { return b ? b->data() : nullptr; };
     auto const index = [](family kind) { return static_cast<std::size_t>(kind) - 1; };
     geometry_rows out{};
@@ -35,11 +37,9 @@ geometry_rows rows_of(geometries const& from) {
     return out;
 }
 
-}  // namespace
-
 result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
     auto const rows = from.rows();
-    auto const g = rows_of(from);
+    auto const g = memory_rows_of(from);
     kept_layer out;
     out.rows_ = rows;
     KILN_TRY(auto extent, on.room<std::int64_t>(rows + 1));

@@ -2,6 +2,7 @@
 // A layer (kernels/spatial/layer.cuh) in buffers, made where a queue runs: what host_layer is, without the host.
 #pragma once
 
+#include "spatial/geometry_rows.cuh"
 #include "spatial/layer.cuh"
 #include "spatial/queue.hpp"
 
@@ -12,6 +13,9 @@
 namespace kiln::spatial {
 
 struct kept_elements;  // spatial/kept_elements.hpp
+
+// The memory of geometries, for kernels that run where it lies.
+[[nodiscard]] kiln_spatial::geometry_rows memory_rows_of(geometries const& from);
 
 class kept_layer {
 public:

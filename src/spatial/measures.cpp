@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/layer.hpp"
+#include "spatial/row_sums.cuh"
 
 #include <algorithm>
 
@@ -35,66 +36,18 @@ bounding_box box_of_row(layer const& l, i32 row) {
     return out;
 }
 
-// Twice the signed area and six times its first moments, around the ring's first vertex: small numbers stay small.
-struct ring_sums {
-    double area = 0, x = 0, y = 0;
-};
-ring_sums sums_of(layer const& l, i32 path) {
-    ring_sums out;
-    i32 const first = l.path_first[path];
-    point const o = l.at[first];
-    for (i32 v = first; v + 1 < l.path_first[path + 1]; ++v) {
-        double const ax = l.at[v].x - o.x, ay = l.at[v].y - o.y, bx = l.at[v + 1].x - o.x, by = l.at[v + 1].y - o.y;
-        double const cross = ax * by - ay * bx;
-        out.area += cross, out.x += cross * (ax + bx), out.y += cross * (ay + by);
-    }
-    // As if it ran counter-clockwise; holes count down.
-    double const sign = (out.area < 0) != (l.kind[path] == reversed_ring) ? -1 : 1;
-    return {sign * out.area, sign * out.x, sign * out.y};
+// One run of vertices after the other.
+double area_of(layer const& l, i32 row) {
+    return area_of_row(l, row, [&](i32 path, i32 v) { return ring_run(l, path, v); });
 }
-
-double area_of_row(layer const& l, i32 row) {
-    double out = 0;
-    for (i32 p = l.row_first[row]; p < l.row_first[row + 1]; ++p)
-        if (l.kind[p] >= ring_path) out += sums_of(l, p).area / 2;
-    return out;
+double length_of(layer const& l, i32 row) {
+    return sums_of_row(l, row, [&](i32 r, i32 v) { return line_run(l, r, v); }).weight;
 }
-
-double distance_between(point a, point b) { return std::hypot(b.x - a.x, b.y - a.y); }
-
-double length_of_row(layer const& l, i32 row) {
-    double out = 0;
-    for (i32 v = l.path_first[l.row_first[row]]; v < l.path_first[l.row_first[row + 1]]; ++v)
-        if (is_segment(l, v)) out += distance_between(l.at[v], l.at[v + 1]);
-    return out;
-}
-
-location centroid_of_row(layer const& l, i32 row) {
-    i32 const first = l.row_first[row], last = l.row_first[row + 1];
-    double weight = 0, x = 0, y = 0;
-    point const o = l.at[l.path_first[first]];  // one origin, so that sums of paths fit together
-    for (i32 p = first; p < last; ++p) {
-        if (l.kind[p] < ring_path) continue;
-        auto const s = sums_of(l, p);
-        point const own = l.at[l.path_first[p]];
-        weight += 3 * s.area;
-        x += s.x + 3 * s.area * (own.x - o.x), y += s.y + 3 * s.area * (own.y - o.y);
-    }
-    if (weight == 0) {
-        x = y = 0;
-        for (i32 v = l.path_first[first]; v < l.path_first[last]; ++v) {
-            if (!is_segment(l, v)) continue;
-            double const d = distance_between(l.at[v], l.at[v + 1]);
-            weight += 2 * d;
-            x += d * (l.at[v].x - o.x + (l.at[v + 1].x - o.x)), y += d * (l.at[v].y - o.y + (l.at[v + 1].y - o.y));
-        }
-    }
-    if (weight == 0) {
-        x = y = 0;
-        for (i32 v = l.path_first[first]; v < l.path_first[last]; ++v)
-            weight += 1, x += l.at[v].x - o.x, y += l.at[v].y - o.y;
-    }
-    return {o.x + x / weight, o.y + y / weight};
+location centroid_of(layer const& l, i32 row) {
+    auto const at = centroid_of_row(
+        l, row, [&](i32 path, i32 v) { return ring_run(l, path, v); }, [&](i32 r, i32 v) { return line_run(l, r, v); },
+        [&](i32 r, i32 v) { return point_run(l, r, v); });
+    return {at.x, at.y};
 }
 
 }  // namespace
@@ -113,12 +66,10 @@ result<std::optional<bounding_box>> total_bounds(geometries const& of) {
     }
     return out;
 }
-result<std::vector<std::optional<double>>> area(geometries const& of) { return by_row<double>(of, 0.0, area_of_row); }
-result<std::vector<std::optional<double>>> length(geometries const& of) {
-    return by_row<double>(of, 0.0, length_of_row);
-}
+result<std::vector<std::optional<double>>> area(geometries const& of) { return by_row<double>(of, 0.0, area_of); }
+result<std::vector<std::optional<double>>> length(geometries const& of) { return by_row<double>(of, 0.0, length_of); }
 result<std::vector<std::optional<location>>> centroid(geometries const& of) {
-    return by_row<location>(of, {}, centroid_of_row);
+    return by_row<location>(of, {}, centroid_of);
 }
 
 }  // namespace kiln::spatial::cpu

@@ -6,6 +6,7 @@
 
 #include "spatial/area_index.hpp"
 #include "spatial/kept_elements.hpp"
+#include "spatial/nearest_many.hpp"
 #include "spatial/operations.hpp"
 #include "spatial/pairs.hpp"
 #include "spatial/path_points.hpp"
@@ -200,7 +201,7 @@ result<near_list> nearest(stream_ref on, geometries const& left, geometries cons
     KILN_TRY(auto const b, brought(call, on, right));
     if (call.on_gpu()) {
         device_queue there{on, a.device()};
-        return nearest_rows_of(there, a, b, how);
+        return how.count == 1 ? nearest_rows_of(there, a, b, how) : nearest_many_of(there, a, b, how);
     }
     KILN_TRY(auto const pairs, cpu::nearest(a, b, how));
     near_list out{buffer<std::int32_t>::on_host(pairs.size()), buffer<std::int32_t>::on_host(pairs.size()),
@@ -209,17 +210,6 @@ result<near_list> nearest(stream_ref on, geometries const& left, geometries cons
         out.left.data()[i] = pairs[i].left, out.right.data()[i] = pairs[i].right;
         out.distance.data()[i] = pairs[i].distance;
     }
-    return out;
-}
-
-result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const facts, facts_of(distance_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(distance_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    KILN_TRY(auto const all, cpu::distance(a, b));
-    auto out = buffer<double>::on_host(all.size());
-    std::ranges::transform(all, out.data(), [](std::optional<double> const& d) { return d.value_or(NAN); });
     return out;
 }
 

@@ -19,8 +19,8 @@ constexpr auto segments_variants = both(
     "words geometry_layers spatial_index segment_intersection exclusive_scan_i64 radix_sort_i32_i32 "
     "radix_sort_u64_i32");
 constexpr auto meet_variants = both(
-    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points pair_lists "
-    "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points "
+    "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto join_variants = both(
     "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection "
     "polygon_predicates "
@@ -29,7 +29,19 @@ constexpr auto nearest_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance "
     "path_points "
     "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
-constexpr std::array<variant, 1> cpu_alone{variant{.name = "cpu", .where = place::cpu}};
+constexpr auto disjoint_variants = both(
+    "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points pair_lists "
+    "pair_complement exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto distance_variants = both("words geometry_layers row_blocks pair_distance exclusive_scan_i64");
+constexpr auto within_variants = both(
+    "words geometry_layers row_blocks pair_distance spatial_index pair_lists exclusive_scan_i64 "
+    "radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto nearest_many_variants = both(
+    "words geometry_layers row_blocks point_location point_in_polygon spatial_index segment_intersection "
+    "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto choose_variants = both("words row_choice exclusive_scan_i64");
+constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
+constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");
 
 }  // namespace
 
@@ -38,15 +50,25 @@ constexpr std::array<variant, 1> cpu_alone{variant{.name = "cpu", .where = place
 constinit operation const locate_operation{"spatial_locate", "spatial", {.pairwise = 1 << 15}, locate_variants};
 constinit operation const meet_operation{"spatial_intersects", "spatial", {.pairwise = 1 << 13}, meet_variants};
 constinit operation const join_operation{"spatial_join", "spatial", {.pairwise = 1 << 13}, join_variants};
-constinit operation const disjoint_operation{"spatial_disjoint", "spatial", {}, cpu_alone};
-constinit operation const distance_operation{"spatial_distance", "spatial", {}, cpu_alone};
-constinit operation const within_operation{"spatial_within", "spatial", {}, cpu_alone};
+constinit operation const disjoint_operation{"spatial_disjoint", "spatial", {.pairwise = 1 << 13}, disjoint_variants};
+constinit operation const distance_operation{"spatial_distance", "spatial", {.pairwise = 1 << 15}, distance_variants};
+constinit operation const within_operation{"spatial_within", "spatial", {.pairwise = 1 << 13}, within_variants};
 constinit operation const relate_operation{"spatial_relate", "spatial", {.pairwise = 1 << 13}, join_variants};
 constinit operation const query_operation{"spatial_query", "spatial", {.pairwise = 1 << 14}, query_variants};
 constinit operation const segments_operation{"spatial_segments", "spatial", {.pairwise = 1 << 13}, segments_variants};
 constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
-constinit operation const nearest_many_operation{"spatial_nearest_many", "spatial", {}, cpu_alone};
+constinit operation const nearest_many_operation{
+    "spatial_nearest_many", "spatial", {.pairwise = 1 << 13}, nearest_many_variants};
+constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, measures_variants};
+constinit operation const measures_operation{"spatial_measures", "spatial", {.pairwise = 1 << 16}, measures_variants};
+// These run where their rows are.
+constinit operation const choose_operation{
+    "spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};
+constinit operation const wkb_operation{"spatial_wkb", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, wkb_variants};
 
+call_facts facts_of(geometries const& one) {
+    return {.items = one.vertices() + one.rows(), .type = scalar::f64, .where = one.where()};
+}
 result<call_facts> facts_of(operation const& what, geometries const& left, geometries const& right) {
     auto const empty = [](geometries const& g) { return g.rows() == 0; };
     if (!empty(left) && !empty(right) && on_device(left.where()) != on_device(right.where())) {

@@ -4,6 +4,7 @@
 
 #include "spatial/operations.hpp"
 #include "spatial/units.hpp"
+#include "spatial/warm.hpp"
 
 #include "embedded/spatial_products.hpp"
 
@@ -11,13 +12,16 @@ namespace kiln::spatial {
 
 namespace {
 
-constexpr operation const* all_operations[] = {&locate_operation,   &meet_operation,        &join_operation,
-                                               &disjoint_operation, &relate_operation,      &query_operation,
-                                               &segments_operation, &distance_operation,    &within_operation,
-                                               &nearest_operation,  &nearest_many_operation};
+constexpr operation const* all_operations[] = {
+    &locate_operation,       &meet_operation,     &join_operation,     &disjoint_operation, &relate_operation,
+    &query_operation,        &segments_operation, &distance_operation, &within_operation,   &nearest_operation,
+    &nearest_many_operation, &bounds_operation,   &measures_operation, &choose_operation,   &wkb_operation};
 
-engine_detail::unit_pack const the_pack{
-    {.name = "spatial", .ships = embedded::spatial_products(), .operations = all_operations}, named_units};
+engine_detail::unit_pack const the_pack{{.name = "spatial",
+                                         .ships = embedded::spatial_products(),
+                                         .operations = all_operations,
+                                         .requirements = family_requirements()},
+                                        named_units};
 
 }  // namespace
 

@@ -49,6 +49,12 @@ result<void> queue::sum(buffer<std::int64_t> const& counts) {
     return scan(counts);
 }
 
+result<storage> queue::allocate_bounded(std::size_t bytes) {
+    if (bytes > most_piece_)
+        return fail(errc::out_of_memory, "spatial: a list of {} bytes where each may have {}", bytes, most_piece_);
+    return allocate(bytes);
+}
+
 int bits_for(std::uint64_t most) noexcept { return std::max(1, static_cast<int>(std::bit_width(most))); }
 
 // ---- On a device ----
@@ -58,6 +64,8 @@ namespace {
 // Kernels and primitives, found at first use and kept.
 struct device_handles {
     std::array<runtime::kept_handle<untyped_kernel>, queue::most_kernels> kernels;
+    // In the order of all_units(): one load for all kernels of a unit.
+    std::vector<runtime::kept_handle<ready_unit>> units{all_units().size()};
     runtime::kept_handle<scan_handle<std::int64_t>> scan;
     runtime::kept_handle<radix_sort_handle<std::uint64_t, std::int32_t>> sort_long;
     runtime::kept_handle<radix_sort_handle<std::int32_t, std::int32_t>> sort_short;
@@ -74,8 +82,10 @@ prim_options options_on(int device) {
 }
 
 result<untyped_kernel> find_kernel(std::string_view name, int device) {
-    KILN_TRY(auto const ready, engine::process().get_sync(unit_with(name), device));
-    return ready.kernel(name);
+    auto const& of = unit_with(name);
+    return handles().units[static_cast<std::size_t>(&of - all_units().data())].with(
+        device, [&](int there) { return engine::process().get_sync(of, there); },
+        [&](ready_unit const& ready) { return ready.kernel(name); });
 }
 
 template <class K, class V>

@@ -22,9 +22,11 @@ public:
     // Uninitialised, where the kernels run.
     template <class T>
     [[nodiscard]] result<buffer<T>> room(std::size_t n) {
-        KILN_TRY(auto memory, allocate(n * sizeof(T)));
+        KILN_TRY(auto memory, allocate_bounded(n * sizeof(T)));
         return buffer<T>{std::move(memory), n};
     }
+    // No piece of memory is larger from here on: errc::out_of_memory before it is taken.
+    void bound_pieces(std::size_t bytes) noexcept { most_piece_ = bytes; }
     template <class Kernel>
     [[nodiscard]] result<void> launch(Kernel const& what, std::size_t items) {
         if (items == 0) return {};
@@ -70,7 +72,7 @@ public:
     // A small number for each kernel's name, for tables of handles.
     [[nodiscard]] static std::size_t number_of(char const* kernel);
     [[nodiscard]] static char const* name_of(std::size_t number);
-    static constexpr std::size_t most_kernels = 128;
+    static constexpr std::size_t most_kernels = 256;
 
 protected:
     queue() = default;
@@ -83,6 +85,10 @@ protected:
     [[nodiscard]] virtual result<storage> allocate(std::size_t bytes) = 0;
     [[nodiscard]] virtual result<void> run(task const& what, std::size_t items) = 0;
     [[nodiscard]] virtual result<void> scan(buffer<std::int64_t> const& values) = 0;
+
+private:
+    [[nodiscard]] result<storage> allocate_bounded(std::size_t bytes);
+    std::size_t most_piece_ = ~std::size_t{0};
 };
 
 template <class T>

@@ -28,7 +28,7 @@ std::vector<unit_row> const& rows() {
           "node_segment_keys", "node_new_count", "node_grown_count", "node_add", "node_spread", "node_ring_extremes",
           "node_ring_kinds", "node_group_keys", "node_group_count", "node_group_starts", "node_groups",
           "node_row_paths", "node_group_hashes", "node_group_clashes"}},
-        {"words", "layer", {"words_set", "words_copy"}},
+        {"words", "layer", {"words_set", "words_copy", "words_number", "words_shift"}},
         {"point_location",
          "index",
          {"cell_edge_counts", "cell_edge_lines", "cell_line_spans", "cell_corner_entries", "cell_edge_entries",
@@ -64,6 +64,27 @@ std::vector<unit_row> const& rows() {
          {"nearest_begin", "nearest_least", "nearest_least_exact", "nearest_inside", "nearest_count", "nearest_scatter",
           "nearest_first", "nearest_first_exact", "nearest_rows_in_order", "nearest_point_keys", "nearest_found_count",
           "nearest_found", "nearest_distinct_count", "nearest_firsts_count", "nearest_distinct"}},
+        {"row_blocks", "distance", {"row_block_boxes", "row_group_boxes"}},
+        {"pair_distance",
+         "distance",
+         {"pair_distance_items", "pair_distance_squares", "pair_distance_exact", "pair_distance_roots",
+          "pair_within_boxes", "pair_within_quick", "pair_within_exact", "pair_within_count", "pair_within_list"}},
+        {"nearest_many",
+         "distance",
+         {"nearest_many_find", "nearest_many_exact", "nearest_many_equal_count", "nearest_many_equal_list",
+          "nearest_many_distinct", "nearest_many_count", "nearest_many_list", "nearest_many_last"}},
+        {"measures",
+         "measure",
+         {"measure_ring_runs", "measure_line_runs", "measure_point_runs", "measure_areas", "measure_lengths",
+          "measure_centroids", "measure_boxes", "measure_boxes_by_key", "measure_counts"}},
+        {"row_choice", "layer", {"choose_through", "choose_count", "choose_list"}},
+        {"wkb_rows",
+         "format",
+         {"wkb_inspect", "wkb_flawed", "wkb_count", "wkb_read", "wkb_place", "wkb_size", "wkb_offset", "wkb_header",
+          "wkb_write", "wkb_valid"}},
+        {"pair_complement",
+         "join",
+         {"apart_rows_there", "apart_count", "apart_list", "apart_first", "apart_any", "apart_histogram"}},
     };
     return all;
 }
@@ -75,14 +96,25 @@ std::string text_of(std::string_view name) {
     return {};
 }
 
+// The files that a text includes, and those that they do: a change elsewhere is none of the unit's.
+void add_headers(std::string const& text, std::vector<header>& to) {
+    constexpr std::string_view before = "#include \"";
+    for (auto at = text.find(before); at != std::string::npos; at = text.find(before, at + 1)) {
+        auto const from = at + before.size();
+        auto const name = text.substr(from, text.find('"', from) - from);
+        if (std::ranges::any_of(to, [&](auto const& h) { return h.name == name; })) continue;
+        to.push_back({name, text_of(name)});
+        add_headers(std::string{to.back().text}, to);
+    }
+}
+
 std::vector<unit> make_units() {
     std::vector<unit> out;
     for (auto const& row : rows()) {
         unit u;
         u.name = row.name;
         u.source = text_of(std::string{row.name} + ".cu");
-        for (auto const& f : embedded::spatial_kernels())
-            if (f.name.ends_with(".cuh")) u.headers.push_back({std::string{f.name}, std::string{f.data}});
+        add_headers(u.source, u.headers);
         u.kernels = row.kernels;
         u.options = {"-std=c++17"};
         u.licence = "Apache-2.0";

@@ -103,8 +103,21 @@ check("at least 1" in run("spatial", "nearest", *both, "-k", "0", status=2).stde
 # --mode gpu is an error with its remedy where there is none; progress is for work one waits for.
 has_gpu = any(f["what"].startswith("GPU ") and f["state"] == "ok" for f in data("doctor", status=None)["findings"])
 if not has_gpu:
-    check("mode auto would run it on the CPU" in run("spatial", "join", *both, "--mode", "gpu", status=1).stderr, "no GPU")
+    for words in (["join", *both], ["nearest", *both], ["relate", *both], ["bounds", "zones.wkt"], ["join", "--left", "no.wkt", "--right", "no.wkt"]):
+        said = run("spatial", *words, "--mode", "gpu", status=2).stderr
+        check("--mode gpu: " in said and "mode auto would run it on the CPU" in said, "no GPU: what is missing, before a file is read", said)
     check("mode auto would" in run("spatial", "join", *both, status=1, KILN_EXECUTION_MODE="gpu").stderr, "by the environment too")
+else:
+    for words in (["join", *both], ["join", *both, "-p", "disjoint"], ["join", *both, "-p", "touches"], ["join", *both, "-p", "dwithin", "-d", "5"],
+                  ["nearest", *both], ["nearest", *both, "-k", "3"], ["relate", *both], ["relate", *both, "--rows"], ["bounds", "zones.wkt"]):
+        there = data("spatial", *words, "--mode", "gpu")
+        check(there["where"] == "gpu", "it ran where it was asked to", there)
+        check(out(*words, "--mode", "gpu") == out(*words, "--mode", "cpu"), f"the GPU and the CPU give the same: {words}")
+# Decisions, with their reasons, are in the events.
+run("spatial", "join", *both, KILN_EVENTS=str(SCRATCH / "events.jsonl"))
+told = [json.loads(line) for line in (SCRATCH / "events.jsonl").read_text().splitlines()]
+check([e["reason"] for e in told if e.get("kind") == "dispatched"] == ["below-crossover"], "one decision, told", told)
+check(data("spatial", "join", *both)["reason"] == "below-crossover", "and its reason in JSON")
 check(run("spatial", "join", *both).stderr == "", "short work is silent")
 write("many.csv", "x,y\n" + "".join(f"{i % 1000 / 100},{i // 1000 / 100}00\n" for i in range(800_000)))
 told = run("spatial", "join", "--left", "zones.wkt", "--right", "many.csv", "-o", os.devnull)

@@ -31,6 +31,12 @@ public:
     explicit mode_in_force(std::string const& name) {
         auto const mode = parse_execution_mode(name);
         if (!mode) throw nonsense{mode.error().message()};
+        if (*mode == execution_mode::gpu) {
+            // Said before a long file is read, with what is missing.
+            scoped_execution_mode const asked{*mode};
+            if (auto const gpu = usable_gpu(); !gpu)
+                throw nonsense{fmt::format("--mode gpu: {}; mode auto would run it on the CPU", gpu.error().message())};
+        }
         if (name != "auto") mode_.emplace(*mode);  // auto: as KILN_EXECUTION_MODE says
     }
 
@@ -62,7 +68,7 @@ both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
     return {std::move(left), std::move(right)};
 }
 
-json about(both_layers const& of, decision const& how) {
+json about(both_layers const& of, spatial_calls::decided const& how) {
     return json{{"left", of.left.file},
                 {"right", of.right.file},
                 {"left_rows", of.left.rows().rows()},
@@ -307,7 +313,7 @@ int write_relate(spatial_arguments const& a) {
     spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
     std::vector<spatial::related_pair> pairs;
-    decision how;
+    spatial_calls::decided how;
     if (a.row_by_row) {
         if (layers.left.rows().rows() != layers.right.rows().rows())
             throw fail(errc::invalid_argument, "--rows: {} has {} rows, {} has {}", a.left.file,

@@ -3,47 +3,146 @@
 
 #include "base/check.hpp"
 
+#include <kiln/event.hpp>
+#include <kiln/spatial/join.hpp>
+
 namespace kiln::cli::spatial_calls {
 
 namespace {
 
-constexpr std::array cpu_alone{variant{.name = "cpu", .where = place::cpu}};
-constinit operation const bounds_call{"spatial_bounds", "spatial", {}, cpu_alone};
-constinit operation const join_call{"spatial_join", "spatial", {}, cpu_alone};
-constinit operation const nearest_call{"spatial_nearest", "spatial", {}, cpu_alone};
-constinit operation const relate_call{"spatial_relate", "spatial", {}, cpu_alone};
+// What the calls inside of it were decided to be: of several, where the last ran.
+class watched_decisions {
+public:
+    watched_decisions()
+        : token_{event_log::process().subscribe([this](event const& e) {
+              if (e.kind != event_kind::dispatched) return;
+              seen_.selected = e.target.view() == name_of(place::gpu) ? place::gpu : place::cpu;
+              seen_.reason = std::string{e.reason.view()};
+          })} {}
+    [[nodiscard]] decided const& seen() const noexcept { return seen_; }
 
+private:
+    decided seen_;
+    event_log::subscription token_;
+};
+
+// A stream for what may run on a GPU. What is too small for one in any case does not set one up.
+class own_stream {
+public:
+    explicit own_stream(std::size_t items) {
+        constexpr std::size_t never_worth_it = 1 << 12;
+        auto const mode = requested_mode();
+        bool const may = mode == execution_mode::gpu || (mode == execution_mode::automatic && items > never_worth_it);
+        if (!may || !usable_gpu()) return;
+        if (auto made = stream::make()) own_.emplace(*std::move(made));
+    }
+    [[nodiscard]] stream_ref get() const noexcept { return own_ ? stream_ref{*own_} : stream_ref{}; }
+
+    template <class T>
+    [[nodiscard]] result<buffer<T>> here(buffer<T> const& what) const {
+        return what.to_host_sync(get());
+    }
+
+private:
+    std::optional<stream> own_;
+};
+
+std::size_t items_of(spatial::geometries const& g) { return g.rows() + g.vertices(); }
+
+// Runs call(stream), whose result is on the host.
 template <class Call>
-auto decided(operation const& what, std::size_t rows, Call call)
-    -> result<answer<std::remove_cvref_t<decltype(*call())>>> {
-    KILN_TRY(auto const how, decide(what, {.items = rows, .type = scalar::f64}));
-    KILN_TRY(auto data, call());
-    return answer<decltype(data)>{std::move(data), how};
+auto watched(std::size_t items, Call const& call)
+    -> result<answer<std::remove_cvref_t<decltype(*call(std::declval<own_stream const&>()))>>> {
+    own_stream const on{items};
+    watched_decisions const decisions;
+    KILN_TRY(auto data, call(on));
+    return answer<decltype(data)>{std::move(data), decisions.seen()};
+}
+
+result<std::vector<spatial::row_pair>> pairs_here(own_stream const& on, spatial::pair_list const& of) {
+    KILN_TRY(auto const left, on.here(of.left));
+    KILN_TRY(auto const right, on.here(of.right));
+    std::vector<spatial::row_pair> out(left.size());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {left.data()[i], right.data()[i]};
+    return out;
+}
+
+// Dimensions are the host's to know.
+spatial::matrix matrix_of(spatial::geometries const& left, std::size_t i, spatial::geometries const& right,
+                          std::size_t j, std::uint32_t bits) {
+    return {bits, spatial::dimension_of(left.kind_of(i)), spatial::dimension_of(right.kind_of(j))};
 }
 
 }  // namespace
 
 answers<std::optional<spatial::bounding_box>> bounds(spatial::geometries const& of) {
-    return decided(bounds_call, of.rows(), [&] { return spatial::cpu::bounds(of); });
+    using box = std::optional<spatial::bounding_box>;
+    return watched(items_of(of), [&](own_stream const& on) -> result<std::vector<box>> {
+        KILN_TRY(auto const all, spatial::bounds(on.get(), of));
+        KILN_TRY(auto const min_x, on.here(all.min_x));
+        KILN_TRY(auto const min_y, on.here(all.min_y));
+        KILN_TRY(auto const max_x, on.here(all.max_x));
+        KILN_TRY(auto const max_y, on.here(all.max_y));
+        std::vector<box> out(min_x.size());
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (min_x.data()[i] <= max_x.data()[i])
+                out[i] = {min_x.data()[i], min_y.data()[i], max_x.data()[i], max_y.data()[i]};
+        return out;
+    });
 }
 answers<spatial::row_pair> join(spatial::geometries const& left, spatial::geometries const& right,
                                 spatial::predicate what) {
-    return decided(join_call, left.rows() + right.rows(), [&] { return spatial::cpu::join(left, right, what); });
+    return watched(items_of(left) + items_of(right), [&](own_stream const& on) {
+        return spatial::join(on.get(), left, right, what).and_then([&](auto const& p) { return pairs_here(on, p); });
+    });
 }
 answers<spatial::row_pair> join_within(spatial::geometries const& left, spatial::geometries const& right,
                                        double distance) {
-    return decided(join_call, left.rows() + right.rows(),
-                   [&] { return spatial::cpu::join_within(left, right, distance); });
+    return watched(items_of(left) + items_of(right), [&](own_stream const& on) {
+        return spatial::join_within(on.get(), left, right, distance).and_then([&](auto const& p) {
+            return pairs_here(on, p);
+        });
+    });
 }
 answers<spatial::near_pair> nearest(spatial::geometries const& left, spatial::geometries const& right,
                                     spatial::nearest_options const& how) {
-    return decided(nearest_call, left.rows() + right.rows(), [&] { return spatial::cpu::nearest(left, right, how); });
+    return watched(items_of(left) + items_of(right),
+                   [&](own_stream const& on) -> result<std::vector<spatial::near_pair>> {
+                       KILN_TRY(auto const all, spatial::nearest(on.get(), left, right, how));
+                       KILN_TRY(auto const a, on.here(all.left));
+                       KILN_TRY(auto const b, on.here(all.right));
+                       KILN_TRY(auto const distance, on.here(all.distance));
+                       std::vector<spatial::near_pair> out(a.size());
+                       for (std::size_t i = 0; i < out.size(); ++i)
+                           out[i] = {a.data()[i], b.data()[i], distance.data()[i]};
+                       return out;
+                   });
 }
 answers<spatial::related_pair> relate_join(spatial::geometries const& left, spatial::geometries const& right) {
-    return decided(relate_call, left.rows() + right.rows(), [&] { return spatial::cpu::relate_join(left, right); });
+    return watched(
+        items_of(left) + items_of(right), [&](own_stream const& on) -> result<std::vector<spatial::related_pair>> {
+            KILN_TRY(auto const all, spatial::relate_join(on.get(), left, right));
+            KILN_TRY(auto const a, on.here(all.left));
+            KILN_TRY(auto const b, on.here(all.right));
+            KILN_TRY(auto const bits, on.here(all.bits));
+            std::vector<spatial::related_pair> out;
+            for (std::size_t k = 0; k < a.size(); ++k) {
+                auto const i = static_cast<std::size_t>(a.data()[k]), j = static_cast<std::size_t>(b.data()[k]);
+                out.push_back({a.data()[k], b.data()[k], matrix_of(left, i, right, j, bits.data()[k])});
+            }
+            return out;
+        });
 }
 answers<std::optional<spatial::matrix>> relate(spatial::geometries const& left, spatial::geometries const& right) {
-    return decided(relate_call, left.rows(), [&] { return spatial::cpu::relate(left, right); });
+    using entry = std::optional<spatial::matrix>;
+    return watched(items_of(left) + items_of(right), [&](own_stream const& on) -> result<std::vector<entry>> {
+        KILN_TRY(auto const all, spatial::relate(on.get(), left, right));
+        KILN_TRY(auto const bits, on.here(all));
+        std::vector<entry> out(bits.size());
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (!left.is_null(i) && !right.is_null(i)) out[i] = matrix_of(left, i, right, i, bits.data()[i]);
+        return out;
+    });
 }
 
 }  // namespace kiln::cli::spatial_calls

@@ -10,10 +10,15 @@
 
 namespace kiln::cli::spatial_calls {
 
+// Where a call ran, and why.
+struct decided {
+    place selected = place::cpu;
+    std::string reason;
+};
 template <class T>
 struct answer {
     T data;
-    decision how;  // where it ran, and why
+    decided how;
 };
 template <class T>
 using answers = result<answer<std::vector<T>>>;

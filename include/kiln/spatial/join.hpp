@@ -11,6 +11,8 @@
 #include <kiln/spatial/index.hpp>
 #include <kiln/spatial/relate.hpp>
 
+#include <functional>
+
 namespace KILN_PUBLIC kiln {
 namespace spatial {
 
@@ -21,9 +23,25 @@ struct pair_list {
 };
 
 [[nodiscard]] result<pair_list> join(stream_ref on, geometries const& left, geometries const& right, predicate what);
-// Rows no more than a distance apart, compared exactly. On the CPU so far.
+// Rows no more than a distance apart, compared exactly. The distance is 0 or within the range of coordinates
+// (<kiln/spatial/validate.hpp>), else errc::invalid_argument.
 [[nodiscard]] result<pair_list> join_within(stream_ref on, geometries const& left, geometries const& right,
                                             double distance);
+
+// The same lists a part at a time, in order: for lists that outgrow memory. `take` gets some left rows' pairs; an error from it ends
+// the call. What a call takes beside its operands and their index stays within `most_bytes`; errc::out_of_memory where one row alone
+// needs more.
+//
+//     spatial::join_in_chunks(stream, places, zones, predicate::within, {.most_bytes = 1 << 30}, write_to_disk).value();
+struct chunk_options {
+    std::size_t most_bytes = 0;  // 0: half of what the device has room for; on the host 1 GiB
+};
+using pair_taker = std::function<result<void>(pair_list const& pairs)>;
+[[nodiscard]] result<void> join_in_chunks(stream_ref on, geometries const& left, geometries const& right,
+                                          predicate what, chunk_options const& how, pair_taker const& take);
+[[nodiscard]] result<void> join_within_in_chunks(stream_ref on, geometries const& left, geometries const& right,
+                                                 double distance, chunk_options const& how, pair_taker const& take);
+
 // By left row: the lowest right row, or -1; how many; whether any (0 or 1). By right row: how many.
 [[nodiscard]] result<buffer<std::int32_t>> join_first(stream_ref on, geometries const& left, geometries const& right,
                                                       predicate what);

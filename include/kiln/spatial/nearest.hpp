@@ -35,11 +35,12 @@ struct near_list {
     buffer<double> distance;
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
 };
-// Decided once, on the CPU or the GPU; results live where it ran. More than one nearest row (`count`) is for the CPU so far.
+// Decided once, on the CPU or the GPU; results live where it ran. On the GPU `count` rows for each are kept in memory, and
+// gone through one by one when a nearer one is found: it is meant to be small.
 [[nodiscard]] result<near_list> nearest(stream_ref on, geometries const& left, geometries const& right,
                                         nearest_options const& how = {});
 
-// Row by row, as many as both have; NaN where there is none. On the CPU so far.
+// Row by row, as many as both have; NaN where there is none. Decided likewise.
 [[nodiscard]] result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right);
 
 namespace cpu {

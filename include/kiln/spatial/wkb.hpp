@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Well-known binary, on the host: ISO and EWKB as written by PostGIS and GEOS (an SRID is skipped), either byte order, in two
+// Well-known binary, on the host and on a device: ISO and EWKB as written by PostGIS and GEOS (an SRID is skipped), either byte order, in two
 // dimensions. What is read is not trusted: every count is checked against the bytes that are left before it is used. Written is ISO
 // WKB, little-endian, the bytes GEOS writes. Errors name the row and the byte.
 #pragma once
@@ -17,6 +17,11 @@ namespace spatial {
 [[nodiscard]] result<geometries> from_wkb(std::span<std::span<std::uint8_t const> const> rows);
 
 [[nodiscard]] result<column<std::uint8_t>> to_wkb(geometries const& from);
+
+// The same where the bytes or geometries are, on the host or on a device, with the same result, byte for byte. On a device these wait
+// for sizes, and once for each family that is there.
+[[nodiscard]] result<geometries> from_wkb_sync(stream_ref on, column<std::uint8_t> const& rows);
+[[nodiscard]] result<column<std::uint8_t>> to_wkb_sync(stream_ref on, geometries const& from);
 
 }  // namespace spatial
 }  // namespace kiln

@@ -4,10 +4,13 @@
 #include "workshop/pack_tool.hpp"
 #include "workshop/settled.hpp"
 
+#include <kiln/spatial/choose.hpp>
 #include <kiln/spatial/join.hpp>
+#include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
+#include <kiln/spatial/wkb.hpp>
 
 #include <cmath>
 
@@ -83,6 +86,46 @@ public:
              [=](stream_ref on, std::size_t n) -> result<void> {
                  KILN_TRY(auto out, nearest(on, points_of(half(n)), lines_of(half(n), 7), {.equal = ties::by_row}));
                  return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&nearest_many_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, nearest(on, points_of(half(n)), lines_of(half(n), 7), {.count = 4}));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&disjoint_operation,
+             [=](stream_ref on, std::size_t n) {
+                 return workshop::settled(
+                     join_count(on, areas_of(half(n), 1), areas_of(half(n), 7), predicate::disjoint), on);
+             }},
+            {&distance_operation,
+             [=](stream_ref on, std::size_t n) {
+                 return workshop::settled(distance(on, areas_of(half(n), 1), areas_of(half(n), 7)), on);
+             }},
+            {&within_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 double const near = 1 / std::sqrt(static_cast<double>(n + 1));
+                 KILN_TRY(auto out, join_within(on, points_of(half(n)), lines_of(half(n), 7), near));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&bounds_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, bounds(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<double>>{out.min_x}, on);
+             }},
+            {&measures_operation,
+             [](stream_ref on, std::size_t n) { return workshop::settled(area(on, areas_of(n, 1)), on); }},
+            {&wkb_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, to_wkb_sync(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<std::uint8_t>>{out.values()}, on);
+             }},
+            {&choose_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 auto const all = points_of(n);
+                 auto keep = buffer<std::uint8_t>::on_host(all.rows());
+                 for (std::size_t i = 0; i < keep.size(); ++i) keep.data()[i] = i % 2 == 0 ? 1 : 0;
+                 KILN_TRY(auto out, filter_sync(on, all, keep));
+                 return workshop::settled(result<buffer<std::int32_t>>{*out.chosen()}, on);
              }},
         };
     }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pairs of rows are divided into items, one for each vertex of the smaller row (kernels/spatial/pair_distance.cuh), so that neither many
+// small pairs nor one of two large rows leave threads idle. Rows within a distance come from their boxes, which decide most of them.
+#include "spatial/row_distances.hpp"
+
+#include "spatial/operations.hpp"
+#include "spatial/pair_distance.cuh"
+#include "spatial/row_blocks.cuh"
+
+#include <kiln/spatial/nearest.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
+u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
+
+// Items of one launch: what is put off has a number of 32 bits, and a list for all of them.
+constexpr std::size_t most_items = std::size_t{1} << 26;
+
+// Runs quickly(first, later, laters) over all items, and exactly(...) over what it put off.
+template <class Quick, class Exact>
+result<void> search(queue& on, buffer<std::int64_t> const& place, Quick const& quick, Exact const& exact) {
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{place.data() + place.size() - 1, total}}));
+    auto const all = static_cast<std::size_t>(total);
+    if (all == 0) return {};
+    KILN_TRY(auto later, on.room<std::uint32_t>(std::min(all, most_items)));
+    for (std::size_t first = 0; first < all; first += most_items) {
+        auto const n = std::min(most_items, all - first), threads = std::min(on.threads(), n);
+        KILN_TRY(auto laters, on.filled<std::uint32_t>(1, 0));
+        auto const asked = quick(first, later.data(), laters.data());
+        KILN_CHECK(on.launch(asked, n));
+        KILN_CHECK(on.launch(exact(asked, threads), threads));
+    }
+    return {};
+}
+
+}  // namespace
+
+result<kept_search> kept_search::make(queue& on, geometries const& of) {
+    kept_search out;
+    KILN_TRY(out.layer_, kept_layer::plain(on, of));
+    auto const n = out.layer_.vertices(), rows = out.layer_.rows();
+    KILN_TRY(out.blocks_, on.room<box>(n / block_vertices + rows + 1));
+    KILN_TRY(out.groups_, on.room<box>(n / group_vertices + rows + 1));
+    auto const l = out.layer_.view();
+    KILN_CHECK(on.launch(make_row_blocks{l, out.blocks_.data()}, n));
+    KILN_CHECK(on.launch(make_row_groups{l, out.blocks_.data(), out.groups_.data()}, n));
+    return out;
+}
+
+row_search kept_search::view() const noexcept {
+    return {layer_.view(), blocks_.data(), groups_.data(), layer_.states().data(),
+            reinterpret_cast<signed char const*>(layer_.dimensions().data())};
+}
+
+result<buffer<double>> distances_of_rows(queue& on, geometries const& left, geometries const& right) {
+    auto const n = std::min(left.rows(), right.rows());
+    KILN_TRY(auto const a, kept_search::make(on, left));
+    KILN_TRY(auto const b, kept_search::make(on, right));
+    pair_sides const sides{a.view(), b.view(), {nullptr, nullptr}};
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_TRY(auto squares, on.room<std::uint64_t>(n));
+    KILN_CHECK(on.launch(count_pair_items{sides, raw(place), raw(squares)}, n));
+    KILN_CHECK(on.sum(place));
+    pair_items const items{sides, raw(place), n};
+    KILN_CHECK(search(
+        on, place,
+        [&](std::size_t first, u32* later, u32* laters) {
+            return pair_squares{items, raw(squares), first, later, laters};
+        },
+        [](pair_squares const& of, std::size_t threads) {
+            return pair_squares_exactly{of, threads};
+        }));
+    KILN_TRY(auto out, on.room<double>(n));
+    KILN_CHECK(on.launch(roots_of_squares{raw(squares), out.data()}, n));
+    return out;
+}
+
+result<rows_within> rows_within::make(queue& on, geometries const& right, double distance) {
+    if (!(distance >= 0) || !in_domain(distance))
+        return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to 2^330", distance);
+    rows_within out{on};
+    out.distance_ = distance;
+    if (right.empty()) return out;
+    KILN_TRY(out.right_, kept_search::make(on, right));
+    KILN_TRY(out.boxes_, out.right_.layer().row_boxes(on));
+    KILN_TRY(out.tree_, kept_tree::make(on, out.boxes_));
+    return out;
+}
+
+result<pair_list> rows_within::of(geometries const& left) const {
+    pair_list out;
+    if (left.empty() || boxes_.empty()) return out;
+    auto& on = *on_;
+    auto const distance = distance_;
+    KILN_TRY(auto const a, kept_search::make(on, left));
+    KILN_TRY(auto const left_boxes, a.layer().row_boxes(on));
+    // Boxes are compared in doubles: a little more than the distance, so that rounding leaves nothing out.
+    KILN_TRY(auto const asked, query_boxes(on, tree_, left_boxes, distance * (1 + 0x1p-40)));
+    auto const n = asked.size();
+    if (n == 0) return out;
+
+    double const square = distance * distance, far = square * (1 + 0x1p-40), near = square * (1 - 0x1p-40);
+    pair_sides const sides{a.view(), right_.view(), {asked.left.data(), asked.right.data()}};
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_TRY(auto found, on.room<std::uint32_t>(n));
+    KILN_CHECK(on.launch(judge_pairs{sides, left_boxes.data(), boxes_.data(), near, far, raw(place), found.data()}, n));
+    KILN_CHECK(on.sum(place));
+    pair_items const items{sides, raw(place), n};
+    KILN_CHECK(search(
+        on, place,
+        [&](std::size_t first, u32* later, u32* laters) {
+            return pairs_within{items, distance, far, found.data(), first, later, laters};
+        },
+        [](pairs_within const& of, std::size_t threads) {
+            return pairs_within_exactly{of, threads};
+        }));
+
+    KILN_CHECK(on.launch(count_pairs_found{found.data(), raw(place)}, n));
+    KILN_CHECK(on.sum(place));
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_CHECK(on.launch(
+        list_pairs_found{raw(place), asked.left.data(), asked.right.data(), out.left.data(), out.right.data()}, n));
+    return out;
+}
+
+result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right) {
+    KILN_TRY(auto const facts, facts_of(distance_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(distance_operation, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    if (call.on_gpu()) {
+        device_queue there{on, a.device()};
+        return distances_of_rows(there, a, b);
+    }
+    KILN_TRY(auto const all, cpu::distance(a, b));
+    auto out = buffer<double>::on_host(all.size());
+    std::ranges::transform(all, out.data(), [](std::optional<double> const& d) { return d.value_or(NAN); });
+    return out;
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations declare is what they launch, no more and no less: their algorithms run on a queue that writes it down.
+#include "samples.hpp"
+#include "spatial/apart.hpp"
+#include "spatial/area_index.hpp"
+#include "spatial/choose.hpp"
+#include "spatial/meeting.hpp"
+#include "spatial/near.hpp"
+#include "spatial/nearest_many.hpp"
+#include "spatial/operations.hpp"
+#include "spatial/pairs.hpp"
+#include "spatial/relations.hpp"
+#include "spatial/row_distances.hpp"
+#include "spatial/row_measures.hpp"
+#include "spatial/segments.hpp"
+#include "spatial/units.hpp"
+#include "spatial/warm.hpp"
+#include "spatial/wkb_rows.hpp"
+
+#include <kiln/spatial/wkt.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+
+// A host queue that knows which units and primitives a device would have needed.
+class noting_queue final : public queue {
+public:
+    result<void> sort(buffer<std::uint64_t>& keys, buffer<std::int32_t>& values, int bits) override {
+        if (!keys.empty()) used_.insert("radix_sort_u64_i32");
+        return inner_.sort(keys, values, bits);
+    }
+    result<void> sort(buffer<std::int32_t>& keys, buffer<std::int32_t>& values) override {
+        if (!keys.empty()) used_.insert("radix_sort_i32_i32");
+        return inner_.sort(keys, values);
+    }
+    result<void> read_sync(std::initializer_list<wish> wishes) override { return inner_.read_sync(wishes); }
+    [[nodiscard]] residency where() const noexcept override { return residency::host; }
+    [[nodiscard]] int device() const noexcept override { return 0; }
+    [[nodiscard]] std::size_t threads() const noexcept override { return 64; }
+    [[nodiscard]] std::set<std::string> const& used() const noexcept { return used_; }
+
+private:
+    result<storage> allocate(std::size_t bytes) override { return storage::on_host(std::max<std::size_t>(bytes, 16)); }
+    result<void> run(task const& what, std::size_t items) override {
+        used_.insert(unit_with(name_of(what.number)).name);
+        for (std::size_t i = 0; i < items; ++i) what.item(what.what, i);
+        return {};
+    }
+    result<void> scan(buffer<std::int64_t> const& values) override {
+        used_.insert("exclusive_scan_i64");
+        std::exclusive_scan(values.data(), values.data() + values.size(), values.data(), std::int64_t{0});
+        return {};
+    }
+
+    host_queue inner_;
+    std::set<std::string> used_;
+};
+
+geometries of_every_family(unsigned seed) {
+    std::vector<std::string> rows;
+    for (int kind = 1; kind <= 6; ++kind)
+        for (auto const& row :
+             to_wkt(lattice(static_cast<family>(kind), {.rows = 12, .size = 6, .seed = seed})).value())
+            rows.push_back(row);
+    return from_wkt(rows).value();
+}
+
+std::set<std::string> declared_by(operation const& what) {
+    std::set<std::string> out;
+    for (auto const& v : what.variants())
+        for (auto const& name : needs_of(v, scalar::f64)) out.insert(name);
+    return out;
+}
+
+}  // namespace
+
+TEST(spatial_declarations, are_what_is_launched) {
+    auto const left = of_every_family(1), right = of_every_family(2);
+    auto const areas = lattice(family::polygon, {.rows = 30, .size = 9, .seed = 3});
+    auto const points = lattice(family::point, {.rows = 90, .size = 9, .seed = 4});
+    auto const check = [](operation const& what, auto const& run) {
+        noting_queue on;
+        run(on);
+        EXPECT_EQ(on.used(), declared_by(what)) << what.name();
+    };
+    check(locate_operation, [&](queue& on) {
+        auto const index = build_index(on, areas).value();
+        point_locator find{on, points, *index, kiln_spatial::wanted_inside};
+        auto const pairs = find.pairs().value();
+        (void)find.first().value(), (void)find.count().value(), (void)find.any().value(),
+            (void)find.histogram().value();
+        (void)sorted_pairs(on, {pairs.right, pairs.left}, areas.rows(), points.rows()).value();
+    });
+    check(meet_operation,
+          [&](queue& on) { (void)counts_of(on, meeting_rows(on, left, right).value(), left.rows()).value(); });
+    check(join_operation, [&](queue& on) {
+        auto const all = relate_rows(on, left, right, relating::all).value();
+        (void)counts_of(on, holding(on, all, predicate::touches).value(), left.rows()).value();
+    });
+    check(disjoint_operation, [&](queue& on) { (void)rows_apart::make(on, left, right).value().pairs().value(); });
+    check(segments_operation, [&](queue& on) { (void)meeting_segments(on, left, right).value(); });
+    check(nearest_operation, [&](queue& on) { (void)nearest_rows_of(on, left, right, {}).value(); });
+    check(nearest_many_operation, [&](queue& on) { (void)nearest_many_of(on, left, right, {.count = 3}).value(); });
+    check(distance_operation, [&](queue& on) { (void)distances_of_rows(on, left, right).value(); });
+    check(within_operation, [&](queue& on) {
+        (void)counts_of(on, rows_within::make(on, right, 1).value().of(left).value(), left.rows()).value();
+    });
+    check(measures_operation, [&](queue& on) {
+        auto const of = row_measures::make(on, left).value();
+        (void)of.area().value(), (void)of.centroid().value();
+    });
+    check(bounds_operation, [&](queue& on) {
+        (void)row_measures::make(on, left)
+            .value()
+            .bounds_by_key(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(left.rows(), 0)), 1)
+            .value();
+    });
+    check(wkb_operation, [&](queue& on) { (void)read_wkb(on, write_wkb(on, left).value()).value(); });
+    check(choose_operation, [&](queue& on) {
+        auto keep = buffer<std::uint8_t>::on_host(left.rows());
+        std::fill_n(keep.data(), keep.size(), std::uint8_t{1});
+        (void)rows_kept(on, left, keep).value();
+    });
+}
+
+// By operation, exactly; by family, everything that such rows may need.
+TEST(spatial_declarations, by_operation_and_by_family) {
+    auto const names = [](std::vector<want> const& wants) {
+        std::set<std::string> out;
+        for (auto const& w : wants) out.insert(w.name());
+        return out;
+    };
+    auto both = declared_by(locate_operation);
+    both.merge(declared_by(distance_operation));
+    EXPECT_EQ(names(wants_of({"spatial_locate", "spatial_distance"}).value()), both);
+    EXPECT_EQ(wants_of({"spatial_overlay"}).error().code(), errc::not_found);
+
+    std::set<std::string> by_family;
+    for (auto const* r : family_requirements()) by_family.merge(names(r->wants()));
+    std::set<std::string> by_operation;
+    auto const* const pack = engine_detail::find_pack("spatial");
+    for (auto const* const o : pack->operations()) by_operation.merge(declared_by(*o));
+    EXPECT_EQ(by_family, by_operation);
+    EXPECT_THAT(families_of(of_every_family(1)),
+                testing::UnorderedElementsAre("point", "linestring", "polygon", "multipoint", "multilinestring",
+                                              "multipolygon"));
+    EXPECT_THAT(families_of(lattice(family::point, {.rows = 3})), testing::ElementsAre("point"));
+    // Points bring no segments along.
+    for (auto const* r : family_requirements()) {
+        bool const for_points = std::ranges::find(r->more().when, "point") != r->more().when.end();
+        EXPECT_EQ(for_points, r->consumer() == "spatial_rows");
+    }
+}
+
+}  // namespace kiln::spatial_tests
