@@ -37,13 +37,6 @@ struct make_box_keys {
     }
 };
 
-KILN_HD rough_box nothing_met() {
-    float const far = static_cast<float>(from_bits(u64{0x7ff} << 52));
-    return {far, far, -far, -far};
-}
-KILN_HD void set_child(tree_node& n, u64 i, rough_box const& b) {
-    n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
-}
 // One item per child, eight times the number of leaves: those beyond the items are empty.
 struct make_leaves {
     tree_node* nodes;

@@ -67,6 +67,13 @@ KILN_HD rough_box outwards(box const& b) {
             kept_finite(round_up(b.max_y))};
 }
 
+KILN_HD rough_box nothing_met() {
+    float const far = static_cast<float>(from_bits(u64{0x7ff} << 52));
+    return {far, far, -far, -far};
+}
+KILN_HD void set_child(tree_node& n, u64 i, rough_box const& b) {
+    n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
+}
 // Which children the box meets, as bits.
 KILN_HD u32 children_met(tree_node const& n, rough_box const& b) {
     u32 out = 0;

@@ -14,16 +14,13 @@ struct kept_elements {
 
     // One fence where paths are short.
     [[nodiscard]] static result<kept_elements> make(queue& on, kept_layer const& of);
-
-private:
-    [[nodiscard]] result<void> make_of_elements(queue& on, kept_layer const& of,
-                                                buffer<kiln_spatial::box> const& boxes);
 };
 
-// Elements of two layers that are not apart, in no particular order.
+// Elements of two layers that are not apart.
 struct contacts {
     buffer<std::int32_t> left, right;
     buffer<std::uint8_t> how;  // segment_contact; `apart` for what turned out to be
+    bool in_order = false;     // by left, then right; else in no particular order
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
     [[nodiscard]] kiln_spatial::contact_list list() const noexcept { return {left.data(), right.data(), how.data()}; }
 };

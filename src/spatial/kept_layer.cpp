@@ -93,10 +93,15 @@ std::size_t kept_layer::bytes() const noexcept {
     return of(at_, path_first_, path_of_, row_of_, row_first_, kind_, state_, dimension_);
 }
 
-result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
+result<buffer<std::uint64_t>> kept_layer::extent(queue& on, std::uint32_t kinds) const {
     KILN_TRY(auto least, on.filled<std::uint64_t>(4, ~0U));
-    auto const threads = std::min(on.threads(), vertices());
+    auto const threads = std::min(4 * on.threads(), vertices());
     KILN_CHECK(on.launch(layer_extent{view(), kinds, threads, reinterpret_cast<u64*>(least.data())}, threads));
+    return least;
+}
+
+result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
+    KILN_TRY(auto const least, extent(on, kinds));
     std::uint64_t got[4];
     auto const* const from = least.data();
     KILN_CHECK(on.read_sync({{from, got[0]}, {from + 1, got[1]}, {from + 2, got[2]}, {from + 3, got[3]}}));

@@ -38,7 +38,9 @@ public:
     // The tree that noding needed, where it is still that of the layer; else null.
     [[nodiscard]] std::shared_ptr<kept_elements const> const& elements() const noexcept { return elements_; }
 
-    // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
+    // Around the vertices of paths of these kinds (bits), for frame_of_extent().
+    [[nodiscard]] result<buffer<std::uint64_t>> extent(queue& on, std::uint32_t kinds) const;
+    // The same as a box; turned round where there are none. One fence.
     [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
     // Of every row; turned round (min_x > max_x) where it has no vertices.
     [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;

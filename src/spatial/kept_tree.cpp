@@ -37,26 +37,39 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
     out.of_ = boxes.data();
     KILN_TRY(out.around_, on.filled<std::uint64_t>(4, ~0U));
     auto* const around = reinterpret_cast<u64*>(out.around_.data());
-    auto const threads = std::min(on.threads(), n);
+    auto const threads = std::min(4 * on.threads(), n);
     KILN_CHECK(on.launch(box_extent{boxes.data(), n, threads, around}, threads));
     KILN_TRY(auto keys, on.room<std::int32_t>(n));
     KILN_TRY(out.items_, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(make_box_keys{boxes.data(), around, keys.data(), out.items_.data()}, n));
-    KILN_CHECK(on.sort(keys, out.items_));
-
-    shape const s{n};
-    KILN_TRY(out.nodes_, on.room<tree_node>(s.nodes()));
     KILN_TRY(out.in_order_, on.room<box>(n));
-    KILN_CHECK(
-        on.launch(make_leaves{out.nodes_.data() + s.first[0], boxes.data(), out.items_.data(), n, out.in_order_.data()},
-                  s.count[0] * 8));
-    for (std::size_t l = 1; l < s.levels; ++l)
-        KILN_CHECK(on.launch(
-            make_inner_nodes{out.nodes_.data() + s.first[l], out.nodes_.data() + s.first[l - 1], s.count[l - 1]},
-            s.count[l] * 8));
-    out.first_leaf_ = static_cast<std::uint32_t>(s.first[0]);
-    out.top_ = static_cast<int>(s.levels) - 1;
+    KILN_CHECK(out.build(on, keys, [&](tree_node* leaves, std::size_t slots) {
+        return on.launch(make_leaves{leaves, boxes.data(), out.items_.data(), n, out.in_order_.data()}, slots);
+    }));
     return out;
+}
+
+result<kept_tree> kept_tree::make(queue& on, buffer<std::uint64_t> const& around, buffer<std::int32_t>& keys,
+                                  buffer<std::int32_t> const& items, leaf_maker const& leaves) {
+    kept_tree out;
+    if (items.size() == 0) return out;
+    out.around_ = around, out.items_ = items;
+    KILN_CHECK(out.build(on, keys, [&](tree_node* to, std::size_t slots) { return leaves(out, to, slots); }));
+    return out;
+}
+
+template <class Leaves>
+result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves) {
+    KILN_CHECK(on.sort(keys, items_));
+    shape const s{items_.size()};
+    KILN_TRY(nodes_, on.room<tree_node>(s.nodes()));
+    first_leaf_ = static_cast<std::uint32_t>(s.first[0]);
+    top_ = static_cast<int>(s.levels) - 1;
+    KILN_CHECK(leaves(nodes_.data() + s.first[0], s.count[0] * 8));
+    for (std::size_t l = 1; l < s.levels; ++l)
+        KILN_CHECK(on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
+                             s.count[l] * 8));
+    return {};
 }
 
 tree kept_tree::view() const noexcept {

@@ -29,12 +29,10 @@ result<pair_list> meeting_rows(queue& on, geometries const& left, geometries con
     // Whole paths inside: where their first vertex is.
     pair_list in_b, in_a;
     if (may_have_areas(right)) {
-        KILN_TRY(auto const index, build_brief_index(on, b));
-        KILN_TRY(in_b, first_vertices_in(on, a, *index, wanted_inside));
+        KILN_TRY(in_b, first_vertices_in(on, a, b, wanted_inside));
     }
     if (may_have_areas(left)) {
-        KILN_TRY(auto const index, build_brief_index(on, a));
-        KILN_TRY(in_a, first_vertices_in(on, b, *index, wanted_inside));
+        KILN_TRY(in_a, first_vertices_in(on, b, a, wanted_inside));
     }
 
     auto const n = met.size() + in_b.size() + in_a.size();

@@ -132,8 +132,8 @@ private:
             auto const& inner = side == 0 ? a_ : b_;
             auto const& areas = side == 0 ? right_ : left_;
             if (!has_areas(areas)) continue;
-            KILN_TRY(auto const index, build_brief_index(on_, side == 0 ? b_ : a_));
-            KILN_TRY(auto const pairs, first_vertices_in(on_, inner, *index, wanted_inside | wanted_on));
+            KILN_TRY(auto const pairs,
+                     first_vertices_in(on_, inner, side == 0 ? b_ : a_, wanted_inside | wanted_on));
             found[static_cast<std::size_t>(side)] = side == 0 ? pairs : pair_list{pairs.right, pairs.left};
         }
         auto const n = found[0].size() + found[1].size();
