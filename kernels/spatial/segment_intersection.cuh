@@ -92,30 +92,24 @@ enum class rows_wanted : int {
 enum : u32 { most_in_group = 4, most_light_contact_nodes = 96, hits_kept = 4 };
 
 // Up to four neighbouring vertices ask together: along a path their elements are neighbours too, and what one of them has to
-// look at the others have as well. Bits of `members` say which of them are elements, of `segments` which have a length.
+// look at the others have as well. Only their rounded boxes are held; those of what is no element meet nothing.
 struct element_group {
     i32 first;
-    u32 members, segments;
-    point at[most_in_group + 1];
+    u32 segments;  // bits: has a length
+    rough_box own[most_in_group], reach;
 
-    KILN_HD point end(int k) const { return (segments >> k & 1) != 0 ? at[k + 1] : at[k]; }
-    KILN_HD rough_box reach() const {
-        double const far = from_bits(u64{0x7ff} << 52);
-        box out{far, far, -far, -far};
-        KILN_UNROLL
-        for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
-            if ((members >> k & 1) == 0) continue;
-            box const own = box_of({at[k], end(k)});
-            out = {least(out.min_x, own.min_x), least(out.min_y, own.min_y), most(out.max_x, own.max_x), most(out.max_y, own.max_y)};
-        }
-        return outwards(out);
-    }
-    // Members whose boxes meet that of s.
-    KILN_HD u32 near(segment const& s) const {
+    // Members whose boxes meet that of a leaf's child.
+    KILN_HD u32 near(tree const& t, u32 slot) const {
+        tree_node const& n = t.nodes[t.first_leaf + (slot >> 3)];
+        u32 const child = slot & 7;
+        float const min_x = n.min_x[child], min_y = n.min_y[child], max_x = n.max_x[child], max_y = n.max_y[child];
         u32 out = 0;
         KILN_UNROLL
-        for (int k = 0; k < static_cast<int>(most_in_group); ++k)
-            if ((members >> k & 1) != 0 && boxes_meet(at[k], end(k), s.a, s.b)) out |= 1U << k;
+        for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
+            rough_box const& b = own[k];
+            bool const meets = b.min_x <= max_x && b.min_y <= max_y && b.max_x >= min_x && b.max_y >= min_y;
+            out |= static_cast<u32>(meets) << k;
+        }
         return out;
     }
 };
@@ -132,15 +126,18 @@ struct contact_question {
         element_group g{};
         int const size = order != nullptr ? 1 : int{most_in_group};
         g.first = first_of(i);
-        KILN_UNROLL
-        for (int k = 0; k <= static_cast<int>(most_in_group); ++k)
-            if (k <= size && g.first + k < a.vertices) g.at[k] = a.at[g.first + k];
+        g.reach = nothing_met();
         KILN_UNROLL
         for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
             i32 const v = g.first + k;
+            g.own[k] = nothing_met();
             if (k >= size || v >= a.vertices || !is_element(a, v)) continue;
-            g.members |= 1U << k;
-            if (is_segment(a, v)) g.segments |= 1U << k;
+            bool const has_length = is_segment(a, v);
+            if (has_length) g.segments |= 1U << k;
+            rough_box const b = outwards(box_of({a.at[v], a.at[has_length ? v + 1 : v]}));
+            g.own[k] = b;
+            g.reach = {b.min_x < g.reach.min_x ? b.min_x : g.reach.min_x, b.min_y < g.reach.min_y ? b.min_y : g.reach.min_y,
+                       b.max_x > g.reach.max_x ? b.max_x : g.reach.max_x, b.max_y > g.reach.max_y ? b.max_y : g.reach.max_y};
         }
         return g;
     }
@@ -150,12 +147,13 @@ struct contact_question {
     // found(k, how) for every member of the group that is not apart from the element of a leaf.
     template <class Found>
     KILN_HD void contacts(element_group const& g, u32 slot, Found found) const {
-        segment const s = elements[slot];
-        for (u32 near = g.near(s); near != 0; near &= near - 1) {
-            i32 const v = g.first + lowest_bit(near);
+        for (u32 near = g.near(t, slot); near != 0; near &= near - 1) {
+            int const k = lowest_bit(near);
+            i32 const v = g.first + k;
             if (rows == rows_wanted::same && row_at(a, v) != row_at(b, static_cast<i32>(t.item[slot]))) continue;
-            u8 const how = quick_contact(a.at[v], element_end(a, v), s.a, s.b);
-            if (how != apart) found(lowest_bit(near), how);
+            segment const s = elements[slot];
+            u8 const how = quick_contact(a.at[v], a.at[(g.segments >> k & 1) != 0 ? v + 1 : v], s.a, s.b);
+            if (how != apart) found(k, how);
         }
     }
 };
@@ -182,8 +180,8 @@ struct count_contacts {
         element_group const g = q.group(i);
         u32 hits = 0;
         bool put_off = false;
-        if (g.members != 0) {
-            put_off = !query_tree_within(q.t, g.reach(), most_light_contact_nodes, [&](u32 slot) {
+        if (g.reach.min_x <= g.reach.max_x) {
+            put_off = !query_tree_within(q.t, g.reach, most_light_contact_nodes, [&](u32 slot) {
                 q.contacts(g, slot, [&](int member, u8 how) {
                     if (hits < hits_kept) kept.keep(i, hits, slot, member, how);
                     ++hits;
@@ -226,7 +224,7 @@ private:
     KILN_HD void again(u64 i, u64 first) const {
         element_group const g = q.group(i);
         u64 at = first;
-        query_tree(q.t, g.reach(), [&](u32 slot) {
+        query_tree(q.t, g.reach, [&](u32 slot) {
             q.contacts(g, slot, [&](int member, u8 how) { put(first, at++, g.first + member, slot, how); });
         });
     }
@@ -247,7 +245,7 @@ struct heavy_contacts {
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
         element_group const g = q.group(heavy[i / nodes]);
-        query_subtree(q.t, first_node + static_cast<u32>(i % nodes), level, g.reach(), [&](u32 slot) {
+        query_subtree(q.t, first_node + static_cast<u32>(i % nodes), level, g.reach, [&](u32 slot) {
             q.contacts(g, slot, [&](int member, u8 how) { found(g.first + member, static_cast<i32>(q.t.item[slot]), how); });
         });
     }
@@ -276,10 +274,13 @@ struct list_heavy_contacts {
 struct decide_contacts {
     layer a, b;
     contact_list of;
+    u64* aparts;  // of 0
     KILN_HD void operator()(u64 i) const {
         if (of.how[i] != not_known) return;
         i32 const v = of.left[i], w = of.right[i];
-        of.how[i] = static_cast<u8>(contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w)));
+        segment_contact const how = contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w));
+        of.how[i] = static_cast<u8>(how);
+        if (how == apart) add_to(aparts, 1);
     }
 };
 // Contacts in the order of their elements, without those that turned out to be none; then their rows and points.
@@ -292,20 +293,15 @@ struct element_keys {
         number[i] = static_cast<i32>(i);
     }
 };
-struct count_real_contacts {
-    u64 const* key;
-    i64* count;
-    KILN_HD void operator()(u64 i) const { count[i] = key[i] != ~u64{0} ? 1 : 0; }
-};
 struct contact_rows {
     layer a, b;
     contact_list of;
-    i32 const* number;
+    i32 const* number;  // null: as they are
     i32* left;
     i32* right;
     u8* kind;
     KILN_HD void operator()(u64 i) const {
-        i32 const k = number[i];
+        u64 const k = number != nullptr ? static_cast<u64>(number[i]) : i;
         left[i] = row_at(a, of.left[k]), right[i] = row_at(b, of.right[k]), kind[i] = of.how[k];
     }
 };
@@ -334,7 +330,8 @@ struct place_contacts {
     double* x;
     double* y;
     KILN_HD void operator()(u64 k) const {
-        i32 const i = number[k], v = of.left[i], w = of.right[i];
+        u64 const i = number != nullptr ? static_cast<u64>(number[k]) : k;
+        i32 const v = of.left[i], w = of.right[i];
         point const a0 = a.at[v], a1 = element_end(a, v), b0 = b.at[w], b1 = element_end(b, w);
         double const nan = from_bits(~u64{0});
         point p{nan, nan};
@@ -350,13 +347,12 @@ KILN_KERNEL(element_vertex_keys, kiln_spatial::element_keys_by_vertex, 256, 1)
 KILN_KERNEL(element_count, kiln_spatial::count_elements, 256, 1)
 KILN_KERNEL(element_list_keys, kiln_spatial::element_keys_in_list, 256, 1)
 KILN_KERNEL(element_leaf_nodes, kiln_spatial::element_leaves, 256, 1)
-KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 9)
-KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 9)
+KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 8)
+KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 8)
 KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_exact, kiln_spatial::decide_contacts, 128, 1)
 KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 4)
 KILN_KERNEL(contact_keys, kiln_spatial::make_contact_keys, 256, 1)
 KILN_KERNEL(contact_element_keys, kiln_spatial::element_keys, 256, 1)
-KILN_KERNEL(contact_real_count, kiln_spatial::count_real_contacts, 256, 1)
 KILN_KERNEL(contact_row_pairs, kiln_spatial::contact_rows, 256, 1)

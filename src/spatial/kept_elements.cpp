@@ -56,22 +56,31 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
     return out;
 }
 
+result<std::optional<buffer<std::int32_t>>> asking_order(queue& on, kept_layer const& a, kept_elements const& of_b) {
+    std::optional<buffer<std::int32_t>> out;
+    auto const n = a.vertices();
+    if (n < worth_ordering || n >= 8 * a.paths() || of_b.tree.size() == 0) return out;
+    KILN_TRY(auto listed, list_elements(on, a, of_b.tree.around()));
+    KILN_CHECK(on.sort(listed.keys, listed.vertices));
+    out = std::move(listed.vertices);
+    return out;
+}
+
 result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b, kept_elements const& of_b,
                                rows_wanted rows) {
+    KILN_TRY(auto const order, asking_order(on, a, of_b));
+    return find_contacts(on, a, b, of_b, rows, order);
+}
+
+result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b, kept_elements const& of_b,
+                               rows_wanted rows, std::optional<buffer<std::int32_t>> const& order) {
     contacts out;
     auto const n = a.vertices();
+    bool const one_by_one = order.has_value();
     if (n == 0 || of_b.tree.size() == 0) return out;
-    // Long paths are in order as they are, and neighbours ask together.
-    buffer<std::int32_t> order;
-    bool const one_by_one = n >= worth_ordering && n < 8 * a.paths();
-    if (one_by_one) {
-        KILN_TRY(auto listed, list_elements(on, a, of_b.tree.around()));
-        KILN_CHECK(on.sort(listed.keys, listed.vertices));
-        order = std::move(listed.vertices);
-    }
     contact_question const q{
-        a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows, one_by_one ? order.data() : nullptr};
-    auto const groups = one_by_one ? order.size() : (n + most_in_group - 1) / most_in_group;
+        a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows, one_by_one ? order->data() : nullptr};
+    auto const groups = one_by_one ? order->size() : (n + most_in_group - 1) / most_in_group;
     auto const homes = one_by_one ? n : groups;
     KILN_TRY(auto hits, on.room<std::uint64_t>(groups * hits_kept));
     kept_hits const kept{reinterpret_cast<u64*>(hits.data()), groups};
@@ -107,7 +116,8 @@ result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const&
         contact_list const behind{out.left.data() + light, out.right.data() + light, out.how.data() + light};
         KILN_CHECK(on.launch(list_heavy_contacts{h, raw(heavy_counts), behind}, pieces));
     }
-    KILN_CHECK(on.launch(decide_contacts{q.a, q.b, out.list()}, total));
+    KILN_TRY(out.aparts, on.filled<std::uint64_t>(1, 0));
+    KILN_CHECK(on.launch(decide_contacts{q.a, q.b, out.list(), reinterpret_cast<u64*>(out.aparts.data())}, total));
     return out;
 }
 

@@ -27,7 +27,7 @@ std::size_t worth_an_index(kept_layer const& areas) { return 16 * areas.vertices
 result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& of, kept_layer const& areas,
                                                   std::uint32_t wanted, line_ends ends) {
     auto const n = questions_of(of, ends);
-    if (n > areas.vertices()) return std::nullopt;
+    if (n > areas.vertices()) return std::optional<pair_list>{};
     KILN_TRY(auto asked, on.room<box>(n));
     KILN_CHECK(on.launch(question_boxes{of.view(), asked.data()}, n));
     KILN_TRY(auto const boxes, areas.row_boxes(on));
@@ -40,7 +40,7 @@ result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& o
     KILN_CHECK(on.sum(first));
     std::int64_t work = 0, total = 0;
     KILN_CHECK(on.read_sync({{first.data() + m, work}}));
-    if (static_cast<std::size_t>(work) > worth_an_index(areas)) return std::nullopt;
+    if (static_cast<std::size_t>(work) > worth_an_index(areas)) return std::optional<pair_list>{};
 
     KILN_TRY(auto mark, on.filled<std::uint32_t>(m, 0));
     double const share = static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(work, 1));
@@ -54,7 +54,7 @@ result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& o
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_CHECK(on.launch(list_marked{rows, raw(place), out.left.data(), out.right.data()}, m));
-    return out;
+    return std::optional{std::move(out)};
 }
 
 }  // namespace
