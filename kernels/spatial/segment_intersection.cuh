@@ -114,6 +114,11 @@ struct element_group {
     }
 };
 
+KILN_HD rough_box around(rough_box const& a, rough_box const& b) {
+    return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
+            a.max_y > b.max_y ? a.max_y : b.max_y};
+}
+
 struct contact_question {
     layer a;  // asks
     layer b;
@@ -134,10 +139,8 @@ struct contact_question {
             if (k >= size || v >= a.vertices || !is_element(a, v)) continue;
             bool const has_length = is_segment(a, v);
             if (has_length) g.segments |= 1U << k;
-            rough_box const b = outwards(box_of({a.at[v], a.at[has_length ? v + 1 : v]}));
-            g.own[k] = b;
-            g.reach = {b.min_x < g.reach.min_x ? b.min_x : g.reach.min_x, b.min_y < g.reach.min_y ? b.min_y : g.reach.min_y,
-                       b.max_x > g.reach.max_x ? b.max_x : g.reach.max_x, b.max_y > g.reach.max_y ? b.max_y : g.reach.max_y};
+            g.own[k] = outwards(box_of({a.at[v], a.at[has_length ? v + 1 : v]}));
+            g.reach = around(g.reach, g.own[k]);
         }
         return g;
     }
