@@ -308,16 +308,22 @@ struct contact_rows {
         left[i] = row_at(a, of.left[k]), right[i] = row_at(b, of.right[k]), kind[i] = of.how[k];
     }
 };
-// row of a << bits | row of b; `none` where they are apart.
-struct make_contact_keys {
+// row of a << bits | row of b of those that are not apart, in no order. Contacts that follow each other are often of the same rows.
+struct list_contact_keys {
     layer a, b;
     contact_list of;
     i32 bits;
-    u64 none;
-    u64* key;
+    u64* list;
+    u32* listed;
     KILN_HD void operator()(u64 i) const {
-        key[i] = of.how[i] == apart ? none
-                                    : static_cast<u64>(row_at(a, of.left[i])) << bits | static_cast<u64>(row_at(b, of.right[i]));
+        u64 const k = key(i);
+        append(k != ~u64{0} && (i == 0 || key(i - 1) != k), k, list, listed);
+    }
+
+private:
+    KILN_HD u64 key(u64 i) const {
+        if (of.how[i] == apart) return ~u64{0};
+        return static_cast<u64>(row_at(a, of.left[i])) << bits | static_cast<u64>(row_at(b, of.right[i]));
     }
 };
 KILN_HD_COLD point touching_point(point a, point b, point c, point d) {
@@ -356,6 +362,6 @@ KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_exact, kiln_spatial::decide_contacts, 128, 1)
 KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 4)
-KILN_KERNEL(contact_keys, kiln_spatial::make_contact_keys, 256, 1)
+KILN_KERNEL(contact_keys, kiln_spatial::list_contact_keys, 256, 1)
 KILN_KERNEL(contact_element_keys, kiln_spatial::element_keys, 256, 1)
 KILN_KERNEL(contact_row_pairs, kiln_spatial::contact_rows, 256, 1)
