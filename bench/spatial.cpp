@@ -3,22 +3,21 @@
 // The spatial pack on this GPU, beside what a prototype of its algorithms reached on an H200. `bench_spatial [--quick]
 // [--data FOLDER] [--json FILE] [--only TEXT]`: FOLDER has layers as tests/unit/spatial/unpack_layer.py writes them. The output of
 // every variant is checked before its time counts: memory is given back between variants, so none can pass with another's.
+#include "spatial/figures.hpp"
 #include "spatial/generators.hpp"
+#include "spatial/kept_elements.hpp"
+#include "spatial/limits.hpp"
+#include "spatial/near.hpp"
 
-#include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/locate.hpp>
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <functional>
 #include <string>
 
 namespace {
@@ -26,67 +25,6 @@ namespace {
 using namespace kiln;
 using namespace kiln::spatial;
 using namespace kiln::spatial_bench;
-
-nlohmann::json rows = nlohmann::json::array();
-int failures = 0;
-
-struct options {
-    bool quick = false;
-    std::string data, json, only;
-};
-
-template <class T>
-T made(result<T> got) {
-    if (!got) {
-        std::fprintf(stderr, "%s\n%s\n", got.error().what(), std::string{got.error().log()}.c_str());
-        std::exit(1);
-    }
-    return *std::move(got);
-}
-
-// Milliseconds per call: the median of several batches of calls that are queued back to back.
-double device_ms(stream const& on, std::function<void()> const& call) {
-    auto begin = device_event::make().value(), end = device_event::make().value();
-    auto const batch = [&](int calls) {
-        begin.record(on).value();
-        for (int i = 0; i < calls; ++i) call();
-        end.record(on).value();
-        end.wait_sync().value();
-        return elapsed_ms(begin, end).value() / calls;
-    };
-    batch(1);
-    int const calls = std::clamp(static_cast<int>(10 / std::max(batch(2), 1e-3)), 1, 100);
-    std::vector<double> times;
-    for (int i = 0; i < 5; ++i) times.push_back(batch(calls));
-    std::sort(times.begin(), times.end());
-    return times[2];
-}
-
-enum class better : std::uint8_t { lower, higher };
-struct figure {
-    std::string name;
-    double value;
-    std::string unit;
-    double prototype;  // 0: none
-    better is = better::lower;
-    bool right = true;
-};
-void row(figure const& f) {
-    double const ratio = f.prototype == 0 ? 0 : f.is == better::higher ? f.value / f.prototype : f.prototype / f.value;
-    std::printf("%-58s %10.3f %-6s", f.name.c_str(), f.value, f.unit.c_str());
-    if (f.prototype > 0) std::printf("  prototype %8.2f  %5.2fx", f.prototype, ratio);
-    std::printf("%s\n", f.right ? "" : "  WRONG");
-    std::fflush(stdout);
-    if (!f.right) ++failures;
-    rows.push_back(
-        {{"name", f.name}, {"value", f.value}, {"unit", f.unit}, {"prototype", f.prototype}, {"right", f.right}});
-}
-
-template <class T>
-std::vector<T> host_values(stream const& on, buffer<T> const& b) {
-    auto const host = made(b.to_host_sync(on));
-    return {host.host_span().begin(), host.host_span().end()};
-}
 
 // ---- Points in polygons ----
 
@@ -184,38 +122,6 @@ void points_in_polygons(stream const& on, options const& how) {
 
 // ---- Boxes, segments, nearest, relations ----
 
-geometries short_lines(std::size_t n, double length, std::uint64_t seed) {
-    geometry_parts out;
-    out.kind = family::linestring;
-    out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
-    out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
-    for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
-    for (std::size_t i = 0; i < n; ++i) {
-        double const x = unit_number(seed + i * 4), y = unit_number(seed + i * 4 + 1),
-                     turn = unit_number(seed * 3 + i * 2) * 3.14159265;
-        double const l = length * (0.5 + unit_number(seed * 5 + i * 2 + 1));
-        out.x.data()[2 * i] = x - l * std::cos(turn) / 2, out.x.data()[2 * i + 1] = x + l * std::cos(turn) / 2;
-        out.y.data()[2 * i] = y - l * std::sin(turn) / 2, out.y.data()[2 * i + 1] = y + l * std::sin(turn) / 2;
-    }
-    return made(geometries::make(std::move(out)));
-}
-// About ten neighbours each; a few large ones where asked. Diagonals of the boxes.
-geometries box_lines(std::size_t n, double large_share) {
-    geometry_parts out;
-    out.kind = family::linestring;
-    out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
-    out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
-    for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
-    double const side = std::sqrt(10.0 / static_cast<double>(n)) / 2;
-    for (std::size_t i = 0; i < n; ++i) {
-        double const x = unit_number(42 + i * 4), y = unit_number(43 + i * 4);
-        double const w = unit_number(44 + i * 4) < large_share ? 0.1 : side * (0.5 + unit_number(45 + i * 4));
-        out.x.data()[2 * i] = x, out.x.data()[2 * i + 1] = x + w, out.y.data()[2 * i] = y,
-                         out.y.data()[2 * i + 1] = y + w;
-    }
-    return made(geometries::make(std::move(out)));
-}
-
 std::string count_text(std::size_t n) {
     return n % 1'000'000 == 0 ? std::to_string(n / 1'000'000) + " M" : std::to_string(n);
 }
@@ -259,9 +165,22 @@ void segments(stream const& on, options const& how) {
         for (auto const v : other) sum_other += v == v ? v : 0;
         bool const right = x.size() == other.size() && std::fabs(sum - sum_other) <= 1e-9 * std::fabs(sum);
         double const ms = device_ms(on, [&] { out = made(segment_intersections(on, a, c)); });
-        row({"segments " + count_text(n) + " x " + count_text(n) + ", with points, all in", ms, "ms", prototype,
+        row({"segments " + count_text(n) + " x " + count_text(n) + ", with points, in order, all in", ms, "ms", 0,
              better::lower, right});
         std::printf("    %zu meetings\n", x.size());
+
+        // What the prototype's figure has: segments that lie there as such and in an order to ask in; the tree of the one side, and
+        // which meet, in any order and without points.
+        device_queue there{on, 0};
+        auto const left = made(kept_layer::plain(there, a)), to = made(kept_layer::plain(there, c));
+        auto const order = made(asking_order(there, left, made(kept_elements::make(there, to))));
+        std::size_t found = 0;
+        double const bare = device_ms(on, [&] {
+            auto const elements = made(kept_elements::make(there, to));
+            found = made(find_contacts(there, left, to, elements, kiln_spatial::rows_wanted::all, order)).size();
+        });
+        row({"segments " + count_text(n) + " x " + count_text(n) + ", tree and meetings alone", bare, "ms", prototype,
+             better::lower, found >= x.size()});
     }
 }
 
@@ -269,10 +188,12 @@ void nearest_of(stream const& on, options const& how) {
     auto const n = std::size_t{1} << (how.quick ? 20 : 24);
     auto const questions = uniform_points(n, {0, 0, 1, 1});
     auto const there = made(questions.to_device(on));
-    auto const lines = short_lines(1'000'000, 0.002, 3);
+    auto const lines = short_lines(1'000'000, 0.002, 3), ways = walks(50'000, 20, 3);
     auto const points = made(geometries::points(lines.parts().x.first(1'000'000), lines.parts().y.first(1'000'000)));
+    auto const places = made(geometries::points(ways.parts().x, ways.parts().y));
     for (auto const& [name, of, prototype] :
-         {std::tuple{"segments", &lines, 2980.0}, std::tuple{"points", &points, 3540.0}}) {
+         {std::tuple{"segments", &lines, 0.0}, std::tuple{"points", &points, 0.0},
+          std::tuple{"segments of walks", &ways, 2980.0}, std::tuple{"points of walks", &places, 3540.0}}) {
         auto const targets = made(of->to_device(on));
         nearest_options const one{.equal = ties::by_row};
         auto out = made(nearest(on, there, targets, one));
@@ -286,8 +207,14 @@ void nearest_of(stream const& on, options const& how) {
         for (std::size_t i = 0; agrees && i < some; ++i)
             agrees = right[i] == expected[i].right && distance[i] == expected[i].distance;
         double const ms = device_ms(on, [&] { out = made(nearest(on, there, targets, one)); });
-        row({std::string{"nearest of 1 M "} + name + ", index and sorting in", static_cast<double>(n) / ms / 1e3,
-             "Mq/s", prototype, better::higher, agrees});
+        auto const rate = [&](double t) { return static_cast<double>(n) / t / 1e3; };
+        row({std::string{"nearest of 1 M "} + name + ", index and sorting in", rate(ms), "Mq/s", prototype,
+             better::higher, agrees});
+        device_queue here{on, 0};
+        auto const target = made(near_target::make(here, targets));
+        double const asked = device_ms(on, [&] { out = made(nearest_rows_of(here, there, targets, target, one)); });
+        row({std::string{"nearest of 1 M "} + name + ", index built, sorting in", rate(asked), "Mq/s", prototype,
+             better::higher, host_values(on, out.right) == right});
     }
 }
 
@@ -331,13 +258,17 @@ int main(int argc, char** argv) {
     if (!all) return std::fprintf(stderr, "%s\n", all.error().what()), 1;
     std::printf("%s, driver %d\n", all->front().name.c_str(), all->front().driver_version);
     auto const on = stream::make().value();
-    auto const wanted = [&](std::string_view name) { return how.only.empty() || how.only == name; };
-    if (wanted("boxes")) boxes(on, how);
-    if (wanted("segments")) segments(on, how);
-    if (wanted("nearest")) nearest_of(on, how);
-    if (wanted("relations")) relations(on, how);
-    if (how.only.empty() || !(wanted("boxes") || wanted("segments") || wanted("nearest") || wanted("relations")))
-        points_in_polygons(on, how);
-    if (!how.json.empty()) std::ofstream{how.json} << rows.dump(1) << "\n";
-    return failures == 0 ? 0 : 1;
+    struct part {
+        std::string_view name;
+        void (*measure)(stream const& on, options const& how);
+    };
+    bool named = false;
+    for (auto const& p : {part{"boxes", boxes}, part{"segments", segments}, part{"nearest", nearest_of},
+                          part{"relations", relations}, part{"orientations", orientations}, part{"growth", growth},
+                          part{"undecided", all_undecided}, part{"calls", calls}}) {
+        named |= how.only == p.name;
+        if (how.only.empty() || how.only == p.name) p.measure(on, how);
+    }
+    if (!named) points_in_polygons(on, how);
+    return finish(how);
 }

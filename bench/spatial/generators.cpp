@@ -157,6 +157,79 @@ std::optional<geometries> read_layer(std::string const& file) {
     return to.finish().value();
 }
 
+geometries short_lines(std::size_t n, double length, std::uint64_t seed) {
+    geometry_parts out;
+    out.kind = family::linestring;
+    out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
+    out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
+    for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
+    for (std::size_t i = 0; i < n; ++i) {
+        double const x = unit_number(seed + i * 4), y = unit_number(seed + i * 4 + 1),
+                     turn = unit_number(seed * 3 + i * 2) * 3.14159265;
+        double const l = length * (0.5 + unit_number(seed * 5 + i * 2 + 1));
+        out.x.data()[2 * i] = x - l * std::cos(turn) / 2, out.x.data()[2 * i + 1] = x + l * std::cos(turn) / 2;
+        out.y.data()[2 * i] = y - l * std::sin(turn) / 2, out.y.data()[2 * i + 1] = y + l * std::sin(turn) / 2;
+    }
+    return geometries::make(std::move(out)).value();
+}
+geometries box_lines(std::size_t n, double large_share) {
+    geometry_parts out;
+    out.kind = family::linestring;
+    out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
+    out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
+    for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
+    double const side = std::sqrt(10.0 / static_cast<double>(n)) / 2;
+    for (std::size_t i = 0; i < n; ++i) {
+        double const x = unit_number(42 + i * 4), y = unit_number(43 + i * 4);
+        double const w = unit_number(44 + i * 4) < large_share ? 0.1 : side * (0.5 + unit_number(45 + i * 4));
+        out.x.data()[2 * i] = x, out.x.data()[2 * i + 1] = x + w, out.y.data()[2 * i] = y,
+                         out.y.data()[2 * i + 1] = y + w;
+    }
+    return geometries::make(std::move(out)).value();
+}
+
+geometries walks(std::size_t count, std::size_t steps, std::uint64_t seed) {
+    geometry_parts out;
+    out.kind = family::linestring;
+    auto const each = steps + 1;
+    out.x = buffer<double>::on_host(count * each), out.y = buffer<double>::on_host(count * each);
+    out.offsets[0] = buffer<std::int32_t>::on_host(count + 1);
+    for (std::size_t i = 0; i <= count; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(i * each);
+    double const step = 0.5 / std::sqrt(static_cast<double>(count * steps));
+    in_parallel(count, [&](std::size_t l) {
+        double x = unit_number(seed + l * 2), y = unit_number(seed + l * 2 + 1), turn = unit_number(l + seed * 3) * 6.28;
+        for (std::size_t i = 0; i < each; ++i) {
+            out.x.data()[l * each + i] = x, out.y.data()[l * each + i] = y;
+            turn += unit_number(l * 64 + i + seed) - 0.5;
+            x += step * std::cos(turn), y += step * std::sin(turn);
+        }
+    });
+    return geometries::make(std::move(out)).value();
+}
+
+geometries slanted_zones(int columns, int lines) {
+    std::vector<double> x, y;
+    std::vector<std::int32_t> rings, vertices;
+    for (int j = 0; j < lines; ++j)
+        for (int i = 0; i < columns; ++i) {
+            rings.push_back(i + j * columns), vertices.push_back(static_cast<std::int32_t>(x.size()));
+            for (auto const& [di, dj] : {std::pair{0, 0}, std::pair{1, 0}, std::pair{1, 1}, std::pair{0, 1}, std::pair{0, 0}})
+                x.push_back(4 * (i + di) - 2 * (j + dj)), y.push_back(2 * (i + di) + 4 * (j + dj));
+        }
+    rings.push_back(columns * lines), vertices.push_back(static_cast<std::int32_t>(x.size()));
+    return polygons(x, y, rings, vertices);
+}
+
+geometries middles_of_edges(std::size_t n, geometries const& of) {
+    auto const& p = of.parts();
+    auto x = buffer<double>::on_host(n), y = buffer<double>::on_host(n);
+    in_parallel(n, [&](std::size_t i) {
+        auto const v = mixed(i + 5) % (p.x.size() / 5) * 5 + mixed(i + 6) % 4;
+        x.data()[i] = (p.x.data()[v] + p.x.data()[v + 1]) / 2, y.data()[i] = (p.y.data()[v] + p.y.data()[v + 1]) / 2;
+    });
+    return geometries::points(x, y).value();
+}
+
 extent extent_of(geometries const& g) {
     auto const& p = g.parts();
     auto const [x0, x1] = std::minmax_element(p.x.data(), p.x.data() + p.x.size());

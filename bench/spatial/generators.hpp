@@ -28,6 +28,15 @@ struct tiling_options {
 [[nodiscard]] spatial::geometries tiling(tiling_options const& how);
 // Overlapping stars, a hole in every third.
 [[nodiscard]] spatial::geometries stars(int count, int corners, double radius, std::uint64_t seed);
+// Lines of one segment, anywhere in the unit square and in any direction.
+[[nodiscard]] spatial::geometries short_lines(std::size_t n, double length, std::uint64_t seed);
+// About ten neighbours each; a few large ones where asked. Diagonals of the boxes.
+[[nodiscard]] spatial::geometries box_lines(std::size_t n, double large_share);
+// Lines of so many steps, each turned a little from the one before.
+[[nodiscard]] spatial::geometries walks(std::size_t count, std::size_t steps, std::uint64_t seed);
+// Squares on whole numbers that stand aslant, and points that lie exactly on their edges: no filter decides any of them.
+[[nodiscard]] spatial::geometries slanted_zones(int columns, int lines);
+[[nodiscard]] spatial::geometries middles_of_edges(std::size_t n, spatial::geometries const& of_zones);
 // Of a folder with layers as tests/unit/spatial/unpack_layer.py writes them.
 [[nodiscard]] std::optional<spatial::geometries> read_layer(std::string const& file);
 

@@ -105,24 +105,28 @@ private:
 // filter failed before that: ask again with certainty::exact.
 template <tie Mode, certainty How, class Found>
 KILN_HD bool locate(cell_grid const& g, point p, Found found) {
-    double const column = whole(mul(sub(p.x, g.x), g.per_width)), row = whole(mul(sub(p.y, g.y), g.per_height));
-    if (!(column >= 0 && row >= 0 && column < g.columns && row < g.rows)) return true;
-    u32 head = g.head[static_cast<u64>(row) * static_cast<u64>(g.columns) + static_cast<u64>(column)];
-    double width = g.width, height = g.height, per_width = g.per_width, per_height = g.per_height;
-    point corner{add(g.x, mul(column, width)), add(g.y, mul(row, height))};
-    while ((head & head_kind) == head_divided) {
-        sub_grid const s = g.sub[head & head_value];
-        i32 const n = 1 << s.log;
-        double const scale = from_bits(static_cast<u64>(1023 - s.log) << 52), many = n;  // 2^-log, 2^log
-        width = mul(width, scale), height = mul(height, scale), per_width = mul(per_width, many), per_height = mul(per_height, many);
-        i32 c = static_cast<i32>(whole(mul(sub(p.x, corner.x), per_width)));
-        i32 r = static_cast<i32>(whole(mul(sub(p.y, corner.y), per_height)));
-        c = c < 0 ? 0 : c >= n ? n - 1 : c, r = r < 0 ? 0 : r >= n ? n - 1 : r;
-        head = g.head[s.first + static_cast<u32>(r * n + c)];
-        corner = {add(corner.x, mul(c, width)), add(corner.y, mul(r, height))};
-    }
+    i32 const column = whole_number(mul(sub(p.x, g.x), g.per_width)), row = whole_number(mul(sub(p.y, g.y), g.per_height));
+    if (static_cast<u32>(column) >= static_cast<u32>(g.columns) || static_cast<u32>(row) >= static_cast<u32>(g.rows)) return true;
+    u32 head = g.head[static_cast<u32>(row) * static_cast<u32>(g.columns) + static_cast<u32>(column)];
     if (head == head_empty) return true;
     if ((head & head_kind) == head_full) return found(static_cast<i32>(head & head_value), place::inside), true;
+    point corner{add(g.x, mul(column, g.width)), add(g.y, mul(row, g.height))};
+    if ((head & head_kind) == head_divided) {
+        double width = g.width, height = g.height, per_width = g.per_width, per_height = g.per_height;
+        do {
+            sub_grid const s = g.sub[head & head_value];
+            i32 const n = 1 << s.log;
+            double const scale = from_bits(static_cast<u64>(1023 - s.log) << 52), many = n;  // 2^-log, 2^log
+            width = mul(width, scale), height = mul(height, scale);
+            per_width = mul(per_width, many), per_height = mul(per_height, many);
+            i32 c = whole_number(mul(sub(p.x, corner.x), per_width)), r = whole_number(mul(sub(p.y, corner.y), per_height));
+            c = c < 0 ? 0 : c >= n ? n - 1 : c, r = r < 0 ? 0 : r >= n ? n - 1 : r;
+            head = g.head[s.first + static_cast<u32>(r * n + c)];
+            corner = {add(corner.x, mul(c, width)), add(corner.y, mul(r, height))};
+        } while ((head & head_kind) == head_divided);
+        if (head == head_empty) return true;
+        if ((head & head_kind) == head_full) return found(static_cast<i32>(head & head_value), place::inside), true;
+    }
     for (u32 at = head & head_value;;) {
         cell_record r = g.record[at];
         i32 const id = static_cast<i32>(r.row & record_row);

@@ -43,6 +43,7 @@ struct path_table {
     geometry_rows g;
     i64 const* extent;  // summed
     u32 paths, vertices;
+    double share;  // rows for a path
     i32* path_first;
     i32* row_of;
     u8* kind;
@@ -53,8 +54,8 @@ struct path_table {
             path_first[i] = static_cast<i32>(vertices);
             return;
         }
-        i32 const row = static_cast<i32>(
-            last_not_above(static_cast<u64>(g.rows), static_cast<u32>(i), [this](u64 r) { return high_of(extent[r]); }));
+        i32 const row = static_cast<i32>(last_not_above_near(evenly(i, share), static_cast<u64>(g.rows), static_cast<u32>(i),
+                                                             [this](u64 r) { return high_of(extent[r]); }));
         row_source const s = source_of(g, row);
         family_memory const& f = g.memory[s.family];
         item_range const own = paths_of(f, s.family, s.row);
@@ -90,11 +91,12 @@ struct vertex_table {
     i32 const* source;
     u8 const* family;
     u32 paths;
+    double share;  // paths for a vertex
     i32* path_of;
     point* at;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i);
-        u64 const path = last_not_above(paths, v, [this](u64 p) { return path_first[p]; });
+        u64 const path = last_not_above_near(evenly(i, share), paths, v, [this](u64 p) { return path_first[p]; });
         family_memory const& f = g.memory[family[path]];
         i32 const from = source[path] + v - path_first[path];
         path_of[i] = static_cast<i32>(path);
@@ -121,16 +123,42 @@ struct layer_extent {
     }
 };
 
-// The box of every row, gathered vertex by vertex as ordered() numbers; rows without vertices stay as they are.
+// The box of every row, as ordered() numbers; rows without vertices stay as they are. An item takes some neighbouring vertices: a
+// row that begins and ends among them is its own alone, the others gather.
+enum : u64 { vertices_of_item = 16 };
 struct row_extents_of_layer {
     layer l;
     u64* least;  // four by row, of all bits set
     KILN_HD void operator()(u64 i) const {
-        i32 const path = l.path_of[i];
-        if (l.kind[path] == no_path) return;
-        point const p = l.at[i];
-        u64* const own = least + 4 * static_cast<u64>(l.row_of[path]);
-        lower_to(own, ordered(p.x)), lower_to(own + 1, ordered(p.y)), lower_to(own + 2, ordered(-p.x)), lower_to(own + 3, ordered(-p.y));
+        u64 const first = i * vertices_of_item, n = static_cast<u64>(l.vertices);
+        u64 const last = first + vertices_of_item < n ? first + vertices_of_item : n;
+        double const far = from_bits(u64{0x7ff} << 52);
+        box around{far, far, -far, -far};
+        i32 row = -1;
+        bool begins_here = false;
+        for (u64 v = first; v < last; ++v) {
+            i32 const path = l.path_of[v];
+            if (l.kind[path] == no_path) continue;
+            if (l.row_of[path] != row) {
+                if (row >= 0) put(row, around, begins_here);
+                begins_here = row >= 0;
+                row = l.row_of[path], around = {far, far, -far, -far};
+            }
+            point const p = l.at[v];
+            around = {kiln_spatial::least(around.min_x, p.x), kiln_spatial::least(around.min_y, p.y), most(around.max_x, p.x),
+                      most(around.max_y, p.y)};
+        }
+        if (row >= 0) put(row, around, false);
+    }
+
+private:
+    KILN_HD void put(i32 row, box const& b, bool alone) const {
+        u64* const own = least + 4 * static_cast<u64>(row);
+        u64 const of[4] = {ordered(b.min_x), ordered(b.min_y), ordered(-b.max_x), ordered(-b.max_y)};
+        for (int k = 0; k < 4; ++k) {
+            if (alone) own[k] = of[k];
+            else lower_to(own + k, of[k]);
+        }
     }
 };
 // Turned round where there is none.

@@ -36,13 +36,15 @@ KILN_HD void add_to(u64* at, u64 v) { atomicAdd(at, v); }
 KILN_HD void or_into(u32* at, u32 v) {
     if ((*at & v) != v) atomicOr(at, v);
 }
+KILN_HD void flip(u32* at, u32 bits) { atomicXor(at, bits); }
 // Adds 1 to bins[bin] for every thread that calls it: one atomic per bin and warp.
 KILN_HD void count_in(u64* bins, u32 bin) {
     u32 const same = __match_any_sync(__activemask(), bin);
     if ((threadIdx.x & 31) == static_cast<u32>(__ffs(static_cast<int>(same)) - 1)) atomicAdd(bins + bin, static_cast<u64>(__popc(same)));
 }
 // Appends an item where it is wanted, one atomic per warp. The order is not fixed: what follows must not depend on it.
-KILN_HD void append(bool wanted, u32 item, u32* list, u32* count) {
+template <class T>
+KILN_HD void append(bool wanted, T item, T* list, u32* count) {
     u32 const active = __activemask(), takers = __ballot_sync(active, wanted);
     if (takers == 0) return;
     int const lane = static_cast<int>(threadIdx.x & 31), leader = __ffs(static_cast<int>(takers)) - 1;
@@ -57,8 +59,10 @@ KILN_HD void lower_to(u64* at, u64 v) {
 }
 KILN_HD void add_to(u64* at, u64 v) { *at += v; }
 KILN_HD void or_into(u32* at, u32 v) { *at |= v; }
+KILN_HD void flip(u32* at, u32 bits) { *at ^= bits; }
 KILN_HD void count_in(u64* bins, u32 bin) { ++bins[bin]; }
-KILN_HD void append(bool wanted, u32 item, u32* list, u32* count) {
+template <class T>
+KILN_HD void append(bool wanted, T item, T* list, u32* count) {
     if (wanted) list[(*count)++] = item;
 }
 #endif
@@ -86,5 +90,21 @@ KILN_HD u64 last_not_above(u64 n, T wanted, Key key) {
     }
     return low;
 }
+
+// The same from a guess, which is looked around in growing steps: a step or two where items are spread evenly.
+template <class Key, class T>
+KILN_HD u64 last_not_above_near(u64 guess, u64 n, T wanted, Key key) {
+    u64 low = guess < n ? guess : n - 1, high = low + 1;
+    if (key(low) <= wanted) {
+        for (u64 step = 1; high < n && key(high) <= wanted; step *= 2) low = high, high = low + step < n ? low + step : n;
+    } else {
+        u64 step = 1;
+        do high = low, low = low > step ? low - step : 0, step *= 2;
+        while (key(low) > wanted);
+    }
+    return low + last_not_above(high - low, wanted, [&](u64 k) { return key(low + k); });
+}
+// A guess of where i of `of` lies among n, for the above.
+KILN_HD u64 evenly(u64 i, double share) { return static_cast<u64>(mul(static_cast<double>(i), share)); }
 
 }  // namespace kiln_spatial

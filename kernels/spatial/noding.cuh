@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes a layer noded (layer.cuh): repeated vertices go, segments are divided at vertices of their own row that lie on them, rings
-// learn on which side their interior is, and vertices with the same coordinates find each other.
+// learn on which side their interior is, and vertices with the same coordinates find each other. All but the first of these may be
+// done for some rows alone: those that touch something.
 #pragma once
 
 #include "grid.cuh"
@@ -50,16 +51,23 @@ struct move_vertices {
 
 KILN_HD bool closes_ring(layer const& l, i32 v) { return is_ring(l.kind[l.path_of[v]]) && !is_segment(l, v); }
 
+// Rows that are asked for, by number; null: all.
+struct some_rows {
+    u32 const* wanted;
+    KILN_HD bool has(i32 row) const { return wanted == nullptr || wanted[row] != 0; }
+};
+
 // Vertices inside segments of their own row.
 struct vertex_on_segments {
     layer l;
     tree t;
+    some_rows rows;
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
         i32 const v = static_cast<i32>(i);
-        if (l.kind[l.path_of[v]] == no_path || closes_ring(l, v)) return;
-        point const q = l.at[v];
         i32 const row = row_at(l, v);
+        if (!rows.has(row) || l.kind[l.path_of[v]] == no_path || closes_ring(l, v)) return;
+        point const q = l.at[v];
         query_tree(t, outwards({q.x, q.y, q.x, q.y}), [&](u32 slot) {
             i32 const s = static_cast<i32>(t.item[slot]);
             if (row_at(l, s) != row || !is_segment(l, s)) return;
@@ -159,6 +167,7 @@ struct spread_vertices {
 // The leftmost vertex of each ring, of those the lowest, of those the first: one coordinate after the other.
 struct ring_extremes {
     layer l;
+    some_rows rows;
     u64* x;       // by path, of all bits set
     u64* y;
     u64* vertex;
@@ -166,7 +175,7 @@ struct ring_extremes {
     i32 step;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i), path = l.path_of[v];
-        if (!is_ring(l.kind[path]) || !is_segment(l, v)) return;
+        if (!is_ring(l.kind[path]) || !rows.has(l.row_of[path]) || !is_segment(l, v)) return;
         u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y);
         if (step == 0) lower_to(x + path, px);
         if (step == 1 && px == x[path]) lower_to(y + path, py);
@@ -177,11 +186,12 @@ struct ring_extremes {
 // the lowest of them is the outside. So the inside is on its left, and the ring runs counter-clockwise if it runs along it.
 struct ring_kinds_of {
     layer l;
+    some_rows rows;
     u64 const* vertex;
     u64 const* count;
     u8* kind;
     KILN_HD void operator()(u64 i) const {
-        if (!is_ring(kind[i])) return;
+        if (!is_ring(kind[i]) || !rows.has(l.row_of[i])) return;
         i32 const best = static_cast<i32>(vertex[i]), last = l.path_first[i + 1] - 1;
         point const x = l.at[best];
         point lowest = l.at[vertex_before(l, best)];
@@ -206,18 +216,31 @@ KILN_HD u64 mixed_bits(u64 k) {
     k = (k ^ (k >> 27)) * 0x94d049bb133111ebU;
     return k ^ (k >> 31);
 }
-// One sort by a hash of row and place, where no two of them have the same. Vertices that are in no group come last.
+// Vertices that are in groups.
+struct count_members {
+    layer l;
+    some_rows rows;
+    i64* count;
+    u8* is_end;  // of those in none, too
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        bool const is_in_group = rows.has(row_at(l, v)) && l.kind[l.path_of[v]] != no_path && !closes_ring(l, v);
+        count[i] = is_in_group ? 1 : 0, is_end[i] = 0;
+    }
+};
+// One sort by a hash of row and place, where no two of them have the same.
 struct group_hashes {
     layer l;
+    i64 const* place;  // summed counts
     u64* key;
     i32* member;
     KILN_HD void operator()(u64 i) const {
+        i64 const at = place[i];
+        if (place[i + 1] == at) return;
         i32 const v = static_cast<i32>(i);
-        member[i] = v;
         u64 const row = static_cast<u64>(row_at(l, v));
-        u64 const h = mixed_bits(mixed_bits(mixed_bits(bits_of(l.at[i].x)) + bits_of(l.at[i].y)) + row * 0x9e3779b97f4a7c15U);
-        bool const is_in_group = l.kind[l.path_of[v]] != no_path && !closes_ring(l, v);
-        key[i] = is_in_group ? h >> 1 : ~u64{0};
+        key[at] = mixed_bits(mixed_bits(mixed_bits(bits_of(l.at[i].x)) + bits_of(l.at[i].y)) + row * 0x9e3779b97f4a7c15U);
+        member[at] = v;
     }
 };
 struct check_hashes {
@@ -226,7 +249,7 @@ struct check_hashes {
     i32 const* member;
     u64* clash;  // of 0
     KILN_HD void operator()(u64 i) const {
-        if (i == 0 || key[i] != key[i - 1] || key[i] == ~u64{0}) return;
+        if (i == 0 || key[i] != key[i - 1]) return;
         i32 const v = member[i], w = member[i - 1];
         if (row_at(l, v) != row_at(l, w) || l.at[v] != l.at[w]) add_to(clash, 1);
     }
@@ -236,14 +259,11 @@ struct group_keys {
     layer l;
     i32 step;  // by y, x, row
     u64* key;
-    i32* member;  // vertices; made by the first step
+    i32 const* member;
     KILN_HD void operator()(u64 i) const {
-        if (step == 0) member[i] = static_cast<i32>(i);
         i32 const v = member[i];
-        if (step < 2) key[i] = ordered(step == 0 ? l.at[v].y : l.at[v].x);
-        else key[i] = is_in_group(v) ? static_cast<u64>(row_at(l, v)) : static_cast<u64>(l.rows);
+        key[i] = step < 2 ? ordered(step == 0 ? l.at[v].y : l.at[v].x) : static_cast<u64>(row_at(l, v));
     }
-    KILN_HD bool is_in_group(i32 v) const { return l.kind[l.path_of[v]] != no_path && !closes_ring(l, v); }
 };
 struct count_groups {
     layer l;
@@ -253,7 +273,7 @@ struct count_groups {
         is_new[i] = 1;
         if (i == 0) return;
         i32 const v = member[i], w = member[i - 1];
-        if (row_at(l, v) == row_at(l, w) && l.at[v] == l.at[w] && closes_ring(l, v) == closes_ring(l, w)) is_new[i] = 0;
+        if (row_at(l, v) == row_at(l, w) && l.at[v] == l.at[w]) is_new[i] = 0;
     }
 };
 // How many ends of lines are at v.
@@ -266,18 +286,18 @@ struct group_starts {
     layer l;
     i32 const* member;
     i64 const* is_new;  // summed
-    u64 vertices;
+    u64 members;
     i32* start;  // by group, one more
     u64* ends;   // of 0
     KILN_HD void operator()(u64 i) const {
         i64 const group = is_new[i + 1] - 1;
         if (is_new[i + 1] != is_new[i]) start[group] = static_cast<i32>(i);
-        if (i + 1 == vertices) start[group + 1] = static_cast<i32>(vertices);
+        if (i + 1 == members) start[group + 1] = static_cast<i32>(members);
         u32 const n = ends_at(l, member[i]);
         if (n != 0) add_to(ends + group, n);
     }
 };
-// By row: points in the boundary of lines, and segments.
+// By row: points in the boundary of lines.
 struct set_groups {
     layer l;
     i32 const* member;
@@ -288,24 +308,24 @@ struct set_groups {
     i32* group_size;
     u8* is_end;
     u64* row_ends;
-    u64* row_segments;
     KILN_HD void operator()(u64 i) const {
         i32 const v = member[i];
         i64 const group = is_new[i + 1] - 1;
         group_first[v] = start[group], group_size[v] = start[group + 1] - start[group];
         bool const odd = ends[group] % 2 != 0;
         is_end[v] = odd ? 1 : 0;
-        if (l.kind[l.path_of[v]] == no_path) return;
-        u32 const row = static_cast<u32>(row_at(l, v));
-        if (odd && start[group] == static_cast<i32>(i)) add_to(row_ends + row, 1);
-        if (is_segment(l, v)) add_to(row_segments + row, 1);
+        if (odd && start[group] == static_cast<i32>(i)) add_to(row_ends + row_at(l, v), 1);
     }
 };
+// By row: paths and segments.
 struct count_row_paths {
     layer l;
-    u64* count;  // of 0
+    u64* paths;  // of 0
+    u64* segments;
     KILN_HD void operator()(u64 i) const {
-        if (l.kind[i] != no_path) add_to(count + l.row_of[i], 1);
+        if (l.kind[i] == no_path) return;
+        i32 const row = l.row_of[i];
+        add_to(paths + row, 1), add_to(segments + row, static_cast<u64>(l.path_first[i + 1] - l.path_first[i] - 1));
     }
 };
 
@@ -323,6 +343,7 @@ KILN_KERNEL(node_add, kiln_spatial::add_vertices, 256, 1)
 KILN_KERNEL(node_spread, kiln_spatial::spread_vertices, 256, 1)
 KILN_KERNEL(node_ring_extremes, kiln_spatial::ring_extremes, 256, 1)
 KILN_KERNEL(node_ring_kinds, kiln_spatial::ring_kinds_of, 128, 1)
+KILN_KERNEL(node_member_count, kiln_spatial::count_members, 256, 1)
 KILN_KERNEL(node_group_keys, kiln_spatial::group_keys, 256, 1)
 KILN_KERNEL(node_group_count, kiln_spatial::count_groups, 256, 1)
 KILN_KERNEL(node_group_starts, kiln_spatial::group_starts, 256, 1)

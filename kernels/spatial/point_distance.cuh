@@ -12,6 +12,10 @@ namespace kiln_spatial {
 
 // As square_between_elements of a point: whether it is 0 is left open where a filter cannot tell.
 KILN_HD double quick_square(point p, segment const& s, bool& unsure) {
+    if (s.a == s.b) {
+        double const out = square_between(s.a, p);
+        return out > 0 || p == s.a ? out : from_bits(1);
+    }
     if (in_box_of(s.a, s.b, p)) {
         guess const g = orient_filter(s.a, s.b, p);
         if (p == s.a || p == s.b || (g.certain && g.side == 0)) return 0;
@@ -146,6 +150,7 @@ struct nearest_rows {
     double* distance;
     u32* later;
     u32* laters;
+    u64* without;  // how many found nothing, of 0
 
     // False where a filter could not tell whether a point lies on an element.
     template <certainty How>
@@ -156,6 +161,7 @@ struct nearest_rows {
         i32 found = -1;
         if (at != at) {  // null or empty
             row[i] = -1;
+            add_to(without, 1);
             return true;
         }
         nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), best, [&](u32 slot, double) {
@@ -169,8 +175,10 @@ struct nearest_rows {
             }
             return best;
         });
+        if (How == certainty::filtered && unsure) return false;
         row[i] = found, distance[i] = root(best);
-        return !unsure;
+        if (found < 0) add_to(without, 1);
+        return true;
     }
     KILN_HD void operator()(u64 k) const {
         u64 const i = order != nullptr ? static_cast<u64>(order[k]) : k;
@@ -200,6 +208,10 @@ struct point_keys {
         key[i] = static_cast<i32>(box_key(frame_of_extent(around), {at.x, at.y, at.x, at.y}) ^ 0x80000000U);
         item[i] = static_cast<i32>(i);
     }
+};
+struct number_rows {
+    i32* row;
+    KILN_HD void operator()(u64 i) const { row[i] = static_cast<i32>(i); }
 };
 // Points that found something.
 struct count_found {
@@ -261,6 +273,7 @@ KILN_KERNEL(nearest_first, kiln_spatial::nearest_rows, 128, 1)
 KILN_KERNEL(nearest_first_exact, kiln_spatial::nearest_rows_exactly, 128, 1)
 KILN_KERNEL(nearest_rows_in_order, kiln_spatial::rows_in_order, 256, 1)
 KILN_KERNEL(nearest_point_keys, kiln_spatial::point_keys, 256, 1)
+KILN_KERNEL(nearest_numbers, kiln_spatial::number_rows, 256, 1)
 KILN_KERNEL(nearest_found_count, kiln_spatial::count_found, 256, 1)
 KILN_KERNEL(nearest_found, kiln_spatial::list_found, 256, 1)
 KILN_KERNEL(nearest_distinct_count, kiln_spatial::count_distinct, 256, 1)

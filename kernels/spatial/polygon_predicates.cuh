@@ -73,7 +73,23 @@ struct fact_rows {
     }
 };
 
+// Rows that meet in more than crossings: there it matters how their own paths meet (noding.cuh).
+struct mark_touched {
+    layer a, b;
+    contact_facts met;
+    u32* rows_a;  // of 0
+    u32* rows_b;
+    u32* any;
+    KILN_HD void operator()(u64 i) const {
+        if (met.how[i] == apart || met.how[i] == crossing) return;
+        rows_a[row_at(a, met.left[i])] = 1, rows_b[row_at(b, met.right[i])] = 1, *any = 1;
+    }
+};
+
 // ---- What facts prove --------------------------------------------------------------------------------------------------
+
+// Behind the matrix: some path of the row was seen.
+enum : u32 { matrix_bits = (1U << 27) - 1, seen_a = 1U << 27, seen_b = 1U << 28 };
 
 struct prove_contacts {
     fact_list f;
@@ -81,9 +97,9 @@ struct prove_contacts {
     u32* bits;  // of 0
     KILN_HD void operator()(u64 i) const {
         if (pair[i] < 0) return;
-        u32 const proved =
-            evidence_of(f.a, f.met.left[i], f.b, f.met.right[i], static_cast<segment_contact>(f.met.how[i]));
-        or_into(bits + pair[i], proved);
+        u32 const proved = evidence_of<share_of_contact::own>(f.a, f.met.left[i], f.b, f.met.right[i],
+                                                              static_cast<segment_contact>(f.met.how[i]));
+        or_into(bits + pair[i], proved | seen_a | seen_b);
     }
 };
 struct prove_insides {
@@ -96,44 +112,67 @@ struct prove_insides {
         bool const of_a = i < f.in_bs;
         layer const& l = of_a ? f.a : f.b;
         i32 const k = of_a ? f.in_b.question[i] : f.in_a.question[i - f.in_bs];
-        u32 const proved = k < l.paths ? runs_through_area(l.kind[k], interior) : proof(boundary, interior, 0);
-        or_into(bits + p, of_a ? proved : transposed(proved));
+        bool const is_path = k < l.paths;
+        u32 const proved = is_path ? runs_through_area(l.kind[k], interior) : proof(boundary, interior, 0);
+        or_into(bits + p, (of_a ? proved : transposed(proved)) | (!is_path ? 0U : of_a ? u32{seen_a} : u32{seen_b}));
     }
 };
 
 // ---- What was seen of a row --------------------------------------------------------------------------------------------
 
-// pair << 32 | what; all bits for nothing. One side at a time.
-struct seen_keys {
+// pair << 32 | what; all bits for nothing. One side at a time: contacts, then insides of that side.
+struct facts_of_side {
     fact_list f;
     i32 const* pair;
     i32 of_b;  // 0: of a
-    u64* path;  // contacts and insides of that side
-    u64* end;   // two for each contact, and insides; null: there are no lines
+
+    KILN_HD layer const& own() const { return of_b != 0 ? f.b : f.a; }
+    KILN_HD layer const& other() const { return of_b != 0 ? f.a : f.b; }
+    KILN_HD i32 element(u64 contact) const { return of_b != 0 ? f.met.right[contact] : f.met.left[contact]; }
+    KILN_HD i32 other_element(u64 contact) const { return of_b != 0 ? f.met.left[contact] : f.met.right[contact]; }
+    KILN_HD i32 pair_of(u64 i) const { return i < f.mets || of_b == 0 ? pair[i] : pair[f.in_bs + i]; }
+    KILN_HD i32 question(u64 i) const { return of_b != 0 ? f.in_a.question[i - f.mets] : f.in_b.question[i - f.mets]; }
+    KILN_HD static u64 key(i32 pair, i32 what) { return static_cast<u64>(static_cast<u32>(pair)) << 32 | static_cast<u32>(what); }
+};
+// Paths of rows that have several. Facts that follow each other are often of the same.
+struct seen_paths {
+    facts_of_side s;
+    u64 const* row_paths;
+    u64* list;
+    u32* listed;
     KILN_HD void operator()(u64 i) const {
-        layer const& own = of_b != 0 ? f.b : f.a;
-        layer const& other = of_b != 0 ? f.a : f.b;
-        if (i < f.mets) return see_contact(i, own, other);
-        u64 const k = i - f.mets, fact = f.mets + (of_b != 0 ? f.in_bs : 0) + k;
-        i32 const p = pair[fact], q = of_b != 0 ? f.in_a.question[k] : f.in_b.question[k];
-        u64 const high = static_cast<u64>(static_cast<u32>(p)) << 32;
-        bool const is_path = q < own.paths;
-        path[i] = p >= 0 && is_path ? high | static_cast<u32>(q) : ~u64{0};
-        if (end != nullptr)
-            end[f.mets + i] = p >= 0 && !is_path ? high | static_cast<u32>(own.group_first[q - own.paths]) : ~u64{0};
+        u64 const k = key(i);
+        append(k != ~u64{0} && (i == 0 || key(i - 1) != k), k, list, listed);
     }
 
 private:
-    KILN_HD void see_contact(u64 i, layer const& own, layer const& other) const {
-        i32 const p = pair[i], v = of_b != 0 ? f.met.right[i] : f.met.left[i], w = of_b != 0 ? f.met.left[i] : f.met.right[i];
-        u64 const high = static_cast<u64>(static_cast<u32>(p)) << 32;
-        path[i] = p >= 0 ? high | static_cast<u32>(own.path_of[v]) : ~u64{0};
-        if (end == nullptr) return;
+    KILN_HD u64 key(u64 i) const {
+        i32 const p = s.pair_of(i), path = i < s.f.mets ? s.own().path_of[s.element(i)] : s.question(i);
+        if (p < 0 || path >= s.own().paths || row_paths[s.own().row_of[path]] < 2) return ~u64{0};
+        return s.key(p, path);
+    }
+};
+// Ends of lines: two for each contact, and insides.
+struct seen_ends {
+    facts_of_side s;
+    u64* end;
+    KILN_HD void operator()(u64 i) const {
+        if (i < s.f.mets) return see_contact(i);
+        layer const& own = s.own();
+        i32 const p = s.pair_of(i), q = s.question(i);
+        end[s.f.mets + i] = p >= 0 && q >= own.paths ? s.key(p, own.group_first[q - own.paths]) : ~u64{0};
+    }
+
+private:
+    KILN_HD void see_contact(u64 i) const {
+        layer const& own = s.own();
+        layer const& other = s.other();
+        i32 const p = s.pair[i], v = s.element(i), w = s.other_element(i);
         point const c = other.at[w], d = element_end(other, w);
         for (int k = 0; k < 2; ++k) {
             i32 const vertex = k == 0 ? v : end_vertex(own, v);
             bool const touched = p >= 0 && own.is_end[vertex] != 0 && on_segment(c, d, own.at[vertex]);
-            end[2 * i + static_cast<u64>(k)] = touched ? high | static_cast<u32>(own.group_first[vertex]) : ~u64{0};
+            end[2 * i + static_cast<u64>(k)] = touched ? s.key(p, own.group_first[vertex]) : ~u64{0};
         }
     }
 };
@@ -192,7 +231,7 @@ struct count_covered {
 // ---- The matrix --------------------------------------------------------------------------------------------------------
 
 struct seen_of_side {
-    u64 const* paths;    // seen, by pair
+    u64 const* paths;    // seen of rows that have several, by pair; null: of none
     u64 const* ends;     // null: no lines
     u64 const* covered;  // null: the other has no lines
     u64 const* row_paths;
@@ -202,10 +241,11 @@ struct seen_of_side {
     signed char const* dimension;
 };
 // Entries are (own, other).
-KILN_HD u32 evidence_of_rest(seen_of_side const& s, u64 pair, i32 row, int other_dimension) {
+KILN_HD u32 evidence_of_rest(seen_of_side const& s, u64 pair, bool seen, i32 row, int other_dimension) {
     u32 out = 0;
     int const d = s.dimension[row];
-    if (s.paths[pair] < s.row_paths[row]) out |= evidence_outside(d == 2 ? u8{ring_path} : static_cast<u8>(d), d);
+    u64 const paths = s.row_paths[row] < 2 ? (seen ? 1U : 0U) : s.paths != nullptr ? s.paths[pair] : 0U;
+    if (paths < s.row_paths[row]) out |= evidence_outside(d == 2 ? u8{ring_path} : static_cast<u8>(d), d);
     if (s.ends != nullptr && s.ends[pair] < s.row_ends[row]) out |= proof(boundary, exterior, 0);
     if (s.covered != nullptr && other_dimension == 1 && d > 0 && s.covered[pair] < s.row_segments[row])
         out |= proof(d == 2 ? boundary : interior, exterior, 1);
@@ -223,9 +263,10 @@ struct finish_matrices {
             return;
         }
         int const da = a.dimension[ra], db = b.dimension[rb];
-        u32 out = bits[i] | proof(exterior, exterior, 2);
+        bool const saw_a = (bits[i] & seen_a) != 0, saw_b = (bits[i] & seen_b) != 0;
+        u32 out = (bits[i] & matrix_bits) | proof(exterior, exterior, 2);
         if (a.state[ra] == 2 && b.state[rb] == 2) out |= evidence_of_dimensions(da, db);
-        bits[i] = out | evidence_of_rest(a, i, ra, db) | transposed(evidence_of_rest(b, i, rb, da));
+        bits[i] = out | evidence_of_rest(a, i, saw_a, ra, db) | transposed(evidence_of_rest(b, i, saw_b, rb, da));
     }
 };
 
@@ -290,7 +331,9 @@ KILN_KERNEL(relate_fact_pairs, kiln_spatial::fact_pairs, 256, 1)
 KILN_KERNEL(relate_fact_rows, kiln_spatial::fact_rows, 256, 1)
 KILN_KERNEL(relate_contacts, kiln_spatial::prove_contacts, 128, 4)
 KILN_KERNEL(relate_insides, kiln_spatial::prove_insides, 256, 1)
-KILN_KERNEL(relate_seen, kiln_spatial::seen_keys, 128, 1)
+KILN_KERNEL(relate_touched, kiln_spatial::mark_touched, 256, 1)
+KILN_KERNEL(relate_seen_paths, kiln_spatial::seen_paths, 256, 1)
+KILN_KERNEL(relate_seen_ends, kiln_spatial::seen_ends, 128, 1)
 KILN_KERNEL(relate_seen_count, kiln_spatial::count_seen, 256, 1)
 KILN_KERNEL(relate_pieces, kiln_spatial::piece_keys, 256, 1)
 KILN_KERNEL(relate_covered, kiln_spatial::count_covered, 128, 1)

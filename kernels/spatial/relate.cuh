@@ -133,7 +133,17 @@ KILN_HD contact_place place_on(layer const& l, i32 element, point x) {
     return {-1, element};
 }
 
-// All that the contact of two elements proves. Not `apart`.
+// Is this the element to ask at x, which it contains? Of those that meet in a vertex, the one that begins there; the last of a line
+// where it ends.
+KILN_HD bool speaks_for(layer const& l, i32 element, point x) {
+    if (l.at[element] == x || element_end(l, element) != x) return true;
+    return !is_ring(l.kind[l.path_of[element]]) && !is_segment(l, element + 1);
+}
+
+// All that the contact of two elements proves, or, of contacts that are all asked, its share: what they meet in is then asked once,
+// not by every two that end there. Not `apart`.
+enum class share_of_contact : int { whole, own };
+template <share_of_contact Share = share_of_contact::whole>
 KILN_HD u32 evidence_of(layer const& a, i32 element_a, layer const& b, i32 element_b, segment_contact how) {
     u8 const kind_a = a.kind[a.path_of[element_a]], kind_b = b.kind[b.path_of[element_b]];
     if (how == crossing) return evidence_of_crossing(kind_a, kind_b);
@@ -147,7 +157,9 @@ KILN_HD u32 evidence_of(layer const& a, i32 element_a, layer const& b, i32 eleme
     for (int i = 0; i < 4; ++i) {
         point const x = ends[i];
         bool const seen = (i == 1 && x == b0) || (i >= 2 && (x == b0 || x == b1)) || (i == 3 && x == a0);
-        if (seen || !on_segment(i < 2 ? a0 : b0, i < 2 ? a1 : b1, x)) continue;
+        if (seen) continue;
+        if (Share == share_of_contact::own && !(speaks_for(a, element_a, x) && speaks_for(b, element_b, x))) continue;
+        if (!on_segment(i < 2 ? a0 : b0, i < 2 ? a1 : b1, x)) continue;
         out |= evidence_at(a, place_on(a, element_a, x), b, place_on(b, element_b, x), x);
     }
     return out;

@@ -12,54 +12,64 @@ namespace kiln_spatial {
 
 enum : u8 { not_known = 4 };
 
-// The box of every vertex that is an element; turned round for the others.
-struct element_boxes {
+// ---- The tree over elements --------------------------------------------------------------------------------------------
+
+KILN_HD box box_of(segment const& s) {
+    return {least(s.a.x, s.b.x), least(s.a.y, s.b.y), most(s.a.x, s.b.x), most(s.a.y, s.b.y)};
+}
+KILN_HD segment element_at(layer const& l, i32 v) { return {l.at[v], element_end(l, v)}; }
+
+// Every vertex with the key of its element; those that are none come last.
+struct element_keys_by_vertex {
     layer l;
-    box* to;
+    u64 const* around;
+    i32* key;
+    i32* vertex;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i);
-        double const far = from_bits(u64{0x7ff} << 52);
-        if (!is_element(l, v)) {
-            to[i] = {far, far, -far, -far};
-            return;
-        }
-        point const a = l.at[v], b = element_end(l, v);
-        to[i] = {least(a.x, b.x), least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)};
+        u32 const k = is_element(l, v) ? box_key(frame_of_extent(around), box_of(element_at(l, v))) : ~0U;
+        key[i] = static_cast<i32>(k ^ 0x80000000U), vertex[i] = v;
     }
 };
-
-// Where many vertices are no elements, those that are: counted, listed, and named by their vertex again in a tree over the list.
+// Where many vertices are no elements, those that are.
 struct count_elements {
     layer l;
     i64* count;
     KILN_HD void operator()(u64 i) const { count[i] = is_element(l, static_cast<i32>(i)) ? 1 : 0; }
 };
-struct list_elements {
+struct element_keys_in_list {
     layer l;
-    i64 const* place;
-    box const* boxes;
+    u64 const* around;
+    i64 const* place;  // summed counts
+    i32* key;
     i32* vertex;
-    box* to;
     KILN_HD void operator()(u64 i) const {
         i64 const at = place[i];
-        if (place[i + 1] != at) vertex[at] = static_cast<i32>(i), to[at] = boxes[i];
+        if (place[i + 1] == at) return;
+        i32 const v = static_cast<i32>(i);
+        key[at] = static_cast<i32>(box_key(frame_of_extent(around), box_of(element_at(l, v))) ^ 0x80000000U), vertex[at] = v;
     }
 };
-struct name_elements {
-    i32 const* vertex;
-    i32* item;
-    KILN_HD void operator()(u64 i) const { item[i] = vertex[item[i]]; }
-};
-// Elements in the order of a tree's leaves.
-struct elements_in_order {
+// One item per child, as make_leaves of spatial_index.cuh; and the elements in the order of the leaves.
+struct element_leaves {
     layer l;
-    u32 const* item;
-    segment* to;
+    tree_node* nodes;
+    i32 const* item;
+    u64 items;
+    segment* in_order;
     KILN_HD void operator()(u64 i) const {
-        i32 const v = static_cast<i32>(item[i]);
-        to[i] = {l.at[v], element_end(l, v)};
+        rough_box b = nothing_met();
+        if (i < items) {
+            i32 const v = item[i];
+            segment const s = element_at(l, v);
+            in_order[i] = s;
+            if (is_element(l, v)) b = outwards(box_of(s));
+        }
+        set_child(nodes[i >> 3], i & 7, b);
     }
 };
+
+// ---- Contacts ----------------------------------------------------------------------------------------------------------
 
 // `apart`, `crossing` or not_known.
 KILN_HD u8 quick_contact(point a, point b, point c, point d) {
@@ -75,10 +85,39 @@ KILN_HD u8 quick_contact(point a, point b, point c, point d) {
 }
 
 enum class rows_wanted : int {
-    all,    // every pair of rows
-    same,   // the two of one number
-    other,  // of a layer with itself: the elements of one row, each pair of them once, in the order of their numbers
+    all,   // every pair of rows
+    same,  // the two of one number
 };
+
+enum : u32 { most_in_group = 4, most_light_contact_nodes = 96, hits_kept = 4 };
+
+// Up to four neighbouring vertices ask together: along a path their elements are neighbours too, and what one of them has to
+// look at the others have as well. Only their rounded boxes are held; those of what is no element meet nothing.
+struct element_group {
+    i32 first;
+    u32 segments;  // bits: has a length
+    rough_box own[most_in_group], reach;
+
+    // Members whose boxes meet that of a leaf's child.
+    KILN_HD u32 near(tree const& t, u32 slot) const {
+        tree_node const& n = t.nodes[t.first_leaf + (slot >> 3)];
+        u32 const child = slot & 7;
+        float const min_x = n.min_x[child], min_y = n.min_y[child], max_x = n.max_x[child], max_y = n.max_y[child];
+        u32 out = 0;
+        KILN_UNROLL
+        for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
+            rough_box const& b = own[k];
+            bool const meets = b.min_x <= max_x && b.min_y <= max_y && b.max_x >= min_x && b.max_y >= min_y;
+            out |= static_cast<u32>(meets) << k;
+        }
+        return out;
+    }
+};
+
+KILN_HD rough_box around(rough_box const& a, rough_box const& b) {
+    return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
+            a.max_y > b.max_y ? a.max_y : b.max_y};
+}
 
 struct contact_question {
     layer a;  // asks
@@ -86,43 +125,75 @@ struct contact_question {
     tree t;
     segment const* elements;  // of b, in the order of the leaves
     rows_wanted rows;
-    i32 const* order;  // to ask in; null: as they are
+    i32 const* order;  // elements to ask, one by one; null: all vertices in groups
 
-    KILN_HD i32 number(u64 i) const { return order != nullptr ? order[i] : static_cast<i32>(i); }
-
-    KILN_HD rough_box reach(segment const& s) const {
-        return outwards({least(s.a.x, s.b.x), least(s.a.y, s.b.y), most(s.a.x, s.b.x), most(s.a.y, s.b.y)});
-    }
-    KILN_HD u8 contact(i32 v, segment const& s, u32 slot) const {
-        if (rows != rows_wanted::all) {
-            i32 const other = static_cast<i32>(t.item[slot]);
-            if (row_at(a, v) != row_at(b, other)) return apart;
-            if (rows == rows_wanted::other && other <= v) return apart;
+    KILN_HD element_group group(u64 i) const {
+        element_group g{};
+        int const size = order != nullptr ? 1 : int{most_in_group};
+        g.first = first_of(i);
+        g.reach = nothing_met();
+        KILN_UNROLL
+        for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
+            i32 const v = g.first + k;
+            g.own[k] = nothing_met();
+            if (k >= size || v >= a.vertices || !is_element(a, v)) continue;
+            bool const has_length = is_segment(a, v);
+            if (has_length) g.segments |= 1U << k;
+            g.own[k] = outwards(box_of({a.at[v], a.at[has_length ? v + 1 : v]}));
+            g.reach = around(g.reach, g.own[k]);
         }
-        return quick_contact(s.a, s.b, elements[slot].a, elements[slot].b);
+        return g;
+    }
+    KILN_HD i32 first_of(u64 i) const { return order != nullptr ? order[i] : static_cast<i32>(i * most_in_group); }
+    // Where what the i-th finds is counted: one by one by their vertex, so that they are listed in the order of those.
+    KILN_HD u64 home(u64 i) const { return order != nullptr ? static_cast<u64>(order[i]) : i; }
+    // found(k, how) for every member of the group that is not apart from the element of a leaf.
+    template <class Found>
+    KILN_HD void contacts(element_group const& g, u32 slot, Found found) const {
+        for (u32 near = g.near(t, slot); near != 0; near &= near - 1) {
+            int const k = lowest_bit(near);
+            i32 const v = g.first + k;
+            if (rows == rows_wanted::same && row_at(a, v) != row_at(b, static_cast<i32>(t.item[slot]))) continue;
+            segment const s = elements[slot];
+            u8 const how = quick_contact(a.at[v], a.at[(g.segments >> k & 1) != 0 ? v + 1 : v], s.a, s.b);
+            if (how != apart) found(k, how);
+        }
     }
 };
 
-enum : u32 { most_light_contact_nodes = 96 };
+// The first hits of a group are kept, so that few have to look for them again: leaf, member and whether it crosses in one number.
+struct kept_hits {
+    u64* hits;  // hits_kept times as many as groups
+    u64 groups;
+    KILN_HD void keep(u64 group, u32 n, u32 slot, int member, u8 how) const {
+        hits[n * groups + group] = static_cast<u64>(slot) << 8 | static_cast<u64>(member) << 4 | how;
+    }
+    KILN_HD static u32 slot(u64 hit) { return static_cast<u32>(hit >> 8); }
+    KILN_HD static i32 member(u64 hit) { return static_cast<i32>(hit >> 4 & 15); }
+    KILN_HD static u8 how(u64 hit) { return static_cast<u8>(hit & 15); }
+};
 
 struct count_contacts {
     contact_question q;
-    i64* count;
+    kept_hits kept;
+    i64* count;  // at home
     u32* heavy;
     u32* heavies;
-    KILN_HD void operator()(u64 k) const {
-        i32 const v = q.number(k);
+    KILN_HD void operator()(u64 i) const {
+        element_group const g = q.group(i);
         u32 hits = 0;
         bool put_off = false;
-        if (is_element(q.a, v)) {
-            segment const s{q.a.at[v], element_end(q.a, v)};
-            put_off = !query_tree_within(q.t, q.reach(s), most_light_contact_nodes, [&](u32 slot) {
-                hits += q.contact(v, s, slot) != apart ? 1U : 0U;
+        if (g.reach.min_x <= g.reach.max_x) {
+            put_off = !query_tree_within(q.t, g.reach, most_light_contact_nodes, [&](u32 slot) {
+                q.contacts(g, slot, [&](int member, u8 how) {
+                    if (hits < hits_kept) kept.keep(i, hits, slot, member, how);
+                    ++hits;
+                });
                 return true;
             });
         }
-        count[v] = put_off ? 0 : static_cast<i64>(hits);
-        append(put_off, static_cast<u32>(v), heavy, heavies);
+        count[q.home(i)] = put_off ? 0 : static_cast<i64>(hits);
+        append(put_off, static_cast<u32>(i), heavy, heavies);
     }
 };
 
@@ -130,24 +201,44 @@ struct contact_list {
     i32* left;   // elements
     i32* right;
     u8* how;
+    KILN_HD void put(u64 at, i32 v, i32 w, u8 contact) const { left[at] = v, right[at] = w, how[at] = contact; }
+    // The same where first to at - 1 are of v and in order.
+    KILN_HD void insert(u64 first, u64 at, i32 v, i32 w, u8 contact) const {
+        for (; at > first && right[at - 1] > w; --at) put(at, v, right[at - 1], how[at - 1]);
+        put(at, v, w, contact);
+    }
 };
 struct list_contacts {
     contact_question q;
+    kept_hits kept;
     i64 const* place;  // summed counts
     contact_list to;
-    KILN_HD void operator()(u64 k) const {
-        i32 const v = q.number(k);
-        u64 at = static_cast<u64>(place[v]);
-        if (static_cast<u64>(place[v + 1]) == at) return;
-        segment const s{q.a.at[v], element_end(q.a, v)};
-        query_tree(q.t, q.reach(s), [&](u32 slot) {
-            u8 const how = q.contact(v, s, slot);
-            if (how != apart) to.left[at] = v, to.right[at] = static_cast<i32>(q.t.item[slot]), to.how[at++] = how;
+    KILN_HD void operator()(u64 i) const {
+        u64 const first = static_cast<u64>(place[q.home(i)]), count = static_cast<u64>(place[q.home(i) + 1]) - first;
+        if (count == 0) return;
+        if (count > hits_kept) return again(i, first);
+        for (u64 k = 0; k < count; ++k) {
+            u64 const hit = kept.hits[k * kept.groups + i];
+            put(first, first + k, q.first_of(i) + kept.member(hit), kept.slot(hit), kept.how(hit));
+        }
+    }
+
+private:
+    KILN_HD void again(u64 i, u64 first) const {
+        element_group const g = q.group(i);
+        u64 at = first;
+        query_tree(q.t, g.reach, [&](u32 slot) {
+            q.contacts(g, slot, [&](int member, u8 how) { put(first, at++, g.first + member, slot, how); });
         });
+    }
+    KILN_HD void put(u64 first, u64 at, i32 v, u32 slot, u8 how) const {
+        i32 const w = static_cast<i32>(q.t.item[slot]);
+        if (q.order != nullptr) to.insert(first, at, v, w, how);
+        else to.put(at, v, w, how);
     }
 };
 
-// Every element that was put off, against every subtree below one level.
+// Every group that was put off, against every subtree below one level.
 struct heavy_contacts {
     contact_question q;
     u32 const* heavy;
@@ -156,11 +247,9 @@ struct heavy_contacts {
 
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
-        i32 const v = static_cast<i32>(heavy[i / nodes]);
-        segment const s{q.a.at[v], element_end(q.a, v)};
-        query_subtree(q.t, first_node + static_cast<u32>(i % nodes), level, q.reach(s), [&](u32 slot) {
-            u8 const how = q.contact(v, s, slot);
-            if (how != apart) found(v, static_cast<i32>(q.t.item[slot]), how);
+        element_group const g = q.group(heavy[i / nodes]);
+        query_subtree(q.t, first_node + static_cast<u32>(i % nodes), level, g.reach, [&](u32 slot) {
+            q.contacts(g, slot, [&](int member, u8 how) { found(g.first + member, static_cast<i32>(q.t.item[slot]), how); });
         });
     }
 };
@@ -180,7 +269,7 @@ struct list_heavy_contacts {
     KILN_HD void operator()(u64 i) const {
         u64 at = static_cast<u64>(place[i]);
         if (static_cast<u64>(place[i + 1]) == at) return;
-        h.each(i, [&](i32 v, i32 w, u8 how) { to.left[at] = v, to.right[at] = w, to.how[at++] = how; });
+        h.each(i, [&](i32 v, i32 w, u8 how) { to.put(at++, v, w, how); });
     }
 };
 
@@ -188,10 +277,13 @@ struct list_heavy_contacts {
 struct decide_contacts {
     layer a, b;
     contact_list of;
+    u64* aparts;  // of 0
     KILN_HD void operator()(u64 i) const {
         if (of.how[i] != not_known) return;
         i32 const v = of.left[i], w = of.right[i];
-        of.how[i] = static_cast<u8>(contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w)));
+        segment_contact const how = contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w));
+        of.how[i] = static_cast<u8>(how);
+        if (how == apart) add_to(aparts, 1);
     }
 };
 // Contacts in the order of their elements, without those that turned out to be none; then their rows and points.
@@ -204,33 +296,34 @@ struct element_keys {
         number[i] = static_cast<i32>(i);
     }
 };
-struct count_real_contacts {
-    u64 const* key;
-    i64* count;
-    KILN_HD void operator()(u64 i) const { count[i] = key[i] != ~u64{0} ? 1 : 0; }
-};
 struct contact_rows {
     layer a, b;
     contact_list of;
-    i32 const* number;
+    i32 const* number;  // null: as they are
     i32* left;
     i32* right;
     u8* kind;
     KILN_HD void operator()(u64 i) const {
-        i32 const k = number[i];
+        u64 const k = number != nullptr ? static_cast<u64>(number[i]) : i;
         left[i] = row_at(a, of.left[k]), right[i] = row_at(b, of.right[k]), kind[i] = of.how[k];
     }
 };
-// row of a << bits | row of b; `none` where they are apart.
-struct make_contact_keys {
+// row of a << bits | row of b of those that are not apart, in no order. Contacts that follow each other are often of the same rows.
+struct list_contact_keys {
     layer a, b;
     contact_list of;
     i32 bits;
-    u64 none;
-    u64* key;
+    u64* list;
+    u32* listed;
     KILN_HD void operator()(u64 i) const {
-        key[i] = of.how[i] == apart ? none
-                                    : static_cast<u64>(row_at(a, of.left[i])) << bits | static_cast<u64>(row_at(b, of.right[i]));
+        u64 const k = key(i);
+        append(k != ~u64{0} && (i == 0 || key(i - 1) != k), k, list, listed);
+    }
+
+private:
+    KILN_HD u64 key(u64 i) const {
+        if (of.how[i] == apart) return ~u64{0};
+        return static_cast<u64>(row_at(a, of.left[i])) << bits | static_cast<u64>(row_at(b, of.right[i]));
     }
 };
 KILN_HD_COLD point touching_point(point a, point b, point c, point d) {
@@ -246,7 +339,8 @@ struct place_contacts {
     double* x;
     double* y;
     KILN_HD void operator()(u64 k) const {
-        i32 const i = number[k], v = of.left[i], w = of.right[i];
+        u64 const i = number != nullptr ? static_cast<u64>(number[k]) : k;
+        i32 const v = of.left[i], w = of.right[i];
         point const a0 = a.at[v], a1 = element_end(a, v), b0 = b.at[w], b1 = element_end(b, w);
         double const nan = from_bits(~u64{0});
         point p{nan, nan};
@@ -258,18 +352,16 @@ struct place_contacts {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(contact_boxes, kiln_spatial::element_boxes, 256, 1)
-KILN_KERNEL(contact_elements, kiln_spatial::elements_in_order, 256, 1)
-KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 9)
-KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 9)
+KILN_KERNEL(element_vertex_keys, kiln_spatial::element_keys_by_vertex, 256, 1)
+KILN_KERNEL(element_count, kiln_spatial::count_elements, 256, 1)
+KILN_KERNEL(element_list_keys, kiln_spatial::element_keys_in_list, 256, 1)
+KILN_KERNEL(element_leaf_nodes, kiln_spatial::element_leaves, 256, 1)
+KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 8)
+KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 8)
 KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts, 128, 1)
 KILN_KERNEL(contact_exact, kiln_spatial::decide_contacts, 128, 1)
 KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 4)
-KILN_KERNEL(contact_keys, kiln_spatial::make_contact_keys, 256, 1)
+KILN_KERNEL(contact_keys, kiln_spatial::list_contact_keys, 256, 1)
 KILN_KERNEL(contact_element_keys, kiln_spatial::element_keys, 256, 1)
-KILN_KERNEL(contact_real_count, kiln_spatial::count_real_contacts, 256, 1)
 KILN_KERNEL(contact_row_pairs, kiln_spatial::contact_rows, 256, 1)
-KILN_KERNEL(contact_element_count, kiln_spatial::count_elements, 256, 1)
-KILN_KERNEL(contact_element_list, kiln_spatial::list_elements, 256, 1)
-KILN_KERNEL(contact_element_names, kiln_spatial::name_elements, 256, 1)

@@ -37,13 +37,6 @@ struct make_box_keys {
     }
 };
 
-KILN_HD rough_box nothing_met() {
-    float const far = static_cast<float>(from_bits(u64{0x7ff} << 52));
-    return {far, far, -far, -far};
-}
-KILN_HD void set_child(tree_node& n, u64 i, rough_box const& b) {
-    n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
-}
 // One item per child, eight times the number of leaves: those beyond the items are empty.
 struct make_leaves {
     tree_node* nodes;
@@ -105,11 +98,20 @@ struct box_question {
     }
 };
 
-enum : u32 { most_light_hits = 48, most_light_nodes = 192 };
+enum : u32 { most_light_hits = 48, most_light_nodes = 192, most_kept_hits = 32 };
+
+// The first hits of each query are kept, in the order of asking, so that few have to look for theirs again.
+struct kept_items {
+    i32* items;  // `each` times as many as queries
+    u64 queries;
+    u32 each;
+    KILN_HD i32& at(u64 k, u64 n) const { return items[n * queries + k]; }
+};
 
 // Counts; what has too many hits or nodes is put off, and counted as none.
 struct count_boxes {
     box_question q;
+    kept_items kept;
     i64* count;
     u32* heavy;
     u32* heavies;
@@ -120,7 +122,9 @@ struct count_boxes {
         bool put_off = false;
         if (is_box(b)) {
             put_off = !query_tree_within(q.t, q.reach(b), most_light_nodes, [&](u32 slot) {
-                hits += q.meets(q.boxes[slot], b) ? 1U : 0U;
+                if (!q.meets(q.boxes[slot], b)) return true;
+                if (hits < kept.each) kept.at(k, hits) = static_cast<i32>(q.t.item[slot]);
+                ++hits;
                 return hits <= most_light_hits;
             });
         }
@@ -128,26 +132,80 @@ struct count_boxes {
         append(put_off, static_cast<u32>(i), heavy, heavies);
     }
 };
-// Rows are put in order as they are written: there are few in each.
-struct list_boxes {
+
+// Sorts N numbers that stay in registers: a bitonic network.
+template <int N, int Run = 2, int Step = 1>
+KILN_HD void sort_few(i32* v) {
+    KILN_UNROLL
+    for (int i = 0; i < N; ++i) {
+        int const other = i ^ Step;
+        if (other < i) continue;
+        i32 const low = v[i] < v[other] ? v[i] : v[other], high = v[i] < v[other] ? v[other] : v[i];
+        bool const rises = (i & Run) == 0;
+        v[i] = rises ? low : high, v[other] = rises ? high : low;
+    }
+    if constexpr (Step > 1) sort_few<N, Run, Step / 2>(v);
+    else if constexpr (Run < N) sort_few<N, Run * 2, Run>(v);
+}
+
+// Light queries at their places. Rows are put in order as they are written: there are few in each. What was not kept is left for
+// later.
+struct listed_boxes {
     box_question q;
-    i64 const* place;  // summed counts
+    i64 const* light;  // summed counts of the light ones
+    i64 const* place;  // of all
     i32* left;
     i32* right;
-    KILN_HD void operator()(u64 asked) const {
-        u64 const i = q.number(asked);
-        u64 const first = static_cast<u64>(place[i]), last = static_cast<u64>(place[i + 1]);
-        if (first == last) return;
-        box const b = q.asked[i];
+};
+struct list_boxes {
+    listed_boxes to;
+    kept_items kept;
+    u32* later;
+    u32* laters;
+    KILN_HD void operator()(u64 k) const {
+        u64 const i = to.q.number(k);
+        u32 const count = static_cast<u32>(to.light[i + 1] - to.light[i]);
+        if (count <= most_kept_hits / 2) write<most_kept_hits / 2>(k, i, count);
+        else if (count <= kept.each) write<most_kept_hits>(k, i, count);
+        append(count > kept.each, static_cast<u32>(i), later, laters);
+    }
+
+private:
+    template <int N>
+    KILN_HD void write(u64 k, u64 i, u32 count) const {
+        i32 found[N];
+        KILN_UNROLL
+        for (int n = 0; n < N; ++n) found[n] = static_cast<u32>(n) < count ? kept.at(k, static_cast<u64>(n)) : 0x7fffffff;
+        sort_few<N>(found);
+        u64 const first = static_cast<u64>(to.place[i]);
+        KILN_UNROLL
+        for (int n = 0; n < N; ++n)
+            if (static_cast<u32>(n) < count) to.left[first + static_cast<u64>(n)] = static_cast<i32>(i), to.right[first + static_cast<u64>(n)] = found[n];
+    }
+};
+struct list_more_boxes {
+    listed_boxes to;
+    u32 const* later;
+    u32 const* laters;
+    u64 threads;
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread; k < *laters; k += threads) write(later[k]);
+    }
+
+private:
+    KILN_HD void write(u64 i) const {
+        i32* const right = to.right;
+        u64 const first = static_cast<u64>(to.place[i]);
+        box const b = to.q.asked[i];
         u64 at = first;
-        query_tree(q.t, q.reach(b), [&](u32 slot) {
-            if (!q.meets(q.boxes[slot], b)) return;
-            i32 const item = static_cast<i32>(q.t.item[slot]);
+        query_tree(to.q.t, to.q.reach(b), [&](u32 slot) {
+            if (!to.q.meets(to.q.boxes[slot], b)) return;
+            i32 const item = static_cast<i32>(to.q.t.item[slot]);
             u64 k = at++;
             for (; k > first && right[k - 1] > item; --k) right[k] = right[k - 1];
             right[k] = item;
         });
-        for (u64 k = first; k < last; ++k) left[k] = static_cast<i32>(i);
+        for (u64 k = first; k < at; ++k) to.left[k] = static_cast<i32>(i);
     }
 };
 
@@ -161,10 +219,9 @@ struct heavy_boxes {
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
         u32 const node = first_node + static_cast<u32>(i % nodes);
-        u32 const asked = heavy[i / nodes];
-        box const b = q.asked[asked];
+        box const b = q.asked[heavy[i / nodes]];
         query_subtree(q.t, node, level, q.reach(b), [&](u32 slot) {
-            if (q.meets(q.boxes[slot], b)) found(static_cast<i32>(asked), static_cast<i32>(q.t.item[slot]));
+            if (q.meets(q.boxes[slot], b)) found(q.t.item[slot]);
         });
     }
 };
@@ -173,19 +230,50 @@ struct count_heavy_boxes {
     i64* count;
     KILN_HD void operator()(u64 i) const {
         i64 n = 0;
-        h.each(i, [&](i32, i32) { ++n; });
+        h.each(i, [&](u32) { ++n; });
         count[i] = n;
     }
 };
+// Counts of all queries, of sums of the light ones and those of the parts of heavy ones.
+struct count_light_boxes {
+    i64 const* light;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = light[i + 1] - light[i]; }
+};
+struct add_heavy_counts {
+    u32 const* heavy;
+    u64 nodes;
+    i64 const* part;  // summed
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[heavy[i]] = part[(i + 1) * nodes] - part[i * nodes]; }
+};
+// Of heavy ones as keys: which of them, then what it meets. In order, they go to their places.
 struct list_heavy_boxes {
     heavy_boxes h;
+    i64 const* part;
+    i32 bits;
+    u64* key;
+    i32* unused;
+    KILN_HD void operator()(u64 i) const {
+        u64 at = static_cast<u64>(part[i]);
+        if (static_cast<u64>(part[i + 1]) == at) return;
+        u64 const high = i / h.nodes << bits;
+        h.each(i, [&](u32 item) { unused[at] = 0, key[at++] = high | item; });
+    }
+};
+struct place_heavy_boxes {
+    u32 const* heavy;
+    u64 nodes;
+    i64 const* part;
     i64 const* place;
+    i32 bits;
+    u64 const* key;  // sorted
     i32* left;
     i32* right;
     KILN_HD void operator()(u64 i) const {
-        u64 at = static_cast<u64>(place[i]);
-        if (static_cast<u64>(place[i + 1]) == at) return;
-        h.each(i, [&](i32 l, i32 r) { left[at] = l, right[at++] = r; });
+        u64 const h = key[i] >> bits;
+        i64 const at = place[heavy[h]] + static_cast<i64>(i) - part[h * nodes];
+        left[at] = static_cast<i32>(heavy[h]), right[at] = static_cast<i32>(key[i] & ((u64{1} << bits) - 1));
     }
 };
 
@@ -197,5 +285,9 @@ KILN_KERNEL(leaf_nodes, kiln_spatial::make_leaves, 256, 1)
 KILN_KERNEL(inner_nodes, kiln_spatial::make_inner_nodes, 256, 1)
 KILN_KERNEL(box_count, kiln_spatial::count_boxes, 128, 1)
 KILN_KERNEL(box_scatter, kiln_spatial::list_boxes, 128, 1)
+KILN_KERNEL(box_scatter_more, kiln_spatial::list_more_boxes, 128, 1)
 KILN_KERNEL(box_count_heavy, kiln_spatial::count_heavy_boxes, 128, 1)
+KILN_KERNEL(box_light_counts, kiln_spatial::count_light_boxes, 256, 1)
+KILN_KERNEL(box_heavy_counts, kiln_spatial::add_heavy_counts, 256, 1)
 KILN_KERNEL(box_scatter_heavy, kiln_spatial::list_heavy_boxes, 128, 1)
+KILN_KERNEL(box_heavy_places, kiln_spatial::place_heavy_boxes, 256, 1)

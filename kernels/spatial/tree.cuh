@@ -67,6 +67,13 @@ KILN_HD rough_box outwards(box const& b) {
             kept_finite(round_up(b.max_y))};
 }
 
+KILN_HD rough_box nothing_met() {
+    float const far = static_cast<float>(from_bits(u64{0x7ff} << 52));
+    return {far, far, -far, -far};
+}
+KILN_HD void set_child(tree_node& n, u64 i, rough_box const& b) {
+    n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
+}
 // Which children the box meets, as bits.
 KILN_HD u32 children_met(tree_node const& n, rough_box const& b) {
     u32 out = 0;
@@ -164,23 +171,28 @@ KILN_HD float least_square(tree_node const& n, int i, rough_box const& b) {
                     squared_down(gap(n.min_y[i], n.max_y[i], b.min_y, b.max_y)));
 }
 
+// As a float that is no less; infinity is for empty children, which no bound lets in.
+KILN_HD float bound_of(double most) {
+    float const far = 3.4028234663852886e38F, up = round_up(most);
+    return up < far ? up : far;
+}
 // Visits items in about the order of their distance from the box: measure(slot, most) returns the squared distance beyond which
 // nothing more is wanted. What lies at exactly that distance is visited too, so ties are not lost.
 template <class Measure>
 KILN_HD void nearest_in_tree(tree const& t, rough_box const& b, double most, Measure measure) {
     if (t.size == 0) return;
     tree_cursor c{0, t.top, 0, 0xff};
-    float bound = round_up(most);
+    float bound = bound_of(most);
     for (;;) {
         tree_node const& n = t.nodes[c.node];
         // Nearest child first; the others wait if they still can win.
         int best = -1;
         u32 others = 0;
         float best_square = 0;
-        for (u32 left = c.left; left != 0; left &= left - 1) {
-            int const i = lowest_bit(left);
+        KILN_UNROLL
+        for (int i = 0; i < 8; ++i) {
             float const square = least_square(n, i, b);
-            if (!(square <= bound) || n.min_x[i] > n.max_x[i]) continue;
+            if ((c.left >> i & 1) == 0 || !(square <= bound)) continue;
             others |= 1U << i;
             if (best < 0 || square < best_square) best = i, best_square = square;
         }
@@ -191,10 +203,14 @@ KILN_HD void nearest_in_tree(tree const& t, rough_box const& b, double most, Mea
                 c.left = 0xff;
                 continue;
             }
-            most = measure((c.node - t.first_leaf) * 8 + static_cast<u32>(best), most);
-            bound = round_up(most);
-            c.left = others;
-            if (c.left != 0) continue;
+            // Of a leaf the rest as they come, if they still can win.
+            for (;;) {
+                most = measure((c.node - t.first_leaf) * 8 + static_cast<u32>(best), most);
+                bound = bound_of(most);
+                while (others != 0 && !(least_square(n, lowest_bit(others), b) <= bound)) others &= others - 1;
+                if (others == 0) break;
+                best = lowest_bit(others), others &= others - 1;
+            }
         }
         if (!c.up()) return;
     }

@@ -6,6 +6,8 @@
 #include "spatial/kept_tree.hpp"
 #include "spatial/segment_intersection.cuh"
 
+#include <optional>
+
 namespace kiln::spatial {
 
 struct kept_elements {
@@ -14,21 +16,26 @@ struct kept_elements {
 
     // One fence where paths are short.
     [[nodiscard]] static result<kept_elements> make(queue& on, kept_layer const& of);
-
-private:
-    [[nodiscard]] result<void> make_of_elements(queue& on, kept_layer const& of,
-                                                buffer<kiln_spatial::box> const& boxes);
 };
 
-// Elements of two layers that are not apart, in no particular order.
+// Elements of two layers that are not apart.
 struct contacts {
     buffer<std::int32_t> left, right;
     buffer<std::uint8_t> how;  // segment_contact; `apart` for what turned out to be
+    buffer<std::uint64_t> aparts;  // how many of those
+    bool in_order = false;         // by left, then right; else in no particular order
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
     [[nodiscard]] kiln_spatial::contact_list list() const noexcept { return {left.data(), right.data(), how.data()}; }
 };
-// One fence, and a second where some elements have much to look at.
+// One fence, and a second where some elements have much to look at; one more where paths are short, and have to be put in order.
 [[nodiscard]] result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b,
                                              kept_elements const& of_b, kiln_spatial::rows_wanted rows);
+
+// Elements of a such that neighbours are together; nothing where they are as they come.
+[[nodiscard]] result<std::optional<buffer<std::int32_t>>> asking_order(queue& on, kept_layer const& a,
+                                                                       kept_elements const& of_b);
+[[nodiscard]] result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b,
+                                             kept_elements const& of_b, kiln_spatial::rows_wanted rows,
+                                             std::optional<buffer<std::int32_t>> const& order);
 
 }  // namespace kiln::spatial

@@ -61,13 +61,16 @@ result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
     KILN_TRY(out.kind_, on.room<std::uint8_t>(paths));
     KILN_TRY(auto source, on.room<std::int32_t>(paths));
     KILN_TRY(auto families_of, on.room<std::uint8_t>(paths));
-    KILN_CHECK(on.launch(path_table{g, summed, paths, vertices, out.path_first_.data(), out.row_of_.data(),
+    auto const share = [](std::size_t of, std::size_t in) {
+        return static_cast<double>(of) / static_cast<double>(std::max<std::size_t>(in, 1));
+    };
+    KILN_CHECK(on.launch(path_table{g, summed, paths, vertices, share(rows, paths), out.path_first_.data(), out.row_of_.data(),
                                     out.kind_.data(), source.data(), families_of.data()},
                          std::size_t{paths} + 1));
     KILN_TRY(out.at_, on.room<point>(vertices));
     KILN_TRY(out.path_of_, on.room<std::int32_t>(vertices));
     KILN_CHECK(on.launch(vertex_table{g, out.path_first_.data(), source.data(), families_of.data(), paths,
-                                      out.path_of_.data(), out.at_.data()},
+                                      share(paths, vertices), out.path_of_.data(), out.at_.data()},
                          vertices));
     return out;
 }
@@ -93,10 +96,15 @@ std::size_t kept_layer::bytes() const noexcept {
     return of(at_, path_first_, path_of_, row_of_, row_first_, kind_, state_, dimension_);
 }
 
-result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
+result<buffer<std::uint64_t>> kept_layer::extent(queue& on, std::uint32_t kinds) const {
     KILN_TRY(auto least, on.filled<std::uint64_t>(4, ~0U));
-    auto const threads = std::min(on.threads(), vertices());
+    auto const threads = std::min(4 * on.threads(), vertices());
     KILN_CHECK(on.launch(layer_extent{view(), kinds, threads, reinterpret_cast<u64*>(least.data())}, threads));
+    return least;
+}
+
+result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
+    KILN_TRY(auto const least, extent(on, kinds));
     std::uint64_t got[4];
     auto const* const from = least.data();
     KILN_CHECK(on.read_sync({{from, got[0]}, {from + 1, got[1]}, {from + 2, got[2]}, {from + 3, got[3]}}));
@@ -107,7 +115,8 @@ result<box> kept_layer::bounds(queue& on, std::uint32_t kinds) const {
 result<buffer<box>> kept_layer::row_boxes(queue& on) const {
     KILN_TRY(auto least, on.filled<std::uint64_t>(rows_ * 4, ~0U));
     auto* const around = reinterpret_cast<u64*>(least.data());
-    KILN_CHECK(on.launch(row_extents_of_layer{view(), around}, vertices()));
+    auto const items = (vertices() + vertices_of_item - 1) / vertices_of_item;
+    KILN_CHECK(on.launch(row_extents_of_layer{view(), around}, items));
     KILN_TRY(auto out, on.room<box>(rows_));
     KILN_CHECK(on.launch(kiln_spatial::row_boxes{around, out.data()}, rows_));
     return out;

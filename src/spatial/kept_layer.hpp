@@ -21,8 +21,13 @@ class kept_layer {
 public:
     // As the geometries are, which lie where the queue runs. One fence.
     [[nodiscard]] static result<kept_layer> plain(queue& on, geometries const& from);
-    // Noded, for relations. Four fences, and a fifth where segments are divided.
+    // Without repeated vertices, with counts by row. Two fences.
+    [[nodiscard]] static result<kept_layer> distinct(queue& on, geometries const& from);
+    // Noded, for relations. Five fences, and a sixth where segments are divided.
     [[nodiscard]] static result<kept_layer> noded(queue& on, geometries const& from);
+    // Of a distinct one: the rows whose number is set in `rows` are noded, all if it is null. What nobody touches need not be: a
+    // row's own vertices matter only where it meets another row in one of them.
+    [[nodiscard]] result<void> node(queue& on, std::uint32_t const* rows);
 
     [[nodiscard]] kiln_spatial::layer view() const noexcept;
     [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
@@ -34,25 +39,29 @@ public:
     }  // row_null, row_empty, row_there
     [[nodiscard]] buffer<std::int8_t> const& dimensions() const noexcept { return dimension_; }
 
-    // Of a noded layer, by row: points in the boundary of its lines, segments, paths that are there.
+    // Of a distinct layer, by row: segments, paths that are there; of a noded one, points in the boundary of its lines.
     [[nodiscard]] buffer<std::uint64_t> const& row_ends() const noexcept { return row_ends_; }
     [[nodiscard]] buffer<std::uint64_t> const& row_segments() const noexcept { return row_segments_; }
     [[nodiscard]] buffer<std::uint64_t> const& row_paths() const noexcept { return row_paths_; }
 
-    // The tree that noding needed, where it is still that of the layer; else null.
-    [[nodiscard]] std::shared_ptr<kept_elements const> const& elements() const noexcept { return elements_; }
+    // The tree over its elements: made by keep_elements() unless it is there. One fence where paths are short.
+    [[nodiscard]] result<void> keep_elements(queue& on);
+    [[nodiscard]] kept_elements const& elements() const noexcept { return *elements_; }
 
-    // Around the vertices of paths of these kinds (bits); turned round where there are none. One fence.
+    // Around the vertices of paths of these kinds (bits), for frame_of_extent().
+    [[nodiscard]] result<buffer<std::uint64_t>> extent(queue& on, std::uint32_t kinds) const;
+    // The same as a box; turned round where there are none. One fence.
     [[nodiscard]] result<kiln_spatial::box> bounds(queue& on, std::uint32_t kinds) const;
     // Of every row; turned round (min_x > max_x) where it has no vertices.
     [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
 
 private:
     [[nodiscard]] result<void> drop_repeated(queue& on);
-    [[nodiscard]] result<void> divide_at_own_vertices(queue& on);
-    [[nodiscard]] result<void> find_orientations(queue& on);
-    [[nodiscard]] result<void> sort_members(queue& on);
-    [[nodiscard]] result<void> find_groups(queue& on);
+    [[nodiscard]] result<void> count_rows(queue& on);
+    [[nodiscard]] result<void> divide_at_own_vertices(queue& on, std::uint32_t const* rows);
+    [[nodiscard]] result<void> find_orientations(queue& on, std::uint32_t const* rows);
+    [[nodiscard]] result<void> sort_members(queue& on, std::uint32_t const* rows);
+    [[nodiscard]] result<void> find_groups(queue& on, std::uint32_t const* rows);
 
     std::size_t rows_ = 0;
     buffer<kiln_spatial::point> at_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/kept_tree.hpp"
 
-#include "spatial/pairs.hpp"
 #include "spatial/spatial_index.cuh"
 
 #include <algorithm>
@@ -37,26 +36,39 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
     out.of_ = boxes.data();
     KILN_TRY(out.around_, on.filled<std::uint64_t>(4, ~0U));
     auto* const around = reinterpret_cast<u64*>(out.around_.data());
-    auto const threads = std::min(on.threads(), n);
+    auto const threads = std::min(4 * on.threads(), n);
     KILN_CHECK(on.launch(box_extent{boxes.data(), n, threads, around}, threads));
     KILN_TRY(auto keys, on.room<std::int32_t>(n));
     KILN_TRY(out.items_, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(make_box_keys{boxes.data(), around, keys.data(), out.items_.data()}, n));
-    KILN_CHECK(on.sort(keys, out.items_));
-
-    shape const s{n};
-    KILN_TRY(out.nodes_, on.room<tree_node>(s.nodes()));
     KILN_TRY(out.in_order_, on.room<box>(n));
-    KILN_CHECK(
-        on.launch(make_leaves{out.nodes_.data() + s.first[0], boxes.data(), out.items_.data(), n, out.in_order_.data()},
-                  s.count[0] * 8));
-    for (std::size_t l = 1; l < s.levels; ++l)
-        KILN_CHECK(on.launch(
-            make_inner_nodes{out.nodes_.data() + s.first[l], out.nodes_.data() + s.first[l - 1], s.count[l - 1]},
-            s.count[l] * 8));
-    out.first_leaf_ = static_cast<std::uint32_t>(s.first[0]);
-    out.top_ = static_cast<int>(s.levels) - 1;
+    KILN_CHECK(out.build(on, keys, [&](tree_node* leaves, std::size_t slots) {
+        return on.launch(make_leaves{leaves, boxes.data(), out.items_.data(), n, out.in_order_.data()}, slots);
+    }));
     return out;
+}
+
+result<kept_tree> kept_tree::make(queue& on, buffer<std::uint64_t> const& around, buffer<std::int32_t>& keys,
+                                  buffer<std::int32_t> const& items, leaf_maker const& leaves) {
+    kept_tree out;
+    if (items.size() == 0) return out;
+    out.around_ = around, out.items_ = items;
+    KILN_CHECK(out.build(on, keys, [&](tree_node* to, std::size_t slots) { return leaves(out, to, slots); }));
+    return out;
+}
+
+template <class Leaves>
+result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves) {
+    KILN_CHECK(on.sort(keys, items_));
+    shape const s{items_.size()};
+    KILN_TRY(nodes_, on.room<tree_node>(s.nodes()));
+    first_leaf_ = static_cast<std::uint32_t>(s.first[0]);
+    top_ = static_cast<int>(s.levels) - 1;
+    KILN_CHECK(leaves(nodes_.data() + s.first[0], s.count[0] * 8));
+    for (std::size_t l = 1; l < s.levels; ++l)
+        KILN_CHECK(on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
+                             s.count[l] * 8));
+    return {};
 }
 
 tree kept_tree::view() const noexcept {
@@ -87,6 +99,53 @@ result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in, buffer<bo
     return order;
 }
 
+namespace {
+
+// Queries that were put off: each against every subtree below one level, then all that was met in order.
+class heavy_queries {
+public:
+    heavy_queries(queue& on, kept_tree const& in, box_question const& q, buffer<std::uint32_t> const& heavy,
+                  std::size_t many)
+        : on_{on}, heavy_{heavy}, many_{many}, bits_{bits_for(in.size())} {
+        auto const cut = in.cut_for(many, std::size_t{1} << 21);
+        parts_ = {q, heavy.data(), cut.first_node, cut.nodes, cut.level};
+    }
+
+    // Adds what they meet to counts, of which the light ones are summed already; sums both.
+    result<buffer<std::int64_t>> count(buffer<std::int64_t> const& light) {
+        auto const n = light.size() - 1;
+        KILN_TRY(first_, on_.room<std::int64_t>(many_ * parts_.nodes + 1));
+        KILN_CHECK(on_.launch(count_heavy_boxes{parts_, raw(first_)}, many_ * parts_.nodes));
+        KILN_CHECK(on_.sum(first_));
+        KILN_TRY(auto out, on_.room<std::int64_t>(n + 1));
+        KILN_CHECK(on_.launch(count_light_boxes{raw(light), raw(out)}, n));
+        KILN_CHECK(on_.launch(add_heavy_counts{heavy_.data(), parts_.nodes, raw(first_), raw(out)}, many_));
+        KILN_CHECK(on_.sum(out));
+        return out;
+    }
+    result<void> list(std::size_t met, buffer<std::int64_t> const& place, pair_list const& to) {
+        KILN_TRY(auto key, on_.room<std::uint64_t>(met));
+        KILN_TRY(auto unused, on_.room<std::int32_t>(met));
+        KILN_CHECK(on_.launch(
+            list_heavy_boxes{parts_, raw(first_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
+            many_ * parts_.nodes));
+        KILN_CHECK(on_.sort(key, unused, bits_ + bits_for(many_)));
+        return on_.launch(place_heavy_boxes{heavy_.data(), parts_.nodes, raw(first_), raw(place), bits_,
+                                            reinterpret_cast<u64 const*>(key.data()), to.left.data(), to.right.data()},
+                          met);
+    }
+
+private:
+    queue& on_;
+    buffer<std::uint32_t> const& heavy_;
+    std::size_t many_;
+    int bits_;
+    heavy_boxes parts_{};
+    buffer<std::int64_t> first_;  // of parts
+};
+
+}  // namespace
+
 result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance) {
     pair_list out;
     auto const n = asked.size();
@@ -94,34 +153,34 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
     // Of a tree with itself the order is there.
     KILN_TRY(auto const order, in.is_of(asked) ? result<buffer<std::int32_t>>{in.items()} : order_for(on, in, asked));
     box_question const q{in.view(), in.in_order(), asked.data(), order.data(), distance};
-    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
+    auto const each = n <= std::size_t{1} << 24 ? most_kept_hits : most_kept_hits / 2;
+    KILN_TRY(auto hits, on.room<std::int32_t>(n * each));
+    kept_items const kept{hits.data(), n, each};
+    KILN_TRY(auto light, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto heavy, on.room<std::uint32_t>(n));
     KILN_TRY(auto heavies, on.filled<std::int64_t>(1, 0));
-    KILN_CHECK(on.launch(count_boxes{q, raw(counts), heavy.data(), reinterpret_cast<u32*>(heavies.data())}, n));
-    KILN_CHECK(on.sum(counts));
-    std::int64_t light = 0, many = 0, total = 0;
-    KILN_CHECK(on.read_sync({{counts.data() + n, light}, {heavies.data(), many}}));
-    total = light;
+    KILN_CHECK(on.launch(count_boxes{q, kept, raw(light), heavy.data(), reinterpret_cast<u32*>(heavies.data())}, n));
+    KILN_CHECK(on.sum(light));
+    std::int64_t few = 0, many = 0, total = 0;
+    KILN_CHECK(on.read_sync({{light.data() + n, few}, {heavies.data(), many}}));
+    total = few;
 
-    auto const cut = in.cut_for(static_cast<std::size_t>(many), std::size_t{1} << 24);
-    heavy_boxes const h{q, heavy.data(), cut.first_node, cut.nodes, cut.level};
-    auto const pieces = static_cast<std::size_t>(many) * cut.nodes;
-    buffer<std::int64_t> heavy_counts;
+    heavy_queries later{on, in, q, heavy, static_cast<std::size_t>(many)};
+    auto place = light;
     if (many > 0) {
-        KILN_TRY(heavy_counts, on.room<std::int64_t>(pieces + 1));
-        KILN_CHECK(on.launch(count_heavy_boxes{h, raw(heavy_counts)}, pieces));
-        KILN_CHECK(on.sum(heavy_counts));
-        std::int64_t more = 0;
-        KILN_CHECK(on.read_sync({{heavy_counts.data() + pieces, more}}));
-        total += more;
+        KILN_TRY(place, later.count(light));
+        KILN_CHECK(on.read_sync({{place.data() + n, total}}));
     }
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(list_boxes{q, raw(counts), out.left.data(), out.right.data()}, n));
-    if (many == 0) return out;
-    KILN_CHECK(
-        on.launch(list_heavy_boxes{h, raw(heavy_counts), out.left.data() + light, out.right.data() + light}, pieces));
-    return sorted_pairs(on, out, n, in.size());
+    listed_boxes const to{q, raw(light), raw(place), out.left.data(), out.right.data()};
+    KILN_TRY(auto more, on.room<std::uint32_t>(n));
+    KILN_TRY(auto mores, on.filled<std::uint32_t>(1, 0));
+    KILN_CHECK(on.launch(list_boxes{to, kept, more.data(), mores.data()}, n));
+    auto const threads = std::min(on.threads(), n);
+    KILN_CHECK(on.launch(list_more_boxes{to, more.data(), mores.data(), threads}, threads));
+    if (many > 0) KILN_CHECK(later.list(static_cast<std::size_t>(total - few), place, out));
+    return out;
 }
 
 }  // namespace kiln::spatial

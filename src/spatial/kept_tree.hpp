@@ -7,6 +7,8 @@
 
 #include <kiln/spatial/join.hpp>
 
+#include <functional>
+
 namespace kiln::spatial {
 
 class kept_tree {
@@ -14,6 +16,14 @@ public:
     kept_tree() = default;
     // Boxes that are turned round (min_x > max_x) are in it and never met. No fence.
     [[nodiscard]] static result<kept_tree> make(queue& on, buffer<kiln_spatial::box> const& boxes);
+
+    // Of other things, with keys (which are sorted) and numbers of their own; `leaves` then sets the children of the leaves, of
+    // which there are `slots`, from the tree's items(). in_order() has none of them. No fence.
+    using leaf_maker =
+        std::function<result<void>(kept_tree const& of, kiln_spatial::tree_node* leaves, std::size_t slots)>;
+    [[nodiscard]] static result<kept_tree> make(queue& on, buffer<std::uint64_t> const& around,
+                                                buffer<std::int32_t>& keys, buffer<std::int32_t> const& items,
+                                                leaf_maker const& leaves);
 
     [[nodiscard]] kiln_spatial::tree view() const noexcept;
     [[nodiscard]] buffer<std::int32_t> const& items() const noexcept { return items_; }            // by leaf
@@ -37,6 +47,9 @@ public:
     [[nodiscard]] cut cut_for(std::size_t queries, std::size_t pieces) const noexcept;
 
 private:
+    template <class Leaves>
+    [[nodiscard]] result<void> build(queue& on, buffer<std::int32_t>& keys, Leaves const& leaves);
+
     buffer<kiln_spatial::tree_node> nodes_;
     buffer<std::int32_t> items_;
     buffer<kiln_spatial::box> in_order_;

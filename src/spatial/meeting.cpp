@@ -26,37 +26,42 @@ result<pair_list> meeting_rows(queue& on, geometries const& left, geometries con
     KILN_TRY(auto const b, kept_layer::plain(on, right));
     KILN_TRY(auto const elements, kept_elements::make(on, b));
     KILN_TRY(auto const met, find_contacts(on, a, b, elements, rows_wanted::all));
+    int const bits = bits_for(right.rows()), all_bits = bits + bits_for(left.rows());
+    KILN_TRY(auto met_keys, on.room<std::uint64_t>(met.size()));
+    KILN_TRY(auto listed, on.filled<std::int64_t>(1, 0));
+    KILN_CHECK(on.launch(list_contact_keys{a.view(), b.view(), met.list(), bits, raw(met_keys),
+                                           reinterpret_cast<u32*>(listed.data())},
+                         met.size()));
     // Whole paths inside: where their first vertex is.
     pair_list in_b, in_a;
     if (may_have_areas(right)) {
-        KILN_TRY(auto const index, build_brief_index(on, b));
-        KILN_TRY(in_b, first_vertices_in(on, a, *index, wanted_inside));
+        KILN_TRY(in_b, first_vertices_in(on, a, b, wanted_inside));
     }
     if (may_have_areas(left)) {
-        KILN_TRY(auto const index, build_brief_index(on, a));
-        KILN_TRY(in_a, first_vertices_in(on, b, *index, wanted_inside));
+        KILN_TRY(in_a, first_vertices_in(on, b, a, wanted_inside));
     }
 
-    auto const n = met.size() + in_b.size() + in_a.size();
-    int const bits = bits_for(right.rows()), all_bits = bits + bits_for(left.rows());
-    u64 const none = u64{1} << all_bits;
+    std::int64_t total = 0;
+    KILN_CHECK(on.read_sync({{listed.data(), total}}));
+    auto const mets = static_cast<std::size_t>(total), n = mets + in_b.size() + in_a.size();
     KILN_TRY(auto keys, on.room<std::uint64_t>(n));
     KILN_TRY(auto unused, on.room<std::int32_t>(n));
-    KILN_CHECK(on.launch(make_contact_keys{a.view(), b.view(), met.list(), bits, none, raw(keys)}, met.size()));
+    KILN_CHECK(
+        on.launch(copy_words{reinterpret_cast<u32*>(keys.data()), reinterpret_cast<u32 const*>(met_keys.data())},
+                  mets * (sizeof(u64) / sizeof(u32))));
     // Keys hold what is "right" above what is "left".
     KILN_CHECK(on.launch(
-        make_pair_keys{{in_b.right.data(), in_b.left.data()}, bits, raw(keys) + met.size(), unused.data() + met.size()},
+        make_pair_keys{{in_b.right.data(), in_b.left.data()}, bits, raw(keys) + mets, unused.data() + mets},
         in_b.size()));
-    auto const behind = met.size() + in_b.size();
+    auto const behind = mets + in_b.size();
     KILN_CHECK(on.launch(
         make_pair_keys{{in_a.left.data(), in_a.right.data()}, bits, raw(keys) + behind, unused.data() + behind},
         in_a.size()));
-    KILN_CHECK(on.sort(keys, unused, all_bits + 1));
+    KILN_CHECK(on.sort(keys, unused, all_bits));
 
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_distinct_keys{raw(keys), none, raw(counts)}, n));
+    KILN_CHECK(on.launch(count_distinct_keys{raw(keys), ~u64{0}, raw(counts)}, n));
     KILN_CHECK(on.sum(counts));
-    std::int64_t total = 0;
     KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
     pair_list out;
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));

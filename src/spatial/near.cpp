@@ -33,12 +33,17 @@ bool has_areas(geometries const& g) {
 
 class nearest_rows_finder {
 public:
-    nearest_rows_finder(queue& on, geometries const& left, geometries const& right, nearest_options const& how)
-        : on_{on}, left_{left}, right_{right}, how_{how}, most_{how.most * how.most} {}
+    nearest_rows_finder(queue& on, geometries const& left, geometries const& right, near_target const& target,
+                        nearest_options const& how)
+        : on_{on},
+          left_{left},
+          right_{right},
+          b_{target.layer},
+          elements_{target.elements},
+          how_{how},
+          most_{how.most * how.most} {}
 
     result<near_list> find() {
-        KILN_TRY(b_, kept_layer::plain(on_, right_));
-        KILN_TRY(elements_, kept_elements::make(on_, b_));
         if (elements_.tree.size() == 0 || left_.empty()) return near_list{};
         bool const alone = left_.kind() == family::point && how_.equal == ties::by_row && !has_areas(right_);
         return alone ? of_points() : of_rows();
@@ -62,6 +67,7 @@ private:
         KILN_TRY(auto distance, on_.room<double>(n));
         KILN_TRY(auto later, on_.room<std::uint32_t>(n));
         KILN_TRY(auto laters, on_.filled<std::uint32_t>(1, 0));
+        KILN_TRY(auto without, on_.filled<std::uint64_t>(1, 0));
         nearest_rows const ask{elements_.tree.view(),
                                elements_.in_order.data(),
                                rows.data(),
@@ -71,11 +77,20 @@ private:
                                found.data(),
                                distance.data(),
                                later.data(),
-                               laters.data()};
+                               laters.data(),
+                               raw(without)};
         KILN_CHECK(on_.launch(ask, n));
         auto const threads = std::min(on_.threads(), n);
         KILN_CHECK(on_.launch(nearest_rows_exactly{ask, threads}, threads));
 
+        // Mostly all find one, and the answer is there.
+        std::uint64_t lonely = 0;
+        KILN_CHECK(on_.read_sync({{without.data(), lonely}}));
+        if (lonely == 0) {
+            KILN_TRY(auto numbers, on_.room<std::int32_t>(n));
+            KILN_CHECK(on_.launch(number_rows{numbers.data()}, n));
+            return near_list{numbers, found, distance};
+        }
         KILN_TRY(auto counts, on_.room<std::int64_t>(n + 1));
         KILN_CHECK(on_.launch(count_found{found.data(), raw(counts)}, n));
         KILN_CHECK(on_.sum(counts));
@@ -133,8 +148,8 @@ private:
             auto const& inner = side == 0 ? a_ : b_;
             auto const& areas = side == 0 ? right_ : left_;
             if (!has_areas(areas)) continue;
-            KILN_TRY(auto const index, build_brief_index(on_, side == 0 ? b_ : a_));
-            KILN_TRY(auto const pairs, first_vertices_in(on_, inner, *index, wanted_inside | wanted_on));
+            KILN_TRY(auto const pairs,
+                     first_vertices_in(on_, inner, side == 0 ? b_ : a_, wanted_inside | wanted_on));
             found[static_cast<std::size_t>(side)] = side == 0 ? pairs : pair_list{pairs.right, pairs.left};
         }
         auto const n = found[0].size() + found[1].size();
@@ -178,17 +193,30 @@ private:
     queue& on_;
     geometries const& left_;
     geometries const& right_;
+    kept_layer const& b_;
+    kept_elements const& elements_;
     nearest_options how_;
     double most_;  // a square
-    kept_layer a_, b_;
-    kept_elements elements_;
+    kept_layer a_;
 };
 
 }  // namespace
 
+result<near_target> near_target::make(queue& on, geometries const& right) {
+    near_target out;
+    KILN_TRY(out.layer, kept_layer::plain(on, right));
+    KILN_TRY(out.elements, kept_elements::make(on, out.layer));
+    return out;
+}
+
+result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,
+                                  near_target const& target, nearest_options const& how) {
+    return nearest_rows_finder{on, left, right, target, how}.find();
+}
 result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,
                                   nearest_options const& how) {
-    return nearest_rows_finder{on, left, right, how}.find();
+    KILN_TRY(auto const target, near_target::make(on, right));
+    return nearest_rows_of(on, left, right, target, how);
 }
 
 result<near_list> nearest(stream_ref on, geometries const& left, geometries const& right, nearest_options const& how) {

@@ -2,7 +2,7 @@
 // Nearest rows, where a queue runs.
 #pragma once
 
-#include "spatial/queue.hpp"
+#include "spatial/kept_elements.hpp"
 
 #include <kiln/spatial/nearest.hpp>
 
@@ -11,5 +11,14 @@ namespace kiln::spatial {
 // One nearest row for each, or all that are as near. Both lie where the queue runs.
 [[nodiscard]] result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,
                                                 nearest_options const& how);
+
+// What is asked for its nearest rows, with the tree over its elements: made once for many questions.
+struct near_target {
+    kept_layer layer;
+    kept_elements elements;
+    [[nodiscard]] static result<near_target> make(queue& on, geometries const& right);
+};
+[[nodiscard]] result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,
+                                                near_target const& target, nearest_options const& how);
 
 }  // namespace kiln::spatial

@@ -15,15 +15,29 @@ u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data(
 
 }  // namespace
 
-result<kept_layer> kept_layer::noded(queue& on, geometries const& from) {
+result<kept_layer> kept_layer::distinct(queue& on, geometries const& from) {
     KILN_TRY(auto out, plain(on, from));
     KILN_CHECK(out.drop_repeated(on));
-    KILN_CHECK(out.divide_at_own_vertices(on));
-    KILN_CHECK(out.find_orientations(on));
-    KILN_CHECK(out.find_groups(on));
-    KILN_TRY(out.row_paths_, on.filled<std::uint64_t>(out.rows(), 0));
-    KILN_CHECK(on.launch(count_row_paths{out.view(), raw(out.row_paths_)}, out.paths()));
+    KILN_CHECK(out.count_rows(on));
     return out;
+}
+
+result<kept_layer> kept_layer::noded(queue& on, geometries const& from) {
+    KILN_TRY(auto out, distinct(on, from));
+    KILN_CHECK(out.node(on, nullptr));
+    return out;
+}
+
+result<void> kept_layer::node(queue& on, std::uint32_t const* rows) {
+    KILN_CHECK(divide_at_own_vertices(on, rows));
+    KILN_CHECK(find_orientations(on, rows));
+    return find_groups(on, rows);
+}
+
+result<void> kept_layer::count_rows(queue& on) {
+    KILN_TRY(row_paths_, on.filled<std::uint64_t>(rows(), 0));
+    KILN_TRY(row_segments_, on.filled<std::uint64_t>(rows(), 0));
+    return on.launch(count_row_paths{view(), raw(row_paths_), raw(row_segments_)}, paths());
 }
 
 result<void> kept_layer::drop_repeated(queue& on) {
@@ -44,19 +58,23 @@ result<void> kept_layer::drop_repeated(queue& on) {
     return {};
 }
 
-result<void> kept_layer::divide_at_own_vertices(queue& on) {
+result<void> kept_layer::keep_elements(queue& on) {
+    if (elements_) return {};
+    KILN_TRY(auto made, kept_elements::make(on, *this));
+    elements_ = std::make_shared<kept_elements const>(std::move(made));
+    return {};
+}
+
+result<void> kept_layer::divide_at_own_vertices(queue& on, std::uint32_t const* rows) {
     auto const n = vertices();
-    KILN_TRY(auto const elements, kept_elements::make(on, *this));
-    vertex_on_segments const search{view(), elements.tree.view()};
+    KILN_CHECK(keep_elements(on));
+    vertex_on_segments const search{view(), elements_->tree.view(), {rows}};
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_divisions{search, raw(counts)}, n));
     KILN_CHECK(on.sum(counts));
     std::int64_t found = 0;
     KILN_CHECK(on.read_sync({{counts.data() + n, found}}));
-    if (found == 0) {
-        elements_ = std::make_shared<kept_elements const>(elements);
-        return {};
-    }
+    if (found == 0) return {};
     auto const m = static_cast<std::size_t>(found);
 
     KILN_TRY(auto key, on.room<std::uint64_t>(m));
@@ -88,56 +106,61 @@ result<void> kept_layer::divide_at_own_vertices(queue& on) {
                                       at.data(), path_of.data()},
                          m));
     path_first_ = std::move(path_first), kind_ = std::move(kind), at_ = std::move(at), path_of_ = std::move(path_of);
-    return {};
+    elements_.reset();
+    return count_rows(on);
 }
 
-result<void> kept_layer::find_orientations(queue& on) {
+result<void> kept_layer::find_orientations(queue& on, std::uint32_t const* rows) {
     auto const n = paths();
     KILN_TRY(auto x, on.filled<std::uint64_t>(n, ~0U));
     KILN_TRY(auto y, on.filled<std::uint64_t>(n, ~0U));
     KILN_TRY(auto vertex, on.filled<std::uint64_t>(n, ~0U));
     KILN_TRY(auto count, on.filled<std::uint64_t>(n, 0));
     for (i32 step = 0; step < 3; ++step)
-        KILN_CHECK(on.launch(ring_extremes{view(), raw(x), raw(y), raw(vertex), raw(count), step}, vertices()));
-    return on.launch(ring_kinds_of{view(), raw(vertex), raw(count), kind_.data()}, n);
+        KILN_CHECK(on.launch(ring_extremes{view(), {rows}, raw(x), raw(y), raw(vertex), raw(count), step}, vertices()));
+    return on.launch(ring_kinds_of{view(), {rows}, raw(vertex), raw(count), kind_.data()}, n);
 }
 
 // Vertices of a row at one place next to each other: by a hash, or, should two hashes be the same, by row, x and y.
-result<void> kept_layer::sort_members(queue& on) {
+result<void> kept_layer::sort_members(queue& on, std::uint32_t const* rows) {
     auto const n = vertices();
-    KILN_TRY(auto key, on.room<std::uint64_t>(n));
+    KILN_TRY(is_end_, on.room<std::uint8_t>(n));
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_members{view(), {rows}, raw(place), is_end_.data()}, n));
+    KILN_CHECK(on.sum(place));
+    std::int64_t total = 0, clash = 0;
+    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    auto const m = static_cast<std::size_t>(total);
+    KILN_TRY(auto key, on.room<std::uint64_t>(m));
     KILN_TRY(auto clashes, on.filled<std::int64_t>(1, 0));
-    KILN_TRY(member_, on.room<std::int32_t>(n));
-    KILN_CHECK(on.launch(group_hashes{view(), raw(key), member_.data()}, n));
+    KILN_TRY(member_, on.room<std::int32_t>(m));
+    KILN_CHECK(on.launch(group_hashes{view(), raw(place), raw(key), member_.data()}, n));
     KILN_CHECK(on.sort(key, member_, 64));
-    KILN_CHECK(on.launch(check_hashes{view(), raw(key), member_.data(), reinterpret_cast<u64*>(clashes.data())}, n));
-    std::int64_t clash = 0;
+    KILN_CHECK(on.launch(check_hashes{view(), raw(key), member_.data(), reinterpret_cast<u64*>(clashes.data())}, m));
     KILN_CHECK(on.read_sync({{clashes.data(), clash}}));
     if (clash == 0) return {};
     for (i32 step = 0; step < 3; ++step) {  // the least significant first
-        KILN_CHECK(on.launch(group_keys{view(), step, raw(key), member_.data()}, n));
+        KILN_CHECK(on.launch(group_keys{view(), step, raw(key), member_.data()}, m));
         KILN_CHECK(on.sort(key, member_, step < 2 ? 64 : bits_for(rows_)));
     }
     return {};
 }
 
-result<void> kept_layer::find_groups(queue& on) {
-    auto const n = vertices();
-    KILN_CHECK(sort_members(on));
-    KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_groups{view(), member_.data(), raw(is_new)}, n));
+result<void> kept_layer::find_groups(queue& on, std::uint32_t const* rows) {
+    KILN_CHECK(sort_members(on, rows));
+    auto const n = vertices(), m = member_.size();
+    KILN_TRY(auto is_new, on.room<std::int64_t>(m + 1));
+    KILN_CHECK(on.launch(count_groups{view(), member_.data(), raw(is_new)}, m));
     KILN_CHECK(on.sum(is_new));
-    KILN_TRY(auto start, on.room<std::int32_t>(n + 1));
-    KILN_TRY(auto ends, on.filled<std::uint64_t>(n, 0));
-    KILN_CHECK(on.launch(group_starts{view(), member_.data(), raw(is_new), n, start.data(), raw(ends)}, n));
+    KILN_TRY(auto start, on.room<std::int32_t>(m + 1));
+    KILN_TRY(auto ends, on.filled<std::uint64_t>(m, 0));
+    KILN_CHECK(on.launch(group_starts{view(), member_.data(), raw(is_new), m, start.data(), raw(ends)}, m));
     KILN_TRY(group_first_, on.room<std::int32_t>(n));
     KILN_TRY(group_size_, on.room<std::int32_t>(n));
-    KILN_TRY(is_end_, on.room<std::uint8_t>(n));
     KILN_TRY(row_ends_, on.filled<std::uint64_t>(rows_, 0));
-    KILN_TRY(row_segments_, on.filled<std::uint64_t>(rows_, 0));
     return on.launch(set_groups{view(), member_.data(), raw(is_new), start.data(), raw(ends), group_first_.data(),
-                                group_size_.data(), is_end_.data(), raw(row_ends_), raw(row_segments_)},
-                     n);
+                                group_size_.data(), is_end_.data(), raw(row_ends_)},
+                     m);
 }
 
 }  // namespace kiln::spatial

@@ -27,18 +27,18 @@ public:
         : on_{on}, left_{left}, right_{right}, which_{which} {}
 
     result<relations> relate() {
-        KILN_TRY(a_, kept_layer::noded(on_, left_));
-        KILN_TRY(b_, kept_layer::noded(on_, right_));
+        KILN_CHECK(meet());
         KILN_CHECK(collect());
         KILN_CHECK(which_ == relating::all ? find_pairs() : take_rows());
         KILN_TRY(bits_, on_.filled<std::uint32_t>(pairs_, 0));
         KILN_CHECK(on_.launch(prove_contacts{facts_, pair_.data(), bits_.data()}, facts_.mets));
         KILN_CHECK(on_.launch(prove_insides{facts_, pair_.data(), bits_.data()}, facts_.in_bs + facts_.in_as));
-        KILN_TRY(auto const seen_a, see(left_, right_, 0));
-        KILN_TRY(auto const seen_b, see(right_, left_, 1));
+        KILN_TRY(auto seen_in_a, see(left_, right_, 0));
+        KILN_TRY(auto seen_in_b, see(right_, left_, 1));
+        KILN_CHECK(count_paths(seen_in_a, seen_in_b));
         bool const all = which_ == relating::all;
         KILN_CHECK(on_.launch(finish_matrices{all ? out_.left.data() : nullptr, all ? out_.right.data() : nullptr,
-                                              side(a_, seen_a), side(b_, seen_b), bits_.data()},
+                                              side(a_, seen_in_a), side(b_, seen_in_b), bits_.data()},
                               pairs_));
         return relations{out_, bits_, a_.dimensions(), b_.dimensions()};
     }
@@ -47,30 +47,55 @@ private:
     // What was seen of one side, by pair.
     struct seen {
         buffer<std::uint64_t> paths, ends, covered;
+        buffer<std::uint64_t> listed;  // paths of rows with several
+        buffer<std::int64_t> listed_count;
         line_ends has_ends = line_ends::no;
         bool has_pieces = false;
     };
 
+    // Layers and their contacts. Ends of lines are counted at every vertex, so layers with lines are noded first; others only in
+    // the rows that touch something, once that is known.
+    result<void> meet() {
+        bool const have_lines = may_have(left_, 1) || may_have(right_, 1);
+        auto const layer_of = have_lines ? &kept_layer::noded : &kept_layer::distinct;
+        KILN_TRY(a_, layer_of(on_, left_));
+        KILN_TRY(b_, layer_of(on_, right_));
+        KILN_CHECK(find_met());
+        if (have_lines || met_.size() == 0) return {};
+
+        KILN_TRY(auto rows_a, on_.filled<std::uint32_t>(a_.rows(), 0));
+        KILN_TRY(auto rows_b, on_.filled<std::uint32_t>(b_.rows(), 0));
+        KILN_TRY(auto any, on_.filled<std::int64_t>(1, 0));
+        KILN_CHECK(on_.launch(mark_touched{a_.view(), b_.view(), met(), rows_a.data(), rows_b.data(),
+                                           reinterpret_cast<u32*>(any.data())},
+                              met_.size()));
+        std::int64_t touched = 0;
+        KILN_CHECK(on_.read_sync({{any.data(), touched}}));
+        if (touched == 0) return {};
+        auto const before = std::pair{a_.vertices(), b_.vertices()};
+        KILN_CHECK(a_.node(on_, rows_a.data()));
+        KILN_CHECK(b_.node(on_, rows_b.data()));
+        return before == std::pair{a_.vertices(), b_.vertices()} ? result<void>{} : find_met();
+    }
+    result<void> find_met() {
+        KILN_CHECK(b_.keep_elements(on_));
+        KILN_TRY(met_, find_contacts(on_, a_, b_, b_.elements(),
+                                     which_ == relating::all ? rows_wanted::all : rows_wanted::same));
+        return {};
+    }
+    [[nodiscard]] contact_facts met() const { return {met_.left.data(), met_.right.data(), met_.how.data()}; }
+
     result<void> collect() {
-        auto const rows = which_ == relating::all ? rows_wanted::all : rows_wanted::same;
-        if (b_.elements()) {
-            KILN_TRY(met_, find_contacts(on_, a_, b_, *b_.elements(), rows));
-        } else {
-            KILN_TRY(auto const elements, kept_elements::make(on_, b_));
-            KILN_TRY(met_, find_contacts(on_, a_, b_, elements, rows));
-        }
         auto const asked = [&](geometries const& of) { return may_have(of, 1) ? line_ends::asked : line_ends::no; };
         if (may_have(right_, 2)) {
-            KILN_TRY(auto const index, build_brief_index(on_, b_));
-            KILN_TRY(in_b_, questions_in(on_, a_, *index, wanted_inside, asked(left_)));
+            KILN_TRY(in_b_, questions_in(on_, a_, b_, wanted_inside, asked(left_)));
         }
         if (may_have(left_, 2)) {
-            KILN_TRY(auto const index, build_brief_index(on_, a_));
-            KILN_TRY(in_a_, questions_in(on_, b_, *index, wanted_inside, asked(right_)));
+            KILN_TRY(in_a_, questions_in(on_, b_, a_, wanted_inside, asked(right_)));
         }
         facts_ = {a_.view(),
                   b_.view(),
-                  {met_.left.data(), met_.right.data(), met_.how.data()},
+                  met(),
                   {in_b_.left.data(), in_b_.right.data()},
                   {in_a_.left.data(), in_a_.right.data()},
                   met_.size(),
@@ -108,16 +133,16 @@ private:
     result<seen> see(geometries const& of, geometries const& other, i32 of_b) {
         seen out;
         out.has_ends = may_have(of, 1) ? line_ends::asked : line_ends::no;
-        auto const insides = static_cast<std::size_t>(of_b != 0 ? facts_.in_as : facts_.in_bs);
-        auto const n = facts_.mets + insides;
-        KILN_TRY(auto path, on_.room<std::uint64_t>(n));
-        buffer<std::uint64_t> end;
+        auto const n = facts_.mets + static_cast<std::size_t>(of_b != 0 ? facts_.in_as : facts_.in_bs);
+        facts_of_side const facts{facts_, pair_.data(), of_b};
+        KILN_TRY(out.listed, on_.room<std::uint64_t>(n));
+        KILN_TRY(out.listed_count, on_.filled<std::int64_t>(1, 0));
+        KILN_CHECK(on_.launch(seen_paths{facts, raw((of_b != 0 ? b_ : a_).row_paths()), raw(out.listed),
+                                         reinterpret_cast<u32*>(out.listed_count.data())},
+                              n));
         if (out.has_ends == line_ends::asked) {
-            KILN_TRY(end, on_.room<std::uint64_t>(facts_.mets + n));
-        }
-        KILN_CHECK(on_.launch(seen_keys{facts_, pair_.data(), of_b, raw(path), end.empty() ? nullptr : raw(end)}, n));
-        KILN_TRY(out.paths, distinct(path));
-        if (out.has_ends == line_ends::asked) {
+            KILN_TRY(auto end, on_.room<std::uint64_t>(facts_.mets + n));
+            KILN_CHECK(on_.launch(seen_ends{facts, raw(end)}, n));
             KILN_TRY(out.ends, distinct(end));
         }
         // Of lines nothing but common pieces covers anything; areas were asked by rays.
@@ -131,6 +156,16 @@ private:
         KILN_CHECK(on_.launch(count_covered{facts_, of_b, raw(pieces), numbers.data(), raw(out.covered)}, facts_.mets));
         return out;
     }
+    result<void> count_paths(seen& a, seen& b) {
+        std::int64_t in_a = 0, in_b = 0;
+        KILN_CHECK(on_.read_sync({{a.listed_count.data(), in_a}, {b.listed_count.data(), in_b}}));
+        for (auto const& [side, n] : {std::pair{&a, in_a}, std::pair{&b, in_b}}) {
+            if (n == 0) continue;
+            auto keys = side->listed.first(static_cast<std::size_t>(n));
+            KILN_TRY(side->paths, distinct(keys));
+        }
+        return {};
+    }
     // Different things by pair. Keys are pair << 32 | thing; what is none has all bits, and comes last in any case.
     result<buffer<std::uint64_t>> distinct(buffer<std::uint64_t>& keys) {
         KILN_TRY(auto unused, on_.room<std::int32_t>(keys.size()));
@@ -140,7 +175,7 @@ private:
         return out;
     }
     static seen_of_side side(kept_layer const& l, seen const& s) {
-        return {raw(s.paths),
+        return {s.paths.empty() ? nullptr : raw(s.paths),
                 s.has_ends == line_ends::asked ? raw(s.ends) : nullptr,
                 s.has_pieces ? raw(s.covered) : nullptr,
                 raw(l.row_paths()),

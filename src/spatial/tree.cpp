@@ -37,10 +37,6 @@ tree_node empty_node() {
     return out;
 }
 
-void set_child(tree_node& n, std::size_t i, rough_box const& b) {
-    n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
-}
-
 rough_box around(tree_node const& n) {
     return {*std::min_element(n.min_x, n.min_x + 8), *std::min_element(n.min_y, n.min_y + 8),
             *std::max_element(n.max_x, n.max_x + 8), *std::max_element(n.max_y, n.max_y + 8)};

@@ -13,10 +13,16 @@
 #include "spatial/layer.hpp"
 #include "spatial/meeting.hpp"
 #include "spatial/near.hpp"
+#include "spatial/path_points.hpp"
 #include "spatial/relations.hpp"
+#include "spatial/segments.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
 
 namespace kiln::spatial_tests {
 
@@ -223,10 +229,14 @@ TEST_F(kept, joins_of_points_and_areas_are_those_of_their_matrices) {
 TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
     std::mt19937_64 random{4};
     auto const number = [&](double to) { return static_cast<double>(random() % 4096) / 4096 * to; };
-    for (double const large : {0.0, 0.02}) {
+    // Few hits each, more than are kept of a query, and some with very many.
+    struct sizes {
+        double small, large_share;
+    };
+    for (auto const& [small, large] : {sizes{2, 0}, sizes{12, 0}, sizes{2, 0.02}, sizes{11, 0.02}}) {
         std::vector<kiln_spatial::box> boxes;
         for (int i = 0; i < 3000; ++i) {
-            double const x = number(100), y = number(100), size = number(1) < large ? 80 : 2;
+            double const x = number(100), y = number(100), size = number(1) < large ? 80 : small;
             boxes.push_back({x, y, x + number(size), y + number(size)});
             if (i % 50 == 0) boxes.push_back({1, 1, -1, -1});
         }
@@ -249,6 +259,114 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
                 auto const tree = kept_tree::make(on, all).value();
                 EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
                     << large << " " << distance;
+            }
+        }
+    }
+}
+
+// Few questions are held against the edges of rows, many go through an index.
+TEST_F(kept, few_points_of_paths_are_located_as_many_are) {
+    auto const pairs_of = [](pair_list const& p) {
+        std::vector<std::pair<std::int32_t, std::int32_t>> out;
+        for (std::size_t i = 0; i < p.size(); ++i) out.emplace_back(p.left.data()[i], p.right.data()[i]);
+        std::sort(out.begin(), out.end());
+        return out;
+    };
+    for (auto const kind : {family::polygon, family::multipolygon, family::mixed}) {
+        lattice_options const some{.rows = 60, .size = 7, .seed = 2, .empty_per_mille = 50, .null_per_mille = 50};
+        auto const areas = kind == family::mixed ? of_every_family(6) : lattice(kind, some);
+        for (auto const& asking : {lattice(family::linestring, {.rows = 40, .size = 7, .seed = 71}),
+                                   lattice(family::polygon, {.rows = 40, .size = 7, .seed = 72}),
+                                   lattice(family::point, {.rows = 60, .size = 7, .seed = 73, .empty_per_mille = 90})}) {
+            for (auto const order : {item_order::ascending, item_order::scrambled}) {
+                host_queue on{order};
+                auto const of = kept_layer::plain(on, asking).value(), in = kept_layer::plain(on, areas).value();
+                ASSERT_LT(of.paths(), in.vertices());
+                auto const index = build_brief_index(on, in).value();
+                for (std::uint32_t const wanted : {1U, 2U, 3U})
+                    EXPECT_EQ(pairs_of(questions_in(on, of, in, wanted, line_ends::no).value()),
+                              pairs_of(questions_in(on, of, *index, wanted, line_ends::no).value()))
+                        << "wanted " << wanted;
+            }
+        }
+    }
+}
+
+// Many short lines are asked one by one along a curve, few as they come: the same meetings in the same order.
+TEST_F(kept, meetings_of_many_segments_are_those_of_parts_of_them) {
+    std::mt19937_64 random{14};
+    std::size_t const rows = 9000, part = 3000;
+    auto const lines = [&](std::size_t n) {
+        geometry_parts out;
+        out.kind = family::linestring;
+        out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
+        out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
+        for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
+        for (std::size_t i = 0; i < n; ++i) {
+            for (auto* const at : {out.x.data(), out.y.data()}) {
+                auto const from = random() % 300, to = from + random() % 7;
+                at[2 * i] = static_cast<double>(from) / 4, at[2 * i + 1] = static_cast<double>(to) / 4;
+            }
+        }
+        return geometries::make(std::move(out)).value();
+    };
+    auto const left = lines(rows), right = lines(rows);
+    plain_pairs expected;
+    std::vector<double> expected_x;
+    for (std::size_t first = 0; first < rows; first += part) {
+        std::vector<std::int32_t> some(part);
+        std::iota(some.begin(), some.end(), static_cast<std::int32_t>(first));
+        host_queue on;
+        auto const met =
+            meeting_segments(on, left.view(buffer<std::int32_t>::copy_of(some)).value(), right).value();
+        for (std::size_t i = 0; i < met.size(); ++i) {
+            expected.left.push_back(met.left.data()[i] + static_cast<std::int32_t>(first));
+            expected.right.push_back(met.right.data()[i]);
+            expected_x.push_back(met.x.data()[i]);
+        }
+    }
+    EXPECT_GT(expected.left.size(), rows);
+    for (auto const order : {item_order::ascending, item_order::scrambled}) {
+        host_queue on{order};
+        auto const met = meeting_segments(on, left, right).value();
+        EXPECT_EQ((plain_pairs{values_of(met.left), values_of(met.right)}), expected);
+        auto const x = values_of(met.x);
+        ASSERT_EQ(x.size(), expected_x.size());
+        for (std::size_t i = 0; i < x.size(); ++i)
+            EXPECT_TRUE(x[i] == expected_x[i] || (std::isnan(x[i]) && std::isnan(expected_x[i])));
+    }
+}
+
+// Rows are noded only where they touch something. Here a row's own vertex lies inside its own edge at a place where an edge of the
+// other row passes through both: a crossing of two edges that is none of the areas.
+TEST_F(kept, rows_that_touch_are_noded_and_others_need_not_be) {
+    std::vector<std::string> const left{
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (4 0, 3 3, 5 3, 4 0))",        // its hole touches its shell
+        "POLYGON ((20 0, 28 0, 28 8, 20 8, 20 0), (24 0, 23 3, 25 3, 24 0))",  // as that, crossed elsewhere
+        "POLYGON ((40 0, 48 0, 48 8, 44 0.5, 40 8, 40 0))",
+        "MULTIPOLYGON (((60 0, 64 0, 64 4, 60 4, 60 0)), ((64 2, 68 2, 68 6, 64 6, 64 2)))"};
+    std::vector<std::string> const right{
+        "POLYGON ((4 -4, 4 2, 4 -4.5, 3.75 -4.5, 4 -4))",
+        "POLYGON ((4 -2, 4 2, 4.25 2, 4 -2))",
+        "POLYGON ((3 -3, 5 3, 5 -3, 3 -3))",
+        "POLYGON ((21 -2, 22 2, 23 -2, 21 -2))",
+        "POLYGON ((42 2, 46 2, 46 4, 42 4, 42 2))",
+        "POLYGON ((62 1, 66 3, 62 5, 62 1))",
+        "POLYGON ((64 0, 64 4, 66 4, 66 0, 64 0))"};
+    auto const a = from_wkt(left).value(), b = from_wkt(right).value();
+    for (bool const turned : {false, true}) {
+        auto const& l = turned ? b : a;
+        auto const& r = turned ? a : b;
+        auto const expected = cpu::relate_join(l, r).value();
+        for (auto const order : {item_order::ascending, item_order::scrambled}) {
+            host_queue on{order};
+            auto const got = relate_rows(on, l, r, relating::all).value();
+            ASSERT_EQ(got.pairs.size(), expected.size());
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                EXPECT_EQ(got.pairs.left.data()[i], expected[i].left);
+                EXPECT_EQ(got.pairs.right.data()[i], expected[i].right);
+                EXPECT_EQ((matrix{got.bits.data()[i], 2, 2}.text()), expected[i].how.text())
+                    << expected[i].left << " and " << expected[i].right;
             }
         }
     }
