@@ -49,6 +49,9 @@ KILN_HD point element_end(layer const& l, i32 v) { return l.at[is_segment(l, v) 
 struct alignas(16) segment {
     point a, b;  // the same for a point
 };
+KILN_HD box box_of(segment const& s) {
+    return {least(s.a.x, s.b.x), least(s.a.y, s.b.y), most(s.a.x, s.b.x), most(s.a.y, s.b.y)};
+}
 
 // The vertex where the segment v ends; for the last of a ring, its first.
 KILN_HD i32 end_vertex(layer const& l, i32 v) {

@@ -30,9 +30,6 @@ KILN_HD box no_box() {
     double const far = from_bits(u64{0x7ff} << 52);
     return {far, far, -far, -far};
 }
-KILN_HD box box_of(segment const& s) {
-    return {least(s.a.x, s.b.x), least(s.a.y, s.b.y), most(s.a.x, s.b.x), most(s.a.y, s.b.y)};
-}
 KILN_HD box around_both(box const& a, box const& b) {
     return {least(a.min_x, b.min_x), least(a.min_y, b.min_y), most(a.max_x, b.max_x), most(a.max_y, b.max_y)};
 }

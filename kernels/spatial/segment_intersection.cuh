@@ -14,9 +14,6 @@ enum : u8 { not_known = 4 };
 
 // ---- The tree over elements --------------------------------------------------------------------------------------------
 
-KILN_HD box box_of(segment const& s) {
-    return {least(s.a.x, s.b.x), least(s.a.y, s.b.y), most(s.a.x, s.b.x), most(s.a.y, s.b.y)};
-}
 KILN_HD segment element_at(layer const& l, i32 v) { return {l.at[v], element_end(l, v)}; }
 
 // Every vertex with the key of its element; those that are none come last.

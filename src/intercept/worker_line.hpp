@@ -6,9 +6,9 @@
 #pragma once
 
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 #include "compile/worker_protocol.hpp"
 #include "intercept/foreign_job.hpp"
-#include "store/fork_guard.hpp"
 
 #include <atomic>
 #include <memory>
@@ -36,7 +36,7 @@ private:
 
     std::string address_;
     std::atomic<bool> nobody_answers_{false};
-    store::forkable_mutex mutex_;
+    base::forkable_mutex mutex_;
     std::vector<std::shared_ptr<connection>> idle_;
 };
 

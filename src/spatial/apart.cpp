@@ -12,8 +12,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 result<buffer<std::int64_t>> ranks_of(queue& on, buffer<std::uint8_t> const& states) {
     KILN_TRY(auto out, on.room<std::int64_t>(states.size() + 1));
     KILN_CHECK(on.launch(count_rows_there{states.data(), raw(out)}, states.size()));

@@ -10,8 +10,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 template <class T>
 result<void> check_place(geometries const& from, buffer<T> const& with) {
     if (with.empty() || from.empty() || on_device(with.where()) == on_device(from.where())) return {};

@@ -9,8 +9,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
 u32* edges_in(buffer<std::int32_t> const& b, std::size_t from = 0) { return reinterpret_cast<u32*>(b.data()) + from; }
 
 error too_many(std::string_view what) {

@@ -7,8 +7,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 // Below this many, the elements' own order is as good.
 constexpr std::size_t worth_ordering = 1 << 14;
 
@@ -24,8 +22,7 @@ result<listed_elements> list_elements(queue& on, kept_layer const& of, u64 const
     if (n > 4 * of.paths()) {
         KILN_TRY(out.keys, on.room<std::int32_t>(n));
         KILN_TRY(out.vertices, on.room<std::int32_t>(n));
-        KILN_CHECK(
-            on.launch(element_keys_by_vertex{of.view(), around, out.keys.data(), out.vertices.data()}, n));
+        KILN_CHECK(on.launch(element_keys_by_vertex{of.view(), around, out.keys.data(), out.vertices.data()}, n));
         return out;
     }
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
@@ -47,12 +44,12 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
     KILN_TRY(auto listed, list_elements(on, of, reinterpret_cast<u64 const*>(around.data())));
     auto const n = listed.vertices.size();
     KILN_TRY(out.in_order, on.room<segment>(n));
-    KILN_TRY(out.tree, kept_tree::make(on, around, listed.keys, listed.vertices,
-                                       [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
-                                           return on.launch(element_leaves{of.view(), leaves, tree.items().data(), n,
-                                                                           out.in_order.data()},
-                                                            slots);
-                                       }));
+    KILN_TRY(
+        out.tree,
+        kept_tree::make(
+            on, around, listed.keys, listed.vertices, [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
+                return on.launch(element_leaves{of.view(), leaves, tree.items().data(), n, out.in_order.data()}, slots);
+            }));
     return out;
 }
 

@@ -11,8 +11,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 // Nodes of each level, leaves first, and where each level begins in the heap's numbering.
 struct shape {
     std::array<std::size_t, 12> count{}, first{};
@@ -66,8 +64,9 @@ result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves cons
     top_ = static_cast<int>(s.levels) - 1;
     KILN_CHECK(leaves(nodes_.data() + s.first[0], s.count[0] * 8));
     for (std::size_t l = 1; l < s.levels; ++l)
-        KILN_CHECK(on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
-                             s.count[l] * 8));
+        KILN_CHECK(
+            on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
+                      s.count[l] * 8));
     return {};
 }
 
@@ -126,9 +125,9 @@ public:
     result<void> list(std::size_t met, buffer<std::int64_t> const& place, pair_list const& to) {
         KILN_TRY(auto key, on_.room<std::uint64_t>(met));
         KILN_TRY(auto unused, on_.room<std::int32_t>(met));
-        KILN_CHECK(on_.launch(
-            list_heavy_boxes{parts_, raw(first_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
-            many_ * parts_.nodes));
+        KILN_CHECK(
+            on_.launch(list_heavy_boxes{parts_, raw(first_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
+                       many_ * parts_.nodes));
         KILN_CHECK(on_.sort(key, unused, bits_ + bits_for(many_)));
         return on_.launch(place_heavy_boxes{heavy_.data(), parts_.nodes, raw(first_), raw(place), bits_,
                                             reinterpret_cast<u64 const*>(key.data()), to.left.data(), to.right.data()},

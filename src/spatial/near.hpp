@@ -8,6 +8,11 @@
 
 namespace kiln::spatial {
 
+// From so many rows on, asking them in order of place is worth putting them so.
+inline constexpr std::size_t worth_sorting = 1 << 18;
+// Whether rows of it may be areas, inside which everything is at no distance.
+[[nodiscard]] bool has_areas(geometries const& g);
+
 // One nearest row for each, or all that are as near. Both lie where the queue runs.
 [[nodiscard]] result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,
                                                 nearest_options const& how);

@@ -3,6 +3,7 @@
 
 #include "spatial/area_index.hpp"
 #include "spatial/kept_elements.hpp"
+#include "spatial/near.hpp"
 #include "spatial/nearest_many.cuh"
 #include "spatial/pair_lists.cuh"
 #include "spatial/pairs.hpp"
@@ -17,16 +18,6 @@ namespace kiln::spatial {
 using namespace kiln_spatial;
 
 namespace {
-
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-u64* counts_in(buffer<std::int64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
-
-// Below this many, the rows' own order is as good.
-constexpr std::size_t worth_sorting = 1 << 18;
-
-bool has_areas(geometries const& g) {
-    return g.kind() == family::polygon || g.kind() == family::multipolygon || g.kind() == family::mixed;
-}
 
 class many_finder {
 public:

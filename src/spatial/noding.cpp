@@ -8,12 +8,7 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
-namespace {
-
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
-
-}  // namespace
+namespace {}  // namespace
 
 result<kept_layer> kept_layer::distinct(queue& on, geometries const& from) {
     KILN_TRY(auto out, plain(on, from));

@@ -7,11 +7,7 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
-namespace {
-
-u64* counts_in(buffer<std::int64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
-
-}  // namespace
+namespace {}  // namespace
 
 result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t left_rows, std::size_t right_rows) {
     int const bits = bits_for(right_rows);

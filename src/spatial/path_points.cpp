@@ -14,8 +14,6 @@ namespace {
 
 static_assert(wanted_inside == 1 && wanted_on == 2);
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 std::size_t questions_of(kept_layer const& of, line_ends ends) {
     return of.paths() + (ends == line_ends::asked ? of.vertices() : 0);
 }

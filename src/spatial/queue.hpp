@@ -140,6 +140,18 @@ private:
     item_order order_;
 };
 
+// What kernels call the contents of a buffer: their 64-bit words are other types than the C library's.
+[[nodiscard]] inline kiln_spatial::i64* raw(buffer<std::int64_t> const& b) {
+    return reinterpret_cast<kiln_spatial::i64*>(b.data());
+}
+[[nodiscard]] inline kiln_spatial::u64* raw(buffer<std::uint64_t> const& b) {
+    return reinterpret_cast<kiln_spatial::u64*>(b.data());
+}
+// Counters that are added to as words without a sign and read as numbers with one.
+[[nodiscard]] inline kiln_spatial::u64* counts_in(buffer<std::int64_t> const& b) {
+    return reinterpret_cast<kiln_spatial::u64*>(b.data());
+}
+
 // Bits that numbers up to `most` need.
 [[nodiscard]] int bits_for(std::uint64_t most) noexcept;
 

@@ -19,9 +19,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
-
 // Items of one launch: what is put off has a number of 32 bits, and a list for all of them.
 constexpr std::size_t most_items = std::size_t{1} << 26;
 

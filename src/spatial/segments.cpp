@@ -10,8 +10,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-u64* raw(buffer<std::uint64_t> const& b) { return reinterpret_cast<u64*>(b.data()); }
-
 // In the order of their elements, without those that turned out to be none.
 struct ordered_contacts {
     std::size_t count;
@@ -51,8 +49,7 @@ result<segment_list> meeting_segments(queue& on, geometries const& left, geometr
     KILN_CHECK(on.launch(contact_rows{a.view(), b.view(), met.list(), numbers, out.left.data(), out.right.data(),
                                       reinterpret_cast<u8*>(out.how.data())},
                          real));
-    KILN_CHECK(
-        on.launch(place_contacts{a.view(), b.view(), met.list(), numbers, out.x.data(), out.y.data()}, real));
+    KILN_CHECK(on.launch(place_contacts{a.view(), b.view(), met.list(), numbers, out.x.data(), out.y.data()}, real));
     return out;
 }
 

@@ -13,8 +13,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 std::string_view reason_of(std::uint64_t flaw) {
     switch (flaw) {
         case wkb_ends: return "the row ends within a geometry";
