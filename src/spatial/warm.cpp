@@ -15,7 +15,7 @@ namespace {
 // Whatever the family: layers, boxes and lists.
 requirement const all_rows{
     "spatial_rows",
-    {"words", "geometry_layers", "spatial_index", "pair_lists", "measures", "row_choice", "wkb_rows", "row_blocks",
+    {"words", "geometry_layers", "spatial_index", "pair_lists", "measures", "row_choice", "wkb_rows", "row_shapes", "row_blocks",
      "pair_distance", "point_distance", "nearest_many", "pair_complement", "exclusive_scan_i64", "radix_sort_i32_i32",
      "radix_sort_u64_i32"},
     {.when = {"point", "multipoint", "linestring", "multilinestring", "polygon", "multipolygon"}, .pack = "spatial"}};
