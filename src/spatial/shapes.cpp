@@ -36,8 +36,8 @@ result<void> check_rectangle(bounding_box const& r) {
     bool const good = in_domain(r.min_x) && in_domain(r.min_y) && in_domain(r.max_x) && in_domain(r.max_y) &&
                       r.min_x <= r.max_x && r.min_y <= r.max_y;
     if (good) return {};
-    return fail(errc::invalid_argument, "clip_by_rect: ({}, {}) to ({}, {}) is no rectangle", r.min_x, r.min_y,
-                r.max_x, r.max_y);
+    return fail(errc::invalid_argument, "clip_by_rect: ({}, {}) to ({}, {}) is no rectangle", r.min_x, r.min_y, r.max_x,
+                r.max_y);
 }
 
 result<geometry_parts> clipped_lines(queue& on, kept_layer const& l, box const& r) {
@@ -53,8 +53,8 @@ result<geometry_parts> clipped_lines(queue& on, kept_layer const& l, box const& 
     KILN_TRY(out.y, on.room<double>(low_of(total)));
     KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
     KILN_TRY(out.offsets[1], on.room<std::int32_t>(std::size_t{high_of(total)} + 1));
-    KILN_CHECK(on.launch(write_clipped_lines{l.view(), r, raw(place), out.x.data(), out.y.data(),
-                                             out.offsets[0].data(), out.offsets[1].data()},
+    KILN_CHECK(on.launch(write_clipped_lines{l.view(), r, raw(place), out.x.data(), out.y.data(), out.offsets[0].data(),
+                                             out.offsets[1].data()},
                          rows + 1));
     return out;
 }
@@ -98,9 +98,9 @@ result<geometries> circles_around(queue& on, geometries const& points, double di
     KILN_TRY(out.offsets[1], on.room<std::int32_t>(rings + 1));
     KILN_CHECK(on.launch(circle_rows{raw(place), out.offsets[0].data()}, rows + 1));
     KILN_CHECK(on.launch(circle_rings{static_cast<i32>(corners), out.offsets[1].data()}, rings + 1));
-    KILN_CHECK(on.launch(
-        draw_circles{l.view(), raw(place), quarter_of(how.quarter), distance, out.x.data(), out.y.data()},
-        rows * corners));
+    KILN_CHECK(
+        on.launch(draw_circles{l.view(), raw(place), quarter_of(how.quarter), distance, out.x.data(), out.y.data()},
+                  rows * corners));
     KILN_TRY(out.validity, validity_of(on, l));
     return geometries::make(std::move(out));
 }
@@ -113,8 +113,7 @@ result<geometries> clipped_rows(queue& on, geometries const& of, bounding_box co
         case family::point: {
             KILN_TRY(out.x, on.room<double>(of.rows()));
             KILN_TRY(out.y, on.room<double>(of.rows()));
-            KILN_CHECK(
-                on.launch(clip_points{l.view(), l.states().data(), r, out.x.data(), out.y.data()}, of.rows()));
+            KILN_CHECK(on.launch(clip_points{l.view(), l.states().data(), r, out.x.data(), out.y.data()}, of.rows()));
             break;
         }
         case family::multipoint: {

@@ -31,7 +31,8 @@ TEST_F(spatial_shapes, are_those_of_the_host) {
         };
         auto const name = std::string{name_of(kind)};
         check(clip_by_rect(on(), there(g), r), here([&] { return clip_by_rect({}, g, r); }), name);
-        check(clip_by_rect(on(), there(scrambled(g)), r), here([&] { return clip_by_rect({}, scrambled(g), r); }), name);
+        check(clip_by_rect(on(), there(scrambled(g)), r), here([&] { return clip_by_rect({}, scrambled(g), r); }),
+              name);
         if (kind == family::point)
             check(point_buffer(on(), there(g), 0.75, {.quarter = 5}),
                   here([&] { return point_buffer({}, g, 0.75, {.quarter = 5}); }), "circles");

@@ -96,8 +96,9 @@ TEST(kept_shapes, clipped_segments_do_not_depend_on_their_direction) {
     kiln_spatial::box const r{0, 0, 4, 4};
     int kept = 0;
     for (int i = 0; i < 200'000; ++i) {
-        bool const lattice_points = i % 2 == 0;
-        auto const any = [&] { return lattice_points ? kiln_spatial::point{whole(), whole()} : kiln_spatial::point{real(), real()}; };
+        auto const any = [&] {
+            return i % 2 == 0 ? kiln_spatial::point{whole(), whole()} : kiln_spatial::point{real(), real()};
+        };
         auto const a = any(), b = any();
         kiln_spatial::clipped_segment there{}, back{};
         bool const got = clip_segment(a, b, r, there), turned = clip_segment(b, a, r, back);
@@ -108,7 +109,8 @@ TEST(kept_shapes, clipped_segments_do_not_depend_on_their_direction) {
         EXPECT_TRUE(is_in(r, there.a) && is_in(r, there.b));
         EXPECT_EQ(there.starts, is_in(r, a));
         EXPECT_EQ(there.ends, is_in(r, b));
-        if (lattice_points && there.starts && there.ends) EXPECT_TRUE(there.a == a && there.b == b);
+        EXPECT_TRUE(!there.starts || there.a == a);
+        EXPECT_TRUE(!there.ends || there.b == b);
     }
     EXPECT_GT(kept, 20'000);
 }
@@ -117,7 +119,8 @@ TEST(kept_shapes, clipped_segments_do_not_depend_on_their_direction) {
 
 TEST(kept_shapes, clipped_lines_have_the_length_that_geos_says) {
     for (auto const kind : {family::linestring, family::multilinestring}) {
-        auto const lines = lattice(kind, {.rows = 400, .size = 12, .seed = 21, .empty_per_mille = 30, .null_per_mille = 30});
+        auto const lines =
+            lattice(kind, {.rows = 400, .size = 12, .seed = 21, .empty_per_mille = 30, .null_per_mille = 30});
         host_queue on;
         auto const out = clipped_rows(on, lines, {2.5, 3, 8, 9.25}).value();
         auto const lengths = cpu::length(out).value();
