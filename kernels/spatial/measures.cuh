@@ -130,12 +130,12 @@ struct counts_of_rows {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(measure_ring_runs, kiln_spatial::make_ring_runs, 128, 1)
-KILN_KERNEL(measure_line_runs, kiln_spatial::make_row_runs<kiln_spatial::row_runs::lines>, 128, 1)
-KILN_KERNEL(measure_point_runs, kiln_spatial::make_row_runs<kiln_spatial::row_runs::points>, 128, 1)
-KILN_KERNEL(measure_areas, kiln_spatial::areas_of_rows, 128, 1)
-KILN_KERNEL(measure_lengths, kiln_spatial::lengths_of_rows, 128, 1)
-KILN_KERNEL(measure_centroids, kiln_spatial::centroids_of_rows, 128, 1)
+KILN_KERNEL(measure_ring_runs, kiln_spatial::make_ring_runs, 128, 4)
+KILN_KERNEL(measure_line_runs, kiln_spatial::make_row_runs<kiln_spatial::row_runs::lines>, 128, 4)
+KILN_KERNEL(measure_point_runs, kiln_spatial::make_row_runs<kiln_spatial::row_runs::points>, 128, 4)
+KILN_KERNEL(measure_areas, kiln_spatial::areas_of_rows, 128, 4)
+KILN_KERNEL(measure_lengths, kiln_spatial::lengths_of_rows, 128, 4)
+KILN_KERNEL(measure_centroids, kiln_spatial::centroids_of_rows, 128, 4)
 KILN_KERNEL(measure_boxes, kiln_spatial::box_columns, 256, 1)
 KILN_KERNEL(measure_boxes_by_key, kiln_spatial::boxes_by_key, 256, 1)
 KILN_KERNEL(measure_counts, kiln_spatial::counts_of_rows, 256, 1)

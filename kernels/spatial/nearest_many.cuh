@@ -214,10 +214,10 @@ struct list_last_rows {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(nearest_many_find, kiln_spatial::find_best_rows, 128, 1)
-KILN_KERNEL(nearest_many_exact, kiln_spatial::find_best_rows_exactly, 128, 1)
-KILN_KERNEL(nearest_many_equal_count, kiln_spatial::count_equal_rows, 128, 1)
-KILN_KERNEL(nearest_many_equal_list, kiln_spatial::list_equal_rows, 128, 1)
+KILN_KERNEL(nearest_many_find, kiln_spatial::find_best_rows, 128, 4)
+KILN_KERNEL(nearest_many_exact, kiln_spatial::find_best_rows_exactly, 128, 4)
+KILN_KERNEL(nearest_many_equal_count, kiln_spatial::count_equal_rows, 128, 4)
+KILN_KERNEL(nearest_many_equal_list, kiln_spatial::list_equal_rows, 128, 4)
 KILN_KERNEL(nearest_many_distinct, kiln_spatial::count_distinct_pairs, 256, 1)
 KILN_KERNEL(nearest_many_count, kiln_spatial::count_near_rows, 256, 1)
 KILN_KERNEL(nearest_many_list, kiln_spatial::list_near_rows, 256, 1)

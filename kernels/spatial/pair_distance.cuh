@@ -207,11 +207,11 @@ struct list_pairs_found {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(pair_distance_items, kiln_spatial::count_pair_items, 256, 1)
-KILN_KERNEL(pair_distance_squares, kiln_spatial::pair_squares, 128, 1)
-KILN_KERNEL(pair_distance_exact, kiln_spatial::pair_squares_exactly, 128, 1)
+KILN_KERNEL(pair_distance_squares, kiln_spatial::pair_squares, 128, 4)
+KILN_KERNEL(pair_distance_exact, kiln_spatial::pair_squares_exactly, 128, 4)
 KILN_KERNEL(pair_distance_roots, kiln_spatial::roots_of_squares, 256, 1)
 KILN_KERNEL(pair_within_boxes, kiln_spatial::judge_pairs, 256, 1)
-KILN_KERNEL(pair_within_quick, kiln_spatial::pairs_within, 128, 1)
-KILN_KERNEL(pair_within_exact, kiln_spatial::pairs_within_exactly, 128, 1)
+KILN_KERNEL(pair_within_quick, kiln_spatial::pairs_within, 128, 4)
+KILN_KERNEL(pair_within_exact, kiln_spatial::pairs_within_exactly, 128, 4)
 KILN_KERNEL(pair_within_count, kiln_spatial::count_pairs_found, 256, 1)
 KILN_KERNEL(pair_within_list, kiln_spatial::list_pairs_found, 256, 1)

@@ -402,13 +402,13 @@ struct wkb_validity {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(wkb_inspect, kiln_spatial::inspect_wkb, 128, 1)
+KILN_KERNEL(wkb_inspect, kiln_spatial::inspect_wkb, 128, 4)
 KILN_KERNEL(wkb_flawed, kiln_spatial::find_wkb_flaw, 32, 1)
-KILN_KERNEL(wkb_count, kiln_spatial::count_wkb_rows, 128, 1)
-KILN_KERNEL(wkb_read, kiln_spatial::write_wkb_rows, 128, 1)
+KILN_KERNEL(wkb_count, kiln_spatial::count_wkb_rows, 128, 4)
+KILN_KERNEL(wkb_read, kiln_spatial::write_wkb_rows, 128, 4)
 KILN_KERNEL(wkb_place, kiln_spatial::place_wkb_rows, 256, 1)
 KILN_KERNEL(wkb_size, kiln_spatial::wkb_sizes, 256, 1)
 KILN_KERNEL(wkb_offset, kiln_spatial::wkb_offsets_of, 256, 1)
-KILN_KERNEL(wkb_header, kiln_spatial::wkb_headers, 128, 1)
-KILN_KERNEL(wkb_write, kiln_spatial::wkb_vertices, 128, 1)
+KILN_KERNEL(wkb_header, kiln_spatial::wkb_headers, 128, 4)
+KILN_KERNEL(wkb_write, kiln_spatial::wkb_vertices, 128, 4)
 KILN_KERNEL(wkb_valid, kiln_spatial::wkb_validity, 128, 1)

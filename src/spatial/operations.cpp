@@ -41,6 +41,7 @@ constexpr auto nearest_many_variants = both(
     "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto choose_variants = both("words row_choice exclusive_scan_i64");
 constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
+constexpr auto shapes_variants = both("words geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");
 
 }  // namespace
@@ -61,6 +62,7 @@ constinit operation const nearest_many_operation{
     "spatial_nearest_many", "spatial", {.pairwise = 1 << 13}, nearest_many_variants};
 constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, measures_variants};
 constinit operation const measures_operation{"spatial_measures", "spatial", {.pairwise = 1 << 16}, measures_variants};
+constinit operation const shapes_operation{"spatial_shapes", "spatial", {.pairwise = 1 << 16}, shapes_variants};
 // These run where their rows are.
 constinit operation const choose_operation{
     "spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};

@@ -127,6 +127,7 @@ result<box_list> bounds_by_key(stream_ref on, geometries const& of, buffer<std::
     KILN_TRY(auto const here, brought(call, on, of));
     runtime::brought<std::int32_t> const own{call, on, key};
     if (!own) return own.why();
+    if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) -> result<box_list> {
         KILN_TRY(auto const rows, row_measures::make(q, here));
         return rows.bounds_by_key(*own, keys);

@@ -15,9 +15,9 @@ namespace {
 // Whatever the family: layers, boxes and lists.
 requirement const all_rows{
     "spatial_rows",
-    {"words", "geometry_layers", "spatial_index", "pair_lists", "measures", "row_choice", "wkb_rows", "row_blocks",
-     "pair_distance", "point_distance", "nearest_many", "pair_complement", "exclusive_scan_i64", "radix_sort_i32_i32",
-     "radix_sort_u64_i32"},
+    {"words", "geometry_layers", "spatial_index", "pair_lists", "measures", "row_choice", "wkb_rows", "row_shapes",
+     "row_blocks", "pair_distance", "point_distance", "nearest_many", "pair_complement", "exclusive_scan_i64",
+     "radix_sort_i32_i32", "radix_sort_u64_i32"},
     {.when = {"point", "multipoint", "linestring", "multilinestring", "polygon", "multipolygon"}, .pack = "spatial"}};
 // Segments that meet, and what they say of their rows.
 requirement const lines{"spatial_lines",
@@ -47,7 +47,7 @@ result<std::vector<want>> wants_of(std::initializer_list<std::string_view> opera
     for (auto const wanted : operations) {
         auto const found = std::ranges::find_if(known, [&](auto const* o) { return o->name() == wanted; });
         if (found == known.end())
-            return fail(errc::not_found, "spatial: there is no operation '{}': see 'kiln list'", wanted);
+            return fail(errc::not_found, "spatial: there is no operation '{}': see 'kiln warm --operations'", wanted);
         for (auto const& v : (*found)->variants())
             for (auto& name : needs_of(v, scalar::f64))
                 if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The pack's kernels before the first call asks for them. They ship, so that a call finds them; this has them loaded as well. By
-// operation ('kiln list --pack spatial' names them), by the families of the arrays a program has loaded, or as a plan with a
+// operation ('kiln warm --operations' names them), by the families of the arrays a program has loaded, or as a plan with a
 // deadline. Neither blocks; without a GPU they do nothing.
 //
 //     spatial::demand_families({zones, places});                                       // areas and points, so no lines

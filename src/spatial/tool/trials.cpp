@@ -10,6 +10,7 @@
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
+#include <kiln/spatial/shapes.hpp>
 #include <kiln/spatial/wkb.hpp>
 
 #include <cmath>
@@ -114,6 +115,11 @@ public:
              }},
             {&measures_operation,
              [](stream_ref on, std::size_t n) { return workshop::settled(area(on, areas_of(n, 1)), on); }},
+            {&shapes_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, clip_by_rect(on, lines_of(n, 1), {0.25, 0.25, 0.75, 0.75}));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
+             }},
             {&wkb_operation,
              [](stream_ref on, std::size_t n) -> result<void> {
                  KILN_TRY(auto out, to_wkb_sync(on, areas_of(n, 1)));

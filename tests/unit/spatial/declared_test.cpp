@@ -13,6 +13,7 @@
 #include "spatial/row_distances.hpp"
 #include "spatial/row_measures.hpp"
 #include "spatial/segments.hpp"
+#include "spatial/shapes.hpp"
 #include "spatial/units.hpp"
 #include "spatial/warm.hpp"
 #include "spatial/wkb_rows.hpp"
@@ -124,6 +125,7 @@ TEST(spatial_declarations, are_what_is_launched) {
             .bounds_by_key(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(left.rows(), 0)), 1)
             .value();
     });
+    check(shapes_operation, [&](queue& on) { (void)circles_around(on, points, 1, {}).value(); });
     check(wkb_operation, [&](queue& on) { (void)read_wkb(on, write_wkb(on, left).value()).value(); });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());

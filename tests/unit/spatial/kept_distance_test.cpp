@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Distances, several nearest rows, what is disjoint and lists in chunks: the algorithms of the device, run on the host by the same text.
+#include <kiln/event.hpp>
 #include <kiln/runtime/execution.hpp>
+#include <kiln/runtime/rewrite.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/wkt.hpp>
@@ -176,6 +178,24 @@ TEST(kept_within, is_exact) {
     host_queue on;
     for (double const d : {-1.0, double{NAN}, double{INFINITY}, 1e-308, 1e308})
         EXPECT_EQ(rows_within::make(on, right, d).error().code(), errc::invalid_argument) << d;
+}
+
+// The rewrite: told by an event, off where rewrites are, and both sides agree on every pair of families.
+TEST(kept_within, at_no_distance_is_what_intersects) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const left = some(k, 43, 24, 6), right = some(m, 44, 24, 6);
+            auto const before = event_log::process().count(event_kind::rewritten);
+            set_rewrites(true);
+            auto const rewritten = values_of(join_within({}, left, right, 0).value());
+            EXPECT_EQ(event_log::process().count(event_kind::rewritten), before + 1);
+            set_rewrites(false);
+            EXPECT_EQ(values_of(join_within({}, left, right, 0).value()), rewritten) << k << " with " << m;
+            EXPECT_EQ(event_log::process().count(event_kind::rewritten), before + 1);
+            set_rewrites(std::nullopt);
+        }
+    }
 }
 
 TEST(kept_nearest, several_rows_are_those_of_the_host) {
