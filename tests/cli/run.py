@@ -344,10 +344,10 @@ def misses_go_to_workers():
     happened = json.loads(said)["happenings"]
     check(got == {**want, "loaded": False} and [h["what"] for h in happened] == ["made"], "made elsewhere: the compiler is not mapped", got, said)
     # Without one, the program compiles itself: no such program, one that is no worker, one that ends at once.
-    for number, worker in enumerate(("/nowhere/kiln-worker", "/bin/cat", "/bin/false")):
+    for number, none in enumerate(({"KILN_WORKER": "/nowhere/kiln-worker"}, {"KILN_WORKER": "/bin/cat"}, {"KILN_WORKER": "/bin/false"}, {"KILN_WORKERS": 0})):
         want, _ = one(710 + number, kiln=False)
-        got, said = one(710 + number, KILN_WORKER=worker)
-        check(got == {**want, "loaded": True} and " 1 made" in said, f"{worker} is no worker", got, want, said)
+        got, said = one(710 + number, **none)
+        check(got == {**want, "loaded": True} and " 1 made" in said, f"{none}: no worker", got, want, said)
     # What does not compile says the same, in whatever order it is asked.
     bad = 'extern "C" __global__ void k(int* a) { *a = nonsense; }'
     want, _ = one(0, kiln=False, source=bad)
@@ -413,6 +413,14 @@ print(n.nvrtcCompileProgram(p, 2, o), os.path.exists(known), read() - before)
     check(status == "0" and not known and without > 3 * with_list, "and reads less itself", with_list, without)
     left = [f.name for f in (CACHE / "run").iterdir() if f.name.split("-")[0] in ("known", "headers", "door", "log", "trial")]
     check(not left, "nothing is left behind", left)
+    # A run that is killed cannot tidy up: the next does, after a week.
+    long_ago, lately = CACHE / "run/log-1-0123456789abcdef", CACHE / "run/log-2-0123456789abcdef"
+    for file in (long_ago, lately):
+        file.touch()
+    os.utime(long_ago, (time.time() - 8 * 86400,) * 2)
+    under("true")
+    check(not long_ago.exists() and lately.exists(), "what killed runs left goes after a week")
+    lately.unlink()
 
 
 def trouble_on_the_way():
