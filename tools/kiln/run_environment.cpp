@@ -5,6 +5,9 @@
 #include "engine/shipped_files.hpp"
 #include "store/store.hpp"
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -51,6 +54,21 @@ std::filesystem::path find_private_folder() {
     return {};
 }
 
+// What runs that were killed have left behind. By age: who is alive in another container cannot be told from here.
+void sweep(std::filesystem::path const& folder) {
+    constexpr auto old = std::chrono::hours{24 * 7};
+    auto const now = std::filesystem::file_time_type::clock::now();
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
+        auto const name = at->path().filename().native();
+        bool const is_of_a_run = std::ranges::any_of(std::array{"log-", "door-", "known-", "headers-"},
+                                                     [&](char const* prefix) { return name.starts_with(prefix); });
+        std::error_code ignored;
+        if (is_of_a_run && now - at->last_write_time(ignored) > old && !ignored)
+            std::filesystem::remove(at->path(), ignored);
+    }
+}
+
 std::map<std::string, std::string> current_environment() {
     std::map<std::string, std::string> out;
     for (char** at = environ; *at != nullptr; ++at) {
@@ -88,6 +106,7 @@ run_environment::run_environment(talk how) : variables_{current_environment()}, 
 run_environment::~run_environment() {
     std::error_code ignored;
     if (!log_.empty()) std::filesystem::remove(log_, ignored);
+    if (!private_.empty()) sweep(private_);
 }
 
 // Colons and spaces separate the names in LD_AUDIT and cannot be quoted.

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -88,7 +89,9 @@ std::vector<std::string> worker_environment(std::vector<std::string> const& prog
 run_workers::run_workers(std::filesystem::path const& folder) {
     auto const settings = base::config::load();
     auto found = compile::worker_pool::find_worker(settings.text("KILN_WORKER"));
-    if (folder.empty() || !found) return;
+    auto const& wanted = settings.text("KILN_WORKERS");
+    if (!wanted.empty()) most_ = static_cast<std::size_t>(std::max(0, std::atoi(wanted.c_str())));
+    if (folder.empty() || !found || (!wanted.empty() && most_ == 0)) return;
     program_ = *std::move(found);
     address_ = folder / fmt::format("door-{}-{}", ::getpid(), base::random_name());
     door_ = listen_at(address_);

@@ -13,7 +13,8 @@ namespace kiln::cli {
 
 class run_workers {
 public:
-    // Listens in `folder`. Not open: there is no worker program, or no place for the socket; programs then compile themselves.
+    // Listens in `folder`. Not open: there is no worker program, no place for the socket, or KILN_WORKERS=0; programs then compile
+    // themselves.
     explicit run_workers(std::filesystem::path const& folder);
     ~run_workers();
     run_workers(run_workers const&) = delete;
