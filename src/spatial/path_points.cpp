@@ -44,8 +44,9 @@ result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& o
 
     KILN_TRY(auto mark, on.filled<std::uint32_t>(m, 0));
     double const share = static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(work, 1));
-    KILN_CHECK(on.launch(mark_candidates{rows, asked.data(), raw(first), m, share, mark.data()},
-                         static_cast<std::size_t>(work)));
+    auto const steps = static_cast<std::size_t>(work);
+    KILN_CHECK(on.launch(mark_candidates{rows, asked.data(), raw(first), m, steps, share, mark.data()},
+                         (steps + marks_of_item - 1) / marks_of_item));
     KILN_TRY(auto place, on.room<std::int64_t>(m + 1));
     KILN_CHECK(on.launch(count_marked{mark.data(), wanted, raw(place)}, m));
     KILN_CHECK(on.sum(place));
