@@ -197,7 +197,8 @@ geometries walks(std::size_t count, std::size_t steps, std::uint64_t seed) {
     for (std::size_t i = 0; i <= count; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(i * each);
     double const step = 0.5 / std::sqrt(static_cast<double>(count * steps));
     in_parallel(count, [&](std::size_t l) {
-        double x = unit_number(seed + l * 2), y = unit_number(seed + l * 2 + 1), turn = unit_number(l + seed * 3) * 6.28;
+        double x = unit_number(seed + l * 2), y = unit_number(seed + l * 2 + 1),
+               turn = unit_number(l + seed * 3) * 6.28;
         for (std::size_t i = 0; i < each; ++i) {
             out.x.data()[l * each + i] = x, out.y.data()[l * each + i] = y;
             turn += unit_number(l * 64 + i + seed) - 0.5;
@@ -213,7 +214,8 @@ geometries slanted_zones(int columns, int lines) {
     for (int j = 0; j < lines; ++j)
         for (int i = 0; i < columns; ++i) {
             rings.push_back(i + j * columns), vertices.push_back(static_cast<std::int32_t>(x.size()));
-            for (auto const& [di, dj] : {std::pair{0, 0}, std::pair{1, 0}, std::pair{1, 1}, std::pair{0, 1}, std::pair{0, 0}})
+            for (auto const& [di, dj] :
+                 {std::pair{0, 0}, std::pair{1, 0}, std::pair{1, 1}, std::pair{0, 1}, std::pair{0, 0}})
                 x.push_back(4 * (i + di) - 2 * (j + dj)), y.push_back(2 * (i + di) + 4 * (j + dj));
         }
     rings.push_back(columns * lines), vertices.push_back(static_cast<std::int32_t>(x.size()));

@@ -80,7 +80,8 @@ void shared_orientations(stream const& on, ready_unit const& ready, bool degener
         edges[i] = {t[0], t[1]};
         if (degenerate) edges[i] = {line(unit_number(i * 4 + 1) * 50 - 90), line(unit_number(i * 4 + 2) * 50 + 40)};
     }
-    for (std::size_t i = 0; i < n; ++i) points[i] = degenerate ? line(unit_number(i + 9000) * 70 - 35) : anywhere(i + 300)[2];
+    for (std::size_t i = 0; i < n; ++i)
+        points[i] = degenerate ? line(unit_number(i + 9000) * 70 - 35) : anywhere(i + 300)[2];
     auto const e = made(buffer<std::array<point, 2>>::copy_of(edges).to_device(on));
     auto const p = made(buffer<point>::copy_of(points).to_device(on));
     auto const sums = made(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(n)).to_device(on));
@@ -200,15 +201,19 @@ void all_undecided(stream const& on, options const& how) {
                anywhere_there = made(uniform_points(n, extent_of(zones)).to_device(on));
     {
         buffer<std::int32_t> out;
-        double const generic = device_ms(on, [&] { out = made(join_first(on, anywhere_there, index, predicate::intersects)); });
-        double const undecided = device_ms(on, [&] { out = made(join_first(on, on_edges, index, predicate::touches)); });
+        double const generic =
+            device_ms(on, [&] { out = made(join_first(on, anywhere_there, index, predicate::intersects)); });
+        double const undecided =
+            device_ms(on, [&] { out = made(join_first(on, on_edges, index, predicate::touches)); });
         auto const ids = host_values(on, out);
         bool right = true;
         for (auto const id : ids) right &= id >= 0;
         beside("points in 90,000 slanted squares, id", generic, undecided, right);
         pair_list pairs;
-        double const listed = device_ms(on, [&] { pairs = made(join(on, anywhere_there, index, predicate::intersects)); });
-        double const undecided_list = device_ms(on, [&] { pairs = made(join(on, on_edges, index, predicate::touches)); });
+        double const listed =
+            device_ms(on, [&] { pairs = made(join(on, anywhere_there, index, predicate::intersects)); });
+        double const undecided_list =
+            device_ms(on, [&] { pairs = made(join(on, on_edges, index, predicate::touches)); });
         beside("points in 90,000 slanted squares, pairs", listed, undecided_list, pairs.size() >= n);
     }
     {
@@ -233,7 +238,8 @@ void all_undecided(stream const& on, options const& how) {
              with_itself * 1e6 / static_cast<double>(met.size()), "ns/met", 0, better::lower, none_crosses});
         std::size_t const k = 360'000;
         double const length = std::sqrt(9.0 / static_cast<double>(k));
-        auto const a = made(short_lines(k, length, 31).to_device(on)), b = made(short_lines(k, length, 1'000'034).to_device(on));
+        auto const a = made(short_lines(k, length, 31).to_device(on)),
+                   b = made(short_lines(k, length, 1'000'034).to_device(on));
         double const generic_met = device_ms(on, [&] { met = made(segment_intersections(on, a, b)); });
         row({"segments 360,000 x 360,000, generic", generic_met * 1e6 / static_cast<double>(met.size()), "ns/met", 0});
     }
@@ -251,7 +257,9 @@ void calls(stream const& on, options const&) {
         device_queue here{on, 0};
         buffer<std::int32_t> out;
         double const bare = device_ms(on, [&] {
-            out = made(point_locator{here, points, index.internals(), kiln_spatial::wanted_inside | kiln_spatial::wanted_on}.first());
+            out = made(
+                point_locator{here, points, index.internals(), kiln_spatial::wanted_inside | kiln_spatial::wanted_on}
+                    .first());
         });
         double const whole = device_ms(on, [&] { out = made(join_first(on, points, index, predicate::intersects)); });
         bool const right = whole - bare <= std::max(0.03 * bare, 0.020);

@@ -66,12 +66,11 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
     KILN_TRY(auto vertices, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(element_keys_by_vertex{of.view(), frame, keys.data(), vertices.data()}, n));
     KILN_TRY(out.in_order, on.room<segment>(n));
-    KILN_TRY(out.tree, kept_tree::make(on, around, keys, vertices,
-                                       [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
-                                           return on.launch(element_leaves{of.view(), leaves, tree.items().data(), n,
-                                                                           out.in_order.data()},
-                                                            slots);
-                                       }));
+    KILN_TRY(
+        out.tree,
+        kept_tree::make(on, around, keys, vertices, [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
+            return on.launch(element_leaves{of.view(), leaves, tree.items().data(), n, out.in_order.data()}, slots);
+        }));
     return out;
 }
 
@@ -104,9 +103,9 @@ public:
         if (homes_ != groups_) KILN_CHECK(on_.fill(counts, 0));
         KILN_TRY(auto heavy, on_.room<std::uint32_t>(groups_));
         KILN_TRY(auto heavies, on_.filled<std::int64_t>(1, 0));
-        KILN_CHECK(on_.launch(count_contacts<Asking>{who_, kept, raw(counts), heavy.data(),
-                                                     reinterpret_cast<u32*>(heavies.data())},
-                              groups_));
+        KILN_CHECK(on_.launch(
+            count_contacts<Asking>{who_, kept, raw(counts), heavy.data(), reinterpret_cast<u32*>(heavies.data())},
+            groups_));
         KILN_CHECK(on_.sum(counts));
         std::int64_t light = 0, many = 0, more = 0;
         KILN_CHECK(on_.read_sync({{counts.data() + homes_, light}, {heavies.data(), many}}));

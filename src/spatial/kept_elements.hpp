@@ -21,7 +21,7 @@ struct kept_elements {
 // Elements of two layers that are not apart.
 struct contacts {
     buffer<std::int32_t> left, right;
-    buffer<std::uint8_t> how;  // segment_contact; `apart` for what turned out to be
+    buffer<std::uint8_t> how;      // segment_contact; `apart` for what turned out to be
     buffer<std::uint64_t> aparts;  // how many of those
     bool in_order = false;         // by left, then right; else in no particular order
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }

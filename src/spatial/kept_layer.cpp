@@ -64,8 +64,8 @@ result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
     auto const share = [](std::size_t of, std::size_t in) {
         return static_cast<double>(of) / static_cast<double>(std::max<std::size_t>(in, 1));
     };
-    KILN_CHECK(on.launch(path_table{g, summed, paths, vertices, share(rows, paths), out.path_first_.data(), out.row_of_.data(),
-                                    out.kind_.data(), source.data(), families_of.data()},
+    KILN_CHECK(on.launch(path_table{g, summed, paths, vertices, share(rows, paths), out.path_first_.data(),
+                                    out.row_of_.data(), out.kind_.data(), source.data(), families_of.data()},
                          std::size_t{paths} + 1));
     KILN_TRY(out.at_, on.room<point>(vertices));
     KILN_TRY(out.path_of_, on.room<std::int32_t>(vertices));

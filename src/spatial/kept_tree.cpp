@@ -66,8 +66,9 @@ result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves cons
     top_ = static_cast<int>(s.levels) - 1;
     KILN_CHECK(leaves(nodes_.data() + s.first[0], s.count[0] * 8));
     for (std::size_t l = 1; l < s.levels; ++l)
-        KILN_CHECK(on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
-                             s.count[l] * 8 * 4));
+        KILN_CHECK(
+            on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
+                      s.count[l] * 8 * 4));
     return {};
 }
 
@@ -130,8 +131,8 @@ public:
         parts_ = 8 * static_cast<std::size_t>(found);
         KILN_TRY(part_, on_.room<std::int64_t>(parts_ + 1));
         KILN_TRY(first_, on_.filled<std::int64_t>(many_ + 1, 0));
-        KILN_CHECK(on_.launch(
-            count_heavy_boxes{with_, subtrees(), raw(part_), reinterpret_cast<u64*>(first_.data())}, parts_));
+        KILN_CHECK(on_.launch(count_heavy_boxes{with_, subtrees(), raw(part_), reinterpret_cast<u64*>(first_.data())},
+                              parts_));
         KILN_CHECK(on_.sum(part_));
         KILN_CHECK(on_.sum(first_));
         KILN_TRY(auto out, on_.room<std::int64_t>(n + 1));
@@ -143,9 +144,9 @@ public:
     result<void> list(std::size_t met, buffer<std::int64_t> const& place, pair_list const& to) {
         KILN_TRY(auto key, on_.room<std::uint64_t>(met));
         KILN_TRY(auto unused, on_.room<std::int32_t>(met));
-        KILN_CHECK(on_.launch(list_heavy_boxes{with_, subtrees(), raw(part_), bits_,
-                                               reinterpret_cast<u64*>(key.data()), unused.data()},
-                              parts_));
+        KILN_CHECK(on_.launch(
+            list_heavy_boxes{with_, subtrees(), raw(part_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
+            parts_));
         KILN_CHECK(on_.sort(key, unused, bits_ + bits_for(many_)));
         return on_.launch(place_heavy_boxes{heavy_.data(), raw(first_), raw(place), bits_,
                                             reinterpret_cast<u64 const*>(key.data()), to.left.data(), to.right.data()},

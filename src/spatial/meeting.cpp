@@ -29,9 +29,9 @@ result<pair_list> meeting_rows(queue& on, geometries const& left, geometries con
     int const bits = bits_for(right.rows()), all_bits = bits + bits_for(left.rows());
     KILN_TRY(auto met_keys, on.room<std::uint64_t>(met.size()));
     KILN_TRY(auto listed, on.filled<std::int64_t>(1, 0));
-    KILN_CHECK(on.launch(list_contact_keys{a.view(), b.view(), met.list(), bits, raw(met_keys),
-                                           reinterpret_cast<u32*>(listed.data())},
-                         met.size()));
+    KILN_CHECK(on.launch(
+        list_contact_keys{a.view(), b.view(), met.list(), bits, raw(met_keys), reinterpret_cast<u32*>(listed.data())},
+        met.size()));
     // Whole paths inside: where their first vertex is.
     pair_list in_b, in_a;
     if (may_have_areas(right)) {
@@ -46,13 +46,12 @@ result<pair_list> meeting_rows(queue& on, geometries const& left, geometries con
     auto const mets = static_cast<std::size_t>(total), n = mets + in_b.size() + in_a.size();
     KILN_TRY(auto keys, on.room<std::uint64_t>(n));
     KILN_TRY(auto unused, on.room<std::int32_t>(n));
-    KILN_CHECK(
-        on.launch(copy_words{reinterpret_cast<u32*>(keys.data()), reinterpret_cast<u32 const*>(met_keys.data())},
-                  mets * (sizeof(u64) / sizeof(u32))));
+    KILN_CHECK(on.launch(copy_words{reinterpret_cast<u32*>(keys.data()), reinterpret_cast<u32 const*>(met_keys.data())},
+                         mets * (sizeof(u64) / sizeof(u32))));
     // Keys hold what is "right" above what is "left".
-    KILN_CHECK(on.launch(
-        make_pair_keys{{in_b.right.data(), in_b.left.data()}, bits, raw(keys) + mets, unused.data() + mets},
-        in_b.size()));
+    KILN_CHECK(
+        on.launch(make_pair_keys{{in_b.right.data(), in_b.left.data()}, bits, raw(keys) + mets, unused.data() + mets},
+                  in_b.size()));
     auto const behind = mets + in_b.size();
     KILN_CHECK(on.launch(
         make_pair_keys{{in_a.left.data(), in_a.right.data()}, bits, raw(keys) + behind, unused.data() + behind},

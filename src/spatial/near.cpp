@@ -146,8 +146,7 @@ private:
             auto const& inner = side == 0 ? a_ : b_;
             auto const& areas = side == 0 ? right_ : left_;
             if (!has_areas(areas)) continue;
-            KILN_TRY(auto const pairs,
-                     first_vertices_in(on_, inner, side == 0 ? b_ : a_, wanted_inside | wanted_on));
+            KILN_TRY(auto const pairs, first_vertices_in(on_, inner, side == 0 ? b_ : a_, wanted_inside | wanted_on));
             found[static_cast<std::size_t>(side)] = side == 0 ? pairs : pair_list{pairs.right, pairs.left};
         }
         auto const n = found[0].size() + found[1].size();
@@ -207,8 +206,8 @@ result<near_target> near_target::make(queue& on, geometries const& right) {
     return out;
 }
 
-result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,
-                                  near_target const& target, nearest_options const& how) {
+result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right, near_target const& target,
+                                  nearest_options const& how) {
     return nearest_rows_finder{on, left, right, target, how}.find();
 }
 result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,

@@ -66,9 +66,9 @@ private:
         KILN_TRY(auto rows_a, on_.filled<std::uint32_t>(a_.rows(), 0));
         KILN_TRY(auto rows_b, on_.filled<std::uint32_t>(b_.rows(), 0));
         KILN_TRY(auto any, on_.filled<std::int64_t>(1, 0));
-        KILN_CHECK(on_.launch(mark_touched{a_.view(), b_.view(), met(), rows_a.data(), rows_b.data(),
-                                           reinterpret_cast<u32*>(any.data())},
-                              met_.size()));
+        KILN_CHECK(on_.launch(
+            mark_touched{a_.view(), b_.view(), met(), rows_a.data(), rows_b.data(), reinterpret_cast<u32*>(any.data())},
+            met_.size()));
         std::int64_t touched = 0;
         KILN_CHECK(on_.read_sync({{any.data(), touched}}));
         if (touched == 0) return {};

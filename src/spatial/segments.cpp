@@ -51,8 +51,7 @@ result<segment_list> meeting_segments(queue& on, geometries const& left, geometr
     KILN_CHECK(on.launch(contact_rows{a.view(), b.view(), met.list(), numbers, out.left.data(), out.right.data(),
                                       reinterpret_cast<u8*>(out.how.data())},
                          real));
-    KILN_CHECK(
-        on.launch(place_contacts{a.view(), b.view(), met.list(), numbers, out.x.data(), out.y.data()}, real));
+    KILN_CHECK(on.launch(place_contacts{a.view(), b.view(), met.list(), numbers, out.x.data(), out.y.data()}, real));
     return out;
 }
 

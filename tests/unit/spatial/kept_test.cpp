@@ -275,9 +275,10 @@ TEST_F(kept, few_points_of_paths_are_located_as_many_are) {
     for (auto const kind : {family::polygon, family::multipolygon, family::mixed}) {
         lattice_options const some{.rows = 60, .size = 7, .seed = 2, .empty_per_mille = 50, .null_per_mille = 50};
         auto const areas = kind == family::mixed ? of_every_family(6) : lattice(kind, some);
-        for (auto const& asking : {lattice(family::linestring, {.rows = 40, .size = 7, .seed = 71}),
-                                   lattice(family::polygon, {.rows = 40, .size = 7, .seed = 72}),
-                                   lattice(family::point, {.rows = 60, .size = 7, .seed = 73, .empty_per_mille = 90})}) {
+        for (auto const& asking :
+             {lattice(family::linestring, {.rows = 40, .size = 7, .seed = 71}),
+              lattice(family::polygon, {.rows = 40, .size = 7, .seed = 72}),
+              lattice(family::point, {.rows = 60, .size = 7, .seed = 73, .empty_per_mille = 90})}) {
             for (auto const order : {item_order::ascending, item_order::scrambled}) {
                 host_queue on{order};
                 auto const of = kept_layer::plain(on, asking).value(), in = kept_layer::plain(on, areas).value();
@@ -317,8 +318,7 @@ TEST_F(kept, meetings_of_many_segments_are_those_of_parts_of_them) {
         std::vector<std::int32_t> some(part);
         std::iota(some.begin(), some.end(), static_cast<std::int32_t>(first));
         host_queue on;
-        auto const met =
-            meeting_segments(on, left.view(buffer<std::int32_t>::copy_of(some)).value(), right).value();
+        auto const met = meeting_segments(on, left.view(buffer<std::int32_t>::copy_of(some)).value(), right).value();
         for (std::size_t i = 0; i < met.size(); ++i) {
             expected.left.push_back(met.left.data()[i] + static_cast<std::int32_t>(first));
             expected.right.push_back(met.right.data()[i]);
@@ -341,18 +341,17 @@ TEST_F(kept, meetings_of_many_segments_are_those_of_parts_of_them) {
 // other row passes through both: a crossing of two edges that is none of the areas.
 TEST_F(kept, rows_that_touch_are_noded_and_others_need_not_be) {
     std::vector<std::string> const left{
-        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (4 0, 3 3, 5 3, 4 0))",        // its hole touches its shell
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (4 0, 3 3, 5 3, 4 0))",           // its hole touches its shell
         "POLYGON ((20 0, 28 0, 28 8, 20 8, 20 0), (24 0, 23 3, 25 3, 24 0))",  // as that, crossed elsewhere
         "POLYGON ((40 0, 48 0, 48 8, 44 0.5, 40 8, 40 0))",
         "MULTIPOLYGON (((60 0, 64 0, 64 4, 60 4, 60 0)), ((64 2, 68 2, 68 6, 64 6, 64 2)))"};
-    std::vector<std::string> const right{
-        "POLYGON ((4 -4, 4 2, 4 -4.5, 3.75 -4.5, 4 -4))",
-        "POLYGON ((4 -2, 4 2, 4.25 2, 4 -2))",
-        "POLYGON ((3 -3, 5 3, 5 -3, 3 -3))",
-        "POLYGON ((21 -2, 22 2, 23 -2, 21 -2))",
-        "POLYGON ((42 2, 46 2, 46 4, 42 4, 42 2))",
-        "POLYGON ((62 1, 66 3, 62 5, 62 1))",
-        "POLYGON ((64 0, 64 4, 66 4, 66 0, 64 0))"};
+    std::vector<std::string> const right{"POLYGON ((4 -4, 4 2, 4 -4.5, 3.75 -4.5, 4 -4))",
+                                         "POLYGON ((4 -2, 4 2, 4.25 2, 4 -2))",
+                                         "POLYGON ((3 -3, 5 3, 5 -3, 3 -3))",
+                                         "POLYGON ((21 -2, 22 2, 23 -2, 21 -2))",
+                                         "POLYGON ((42 2, 46 2, 46 4, 42 4, 42 2))",
+                                         "POLYGON ((62 1, 66 3, 62 5, 62 1))",
+                                         "POLYGON ((64 0, 64 4, 66 4, 66 0, 64 0))"};
     auto const a = from_wkt(left).value(), b = from_wkt(right).value();
     for (bool const turned : {false, true}) {
         auto const& l = turned ? b : a;
