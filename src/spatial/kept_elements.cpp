@@ -110,7 +110,7 @@ public:
         std::int64_t light = 0, many = 0, more = 0;
         KILN_CHECK(on_.read_sync({{counts.data() + homes_, light}, {heavies.data(), many}}));
 
-        auto const cut = tree_.cut_for(static_cast<std::size_t>(many), std::size_t{1} << 22);
+        auto const cut = tree_.cut_for(static_cast<std::size_t>(many), 64 * on_.threads());
         heavy_contacts<Asking> const h{who_, heavy.data(), cut.first_node, cut.nodes, cut.level};
         auto const pieces = static_cast<std::size_t>(many) * cut.nodes;
         buffer<std::int64_t> heavy_counts;

@@ -115,7 +115,7 @@ public:
     heavy_queries(queue& on, kept_tree const& in, box_question const& q, buffer<std::uint32_t> const& heavy,
                   std::size_t many)
         : on_{on}, heavy_{heavy}, many_{many}, bits_{bits_for(in.size())} {
-        auto const cut = in.cut_for(many, std::size_t{1} << 21);
+        auto const cut = in.cut_for(many, 32 * on.threads());
         auto const below = in.nodes_of(cut.level - 1);
         with_ = {q, heavy.data(), cut.first_node, cut.nodes, cut.level, below.first_node + below.nodes};
     }
