@@ -169,9 +169,16 @@ private:
 }  // namespace
 
 result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance) {
-    pair_list out;
+    KILN_TRY(auto found, query_boxes(on, in, asked, distance, ~std::size_t{0}));
+    return *std::move(found);
+}
+
+result<std::optional<pair_list>> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance,
+                                             std::size_t most) {
+    std::optional<pair_list> found{std::in_place};
+    auto& out = *found;
     auto const n = asked.size();
-    if (n == 0 || in.size() == 0) return out;
+    if (n == 0 || in.size() == 0) return found;
     // Of a tree with itself the order is there.
     KILN_TRY(auto const order, in.is_of(asked) ? result<buffer<std::int32_t>>{in.items()} : order_for(on, in, asked));
     box_question const q{in.view(), in.in_order(), asked.data(), order.data(), distance};
@@ -193,6 +200,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
         KILN_TRY(place, later.count(light));
         KILN_CHECK(on.read_sync({{place.data() + n, total}}));
     }
+    if (static_cast<std::size_t>(total) > most) return std::optional<pair_list>{};
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     listed_boxes const to{q, raw(light), raw(place), out.left.data(), out.right.data()};
@@ -202,7 +210,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
     auto const threads = std::min(on.threads(), n);
     KILN_CHECK(on.launch(list_more_boxes{to, more.data(), mores.data(), threads}, threads));
     if (many > 0) KILN_CHECK(later.list(static_cast<std::size_t>(total - few), place, out));
-    return out;
+    return found;
 }
 
 }  // namespace kiln::spatial

@@ -8,6 +8,7 @@
 #include <kiln/spatial/join.hpp>
 
 #include <functional>
+#include <optional>
 
 namespace kiln::spatial {
 
@@ -68,5 +69,9 @@ private:
 // some have many.
 [[nodiscard]] result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<kiln_spatial::box> const& asked,
                                             double distance);
+// Nothing where there are more than `most`: they are counted, and not listed.
+[[nodiscard]] result<std::optional<pair_list>> query_boxes(queue& on, kept_tree const& in,
+                                                           buffer<kiln_spatial::box> const& asked, double distance,
+                                                           std::size_t most);
 
 }  // namespace kiln::spatial

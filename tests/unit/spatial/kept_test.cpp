@@ -259,6 +259,9 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
                 auto const tree = kept_tree::make(on, all).value();
                 EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
                     << large << " " << distance;
+                auto const n = expected.left.size();
+                EXPECT_TRUE(query_boxes(on, tree, all, distance, n).value().has_value());
+                EXPECT_FALSE(query_boxes(on, tree, all, distance, n - 1).value().has_value());
             }
         }
     }
