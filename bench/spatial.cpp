@@ -173,7 +173,7 @@ void segments(stream const& on, options const& how) {
         // which meet, in any order and without points.
         device_queue there{on, 0};
         auto const left = made(kept_layer::plain(there, a)), to = made(kept_layer::plain(there, c));
-        auto const order = made(asking_order(there, left, made(kept_elements::make(there, to))));
+        auto const order = made(asking_order::of(there, left, made(kept_elements::make(there, to))));
         std::size_t found = 0;
         double const bare = device_ms(on, [&] {
             auto const elements = made(kept_elements::make(there, to));

@@ -125,7 +125,7 @@ struct layer_extent {
 
 // The box of every row, as ordered() numbers; rows without vertices stay as they are. An item takes some neighbouring vertices: a
 // row that begins and ends among them is its own alone, the others gather.
-enum : u64 { vertices_of_item = 16 };
+enum : u64 { vertices_of_item = 8 };
 struct row_extents_of_layer {
     layer l;
     u64* least;  // four by row, of all bits set
@@ -134,16 +134,19 @@ struct row_extents_of_layer {
         u64 const last = first + vertices_of_item < n ? first + vertices_of_item : n;
         double const far = from_bits(u64{0x7ff} << 52);
         box around{far, far, -far, -far};
-        i32 row = -1;
-        bool begins_here = false;
+        i32 row = -1, path = -1;
+        bool begins_here = false, is_there = false;
         for (u64 v = first; v < last; ++v) {
-            i32 const path = l.path_of[v];
-            if (l.kind[path] == no_path) continue;
-            if (l.row_of[path] != row) {
-                if (row >= 0) put(row, around, begins_here);
-                begins_here = row >= 0;
-                row = l.row_of[path], around = {far, far, -far, -far};
+            if (l.path_of[v] != path) {
+                path = l.path_of[v];
+                is_there = l.kind[path] != no_path;
+                if (is_there && l.row_of[path] != row) {
+                    if (row >= 0) put(row, around, begins_here);
+                    begins_here = row >= 0;
+                    row = l.row_of[path], around = {far, far, -far, -far};
+                }
             }
+            if (!is_there) continue;
             point const p = l.at[v];
             around = {kiln_spatial::least(around.min_x, p.x), kiln_spatial::least(around.min_y, p.y), most(around.max_x, p.x),
                       most(around.max_y, p.y)};

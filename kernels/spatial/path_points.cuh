@@ -79,20 +79,30 @@ KILN_HD u32 mark_of_edge(point a, point b, point p) {
     int const side = a_above ? orient(b, a, p) : orient(a, b, p);
     return side == 0 ? u32{mark_on} : side > 0 ? u32{mark_odd} : 0U;
 }
-// One item per vertex of every candidate's row.
+// Vertices of the candidates' rows, one row behind the other: an item takes some that follow each other.
+enum : u64 { marks_of_item = 4 };
 struct mark_candidates {
     candidate_rows of;
     box const* asked;
     i64 const* first;  // summed work
-    u64 candidates;
-    double share;  // candidates for an item
+    u64 candidates, work;
+    double share;  // candidates for a vertex
     u32* mark;     // of 0
     KILN_HD void operator()(u64 i) const {
-        u64 const k =
-            last_not_above_near(evenly(i, share), candidates, static_cast<i64>(i), [this](u64 c) { return first[c]; });
+        u64 at = i * marks_of_item;
+        u64 const last = at + marks_of_item < work ? at + marks_of_item : work;
+        u64 k = last_not_above_near(evenly(at, share), candidates, static_cast<i64>(at), [this](u64 c) { return first[c]; });
+        for (; at < last; ++at) {
+            while (static_cast<u64>(first[k + 1]) <= at) ++k;
+            take(k, static_cast<i32>(at - static_cast<u64>(first[k])));
+        }
+    }
+
+private:
+    KILN_HD void take(u64 k, i32 number) const {
         layer const& l = of.areas;
-        i32 const v = l.path_first[l.row_first[of.row[k]]] + static_cast<i32>(static_cast<i64>(i) - first[k]);
-        if (!is_ring(l.kind[l.path_of[v]]) || !is_segment(l, v)) return;
+        i32 const v = l.path_first[l.row_first[of.row[k]]] + number, path = l.path_of[v];
+        if (v + 1 >= l.path_first[path + 1] || !is_ring(l.kind[path])) return;
         box const q = asked[of.question[k]];
         u32 const m = mark_of_edge(l.at[v], l.at[v + 1], {q.min_x, q.min_y});
         if ((m & mark_odd) != 0) flip(mark + k, mark_odd);

@@ -39,15 +39,39 @@ struct element_keys_in_list {
     u64 const* around;
     i64 const* place;  // summed counts
     i32* key;
+    i32* number;  // in the list
     i32* vertex;
+    segment* elements;
     KILN_HD void operator()(u64 i) const {
         i64 const at = place[i];
         if (place[i + 1] == at) return;
         i32 const v = static_cast<i32>(i);
-        key[at] = static_cast<i32>(box_key(frame_of_extent(around), box_of(element_at(l, v))) ^ 0x80000000U), vertex[at] = v;
+        segment const s = element_at(l, v);
+        elements[at] = s, vertex[at] = v, number[at] = static_cast<i32>(at);
+        key[at] = static_cast<i32>(box_key(frame_of_extent(around), box_of(s)) ^ 0x80000000U);
+    }
+};
+// Numbers in a list that were sorted become vertices, with their elements beside them.
+struct elements_in_order {
+    segment const* elements;
+    i32 const* vertex;
+    i32* number;
+    segment* in_order;
+    KILN_HD void operator()(u64 i) const {
+        i32 const k = number[i];
+        in_order[i] = elements[k], number[i] = vertex[k];
     }
 };
 // One item per child, as make_leaves of spatial_index.cuh; and the elements in the order of the leaves.
+struct listed_element_leaves {
+    elements_in_order from;
+    tree_node* nodes;
+    u64 items;
+    KILN_HD void operator()(u64 i) const {
+        if (i < items) from(i);
+        set_child(nodes[i >> 3], i & 7, i < items ? outwards(box_of(from.in_order[i])) : nothing_met());
+    }
+};
 struct element_leaves {
     layer l;
     tree_node* nodes;
@@ -86,14 +110,15 @@ enum class rows_wanted : int {
     same,  // the two of one number
 };
 
-enum : u32 { most_in_group = 4, most_light_contact_nodes = 96, hits_kept = 4 };
+enum : u32 { most_light_contact_nodes = 192, hits_kept = 8 };
 
-// Up to four neighbouring vertices ask together: along a path their elements are neighbours too, and what one of them has to
-// look at the others have as well. Only their rounded boxes are held; those of what is no element meet nothing.
+// Neighbouring vertices ask together: along a path their elements are neighbours too, and what one of them has to look at the
+// others have as well. Only their rounded boxes are held; those of what is no element meet nothing.
+template <int Size>
 struct element_group {
     i32 first;
     u32 segments;  // bits: has a length
-    rough_box own[most_in_group], reach;
+    rough_box own[Size], reach;
 
     // Members whose boxes meet that of a leaf's child.
     KILN_HD u32 near(tree const& t, u32 slot) const {
@@ -102,7 +127,7 @@ struct element_group {
         float const min_x = n.min_x[child], min_y = n.min_y[child], max_x = n.max_x[child], max_y = n.max_y[child];
         u32 out = 0;
         KILN_UNROLL
-        for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
+        for (int k = 0; k < Size; ++k) {
             rough_box const& b = own[k];
             bool const meets = b.min_x <= max_x && b.min_y <= max_y && b.max_x >= min_x && b.max_y >= min_y;
             out |= static_cast<u32>(meets) << k;
@@ -110,7 +135,6 @@ struct element_group {
         return out;
     }
 };
-
 KILN_HD rough_box around(rough_box const& a, rough_box const& b) {
     return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
             a.max_y > b.max_y ? a.max_y : b.max_y};
@@ -122,39 +146,73 @@ struct contact_question {
     tree t;
     segment const* elements;  // of b, in the order of the leaves
     rows_wanted rows;
-    i32 const* order;  // elements to ask, one by one; null: all vertices in groups
 
-    KILN_HD element_group group(u64 i) const {
-        element_group g{};
-        int const size = order != nullptr ? 1 : int{most_in_group};
-        g.first = first_of(i);
+    KILN_HD bool may_meet(i32 v, u32 slot) const {
+        return rows == rows_wanted::all || row_at(a, v) == row_at(b, static_cast<i32>(t.item[slot]));
+    }
+};
+
+// Who asks: all vertices in pairs as they come, or elements one by one in an order where neighbours are together.
+struct asking_in_pairs {
+    contact_question q;
+    using group = element_group<2>;
+
+    KILN_HD group at(u64 i) const {
+        group g{};
+        g.first = first(i);
         g.reach = nothing_met();
         KILN_UNROLL
-        for (int k = 0; k < static_cast<int>(most_in_group); ++k) {
+        for (int k = 0; k < 2; ++k) {
             i32 const v = g.first + k;
             g.own[k] = nothing_met();
-            if (k >= size || v >= a.vertices || !is_element(a, v)) continue;
-            bool const has_length = is_segment(a, v);
+            if (v >= q.a.vertices || !is_element(q.a, v)) continue;
+            bool const has_length = is_segment(q.a, v);
             if (has_length) g.segments |= 1U << k;
-            g.own[k] = outwards(box_of({a.at[v], a.at[has_length ? v + 1 : v]}));
+            g.own[k] = outwards(box_of({q.a.at[v], q.a.at[has_length ? v + 1 : v]}));
             g.reach = around(g.reach, g.own[k]);
         }
         return g;
     }
-    KILN_HD i32 first_of(u64 i) const { return order != nullptr ? order[i] : static_cast<i32>(i * most_in_group); }
-    // Where what the i-th finds is counted: one by one by their vertex, so that they are listed in the order of those.
-    KILN_HD u64 home(u64 i) const { return order != nullptr ? static_cast<u64>(order[i]) : i; }
+    KILN_HD i32 first(u64 i) const { return static_cast<i32>(2 * i); }
+    // Where what the i-th finds is counted.
+    KILN_HD u64 home(u64 i) const { return i; }
+    static constexpr bool in_order = false;
+
     // found(k, how) for every member of the group that is not apart from the element of a leaf.
     template <class Found>
-    KILN_HD void contacts(element_group const& g, u32 slot, Found found) const {
-        for (u32 near = g.near(t, slot); near != 0; near &= near - 1) {
+    KILN_HD void contacts(group const& g, u32 slot, Found found) const {
+        for (u32 near = g.near(q.t, slot); near != 0; near &= near - 1) {
             int const k = lowest_bit(near);
             i32 const v = g.first + k;
-            if (rows == rows_wanted::same && row_at(a, v) != row_at(b, static_cast<i32>(t.item[slot]))) continue;
-            segment const s = elements[slot];
-            u8 const how = quick_contact(a.at[v], a.at[(g.segments >> k & 1) != 0 ? v + 1 : v], s.a, s.b);
+            if (!q.may_meet(v, slot)) continue;
+            segment const s = q.elements[slot];
+            u8 const how = quick_contact(q.a.at[v], q.a.at[(g.segments >> k & 1) != 0 ? v + 1 : v], s.a, s.b);
             if (how != apart) found(k, how);
         }
+    }
+};
+struct asking_one_by_one {
+    contact_question q;
+    i32 const* order;
+    segment const* asked;  // in that order
+    struct group {
+        i32 first;
+        segment own;
+        rough_box reach;
+    };
+
+    KILN_HD group at(u64 i) const { return {order[i], asked[i], outwards(box_of(asked[i]))}; }
+    KILN_HD i32 first(u64 i) const { return order[i]; }
+    // By vertex, so that what is found is listed in the order of those.
+    KILN_HD u64 home(u64 i) const { return static_cast<u64>(order[i]); }
+    static constexpr bool in_order = true;
+
+    template <class Found>
+    KILN_HD void contacts(group const& g, u32 slot, Found found) const {
+        if (!q.may_meet(g.first, slot)) return;
+        segment const s = q.elements[slot];
+        u8 const how = quick_contact(g.own.a, g.own.b, s.a, s.b);
+        if (how != apart) found(0, how);
     }
 };
 
@@ -170,26 +228,27 @@ struct kept_hits {
     KILN_HD static u8 how(u64 hit) { return static_cast<u8>(hit & 15); }
 };
 
+template <class Asking>
 struct count_contacts {
-    contact_question q;
+    Asking who;
     kept_hits kept;
     i64* count;  // at home
     u32* heavy;
     u32* heavies;
     KILN_HD void operator()(u64 i) const {
-        element_group const g = q.group(i);
+        auto const g = who.at(i);
         u32 hits = 0;
         bool put_off = false;
         if (g.reach.min_x <= g.reach.max_x) {
-            put_off = !query_tree_within(q.t, g.reach, most_light_contact_nodes, [&](u32 slot) {
-                q.contacts(g, slot, [&](int member, u8 how) {
+            put_off = !query_tree_within(who.q.t, g.reach, most_light_contact_nodes, [&](u32 slot) {
+                who.contacts(g, slot, [&](int member, u8 how) {
                     if (hits < hits_kept) kept.keep(i, hits, slot, member, how);
                     ++hits;
                 });
                 return true;
             });
         }
-        count[q.home(i)] = put_off ? 0 : static_cast<i64>(hits);
+        count[who.home(i)] = put_off ? 0 : static_cast<i64>(hits);
         append(put_off, static_cast<u32>(i), heavy, heavies);
     }
 };
@@ -205,53 +264,56 @@ struct contact_list {
         put(at, v, w, contact);
     }
 };
+template <class Asking>
 struct list_contacts {
-    contact_question q;
+    Asking who;
     kept_hits kept;
     i64 const* place;  // summed counts
     contact_list to;
     KILN_HD void operator()(u64 i) const {
-        u64 const first = static_cast<u64>(place[q.home(i)]), count = static_cast<u64>(place[q.home(i) + 1]) - first;
+        u64 const first = static_cast<u64>(place[who.home(i)]), count = static_cast<u64>(place[who.home(i) + 1]) - first;
         if (count == 0) return;
         if (count > hits_kept) return again(i, first);
         for (u64 k = 0; k < count; ++k) {
             u64 const hit = kept.hits[k * kept.groups + i];
-            put(first, first + k, q.first_of(i) + kept.member(hit), kept.slot(hit), kept.how(hit));
+            put(first, first + k, who.first(i) + kept.member(hit), kept.slot(hit), kept.how(hit));
         }
     }
 
 private:
     KILN_HD void again(u64 i, u64 first) const {
-        element_group const g = q.group(i);
+        auto const g = who.at(i);
         u64 at = first;
-        query_tree(q.t, g.reach, [&](u32 slot) {
-            q.contacts(g, slot, [&](int member, u8 how) { put(first, at++, g.first + member, slot, how); });
+        query_tree(who.q.t, g.reach, [&](u32 slot) {
+            who.contacts(g, slot, [&](int member, u8 how) { put(first, at++, g.first + member, slot, how); });
         });
     }
     KILN_HD void put(u64 first, u64 at, i32 v, u32 slot, u8 how) const {
-        i32 const w = static_cast<i32>(q.t.item[slot]);
-        if (q.order != nullptr) to.insert(first, at, v, w, how);
+        i32 const w = static_cast<i32>(who.q.t.item[slot]);
+        if (Asking::in_order) to.insert(first, at, v, w, how);
         else to.put(at, v, w, how);
     }
 };
 
 // Every group that was put off, against every subtree below one level.
+template <class Asking>
 struct heavy_contacts {
-    contact_question q;
+    Asking who;
     u32 const* heavy;
     u32 first_node, nodes;
     i32 level;
 
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
-        element_group const g = q.group(heavy[i / nodes]);
-        query_subtree(q.t, first_node + static_cast<u32>(i % nodes), level, g.reach, [&](u32 slot) {
-            q.contacts(g, slot, [&](int member, u8 how) { found(g.first + member, static_cast<i32>(q.t.item[slot]), how); });
+        auto const g = who.at(heavy[i / nodes]);
+        query_subtree(who.q.t, first_node + static_cast<u32>(i % nodes), level, g.reach, [&](u32 slot) {
+            who.contacts(g, slot, [&](int member, u8 how) { found(g.first + member, static_cast<i32>(who.q.t.item[slot]), how); });
         });
     }
 };
+template <class Asking>
 struct count_heavy_contacts {
-    heavy_contacts h;
+    heavy_contacts<Asking> h;
     i64* count;
     KILN_HD void operator()(u64 i) const {
         i64 n = 0;
@@ -259,8 +321,9 @@ struct count_heavy_contacts {
         count[i] = n;
     }
 };
+template <class Asking>
 struct list_heavy_contacts {
-    heavy_contacts h;
+    heavy_contacts<Asking> h;
     i64 const* place;
     contact_list to;
     KILN_HD void operator()(u64 i) const {
@@ -353,10 +416,16 @@ KILN_KERNEL(element_vertex_keys, kiln_spatial::element_keys_by_vertex, 256, 1)
 KILN_KERNEL(element_count, kiln_spatial::count_elements, 256, 1)
 KILN_KERNEL(element_list_keys, kiln_spatial::element_keys_in_list, 256, 1)
 KILN_KERNEL(element_leaf_nodes, kiln_spatial::element_leaves, 256, 1)
-KILN_KERNEL(contact_count, kiln_spatial::count_contacts, 128, 8)
-KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts, 128, 8)
-KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts, 128, 1)
-KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts, 128, 1)
+KILN_KERNEL(contact_count, kiln_spatial::count_contacts<kiln_spatial::asking_in_pairs>, 128, 9)
+KILN_KERNEL(contact_scatter, kiln_spatial::list_contacts<kiln_spatial::asking_in_pairs>, 128, 9)
+KILN_KERNEL(contact_count_heavy, kiln_spatial::count_heavy_contacts<kiln_spatial::asking_in_pairs>, 128, 1)
+KILN_KERNEL(contact_scatter_heavy, kiln_spatial::list_heavy_contacts<kiln_spatial::asking_in_pairs>, 128, 1)
+KILN_KERNEL(contact_count_each, kiln_spatial::count_contacts<kiln_spatial::asking_one_by_one>, 128, 9)
+KILN_KERNEL(contact_scatter_each, kiln_spatial::list_contacts<kiln_spatial::asking_one_by_one>, 128, 9)
+KILN_KERNEL(contact_count_heavy_each, kiln_spatial::count_heavy_contacts<kiln_spatial::asking_one_by_one>, 128, 1)
+KILN_KERNEL(contact_scatter_heavy_each, kiln_spatial::list_heavy_contacts<kiln_spatial::asking_one_by_one>, 128, 1)
+KILN_KERNEL(element_order, kiln_spatial::elements_in_order, 256, 1)
+KILN_KERNEL(element_list_leaf_nodes, kiln_spatial::listed_element_leaves, 256, 1)
 KILN_KERNEL(contact_exact, kiln_spatial::decide_contacts, 128, 1)
 KILN_KERNEL(crossing_points, kiln_spatial::place_contacts, 128, 4)
 KILN_KERNEL(contact_keys, kiln_spatial::list_contact_keys, 256, 1)

@@ -54,20 +54,28 @@ struct make_leaves {
         set_child(nodes[i >> 3], i & 7, b);
     }
 };
+// One item for each of the four sides of every child: neighbours read what lies side by side.
+static_assert(sizeof(tree_node) == 32 * sizeof(float));
 struct make_inner_nodes {
     tree_node* nodes;
     tree_node const* below;
     u64 items;  // nodes below
+    struct alignas(16) four {
+        float v[4];
+    };
     KILN_HD void operator()(u64 i) const {
-        rough_box b = nothing_met();
-        if (i < items) {
-            tree_node const& n = below[i];
-            for (int k = 0; k < 8; ++k) {
-                b.min_x = b.min_x < n.min_x[k] ? b.min_x : n.min_x[k], b.min_y = b.min_y < n.min_y[k] ? b.min_y : n.min_y[k];
-                b.max_x = b.max_x > n.max_x[k] ? b.max_x : n.max_x[k], b.max_y = b.max_y > n.max_y[k] ? b.max_y : n.max_y[k];
+        u64 const node = i >> 2, side = i & 3;
+        bool const is_least = side < 2;
+        rough_box const none = nothing_met();
+        float out = is_least ? none.min_x : none.max_x;
+        if (node < items) {
+            auto const* const from = reinterpret_cast<four const*>(below + node) + 2 * side;
+            for (int half = 0; half < 2; ++half) {
+                four const f = from[half];
+                for (int k = 0; k < 4; ++k) out = (f.v[k] < out) == is_least ? f.v[k] : out;
             }
         }
-        set_child(nodes[i >> 3], i & 7, b);
+        reinterpret_cast<float*>(nodes + (node >> 3))[8 * side + (node & 7)] = out;
     }
 };
 
@@ -194,47 +202,77 @@ struct list_more_boxes {
 
 private:
     KILN_HD void write(u64 i) const {
-        i32* const right = to.right;
-        u64 const first = static_cast<u64>(to.place[i]);
+        constexpr int most = 64;
+        static_assert(most >= most_light_hits);
+        i32 met[most], found[most];
+        u32 count = 0;
         box const b = to.q.asked[i];
-        u64 at = first;
         query_tree(to.q.t, to.q.reach(b), [&](u32 slot) {
-            if (!to.q.meets(to.q.boxes[slot], b)) return;
-            i32 const item = static_cast<i32>(to.q.t.item[slot]);
-            u64 k = at++;
-            for (; k > first && right[k - 1] > item; --k) right[k] = right[k - 1];
-            right[k] = item;
+            if (to.q.meets(to.q.boxes[slot], b)) met[count++] = static_cast<i32>(to.q.t.item[slot]);
         });
-        for (u64 k = first; k < at; ++k) to.left[k] = static_cast<i32>(i);
+        KILN_UNROLL
+        for (int n = 0; n < most; ++n) found[n] = static_cast<u32>(n) < count ? met[n] : 0x7fffffff;
+        sort_few<most>(found);
+        u64 const first = static_cast<u64>(to.place[i]);
+        KILN_UNROLL
+        for (int n = 0; n < most; ++n)
+            if (static_cast<u32>(n) < count) to.left[first + static_cast<u64>(n)] = static_cast<i32>(i), to.right[first + static_cast<u64>(n)] = found[n];
     }
 };
 
-// Every query that was put off, against every subtree below one level.
+// Queries that were put off: first the subtrees of a level that each may meet, in no order; then, one by one, those of the
+// level below.
 struct heavy_boxes {
     box_question q;
     u32 const* heavy;
-    u32 first_node, nodes;  // of that level
+    u32 first_node, nodes;  // of the level
     i32 level;              // levels below them
+    u32 end_below;          // of the level below: its nodes end here
 
-    template <class Found>
-    KILN_HD void each(u64 i, Found found) const {
-        u32 const node = first_node + static_cast<u32>(i % nodes);
-        box const b = q.asked[heavy[i / nodes]];
-        query_subtree(q.t, node, level, q.reach(b), [&](u32 slot) {
-            if (q.meets(q.boxes[slot], b)) found(q.t.item[slot]);
-        });
+    // As far as the rounded boxes tell.
+    KILN_HD bool may_meet(u32 node, rough_box const& b) const {
+        if (node == 0) return true;
+        return (children_met(q.t.nodes[(node - 1) >> 3], b) >> ((node - 1) & 7) & 1) != 0;
+    }
+    // visit(item) for all that is met in part i of a list of subtrees, which are parted in eight.
+    template <class Visit>
+    KILN_HD void each(u64 const* list, u64 i, Visit visit) const {
+        u64 const entry = list[i >> 3];
+        u32 const node = static_cast<u32>(entry) * 8 + 1 + static_cast<u32>(i & 7);
+        box const b = q.asked[heavy[entry >> 32]];
+        auto const found = [&](u32 slot) {
+            if (q.meets(q.boxes[slot], b)) visit(q.t.item[slot]);
+        };
+        if (level > 0) {
+            if (node < end_below && may_meet(node, q.reach(b))) query_subtree(q.t, node, level - 1, q.reach(b), found);
+        } else if ((i & 7) == 0) {
+            query_subtree(q.t, static_cast<u32>(entry), 0, q.reach(b), found);
+        }
+    }
+};
+struct list_heavy_subtrees {
+    heavy_boxes h;
+    u64* list;  // query << 32 | node
+    u32* listed;
+    KILN_HD void operator()(u64 i) const {
+        u64 const query = i / h.nodes;
+        u32 const node = h.first_node + static_cast<u32>(i % h.nodes);
+        append(h.may_meet(node, h.q.reach(h.q.asked[h.heavy[query]])), query << 32 | node, list, listed);
     }
 };
 struct count_heavy_boxes {
     heavy_boxes h;
-    i64* count;
+    u64 const* list;
+    i64* count;  // by part
+    u64* total;  // by query, of 0
     KILN_HD void operator()(u64 i) const {
-        i64 n = 0;
-        h.each(i, [&](u32) { ++n; });
-        count[i] = n;
+        u64 n = 0;
+        h.each(list, i, [&](u32) { ++n; });
+        count[i] = static_cast<i64>(n);
+        if (n != 0) add_to(total + (list[i >> 3] >> 32), n);
     }
 };
-// Counts of all queries, of sums of the light ones and those of the parts of heavy ones.
+// Counts of all queries, of sums of the light ones and of the heavy ones.
 struct count_light_boxes {
     i64 const* light;
     i64* count;
@@ -242,29 +280,28 @@ struct count_light_boxes {
 };
 struct add_heavy_counts {
     u32 const* heavy;
-    u64 nodes;
-    i64 const* part;  // summed
+    i64 const* first;  // of the heavy ones, summed
     i64* count;
-    KILN_HD void operator()(u64 i) const { count[heavy[i]] = part[(i + 1) * nodes] - part[i * nodes]; }
+    KILN_HD void operator()(u64 i) const { count[heavy[i]] = first[i + 1] - first[i]; }
 };
 // Of heavy ones as keys: which of them, then what it meets. In order, they go to their places.
 struct list_heavy_boxes {
     heavy_boxes h;
-    i64 const* part;
+    u64 const* list;
+    i64 const* part;  // summed
     i32 bits;
     u64* key;
     i32* unused;
     KILN_HD void operator()(u64 i) const {
         u64 at = static_cast<u64>(part[i]);
         if (static_cast<u64>(part[i + 1]) == at) return;
-        u64 const high = i / h.nodes << bits;
-        h.each(i, [&](u32 item) { unused[at] = 0, key[at++] = high | item; });
+        u64 const high = list[i >> 3] >> 32 << bits;
+        h.each(list, i, [&](u32 item) { unused[at] = 0, key[at++] = high | item; });
     }
 };
 struct place_heavy_boxes {
     u32 const* heavy;
-    u64 nodes;
-    i64 const* part;
+    i64 const* first;
     i64 const* place;
     i32 bits;
     u64 const* key;  // sorted
@@ -272,7 +309,7 @@ struct place_heavy_boxes {
     i32* right;
     KILN_HD void operator()(u64 i) const {
         u64 const h = key[i] >> bits;
-        i64 const at = place[heavy[h]] + static_cast<i64>(i) - part[h * nodes];
+        i64 const at = place[heavy[h]] + static_cast<i64>(i) - first[h];
         left[at] = static_cast<i32>(heavy[h]), right[at] = static_cast<i32>(key[i] & ((u64{1} << bits) - 1));
     }
 };
@@ -286,6 +323,7 @@ KILN_KERNEL(inner_nodes, kiln_spatial::make_inner_nodes, 256, 1)
 KILN_KERNEL(box_count, kiln_spatial::count_boxes, 128, 1)
 KILN_KERNEL(box_scatter, kiln_spatial::list_boxes, 128, 1)
 KILN_KERNEL(box_scatter_more, kiln_spatial::list_more_boxes, 128, 1)
+KILN_KERNEL(box_heavy_subtrees, kiln_spatial::list_heavy_subtrees, 256, 1)
 KILN_KERNEL(box_count_heavy, kiln_spatial::count_heavy_boxes, 128, 1)
 KILN_KERNEL(box_light_counts, kiln_spatial::count_light_boxes, 256, 1)
 KILN_KERNEL(box_heavy_counts, kiln_spatial::add_heavy_counts, 256, 1)

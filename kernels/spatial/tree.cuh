@@ -155,15 +155,15 @@ KILN_HD void query_subtree(tree const& t, u32 node, i32 level, rough_box const& 
 KILN_HD float squared_down(float v) { return __fmul_rd(v, v); }
 KILN_HD float add_down(float a, float b) { return __fadd_rd(a, b); }
 KILN_HD float sub_down(float a, float b) { return __fsub_rd(a, b); }
+KILN_HD float larger(float a, float b) { return fmaxf(a, b); }
 #else
 KILN_HD float squared_down(float v) { return round_down(static_cast<double>(v) * v); }
 KILN_HD float add_down(float a, float b) { return round_down(static_cast<double>(a) + b); }
 KILN_HD float sub_down(float a, float b) { return round_down(static_cast<double>(a) - b); }
+KILN_HD float larger(float a, float b) { return a > b ? a : b; }
 #endif
 KILN_HD float gap(float low, float high, float from, float to) {
-    float const below = sub_down(low, to), above = sub_down(from, high);
-    float const out = below > above ? below : above;
-    return out > 0 ? out : 0;
+    return larger(larger(sub_down(low, to), sub_down(from, high)), 0.0F);
 }
 // A lower bound of the squared distance between the box and a child.
 KILN_HD float least_square(tree_node const& n, int i, rough_box const& b) {
@@ -188,13 +188,13 @@ KILN_HD void nearest_in_tree(tree const& t, rough_box const& b, double most, Mea
         // Nearest child first; the others wait if they still can win.
         int best = -1;
         u32 others = 0;
-        float best_square = 0;
+        float best_square = nothing_met().min_x;  // infinity
         KILN_UNROLL
         for (int i = 0; i < 8; ++i) {
             float const square = least_square(n, i, b);
             if ((c.left >> i & 1) == 0 || !(square <= bound)) continue;
             others |= 1U << i;
-            if (best < 0 || square < best_square) best = i, best_square = square;
+            if (square < best_square) best = i, best_square = square;
         }
         if (best >= 0) {
             others &= ~(1U << best);

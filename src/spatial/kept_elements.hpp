@@ -31,11 +31,15 @@ struct contacts {
 [[nodiscard]] result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b,
                                              kept_elements const& of_b, kiln_spatial::rows_wanted rows);
 
-// Elements of a such that neighbours are together; nothing where they are as they come.
-[[nodiscard]] result<std::optional<buffer<std::int32_t>>> asking_order(queue& on, kept_layer const& a,
-                                                                       kept_elements const& of_b);
+// Elements of short paths such that neighbours are together; nothing where they are as they come.
+struct asking_order {
+    buffer<std::int32_t> vertices;
+    buffer<kiln_spatial::segment> elements;
+    [[nodiscard]] static result<std::optional<asking_order>> of(queue& on, kept_layer const& a,
+                                                                kept_elements const& of_b);
+};
 [[nodiscard]] result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b,
                                              kept_elements const& of_b, kiln_spatial::rows_wanted rows,
-                                             std::optional<buffer<std::int32_t>> const& order);
+                                             std::optional<asking_order> const& order);
 
 }  // namespace kiln::spatial

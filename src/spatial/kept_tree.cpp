@@ -66,7 +66,7 @@ result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves cons
     for (std::size_t l = 1; l < s.levels; ++l)
         KILN_CHECK(
             on.launch(make_inner_nodes{nodes_.data() + s.first[l], nodes_.data() + s.first[l - 1], s.count[l - 1]},
-                      s.count[l] * 8));
+                      s.count[l] * 8 * 4));
     return {};
 }
 
@@ -76,6 +76,13 @@ tree kept_tree::view() const noexcept {
 }
 std::size_t kept_tree::bytes() const noexcept {
     return nodes_.raw().bytes() + items_.raw().bytes() + in_order_.raw().bytes();
+}
+
+kept_tree::cut kept_tree::nodes_of(std::int32_t level) const noexcept {
+    if (level < 0 || size() == 0) return {0, 0, level};
+    shape const s{size()};
+    auto const l = static_cast<std::size_t>(level);
+    return {static_cast<std::uint32_t>(s.first[l]), static_cast<std::uint32_t>(s.count[l]), level};
 }
 
 kept_tree::cut kept_tree::cut_for(std::size_t queries, std::size_t pieces) const noexcept {
@@ -100,55 +107,76 @@ result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in, buffer<bo
 
 namespace {
 
-// Queries that were put off: each against every subtree below one level, then all that was met in order.
+// Queries that were put off: the subtrees of a level that each may meet, what it meets in them, and all of that in order.
 class heavy_queries {
 public:
     heavy_queries(queue& on, kept_tree const& in, box_question const& q, buffer<std::uint32_t> const& heavy,
                   std::size_t many)
         : on_{on}, heavy_{heavy}, many_{many}, bits_{bits_for(in.size())} {
-        auto const cut = in.cut_for(many, std::size_t{1} << 21);
-        parts_ = {q, heavy.data(), cut.first_node, cut.nodes, cut.level};
+        auto const cut = in.cut_for(many, 32 * on.threads());
+        auto const below = in.nodes_of(cut.level - 1);
+        with_ = {q, heavy.data(), cut.first_node, cut.nodes, cut.level, below.first_node + below.nodes};
     }
 
-    // Adds what they meet to counts, of which the light ones are summed already; sums both.
+    // Adds what they meet to counts, of which the light ones are summed already; sums both. One fence.
     result<buffer<std::int64_t>> count(buffer<std::int64_t> const& light) {
-        auto const n = light.size() - 1;
-        KILN_TRY(first_, on_.room<std::int64_t>(many_ * parts_.nodes + 1));
-        KILN_CHECK(on_.launch(count_heavy_boxes{parts_, raw(first_)}, many_ * parts_.nodes));
+        auto const n = light.size() - 1, pieces = many_ * with_.nodes;
+        KILN_TRY(subtrees_, on_.room<std::uint64_t>(pieces));
+        KILN_TRY(auto listed, on_.filled<std::int64_t>(1, 0));
+        KILN_CHECK(on_.launch(list_heavy_subtrees{with_, subtrees(), reinterpret_cast<u32*>(listed.data())}, pieces));
+        std::int64_t found = 0;
+        KILN_CHECK(on_.read_sync({{listed.data(), found}}));
+        parts_ = 8 * static_cast<std::size_t>(found);
+        KILN_TRY(part_, on_.room<std::int64_t>(parts_ + 1));
+        KILN_TRY(first_, on_.filled<std::int64_t>(many_ + 1, 0));
+        KILN_CHECK(on_.launch(count_heavy_boxes{with_, subtrees(), raw(part_), reinterpret_cast<u64*>(first_.data())},
+                              parts_));
+        KILN_CHECK(on_.sum(part_));
         KILN_CHECK(on_.sum(first_));
         KILN_TRY(auto out, on_.room<std::int64_t>(n + 1));
         KILN_CHECK(on_.launch(count_light_boxes{raw(light), raw(out)}, n));
-        KILN_CHECK(on_.launch(add_heavy_counts{heavy_.data(), parts_.nodes, raw(first_), raw(out)}, many_));
+        KILN_CHECK(on_.launch(add_heavy_counts{heavy_.data(), raw(first_), raw(out)}, many_));
         KILN_CHECK(on_.sum(out));
         return out;
     }
     result<void> list(std::size_t met, buffer<std::int64_t> const& place, pair_list const& to) {
         KILN_TRY(auto key, on_.room<std::uint64_t>(met));
         KILN_TRY(auto unused, on_.room<std::int32_t>(met));
-        KILN_CHECK(
-            on_.launch(list_heavy_boxes{parts_, raw(first_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
-                       many_ * parts_.nodes));
+        KILN_CHECK(on_.launch(
+            list_heavy_boxes{with_, subtrees(), raw(part_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
+            parts_));
         KILN_CHECK(on_.sort(key, unused, bits_ + bits_for(many_)));
-        return on_.launch(place_heavy_boxes{heavy_.data(), parts_.nodes, raw(first_), raw(place), bits_,
+        return on_.launch(place_heavy_boxes{heavy_.data(), raw(first_), raw(place), bits_,
                                             reinterpret_cast<u64 const*>(key.data()), to.left.data(), to.right.data()},
                           met);
     }
 
 private:
+    [[nodiscard]] u64* subtrees() const { return reinterpret_cast<u64*>(subtrees_.data()); }
+
     queue& on_;
     buffer<std::uint32_t> const& heavy_;
     std::size_t many_;
     int bits_;
-    heavy_boxes parts_{};
-    buffer<std::int64_t> first_;  // of parts
+    heavy_boxes with_{};
+    std::size_t parts_ = 0;
+    buffer<std::uint64_t> subtrees_;
+    buffer<std::int64_t> part_, first_;  // of parts; of queries
 };
 
 }  // namespace
 
 result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance) {
-    pair_list out;
+    KILN_TRY(auto found, query_boxes(on, in, asked, distance, ~std::size_t{0}));
+    return *std::move(found);
+}
+
+result<std::optional<pair_list>> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance,
+                                             std::size_t most) {
+    std::optional<pair_list> found{std::in_place};
+    auto& out = *found;
     auto const n = asked.size();
-    if (n == 0 || in.size() == 0) return out;
+    if (n == 0 || in.size() == 0) return found;
     // Of a tree with itself the order is there.
     KILN_TRY(auto const order, in.is_of(asked) ? result<buffer<std::int32_t>>{in.items()} : order_for(on, in, asked));
     box_question const q{in.view(), in.in_order(), asked.data(), order.data(), distance};
@@ -170,6 +198,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
         KILN_TRY(place, later.count(light));
         KILN_CHECK(on.read_sync({{place.data() + n, total}}));
     }
+    if (static_cast<std::size_t>(total) > most) return std::optional<pair_list>{};
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     listed_boxes const to{q, raw(light), raw(place), out.left.data(), out.right.data()};
@@ -179,7 +208,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
     auto const threads = std::min(on.threads(), n);
     KILN_CHECK(on.launch(list_more_boxes{to, more.data(), mores.data(), threads}, threads));
     if (many > 0) KILN_CHECK(later.list(static_cast<std::size_t>(total - few), place, out));
-    return out;
+    return found;
 }
 
 }  // namespace kiln::spatial

@@ -8,6 +8,7 @@
 #include <kiln/spatial/join.hpp>
 
 #include <functional>
+#include <optional>
 
 namespace kiln::spatial {
 
@@ -45,6 +46,8 @@ public:
         std::int32_t level = 0;  // levels below them
     };
     [[nodiscard]] cut cut_for(std::size_t queries, std::size_t pieces) const noexcept;
+    // The nodes with so many levels below them; none below the leaves.
+    [[nodiscard]] cut nodes_of(std::int32_t level) const noexcept;
 
 private:
     template <class Leaves>
@@ -62,9 +65,13 @@ private:
 // Numbers of boxes such that neighbours are together, as the tree has them.
 [[nodiscard]] result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in,
                                                      buffer<kiln_spatial::box> const& asked);
-// Pairs of boxes that are no more than `distance` apart: by asked, then by number in the tree. One fence, and a second where
+// Pairs of boxes that are no more than `distance` apart: by asked, then by number in the tree. One fence, and two more where
 // some have many.
 [[nodiscard]] result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<kiln_spatial::box> const& asked,
                                             double distance);
+// Nothing where there are more than `most`: they are counted, and not listed.
+[[nodiscard]] result<std::optional<pair_list>> query_boxes(queue& on, kept_tree const& in,
+                                                           buffer<kiln_spatial::box> const& asked, double distance,
+                                                           std::size_t most);
 
 }  // namespace kiln::spatial

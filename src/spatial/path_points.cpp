@@ -30,9 +30,11 @@ result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& o
     KILN_CHECK(on.launch(question_boxes{of.view(), asked.data()}, n));
     KILN_TRY(auto const boxes, areas.row_boxes(on));
     KILN_TRY(auto const tree, kept_tree::make(on, boxes));
-    KILN_TRY(auto const candidates, query_boxes(on, tree, asked, 0));
-    auto const m = candidates.size();
-    candidate_rows const rows{areas.view(), candidates.left.data(), candidates.right.data()};
+    // A row with an edge has four vertices at least.
+    KILN_TRY(auto const candidates, query_boxes(on, tree, asked, 0, worth_an_index(areas) / 4));
+    if (!candidates) return candidates;
+    auto const m = candidates->size();
+    candidate_rows const rows{areas.view(), candidates->left.data(), candidates->right.data()};
     KILN_TRY(auto first, on.room<std::int64_t>(m + 1));
     KILN_CHECK(on.launch(candidate_work{rows, raw(first)}, m));
     KILN_CHECK(on.sum(first));
@@ -42,8 +44,9 @@ result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& o
 
     KILN_TRY(auto mark, on.filled<std::uint32_t>(m, 0));
     double const share = static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(work, 1));
-    KILN_CHECK(on.launch(mark_candidates{rows, asked.data(), raw(first), m, share, mark.data()},
-                         static_cast<std::size_t>(work)));
+    auto const steps = static_cast<std::size_t>(work);
+    KILN_CHECK(on.launch(mark_candidates{rows, asked.data(), raw(first), m, steps, share, mark.data()},
+                         (steps + marks_of_item - 1) / marks_of_item));
     KILN_TRY(auto place, on.room<std::int64_t>(m + 1));
     KILN_CHECK(on.launch(count_marked{mark.data(), wanted, raw(place)}, m));
     KILN_CHECK(on.sum(place));

@@ -259,6 +259,9 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
                 auto const tree = kept_tree::make(on, all).value();
                 EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
                     << large << " " << distance;
+                auto const n = expected.left.size();
+                EXPECT_TRUE(query_boxes(on, tree, all, distance, n).value().has_value());
+                EXPECT_FALSE(query_boxes(on, tree, all, distance, n - 1).value().has_value());
             }
         }
     }
@@ -293,47 +296,70 @@ TEST_F(kept, few_points_of_paths_are_located_as_many_are) {
     }
 }
 
-// Many short lines are asked one by one along a curve, few as they come: the same meetings in the same order.
+// Many short lines are asked one by one along a curve, few as they come: the same meetings in the same order. Long ones among them
+// have much to look at, and are put off.
 TEST_F(kept, meetings_of_many_segments_are_those_of_parts_of_them) {
-    std::mt19937_64 random{14};
     std::size_t const rows = 9000, part = 3000;
-    auto const lines = [&](std::size_t n) {
-        geometry_parts out;
-        out.kind = family::linestring;
-        out.x = buffer<double>::on_host(2 * n), out.y = buffer<double>::on_host(2 * n);
-        out.offsets[0] = buffer<std::int32_t>::on_host(n + 1);
-        for (std::size_t i = 0; i <= n; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
-        for (std::size_t i = 0; i < n; ++i) {
-            for (auto* const at : {out.x.data(), out.y.data()}) {
-                auto const from = random() % 300, to = from + random() % 7;
-                at[2 * i] = static_cast<double>(from) / 4, at[2 * i + 1] = static_cast<double>(to) / 4;
+    for (std::size_t const long_each : {rows, std::size_t{500}}) {
+        std::mt19937_64 random{14};
+        auto const lines = [&] {
+            geometry_parts out;
+            out.kind = family::linestring;
+            out.x = buffer<double>::on_host(2 * rows), out.y = buffer<double>::on_host(2 * rows);
+            out.offsets[0] = buffer<std::int32_t>::on_host(rows + 1);
+            for (std::size_t i = 0; i <= rows; ++i) out.offsets[0].data()[i] = static_cast<std::int32_t>(2 * i);
+            for (std::size_t i = 0; i < rows; ++i) {
+                for (auto* const at : {out.x.data(), out.y.data()}) {
+                    auto const from = random() % 300, to = from + random() % 7;
+                    at[2 * i] = static_cast<double>(from) / 4, at[2 * i + 1] = static_cast<double>(to) / 4;
+                }
+                if (i % long_each == long_each - 1) out.x.data()[2 * i] = out.y.data()[2 * i] = 0;
+            }
+            return geometries::make(std::move(out)).value();
+        };
+        auto const left = lines(), right = lines();
+        plain_pairs expected;
+        std::vector<double> expected_x;
+        for (std::size_t first = 0; first < rows; first += part) {
+            std::vector<std::int32_t> some(part);
+            std::iota(some.begin(), some.end(), static_cast<std::int32_t>(first));
+            host_queue on;
+            auto const met =
+                meeting_segments(on, left.view(buffer<std::int32_t>::copy_of(some)).value(), right).value();
+            for (std::size_t i = 0; i < met.size(); ++i) {
+                expected.left.push_back(met.left.data()[i] + static_cast<std::int32_t>(first));
+                expected.right.push_back(met.right.data()[i]);
+                expected_x.push_back(met.x.data()[i]);
             }
         }
-        return geometries::make(std::move(out)).value();
-    };
-    auto const left = lines(rows), right = lines(rows);
-    plain_pairs expected;
-    std::vector<double> expected_x;
-    for (std::size_t first = 0; first < rows; first += part) {
-        std::vector<std::int32_t> some(part);
-        std::iota(some.begin(), some.end(), static_cast<std::int32_t>(first));
-        host_queue on;
-        auto const met = meeting_segments(on, left.view(buffer<std::int32_t>::copy_of(some)).value(), right).value();
-        for (std::size_t i = 0; i < met.size(); ++i) {
-            expected.left.push_back(met.left.data()[i] + static_cast<std::int32_t>(first));
-            expected.right.push_back(met.right.data()[i]);
-            expected_x.push_back(met.x.data()[i]);
+        EXPECT_GT(expected.left.size(), rows);
+        // Of some, one by one.
+        auto const ends = [](geometries const& of, std::size_t i) {
+            auto const &x = of.parts().x, &y = of.parts().y;
+            return kiln_spatial::segment{{x.data()[2 * i], y.data()[2 * i]},
+                                         {x.data()[2 * i + 1], y.data()[2 * i + 1]}};
+        };
+        for (std::size_t i = 499; i < rows; i += 500) {
+            std::vector<std::int32_t> met, listed;
+            auto const s = ends(left, i);
+            for (std::size_t j = 0; j < rows; ++j) {
+                auto const t = ends(right, j);
+                if (kiln_spatial::contact_of(s.a, s.b, t.a, t.b) != kiln_spatial::apart)
+                    met.push_back(static_cast<std::int32_t>(j));
+            }
+            for (std::size_t k = 0; k < expected.left.size(); ++k)
+                if (expected.left[k] == static_cast<std::int32_t>(i)) listed.push_back(expected.right[k]);
+            EXPECT_EQ(listed, met) << i;
         }
-    }
-    EXPECT_GT(expected.left.size(), rows);
-    for (auto const order : {item_order::ascending, item_order::scrambled}) {
-        host_queue on{order};
-        auto const met = meeting_segments(on, left, right).value();
-        EXPECT_EQ((plain_pairs{values_of(met.left), values_of(met.right)}), expected);
-        auto const x = values_of(met.x);
-        ASSERT_EQ(x.size(), expected_x.size());
-        for (std::size_t i = 0; i < x.size(); ++i)
-            EXPECT_TRUE(x[i] == expected_x[i] || (std::isnan(x[i]) && std::isnan(expected_x[i])));
+        for (auto const order : {item_order::ascending, item_order::scrambled}) {
+            host_queue on{order};
+            auto const met = meeting_segments(on, left, right).value();
+            EXPECT_EQ((plain_pairs{values_of(met.left), values_of(met.right)}), expected);
+            auto const x = values_of(met.x);
+            ASSERT_EQ(x.size(), expected_x.size());
+            for (std::size_t i = 0; i < x.size(); ++i)
+                EXPECT_TRUE(x[i] == expected_x[i] || (std::isnan(x[i]) && std::isnan(expected_x[i])));
+        }
     }
 }
 
