@@ -15,8 +15,6 @@ using namespace kiln_spatial;
 
 namespace {
 
-i64* raw(buffer<std::int64_t> const& b) { return reinterpret_cast<i64*>(b.data()); }
-
 result<buffer<std::uint8_t>> validity_of(queue& on, kept_layer const& l) {
     KILN_TRY(auto out, on.room<std::uint8_t>((l.rows() + 7) / 8));
     KILN_CHECK(on.launch(valid_states{l.states().data(), l.rows(), out.data()}, (l.rows() + 7) / 8));
