@@ -293,7 +293,10 @@ int run(bool as_json) {
         json list = json::array();
         for (auto const& f : findings)
             list.push_back({{"what", f.what}, {"state", f.state}, {"value", f.value}, {"remedy", f.remedy}});
-        print_json(json{{"healthy", healthy}, {"findings", std::move(list)}, {"settings", settings_json(s.config)}});
+        print_json(json{{"healthy", healthy},
+                        {"toolchain", s.nvrtc() ? s.nvrtc()->toolchain : std::string{}},
+                        {"findings", std::move(list)},
+                        {"settings", settings_json(s.config)}});
         return healthy ? ok : failed;
     }
     for (auto const& f : findings) {
