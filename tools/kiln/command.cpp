@@ -122,6 +122,11 @@ std::string bytes_text(std::uint64_t bytes) {
     return {};
 }
 
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+    if (count == 1) return fmt::format("1 {}", one);
+    return many.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, many);
+}
+
 std::string table(std::vector<std::vector<std::string>> const& rows) {
     std::vector<std::size_t> widths;
     for (auto const& row : rows) {

@@ -90,6 +90,9 @@ void print(std::string_view text);
 // "12.3 KiB".
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 
+// "1 entry", "3 entries"; `many` where it is not `one` and an s.
+[[nodiscard]] std::string count_of(std::uint64_t count, std::string_view one, std::string_view many = {});
+
 // Columns aligned by content; the first row is the heading.
 [[nodiscard]] std::string table(std::vector<std::vector<std::string>> const& rows);
 

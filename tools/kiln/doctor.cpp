@@ -165,7 +165,8 @@ finding bundle_finding(store::bundle_tier& b) {
     constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
     auto const& info = b.info();
     auto const about = [&](std::string_view content) {
-        return fmt::format("{} ({} artifacts, {}, {})", info.origin, info.entries, content, signature_in_words(info));
+        return fmt::format("{} ({}, {}, {})", info.origin, count_of(info.entries, "artifact"), content,
+                           signature_in_words(info));
     };
     constexpr auto* again = "build the bundle again";
     if (info.file_bytes > most_bytes)
