@@ -10,7 +10,7 @@ CTEST := ctest --output-on-failure --no-tests=error
 # For `make test T='-L unit -R disk'`: more arguments to ctest.
 T ?=
 
-.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install clean
+.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install package docs clean
 
 help: ## what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -77,6 +77,13 @@ release: setup ## what packagers build, in build-release
 
 install: release ## install to PREFIX (default /usr/local)
 	@cmake --install build-release --prefix $(PREFIX)
+
+package: release ## build-release/kiln_*.deb: library, headers, command line, man pages, completion
+	@cd build-release && cpack -G DEB
+
+docs: ## the API reference from the headers, in build/docs/html (needs doxygen)
+	@scripts/setup --with doxygen
+	@scripts/docs
 
 clean: ## everything that was built; the CUDA fetched by setup stays
 	@rm -rf build-release build-asan build-tsan build-fuzz build-device

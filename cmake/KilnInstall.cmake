@@ -21,10 +21,31 @@ if(TARGET kiln_cli)
     set_target_properties(kiln_cli PROPERTIES EXPORT_NAME cli)
     install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+if(TARGET kiln_cli)
+    # Man pages and completion: the program says what it knows.
+    set(told ${PROJECT_BINARY_DIR}/share)
+    set(bash_completion ${told}/bash-completion/completions/kiln)
+    set(zsh_completion ${told}/zsh/site-functions/_kiln)
+    file(GLOB cli_pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/cli/*.md)
+    set(man_pages ${told}/man/man1/kiln.1)
+    foreach(page IN LISTS cli_pages)
+        cmake_path(GET page STEM name)
+        list(APPEND man_pages ${told}/man/man1/kiln-${name}.1)
+    endforeach()
+    file(MAKE_DIRECTORY ${told}/bash-completion/completions ${told}/zsh/site-functions)
+    add_custom_command(OUTPUT ${man_pages} ${bash_completion} ${zsh_completion}
+        COMMAND kiln_cli manual -o ${told}/man/man1
+        COMMAND kiln_cli completion bash > ${bash_completion}
+        COMMAND kiln_cli completion zsh > ${zsh_completion}
+        DEPENDS kiln_cli COMMENT "Writing man pages and completion")
+    add_custom_target(kiln_told ALL DEPENDS ${man_pages} ${bash_completion} ${zsh_completion})
+    install(DIRECTORY ${told}/ DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()
 if(TARGET kiln_worker)
     install(TARGETS kiln_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/kiln)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION ${kiln_package_dir})
 export(EXPORT kilnTargets NAMESPACE kiln:: FILE ${kiln_build_package_dir}/kilnTargets.cmake)

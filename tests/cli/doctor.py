@@ -10,6 +10,9 @@ report = data("doctor")
 names = {f["what"] for f in report["findings"]}
 check({"kiln", "NVRTC", "nvJitLink", "CUDA headers", "workers", "cache"} <= names, "everything is looked at", names)
 check(all(f["remedy"] for f in report["findings"] if f["state"] != "ok"), "everything missing has a remedy", report)
+check(report["toolchain"].startswith("nvrtc ") and report["toolchain"] in next(f["value"] for f in report["findings"] if f["what"] == "NVRTC"),
+      "the compiler's identity, for cache keys", report["toolchain"])
+check(data("doctor", KILN_CUDA_PATH=SCRATCH / "none")["toolchain"] == "", "and that there is none")
 settings = {s["name"]: s for s in report["settings"]}
 check(settings["KILN_CACHE_DIR"]["from"] == "environment" and settings["KILN_MAX_SIZE"]["from"] == "default", "where values come from", settings)
 broken = run("doctor", "--json", status=1, KILN_WORKER="/nowhere/kiln-worker").stdout

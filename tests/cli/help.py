@@ -14,6 +14,11 @@ check("compile" in listed and "Compile CUDA C++ files" in listed, "kiln help lis
 check(run("help", "verify").stdout == run("verify", "--help").stdout != "", "kiln help COMMAND is its page")
 for words in (["cmpile", "x.cu"], ["help", "cmpile"]):
     check("did you mean 'compile'?" in run(*words, status=2).stderr, "a word that is nearly a command", words)
+for words, meant in ((["compile", "x.cu", "--archs", "90"], "--arch"), (["compile", "x.cu", "--jsno"], "--json"),
+                     (["cache", "stats", "--zeor"], "--zero"), (["cache", "stast"], "stats"), (["run", "--recrd=x"], "--record")):
+    said = run(*words, status=2).stderr
+    check(f"did you mean '{meant}'?" in said, "a word that is nearly an option, or a command of a command", words, said)
+check("did you mean" not in run("doctor", "-z", status=2).stderr, "one letter is near to anything")
 far = run("frobnicate", status=2).stderr
 check("did you mean" not in far and "frobnicate" in far, "and one that is not", far)
 

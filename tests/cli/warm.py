@@ -40,7 +40,7 @@ check("kiln warm --operations" in unknown, "an unknown operation names the remed
 
 # Recording from outside; the second run needs no compiler.
 done = run("record", "-o", "app.profile", "--", PROGRAM, "use", "a", "b", "c")
-check("3 recipes of 1 processes" in done.stderr, "recorded", done.stderr)
+check("3 recipes of 1 process\n" in done.stderr, "recorded", done.stderr)
 shown = data("profile", "show", "app.profile")
 check([u["name"] for u in shown["uses"]] == ["a", "b", "c"], "in order of first use", shown)
 check(all(u["compile_ms"] > 0 and u["waited_ms"] > 0 and u["from"] == "compiled" for u in shown["uses"]), "with costs", shown)

@@ -103,6 +103,10 @@ def check_installed_files(prefix):
     built = pathlib.Path(os.environ["KILN_TEST_CLI"])
     if built.exists():
         run(prefix / "bin/kiln", "--version")
+        pages = {"kiln.1"} | {f"kiln-{p.stem}.1" for p in (HERE.parent.parent / "docs/cli").glob("*.md")}
+        missing = pages - {p.name for p in (prefix / "share/man/man1").glob("*.1")}
+        if missing:
+            sys.exit(f"man pages that are not installed: {sorted(missing)}")
     if pathlib.Path(os.environ["KILN_TEST_WORKER"]).exists() and not (prefix / "libexec/kiln/kiln-worker").exists():
         sys.exit("kiln-worker is not in libexec/kiln of the installed tree")
 

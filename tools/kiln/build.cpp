@@ -159,9 +159,10 @@ int run(build_arguments const& a) {
         print_json(
             json{{"bundle", a.output}, {"artifacts", items.size() - bad}, {"failed", bad}, {"items", std::move(list)}});
     } else {
-        print(fmt::format("{}: {} of {} artifacts ({} units and specs, {} targets){}\n",
-                          bad < items.size() ? a.output : "no bundle written", items.size() - bad, items.size(),
-                          units.size() + recipes.size(), targets.size(), a.sign.empty() ? "" : ", signed"));
+        print(fmt::format("{}: {} of {} ({}, {}){}\n", bad < items.size() ? a.output : "no bundle written",
+                          items.size() - bad, count_of(items.size(), "artifact"),
+                          count_of(units.size() + recipes.size(), "unit or spec", "units and specs"),
+                          count_of(targets.size(), "target"), a.sign.empty() ? "" : ", signed"));
     }
     return bad == 0 ? ok : failed;
 }

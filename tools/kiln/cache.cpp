@@ -106,8 +106,8 @@ int stats(cache_arguments const& a) {
     for (auto const& [name, n] : s.errors) rows.push_back({"errors: " + name, std::to_string(n)});
     rows.push_back({"rejected, errors", fmt::format("{}, {}", sum_of(s.rejected), sum_of(s.errors))});
     rows.push_back({"published, evicted", fmt::format("{}, {}", s.published, s.evicted)});
-    rows.push_back(
-        {"size", fmt::format("{} entries, {} of {}", use.entries, bytes_text(use.bytes), bytes_text(o.max_bytes))});
+    rows.push_back({"size", fmt::format("{}, {} of {}", count_of(use.entries, "entry", "entries"),
+                                        bytes_text(use.bytes), bytes_text(o.max_bytes))});
     rows.push_back({"path", o.cache.path().native()});
     print(table(rows));
     return ok;
@@ -161,8 +161,9 @@ int report(cache_arguments const& a, store::prune_report const& r) {
                         {"bytes", r.left.bytes},
                         {"dry_run", a.dry_run}});
     } else {
-        print(fmt::format("{} {} entries ({}); {} left ({})\n", a.dry_run ? "would remove" : "removed", r.removed,
-                          bytes_text(r.removed_bytes), r.left.entries, bytes_text(r.left.bytes)));
+        print(fmt::format("{} {} ({}); {} left ({})\n", a.dry_run ? "would remove" : "removed",
+                          count_of(r.removed, "entry", "entries"), bytes_text(r.removed_bytes), r.left.entries,
+                          bytes_text(r.left.bytes)));
     }
     return ok;
 }
@@ -202,7 +203,8 @@ int verify(cache_arguments const& a) {
     } else {
         for (auto const& b : r.bad)
             complain(fmt::format("{}: {}{}", b.path.native(), store::name_of(b.why), a.repair ? ", removed" : ""));
-        print(fmt::format("{} entries checked ({}), {} bad\n", r.checked, bytes_text(r.checked_bytes), r.bad.size()));
+        print(fmt::format("{} checked ({}), {} bad\n", count_of(r.checked, "entry", "entries"),
+                          bytes_text(r.checked_bytes), r.bad.size()));
     }
     return r.bad.empty() || a.repair ? ok : failed;
 }

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <numeric>
 #include <unistd.h>
+#include <utility>
 
 namespace kiln::cli {
 
@@ -22,6 +24,21 @@ public:
 private:
     std::string page_;
 };
+
+// How many letters to add, drop or change.
+std::size_t letters_apart(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        auto before = std::exchange(row[0], i);
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            auto const changed = before + (a[i - 1] == b[j - 1] ? 0 : 1);
+            before = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+        }
+    }
+    return row.back();
+}
 
 }  // namespace
 
@@ -43,6 +60,28 @@ CLI::App* add_command(CLI::App& parent, std::string const& name, std::string con
     auto* const app = parent.add_subcommand(name, summary_of(source));
     app->formatter(std::make_shared<page_formatter>(source));
     return app;
+}
+
+std::vector<CLI::App const*> all_commands(CLI::App const& parent) {
+    return parent.get_subcommands([](CLI::App const*) { return true; });
+}
+
+CLI::App const* find_command(CLI::App const& root, std::string_view name) {
+    auto const known = all_commands(root);
+    auto const at = std::ranges::find(known, name, [](CLI::App const* c) { return c->get_name(); });
+    return at == known.end() ? nullptr : *at;
+}
+
+std::string no_such_command(CLI::App const& root, std::string_view name) {
+    std::vector<std::string> names;
+    for (auto const* c : all_commands(root)) names.push_back(c->get_name());
+    return fmt::format("there is no command '{}'{}; 'kiln help' lists them", name, did_you_mean(name, names));
+}
+
+std::string did_you_mean(std::string_view word, std::vector<std::string> const& names) {
+    std::pair<std::size_t, std::string> best{std::max<std::size_t>(2, word.size() / 3) + 1, {}};
+    for (auto const& name : names) best = std::min(best, {letters_apart(word, name), name});
+    return best.second.empty() ? std::string{} : fmt::format("; did you mean '{}'?", best.second);
 }
 
 void complain(std::string_view text) {
@@ -81,6 +120,11 @@ std::string bytes_text(std::uint64_t bytes) {
         if (value < 1024 || std::string_view{unit} == "GiB") return fmt::format("{:.1f} {}", value, unit);
     }
     return {};
+}
+
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+    if (count == 1) return fmt::format("1 {}", one);
+    return many.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, many);
 }
 
 std::string table(std::vector<std::vector<std::string>> const& rows) {

@@ -37,6 +37,15 @@ struct command {
 [[nodiscard]] std::string summary_of(std::string const& page);
 [[nodiscard]] std::string page_text(std::string const& page);
 
+// The commands of the program, or of a command, in their order.
+[[nodiscard]] std::vector<CLI::App const*> all_commands(CLI::App const& parent);
+// The command of that name; null where there is none.
+[[nodiscard]] CLI::App const* find_command(CLI::App const& root, std::string_view name);
+// "there is no command 'cmpile'; did you mean 'compile'? ..."
+[[nodiscard]] std::string no_such_command(CLI::App const& root, std::string_view name);
+// "; did you mean 'compile'?" with the name somebody may have meant; empty where none is near.
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::vector<std::string> const& names);
+
 // One per command, each in the file of its name.
 void add_doctor(CLI::App& root, std::vector<command>& commands);
 void add_compile(CLI::App& root, std::vector<command>& commands);
@@ -60,6 +69,10 @@ void add_profile(CLI::App& root, std::vector<command>& commands);
 void add_spatial(CLI::App& root, std::vector<command>& commands);
 void add_status(CLI::App& root, std::vector<command>& commands);
 void add_trace(CLI::App& root, std::vector<command>& commands);
+void add_config(CLI::App& root, std::vector<command>& commands);
+void add_help(CLI::App& root, std::vector<command>& commands);
+void add_manual(CLI::App& root, std::vector<command>& commands);
+void add_completion(CLI::App& root, std::vector<command>& commands);
 
 // "kiln: message", then the log if there is one.
 void complain(error const& e);
@@ -76,6 +89,9 @@ void print(std::string_view text);
 
 // "12.3 KiB".
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+
+// "1 entry", "3 entries"; `many` where it is not `one` and an s.
+[[nodiscard]] std::string count_of(std::uint64_t count, std::string_view one, std::string_view many = {});
 
 // Columns aligned by content; the first row is the heading.
 [[nodiscard]] std::string table(std::vector<std::vector<std::string>> const& rows);

@@ -165,7 +165,8 @@ finding bundle_finding(store::bundle_tier& b) {
     constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
     auto const& info = b.info();
     auto const about = [&](std::string_view content) {
-        return fmt::format("{} ({} artifacts, {}, {})", info.origin, info.entries, content, signature_in_words(info));
+        return fmt::format("{} ({}, {}, {})", info.origin, count_of(info.entries, "artifact"), content,
+                           signature_in_words(info));
     };
     constexpr auto* again = "build the bundle again";
     if (info.file_bytes > most_bytes)
@@ -293,7 +294,10 @@ int run(bool as_json) {
         json list = json::array();
         for (auto const& f : findings)
             list.push_back({{"what", f.what}, {"state", f.state}, {"value", f.value}, {"remedy", f.remedy}});
-        print_json(json{{"healthy", healthy}, {"findings", std::move(list)}, {"settings", settings_json(s.config)}});
+        print_json(json{{"healthy", healthy},
+                        {"toolchain", s.nvrtc() ? s.nvrtc()->toolchain : std::string{}},
+                        {"findings", std::move(list)},
+                        {"settings", settings_json(s.config)}});
         return healthy ? ok : failed;
     }
     for (auto const& f : findings) {

@@ -99,8 +99,8 @@ void show(summary const& s) {
     std::uint64_t fell = 0;
     for (auto const& [reason, t] : s.fallbacks) fell += t.times;
     print(fmt::format("fallbacks    {}\n", fell));
-    print(
-        fmt::format("blocked      {} callers, {:.1f} ms\n", s.blocked.times, static_cast<double>(s.blocked.ns) * 1e-6));
+    print(fmt::format("blocked      {}, {:.1f} ms\n", count_of(s.blocked.times, "caller"),
+                      static_cast<double>(s.blocked.ns) * 1e-6));
     if (s.plans_waited.times > 0) {
         print(fmt::format("plans        waited {} times, {:.1f} ms\n", s.plans_waited.times,
                           static_cast<double>(s.plans_waited.ns) * 1e-6));

@@ -60,9 +60,9 @@ int inspect_file(std::string const& file, bool as_json) {
                         {"items", std::move(list)}});
         return ok;
     }
-    print(fmt::format("{}: format {}, {}, {} artifacts, {}{}{}\n\n", info.origin, info.format,
-                      bytes_text(info.file_bytes), info.entries, info.key.empty() ? "not signed" : "signed by key ",
-                      info.key, info.key.empty() ? "" : " (check with kiln verify --key)"));
+    print(fmt::format("{}: format {}, {}, {}, {}{}{}\n\n", info.origin, info.format, bytes_text(info.file_bytes),
+                      count_of(info.entries, "artifact"), info.key.empty() ? "not signed" : "signed by key ", info.key,
+                      info.key.empty() ? "" : " (check with kiln verify --key)"));
     std::vector<std::vector<std::string>> lines{{"unit", "target", "kind", "stored", "kernels", "compiler", "licence"}};
     for (auto const& r : rows) {
         auto const& l = r.about.about;

@@ -3,57 +3,38 @@
 
 #include <kiln/version.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <numeric>
-#include <utility>
 
 namespace {
 
-// How many letters to add, drop or change.
-std::size_t letters_apart(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        auto before = std::exchange(row[0], i);
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            auto const changed = before + (a[i - 1] == b[j - 1] ? 0 : 1);
-            before = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-        }
-    }
-    return row.back();
+// The command in use: of 'kiln cache stats --jsn' it is stats.
+CLI::App const& used_command(CLI::App const& root) {
+    auto const* app = &root;
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+    return *app;
 }
 
-std::vector<CLI::App const*> all_commands(CLI::App const& root) {
-    return root.get_subcommands([](CLI::App const*) { return true; });
+// What the command in use could have been given instead of a word: options for an option, else commands.
+std::vector<std::string> possible_words(CLI::App const& app, std::string_view word) {
+    std::vector<std::string> out;
+    if (!word.starts_with('-')) {
+        for (auto const* c : kiln::cli::all_commands(app)) out.push_back(c->get_name());
+        return out;
+    }
+    if (word.size() < 3) return out;  // one letter is near to anything
+    for (auto const* o : app.get_options()) {
+        for (auto const& name : o->get_lnames()) out.push_back("--" + name);
+    }
+    return out;
 }
 
-// The command somebody may have meant; empty where none is near.
-std::string nearest_command(CLI::App const& root, std::string_view word) {
-    std::pair<std::size_t, std::string> best{std::max<std::size_t>(2, word.size() / 3) + 1, {}};
-    for (auto const* c : all_commands(root)) best = std::min(best, {letters_apart(word, c->get_name()), c->get_name()});
-    return best.second;
-}
-
-int show_help(CLI::App const& root, std::vector<std::string> const& words) {
-    using namespace kiln::cli;
-    if (words.empty()) {
-        // Not root.help(), which is the page of the command in use: 'help'.
-        print(root.get_formatter()->make_help(&root, root.get_name(), CLI::AppFormatMode::Normal));
-        return ok;
-    }
-    auto const known = all_commands(root);
-    auto const at = std::ranges::find(known, words.front(), [](CLI::App const* c) { return c->get_name(); });
-    if (at == known.end()) {
-        auto const near = nearest_command(root, words.front());
-        complain(fmt::format("there is no command '{}'{}; 'kiln help' lists them", words.front(),
-                             near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
-        return misused;
-    }
-    print((*at)->help());
-    return ok;
+std::string unknown_word(CLI::App const& root, std::string_view word) {
+    auto const name = word.substr(0, word.find('='));
+    return fmt::format(
+        "'{}' is not a command or option here{}; 'kiln --help' lists the commands, 'kiln COMMAND --help' the options "
+        "of one",
+        word, kiln::cli::did_you_mean(name, possible_words(used_command(root), name)));
 }
 
 void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
@@ -80,6 +61,10 @@ void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     add_spatial(root, commands);
     add_status(root, commands);
     add_trace(root, commands);
+    add_config(root, commands);
+    add_help(root, commands);
+    add_manual(root, commands);
+    add_completion(root, commands);
 }
 
 }  // namespace
@@ -97,10 +82,6 @@ int main(int count, char** arguments) {
     bool const only_run = count > 1 && std::string_view{arguments[1]} == "run";
     if (only_run) add_run(root, commands);
     else add_all(root, commands);
-    std::vector<std::string> about;
-    auto* const help = root.add_subcommand("help", "Show the commands, or the page of one.");
-    help->add_option("COMMAND", about, "which");
-    commands.push_back({help, [&] { return show_help(root, about); }});
 
     try {
         root.parse(count, arguments);
@@ -108,11 +89,7 @@ int main(int count, char** arguments) {
         // What nobody knows comes before what is missing: a misspelt word is both.
         auto const unknown = root.remaining(true);
         if (e.get_exit_code() != 0 && !unknown.empty()) {
-            auto const near = root.get_subcommands().empty() ? nearest_command(root, unknown.front()) : std::string{};
-            complain(
-                fmt::format("'{}' is not a command or option here{}; 'kiln --help' lists the commands, 'kiln COMMAND "
-                            "--help' the options of one",
-                            unknown.front(), near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+            complain(unknown_word(root, unknown.front()));
             return misused;
         }
         // Help and version arrive here too, with status 0.

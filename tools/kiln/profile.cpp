@@ -56,8 +56,8 @@ int show(profile_arguments const& a) {
         cost += u.compile_ms;
     }
     print(table(rows));
-    print(fmt::format("{} recipes, {} uses of {} processes, {:.0f} ms of compiling{}\n", p.recipes.size(),
-                      p.uses.size(), p.processes.size(), cost,
+    print(fmt::format("{}, {} of {}, {:.0f} ms of compiling{}\n", count_of(p.recipes.size(), "recipe"),
+                      count_of(p.uses.size(), "use"), count_of(p.processes.size(), "process", "processes"), cost,
                       p.torn_bytes > 0 ? fmt::format("; cut off, {} bytes left out", p.torn_bytes) : ""));
     return ok;
 }
@@ -84,8 +84,8 @@ int merge(profile_arguments const& a) {
                        {"torn_bytes", all.torn_bytes}};
     if (a.as_json) print_json(summary);
     else if (a.output != "-")
-        print(fmt::format("{}: {} recipes, {} uses of {} files\n", a.output, all.recipes.size(), all.uses.size(),
-                          a.files.size() - bad));
+        print(fmt::format("{}: {}, {} of {}\n", a.output, count_of(all.recipes.size(), "recipe"),
+                          count_of(all.uses.size(), "use"), count_of(a.files.size() - bad, "file")));
     return bad == 0 ? ok : failed;
 }
 

@@ -81,7 +81,8 @@ int run(record_arguments const& a) {
     }
     warmup::write_profile(output, all).value();
     tidy();
-    complain(fmt::format("{}: {} recipes of {} processes", a.output, all.recipes.size(), processes));
+    complain(fmt::format("{}: {} of {}", a.output, count_of(all.recipes.size(), "recipe"),
+                         count_of(processes, "process", "processes")));
     return status;
 }
 

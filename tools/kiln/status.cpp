@@ -74,9 +74,9 @@ std::string in_one_line(process const& p) {
     auto const& s = p.is;
     return fmt::format(
         "process {} ({}): {} submitted, {} ready ({} compiled), {} loading, {} compiling, {} queued, {} failed; "
-        "{} waits, {:.0f} ms blocked, {:.0f} ms in all\n",
+        "{}, {:.0f} ms blocked, {:.0f} ms in all\n",
         p.pid, p.alive ? "running" : "ended", s.submitted, s.ready, s.compiled, s.loading, s.compiling, s.queued,
-        s.failed, s.waits, s.blocked_ms, s.wall_ms);
+        s.failed, count_of(s.waits, "wait"), s.blocked_ms, s.wall_ms);
 }
 
 void show(process const& p) {

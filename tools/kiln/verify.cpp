@@ -146,8 +146,8 @@ int check(verify_arguments const& a, std::string const& file, json& all) {
                        {"bad", std::move(list)}});
     } else {
         for (auto const& f : bad) complain(fmt::format("{}: {}: {}", file, f.what, f.problem));
-        print(fmt::format("{}: {} artifacts checked, {} bad, signature {}{}\n", file, info.entries, bad.size(),
-                          store::name_of(info.signed_by),
+        print(fmt::format("{}: {} checked, {} bad, signature {}{}\n", file, count_of(info.entries, "artifact"),
+                          bad.size(), store::name_of(info.signed_by),
                           a.deep ? fmt::format(", {} recompiled and compared", compared) : ""));
     }
     return bad.empty() ? ok : failed;

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln config: every setting, its value, where it comes from; and the guide's table of them."""
+
+from _kiln import SCRATCH, SOURCE, check, data, run, write
+
+file = write("kiln.conf", "max-size = 20G\n")
+seen = {s["name"]: s for s in data("config", KILN_CONFIG=file, KILN_JIT="warn")["settings"]}
+check(seen["KILN_MAX_SIZE"] | {"help": ""} == {"name": "KILN_MAX_SIZE", "key": "max-size", "value": "20G", "default": "5G",
+                                               "from": "file", "file": str(file), "help": ""}, "of the file", seen["KILN_MAX_SIZE"])
+check((seen["KILN_JIT"]["value"], seen["KILN_JIT"]["from"]) == ("warn", "environment"), "of the environment", seen["KILN_JIT"])
+check(seen["KILN_REWRITES"]["from"] == "default" and seen["KILN_REWRITES"]["value"] == "1", "of neither", seen["KILN_REWRITES"])
+check(all(s["help"] for s in seen.values()), "each says what it is")
+
+text = run("config", KILN_CONFIG=file).stdout
+check(all(name in text for name in seen) and str(file) in text, "as text", text)
+for name in ("KILN_MAX_SIZE", "max-size", "max_size"):
+    chosen = data("config", name, KILN_CONFIG=file)["settings"]
+    check([s["name"] for s in chosen] == ["KILN_MAX_SIZE"], "one by name", name, chosen)
+check("did you mean 'max-size'?" in run("config", "max-sise", status=2).stderr, "one that is nearly one")
+
+wrong = write("wrong.conf", "bogus = 3\n")
+said = run("config", status=1, KILN_CONFIG=wrong)
+check("wrong.conf:1: 'bogus = 3' is not a known setting" in said.stderr, "what is none is told", said.stderr)
+
+table = run("config", "--markdown").stdout
+page = (SOURCE / "docs/guide/settings.md").read_text()
+check(table in page, "docs/guide/settings.md has another table than the program: put the output of 'kiln config --markdown' there", table)
+mentioned = "".join(p.read_text() for p in [SOURCE / "README.md", *(SOURCE / "docs").rglob("*.md")])
+check(all(name in mentioned for name in seen), "every setting is on some page")
