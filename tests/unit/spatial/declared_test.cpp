@@ -23,6 +23,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <fmt/format.h>
+#include <numbers>
 #include <numeric>
 #include <set>
 
@@ -75,6 +78,23 @@ geometries of_every_family(unsigned seed) {
     return from_wkt(rows).value();
 }
 
+// Enough short lines in a ring of many edges to be worth an index; few are looked up edge by edge.
+geometries crowd() {
+    std::vector<std::string> rows;
+    for (int i = 0; i < 2000; ++i)
+        rows.push_back(fmt::format("LINESTRING ({0} {1}, {0}.5 {1}.5)", i % 50 - 25, i / 50 - 20));
+    return from_wkt(rows).value();
+}
+geometries large_ring() {
+    constexpr int edges = 1000;
+    std::string text = "POLYGON ((";
+    for (int i = 0; i <= edges; ++i) {
+        double const turn = 2 * std::numbers::pi * (i % edges) / edges;
+        text += fmt::format("{}{} {}", i == 0 ? "" : ", ", 100 * std::cos(turn), 100 * std::sin(turn));
+    }
+    return from_wkt(std::vector{text + "))"}).value();
+}
+
 std::set<std::string> declared_by(operation const& what) {
     std::set<std::string> out;
     for (auto const& v : what.variants())
@@ -88,6 +108,7 @@ TEST(spatial_declarations, are_what_is_launched) {
     auto const left = of_every_family(1), right = of_every_family(2);
     auto const areas = lattice(family::polygon, {.rows = 30, .size = 9, .seed = 3});
     auto const points = lattice(family::point, {.rows = 90, .size = 9, .seed = 4});
+    auto const many = crowd(), ring = large_ring();
     auto const check = [](operation const& what, auto const& run) {
         noting_queue on;
         run(on);
@@ -101,15 +122,23 @@ TEST(spatial_declarations, are_what_is_launched) {
             (void)find.histogram().value();
         (void)sorted_pairs(on, {pairs.right, pairs.left}, areas.rows(), points.rows()).value();
     });
-    check(meet_operation,
-          [&](queue& on) { (void)counts_of(on, meeting_rows(on, left, right).value(), left.rows()).value(); });
+    check(meet_operation, [&](queue& on) {
+        (void)counts_of(on, meeting_rows(on, left, right).value(), left.rows()).value();
+        (void)meeting_rows(on, many, ring).value();
+    });
     check(join_operation, [&](queue& on) {
         auto const all = relate_rows(on, left, right, relating::all).value();
         (void)counts_of(on, holding(on, all, predicate::touches).value(), left.rows()).value();
     });
-    check(disjoint_operation, [&](queue& on) { (void)rows_apart::make(on, left, right).value().pairs().value(); });
+    check(disjoint_operation, [&](queue& on) {
+        (void)rows_apart::make(on, left, right).value().pairs().value();
+        (void)rows_apart::make(on, many, ring).value().pairs().value();
+    });
     check(segments_operation, [&](queue& on) { (void)meeting_segments(on, left, right).value(); });
-    check(nearest_operation, [&](queue& on) { (void)nearest_rows_of(on, left, right, {}).value(); });
+    check(nearest_operation, [&](queue& on) {
+        (void)nearest_rows_of(on, left, right, {}).value();
+        (void)nearest_rows_of(on, many, ring, {}).value();
+    });
     check(nearest_many_operation, [&](queue& on) { (void)nearest_many_of(on, left, right, {.count = 3}).value(); });
     check(distance_operation, [&](queue& on) { (void)distances_of_rows(on, left, right).value(); });
     check(within_operation, [&](queue& on) {
