@@ -12,7 +12,8 @@ namespace kiln_spatial {
 // Others are turned round, and never met.
 KILN_HD bool is_box(box const& b) { return b.min_x <= b.max_x; }
 
-struct alignas(128) tree_node {
+// A line of a device's cache: its memory begins at one. A host's need not, so that is not asked of the type.
+struct alignas(16) tree_node {
     float min_x[8], min_y[8], max_x[8], max_y[8];  // of children; an empty one is (inf, inf, -inf, -inf)
 };
 
