@@ -15,7 +15,7 @@ set(kiln_build_package_dir ${PROJECT_BINARY_DIR}/lib/cmake/kiln)
 install(TARGETS kiln_shared kiln_static EXPORT kilnTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.hpp")
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 if(TARGET kiln_cli)
     # kiln_add_kernels runs it, from both trees.
     set_target_properties(kiln_cli PROPERTIES EXPORT_NAME cli)
