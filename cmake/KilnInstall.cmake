@@ -65,7 +65,8 @@ file(RELATIVE_PATH KILN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" KILN_PC_PREFIX "${KILN_PC_PREFIX}")
 list(TRANSFORM kiln_asked_for PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE KILN_PC_UNDEFINED)
 list(JOIN KILN_PC_UNDEFINED " " KILN_PC_UNDEFINED)
-# Two files: pkg-config has no word for "the archive, though a shared library lies beside it".
+# Two files: pkg-config has no word for "the archive, though a shared library lies beside it". Where there is no shared library,
+# `pkg-config --static kiln` does; it names libraries, not packages, which pkg-config would ask for in any case.
 foreach(package IN ITEMS kiln kiln-static)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
