@@ -15,7 +15,7 @@ set(kiln_build_package_dir ${PROJECT_BINARY_DIR}/lib/cmake/kiln)
 install(TARGETS kiln_shared kiln_static EXPORT kilnTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.hpp")
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 if(TARGET kiln_cli)
     # kiln_add_kernels runs it, from both trees.
     set_target_properties(kiln_cli PROPERTIES EXPORT_NAME cli)
@@ -65,7 +65,8 @@ file(RELATIVE_PATH KILN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" KILN_PC_PREFIX "${KILN_PC_PREFIX}")
 list(TRANSFORM kiln_asked_for PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE KILN_PC_UNDEFINED)
 list(JOIN KILN_PC_UNDEFINED " " KILN_PC_UNDEFINED)
-# Two files: pkg-config has no word for "the archive, though a shared library lies beside it".
+# Two files: pkg-config has no word for "the archive, though a shared library lies beside it". Where there is no shared library,
+# `pkg-config --static kiln` does; it names libraries, not packages, which pkg-config would ask for in any case.
 foreach(package IN ITEMS kiln kiln-static)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/${package}.pc.in ${PROJECT_BINARY_DIR}/${package}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

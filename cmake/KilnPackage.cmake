@@ -25,13 +25,4 @@ set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfmt-dev, libssl-dev, libzstd-dev, nvidia-cuda-toolkit")
-# The bridge of tools/intercept needs a library that is named when it is used; a link of that name keeps dpkg-shlibdeps
-# from looking for it.
-get_property(bridge_needs GLOBAL PROPERTY KILN_BRIDGE_NEEDS)
-if(bridge_needs)
-    set(private ${PROJECT_BINARY_DIR}/packaging)
-    file(MAKE_DIRECTORY ${private})
-    file(CREATE_LINK ${PROJECT_BINARY_DIR}/tools/intercept/libkiln_bridge_needed.so ${private}/${bridge_needs} SYMBOLIC)
-    set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${private})
-endif()
 include(CPack)

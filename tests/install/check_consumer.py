@@ -123,13 +123,26 @@ def check_pkg_config(cxx, prefix, source, scratch):
         program = scratch / f"by-pkg-config-{package}"
         run(cxx, "-std=c++20", source / "main.cpp", "-o", program, *flags)
         run(program, env={**os.environ, "LD_LIBRARY_PATH": library_path})
+    # Where the archive is alone, --static says what else it takes.
+    alone = scratch / "archive"
+    alone.mkdir()
+    (alone / "libkiln.a").symlink_to(next(prefix.rglob("libkiln.a")))
+    flags = run("pkg-config", "--static", "--cflags", "--libs", "kiln", env=environment, stdout=subprocess.PIPE).stdout.split()
+    program = scratch / "by-pkg-config-static"
+    run(cxx, "-std=c++20", source / "main.cpp", "-o", program, f"-L{alone}", *flags)
+    run(program)
+    check_linked_whole(program, "pkg-config --static kiln")
+    check_linked_whole(scratch / "by-pkg-config-kiln-static", "kiln-static")
+
+
+def check_linked_whole(program, how):
     needed = run("readelf", "-d", program, stdout=subprocess.PIPE).stdout
     if "libkiln" in needed:
-        sys.exit("kiln-static linked the shared library")
+        sys.exit(f"{how} linked the shared library")
     missing = [name for name in ("kiln_profile_is_on", "kiln_has_packs")
                if name not in run("nm", program, stdout=subprocess.PIPE).stdout]
     if missing:
-        sys.exit(f"kiln-static leaves out {missing}: packs are found by nobody")
+        sys.exit(f"{how} leaves out {missing}: packs are found by nobody")
 
 
 if __name__ == "__main__":

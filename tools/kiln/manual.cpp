@@ -86,8 +86,8 @@ std::string page_of_command(std::string const& command) {
 }
 
 std::string page_of_program(CLI::App const& root) {
-    auto out = title("kiln") + name_section("kiln", root.get_description()) + section("SYNOPSIS") +
-               verbatim("kiln COMMAND [ARGUMENT...]\nkiln COMMAND --help\nkiln --version\n");
+    auto out = title("kiln") + name_section("kiln", "compile GPU kernels before they are needed, and keep them") +
+               section("SYNOPSIS") + verbatim("kiln COMMAND [ARGUMENT...]\nkiln COMMAND --help\nkiln --version\n");
     out += section("COMMANDS");
     for (auto const* c : all_commands(root)) out += entry("kiln-" + c->get_name() + "(1)", c->get_description());
     out += section("ENVIRONMENT") + ".PP\n" +
