@@ -10,7 +10,6 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
-#include <fstream>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -34,8 +33,9 @@ bool is_ready(::pid_t pid) {
     std::error_code failed;
     for (fs::directory_iterator at{fmt::format("/proc/{}/task", pid), failed}, end; !failed && at != end;
          at.increment(failed)) {
-        std::ifstream file{at->path() / "stat"};
-        std::string const text{std::istreambuf_iterator{file}, {}};
+        auto const read = base::read_file(at->path() / "stat");
+        if (!read || !*read) continue;
+        auto const text = base::as_text(**read);
         if (auto const state = text.rfind(") "); state != text.npos && text.substr(state + 2, 1) == "R") return true;
     }
     return false;

@@ -25,14 +25,20 @@ TEST_F(spatial_compile, every_unit_compiles_and_hot_kernels_stay_small) {
         for (auto const& k : got->what->kernels) {
             RecordProperty(k.name + "_" + archs[i % archs.size()], k.registers);
             EXPECT_LE(k.registers, 128) << k.name;
-            // Filters alone: exact arithmetic inside would triple them.
-            constexpr std::array hot{"locate_first", "locate_any",    "locate_count",    "locate_histogram",
-                                     "locate_pairs", "contact_count", "contact_scatter", "box_count",
-                                     "box_scatter",  "nearest_first"};
-            if (std::ranges::find(hot, k.name) != hot.end()) {
-                bool const lists = k.name == "contact_scatter";  // two on Turing, which has no more blocks to gain
-                EXPECT_LE(k.registers, lists ? 58 : 56) << k.name << " " << archs[i % archs.size()];
-            }
+            // Filters alone: exact arithmetic inside would triple them. What has more than 56 was measured with them, and is
+            // faster than it was with fewer (docs/measurements/spatial.md).
+            struct limit {
+                std::string_view name;
+                int registers;
+            };
+            constexpr std::array hot{limit{"locate_first", 56},    limit{"locate_any", 56},
+                                     limit{"locate_count", 56},    limit{"locate_histogram", 56},
+                                     limit{"locate_pairs", 56},    limit{"contact_count", 60},
+                                     limit{"contact_scatter", 58}, limit{"box_count", 56},
+                                     limit{"box_scatter", 80},     limit{"nearest_first", 62}};
+            auto const at = std::ranges::find(hot, k.name, &limit::name);
+            if (at == hot.end()) continue;
+            EXPECT_LE(k.registers, at->registers) << k.name << " " << archs[i % archs.size()];
         }
     }
 }
