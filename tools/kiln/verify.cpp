@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <map>
-#include <ranges>
 #include <tuple>
 
 namespace kiln::cli {
@@ -108,14 +107,16 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
     int compared = 0;
     for (auto const& s : entries_of(bundle)) {
         // Names are for people: of several files of one name the one that made it is meant.
-        auto of_this_name = units | std::views::filter([&](unit const& u) { return u.name == s.about.name; });
+        std::vector<unit const*> of_this_name;
+        for (auto const& u : units)
+            if (u.name == s.about.name) of_this_name.push_back(&u);
         if (of_this_name.empty() || compared >= a.sample) continue;
         auto const shipped = decoded(bundle, s);
         if (!shipped) continue;  // already among the bad ones
         ++compared;
         std::string problem;
-        for (auto const& u : of_this_name) {
-            problem = difference(compiled(u, shipped->target), *shipped);
+        for (auto const* const u : of_this_name) {
+            problem = difference(compiled(*u, shipped->target), *shipped);
             if (problem.empty()) break;
         }
         if (!problem.empty()) bad.push_back({fmt::format("{} {}", s.about.name, s.about.target), std::move(problem)});
