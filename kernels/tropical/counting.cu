@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C = A (x) B with multiplicities: each result, and in how many ways it is reached. A block makes a tile of 64 x 64, a thread 4 x 4
-// of it. Values are compared and counts are integers, so the order of the steps does not matter for a bit of either.
+// C = A (x) B with multiplicities: each result, and in how many ways it is reached. A thread makes 4 x 4 results, 8 x 8 where they fit
+// into its registers. Values are compared and counts are integers, so the order of the steps does not matter for a bit of either.
 #include "semiring.cuh"
 
 // The same struct as in src/tropical/counting.cpp. Counts lie as their values do; those of A and B may be null: one each.
@@ -12,22 +12,52 @@ struct counting {
     i64* c_counts;
 };
 
-constexpr int side = 64, depth = 16, threads = 256, per = 4;
+constexpr int depth = 16, threads = 256;
 
-// `depth` steps of 64 lines; beyond the matrix what changes nothing.
-template <class T>
+// `depth` steps of as many lines; beyond the matrix what changes nothing, and ones where there is none.
+template <class T, int side>
 __device__ __forceinline__ void load(T (&to)[depth][side], T const* from, bool along_k, i64 ld, int line, int lines, int k,
                                      int steps, T outside) {
+#pragma unroll 2
     for (int i = threadIdx.x; i < side * depth; i += threads) {
         int const x = along_k ? i / depth : i % side, step = along_k ? i % depth : i / side;
         bool const inside = line + x < lines && k + step < steps;
         i64 const at = along_k ? (line + x) * ld + k + step : (k + step) * ld + line + x;
-        to[step][x] = inside ? from[at] : outside;
+        to[step][x] = !inside ? outside : from == nullptr ? T(1) : from[at];
     }
 }
 
 template <bool Weighted>
+struct counts;
+template <>
+struct counts<true> {
+    using type = i64;
+    static constexpr int per = 4;
+};
+template <>
+struct counts<false> {
+    using type = int;  // at most one per step
+    static constexpr int per = is_f32 ? 8 : 4;
+};
+
+// Not inlined: sixty-four copies of it would be most of the kernel, and of the time to compile it.
+__device__ __noinline__ void store(counting const& all, i64 at, element value, i64 count) {
+    // Where there is no path there is no way, whatever was equal to none.
+    if (!beats(value, zero())) count = 0;
+    element* const c = static_cast<element*>(all.values.c) + at;
+    if (all.values.flags & accumulate) {
+        element const old = normal(*c);
+        if (old == value) count += all.c_counts[at];
+        else if (old == old && !beats(value, old)) value = old, count = all.c_counts[at];
+    }
+    *c = normal(value);
+    all.c_counts[at] = count;
+}
+
+template <bool Weighted>
 __device__ __forceinline__ void product(counting const& all) {
+    using number = typename counts<Weighted>::type;
+    constexpr int per = counts<Weighted>::per, side = 16 * per;
     __shared__ element a[depth][side], b[depth][side];
     __shared__ i64 a_ways[Weighted ? depth : 1][side], b_ways[Weighted ? depth : 1][side];
     problem const& p = all.values;
@@ -40,7 +70,7 @@ __device__ __forceinline__ void product(counting const& all) {
         int const inside = static_cast<int>(t - which * tiles_m * tiles_n);
         int const m = inside % tiles_m * side, n = inside / tiles_m * side;
         element best[per][per];
-        i64 ways[per][per];
+        number ways[per][per];
 #pragma unroll
         for (int i = 0; i < per * per; ++i) best[i / per][i % per] = zero(), ways[i / per][i % per] = 0;
         for (int k = 0; k < p.k; k += depth) {
@@ -48,29 +78,26 @@ __device__ __forceinline__ void product(counting const& all) {
             load(a, static_cast<element const*>(p.a) + which * p.stride_a, a_k, p.lda, m, p.m, k, p.k, zero());
             load(b, static_cast<element const*>(p.b) + which * p.stride_b, b_k, p.ldb, n, p.n, k, p.k, zero());
             if constexpr (Weighted) {
-                i64 const* const wa = all.a_counts, *const wb = all.b_counts;
-                if (wa != nullptr) load(a_ways, wa + which * p.stride_a, a_k, p.lda, m, p.m, k, p.k, i64{0});
-                if (wb != nullptr) load(b_ways, wb + which * p.stride_b, b_k, p.ldb, n, p.n, k, p.k, i64{0});
+                load(a_ways, member(p, all.a_counts, p.stride_a, which), a_k, p.lda, m, p.m, k, p.k, i64{0});
+                load(b_ways, member(p, all.b_counts, p.stride_b, which), b_k, p.ldb, n, p.n, k, p.k, i64{0});
             }
             __syncthreads();
-#pragma unroll 4
+#pragma unroll 1
             for (int step = 0; step < depth; ++step) {
+                element of_a[per];
+#pragma unroll
+                for (int i = 0; i < per; ++i) of_a[i] = a[step][x + 16 * i];
 #pragma unroll
                 for (int j = 0; j < per; ++j) {
+                    element const of_b = b[step][y + 16 * j];
 #pragma unroll
                     for (int i = 0; i < per; ++i) {
-                        element const next = a[step][x + 16 * i] + b[step][y + 16 * j];
-                        i64 here = 1;
-                        if constexpr (Weighted) {
-                            if (all.a_counts != nullptr) here = a_ways[step][x + 16 * i];
-                            if (all.b_counts != nullptr) here *= b_ways[step][y + 16 * j];
-                        }
-                        if (beats(next, best[j][i])) {
-                            best[j][i] = next;
-                            ways[j][i] = here;
-                        } else if (next == best[j][i]) {
-                            ways[j][i] += here;
-                        }
+                        element const next = of_a[i] + of_b;
+                        number here = 1;
+                        if constexpr (Weighted) here = a_ways[step][x + 16 * i] * b_ways[step][y + 16 * j];
+                        number const tied = next == best[j][i] ? ways[j][i] + here : ways[j][i];
+                        ways[j][i] = beats(next, best[j][i]) ? here : tied;
+                        best[j][i] = better(best[j][i], next);
                     }
                 }
             }
@@ -81,17 +108,7 @@ __device__ __forceinline__ void product(counting const& all) {
             for (int i = 0; i < per; ++i) {
                 int const row = m + x + 16 * i, column = n + y + 16 * j;
                 if (row >= p.m || column >= p.n) continue;
-                i64 const at = which * p.stride_c + column * p.ldc + row;
-                element value = best[j][i];
-                // Where there is no path there is no way, whatever was equal to none.
-                i64 count = beats(value, zero()) ? ways[j][i] : 0;
-                if (p.flags & accumulate) {
-                    element const old = normal(static_cast<element const*>(p.c)[at]);
-                    if (old == value) count += all.c_counts[at];
-                    else if (old == old && !beats(value, old)) value = old, count = all.c_counts[at];
-                }
-                static_cast<element*>(p.c)[at] = normal(value);
-                all.c_counts[at] = count;
+                store(all, which * p.stride_c + column * p.ldc + row, best[j][i], ways[j][i]);
             }
         }
     }

@@ -19,7 +19,7 @@ struct counting_problem {
     std::int64_t* c_counts;
 };
 static_assert(sizeof(counting_problem) == 160);
-constexpr std::int64_t side = 64;
+constexpr std::int64_t side = 64, side_of_plain_f32 = 128;
 constexpr unsigned threads = 256;
 
 result<void> check(semiring s, scalar type) {
@@ -84,6 +84,7 @@ void run_on_host(counting_problem const& all) {
 struct untyped_counting::state {
     untyped_kernel plain;
     untyped_kernel weighted;
+    std::int64_t side_of_plain;
 };
 
 result<untyped_counting> untyped_counting::make(semiring s, scalar type, product_options const& how) {
@@ -92,17 +93,19 @@ result<untyped_counting> untyped_counting::make(semiring s, scalar type, product
     KILN_TRY(auto const loaded, engine_detail::shipped_or_made(with, counting_unit(s, type), how.device, how.wait));
     KILN_TRY(auto plain, loaded.kernel("product_counting"));
     KILN_TRY(auto weighted, loaded.kernel("product_counting_weighted"));
-    return untyped_counting{std::make_shared<state const>(state{std::move(plain), std::move(weighted)})};
+    return untyped_counting{std::make_shared<state const>(state{
+        std::move(plain), std::move(weighted), type == scalar::f32 ? side_of_plain_f32 : side})};
 }
 
 result<void> untyped_counting::run(stream_ref on, counting_call const& call) const {
     KILN_TRY(auto p, problem_of(call));
     auto const& v = p.values;
     if (v.m == 0 || v.n == 0 || v.batch == 0) return {};
-    auto const tiles = (v.m + side - 1) / side * ((v.n + side - 1) / side) * v.batch;
+    bool const is_weighted = p.a_counts != nullptr || p.b_counts != nullptr;
+    auto const tile = is_weighted ? side : state_->side_of_plain;
+    auto const tiles = (v.m + tile - 1) / tile * ((v.n + tile - 1) / tile) * v.batch;
     auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, std::numeric_limits<std::int32_t>::max()));
     void* arguments[] = {&p};
-    bool const is_weighted = p.a_counts != nullptr || p.b_counts != nullptr;
     return (is_weighted ? state_->weighted : state_->plain).launch(on, {{blocks}, {threads}}, arguments);
 }
 
