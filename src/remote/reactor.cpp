@@ -115,13 +115,16 @@ void reactor::turn() {
     std::vector<::pollfd> all{{wake_.get(), POLLIN, 0}};
     for (auto const& [fd, w] : watched_) all.push_back({fd, w.events, 0});
     auto const pause = pause_ms();
-    if (wait_) (void)wait_(all, pause);
+    // Copied: either may be replaced by what it calls.
+    auto const wait = wait_;
+    auto const after = after_;
+    if (wait) (void)wait(all, pause);
     else (void)::poll(all.data(), all.size(), pause);
     std::uint64_t ignored = 0;
     if (all.front().revents != 0) (void)!::read(wake_.get(), &ignored, sizeof ignored);
     all.erase(all.begin());
     report(all);
-    if (after_) guarded(after_);
+    if (after) guarded(after);
     run_due();
 }
 

@@ -134,4 +134,58 @@ private:
     std::optional<actor> process_;
 };
 
+// A server with the rules of bazel-remote that matter here: tests/support/bazel_like.py. KILN_TEST_BAZEL_REMOTE names a real one.
+class bazel_like {
+public:
+    static std::string missing() { return program_named("python3") ? "" : "python3"; }
+
+    bazel_like() {
+        auto const* const real = std::getenv("KILN_TEST_BAZEL_REMOTE");
+        if (real != nullptr)
+            process_.emplace(
+                std::vector<std::string>{"--dir", scratch_.path().native(), "--max_size", "1", "--http_address",
+                                         "127.0.0.1:" + std::to_string(port_), "--grpc_address", "none"},
+                std::vector<std::string>{}, real);
+        else
+            process_.emplace(
+                std::vector<std::string>{KILN_TEST_SOURCE_DIR "/tests/support/bazel_like.py", std::to_string(port_)},
+                std::vector<std::string>{}, *program_named("python3"));
+        (void)wait_for_port(port_);
+    }
+    [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+    [[nodiscard]] static std::string attributes() { return "layout=bazel"; }
+
+private:
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-bazel").value();
+    std::uint16_t port_ = free_port();
+    std::optional<actor> process_;
+};
+
+// S3 as moto plays it, with signatures checked once a user is there.
+class moto_process {
+public:
+    static std::string missing() { return program_named("moto_server") ? "" : "moto_server"; }
+
+    moto_process() {
+        ::setenv("AWS_ACCESS_KEY_ID", "kiln", 1);
+        ::setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+        process_.emplace(std::vector<std::string>{"-H", "127.0.0.1", "-p", std::to_string(port_)},
+                         std::vector<std::string>{}, *program_named("moto_server"));
+        (void)wait_for_port(port_);
+        auto const s = connect_to(port_);
+        std::string const make =
+            "PUT /bucket HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        (void)!::write(s.get(), make.data(), make.size());
+        char some[512];
+        while (::read(s.get(), some, sizeof some) > 0) {
+        }
+    }
+    [[nodiscard]] static std::string url() { return "s3://bucket/kiln"; }
+    [[nodiscard]] std::string attributes() const { return "endpoint=http://127.0.0.1:" + std::to_string(port_); }
+
+private:
+    std::uint16_t port_ = free_port();
+    std::optional<actor> process_;
+};
+
 }  // namespace kiln::test
