@@ -88,6 +88,8 @@ public:
     // Of a claim that was given out.
     void let_go(digest const& request, std::string const& token);
     void cannot_publish(digest const& request, std::string const& token, std::string_view why);
+    // The same, whatever its token.
+    void cannot_publish(digest const& request, std::string_view why);
     // Ends the leases that are held, so that others need not wait for them to expire.
     void end_all();
 

@@ -245,6 +245,11 @@ void client::cannot_publish(digest const& request, std::string const& token, std
     }
 }
 
+void client::cannot_publish(digest const& request, std::string_view why) {
+    auto const at = claims_.find(request);
+    if (at != claims_.end()) cannot_publish(request, std::string{at->second.token}, why);
+}
+
 void client::end_all() {
     while (!claims_.empty()) end_claim(claims_.begin()->first);
 }

@@ -107,7 +107,7 @@ void client::not_uploaded(std::shared_ptr<upload> const& u, failure const& why) 
     }
     if (!only_writing && !of_.guard.is_open()) failed(why);
     if (claim != claims_.end()) {
-        if (only_writing) cannot_publish(at.request, std::string{claim->second.token}, name_of(why.what));
+        if (only_writing) cannot_publish(at.request, name_of(why.what));
         else end_claim(at.request);
     }
     u->then(store::put_outcome{.kept = false, .why = name_of(why.what), .detail = why.detail});

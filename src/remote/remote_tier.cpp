@@ -303,6 +303,9 @@ result<store::put_outcome> remote_tier::put(store::entry_ptr const& what) {
     auto packet = std::make_shared<base::bytes const>(encode_packet(signatures, entry));
     if (packet->size() > options_.most_entry) {
         counts_.add("dropped");
+        // Nobody need wait for what will never be there.
+        (void)s->loop.post(
+            [raw = s.get(), request = what->about.at.request] { raw->asks.cannot_publish(request, "too-large"); });
         return store::put_outcome{.kept = false, .why = "too-large"};
     }
     if (!may_give(what->about.at.key, payload)) return store::put_outcome{.kept = false, .why = "refused"};

@@ -154,6 +154,7 @@ public:
     }
     [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
     [[nodiscard]] static std::string attributes() { return "layout=bazel"; }
+    static constexpr unsigned many = 50;  // written in Python
 
 private:
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-bazel").value();
@@ -181,6 +182,7 @@ public:
         }
     }
     [[nodiscard]] static std::string url() { return "s3://bucket/kiln"; }
+    static constexpr unsigned many = 50;
     [[nodiscard]] std::string attributes() const { return "endpoint=http://127.0.0.1:" + std::to_string(port_); }
 
 private:

@@ -16,8 +16,14 @@ std::shared_ptr<remote::remote_tier> http_tier(std::string const& url, std::stri
 
 template <class Server>
 struct http_fixture {
-    std::unique_ptr<Server> server = missing().empty() ? std::make_unique<Server>() : nullptr;
-    int made = 0;
+    // One for all tests of the kind: starting one takes longer than a test.
+    static Server* one() {
+        static auto const server = missing().empty() ? std::make_unique<Server>() : nullptr;
+        return server.get();
+    }
+    Server* server = one();
+    static unsigned many() { return Server::many; }
+    inline static int made = 0;
     static std::string missing() { return remote::load_curl() ? Server::missing() : "libcurl"; }
     std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
         auto const space = fmt::format("trust=server namespace=n{} {}", made++, server->attributes());
@@ -31,6 +37,7 @@ struct http_fixture {
 };
 
 struct nginx_server : nginx_process {
+    static constexpr unsigned many = 1000;
     [[nodiscard]] static std::string attributes() { return {}; }
 };
 

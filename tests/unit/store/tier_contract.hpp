@@ -133,7 +133,9 @@ TYPED_TEST_P(tier_contract, putting_twice_is_putting_once) {
 
 TYPED_TEST_P(tier_contract, many_are_all_found) {
     std::vector<store::entry_ptr> all;
-    for (unsigned i = 0; i < 1000; ++i) all.push_back(entry_of(i, 64));
+    unsigned many = 1000;
+    if constexpr (requires { this->fixture_.many(); }) many = this->fixture_.many();
+    for (unsigned i = 0; i < many; ++i) all.push_back(entry_of(i, 64));
     auto const tier = this->fill(all);
     for (auto const& e : all) {
         auto const found = tier->find(e->about.at, expected_of(*e)).value();
