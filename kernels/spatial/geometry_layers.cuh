@@ -119,7 +119,7 @@ struct layer_extent {
             u64 const of[4] = {ordered(p.x), ordered(p.y), ordered(-p.x), ordered(-p.y)};
             for (int k = 0; k < 4; ++k) box[k] = of[k] < box[k] ? of[k] : box[k];
         }
-        for (int k = 0; k < 4; ++k) lower_to(least + k, box[k]);
+        for (int k = 0; k < 4; ++k) lower_together(least + k, box[k]);
     }
 };
 

@@ -50,7 +50,7 @@ std::vector<unit_row> const& rows() {
          "index",
          {"box_bounds", "box_keys", "leaf_nodes", "inner_nodes", "box_count", "box_scatter", "box_scatter_more",
           "box_heavy_subtrees", "box_count_heavy", "box_light_counts", "box_heavy_counts", "box_scatter_heavy",
-          "box_heavy_places"}},
+          "box_heavy_places", "box_by_item", "box_mark_heavy", "box_scatter_marked"}},
         {"segment_intersection",
          "join",
          {"element_vertex_keys", "element_count", "element_list_keys", "element_leaf_nodes", "element_list_leaf_nodes",

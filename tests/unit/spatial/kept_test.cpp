@@ -260,6 +260,9 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
                 EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
                     << large << " " << distance;
                 auto const n = expected.left.size();
+                // Large ones searched for in the tree, none held against all.
+                EXPECT_EQ(values_of(*query_boxes(on, tree, all, distance, n, 0).value()), expected)
+                    << large << " " << distance;
                 EXPECT_TRUE(query_boxes(on, tree, all, distance, n).value().has_value());
                 EXPECT_FALSE(query_boxes(on, tree, all, distance, n - 1).value().has_value());
             }
