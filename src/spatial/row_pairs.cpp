@@ -2,6 +2,7 @@
 #include "spatial/row_pairs.hpp"
 
 #include "spatial/exact.cuh"
+#include "spatial/row_search.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -46,28 +47,23 @@ row_lookup::row_lookup(host_layer const& of) : layer_{of.view()}, boxes_(of.rows
     blocks_.reset(new box[static_cast<std::size_t>(layer_.vertices / block) + of.rows() + 1]);
 }
 
-row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
+row_lookup::row_state_of_lookup& row_lookup::listed(std::int32_t row) {
     auto& s = rows_[static_cast<std::size_t>(row)];
     auto* const first = elements_.get() + s.first;
     if (s.count < 0) {
-        // Keys are sorted, then elements written once.
-        keys_.clear();
-        i32 const last = layer_.path_first[layer_.row_first[row + 1]];
-        for (i32 v = s.first; v < last; ++v)
-            if (is_element(layer_, v)) keys_.push_back({least(layer_.at[v].x, element_end(layer_, v).x), v});
-        std::sort(keys_.begin(), keys_.end(), [](key const& a, key const& b) { return a.least_x < b.least_x; });
-        s.count = static_cast<std::int32_t>(keys_.size());
         auto* to = first;
-        for (auto const& [x, v] : keys_) {
-            point const a = layer_.at[v], b = element_end(layer_, v);
-            *to++ = {{x, least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)}, v};
+        for (auto path = layer_.row_first[row]; path < layer_.row_first[row + 1]; ++path) {
+            if (layer_.kind[path] == no_path) continue;
+            i32 const from = layer_.path_first[path], last = layer_.path_first[path + 1] - 1;
+            if (layer_.kind[path] == point_path)
+                *to++ = {kiln_spatial::box_of({layer_.at[from], layer_.at[from]}), from};
+            else
+                for (i32 v = from; v < last; ++v) *to++ = {kiln_spatial::box_of({layer_.at[v], layer_.at[v + 1]}), v};
         }
+        s.count = static_cast<std::int32_t>(to - first);
         for (std::int32_t k = 0; k < s.count; k += block) {
             box all = first[k].around;
-            for (auto e = k + 1; e < std::min(k + block, s.count); ++e) {
-                auto const& b = first[e].around;
-                all = {all.min_x, least(all.min_y, b.min_y), most(all.max_x, b.max_x), most(all.max_y, b.max_y)};
-            }
+            for (auto e = k + 1; e < std::min(k + block, s.count); ++e) all = around_both(all, first[e].around);
             blocks_of(row)[k / block] = all;
         }
     }
@@ -81,7 +77,7 @@ row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
 
 template <class Visit>
 void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
-    auto const& s = sorted(row);
+    auto const& s = listed(row);
     auto const* const first = elements_.get() + s.first;
     if (s.tree) {
         auto const view = s.tree->view();
@@ -92,7 +88,7 @@ void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
         return;
     }
     auto const* const blocks = blocks_of(row);
-    for (std::int32_t k = 0; k < s.count && blocks[k / block].min_x <= in.max_x; k += block) {
+    for (std::int32_t k = 0; k < s.count; k += block) {
         if (!meet(blocks[k / block], in)) continue;
         for (auto e = k; e < std::min(k + block, s.count); ++e)
             if (meet(first[e].around, in)) visit(first[e]);
@@ -102,7 +98,7 @@ void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
 void row_lookup::elements_in(std::int32_t row, box const& in, std::vector<element>& out) {
     out.clear();
     visit(row, in, [&](element const& e) { out.push_back(e); });
-    if (rows_[static_cast<std::size_t>(row)].tree) std::sort(out.begin(), out.end(), by_least_x{});
+    std::sort(out.begin(), out.end(), by_least_x{});
 }
 
 bool row_lookup::is_inside(std::int32_t row, point p) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of rows on the host: which boxes meet, where their elements do, what is inside of what. All of it pair by pair, so nothing is
-// kept for longer than a pair but what a row is asked for again and again: its elements in order of x, in blocks, and where it is
-// large and asked often a tree over them.
+// kept for longer than a pair but what a row is asked for again and again: its elements in the order of its paths, in blocks, where
+// neighbours are near each other and nothing has to be sorted, and where it is large and asked often a tree over them.
 #pragma once
 
 #include "spatial/layer.hpp"
@@ -33,11 +33,11 @@ public:
 
 private:
     struct row_state_of_lookup {
-        std::int32_t first = 0, count = -1;  // -1: not sorted yet
+        std::int32_t first = 0, count = -1;  // -1: not listed yet
         std::int32_t asked = 0;
         std::unique_ptr<host_tree> tree;
     };
-    row_state_of_lookup& sorted(std::int32_t row);
+    row_state_of_lookup& listed(std::int32_t row);
     // The boxes of each block of elements of a row, in their order.
     [[nodiscard]] kiln_spatial::box* blocks_of(std::int32_t row) const noexcept {
         return blocks_.get() + rows_[static_cast<std::size_t>(row)].first / block + row;
@@ -45,13 +45,7 @@ private:
     template <class Visit>
     void visit(std::int32_t row, kiln_spatial::box const& in, Visit visit);
 
-    struct key {
-        double least_x;
-        std::int32_t vertex;
-    };
-
     kiln_spatial::layer layer_;
-    std::vector<key> keys_;
     std::vector<kiln_spatial::box> boxes_;
     std::vector<row_state_of_lookup> rows_;
     std::unique_ptr<element[]> elements_;
