@@ -36,11 +36,15 @@ private:
     }
 };
 
+// Whether every pair has to be asked if a path of the left row lies in an area of the right one, or that was found before.
+enum class right_areas : int { asked, known };
+
 // Items of pairs, by the sums of their numbers.
 struct pair_items {
     pair_sides of;
     i64 const* place;
     u64 pairs;
+    right_areas insides;
 
     // found(pair) is asked first; then inside(pair) is called, or element(pair, segment, large, row). True unless something was unsure.
     template <certainty How, class Done, class Inside, class Element>
@@ -54,7 +58,9 @@ struct pair_items {
         i32 const own = is_left ? i : j, other = is_left ? j : i;
         i32 const at = static_cast<i32>(static_cast<i64>(item) - place[k]), vertices = small.vertices(own);
         bool unsure = false;
+        bool const knows_small = insides == right_areas::known && !is_left, knows_large = insides == right_areas::known && is_left;
         if (at >= vertices) {
+            if (knows_small) return true;
             i32 const path = large.l.row_first[other] + at - vertices;
             if (large.l.kind[path] == no_path) return true;
             bool const in = is_inside_row<How>(small, own, large.l.at[large.l.path_first[path]], unsure);
@@ -64,7 +70,7 @@ struct pair_items {
         i32 const v = small.first(own) + at;
         if (!is_element(small.l, v)) return true;
         segment const s{small.l.at[v], element_end(small.l, v)};
-        if (large.dimension[other] == 2 && v == small.l.path_first[small.l.path_of[v]]) {
+        if (!knows_large && large.dimension[other] == 2 && v == small.l.path_first[small.l.path_of[v]]) {
             bool const in = is_inside_row<How>(large, other, s.a, unsure);
             if (unsure) return false;
             if (in) {
@@ -187,21 +193,25 @@ struct pairs_within_exactly {
         for (u64 k = thread; k < *of.laters; k += threads) of.ask<certainty::exact>(of.first + of.later[k]);
     }
 };
+// Of pairs in order: those whose left row has a path in an area of the right one, as they were found.
+struct mark_inside_pairs {
+    i32 const* row;
+    i32 const* area;
+    rows_of_pairs p;
+    u64 pairs;
+    u32* found;
+    KILN_HD void operator()(u64 i) const {
+        auto const key = [](i32 left, i32 right) { return static_cast<u64>(left) << 32 | static_cast<u32>(right); };
+        u64 const wanted = key(row[i], area[i]);
+        auto const at = [&](u64 k) { return key(p.left_of(k), p.right_of(k)); };
+        u64 const k = last_not_above(pairs, wanted, at);
+        if (at(k) == wanted) or_into(found + k, 1);
+    }
+};
 struct count_pairs_found {
     u32 const* found;
     i64* count;
     KILN_HD void operator()(u64 k) const { count[k] = found[k] != 0 ? 1 : 0; }
-};
-struct list_pairs_found {
-    i64 const* place;
-    i32 const* left;
-    i32 const* right;
-    i32* to_left;
-    i32* to_right;
-    KILN_HD void operator()(u64 k) const {
-        i64 const at = place[k];
-        if (place[k + 1] != at) to_left[at] = left[k], to_right[at] = right[k];
-    }
 };
 
 }  // namespace kiln_spatial
@@ -214,4 +224,4 @@ KILN_KERNEL(pair_within_boxes, kiln_spatial::judge_pairs, 256, 1)
 KILN_KERNEL(pair_within_quick, kiln_spatial::pairs_within, 128, 4)
 KILN_KERNEL(pair_within_exact, kiln_spatial::pairs_within_exactly, 128, 4)
 KILN_KERNEL(pair_within_count, kiln_spatial::count_pairs_found, 256, 1)
-KILN_KERNEL(pair_within_list, kiln_spatial::list_pairs_found, 256, 1)
+KILN_KERNEL(pair_within_insides, kiln_spatial::mark_inside_pairs, 256, 1)

@@ -45,7 +45,8 @@ std::vector<unit_row> const& rows() {
         {"pair_lists",
          "join",
          {"pair_keys", "pair_parts", "pair_distinct_count", "pair_distinct", "pair_firsts", "pair_any", "pair_count",
-          "pair_histogram"}},
+          "pair_histogram", "pair_counted", "pair_key_firsts", "pair_key_count", "pair_any_counted"}},
+        {"rectangles", "join", {"rectangle_boxes", "rectangle_judge"}},
         {"spatial_index",
          "index",
          {"box_bounds", "box_keys", "leaf_nodes", "inner_nodes", "box_count", "box_scatter", "box_scatter_more",
@@ -61,7 +62,7 @@ std::vector<unit_row> const& rows() {
          "join",
          {"relate_fact_keys", "relate_fact_pairs", "relate_fact_rows", "relate_contacts", "relate_insides",
           "relate_touched", "relate_seen_paths", "relate_seen_ends", "relate_seen_count", "relate_pieces",
-          "relate_covered", "relate_matrices", "relate_holding_count", "relate_holding"}},
+          "relate_covered", "relate_matrices", "relate_holding_count", "relate_holding_rows"}},
         {"point_distance",
          "distance",
          {"nearest_begin", "nearest_least", "nearest_least_exact", "nearest_inside", "nearest_count", "nearest_scatter",
@@ -72,7 +73,7 @@ std::vector<unit_row> const& rows() {
         {"pair_distance",
          "distance",
          {"pair_distance_items", "pair_distance_squares", "pair_distance_exact", "pair_distance_roots",
-          "pair_within_boxes", "pair_within_quick", "pair_within_exact", "pair_within_count", "pair_within_list"}},
+          "pair_within_boxes", "pair_within_insides", "pair_within_quick", "pair_within_exact", "pair_within_count"}},
         {"nearest_many",
          "distance",
          {"nearest_many_find", "nearest_many_exact", "nearest_many_equal_count", "nearest_many_equal_list",
@@ -93,7 +94,7 @@ std::vector<unit_row> const& rows() {
           "clip_multipoint_rows"}},
         {"pair_complement",
          "join",
-         {"apart_rows_there", "apart_count", "apart_list", "apart_first", "apart_any", "apart_histogram"}},
+         {"apart_rows_there", "apart_count", "apart_list", "apart_first", "apart_histogram"}},
     };
     return all;
 }
