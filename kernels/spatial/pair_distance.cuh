@@ -82,6 +82,27 @@ struct pair_items {
     }
 };
 
+// Every item by filters, and again exactly where those fail.
+template <class Asked>
+struct ask_quickly {
+    Asked of;
+    u64 first;  // item
+    u32* later;
+    u32* laters;
+    KILN_HD void operator()(u64 i) const {
+        append(!of.template ask<certainty::filtered>(first + i), static_cast<u32>(i), later, laters);
+    }
+};
+template <class Asked>
+struct ask_exactly {
+    ask_quickly<Asked> before;
+    u64 threads;
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread; k < *before.laters; k += threads)
+            before.of.template ask<certainty::exact>(before.first + before.later[k]);
+    }
+};
+
 // ---- Distances ---------------------------------------------------------------------------------------------------------
 
 struct count_pair_items {
@@ -96,9 +117,6 @@ struct count_pair_items {
 struct pair_squares {
     pair_items of;
     u64* square;
-    u64 first;  // item
-    u32* later;
-    u32* laters;
 
     template <certainty How>
     KILN_HD bool ask(u64 item) const {
@@ -110,16 +128,6 @@ struct pair_squares {
                 if (!unsure) lower_to(square + k, ordered(best));
                 return !unsure;
             });
-    }
-    KILN_HD void operator()(u64 i) const {
-        append(!ask<certainty::filtered>(first + i), static_cast<u32>(i), later, laters);
-    }
-};
-struct pair_squares_exactly {
-    pair_squares of;
-    u64 threads;
-    KILN_HD void operator()(u64 thread) const {
-        for (u64 k = thread; k < *of.laters; k += threads) of.ask<certainty::exact>(of.first + of.later[k]);
     }
 };
 // NaN where there is none.
@@ -154,9 +162,6 @@ struct pairs_within {
     pair_items of;
     double distance, far;
     u32* found;
-    u64 first;
-    u32* later;
-    u32* laters;
 
     template <certainty How>
     KILN_HD bool ask(u64 item) const {
@@ -181,16 +186,6 @@ struct pairs_within {
                 if (yes) or_into(found + k, 1);
                 return yes || !unsure;
             });
-    }
-    KILN_HD void operator()(u64 i) const {
-        append(!ask<certainty::filtered>(first + i), static_cast<u32>(i), later, laters);
-    }
-};
-struct pairs_within_exactly {
-    pairs_within of;
-    u64 threads;
-    KILN_HD void operator()(u64 thread) const {
-        for (u64 k = thread; k < *of.laters; k += threads) of.ask<certainty::exact>(of.first + of.later[k]);
     }
 };
 // Of pairs in order: those whose left row has a path in an area of the right one, as they were found.
@@ -217,11 +212,11 @@ struct count_pairs_found {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(pair_distance_items, kiln_spatial::count_pair_items, 256, 1)
-KILN_KERNEL(pair_distance_squares, kiln_spatial::pair_squares, 128, 4)
-KILN_KERNEL(pair_distance_exact, kiln_spatial::pair_squares_exactly, 128, 4)
+KILN_KERNEL(pair_distance_squares, kiln_spatial::ask_quickly<kiln_spatial::pair_squares>, 128, 4)
+KILN_KERNEL(pair_distance_exact, kiln_spatial::ask_exactly<kiln_spatial::pair_squares>, 128, 4)
 KILN_KERNEL(pair_distance_roots, kiln_spatial::roots_of_squares, 256, 1)
 KILN_KERNEL(pair_within_boxes, kiln_spatial::judge_pairs, 256, 1)
-KILN_KERNEL(pair_within_quick, kiln_spatial::pairs_within, 128, 4)
-KILN_KERNEL(pair_within_exact, kiln_spatial::pairs_within_exactly, 128, 4)
+KILN_KERNEL(pair_within_quick, kiln_spatial::ask_quickly<kiln_spatial::pairs_within>, 128, 4)
+KILN_KERNEL(pair_within_exact, kiln_spatial::ask_exactly<kiln_spatial::pairs_within>, 128, 4)
 KILN_KERNEL(pair_within_count, kiln_spatial::count_pairs_found, 256, 1)
 KILN_KERNEL(pair_within_insides, kiln_spatial::mark_inside_pairs, 256, 1)

@@ -116,11 +116,8 @@ auto joined(stream_ref on, geometries const& left, geometries const& right, pred
     -> decltype(form(std::declval<listed_rows&>())) {
     auto const order = points_of(left, right, what);
     auto const& operation = operation_for(order, what);
-    KILN_TRY(auto const facts, facts_of(operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> decltype(form(std::declval<listed_rows&>())) {
+    using made = decltype(form(std::declval<listed_rows&>()));
+    return with_operands(operation, on, left, right, [&](queue& q, geometries const& a, geometries const& b) -> made {
         if (order) {
             bool const points_left = *order == operand::points_left;
             KILN_TRY(auto const index, build_index(q, points_left ? b : a));
@@ -137,7 +134,7 @@ auto joined(stream_ref on, geometries const& left, geometries const& right, pred
                 return form(found);
             }
         }
-        if (!call.on_gpu()) {
+        if (!on_device(q.where())) {
             KILN_TRY(auto const pairs, cpu::join(a, b, what));
             listed_rows found{q, list_of(pairs), a.rows(), b.rows()};
             return form(found);
@@ -215,14 +212,12 @@ result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& lef
 result<pair_list> join_within(stream_ref on, geometries const& left, geometries const& right, double distance) {
     if (distance == 0 && take(within_nothing, within_operation.name()))
         return join(on, left, right, predicate::intersects);
-    KILN_TRY(auto const facts, facts_of(within_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(within_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    if (!call.on_gpu()) return cpu::join_within(a, b, distance).transform(list_of);
-    device_queue there{on, a.device()};
-    KILN_TRY(auto near, rows_within::make(there, b, distance));
-    return near.of(a);
+    return with_operands(within_operation, on, left, right,
+                         [&](queue& q, geometries const& a, geometries const& b) -> result<pair_list> {
+                             if (!on_device(q.where())) return cpu::join_within(a, b, distance).transform(list_of);
+                             KILN_TRY(auto near, rows_within::make(q, b, distance));
+                             return near.of(a);
+                         });
 }
 
 // ---- In chunks ----
@@ -327,24 +322,16 @@ result<void> join_slices(queue& q, geometries const& a, geometries const& b, pre
 result<void> join_in_chunks(stream_ref on, geometries const& left, geometries const& right, predicate what,
                             chunk_options const& how, pair_taker const& take) {
     auto const order = points_of(left, right, what);
-    auto const& operation = operation_for(order, what);
-    KILN_TRY(auto const facts, facts_of(operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> result<void> {
-        KILN_TRY(auto const most, bytes_for_lists(q, how));
-        return join_slices(q, a, b, what, order, most, take);
-    });
+    return with_operands(operation_for(order, what), on, left, right,
+                         [&](queue& q, geometries const& a, geometries const& b) -> result<void> {
+                             KILN_TRY(auto const most, bytes_for_lists(q, how));
+                             return join_slices(q, a, b, what, order, most, take);
+                         });
 }
 
 result<void> join_within_in_chunks(stream_ref on, geometries const& left, geometries const& right, double distance,
                                    chunk_options const& how, pair_taker const& take) {
-    KILN_TRY(auto const facts, facts_of(within_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(within_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> result<void> {
+    auto const list_all = [&](queue& q, geometries const& a, geometries const& b) -> result<void> {
         KILN_TRY(auto const most, bytes_for_lists(q, how));
         KILN_TRY(auto const rows, row_slices::make(q, a));
         KILN_TRY(auto near, rows_within::make(q, b, distance));
@@ -352,13 +339,15 @@ result<void> join_within_in_chunks(stream_ref on, geometries const& left, geomet
         auto const list = [&](std::size_t first, std::size_t last) -> result<pair_list> {
             KILN_TRY(auto const some, rows.slice(first, last));
             KILN_TRY(auto const pairs,
-                     call.on_gpu() ? near.of(some)
-                                   : within_bounds(cpu::join_within(some, b, distance).transform(list_of), most));
+                     on_device(q.where())
+                         ? near.of(some)
+                         : within_bounds(cpu::join_within(some, b, distance).transform(list_of), most));
             KILN_CHECK(rows.shift(pairs, first));
             return pairs;
         };
         return for_slices(a.rows(), list, take);
-    });
+    };
+    return with_operands(within_operation, on, left, right, list_all);
 }
 
 result<pair_list> join(stream_ref on, geometries const& points, area_index const& areas, predicate what) {
@@ -382,38 +371,36 @@ result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& poi
 }
 
 result<matrix_list> relate_join(stream_ref on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const facts, facts_of(relate_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(relate_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    if (call.on_gpu()) {
-        device_queue there{on, a.device()};
-        KILN_TRY(auto const all, relate_rows(there, a, b, relating::all));
-        return matrix_list{all.pairs.left, all.pairs.right, all.bits};
-    }
-    KILN_TRY(auto const all, cpu::relate_join(a, b));
-    auto const n = all.size();
-    matrix_list out{buffer<std::int32_t>::on_host(n), buffer<std::int32_t>::on_host(n),
-                    buffer<std::uint32_t>::on_host(n)};
-    for (std::size_t i = 0; i < n; ++i)
-        out.left.data()[i] = all[i].left, out.right.data()[i] = all[i].right, out.bits.data()[i] = all[i].how.bits();
-    return out;
+    return with_operands(relate_operation, on, left, right,
+                         [](queue& q, geometries const& a, geometries const& b) -> result<matrix_list> {
+                             if (on_device(q.where())) {
+                                 KILN_TRY(auto const all, relate_rows(q, a, b, relating::all));
+                                 return matrix_list{all.pairs.left, all.pairs.right, all.bits};
+                             }
+                             KILN_TRY(auto const all, cpu::relate_join(a, b));
+                             auto const n = all.size();
+                             matrix_list out{buffer<std::int32_t>::on_host(n), buffer<std::int32_t>::on_host(n),
+                                             buffer<std::uint32_t>::on_host(n)};
+                             for (std::size_t i = 0; i < n; ++i) {
+                                 out.left.data()[i] = all[i].left, out.right.data()[i] = all[i].right;
+                                 out.bits.data()[i] = all[i].how.bits();
+                             }
+                             return out;
+                         });
 }
 
 result<buffer<std::uint32_t>> relate(stream_ref on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const facts, facts_of(relate_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(relate_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    if (call.on_gpu()) {
-        device_queue there{on, a.device()};
-        KILN_TRY(auto const all, relate_rows(there, a, b, relating::row_by_row));
-        return all.bits;
-    }
-    KILN_TRY(auto const all, cpu::relate(a, b));
-    auto out = buffer<std::uint32_t>::on_host(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) out.data()[i] = all[i] ? all[i]->bits() : 0;
-    return out;
+    return with_operands(relate_operation, on, left, right,
+                         [](queue& q, geometries const& a, geometries const& b) -> result<buffer<std::uint32_t>> {
+                             if (on_device(q.where())) {
+                                 KILN_TRY(auto const all, relate_rows(q, a, b, relating::row_by_row));
+                                 return all.bits;
+                             }
+                             KILN_TRY(auto const all, cpu::relate(a, b));
+                             auto out = buffer<std::uint32_t>::on_host(all.size());
+                             for (std::size_t i = 0; i < all.size(); ++i) out.data()[i] = all[i] ? all[i]->bits() : 0;
+                             return out;
+                         });
 }
 
 }  // namespace kiln::spatial

@@ -48,9 +48,7 @@ result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
     KILN_CHECK(on.launch(row_extents{g, reinterpret_cast<i64*>(extent.data()), out.state_.data(),
                                      reinterpret_cast<signed char*>(out.dimension_.data())},
                          rows));
-    KILN_CHECK(on.sum(extent));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{extent.data() + rows, total}}));
+    KILN_TRY(auto const total, on.total_sync(extent));
     auto const paths = high_of(total), vertices = low_of(total);
     auto const* const summed = reinterpret_cast<i64 const*>(extent.data());
 

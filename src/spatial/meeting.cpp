@@ -83,9 +83,7 @@ result<pair_list> rows_met::pairs() {
     if (n == 0) return out;
     KILN_TRY(auto counts, on_->room<std::int64_t>(n + 1));
     KILN_CHECK(on_->launch(count_distinct_keys{raw(keys_), ~u64{0}, raw(counts)}, n));
-    KILN_CHECK(on_->sum(counts));
-    std::int64_t total = 0;
-    KILN_CHECK(on_->read_sync({{counts.data() + n, total}}));
+    KILN_TRY(auto const total, on_->total_sync(counts));
     KILN_TRY(out.left, on_->room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on_->room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_CHECK(on_->launch(take_distinct_keys{raw(keys_), raw(counts), bits_, out.left.data(), out.right.data()}, n));

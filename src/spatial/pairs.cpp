@@ -28,9 +28,7 @@ result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t le
 
 result<pair_list> counted_pairs(queue& on, pair_list const& pairs, buffer<std::int64_t> const& counts) {
     auto const n = pairs.size();
-    KILN_CHECK(on.sum(counts));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
+    KILN_TRY(auto const total, on.total_sync(counts));
     pair_list out;
     KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));

@@ -25,9 +25,9 @@ namespace {
 // Items of one launch: what is put off has a number of 32 bits, and a list for all of them.
 constexpr std::size_t most_items = std::size_t{1} << 26;
 
-// Runs quickly(first, later, laters) over all items, and exactly(...) over what it put off.
-template <class Quick, class Exact>
-result<void> search(queue& on, buffer<std::int64_t> const& place, Quick const& quick, Exact const& exact) {
+// Asks all items, by filters and then exactly.
+template <class Asked>
+result<void> search(queue& on, buffer<std::int64_t> const& place, Asked const& asked) {
     std::int64_t total = 0;
     KILN_CHECK(on.read_sync({{place.data() + place.size() - 1, total}}));
     auto const all = static_cast<std::size_t>(total);
@@ -36,9 +36,9 @@ result<void> search(queue& on, buffer<std::int64_t> const& place, Quick const& q
     for (std::size_t first = 0; first < all; first += most_items) {
         auto const n = std::min(most_items, all - first), threads = std::min(on.threads(), n);
         KILN_TRY(auto laters, on.filled<std::uint32_t>(1, 0));
-        auto const asked = quick(first, later.data(), laters.data());
-        KILN_CHECK(on.launch(asked, n));
-        KILN_CHECK(on.launch(exact(asked, threads), threads));
+        ask_quickly<Asked> const quickly{asked, first, later.data(), laters.data()};
+        KILN_CHECK(on.launch(quickly, n));
+        KILN_CHECK(on.launch(ask_exactly<Asked>{quickly, threads}, threads));
     }
     return {};
 }
@@ -72,14 +72,7 @@ result<buffer<double>> distances_of_rows(queue& on, geometries const& left, geom
     KILN_CHECK(on.launch(count_pair_items{sides, raw(place), raw(squares)}, n));
     KILN_CHECK(on.sum(place));
     pair_items const items{sides, raw(place), n, right_areas::asked};
-    KILN_CHECK(search(
-        on, place,
-        [&](std::size_t first, u32* later, u32* laters) {
-            return pair_squares{items, raw(squares), first, later, laters};
-        },
-        [](pair_squares const& of, std::size_t threads) {
-            return pair_squares_exactly{of, threads};
-        }));
+    KILN_CHECK(search(on, place, pair_squares{items, raw(squares)}));
     KILN_TRY(auto out, on.room<double>(n));
     KILN_CHECK(on.launch(roots_of_squares{raw(squares), out.data()}, n));
     return out;
@@ -132,14 +125,7 @@ result<pair_list> rows_within::of(geometries const& left) {
     KILN_CHECK(on.sum(place));
     KILN_TRY(auto const insides, mark_insides(a.layer(), asked, found));
     pair_items const items{sides, raw(place), n, insides};
-    KILN_CHECK(search(
-        on, place,
-        [&](std::size_t first, u32* later, u32* laters) {
-            return pairs_within{items, distance, far, found.data(), first, later, laters};
-        },
-        [](pairs_within const& of, std::size_t threads) {
-            return pairs_within_exactly{of, threads};
-        }));
+    KILN_CHECK(search(on, place, pairs_within{items, distance, far, found.data()}));
 
     KILN_CHECK(on.launch(count_pairs_found{found.data(), raw(place)}, n));
     return counted_pairs(on, asked, place);
