@@ -3,6 +3,8 @@
 
 #include "spatial/geometry_layers.cuh"
 
+#include <algorithm>
+
 namespace kiln::spatial {
 
 using namespace kiln_spatial;
@@ -117,6 +119,23 @@ result<buffer<box>> kept_layer::row_boxes(queue& on) const {
     KILN_CHECK(on.launch(row_extents_of_layer{view(), around}, items));
     KILN_TRY(auto out, on.room<box>(rows_));
     KILN_CHECK(on.launch(kiln_spatial::row_boxes{around, out.data()}, rows_));
+    return out;
+}
+
+result<buffer<box>> boxes_of_rows(queue& on, geometries const& of) {
+    auto const rows = of.rows();
+    KILN_TRY(auto out, on.room<box>(rows));
+    // No more rows are long than have room for their vertices; of a view, any.
+    auto const most_long = of.chosen() ? rows : std::min<std::size_t>(rows, of.vertices() / vertices_of_short_row);
+    KILN_TRY(auto later, on.room<std::uint32_t>(most_long));
+    KILN_TRY(auto laters, on.filled<std::uint32_t>(1, 0));
+    short_row_boxes const quick{memory_rows_of(of), out.data(), later.data(), laters.data()};
+    KILN_CHECK(on.launch(quick, rows));
+    if (most_long == 0) return out;
+    KILN_TRY(auto least, on.filled<std::uint64_t>(4 * most_long, ~0U));
+    auto const threads = std::max<std::size_t>(on.threads(), threads_of_long_row);
+    KILN_CHECK(on.launch(long_row_boxes{quick, threads, raw(least)}, threads));
+    KILN_CHECK(on.launch(set_long_row_boxes{quick, threads, raw(least)}, threads));
     return out;
 }
 

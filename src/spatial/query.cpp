@@ -20,13 +20,10 @@ bool are_same(geometries const& a, geometries const& b) {
 result<pair_list> query(stream_ref on, geometries const& left, geometries const& right, query_options const& how) {
     if (!(how.distance >= 0)) return fail(errc::invalid_argument, "query: a distance of {}", how.distance);
     auto const ask = [&](queue& q, geometries const& a, geometries const& b) -> result<pair_list> {
-        auto const boxes_of = [&](geometries const& g) {
-            return kept_layer::plain(q, g).and_then([&](kept_layer const& l) { return l.row_boxes(q); });
-        };
-        KILN_TRY(auto const boxes, boxes_of(b));
+        KILN_TRY(auto const boxes, boxes_of_rows(q, b));
         KILN_TRY(auto const tree, kept_tree::make(q, boxes));
         if (are_same(a, b)) return query_boxes(q, tree, boxes, how.distance);
-        KILN_TRY(auto const asked, boxes_of(a));
+        KILN_TRY(auto const asked, boxes_of_rows(q, a));
         return query_boxes(q, tree, asked, how.distance);
     };
     return with_operands(query_operation, on, left, right, ask);

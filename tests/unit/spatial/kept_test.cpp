@@ -277,6 +277,28 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
     }
 }
 
+TEST_F(kept, boxes_of_rows_need_no_layer) {
+    std::vector<geometries> all{of_every_family(3), spirals(5, 1000, 0), spirals(3, 129, 2), spirals(3, 128, 2)};
+    for (int k = 1; k <= 6; ++k)
+        all.push_back(
+            lattice(static_cast<family>(k), {.rows = 60, .seed = 5, .empty_per_mille = 100, .null_per_mille = 100}));
+    for (std::size_t i = 0, n = all.size(); i < n; ++i)
+        all.push_back(all[i].view(buffer<std::int32_t>::copy_of(std::vector{2, 0, 2, 1})).value());
+    for (auto const& g : all) {
+        for (auto const order : {item_order::ascending, item_order::scrambled}) {
+            host_queue on{order};
+            auto const got = values_of(boxes_of_rows(on, g).value());
+            auto const expected = values_of(kept_layer::plain(on, g).value().row_boxes(on).value());
+            ASSERT_EQ(got.size(), expected.size());
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                auto const &a = got[i], &b = expected[i];
+                EXPECT_TRUE(a.min_x == b.min_x && a.min_y == b.min_y && a.max_x == b.max_x && a.max_y == b.max_y)
+                    << name_of(g.kind()) << " " << i;
+            }
+        }
+    }
+}
+
 // Few questions are held against the edges of rows, many go through an index.
 TEST_F(kept, few_points_of_paths_are_located_as_many_are) {
     auto const pairs_of = [](pair_list const& p) {
