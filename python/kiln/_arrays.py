@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from ._errors import InvalidArgument
+from . import _kiln
+from ._errors import InvalidArgument, Unsupported
 from ._types import Struct, type_name
 
 
@@ -21,6 +22,8 @@ def type_of(x: Any) -> str | Struct:
 
 
 def device_of(x: Any) -> int:
+    if isinstance(x, _kiln.Array):
+        return x.ordinal
     device = getattr(x, "device", None)
     if device is None or isinstance(device, str):
         return 0
@@ -49,6 +52,10 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
 
         with cupy.cuda.Device(like.device.id):
             return cupy.empty(shape, dtype=type)
+    if isinstance(like, _kiln.Array):
+        return _kiln.Array.empty(list(shape), type, like.ordinal)
+    if library in ("jax", "jaxlib"):
+        return _kiln.Array.empty(list(shape), type, device_of(like))
     if library == "numpy":
         import numpy
 
@@ -61,9 +68,27 @@ def empty_like(x: Any, n: int | None = None, *, type: str | Struct) -> Any:
     return empty(tuple(x.shape) if n is None else (n,), x, type=type)
 
 
-def on_device(x: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Arrays of the host are refused where nobody said that they may be moved."""
-    return x, lambda out: out
+def _same(out: Any) -> Any:
+    return out
+
+
+def on_device(x: Any, out: Any = None) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """(x, out, back): arrays of the host go to the GPU and their results come back, where the execution mode allows it. Arrays
+    on a device are as they are."""
+    if _library(x) != "numpy":
+        return x, out, _same
+    import numpy
+
+    if _kiln.execution_mode() == "cpu":
+        raise Unsupported("x is on the host and the execution mode is cpu: primitives with operators of one's own run on a GPU")
+    there = _kiln.Array.from_host_sync(numpy.ascontiguousarray(x), 0)
+
+    def back(result: Any) -> Any:
+        to = numpy.empty(tuple(result.shape), dtype=result.dtype) if out is None else out
+        result.to_host_sync(to)
+        return to
+
+    return there, None, back
 
 
 def item_bytes(value: Any, type: str | Struct) -> bytes | None:
@@ -75,4 +100,19 @@ def item_bytes(value: Any, type: str | Struct) -> bytes | None:
 
 
 def first_item_sync(x: Any) -> Any:
+    if isinstance(x, _kiln.Array):
+        import numpy
+
+        host = numpy.empty(tuple(x.shape), dtype=x.dtype)
+        x.to_host_sync(host)
+        return host[0].item()
     return x[0].item()
+
+
+def given_back(out: Any, like: Any) -> Any:
+    """An array of Kiln's own as one of `like`'s library, where that library can take it."""
+    if isinstance(out, _kiln.Array) and _library(like) in ("jax", "jaxlib"):
+        import jax.dlpack
+
+        return jax.dlpack.from_dlpack(out)
+    return out

@@ -215,20 +215,23 @@ def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -
 
 def exclusive_scan(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """out[i] = init (+) x[0] (+) ... (+) x[i - 1]"""
-    x, back = _arrays.on_device(x)
-    return back(make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream))
+    like = x
+    x, out, back = _arrays.on_device(x, out)
+    return _arrays.given_back(back(make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream)), like)
 
 
 def inclusive_scan(x: Any, op: Op | str = "plus", *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[0] (+) ... (+) x[i]"""
-    x, back = _arrays.on_device(x)
-    return back(make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, stream=stream))
+    like = x
+    x, out, back = _arrays.on_device(x, out)
+    return _arrays.given_back(back(make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, stream=stream)), like)
 
 
 def reduce(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """init (+) x[0] (+) ..., as an array of one item that stays on the device."""
-    x, back = _arrays.on_device(x)
-    return back(make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream))
+    like = x
+    x, out, back = _arrays.on_device(x, out)
+    return _arrays.given_back(back(make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream)), like)
 
 
 def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any = None) -> Any:
@@ -298,9 +301,10 @@ def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *,
 
 def transform(x: Any, op: Op | str, *, to: ItemType | None = None, out: Any = None, stream: Any = None) -> Any:
     """An operator of `a` for each item."""
-    x, back = _arrays.on_device(x)
+    like = x
+    x, out, back = _arrays.on_device(x, out)
     source = _arrays.type_of(x)
-    return back(make_transform(source, to or source, op, device=_arrays.device_of(x))(x, out=out, stream=stream))
+    return _arrays.given_back(back(make_transform(source, to or source, op, device=_arrays.device_of(x))(x, out=out, stream=stream)), like)
 
 
 def gather(x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:

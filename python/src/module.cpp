@@ -32,5 +32,6 @@ NB_MODULE(_kiln, m) {
     bind_tropical(m);
     bind_warmup(m);
     bind_views(m);
+    bind_device_array(m);
     m.def("end", &end);
 }

@@ -12,5 +12,6 @@ void bind_prims(nanobind::module_& m);
 void bind_tropical(nanobind::module_& m);
 void bind_warmup(nanobind::module_& m);
 void bind_views(nanobind::module_& m);
+void bind_device_array(nanobind::module_& m);
 
 }  // namespace kiln::python
