@@ -2,8 +2,8 @@
 #include "cuda/file_content.hpp"
 
 #include "base/digest.hpp"
-#include "base/files.hpp"
 #include "base/fork_guard.hpp"
+#include "base/quick_replace.hpp"
 
 #include <fcntl.h>
 #include <map>
@@ -73,7 +73,7 @@ public:
         // Never the cache itself: whoever makes that decides who may read it.
         if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return false;
         if (!is_trusted(directory_, S_IFDIR)) return false;
-        return base::replace_file(place_of(file, state), base::as_bytes(line_of(file, state, content))).has_value();
+        return base::replace_quickly(place_of(file, state), base::as_bytes(line_of(file, state, content))).has_value();
     }
 
 private:

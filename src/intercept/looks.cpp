@@ -36,6 +36,26 @@ bool is_settled(file_state const& state) {
     return ns_of(now) > state[4] + 2 * second;
 }
 
+struct header_text {
+    base::bytes text;
+    file_state state{};  // before it was read
+};
+
+// As base::read_file. nullopt: there is no such file.
+result<std::optional<header_text>> read_header(std::string const& path) {
+    auto const fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!fd) {
+        if (fd.error().status() == ENOENT || fd.error().status() == ENOTDIR) return std::optional<header_text>{};
+        return fd.error();
+    }
+    struct ::stat about {};
+    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
+    if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", path);
+    auto text = base::read_all(fd->get(), largest_header);
+    if (!text) return std::move(text).error().within(path);
+    return std::optional{header_text{*std::move(text), state_of(about)}};
+}
+
 struct hashed_file {
     base::digest content;
     file_state state{};
@@ -43,12 +63,9 @@ struct hashed_file {
 
 // nullopt: nothing a compiler could read as a header.
 std::optional<hashed_file> hash_of(std::string const& path) {
-    auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
-    struct ::stat about {};
-    if (!fd || base::sys().fstat(fd->get(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
-    auto const text = base::read_all(fd->get(), largest_header);
-    if (!text) return std::nullopt;
-    return hashed_file{base::sha256_of(base::byte_span{*text}), state_of(about)};
+    auto const read = read_header(path);
+    if (!read || !*read) return std::nullopt;
+    return hashed_file{base::sha256_of(base::byte_span{(*read)->text}), (*read)->state};
 }
 
 bool is_directory(std::string const& path) {
@@ -144,6 +161,11 @@ void header_contents::take_what_is_known() {
         known_.try_emplace(std::move(one.path), known{one.state, one.content, false});
 }
 
+void header_contents::take(std::vector<known_file> files) {
+    std::lock_guard const lock{mutex_};
+    for (auto& one : files) known_.insert_or_assign(std::move(one.path), known{one.state, one.content, true});
+}
+
 void header_contents::will_be_needed(std::string path) {
     std::lock_guard const lock{mutex_};
     if (auto const at = known_.find(path); at == known_.end() || at->second.here) needed_.insert(std::move(path));
@@ -216,11 +238,15 @@ std::FILE* look_capture::open(std::string const& path) {
         auto what = parse_look(path);
         auto const real = what ? roots_.locate(*what) : std::nullopt;
         if (!real) return refuse(fail(errc::internal, "{}: the compiler looks where it was not sent", path));
-        auto text = base::read_file(*real, largest_header);
+        auto read = read_header(*real);
         // A directory of a header's name is no header. A pipe or a device may be one, once: not to be kept.
-        if (!text && !is_directory(*real)) return refuse(std::move(text).error());
-        seen one{.what = *std::move(what), .text = text ? *std::move(text) : std::nullopt};
-        if (one.text) one.what.content = base::sha256_of(base::byte_span{*one.text});
+        if (!read && !is_directory(*real)) return refuse(std::move(read).error());
+        seen one{.what = *std::move(what), .text = {}, .known = {}};
+        if (read && *read) {
+            one.what.content = base::sha256_of(base::byte_span{(*read)->text});
+            if (is_settled((*read)->state)) one.known = known_file{*real, (*read)->state, *one.what.content};
+            one.text = std::move((*read)->text);
+        }
         at = seen_.emplace(path, std::move(one)).first;
     }
     if (!at->second.text) {
@@ -247,6 +273,15 @@ std::vector<look> look_capture::looks() const {
     std::vector<look> out;
     out.reserve(seen_.size());
     for (auto const& [path, one] : seen_) out.push_back(one.what);
+    return out;
+}
+
+std::vector<known_file> look_capture::known() const {
+    std::vector<known_file> out;
+    for (auto const& [path, one] : seen_) {
+        // Another directory, for another process.
+        if (one.known && one.known->path.starts_with('/')) out.push_back(*one.known);
+    }
     return out;
 }
 

@@ -53,6 +53,7 @@ struct known_file {
     std::string path;
     std::array<std::uint64_t, 5> state{};  // device, inode, size, times of change
     base::digest content;
+    bool operator==(known_file const&) const = default;
 };
 // nullopt: no regular file that can be read, or one that changed so lately that another change might not show.
 [[nodiscard]] std::optional<known_file> read_settled(std::string const& path);
@@ -69,6 +70,8 @@ public:
     // What somebody else has read for us while the program started: taken from `list` once it is there.
     void look_at(std::string list) { list_ = std::move(list); }
     void take_what_is_known();
+    // What somebody else has read just now, as if it had been read here.
+    void take(std::vector<known_file> files);
     // A file that the next run will need.
     void will_be_needed(std::string path);
     // What was read here, and by nobody else, and what will be needed.
@@ -102,6 +105,8 @@ public:
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
     // Sorted, each once.
     [[nodiscard]] std::vector<look> looks() const;
+    // The files among them that others need not read again, as long as they stay what they are.
+    [[nodiscard]] std::vector<known_file> known() const;
 
 private:
     std::FILE* refuse(error why);
@@ -109,6 +114,7 @@ private:
     struct seen {
         look what;
         std::optional<base::bytes> text;
+        std::optional<known_file> known;
     };
     std::map<std::string, seen> seen_;
     std::optional<error> fault_;

@@ -43,6 +43,7 @@ MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
 MAY_PRINT = {
     "compile/worker_server.cpp": "the body of kiln-worker: never runs in a user's process",
+    "compile/worker_life.cpp": "the same",
 }
 
 CUDA_HEADER = re.compile(r"^(cuda\.h|cuda[_A-Z].*|nvrtc\.h|nvJitLink\.h|nvPTXCompiler\.h|cupti.*|driver_types\.h|"

@@ -140,6 +140,26 @@ TEST_F(looks, known_files_are_believed_while_they_stay_the_same) {
     EXPECT_EQ(contents.of(file), base::sha256_of(base::as_bytes("TWO")));
 }
 
+TEST_F(looks, what_a_compile_read_others_need_not_read) {
+    // Settled files of this machine; what was written just now may change again without a sign of it.
+    look_capture capture{roots_};
+    for (auto const& path :
+         {std::string{"/bin/sh"}, std::string{"/etc/passwd"}, std::string{"/no/such.h"}, virtual_include(1) + "/q.h"}) {
+        if (auto* const stream = capture.open(path)) std::fclose(stream);
+    }
+    ASSERT_FALSE(capture.fault());
+    auto const known = capture.known();
+    ASSERT_EQ(known.size(), 2U);
+    EXPECT_EQ(known[1].path, "/etc/passwd");
+    auto told = known[1];
+    EXPECT_EQ(told, read_settled("/etc/passwd"));
+    told.content = base::sha256_of(base::as_bytes("told"));
+    header_contents contents;
+    contents.take({told});
+    EXPECT_EQ(contents.of("/etc/passwd"), told.content);
+    EXPECT_EQ(contents.to_be_read_ahead(), std::vector<std::string>{"/etc/passwd"});
+}
+
 TEST_F(looks, a_list_that_is_damaged_or_not_there_says_nothing) {
     known_file const one{"/a", {1, 2, 3, 4, 5}, base::sha256_of(base::as_bytes("a"))};
     auto const whole = encode(std::span{&one, 1});
