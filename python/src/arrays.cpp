@@ -3,6 +3,9 @@
 
 #include "gil.hpp"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
 #include <map>
 #include <mutex>
 #include <unordered_map>

@@ -25,6 +25,7 @@ void end() {
 
 NB_MODULE(_kiln, m) {
     using namespace kiln::python;
+    nanobind::set_leak_warnings(false);  // a thread that waits at the end keeps what it holds
     m.attr("version") = std::string{kiln::version}.c_str();
     bind_errors(m);
     bind_kernels(m);

@@ -149,7 +149,24 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
     auto const type = type_for(a);
     std::optional<untyped_product> by;
     if (a.on_device()) by = product_for(s, type, won.has_value(), a.device(), timeout);
-    run(a, stream, {&a, &b, &c, won ? &*won : nullptr}, [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(s, type, call); });
+    auto const once = [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(s, type, call); };
+    auto const batch = std::exchange(call.shape.batch, 1);
+    bool const shared = batch > 1 && (a.dimensions() == 2 || b.dimensions() == 2);
+    if (!shared) call.shape.batch = batch;
+    // A stride of 0 means "one after the other": a matrix that all members share is multiplied member by member.
+    run(a, stream, {&a, &b, &c, won ? &*won : nullptr}, [&](std::optional<stream_ref> on) -> result<void> {
+        if (!shared) return once(on);
+        auto const next = [](auto*& at, std::int64_t items, std::size_t width) {
+            using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<std::remove_reference_t<decltype(at)>>>, char const, char>;
+            if (at != nullptr) at = static_cast<byte*>(at) + items * static_cast<std::int64_t>(width);
+        };
+        for (std::int64_t i = 0; i < batch; ++i) {
+            if (auto done = once(on); !done) return done;
+            next(call.a, am.stride, a.type().bits / 8U), next(call.b, bm.stride, b.type().bits / 8U);
+            next(call.c, cm.stride, c.type().bits / 8U), next(call.arg, call.stride_arg, won ? won->type().bits / 8U : 0);
+        }
+        return {};
+    });
 }
 
 void backward_into(std::string const& name, nb::handle g_object, nb::handle winners_object, nb::handle a_object, nb::handle b_object,
