@@ -46,6 +46,7 @@ void add_doctor(CLI::App& root, std::vector<command>& commands);
 void add_compile(CLI::App& root, std::vector<command>& commands);
 void add_demo(CLI::App& root, std::vector<command>& commands);
 void add_build(CLI::App& root, std::vector<command>& commands);
+void add_merge(CLI::App& root, std::vector<command>& commands);
 void add_inspect(CLI::App& root, std::vector<command>& commands);
 void add_verify(CLI::App& root, std::vector<command>& commands);
 void add_key(CLI::App& root, std::vector<command>& commands);
