@@ -57,7 +57,7 @@ known_type way_of(nb::handle object) {
     // JAX's arrays answer __cuda_array_interface__ without a stream: DLPack orders the work.
     auto const how = found.how == way::cuda_interface && nb::hasattr(object, "__jax_array__") ? known_type{way::dlpack} : found;
     if (how.how == way::none) return how;
-    Py_INCREF(type);  // kept for good: the table goes by its address
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // kept for good: the table goes by its address
     std::lock_guard const lock{mutex};
     return known.emplace(type, how).first->second;
 }
