@@ -265,7 +265,8 @@ result<void> untyped_kernel::check_parameters(std::span<std::size_t const> sizes
     KILN_TRY(auto const known, parameters());
     if (!known) return {};
     if (known->size() != sizes.size())
-        return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), known->size(), sizes.size());
+        return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), known->size(),
+                    sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         if ((*known)[i] != sizes[i]) {
             return fail(errc::invalid_argument, "kernel '{}': parameter {} has {} bytes, in the signature {}", name(),
