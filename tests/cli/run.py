@@ -382,7 +382,8 @@ def misses_go_to_workers():
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
     # A program that is killed in the middle, while kiln run goes on: its worker ends with it.
-    child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], LONG % 721, "-arch=sm_90"],
+    endless = 'extern "C" __global__ void k(double* a) {' + "".join(f"a[{i}] = pow(a[{i + 1}], a[{i}] + {i}) + sin(a[{i}]);\n" for i in range(400)) + "}"
+    child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], endless, "-arch=sm_90"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
     compiling, worker = int(child.stdout.readline()), None
     while worker is None and child.poll() is None:
