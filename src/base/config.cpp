@@ -36,12 +36,12 @@ std::string config_path() {
 }
 
 // A misspelt value must not become another one in silence.
-constexpr std::array switches{"KILN_READONLY",      "KILN_DISABLE",  "KILN_RECACHE",        "KILN_DETERMINISM",
-                              "KILN_STRICT",        "KILN_REWRITES", "KILN_GPU_OOM_SAFETY", "KILN_GPU_MANAGED_MEMORY",
-                              "KILN_TRACE_LAUNCHES"};
+constexpr std::array switches{"KILN_READONLY",       "KILN_DISABLE",  "KILN_RECACHE",        "KILN_DETERMINISM",
+                              "KILN_STRICT",         "KILN_REWRITES", "KILN_GPU_OOM_SAFETY", "KILN_GPU_MANAGED_MEMORY",
+                              "KILN_TRACE_LAUNCHES", "KILN_NVTX"};
 
 // Read before there is an engine, straight from the environment.
-constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES"};
+constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES", "KILN_NVTX"};
 
 bool is_switch(std::string_view text) {
     constexpr std::array known{"", "0", "1", "true", "false", "yes", "no", "on", "off"};
@@ -105,6 +105,7 @@ std::vector<knob> const& knobs() {
         {"KILN_GPU_POOL_LIMIT", "", "most device memory Kiln's pool may hold (default: all of it)"},
         {"KILN_GPU_OOM_SAFETY", "", "1: when device memory runs out, trim, release caches and try again, three times"},
         {"KILN_GPU_MANAGED_MEMORY", "", "1: managed memory instead of a pool, for data larger than the device"},
+        {"KILN_NVTX", "", "1: lookups, waits, compiles and loads are ranges for profilers (NVTX, domain \"kiln\")"},
         {"KILN_TRACE_LAUNCHES", "", "1: every launch is an event, for 'kiln trace'; costs a microsecond each"},
         {"KILN_PROFILE", "", "file of what the program needs: read at its start, written as it runs"},
     };

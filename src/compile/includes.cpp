@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "compile/standard_headers.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +19,8 @@ namespace kiln::compile {
 namespace {
 
 constexpr std::string_view virtual_root = "/.kiln/";
+constexpr std::string_view carried_root = "/.kiln/carried/";
+constexpr std::size_t most_directories = 1000;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 
 bool starts_with_root(std::string_view path) { return path.starts_with(virtual_root); }
@@ -34,8 +37,27 @@ bool may_be_header(std::string const& path) {
     return errno != ENOENT && errno != ENOTDIR;
 }
 
+// A text that lies in no file.
+header_file header_of(std::string_view text) {
+    header_file out;
+    out.there = true;
+    out.about.st_mode = S_IFREG | 0444;
+    out.about.st_nlink = 1;
+    out.about.st_size = static_cast<::off_t>(text.size());
+    auto const bytes = base::as_bytes(text);
+    out.text.emplace(bytes.begin(), bytes.end());
+    return out;
+}
+
 // Any reason but that there is none is an error: it is there, and says something.
-result<header_file> read_header(std::string const& path) {
+result<header_file> read_header(include_roots const& roots, std::string const& path) {
+    if (!roots.carried.empty()) {
+        bool const by_place = path.starts_with(carried_root);
+        auto const at = roots.carried.find(by_place ? std::string_view{path}.substr(carried_root.size()) : path);
+        if (at != roots.carried.end()) return header_of(at->second);
+        if (by_place) return header_file{};
+    }
+    if (auto const ours = read_standard_header(path)) return header_of(*ours);
     header_file out;
     auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!file && file.error().status() != ENOENT && file.error().status() != ENOTDIR) return std::move(file).error();
@@ -81,10 +103,44 @@ std::string include_roots::locate(dependency const& d) const {
             for (auto const& directory : toolkit) {
                 if (auto path = joined(directory, d.path); may_be_header(path)) return path;
             }
-            return {};
+            return find_standard_header(d.path, toolkit);
         case dependency::root::absolute: return d.path;
     }
     return {};
+}
+
+std::string place_of(dependency const& d) {
+    switch (d.from) {
+        case dependency::root::source_directory: return "s/" + d.path;
+        case dependency::root::include_directory: return fmt::format("i{}/{}", d.index, d.path);
+        case dependency::root::absolute: return d.path;
+        case dependency::root::toolkit: break;
+    }
+    return {};
+}
+
+include_roots roots_of(kiln::unit const& u) {
+    include_roots out;
+    if (u.carried.empty()) {
+        out.source_directory = u.directory;
+        out.include_directories = u.include_dirs;
+        return out;
+    }
+    // As many include directories as one of them is said to have been in.
+    std::size_t directories = 0;
+    for (auto const& h : u.carried) {
+        out.carried.emplace(h.place, h.text);
+        if (!h.place.starts_with('i')) continue;
+        std::size_t index = 0;
+        auto const* const last = h.place.data() + h.place.size();
+        auto const [end, why] = std::from_chars(h.place.data() + 1, last, index);
+        if (why == std::errc{} && end != last && *end == '/')
+            directories = std::max(directories, std::min<std::size_t>(index, most_directories - 1) + 1);
+    }
+    out.source_directory = fmt::format("{}s", carried_root);
+    for (std::size_t i = 0; i < directories; ++i)
+        out.include_directories.push_back(fmt::format("{}i{}", carried_root, i));
+    return out;
 }
 
 std::string virtual_source_name(std::string_view unit, include_roots const& roots) {
@@ -100,11 +156,11 @@ std::vector<std::string> virtual_include_options(include_roots const& roots) {
     if (roots.real_paths) {
         for (auto const& directory : roots.include_directories) out.push_back("-I" + directory);
         for (auto const& directory : roots.toolkit) out.push_back("-I" + directory);
-        return out;
     }
-    for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+    for (std::size_t i = 0; !roots.real_paths && i < roots.include_directories.size(); ++i)
         out.push_back(fmt::format("-I{}i{}", virtual_root, i));
-    if (!roots.toolkit.empty()) out.push_back(fmt::format("-I{}t", virtual_root));
+    // Also where there is no toolkit, and after the real directories: standard headers are answered there.
+    out.push_back(fmt::format("-I{}t", virtual_root));
     return out;
 }
 
@@ -152,7 +208,7 @@ result<header_file const*> include_capture::read_once(std::string const& real) {
     static header_file const nothing;
     if (real.empty()) return &nothing;
     if (auto const at = files_.find(real); at != files_.end()) return &at->second;
-    KILN_TRY(auto file, read_header(real));
+    KILN_TRY(auto file, read_header(roots_, real));
     return &files_.emplace(real, std::move(file)).first->second;
 }
 
@@ -208,7 +264,7 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
     for (auto const& d : dependencies) {
         auto const real = roots.locate(d);
         // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
-        auto const file = real.empty() ? result<header_file>{header_file{}} : read_header(real);
+        auto const file = real.empty() ? result<header_file>{header_file{}} : read_header(roots, real);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
         // being read says nothing of what it says.
         bool const denied = !file && file.error().status() == EACCES;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/coordinator.hpp"
 
+#include "cuda/nvtx.hpp"
 #include "engine/pack_verbs.hpp"
 
 #include <algorithm>
@@ -72,6 +73,7 @@ struct coordinator::flight {
     std::atomic<bool> decided{false};           // by one of the two
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{first_pause};
+    cuda::nvtx_span compiling;
     std::atomic<bool> finished{false};
 
     std::mutex mutex;
@@ -191,6 +193,7 @@ void coordinator::cancel(base::digest const& identity) {
 }
 
 bool coordinator::answer_from_store(flight_ptr const& f) {
+    cuda::nvtx_range const range{"find", f->order.subject.name, f->target};
     auto found = look_up(store_, f->order.subject);
     if (!found.what) {
         // Looked up again after waiting for a lead: the miss was told, and allowed, the first time.
@@ -400,6 +403,7 @@ void coordinator::compile(flight_ptr const& f) {
         auto taken = f->describe(event_kind::compiling);
         taken.value = pid;
         events_.emit(taken);
+        f->compiling.begin("compile", f->order.subject.name, f->target);
         book_.compiling(f->line(), f->target);
     };
     // Not under the flight's lock: a pool that is going down answers at once, on this thread.
@@ -415,6 +419,7 @@ void coordinator::compile(flight_ptr const& f) {
 }
 
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
+    f->compiling.end();
     if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
     if (f->decided.exchange(true)) return;  // it came from afar meanwhile
     if (!made) {

@@ -2,7 +2,7 @@
 #include "store/statistics.hpp"
 
 #include "base/digest.hpp"
-#include "base/files.hpp"
+#include "base/quick_replace.hpp"
 #include "store/wait_lock.hpp"
 
 #include <array>
@@ -125,7 +125,7 @@ result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::
         return false;
     KILN_TRY(auto sum, read_statistics(file));
     sum.add(more);
-    KILN_CHECK(base::replace_file(file, encode_statistics(sum)));
+    KILN_CHECK(base::replace_quickly(file, encode_statistics(sum)));
     return true;
 }
 

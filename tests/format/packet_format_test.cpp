@@ -14,12 +14,12 @@ using namespace remote;
 namespace {
 
 // Of these tests only: it signs nothing else.
-constexpr std::string_view test_key =
+constexpr std::string_view packet_key =
     "-----BEGIN PRIVATE KEY-----\n"
     "MC4CAQAwBQYDK2VwBCIEILCL8njwkEofpxwBdOGElNYk6kYHy4Zwg2K3K33kJfW+\n"
     "-----END PRIVATE KEY-----\n";
 
-signer test_signer() { return {store::private_key::from_pem(test_key).value(), 7}; }
+signer test_signer() { return {store::private_key::from_pem(packet_key).value(), 7}; }
 
 base::bytes test_packet() {
     auto const stored = store::encode_entry(*entry_of(1, 100)).value();

@@ -24,7 +24,7 @@ struct herd_options {
     int keys = 0;
     int ms = 0;
     bool hold = false;
-    std::string salt;
+    std::string salt = {};
     std::size_t grow = 0;
 };
 
