@@ -160,6 +160,11 @@ void client::received(inquiry_ptr const& q, got g) {
         if (found.payload == digest{}) told_bad(q->name, found.why);
         return missed(q);
     }
+    settle_found(q, std::move(found));
+}
+
+void client::settle_found(inquiry_ptr const& q, opened found) {
+    bad_.erase(q->name);
     // A sound entry of the same request, made from other headers.
     if (q->what.key && found.what->about.at.key != *q->what.key) return next_slot(q);
     if (q->at == stage::looking_again) end_claim(*q->what.request);

@@ -131,6 +131,7 @@ private:
     void send_looks();
     void received(inquiry_ptr const& q, got g);
     [[nodiscard]] opened check(inquiry const& q, base::bytes packet);
+    void settle_found(inquiry_ptr const& q, opened found);
     void next_slot(inquiry_ptr const& q);
     void missed(inquiry_ptr const& q);
     void finish(inquiry_ptr const& q, store::answer with);

@@ -179,10 +179,18 @@ void client::polled(std::vector<inquiry_ptr> const& some, std::vector<got> bytes
     for (std::size_t i = 0; i < some.size(); ++i) {
         auto const& q = some[i];
         if (q->at != stage::waiting) continue;
-        if (bytes[i].state != presence::absent) {
+        // What fails a check is as good as absent, until whoever has the lease has replaced it.
+        if (bytes[i].state == presence::here) {
+            of_.counts.add("bytes_in", bytes[i].packet.size());
+            auto found = check(*q, std::move(bytes[i].packet));
+            if (found.what) {
+                std::erase(waiting_, q);
+                settle_found(q, std::move(found));
+                continue;
+            }
+            q->why = found.why;
+        } else if (bytes[i].state != presence::absent) {
             std::erase(waiting_, q);
-            // From here on as if it had just been asked for; a fault ends it.
-            if (bytes[i].state == presence::here) q->at = stage::looking;
             received(q, std::move(bytes[i]));
             continue;
         }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
 
@@ -18,10 +18,11 @@ constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data 
               follow = 52, verify_peer = 64, ca_file = 10065, most_redirects = 68, header_function = 20079,
               verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
               timeout_ms = 155, connect_timeout_ms = 156, protocols = 181, redirect_protocols = 182,
-              http09_allowed = 285, aws_sigv4 = 10305, ready_function = 20312, ready_data = 10313;
+              http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305, ready_function = 20312,
+              ready_data = 10313;
 }  // namespace option
 namespace info {
-constexpr int response_code = 0x200002;
+constexpr int response_code = 0x200002, active_socket = 0x500000 + 44;
 }
 namespace multi_option {
 constexpr int most_connections_per_host = 7;
@@ -32,6 +33,7 @@ constexpr long tls_1_2 = 6;
 constexpr long http_1_1 = 2;
 constexpr long http_2_over_tls = 4;
 constexpr int message_done = 1;
+constexpr int try_later = 81;
 constexpr std::size_t most_headers = std::size_t{64} << 10;
 constexpr std::size_t error_bytes = 256;
 
@@ -62,6 +64,9 @@ loaded_curl load() {
     get(out.api.easy_setopt, "curl_easy_setopt");
     get(out.api.easy_getinfo, "curl_easy_getinfo");
     get(out.api.easy_cleanup, "curl_easy_cleanup");
+    get(out.api.easy_perform, "curl_easy_perform");
+    get(out.api.easy_send, "curl_easy_send");
+    get(out.api.easy_recv, "curl_easy_recv");
     get(out.api.easy_strerror, "curl_easy_strerror");
     get(out.api.slist_append, "curl_slist_append");
     get(out.api.slist_free_all, "curl_slist_free_all");
@@ -99,6 +104,56 @@ result<curl_api const*> load_curl() {
     static loaded_curl const it = load();
     if (!it.why.empty()) return fail(errc::not_found, "{}", it.why);
     return &it.api;
+}
+
+tls_stream::attempt tls_stream::connect(peer const& to) {
+    auto const loaded = load_curl();
+    if (!loaded) return {nullptr, {trouble::library, std::string{loaded.error().message()}}};
+    auto const& a = **loaded;
+    auto* const h = a.easy_init();
+    if (h == nullptr) return {nullptr, {trouble::library, "libcurl has no memory left"}};
+    std::array<char, error_bytes> words{};
+    auto const url = fmt::format("https://{}:{}/", to.host, to.port);
+    auto const set = [&](int which, auto value) { (void)a.easy_setopt(h, which, value); };
+    set(option::url, url.c_str());
+    set(option::connect_only, 1L);
+    set(option::alpn, 0L);
+    set(option::no_signal, 1L);
+    set(option::ssl_version, tls_1_2);
+    set(option::verify_peer, 1L);
+    set(option::verify_host, 2L);
+    set(option::connect_timeout_ms, static_cast<long>(to.timeout.count()));
+    set(option::error_buffer, words.data());
+    if (!to.ca.empty()) set(option::ca_file, to.ca.c_str());
+    if (!to.certificate.empty()) set(option::certificate, to.certificate.c_str());
+    if (!to.certificate_key.empty()) set(option::certificate_key, to.certificate_key.c_str());
+    auto const code = a.easy_perform(h);
+    int socket = -1;
+    if (code == 0) (void)a.easy_getinfo(h, info::active_socket, &socket);
+    set(option::error_buffer, static_cast<char*>(nullptr));
+    if (socket >= 0) return {std::unique_ptr<tls_stream>{new tls_stream{&a, h, socket}}, {}};
+    std::string_view const said{words.data()};
+    failure why{trouble_of(code), clean_text(said.empty() ? a.easy_strerror(code) : said)};
+    a.easy_cleanup(h);
+    return {nullptr, std::move(why)};
+}
+
+tls_stream::~tls_stream() { api_->easy_cleanup(easy_); }
+
+long tls_stream::send(void const* data, std::size_t size) noexcept {
+    std::size_t done = 0;
+    auto const code = api_->easy_send(easy_, data, size, &done);
+    if (code == 0) return static_cast<long>(done);
+    errno = code == try_later ? EAGAIN : ECONNRESET;
+    return -1;
+}
+
+long tls_stream::recv(void* data, std::size_t size) noexcept {
+    std::size_t done = 0;
+    auto const code = api_->easy_recv(easy_, data, size, &done);
+    if (code == 0) return static_cast<long>(done);
+    errno = code == try_later ? EAGAIN : ECONNRESET;
+    return -1;
 }
 
 std::string http_response::header(std::string_view name) const {

@@ -31,6 +31,9 @@ struct curl_api {
     int (*easy_setopt)(handle, int, ...);
     int (*easy_getinfo)(handle, int, ...);
     void (*easy_cleanup)(handle);
+    int (*easy_perform)(handle);
+    int (*easy_send)(handle, void const*, std::size_t, std::size_t*);
+    int (*easy_recv)(handle, void*, std::size_t, std::size_t*);
     char const* (*easy_strerror)(int);
     list* (*slist_append)(list*, char const*);
     void (*slist_free_all)(list*);
@@ -45,6 +48,39 @@ struct curl_api {
 };
 // Loads it. The first call takes milliseconds.
 [[nodiscard]] result<curl_api const*> load_curl();
+
+// A connection with TLS and nothing on it yet: for protocols that are not HTTP.
+class tls_stream {
+public:
+    struct peer {
+        std::string host;
+        std::uint16_t port = 0;
+        std::chrono::milliseconds timeout{1'000};
+        std::string ca{}, certificate{}, certificate_key{};
+    };
+    // Resolves, connects and shakes hands: blocks. The certificate is checked, there is no way around it.
+    struct attempt;
+    [[nodiscard]] static attempt connect(peer const& to);
+    ~tls_stream();
+    tls_stream(tls_stream const&) = delete;
+    tls_stream& operator=(tls_stream const&) = delete;
+
+    [[nodiscard]] int socket() const noexcept { return socket_; }
+    // As send(2) and recv(2) on a socket that does not block: -1 with errno.
+    long send(void const* data, std::size_t size) noexcept;
+    long recv(void* data, std::size_t size) noexcept;
+
+private:
+    tls_stream(curl_api const* api, curl_api::handle easy, int socket) noexcept
+        : api_{api}, easy_{easy}, socket_{socket} {}
+    curl_api const* api_;
+    curl_api::handle easy_;
+    int socket_;
+};
+struct tls_stream::attempt {
+    std::unique_ptr<tls_stream> stream;  // null: see why
+    failure why;
+};
 
 struct http_request {
     std::string method = "GET";  // GET, HEAD, PUT, DELETE, POST

@@ -94,6 +94,7 @@ void redis_link::open() {
     phase_ = phase::resolving;
     auto const why_not = failure{trouble::connect, "no answer to the connection"};
     connect_timer_ = loop_.at(base::clock::now() + options_.connect_timeout, [this, why_not] { drop(why_not); });
+    if (options_.at.by == scheme::redis_tls) return open_tls();
     if (options_.at.by == scheme::redis_unix) {
         auto const file = socket_file(options_.at.path);
         return resolved(file ? std::vector{*file} : std::vector<::sockaddr_storage>{}, "the path is too long");
@@ -118,6 +119,38 @@ void redis_link::open() {
     });
     if (!thread) return drop({trouble::connect, "no thread to resolve the name"});
     thread->detach();
+}
+
+// libcurl blocks until hands are shaken: on a thread of its own, as resolving a name does.
+void redis_link::open_tls() {
+    tls_stream::peer to{.host = options_.at.host,
+                        .port = options_.at.port,
+                        .timeout = options_.connect_timeout,
+                        .ca = options_.ca,
+                        .certificate = options_.certificate,
+                        .certificate_key = options_.certificate_key};
+    auto thread = base::start_quiet_thread([back = back_, to = std::move(to)] {
+        auto [stream, why] = tls_stream::connect(to);
+        std::lock_guard const lock{back->mutex};
+        if (back->to == nullptr) return;
+        (void)back->to->loop_.post([back, stream = std::shared_ptr{std::move(stream)}, why = std::move(why)] {
+            auto* const link = back->to;
+            if (link == nullptr || link->phase_ != phase::resolving) return;
+            if (why) return link->drop(why);
+            link->tls_ = stream;
+            link->connected();
+        });
+    });
+    if (!thread) return drop({trouble::connect, "no thread to connect"});
+    thread->detach();
+}
+
+long redis_link::send_some(void const* data, std::size_t size) noexcept {
+    return tls_ ? tls_->send(data, size) : ::send(socket_.get(), data, size, MSG_NOSIGNAL);
+}
+
+long redis_link::receive_some(void* data, std::size_t size) noexcept {
+    return tls_ ? tls_->recv(data, size) : ::recv(socket_.get(), data, size, 0);
 }
 
 void redis_link::resolved(std::vector<::sockaddr_storage> found, std::string const& why) {
@@ -186,7 +219,7 @@ void redis_link::greet() {
 
 void redis_link::flush() {
     while (sent_ < out_.size()) {
-        auto const n = ::send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+        auto const n = send_some(out_.data() + sent_, out_.size() - sent_);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) break;
         if (n < 0) return lost({trouble::cut, words_of(errno)});
@@ -202,7 +235,7 @@ void redis_link::flush() {
 
 void redis_link::watch() {
     short const events = static_cast<short>(out_.empty() ? POLLIN : POLLIN | POLLOUT);
-    loop_.watch(socket_.get(), events, [this](short seen) { on_events(seen); });
+    loop_.watch(descriptor(), events, [this](short seen) { on_events(seen); });
 }
 
 void redis_link::on_events(short events) {
@@ -221,8 +254,9 @@ void redis_link::on_events(short events) {
 
 void redis_link::readable() {
     std::array<std::byte, read_bytes> some;
-    for (int round = 0; round < 16; ++round) {
-        auto const n = ::recv(socket_.get(), some.data(), some.size(), 0);
+    // What TLS holds back already no poll would tell of: there it is read until there is no more.
+    for (int round = 0; tls_ || round < 16; ++round) {
+        auto const n = receive_some(some.data(), some.size());
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n < 0) return lost({trouble::cut, words_of(errno)});
@@ -239,7 +273,7 @@ void redis_link::readable() {
             answer(**std::move(next));
             if (phase_ != phase::ready) return;
         }
-        if (static_cast<std::size_t>(n) < some.size()) return;
+        if (!tls_ && static_cast<std::size_t>(n) < some.size()) return;
     }
 }
 
@@ -302,6 +336,10 @@ void redis_link::fail_all(failure why) {
 
 void redis_link::shut() noexcept {
     for (auto* const t : {&connect_timer_, &timeout_timer_, &idle_timer_, &open_timer_}) loop_.cancel(*t);
+    if (tls_) {
+        loop_.unwatch(tls_->socket());
+        tls_.reset();
+    }
     if (socket_) {
         loop_.unwatch(socket_.get());
         base::forget_in_child(socket_.get());

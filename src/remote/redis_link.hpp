@@ -5,6 +5,7 @@
 #pragma once
 
 #include "remote/byte_server.hpp"
+#include "remote/curl.hpp"
 #include "remote/reactor.hpp"
 #include "remote/resp.hpp"
 #include "remote/secrets.hpp"
@@ -23,6 +24,7 @@ struct link_options {
     std::chrono::milliseconds timeout{10'000};
     std::chrono::milliseconds idle{2'000};
     resp::limits limits{};
+    std::string ca{}, certificate{}, certificate_key{};  // for rediss://
 };
 
 class redis_link {
@@ -55,6 +57,10 @@ private:
     enum class phase { closed, resolving, connecting, greeting, ready };
 
     void open();
+    void open_tls();
+    [[nodiscard]] int descriptor() const noexcept { return tls_ ? tls_->socket() : socket_.get(); }
+    [[nodiscard]] long send_some(void const* data, std::size_t size) noexcept;
+    [[nodiscard]] long receive_some(void* data, std::size_t size) noexcept;
     void resolved(std::vector<::sockaddr_storage> found, std::string const& why);
     void try_next();
     void connected();
@@ -75,6 +81,7 @@ private:
     byte_server::traffic& counted_;
     phase phase_ = phase::closed;
     base::file_descriptor socket_;
+    std::shared_ptr<tls_stream> tls_;  // instead of socket_
     std::vector<::sockaddr_storage> addresses_;
     std::size_t next_address_ = 0;
     std::string out_;

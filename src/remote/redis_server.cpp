@@ -45,6 +45,9 @@ lease_look look_of(resp::value const& v, std::string_view ours = {}) {
 
 link_options link_options_of(remote_options const& o, server_url const& at) {
     link_options out{.at = at, .token = {o.token_file}, .connect_timeout = o.connect_timeout, .timeout = o.timeout};
+    out.ca = o.ca.native();
+    out.certificate = o.certificate.native();
+    out.certificate_key = o.certificate_key.native();
     out.limits.bulk = static_cast<std::size_t>(o.most_entry) + (std::size_t{64} << 10);
     return out;
 }

@@ -51,6 +51,7 @@ void add_inspect(CLI::App& root, std::vector<command>& commands);
 void add_verify(CLI::App& root, std::vector<command>& commands);
 void add_key(CLI::App& root, std::vector<command>& commands);
 void add_cache(CLI::App& root, std::vector<command>& commands);
+void add_remote(CLI::App& root, std::vector<command>& commands);
 void add_list(CLI::App& root, std::vector<command>& commands);
 void add_bench(CLI::App& root, std::vector<command>& commands);
 void add_calibrate(CLI::App& root, std::vector<command>& commands);
