@@ -35,7 +35,7 @@ std::string place_text(std::size_t index) { return "argument " + std::to_string(
 
 // A Python number with as many bytes as the parameter has.
 struct packed {
-    std::array<std::byte, 64> bytes{};
+    std::array<std::byte, 64> bytes;  // the first `size` of them have a value
     std::size_t size = 0;
 
     template <class T>
@@ -118,19 +118,19 @@ void kernel_object::launch(nb::handle grid, nb::handle block, nb::handle argumen
                                                 std::to_string(given) + " arguments came"};
     packed values[most];
     void* pointers[most + 1];
-    std::array<std::optional<array>, most> held{};
+    std::vector<array> held;
+    held.reserve(given);
     array const* first = nullptr;
-    std::optional<CUstream_st*> others;
     for (std::size_t i = 0; i < given; ++i) {
         auto& value = values[i];
         nb::handle const a = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
         auto const size = sizes_ ? (*sizes_)[i] : std::size_t{0};
         if (PyBool_Check(a.ptr())) value.put(a.ptr() == Py_True), value.size = 1;
-        else if (PyLong_Check(a.ptr())) pack_int(value, a, sizes_ ? size : 4, i);
-        else if (PyFloat_Check(a.ptr())) pack_float(value, PyFloat_AsDouble(a.ptr()), sizes_ ? size : 8, i);
+        else if (PyLong_CheckExact(a.ptr())) pack_int(value, a, sizes_ ? size : 4, i);
+        else if (PyFloat_CheckExact(a.ptr())) pack_float(value, PyFloat_AsDouble(a.ptr()), sizes_ ? size : 8, i);
         else if (a.is_none()) value.put(static_cast<void*>(nullptr));
         else if (!pack_buffer(value, a)) {
-            auto& view = held[i].emplace(a, "an argument");
+            auto const& view = held.emplace_back(a, "an argument");
             if (!view.on_device())
                 throw error{errc::invalid_argument, place_text(i) + " is " + view.describe() + ": a kernel reads device memory"};
             value.put(view.data());

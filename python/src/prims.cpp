@@ -302,14 +302,14 @@ void bind_prims(nb::module_& m) {
     bind_handle<reduce>(m, "Reduce").def("__call__", &run_reduce, nb::arg("x"), nb::arg("out"), nb::arg("init") = none(), nb::arg("stream") = none());
     bind_handle<segmented_reduce>(m, "SegmentedReduce")
         .def("__call__", &run_segmented, nb::arg("x"), nb::arg("offsets"), nb::arg("out"), nb::arg("init") = none(), nb::arg("stream") = none());
-    bind_handle<select>(m, "Select").def("__call__", &run_select, nb::arg("x"), nb::arg("mask"), nb::arg("out"), nb::arg("count"), nb::arg("stream") = none());
+    bind_handle<select>(m, "Select").def("__call__", &run_select, nb::arg("x").none(), nb::arg("mask").none(), nb::arg("out"), nb::arg("count"), nb::arg("stream") = none());
     bind_handle<bounds>(m, "Bounds").def("__call__", &run_bounds, nb::arg("sorted"), nb::arg("queries"), nb::arg("out"), nb::arg("stream") = none());
     bind_handle<radix_sort>(m, "RadixSort")
-        .def("__call__", &run_sort<radix_sort>, nb::arg("keys"), nb::arg("values"), nb::arg("keys_out"), nb::arg("values_out"), nb::arg("count") = none(), nb::arg("stream") = none());
+        .def("__call__", &run_sort<radix_sort>, nb::arg("keys"), nb::arg("values").none(), nb::arg("keys_out"), nb::arg("values_out").none(), nb::arg("count") = none(), nb::arg("stream") = none());
     bind_handle<merge_sort>(m, "MergeSort")
-        .def("__call__", &run_sort<merge_sort>, nb::arg("keys"), nb::arg("values"), nb::arg("keys_out"), nb::arg("values_out"), nb::arg("count") = none(), nb::arg("stream") = none());
+        .def("__call__", &run_sort<merge_sort>, nb::arg("keys"), nb::arg("values").none(), nb::arg("keys_out"), nb::arg("values_out").none(), nb::arg("count") = none(), nb::arg("stream") = none());
     bind_handle<unique_by_key>(m, "UniqueByKey")
-        .def("__call__", &run_sort<unique_by_key>, nb::arg("keys"), nb::arg("values"), nb::arg("keys_out"), nb::arg("values_out"), nb::arg("count"), nb::arg("stream") = none());
+        .def("__call__", &run_sort<unique_by_key>, nb::arg("keys"), nb::arg("values").none(), nb::arg("keys_out"), nb::arg("values_out").none(), nb::arg("count"), nb::arg("stream") = none());
     bind_handle<transform>(m, "Transform").def("__call__", &run_transform, nb::arg("x"), nb::arg("out"), nb::arg("stream") = none());
     bind_handle<gather>(m, "Gather").def("__call__", &run_gather, nb::arg("x"), nb::arg("index"), nb::arg("out"), nb::arg("stream") = none());
 
