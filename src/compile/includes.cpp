@@ -201,6 +201,24 @@ std::vector<dependency> include_capture::dependencies() const {
     return out;
 }
 
+bool include_capture::take_over(header_looks const& others) {
+    for (auto const& [path, look] : others) {
+        auto const file = read_once(locate(look));
+        if (!file) return false;
+        auto const& text = (*file)->text;
+        if (look.content != (text ? base::sha256_of(base::byte_span{*text}).hex() : std::string{})) return false;
+    }
+    seen_.insert(others.begin(), others.end());
+    return true;
+}
+
+bool include_capture::any_text_has(std::string_view word) const {
+    return std::ranges::any_of(files_, [&](auto const& named) {
+        auto const& text = named.second.text;
+        return text && base::as_text(*text).find(word) != std::string_view::npos;
+    });
+}
+
 dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {

@@ -34,6 +34,7 @@ compile::pool_options pool_options_of(base::config const& config) {
     if (auto const seconds = std::atoi(config.text("KILN_COMPILE_TIMEOUT").c_str()); seconds > 0) {
         out.compile_timeout = std::chrono::seconds{seconds};
     }
+    if (!config.flag("KILN_PCH")) out.precompiled = 0;
     auto const kept = store::options_from(config);
     if (kept.disk) out.reproductions = kept.disk->root / "reproductions";
     return out;
