@@ -205,7 +205,7 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     }();
     // A header that could not be read looks to the compiler like one that is not there: whatever came of it is wrong.
     if (auto const& why = capture.fault()) return error{*why}.within(fmt::format("unit '{}'", c.unit.name));
-    auto log = headers.finish(p.get(), status, p.log(), watch.ms());
+    auto log = headers.finish(p.get(), status, p.log());
     if (!log) return run_compile(j, c, nullptr);
     out.log = with_real_paths(*std::move(log), roots);
     if (status != NVRTC_SUCCESS) return compile_error(*api, status, c.unit, std::move(out.log));

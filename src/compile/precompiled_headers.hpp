@@ -42,7 +42,7 @@ public:
     // The compiler would not make it, or not use it: not again for this prefix.
     void refuse(base::digest const& prefix);
 
-    // How long a compile with this prefix took that made none.
+    // CPU time of a compile with this prefix that made none.
     void took(base::digest const& prefix, double ms);
     // Making one costs a part of a compile. Headers of the toolkit are worth it at once; of others it is known after one compile.
     enum class headers { of_toolkit, of_others };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,6 +19,13 @@ constexpr std::string_view file_name = "/.kiln/p/headers.pch";
 constexpr char not_made[] = "--diag-suppress=20283";
 constexpr std::string_view remark =
     "Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"\n\n";
+
+// What a compile takes of the machine, however busy that is.
+double cpu_ms() {
+    ::timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) * 1e3 + static_cast<double>(used.tv_nsec) * 1e-6;
+}
 
 bool names_toolkit_header(std::string_view source, include_roots const& roots) {
     auto const names = included_names(leading_directives(source));
@@ -65,7 +73,7 @@ std::string without_blank_end(std::string text) {
 }  // namespace
 
 precompiling::precompiling(precompiled_headers* kept, subject const& of, include_capture& headers)
-    : kept_{kept}, api_{of.api}, headers_{headers}, source_{of.source} {
+    : kept_{kept}, api_{of.api}, headers_{headers}, source_{of.source}, begun_ms_{cpu_ms()} {
     if (kept_ == nullptr) return;
     kept_->last = header_use::plain;
     if (!kept_->works_with(api_)) return;
@@ -126,9 +134,9 @@ int precompiling::stat(std::string const& path, struct ::stat* out) {
 
 bool precompiling::is_blank(int fd) const { return blank_ >= 0 && fd == blank_; }
 
-std::optional<std::string> precompiling::finish(nvrtcProgram of, nvrtcResult status, std::string log, double ms) {
+std::optional<std::string> precompiling::finish(nvrtcProgram of, nvrtcResult status, std::string log) {
     if (role_ == header_use::plain) {
-        if (prefix_) kept_->took(*prefix_, ms);
+        if (prefix_) kept_->took(*prefix_, cpu_ms() - begun_ms_);
         return log;
     }
     auto const line = find_line(log, role_ == header_use::made ? "creating" : "using");

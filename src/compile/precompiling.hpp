@@ -30,7 +30,7 @@ public:
 
     // After the compile. The log as it would be without all this; nullopt where the compiler did not go along: then nothing that
     // came of it counts, and the job is to be done again without.
-    [[nodiscard]] std::optional<std::string> finish(nvrtcProgram of, nvrtcResult status, std::string log, double ms);
+    [[nodiscard]] std::optional<std::string> finish(nvrtcProgram of, nvrtcResult status, std::string log);
 
 private:
     void finish_making(nvrtcProgram of, std::string_view log);
@@ -39,6 +39,7 @@ private:
     cuda::nvrtc_api const& api_;
     include_capture& headers_;
     std::string source_;
+    double begun_ms_;
     std::optional<base::digest> prefix_;  // of a job that may have one
     header_use role_ = header_use::plain;
     precompiled_header const* used_ = nullptr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
 
+#include "compile/header_memory.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
 #include "engine/embedded_bundles.hpp"
@@ -126,6 +127,9 @@ void engine::state::find_tools() {
             bool const may_write = !config.flag("KILN_READONLY");
             cuda::remember_contents_in(kept.disk->root / "contents",
                                        may_write ? cuda::memory_access::read_write : cuda::memory_access::read_only);
+            using memory = compile::header_memory;
+            memory::process().remember_in(kept.disk->root / "contents" / "headers",
+                                          may_write ? memory::access::read_write : memory::access::read_only);
         }
         nvrtc_ = compile::find_nvrtc(search);
         nvjitlink_ = compile::find_nvjitlink(search);
@@ -304,6 +308,7 @@ void engine::state::shut_down() noexcept {
     loading.stop();
     store->flush(base::clock::now() + std::chrono::milliseconds{200});
     cuda::keep_contents();
+    compile::header_memory::process().keep();
 }
 
 engine& engine::process() {
