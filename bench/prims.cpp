@@ -7,6 +7,7 @@
 #include "prims/contenders.hpp"
 #include "prims/cub_reference.hpp"
 #include "prims/first_call.hpp"
+#include "support/device_time.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -49,24 +50,8 @@ cub_function load_cub() {
     return library == nullptr ? nullptr : reinterpret_cast<cub_function>(::dlsym(library, "cub_run"));
 }
 
-// Milliseconds per call, queued back to back: the median of several batches of a few milliseconds.
-double device_ms(stream const& on, std::function<void()> const& call) {
-    auto begin = device_event::make().value();
-    auto end = device_event::make().value();
-    auto const batch = [&](int calls) {
-        begin.record(on).value();
-        for (int i = 0; i < calls; ++i) call();
-        end.record(on).value();
-        end.wait_sync().value();
-        return elapsed_ms(begin, end).value();
-    };
-    double const once = batch(2) / 2;
-    int const calls = std::clamp(static_cast<int>(3.0 / std::max(once, 1e-3)), 1, 200);
-    std::vector<double> times;
-    for (int i = 0; i < 7; ++i) times.push_back(batch(calls) / calls);
-    std::ranges::sort(times);
-    return times[times.size() / 2];
-}
+// A few milliseconds each: there are many rows.
+constexpr batches short_batches{.length_ms = 3, .most_calls = 200, .count = 7};
 
 // Microseconds the caller is busy for.
 double host_us(stream const& on, std::function<void()> const& call) {
@@ -106,8 +91,9 @@ void compare(report& to, char const* what, arena& a, cub_function cub, contender
     double ours = 1e9;
     double other = cub != nullptr ? 1e9 : 0;
     for (int round = 0; round < 3; ++round) {
-        ours = std::min(ours, device_ms(a.on, [&] { c.run(a, n); }));
-        if (cub != nullptr) other = std::min(other, device_ms(a.on, run_cub));
+        ours = std::min(ours, device_ms(
+                                  a.on, [&] { c.run(a, n); }, short_batches));
+        if (cub != nullptr) other = std::min(other, device_ms(a.on, run_cub, short_batches));
     }
     to.add({what, c.name, n, ours, other, "ms"});
 }

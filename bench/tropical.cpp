@@ -6,6 +6,7 @@
 // fresh processes. The caches of NVRTC and the driver are off.
 #include "base/clock.hpp"
 #include "engine/engine_state.hpp"
+#include "support/device_time.hpp"
 #include "tropical/units.hpp"
 
 #include <kiln/plan.hpp>
@@ -29,28 +30,12 @@ using namespace kiln::tropical;
 
 nlohmann::json rows = nlohmann::json::array();
 
+constexpr bench::batches long_batches{.length_ms = 15, .most_calls = 500};
+
 struct options {
     bool quick = false, first_call = false;
     std::string json;
 };
-
-// Milliseconds per call, queued back to back: the median of several batches.
-double device_ms(stream const& on, std::function<void()> const& call) {
-    auto begin = device_event::make().value(), end = device_event::make().value();
-    auto const batch = [&](int calls) {
-        begin.record(on).value();
-        for (int i = 0; i < calls; ++i) call();
-        end.record(on).value();
-        end.wait_sync().value();
-        return elapsed_ms(begin, end).value() / calls;
-    };
-    batch(2);
-    int const calls = std::clamp(static_cast<int>(15 / std::max(batch(2), 1e-3)), 1, 500);
-    std::vector<double> times;
-    for (int i = 0; i < 5; ++i) times.push_back(batch(calls));
-    std::sort(times.begin(), times.end());
-    return times[2];
-}
 
 template <class T>
 void fill(device_memory& to, stream const& on, std::size_t n, unsigned seed) {
@@ -97,11 +82,14 @@ void product_row(stream const& on, semiring s, with_winners arg, std::int64_t n,
     by.wait_tuned_sync();
     shape const size{.m = n, .n = n, .k = n, .batch = batch, .layout = layout};
     winners const out{.data = arg == with_winners::yes ? k.get() : nullptr};
-    double const ms = device_ms(on, [&] {
-        by(on, size, {.data = a.as<T const>(), .as = a_as}, {.data = b.as<T const>()}, {.data = c.as<T>()},
-           {.arg = out})
-            .value();
-    });
+    double const ms = bench::device_ms(
+        on,
+        [&] {
+            by(on, size, {.data = a.as<T const>(), .as = a_as}, {.data = b.as<T const>()}, {.data = c.as<T>()},
+               {.arg = out})
+                .value();
+        },
+        long_batches);
     auto name = std::string{kiln::name_of(scalar_of<T>())} + " " + std::string{tropical::name_of(s)};
     if (arg == with_winners::yes) name += " argmax";
     name += batch > 1 ? " " + std::to_string(batch) + " x " + std::to_string(n) : " " + std::to_string(n);
@@ -120,9 +108,13 @@ void backward_row(stream const& on, std::int64_t n) {
         s ^= s << 13, s ^= s >> 7, s ^= s << 17, x = static_cast<std::int32_t>(s % static_cast<std::uint64_t>(n));
     k.upload_sync(on, host).value();
     auto const by = backward<float>(gradient_rule::plus).value();
-    double const ms = device_ms(on, [&] {
-        by(on, {.m = n, .n = n, .k = n}, {g.as<float const>()}, {k.get()}, {da.as<float>()}, {db.as<float>()}).value();
-    });
+    double const ms = bench::device_ms(
+        on,
+        [&] {
+            by(on, {.m = n, .n = n, .k = n}, {g.as<float const>()}, {k.get()}, {da.as<float>()}, {db.as<float>()})
+                .value();
+        },
+        long_batches);
     std::printf("%-34s %10.4f ms   peer 0.779 ms  %.2fx   floor 0.35 ms %s   goal 0.25 ms %s\n",
                 ("f32 backward A + B " + std::to_string(n)).c_str(), ms, 0.779 / ms, verdict(ms <= 0.35),
                 verdict(ms <= 0.25));

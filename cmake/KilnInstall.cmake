@@ -12,14 +12,19 @@ get_property(kiln_asked_for GLOBAL PROPERTY KILN_ASKED_FOR)
 set(kiln_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 set(kiln_build_package_dir ${PROJECT_BINARY_DIR}/lib/cmake/kiln)
 
-install(TARGETS kiln_shared kiln_static EXPORT kilnTargets
+install(TARGETS kiln_shared kiln_static kiln_c EXPORT kilnTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 if(TARGET kiln_cli)
     # kiln_add_kernels runs it, from both trees.
     set_target_properties(kiln_cli PROPERTIES EXPORT_NAME cli)
-    install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    if(TARGET kiln_front)
+        install(TARGETS kiln_front RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+        install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
+    else()
+        install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    endif()
 endif()
 if(TARGET kiln_cli)
     # Man pages and completion: the program says what it knows.

@@ -18,23 +18,6 @@ int failures = 0;
 
 }  // namespace
 
-double device_ms(stream const& on, std::function<void()> const& call) {
-    auto begin = device_event::make().value(), end = device_event::make().value();
-    auto const batch = [&](int calls) {
-        begin.record(on).value();
-        for (int i = 0; i < calls; ++i) call();
-        end.record(on).value();
-        end.wait_sync().value();
-        return elapsed_ms(begin, end).value() / calls;
-    };
-    batch(1);
-    int const calls = std::clamp(static_cast<int>(10 / std::max(batch(2), 1e-3)), 1, 100);
-    std::vector<double> times;
-    for (int i = 0; i < 5; ++i) times.push_back(batch(calls));
-    std::sort(times.begin(), times.end());
-    return times[2];
-}
-
 void row(figure const& f) {
     double const ratio = f.prototype == 0 ? 0 : f.is == better::higher ? f.value / f.prototype : f.prototype / f.value;
     std::printf("%-66s %10.3f %-9s", f.name.c_str(), f.value, f.unit.c_str());

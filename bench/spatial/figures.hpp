@@ -2,6 +2,8 @@
 // How bench_spatial measures and what it prints: one figure a line, with that of the prototype where there is one.
 #pragma once
 
+#include "support/device_time.hpp"
+
 #include <kiln/device.hpp>
 #include <kiln/runtime/buffer.hpp>
 
@@ -27,8 +29,7 @@ T made(result<T> got) {
     return *std::move(got);
 }
 
-// Milliseconds per call: the median of several batches of calls that are queued back to back.
-[[nodiscard]] double device_ms(stream const& on, std::function<void()> const& call);
+using bench::device_ms;
 
 enum class better : std::uint8_t { lower, higher };
 struct figure {

@@ -10,6 +10,7 @@
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
 #include "compile/precompiling.hpp"
+#include "compile/standard_headers.hpp"
 #include "compile/toolchain.hpp"
 
 #include <algorithm>
@@ -49,9 +50,7 @@ error nvrtc_error(cuda::nvrtc_api const& api, nvrtcResult status, std::string_vi
 }
 
 include_roots roots_of(job const& j, compile_job const& c, normalized_options const& options) {
-    include_roots out;
-    out.source_directory = c.unit.directory;
-    out.include_directories = c.unit.include_dirs;
+    auto out = compile::roots_of(c.unit);
     out.include_directories.insert(out.include_directories.end(), options.include_dirs.begin(),
                                    options.include_dirs.end());
     out.toolkit = j.tools.toolkit_includes;
@@ -120,9 +119,12 @@ result<void> describe_kernels(cuda::nvrtc_api const& api, program const& p, kiln
     return check_exports(u.exports, out);
 }
 
-error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, kiln::unit const& u, std::string log) {
+error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, compile_job const& c, include_roots const& roots,
+                    std::string log) {
     auto const first = log.substr(0, log.find('\n'));
-    return nvrtc_error(api, status, fmt::format("unit '{}' does not compile: {}", u.name, first))
+    return nvrtc_error(api, status,
+                       fmt::format("unit '{}' does not compile: {}{}", c.unit.name, first,
+                                   missing_header_advice(log, roots.toolkit)))
         .with_log(std::move(log));
 }
 
@@ -208,7 +210,7 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     auto log = headers.finish(p.get(), status, p.log());
     if (!log) return run_compile(j, c, nullptr);
     out.log = with_real_paths(*std::move(log), roots);
-    if (status != NVRTC_SUCCESS) return compile_error(*api, status, c.unit, std::move(out.log));
+    if (status != NVRTC_SUCCESS) return compile_error(*api, status, c, roots, std::move(out.log));
     out.dependencies = capture.dependencies();
     if (!seen || !result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
     KILN_TRY(out.image, image_of(*api, p, c.target.kind));

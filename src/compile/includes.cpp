@@ -4,6 +4,7 @@
 #include "base/digest.hpp"
 #include "base/files.hpp"
 #include "compile/header_memory.hpp"
+#include "compile/standard_headers.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +21,8 @@ namespace kiln::compile {
 namespace {
 
 constexpr std::string_view virtual_root = "/.kiln/";
+constexpr std::string_view carried_root = "/.kiln/carried/";
+constexpr std::size_t most_directories = 1000;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 
 bool starts_with_root(std::string_view path) { return path.starts_with(virtual_root); }
@@ -36,8 +39,27 @@ bool may_be_header(std::string const& path) {
     return errno != ENOENT && errno != ENOTDIR;
 }
 
+// A text that lies in no file.
+header_file header_of(std::string_view text) {
+    header_file out;
+    out.there = true;
+    out.about.st_mode = S_IFREG | 0444;
+    out.about.st_nlink = 1;
+    out.about.st_size = static_cast<::off_t>(text.size());
+    auto const bytes = base::as_bytes(text);
+    out.text.emplace(bytes.begin(), bytes.end());
+    return out;
+}
+
 // Any reason but that there is none is an error: it is there, and says something.
-result<header_file> read_header(std::string const& path) {
+result<header_file> read_header(include_roots const& roots, std::string const& path) {
+    if (!roots.carried.empty()) {
+        bool const by_place = path.starts_with(carried_root);
+        auto const at = roots.carried.find(by_place ? std::string_view{path}.substr(carried_root.size()) : path);
+        if (at != roots.carried.end()) return header_of(at->second);
+        if (by_place) return header_file{};
+    }
+    if (auto const ours = read_standard_header(path)) return header_of(*ours);
     header_file out;
     auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!file && file.error().status() != ENOENT && file.error().status() != ENOTDIR) return std::move(file).error();
@@ -85,10 +107,44 @@ std::string include_roots::locate(dependency const& d) const {
             for (auto const& directory : toolkit) {
                 if (auto path = joined(directory, d.path); may_be_header(path)) return path;
             }
-            return {};
+            return find_standard_header(d.path, toolkit);
         case dependency::root::absolute: return d.path;
     }
     return {};
+}
+
+std::string place_of(dependency const& d) {
+    switch (d.from) {
+        case dependency::root::source_directory: return "s/" + d.path;
+        case dependency::root::include_directory: return fmt::format("i{}/{}", d.index, d.path);
+        case dependency::root::absolute: return d.path;
+        case dependency::root::toolkit: break;
+    }
+    return {};
+}
+
+include_roots roots_of(kiln::unit const& u) {
+    include_roots out;
+    if (u.carried.empty()) {
+        out.source_directory = u.directory;
+        out.include_directories = u.include_dirs;
+        return out;
+    }
+    // As many include directories as one of them is said to have been in.
+    std::size_t directories = 0;
+    for (auto const& h : u.carried) {
+        out.carried.emplace(h.place, h.text);
+        if (!h.place.starts_with('i')) continue;
+        std::size_t index = 0;
+        auto const* const last = h.place.data() + h.place.size();
+        auto const [end, why] = std::from_chars(h.place.data() + 1, last, index);
+        if (why == std::errc{} && end != last && *end == '/')
+            directories = std::max(directories, std::min<std::size_t>(index, most_directories - 1) + 1);
+    }
+    out.source_directory = fmt::format("{}s", carried_root);
+    for (std::size_t i = 0; i < directories; ++i)
+        out.include_directories.push_back(fmt::format("{}i{}", carried_root, i));
+    return out;
 }
 
 std::string virtual_source_name(std::string_view unit, include_roots const& roots) {
@@ -104,11 +160,11 @@ std::vector<std::string> virtual_include_options(include_roots const& roots) {
     if (roots.real_paths) {
         for (auto const& directory : roots.include_directories) out.push_back("-I" + directory);
         for (auto const& directory : roots.toolkit) out.push_back("-I" + directory);
-        return out;
     }
-    for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+    for (std::size_t i = 0; !roots.real_paths && i < roots.include_directories.size(); ++i)
         out.push_back(fmt::format("-I{}i{}", virtual_root, i));
-    if (!roots.toolkit.empty()) out.push_back(fmt::format("-I{}t", virtual_root));
+    // Also where there is no toolkit, and after the real directories: standard headers are answered there.
+    out.push_back(fmt::format("-I{}t", virtual_root));
     return out;
 }
 
@@ -156,7 +212,7 @@ result<header_file const*> include_capture::read_once(std::string const& real) {
     static header_file const nothing;
     if (real.empty()) return &nothing;
     if (auto const at = files_.find(real); at != files_.end()) return &at->second;
-    KILN_TRY(auto file, read_header(real));
+    KILN_TRY(auto file, read_header(roots_, real));
     return &files_.emplace(real, std::move(file)).first->second;
 }
 
@@ -233,15 +289,26 @@ struct present {
     result<std::string> content;  // empty: no such file
 };
 
+result<std::string> content_of(include_roots const& roots, std::string const& real) {
+    KILN_TRY(auto const file, read_header(roots, real));
+    return file.text ? base::sha256_of(base::byte_span{*file.text}).hex() : std::string{};
+}
+
 present look_for(dependency const& d, include_roots const& roots, header_memory::question& now) {
-    if (d.from != dependency::root::toolkit) {
-        auto real = roots.locate(d);
-        auto content = real.empty() ? result<std::string>{std::string{}} : header_memory::process().content_at(real);
-        return {std::move(real), std::move(content)};
+    if (d.from == dependency::root::toolkit) {
+        auto const found = now.in_toolkit(roots.toolkit, d.path);
+        if (!found) return {d.path, found.error()};
+        if (!(*found)->path.empty()) return {(*found)->path, (*found)->content};
+        auto ours = find_standard_header(d.path, roots.toolkit);
+        auto content = ours.empty() ? result<std::string>{std::string{}} : content_of(roots, ours);
+        return {std::move(ours), std::move(content)};
     }
-    auto const found = now.in_toolkit(roots.toolkit, d.path);
-    if (!found) return {d.path, found.error()};
-    return {(*found)->path, (*found)->content};
+    auto real = roots.locate(d);
+    if (real.empty()) return {{}, std::string{}};
+    // What a unit carries, and what is a text of ours, lies in no file that could be remembered.
+    bool const in_a_file = roots.carried.empty() && !is_standard_header_path(real);
+    auto content = in_a_file ? header_memory::process().content_at(real) : content_of(roots, real);
+    return {std::move(real), std::move(content)};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "compile/header_answers.hpp"
 
 #include <kiln/artifact.hpp>
+#include <kiln/unit.hpp>
 
 #include <cstdio>
 #include <map>
@@ -25,10 +26,17 @@ struct include_roots {
     std::vector<std::string> include_directories;
     std::vector<std::string> toolkit;  // searched as one
     bool real_paths = false;           // debug builds: the compiler sees this machine's own paths
+    // Headers that came with the unit, by their places; with any, the directories above are names for them and lie nowhere.
+    std::map<std::string, std::string, std::less<>> carried = {};
 
     // Real path of a dependency on this machine; empty when its root does not exist here.
     [[nodiscard]] std::string locate(dependency const& d) const;
 };
+
+// The directories of a unit on this machine, or of what it carries; toolkit and real_paths are the caller's to set.
+[[nodiscard]] include_roots roots_of(kiln::unit const& u);
+// Where a dependency lies as unit::carried says it; empty for the toolkit's, which is not carried.
+[[nodiscard]] std::string place_of(dependency const& d);
 
 // What NVRTC is told.
 [[nodiscard]] std::string virtual_source_name(std::string_view unit, include_roots const& roots);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/source_prefix.hpp"
 
+#include "compile/includes.hpp"
 #include "compile/options.hpp"
 
 #include <algorithm>
@@ -124,7 +125,8 @@ std::optional<base::digest> prefix_of(job const& j) {
     for (auto const& option : options->arguments) key.add("option", option);
     // The compiler is told virtual directories, so that only their number counts; debug builds are told real ones, and a name.
     if (options->debug) key.add("name", c->unit.name).add("directory", c->unit.directory);
-    for (auto const* directories : {&c->unit.include_dirs, &options->include_dirs, &j.tools.toolkit_includes}) {
+    auto const roots = roots_of(c->unit);
+    for (auto const* directories : {&roots.include_directories, &options->include_dirs, &j.tools.toolkit_includes}) {
         key.add("directories", static_cast<std::uint64_t>(directories->size()));
         for (auto const& directory : *directories) key.add("include", options->debug ? directory : std::string{});
     }

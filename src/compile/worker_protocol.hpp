@@ -14,7 +14,7 @@
 namespace kiln::compile {
 
 // Raised with every change of a frame's body, the encodings of jobs, products and errors included.
-inline constexpr std::uint32_t worker_protocol_version = 3;
+inline constexpr std::uint32_t worker_protocol_version = 4;
 inline constexpr std::size_t frame_header_bytes = 12;
 inline constexpr std::size_t most_frame_body_bytes = std::size_t{256} << 20;
 

@@ -12,16 +12,11 @@
 #include <kiln/version.hpp>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <fcntl.h>
 #include <malloc.h>
 #include <new>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -30,7 +25,6 @@ namespace {
 
 constexpr int exit_done = 0, exit_protocol = 2;
 constexpr int idle_before_trim_ms = 250;
-constexpr int keep_on_heap = 256 << 20;
 
 // Bytes of private writable memory mapped now, which is what RLIMIT_DATA counts.
 std::uint64_t mapped_data() {
@@ -130,35 +124,6 @@ result<void> serve(int socket, worker_runner const& run) {
 }
 
 }  // namespace
-
-void settle_in_as_worker() {
-    // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
-    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_IGN);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::umask(077);
-    [[maybe_unused]] int const ignored = ::chdir("/");  // so that no mount is kept busy
-    // A front end allocates and frees tens of megabytes for the smallest unit. Kept until the worker is idle, they are
-    // not paged in anew for every compile.
-    ::mallopt(M_TRIM_THRESHOLD, keep_on_heap);
-    ::mallopt(M_MMAP_THRESHOLD, keep_on_heap);
-    ::rlimit const no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    // When memory runs out the kernel should take a worker, never the program that uses it.
-    if (int const fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
-        [[maybe_unused]] auto const written = ::write(fd, "500", 3);
-        ::close(fd);
-    }
-}
-
-void end_with_peer(int socket) {
-    std::thread{[socket] {
-        for (;;) {
-            ::pollfd hangup{socket, POLLRDHUP, 0};
-            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0)
-                ::_exit(exit_done);
-        }
-    }}.detach();
-}
 
 int serve_worker(int socket, worker_runner const& run) {
     settle_in_as_worker();

@@ -105,6 +105,7 @@ private:
         task_kind kind = task_kind::load;
     };
 
+    void start_intake();
     void run_intake();
     void run_loader();
     void run_driver();
@@ -132,6 +133,7 @@ private:
     [[nodiscard]] std::string label_of(int device);
     template <class Body>
     void start(std::thread& thread, Body body);
+    [[nodiscard]] static error no_thread(std::string const& name);
     void take_nothing_more(batch_ptr const& batch);
 
     engine& engine_;

@@ -170,6 +170,19 @@ def the_program_is_itself():
     one(100)
     done = under("sh", "-c", f'exec "{PYTHON}" "$0" "$@"', SCRATCH / "one.py", NVRTC, KERNEL % 100, "-arch=sm_90")
     check(not json.loads(done.stdout)["loaded"] and " 0 made" in done.stderr, "children are served", done.stdout, done.stderr)
+    for options in ((), ("--json",)):
+        words = ["a", "--", "b", "-v", "--json", "--", ""]
+        done = under("printf", "<%s>", *words, options=options)
+        check(done.stdout == "".join(f"<{w}>" for w in words), "the program's words are its own", done.stdout)
+    # Called by a name that the folder has, too: what belongs to kiln is looked for where kiln is.
+    write("decoy/kiln", "")
+    (SCRATCH / "decoy/kiln").chmod(0o755)
+    write("decoy/kiln-worker", f"#!/bin/sh\ntouch {SCRATCH}/decoy/used\n").chmod(0o755)
+    words = ["run", "-v", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 101, "-arch=sm_90"]
+    for more in ((), ("--json",)):
+        done = run(f"PATH={BIN}:{os.environ['PATH']}", "kiln", *words[:2], *more, *words[2:], program="env", cwd=SCRATCH / "decoy")
+        check("no stand-ins" not in done.stderr and not (SCRATCH / "decoy/used").exists(), "what lies here is not ours", done.stderr)
+        check('"made"' in done.stderr or "made 'k'" in done.stderr or "answered" in done.stderr, "it is served", done.stderr)
     again = run("run", "--", CLI, "run", "--", "sh", "-c", 'echo "$LD_AUDIT"')
     check(again.stdout.count("hook.so") == 1, "kiln run in kiln run", again.stdout)
 
@@ -362,28 +375,55 @@ def misses_go_to_workers():
                              env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
     worker = None
     while worker is None and child.poll() is None:
-        worker = next((c for c in children_of(child.pid) if name_of(c) == "kiln-worker" and "libnvrtc-builtins" in maps_of(c)), None)
+        worker = next((c for c in children_of(child.pid) if name_of(c) in ("kiln-worker", "kiln-foreign-wo") and "libnvrtc-builtins" in maps_of(c)), None)
     check(worker is not None, "a worker was at work")
     os.kill(int(worker), signal.SIGKILL)
     out, said = child.communicate(timeout=200)
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
-    # A program that closes what it does not know, and opens files of its own there.
+    # A program that is killed in the middle, while kiln run goes on: its worker ends with it.
+    child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], LONG % 721, "-arch=sm_90"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    compiling, worker = int(child.stdout.readline()), None
+    while worker is None and child.poll() is None:
+        worker = next((c for c in children_of(child.pid) if "libnvrtc-builtins" in maps_of(c)), None)
+    os.kill(compiling, signal.SIGKILL)
+    end = time.time() + 20
+    while worker in children_of(child.pid) and name_of(worker) and state_of(worker) != "Z" and time.time() < end:
+        time.sleep(0.01)
+    check(time.time() < end, "the worker of a program that died is gone")
+    child.communicate("\n", timeout=60)
+    # A program that closes what it does not know, and opens files or sockets of its own there: nothing of ours is written to them, and they
+    # stay open.
     write("closer.py", r'''
-import ctypes as C, os, sys
+import ctypes as C, os, select, socket, sys
 n = C.CDLL(sys.argv[1])
 def compiled(text):
     p = C.c_void_p(); o = (C.c_char_p * 1)(b"-arch=sm_90")
     n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None)
     return n.nvrtcCompileProgram(p, 1, o)
 first = compiled(b"__global__ void a() {} // %d" % os.getpid())
-os.closerange(3, 64)
-mine = [os.open(sys.argv[2], os.O_RDWR | os.O_CREAT) for _ in range(60)]
+ours = [int(f) for f in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{f}") and os.readlink(f"/proc/self/fd/{f}").startswith("socket:")]
+os.closerange(3, 256)
+if sys.argv[2] == "files":
+    mine = [os.open(sys.argv[3], os.O_RDWR | os.O_CREAT) for _ in range(200)]
+    grown = lambda: os.path.getsize(sys.argv[3])
+else:
+    pairs = [socket.socketpair() for _ in range(100)]
+    mine = [s.fileno() for pair in pairs for s in pair]
+    def grown():
+        ready = select.select([s for pair in pairs for s in pair], [], [], 0)[0]
+        return len(ready)
+about = [(os.fstat(f).st_dev, os.fstat(f).st_ino) for f in mine]
 second = compiled(b"__global__ void b() {} // %d" % os.getpid())
-print(first, second, os.path.getsize(sys.argv[2]), all(os.fstat(f) for f in mine))
+def still(f, what):
+    try: return (os.fstat(f).st_dev, os.fstat(f).st_ino) == what
+    except OSError: return False
+print(first, second, grown(), all(map(still, mine, about)), len(ours) > 0 and set(ours) <= set(mine))
 ''')
-    done = under(PYTHON, SCRATCH / "closer.py", NVRTC, SCRATCH / "mine")
-    check(done.stdout == "0 0 0 True\n", "files of the program are its own", done.stdout, done.stderr)
+    for kind in ("files", "sockets"):
+        done = under(PYTHON, SCRATCH / "closer.py", NVRTC, kind, SCRATCH / "mine")
+        check(done.stdout == "0 0 0 True True\n", f"{kind} of the program are its own", done.stdout, done.stderr)
 
 
 def headers_are_read_ahead():
@@ -416,7 +456,9 @@ print(n.nvrtcCompileProgram(p, 2, o), os.path.exists(known), read() - before)
     check(status == "0" and not known and without > 3 * with_list, "and reads less itself", with_list, without)
     left = [f.name for f in (CACHE / "run").iterdir() if f.name.split("-")[0] in ("known", "headers", "door", "log", "trial")]
     check(not left, "nothing is left behind", left)
-    # A run that is killed cannot tidy up: the next does, after a week.
+    # A run that is killed cannot tidy up: others do, once a day, after a week.
+    check((CACHE / "run/swept").exists(), "the day of the last time is kept")
+    os.utime(CACHE / "run/swept", (time.time() - 2 * 86400,) * 2)
     long_ago, lately = CACHE / "run/log-1-0123456789abcdef", CACHE / "run/log-2-0123456789abcdef"
     for file in (long_ago, lately):
         file.touch()
@@ -457,6 +499,13 @@ def children_of(pid):
 def name_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def state_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return ""
 
@@ -502,6 +551,30 @@ int main(int count, char** v) {
               f"{name}: three things, each made once", {h: all_happenings.count(h) for h in set(all_happenings)})
         sizes = {o for o, _ in ends} if count > 1 else {ends[0][0][:len(ends[0][0]) // 64]}
         check(len(sizes) == 1, "the same for all", sizes)
+
+
+def who_waits_need_not_read():
+    """Of many that wait for one compile, each would read all its headers to see that the answer fits: who made it leaves what they are."""
+    if not (CUDA / "include/cccl/cuda/std/complex").exists():
+        return
+    write("waiter.py", r'''
+import ctypes as C, os, sys
+n = C.CDLL(sys.argv[1])
+def read(): return int(open("/proc/self/io").read().split()[1])
+p = C.c_void_p(); o = (C.c_char_p * 2)(b"-arch=sm_90", b"-I" + sys.argv[2].encode()); before = read()
+n.nvrtcCreateProgram(C.byref(p), b"#include <cuda/std/complex>\nextern \"C\" __global__ void k(cuda::std::complex<float>* a) { *a = *a * *a; }", None, 0, None, None)
+print(n.nvrtcCompileProgram(p, 2, o), read() - before)
+''')
+    words = [PYTHON, SCRATCH / "waiter.py", NVRTC, CUDA / "include/cccl"]
+    mine = {"KILN_CACHE_DIR": str(SCRATCH / "waiters")}
+    one(800, **mine)  # what the compiler is has been read
+    ranks = [subprocess.Popen([CLI, "run", "-v", "--", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **mine}) for _ in range(6)]
+    ends = [r.communicate(timeout=250) for r in ranks]
+    waited = [int(out.split()[1]) for out, said in ends if " answered 'k'" in said and out.startswith("0 ")]
+    check(len(waited) == 5, "one made it, for all", *ends)
+    shutil.rmtree(SCRATCH / "waiters/run")
+    alone = int(under(*words, **mine).stdout.split()[1])
+    check(min(waited) * 2 < alone, "who waited read less than who comes later", waited, alone)
 
 
 def mounts_are_possible():
@@ -561,6 +634,9 @@ def places_that_refuse():
         done = run(*mounted(script, CLI, "run", "--", *words)[1:], program="unshare", **environment)
         got = json.loads(done.stdout)
         check({**got, "loaded": 0} == {**json.loads(want), "loaded": 0}, f"{what}: the answer is the same", got, want, done.stderr)
+    if pathlib.Path("/tmp") in pathlib.Path(CLI).parents:
+        print("kiln itself lies in /tmp: that nothing there may be executed is not tried")
+        return
     # Nowhere at all: everything this program could write to forbids execution. Its own files are on /tmp and stay visible by another name.
     script = f"mount --bind {SCRATCH} /mnt && {everywhere}"
     words[1] = "/mnt/one.py"
@@ -722,7 +798,7 @@ for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, the_cache_changes_under_a_program, places_that_refuse,
-             a_compiler_upgraded_in_place, many_at_once_make_it_once, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
+             a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()
         test()

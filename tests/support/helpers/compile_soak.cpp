@@ -12,12 +12,12 @@
 // is cleared under them. One wrong answer: status 1. An error is none: a header may be empty for a moment.
 //
 // --poison puts entries into the directory that are valid and wrong: the check must see them.
-#include "base/clock.hpp"
 #include "base/digest.hpp"
 #include "base/files.hpp"
 #include "compile/job.hpp"
 #include "store/entry_format.hpp"
 #include "store/maintenance.hpp"
+#include "support/crowd.hpp"
 
 #include <kiln/engine.hpp>
 
@@ -32,14 +32,10 @@
 #include <fstream>
 #include <mutex>
 #include <random>
-#include <spawn.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
-
-extern char** environ;
 
 namespace {
 
@@ -84,14 +80,6 @@ options parse(int argc, char** argv) {
         else if (name == "--child") out.child = value, out.is_child = true;
     }
     return out;
-}
-
-board* map_board(fs::path const& file) {
-    int const fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || ::ftruncate(fd, sizeof(board)) != 0) return nullptr;
-    auto* const at = ::mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ::close(fd);
-    return at == MAP_FAILED ? nullptr : static_cast<board*>(at);
 }
 
 // ---- the model
@@ -268,36 +256,57 @@ private:
 
 class parent {
 public:
-    parent(options o, char* name, board& shared)
-        : options_{std::move(o)}, name_{name}, shared_{shared}, pids_(options_.processes) {
-        seen_.resize(options_.processes, {0, base::clock::now()});
-    }
+    parent(options o, char const* program, board& shared)
+        : options_{std::move(o)}, shared_{shared}, crowd_{plan_of(program)} {}
 
     int run() {
         for (unsigned f = 0; f < folders; ++f) edit(f);
         if (!learn()) return 1;
-        end_ = base::clock::now() + std::chrono::seconds{options_.seconds};
-        for (unsigned i = 0; i < options_.processes; ++i) start(i);
+        crowd_.begin();
         auto next_look = base::clock::now();
-        while (base::clock::now() < end_ && !failed_) {
-            std::this_thread::sleep_for(std::chrono::milliseconds{20 + random_() % 200});
-            edit(static_cast<unsigned>(random_() % folders));
-            if (random_() % 3 == 0) disturb();
-            reap();
+        while (crowd_.goes_on()) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{20 + crowd_.random()() % 200});
+            edit(static_cast<unsigned>(crowd_.random()() % folders));
+            if (crowd_.random()() % 3 == 0) crowd_.disturb();
+            crowd_.reap();
             if (options_.poison) poison();
-            else if (random_() % 40 == 0) damage();
-            if (random_() % 400 == 0) (void)store::maintenance{options_.cache()}.clear();
+            else if (crowd_.random()() % 40 == 0) damage();
+            if (crowd_.random()() % 400 == 0) (void)store::maintenance{options_.cache()}.clear();
             if (base::clock::now() >= next_look) {
                 look();
                 next_look = base::clock::now() + 1s;
             }
         }
-        stop_all();
+        crowd_.stop_all();
         finish();
-        return failed_ ? 1 : 0;
+        return crowd_.failed() ? 1 : 0;
     }
 
 private:
+    test::crowd::plan plan_of(char const* program) {
+        return {.program = program,
+                .processes = options_.processes,
+                .length = std::chrono::seconds{options_.seconds},
+                .no_progress_limit = no_progress_limit,
+                .arguments =
+                    [this](unsigned i, long seconds) {
+                        return std::vector<std::string>{"--root",      options_.root,
+                                                        "--seconds",   std::to_string(seconds),
+                                                        "--units",     std::to_string(options_.units),
+                                                        "--max-bytes", std::to_string(options_.max_bytes),
+                                                        "--child",     std::to_string(i)};
+                    },
+                .progress = [this](unsigned i) { return shared_.progress[i].load(); },
+                .complaint = [this](int status) { return judge(status); }};
+    }
+
+    char const* judge(int status) {
+        if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) return "a program crashed";
+        if (WIFEXITED(status) && WEXITSTATUS(status) == status_wrong) return "a program was given a wrong kernel";
+        if (WIFEXITED(status) && WEXITSTATUS(status) == status_gave_up) ++gave_up_;
+        return nullptr;
+    }
+
     // What the compiler makes of every unit and value, without a cache.
     bool learn() {
         event_log log;
@@ -332,7 +341,7 @@ private:
         auto const file = options_.folder(folder) / "q.h";
         fs::create_directories(options_.folder(folder));
         shared_.begun[folder] = number;
-        if (random_() % 4 != 0) {  // as editors do it
+        if (crowd_.random()() % 4 != 0) {  // as editors do it
             auto const beside = options_.folder(folder) / "q.h.new";
             std::ofstream{beside} << text;
             fs::rename(beside, file);
@@ -345,73 +354,14 @@ private:
         ++edits_;
     }
 
-    void start(unsigned i) {
-        auto const left = std::chrono::duration_cast<std::chrono::seconds>(end_ - base::clock::now()).count() + 1;
-        std::vector<std::string> text{name_,
-                                      "--root",
-                                      options_.root,
-                                      "--seconds",
-                                      std::to_string(std::max<long>(left, 1)),
-                                      "--units",
-                                      std::to_string(options_.units),
-                                      "--max-bytes",
-                                      std::to_string(options_.max_bytes),
-                                      "--child",
-                                      std::to_string(i)};
-        std::vector<char*> argv;
-        for (auto& t : text) argv.push_back(t.data());
-        argv.push_back(nullptr);
-        if (::posix_spawn(&pids_[i], name_, nullptr, nullptr, argv.data(), environ) != 0)
-            fail("cannot start a process");
-        seen_[i] = {shared_.progress[i], base::clock::now()};
-    }
-
-    void disturb() {
-        auto const i = static_cast<unsigned>(random_() % options_.processes);
-        if (random_() % 8 == 0) {
-            ::kill(pids_[i], SIGSTOP);
-            stopped_.push_back(i);
-            ++stops_;
-        } else {
-            ::kill(pids_[i], SIGKILL);
-            ++kills_;
-            int status = 0;
-            ::waitpid(pids_[i], &status, 0);
-            ended(i, status);
-        }
-        if (stopped_.size() > 4 || random_() % 16 == 0) resume();
-    }
-
-    void reap() {
-        for (unsigned i = 0; i < options_.processes; ++i) {
-            int status = 0;
-            if (::waitpid(pids_[i], &status, WNOHANG) == pids_[i]) ended(i, status);
-        }
-    }
-
-    void ended(unsigned i, int status) {
-        if (WIFEXITED(status) && WEXITSTATUS(status) == status_wrong) fail("a program was given a wrong kernel");
-        if (WIFEXITED(status) && WEXITSTATUS(status) == status_gave_up) ++gave_up_;
-        if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) fail("a program crashed");
-        start(i);
-    }
-
-    void resume() {
-        for (auto const s : stopped_) {
-            ::kill(pids_[s], SIGCONT);
-            seen_[s].second = base::clock::now();
-        }
-        stopped_.clear();
-    }
-
     // One byte of one entry, where it lies.
     void damage() {
         auto const all = store::maintenance{options_.cache()}.scan();
         if (!all || all->files.empty()) return;
-        auto const& one = all->files[random_() % all->files.size()];
+        auto const& one = all->files[crowd_.random()() % all->files.size()];
         int const fd = ::open(one.path.c_str(), O_RDWR | O_CLOEXEC);
         if (fd < 0) return;
-        auto const at = static_cast<::off_t>(random_() % std::max<std::uint64_t>(one.bytes, 1));
+        auto const at = static_cast<::off_t>(crowd_.random()() % std::max<std::uint64_t>(one.bytes, 1));
         unsigned char byte = 0;
         if (::pread(fd, &byte, 1, at) == 1) {
             byte ^= 0x10;
@@ -440,75 +390,41 @@ private:
 
     void look() {
         if (auto const now = store::maintenance{options_.cache()}.count()) most_ = std::max(most_, now->bytes);
-        if (shared_.wrong != 0) fail("wrong answers");
-        for (unsigned i = 0; i < options_.processes; ++i) {
-            auto const progress = shared_.progress[i].load();
-            bool const stopped = std::find(stopped_.begin(), stopped_.end(), i) != stopped_.end();
-            if (progress != seen_[i].first || stopped) seen_[i] = {progress, base::clock::now()};
-            else if (base::clock::now() - seen_[i].second > no_progress_limit) fail("a program makes no progress");
-        }
-    }
-
-    void stop_all() {
-        resume();
-        auto const until = base::clock::now() + no_progress_limit;
-        for (auto& pid : pids_) {
-            int status = 0;
-            while (::waitpid(pid, &status, WNOHANG) == 0) {
-                if (base::clock::now() > until || failed_) {
-                    if (!failed_) fail("a program does not end");
-                    ::kill(pid, SIGKILL);
-                    ::waitpid(pid, &status, 0);
-                    break;
-                }
-                std::this_thread::sleep_for(5ms);
-            }
-            if (WIFEXITED(status) && WEXITSTATUS(status) == status_wrong) fail("a program was given a wrong kernel");
-        }
+        if (shared_.wrong != 0) crowd_.fail("wrong answers");
+        crowd_.look();
     }
 
     void finish() {
         look();
         auto const checked = store::maintenance{options_.cache()}.verify(store::maintenance::bad_entries::report);
-        if (!checked || checked->bad.size() > damaged_) fail("more bad entries than were damaged");
+        if (!checked || checked->bad.size() > damaged_) crowd_.fail("more bad entries than were damaged");
         // Bound, the eighth that others may add while one evicts, and one entry in flight per thread.
         auto const slack = options_.max_bytes / 8 + options_.processes * 2 * (table_bytes + 8192);
-        if (most_ > options_.max_bytes + slack) fail("the directory grew beyond its bound");
+        if (most_ > options_.max_bytes + slack) crowd_.fail("the directory grew beyond its bound");
         auto const number = [](std::atomic<std::uint64_t> const& n) { return static_cast<unsigned long>(n.load()); };
         std::printf(
             "operations %lu  kills %lu (and %lu of workers)  stops %lu  edits %lu  compiles %lu  hits %lu (memory %lu, "
             "disk %lu)  evictions %lu  damaged %lu  errors %lu (%lu programs gave up)  wrong "
             "%lu\n",
-            number(shared_.operations), kills_, number(shared_.worker_kills), stops_, edits_, number(shared_.compiles),
-            number(shared_.memory_hits) + number(shared_.disk_hits), number(shared_.memory_hits),
-            number(shared_.disk_hits), number(shared_.evictions), damaged_, number(shared_.errors), gave_up_,
-            number(shared_.wrong));
+            number(shared_.operations), crowd_.kills(), number(shared_.worker_kills), crowd_.stops(), edits_,
+            number(shared_.compiles), number(shared_.memory_hits) + number(shared_.disk_hits),
+            number(shared_.memory_hits), number(shared_.disk_hits), number(shared_.evictions), damaged_,
+            number(shared_.errors), gave_up_, number(shared_.wrong));
         std::printf("seconds %u  processes %u  largest size %lu of %lu allowed + %lu slack  entries at the end %lu\n",
                     options_.seconds, options_.processes, static_cast<unsigned long>(most_),
                     static_cast<unsigned long>(options_.max_bytes), static_cast<unsigned long>(slack),
                     checked ? static_cast<unsigned long>(checked->checked) : 0ul);
-        if (shared_.compiles == 0 || shared_.disk_hits == 0) fail("nothing happened");
-        if (gave_up_ > kills_ + shared_.worker_kills) fail("programs get no answer any more");
-        if (shared_.errors * 2 > shared_.operations) fail("more errors than answers");
-        std::printf("%s\n", failed_ ? "FAILED" : "passed");
-    }
-
-    void fail(char const* why) {
-        std::printf("failed: %s\n", why);
-        failed_ = true;
+        if (shared_.compiles == 0 || shared_.disk_hits == 0) crowd_.fail("nothing happened");
+        if (gave_up_ > crowd_.kills() + shared_.worker_kills) crowd_.fail("programs get no answer any more");
+        if (shared_.errors * 2 > shared_.operations) crowd_.fail("more errors than answers");
+        std::printf("%s\n", crowd_.failed() ? "FAILED" : "passed");
     }
 
     options options_;
-    char* name_;
     board& shared_;
-    std::vector<::pid_t> pids_;
-    std::vector<std::pair<std::uint64_t, base::time_point>> seen_;
-    std::vector<unsigned> stopped_;
-    std::minstd_rand random_{12345};
-    base::time_point end_{};
+    unsigned long edits_ = 0, damaged_ = 0, gave_up_ = 0;
+    test::crowd crowd_;
     std::uint64_t most_ = 0;
-    unsigned long kills_ = 0, stops_ = 0, edits_ = 0, damaged_ = 0, gave_up_ = 0;
-    bool failed_ = false;
 };
 
 }  // namespace
@@ -526,7 +442,7 @@ int main(int argc, char** argv) {
         fs::remove_all(o.root);
         fs::create_directories(o.root);
     }
-    auto* const shared = map_board(o.root / "board");
+    auto* const shared = test::map_board<board>(o.root / "board");
     if (shared == nullptr) return 65;
     if (!o.is_child) return parent{o, argv[0], *shared}.run();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
