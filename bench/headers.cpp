@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What precompiled headers in the workers are worth: units that share headers and differ in their kernels, cold, one after another
-//   - by NVRTC itself, and by NVRTC with --pch (which misses edits of headers: docs/decisions/0015);
+//   - by NVRTC itself, and by NVRTC with --pch (which misses edits of headers: docs/decisions/0016);
 //   - by one worker without and with precompiled headers;
 //   - and by all workers, all asked for at once.
 // The process, NVRTC and the workers are started anew for each line, and that is in the time. NVRTC's own cache is off.

@@ -3,7 +3,7 @@
 // The precompiled headers of one worker: in memory, bounded, the least recently used go first. NVRTC (12.8 or newer) can use one
 // only in the process that made it, and takes it as it is: whether the headers it was made from still say the same, it does not
 // ask. So with each is kept every look at a file it was made from, and who wants to use it asks the machine again
-// (precompiling.hpp). docs/decisions/0015-precompiled-headers.md has the reasons.
+// (precompiling.hpp). docs/decisions/0016-precompiled-headers.md has the reasons.
 #pragma once
 
 #include "base/digest.hpp"
