@@ -36,9 +36,17 @@ std::string config_path() {
 }
 
 // A misspelt value must not become another one in silence.
-constexpr std::array switches{"KILN_READONLY",       "KILN_DISABLE",  "KILN_RECACHE",        "KILN_DETERMINISM",
-                              "KILN_STRICT",         "KILN_REWRITES", "KILN_GPU_OOM_SAFETY", "KILN_GPU_MANAGED_MEMORY",
-                              "KILN_TRACE_LAUNCHES", "KILN_NVTX"};
+constexpr std::array switches{"KILN_READONLY",
+                              "KILN_DISABLE",
+                              "KILN_RECACHE",
+                              "KILN_DETERMINISM",
+                              "KILN_STRICT",
+                              "KILN_REWRITES",
+                              "KILN_GPU_OOM_SAFETY",
+                              "KILN_GPU_MANAGED_MEMORY",
+                              "KILN_TRACE_LAUNCHES",
+                              "KILN_NVTX",
+                              "KILN_PCH"};
 
 // Read before there is an engine, straight from the environment.
 constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES", "KILN_NVTX"};
@@ -96,6 +104,7 @@ std::vector<knob> const& knobs() {
         {"KILN_WORKER_MEMORY", "4G", "memory bound of one compile process"},
         {"KILN_COMPILE_TIMEOUT", "120",
          "CPU seconds a compile may use; it hangs if it uses none for so long, and ends after ten times as long"},
+        {"KILN_PCH", "1", "0: compile processes keep no precompiled headers; what is compiled is the same"},
         {"KILN_CUDA_PATH", "", "CUDA toolkit to use, exclusively"},
         {"KILN_EVENTS", "", "file that receives every event as a line of JSON"},
         {"KILN_EXECUTION_MODE", "auto", "where operations run: auto, cpu or gpu"},

@@ -9,6 +9,7 @@
 #include "compile/includes.hpp"
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
+#include "compile/precompiling.hpp"
 #include "compile/standard_headers.hpp"
 #include "compile/toolchain.hpp"
 
@@ -176,7 +177,7 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
     return {};
 }
 
-result<product> run_compile(job const& j, compile_job const& c) {
+result<product> run_compile(job const& j, compile_job const& c, precompiled_headers* kept) {
     base::stopwatch const watch;
     KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc));
     KILN_TRY(auto const options, normalize(c.unit.options));
@@ -190,20 +191,25 @@ result<product> run_compile(job const& j, compile_job const& c) {
             return nvrtc_error(*api, status, name);
         }
     }
-    auto const arguments = arguments_of(c, options, roots);
-    std::vector<char const*> raw;
-    for (auto const& a : arguments) raw.push_back(a.c_str());
-
     artifact out{.unit = c.unit.name, .target = c.target, .toolchain = toolchain_text(*api)};
     out.compiler = fmt::format("NVRTC {}.{}", api->major, api->minor);
     include_capture capture{roots};
+    precompiling headers{seen ? kept : nullptr,
+                         {.api = *api, .work = j, .roots = roots, .source = virtual_source_name(c.unit.name, roots)},
+                         capture};
+    auto arguments = arguments_of(c, options, roots);
+    for (auto& more : headers.arguments()) arguments.push_back(std::move(more));
+    std::vector<char const*> raw;
+    for (auto const& a : arguments) raw.push_back(a.c_str());
     auto const status = [&] {
-        scoped_capture const active{capture};
+        scoped_capture const active{headers};
         return api->compile_program(p.get(), static_cast<int>(raw.size()), raw.data());
     }();
-    out.log = with_real_paths(p.log(), roots);
     // A header that could not be read looks to the compiler like one that is not there: whatever came of it is wrong.
     if (auto const& why = capture.fault()) return error{*why}.within(fmt::format("unit '{}'", c.unit.name));
+    auto log = headers.finish(p.get(), status, p.log());
+    if (!log) return run_compile(j, c, nullptr);
+    out.log = with_real_paths(*std::move(log), roots);
     if (status != NVRTC_SUCCESS) return compile_error(*api, status, c, roots, std::move(out.log));
     out.dependencies = capture.dependencies();
     if (!seen || !result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
@@ -237,10 +243,21 @@ result<void> check_product(job const& j, product const& made) {
     return {};
 }
 
-result<product> run_job(job const& j) {
+namespace {
+
+result<product> run(job const& j, precompiled_headers* kept) {
     KILN_CHECK(check_environment(environ, trust_of_process()));
-    if (auto const* c = std::get_if<compile_job>(&j.task)) return run_compile(j, *c);
+    if (auto const* c = std::get_if<compile_job>(&j.task)) return run_compile(j, *c, kept);
     return run_link(j, std::get<link_job>(j.task));
+}
+
+}  // namespace
+
+result<product> run_job(job const& j) { return run(j, nullptr); }
+
+result<product> run_job_with(precompiled_headers& kept, job const& j) {
+    kept.last = header_use::plain;
+    return run(j, &kept);
 }
 
 std::string const& job::name() const noexcept {

@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "compile/header_memory.hpp"
 #include "compile/standard_headers.hpp"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <fcntl.h>
 #include <filesystem>
+#include <stdio_ext.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,6 +90,8 @@ result<std::FILE*> stream_over(base::byte_span text) {
     auto* const stream = ::fdopen(fd.get(), "r");
     if (stream == nullptr) return io_error("fdopen", errno);
     fd.release();
+    // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
+    ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
     return stream;
 }
 
@@ -257,28 +261,77 @@ std::vector<dependency> include_capture::dependencies() const {
     return out;
 }
 
+bool include_capture::take_over(header_looks const& others) {
+    for (auto const& [path, look] : others) {
+        auto const file = read_once(locate(look));
+        if (!file) return false;
+        auto const& text = (*file)->text;
+        if (look.content != (text ? base::sha256_of(base::byte_span{*text}).hex() : std::string{})) return false;
+    }
+    seen_.insert(others.begin(), others.end());
+    return true;
+}
+
+bool include_capture::any_text_has(std::string_view word) const {
+    return std::ranges::any_of(files_, [&](auto const& named) {
+        auto const& text = named.second.text;
+        return text && base::as_text(*text).find(word) != std::string_view::npos;
+    });
+}
+
 dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }
+
+namespace {
+
+// Where a dependency is on this machine, and what is there: the question the compiler asked. A directory of a header's name is none.
+struct present {
+    std::string real;
+    result<std::string> content;  // empty: no such file
+};
+
+result<std::string> content_of(include_roots const& roots, std::string const& real) {
+    KILN_TRY(auto const file, read_header(roots, real));
+    return file.text ? base::sha256_of(base::byte_span{*file.text}).hex() : std::string{};
+}
+
+present look_for(dependency const& d, include_roots const& roots, header_memory::question& now) {
+    if (d.from == dependency::root::toolkit) {
+        auto const found = now.in_toolkit(roots.toolkit, d.path);
+        if (!found) return {d.path, found.error()};
+        if (!(*found)->path.empty()) return {(*found)->path, (*found)->content};
+        auto ours = find_standard_header(d.path, roots.toolkit);
+        auto content = ours.empty() ? result<std::string>{std::string{}} : content_of(roots, ours);
+        return {std::move(ours), std::move(content)};
+    }
+    auto real = roots.locate(d);
+    if (real.empty()) return {{}, std::string{}};
+    // What a unit carries, and what is a text of ours, lies in no file that could be remembered.
+    bool const in_a_file = roots.carried.empty() && !is_standard_header_path(real);
+    auto content = in_a_file ? header_memory::process().content_at(real) : content_of(roots, real);
+    return {std::move(real), std::move(content)};
+}
+
+}  // namespace
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
     bool const sealed = how == absent_headers::are_sealed;
+    header_memory::question now{header_memory::process()};
     for (auto const& d : dependencies) {
-        auto const real = roots.locate(d);
-        // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
-        auto const file = real.empty() ? result<header_file>{header_file{}} : read_header(roots, real);
+        auto const there = look_for(d, roots, now);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
         // being read says nothing of what it says.
-        bool const denied = !file && file.error().status() == EACCES;
-        if (!file && !(sealed && denied)) return file.error().message();
-        bool const there = file && file->text;
+        bool const denied = !there.content && there.content.error().status() == EACCES;
+        if (!there.content && !(sealed && denied)) return there.content.error().message();
+        bool const absent = !there.content || there.content->empty();
         if (d.content.empty()) {
-            if (there) return fmt::format("{} appeared", real);
+            if (!absent) return fmt::format("{} appeared", there.real);
             continue;
         }
-        if (!there) {
+        if (absent) {
             if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (base::sha256_of(base::byte_span{*file->text}).hex() != d.content) return fmt::format("{} changed", real);
+        if (*there.content != d.content) return fmt::format("{} changed", there.real);
     }
     return {};
 }

@@ -51,6 +51,9 @@ struct header_file {
     std::optional<base::bytes> text;  // of a regular file; nothing else is a header
 };
 
+// What was asked for, by the name the compiler has for it, and what was found: an empty content where there was nothing.
+using header_looks = std::map<std::string, dependency>;
+
 // Records every look during one compile and answers from memory: whatever was asked of a file, and however often, the answers are
 // of the moment it was first asked about.
 class include_capture final : public header_answers {
@@ -65,13 +68,19 @@ public:
     // Sorted, each look once.
     [[nodiscard]] std::vector<dependency> dependencies() const;
 
+    [[nodiscard]] header_looks const& looks() const noexcept { return seen_; }
+    // Makes the looks of another compile this one's own, if they would find the same now. All or none.
+    [[nodiscard]] bool take_over(header_looks const& others);
+    // In a header that was read so far.
+    [[nodiscard]] bool any_text_has(std::string_view word) const;
+
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;
     [[nodiscard]] std::string locate(dependency const& d);
     [[nodiscard]] result<header_file const*> read_once(std::string const& real);
     void refuse(error why);
     include_roots roots_;
-    std::map<std::string, dependency> seen_;
+    header_looks seen_;
     std::map<std::string, std::string> toolkit_;  // real paths by the toolkit's
     std::map<std::string, header_file> files_;    // by real path
     std::optional<error> fault_;

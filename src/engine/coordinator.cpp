@@ -2,6 +2,7 @@
 #include "engine/coordinator.hpp"
 
 #include "cuda/nvtx.hpp"
+#include "engine/nearest.hpp"
 #include "engine/pack_verbs.hpp"
 
 #include <algorithm>
@@ -218,7 +219,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     events_.emit(why);
     book_.missed(f->line(), f->target, missed.reason);
 
-    auto const nearest = missed.nearest.empty() ? std::string{"nothing of this unit"} : missed.nearest;
+    auto const nearest = [&] { return describe_nearest(store_, f->order); };
     auto const wanted = fmt::format("'{}' for {} {}", subject.name, f->target, name_of(subject.target.kind));
     if (options_.jit == jit_policy::forbid) {
         finish(
@@ -226,7 +227,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
             fail(errc::forbidden,
                  "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
                  "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
-                 wanted, describe_tiers(store_) + f->said, nearest, f->target));
+                 wanted, describe_tiers(store_) + f->said, nearest(), f->target));
         return false;
     }
     if (subject.toolchain.empty()) {
@@ -240,13 +241,13 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
                 "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
                 wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC",
                 f->order.unusable.empty() ? "" : " that can be used: ", f->order.unusable,
-                describe_tiers(store_) + f->said, nearest, links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
+                describe_tiers(store_) + f->said, nearest(), links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
         return false;
     }
     if (options_.jit == jit_policy::warn) {
         auto warned = f->describe(event_kind::warned);
         warned.reason = "jit";
-        warned.detail = fmt::format("compiling at run time ({}); nearest found: {}", missed.reason, nearest);
+        warned.detail = fmt::format("compiling at run time ({}); nearest found: {}", missed.reason, nearest());
         events_.emit(warned);
     }
     return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
 
+#include "compile/header_memory.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
 #include "cuda/nvtx.hpp"
@@ -36,6 +37,7 @@ compile::pool_options pool_options_of(base::config const& config) {
     if (auto const seconds = std::atoi(config.text("KILN_COMPILE_TIMEOUT").c_str()); seconds > 0) {
         out.compile_timeout = std::chrono::seconds{seconds};
     }
+    if (!config.flag("KILN_PCH")) out.precompiled = 0;
     auto const kept = store::options_from(config);
     if (kept.disk) out.reproductions = kept.disk->root / "reproductions";
     return out;
@@ -128,6 +130,9 @@ void engine::state::find_tools() {
             bool const may_write = !config.flag("KILN_READONLY");
             cuda::remember_contents_in(kept.disk->root / "contents",
                                        may_write ? cuda::memory_access::read_write : cuda::memory_access::read_only);
+            using memory = compile::header_memory;
+            memory::process().remember_in(kept.disk->root / "contents" / "headers",
+                                          may_write ? memory::access::read_write : memory::access::read_only);
         }
         nvrtc_ = compile::find_nvrtc(search);
         nvjitlink_ = compile::find_nvjitlink(search);
@@ -312,6 +317,7 @@ void engine::state::shut_down() noexcept {
     loading.stop();
     store->flush(base::clock::now() + std::chrono::milliseconds{200});
     cuda::keep_contents();
+    compile::header_memory::process().keep();
 }
 
 engine& engine::process() {

@@ -25,9 +25,8 @@ struct found_artifact {
     artifact_ptr what;  // null on a miss
     provenance from = provenance::memory;
     store::address at;
-    std::string reason;   // on a miss, a stable code: absent, header-changed, ...
-    std::string detail;   // prose
-    std::string nearest;  // what came closest, for error messages
+    std::string reason;  // on a miss, a stable code: absent, header-changed, ...
+    std::string detail;  // prose
 };
 
 // "memory, disk (/home/ann/.cache/kiln), 2 bundles": for error messages.
