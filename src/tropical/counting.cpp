@@ -93,8 +93,8 @@ result<untyped_counting> untyped_counting::make(semiring s, scalar type, product
     KILN_TRY(auto const loaded, engine_detail::shipped_or_made(with, counting_unit(s, type), how.device, how.wait));
     KILN_TRY(auto plain, loaded.kernel("product_counting"));
     KILN_TRY(auto weighted, loaded.kernel("product_counting_weighted"));
-    return untyped_counting{std::make_shared<state const>(state{
-        std::move(plain), std::move(weighted), type == scalar::f32 ? side_of_plain_f32 : side})};
+    return untyped_counting{std::make_shared<state const>(
+        state{std::move(plain), std::move(weighted), type == scalar::f32 ? side_of_plain_f32 : side})};
 }
 
 result<void> untyped_counting::run(stream_ref on, counting_call const& call) const {
