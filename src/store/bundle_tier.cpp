@@ -2,6 +2,7 @@
 #include "store/bundle.hpp"
 
 #include "store/expectations.hpp"
+#include "store/packed_bundle.hpp"
 
 #include <algorithm>
 
@@ -42,9 +43,13 @@ result<std::shared_ptr<bundle_tier>> bundle_tier::from_memory(base::byte_span da
 result<std::shared_ptr<bundle_tier>> bundle_tier::from_source(std::unique_ptr<byte_source> source, std::string origin,
                                                               signature_policy const& policy) {
     std::shared_ptr<bundle_tier> out{new bundle_tier};
-    out->source_ = std::move(source);
     out->info_.origin = std::move(origin);
+    auto const stored = source->size();
+    auto plain = unpacked(std::move(source));
+    if (!plain) return std::move(plain).error().within(out->info_.origin);
+    out->source_ = *std::move(plain);
     if (auto loaded = out->load(policy); !loaded) return std::move(loaded).error().within(out->info_.origin);
+    out->info_.file_bytes = stored;
     return out;
 }
 
