@@ -87,6 +87,8 @@ std::vector<knob> const& knobs() {
         {"KILN_RECACHE", "", "1: compile again and replace what the cache has"},
         {"KILN_BUNDLES", "", "bundle files or directories of them, separated by colons"},
         {"KILN_BUNDLE_KEY", "", "public key file: only bundles signed by it are used"},
+        {"KILN_REMOTE", "",
+         "servers that many machines share, each a URL and its attributes, separated by spaces; off: none"},
         {"KILN_JIT", "allow", "allow, warn or forbid compiling at run time"},
         {"KILN_WORKERS", "",
          "number of compile processes (default: by cores and free memory; 0: compile in the process)"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/worker_life.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <malloc.h>
@@ -16,6 +17,13 @@ namespace kiln::compile {
 namespace {
 
 constexpr int keep_on_heap = 256 << 20;
+
+bool is_hung_up(int socket, int patience_ms) {
+    ::pollfd hangup{socket, POLLRDHUP, 0};
+    return ::poll(&hangup, 1, patience_ms) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+int volatile peer = -1;
 
 }  // namespace
 
@@ -40,12 +48,26 @@ void settle_in_as_worker() {
 
 void end_with_peer(int socket) {
     std::thread{[socket] {
-        for (;;) {
-            ::pollfd hangup{socket, POLLRDHUP, 0};
-            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0)
-                ::_exit(0);
-        }
+        while (!is_hung_up(socket, -1)) continue;
+        ::_exit(0);
     }}.detach();
+}
+
+void end_with_peer_by_signal(int socket) {
+    peer = socket;
+    struct ::sigaction action {};
+    action.sa_flags = SA_RESTART;
+    action.sa_handler = [](int) {
+        int const before = errno;
+        if (is_hung_up(peer, 0)) ::_exit(0);
+        errno = before;
+    };
+    ::sigaction(SIGIO, &action, nullptr);
+    int const flags = ::fcntl(socket, F_GETFL);
+    if (flags < 0 || ::fcntl(socket, F_SETOWN, ::getpid()) != 0 || ::fcntl(socket, F_SETFL, flags | O_ASYNC) != 0)
+        return end_with_peer(socket);
+    // It may have hung up before it could be heard.
+    if (is_hung_up(socket, 0)) ::_exit(0);
 }
 
 }  // namespace kiln::compile

@@ -177,6 +177,13 @@ found_artifact look_up(store::store& where, subject const& what, purpose why) {
     return out;
 }
 
+found_artifact accept(store::store& where, subject const& what, store::found const& found) {
+    found_artifact out;
+    search const s{where, what, purpose::explain, out};
+    if (!s.take(found) && out.reason == "bad-artifact") where.reject(found.hit->about.at);
+    return out;
+}
+
 found_artifact look_up_shipped(store::store& where, subject const& what) {
     found_artifact out;
     out.reason = "absent";

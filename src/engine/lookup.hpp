@@ -40,6 +40,9 @@ struct found_artifact {
 enum class purpose { serve, explain };
 [[nodiscard]] found_artifact look_up(store::store& where, subject const& what, purpose why = purpose::serve);
 
+// What came from further away later: decoded and its headers compared, by the rules of where it came from. Nothing is counted.
+[[nodiscard]] found_artifact accept(store::store& where, subject const& what, store::found const& found);
+
 // What ships for exactly this target, whichever compiler made it: `what` needs no toolchain, so that none is looked for.
 [[nodiscard]] found_artifact look_up_shipped(store::store& where, subject const& what);
 

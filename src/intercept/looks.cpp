@@ -73,18 +73,33 @@ bool is_directory(std::string const& path) {
     return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// A stream that reads these bytes and passes for a regular file: the compiler asks fstat.
-result<std::FILE*> stream_over(base::byte_span text) {
-    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
-    if (!fd) return io_error("memfd_create", errno);
-    KILN_CHECK(base::write_all(fd.get(), text));
-    if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
+result<std::FILE*> stream_of(base::file_descriptor fd) {
     auto* const stream = ::fdopen(fd.get(), "r");
     if (stream == nullptr) return io_error("fdopen", errno);
     fd.release();
     // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
     ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
     return stream;
+}
+
+// A stream that reads these bytes and passes for a regular file: the compiler asks fstat.
+result<std::FILE*> stream_over(base::byte_span text) {
+    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
+    if (!fd) return io_error("memfd_create", errno);
+    KILN_CHECK(base::write_all(fd.get(), text));
+    if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
+    return stream_of(std::move(fd));
+}
+
+error changed(std::string const& path) { return fail(errc::io, "{}: it changed while it was compiled", path); }
+
+// The file itself, which is still what was hashed.
+result<std::FILE*> stream_of(known_file const& what) {
+    KILN_TRY(auto fd, base::open_file(what.path, O_RDONLY | O_NONBLOCK));
+    struct ::stat about {};
+    if (base::sys().fstat(fd.get(), &about) != 0) return io_error(what.path, errno);
+    if (state_of(about) != what.state) return changed(what.path);
+    return stream_of(std::move(fd));
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -244,16 +259,19 @@ std::FILE* look_capture::open(std::string const& path) {
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
-            if (is_settled((*read)->state)) one.known = known_file{*real, (*read)->state, *one.what.content};
-            one.text = std::move((*read)->text);
+            // Relative to where: another thread may go elsewhere.
+            if (is_settled((*read)->state) && real->starts_with('/'))
+                one.known = known_file{*real, (*read)->state, *one.what.content};
+            else one.text = std::move((*read)->text);
         }
         at = seen_.emplace(path, std::move(one)).first;
     }
-    if (!at->second.text) {
+    auto const& found = at->second;
+    if (!found.text && !found.known) {
         errno = ENOENT;
         return nullptr;
     }
-    auto stream = stream_over(*at->second.text);
+    auto stream = found.known ? stream_of(*found.known) : stream_over(*found.text);
     if (!stream) return refuse(std::move(stream).error().within(path));
     return *stream;
 }
@@ -279,10 +297,18 @@ std::vector<look> look_capture::looks() const {
 std::vector<known_file> look_capture::known() const {
     std::vector<known_file> out;
     for (auto const& [path, one] : seen_) {
-        // Another directory, for another process.
-        if (one.known && one.known->path.starts_with('/')) out.push_back(*one.known);
+        if (one.known) out.push_back(*one.known);
     }
     return out;
+}
+
+void look_capture::finish() {
+    struct ::stat about {};
+    for (auto const& [path, one] : seen_) {
+        if (!one.known || (::stat(one.known->path.c_str(), &about) == 0 && state_of(about) == one.known->state))
+            continue;
+        if (!fault_) fault_ = changed(one.known->path);
+    }
 }
 
 }  // namespace kiln::intercept

@@ -92,7 +92,8 @@ private:
 // Empty: all files are as they were. Else the first that is not: "q.h changed", "first/q.h appeared", "q.h is gone".
 [[nodiscard]] std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents);
 
-// Answers the compiler and notes every look. What is hashed is what is compiled: a file is read once.
+// Answers the compiler and notes every look. What is hashed is what is compiled: the compiler is given what was read, or the file
+// itself where a change of it would show, and finish() finds that it has not changed.
 class look_capture final : public compile::header_answers {
 public:
     explicit look_capture(look_roots roots) : roots_{std::move(roots)} {}
@@ -101,6 +102,8 @@ public:
     int stat(std::string const& path, struct ::stat* out) override;
     // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
     [[nodiscard]] std::string real_path(std::string const& path) const;
+    // After the compile, before anything is asked.
+    void finish();
     // Why what was made may be wrong, or what was read is not known: it must not be kept.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
     // Sorted, each once.
@@ -113,7 +116,7 @@ private:
     look_roots roots_;
     struct seen {
         look what;
-        std::optional<base::bytes> text;
+        std::optional<base::bytes> text;  // neither: there was no such file
         std::optional<known_file> known;
     };
     std::map<std::string, seen> seen_;

@@ -92,6 +92,7 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
         compile::scoped_capture const active{capture};
         out.status = fresh.compile(call.options);
     }
+    capture.finish();
     if (capture.fault()) return out;
     out.entry = {.looks = capture.looks(), .answer = fresh.everything(asked.expressions)};
     out.known = capture.known();

@@ -35,10 +35,11 @@ constexpr std::array<std::pair<std::string_view, number>, 10> numbers{{
     {"dropped", &statistics::dropped},
     {"divergent", &statistics::divergent},
 }};
-constexpr std::array<std::pair<std::string_view, group>, 3> groups{{
+constexpr std::array<std::pair<std::string_view, group>, 4> groups{{
     {"hits.", &statistics::hits},
     {"rejected.", &statistics::rejected},
     {"errors.", &statistics::errors},
+    {"fleet.", &statistics::fleet},
 }};
 
 void add_to(counter_map& sums, counter_map const& more) {

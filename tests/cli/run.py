@@ -381,6 +381,18 @@ def misses_go_to_workers():
     out, said = child.communicate(timeout=200)
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
+    # A program that is killed in the middle, while kiln run goes on: its worker ends with it.
+    child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], LONG % 721, "-arch=sm_90"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    compiling, worker = int(child.stdout.readline()), None
+    while worker is None and child.poll() is None:
+        worker = next((c for c in children_of(child.pid) if "libnvrtc-builtins" in maps_of(c)), None)
+    os.kill(compiling, signal.SIGKILL)
+    end = time.time() + 20
+    while worker in children_of(child.pid) and name_of(worker) and state_of(worker) != "Z" and time.time() < end:
+        time.sleep(0.01)
+    check(time.time() < end, "the worker of a program that died is gone")
+    child.communicate("\n", timeout=60)
     # A program that closes what it does not know, and opens files or sockets of its own there: nothing of ours is written to them, and they
     # stay open.
     write("closer.py", r'''
@@ -487,6 +499,13 @@ def children_of(pid):
 def name_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def state_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return ""
 

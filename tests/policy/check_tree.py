@@ -16,7 +16,8 @@ ALLOWED = {
     "cuda": {"base"},
     "compile": {"base", "cuda"},
     "store": {"base"},
-    "engine": {"base", "cuda", "compile", "store"},
+    "remote": {"base", "store"},
+    "engine": {"base", "cuda", "compile", "store", "remote"},
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
@@ -41,7 +42,7 @@ ROOT_HEADERS = {
 # What every public header includes first, so that an older C++ is named before anything fails.
 LANGUAGE = "kiln/language.hpp"
 C_HEADERS = {"stddef.h", "stdint.h"}
-WITHOUT_CUDA = {"base", "store", "report"}
+WITHOUT_CUDA = {"base", "store", "remote", "report"}
 MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
 MAY_PRINT = {
