@@ -43,13 +43,14 @@ result<base::bytes> pack_bundle(base::byte_span bundle) {
     return out;
 }
 
-result<std::unique_ptr<byte_source>> unpacked(std::unique_ptr<byte_source> source) {
-    auto const size = source->size();
-    if (size < bundle_header_bytes) return source;
-    KILN_TRY(auto const head, source->read(0, frame_magic.size()));
-    if (!std::ranges::equal(head, frame_magic)) return source;
+bool is_packed(base::byte_span head) noexcept {
+    return head.size() >= frame_magic.size() && std::ranges::equal(head.first(frame_magic.size()), frame_magic);
+}
+
+result<std::unique_ptr<byte_source>> unpack_bundle(byte_source const& source) {
+    auto const size = source.size();
     if (size > most_bytes) return fail(errc::corrupt, "packed bundle: {} bytes are too many", size);
-    KILN_TRY(auto const packed, source->read(0, static_cast<std::size_t>(size)));
+    KILN_TRY(auto const packed, source.read(0, static_cast<std::size_t>(size)));
     auto const raw = ZSTD_getFrameContentSize(packed.data(), packed.size());
     if (raw == ZSTD_CONTENTSIZE_UNKNOWN || raw == ZSTD_CONTENTSIZE_ERROR || raw > most_bytes ||
         raw / largest_ratio > size)

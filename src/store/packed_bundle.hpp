@@ -10,7 +10,9 @@ namespace kiln::store {
 // errc::invalid_argument for one that is too large to be unpacked at every start.
 [[nodiscard]] result<base::bytes> pack_bundle(base::byte_span bundle);
 
-// What is not packed comes back as it is.
-[[nodiscard]] result<std::unique_ptr<byte_source>> unpacked(std::unique_ptr<byte_source> source);
+// By its first bytes.
+[[nodiscard]] bool is_packed(base::byte_span head) noexcept;
+// The bundle in it, in memory.
+[[nodiscard]] result<std::unique_ptr<byte_source>> unpack_bundle(byte_source const& packed);
 
 }  // namespace kiln::store
