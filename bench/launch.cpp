@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host time of a launch through kiln::kernel against cuLaunchKernel itself, same kernel, same arguments, same stream.
-// Batches of the two alternate, and which goes first alternates too, so that clocks and caches favour neither; each
+// Host time of a launch through kiln::kernel, and through kiln_kernel_launch of kiln.h, against cuLaunchKernel itself, same kernel, same
+// arguments, same stream. Batches alternate, and which goes first alternates too, so that clocks and caches favour none; each
 // batch is short enough for the launch queue never to fill. Reported are medians over the rounds.
 #include "cuda/library.hpp"
 
 #include "base/clock.hpp"
 
 #include <kiln/kernel.hpp>
+#include <kiln/kiln.h>
 
 #include <fmt/format.h>
 
@@ -65,22 +66,46 @@ kiln::result<void> compare(std::shared_ptr<kiln::cuda::library const> const& lib
         if (go(args...) != CUDA_SUCCESS) ++failures;
     };
 
+    kiln_kernel* in_c = nullptr;
+    if (kiln_error* const why = kiln_kernel_adopt(raw_function, 0, &in_c); why != nullptr) {
+        auto out = kiln::fail(kiln::errc::driver, "{}", kiln_error_message(why));
+        kiln_error_free(why);
+        return out;
+    }
+    kiln_launch shape = KILN_LAUNCH_INIT;
+    shape.block[0] = 32;
+    auto const through_c = [&](int) {
+        auto const go = [&](Args... copies) {
+            void* pointers[sizeof...(Args) + 1] = {static_cast<void*>(&copies)..., nullptr};
+            return kiln_kernel_launch(in_c, stream.get(), &shape, pointers);
+        };
+        if (go(args...) != nullptr) ++failures;
+    };
+
     std::vector<double> raw;
     std::vector<double> ours;
     std::vector<double> ratios;
+    std::vector<double> ratios_in_c;
     for (int round = -20; round < rounds; ++round) {
         double r = 0;
         double k = 0;
-        if (round % 2 == 0) r = ns_per_launch(stream, by_hand), k = ns_per_launch(stream, through_kiln);
-        else k = ns_per_launch(stream, through_kiln), r = ns_per_launch(stream, by_hand);
+        double c = 0;
+        if (round % 2 == 0)
+            r = ns_per_launch(stream, by_hand), k = ns_per_launch(stream, through_kiln),
+            c = ns_per_launch(stream, through_c);
+        else
+            c = ns_per_launch(stream, through_c), k = ns_per_launch(stream, through_kiln),
+            r = ns_per_launch(stream, by_hand);
         if (round < 0) continue;  // warming up
         raw.push_back(r);
         ours.push_back(k);
         ratios.push_back(k / r);
+        ratios_in_c.push_back(c / r);
     }
+    kiln_kernel_free(in_c);
     if (failures > 0) return kiln::fail(kiln::errc::driver, "{} launches failed", failures);
-    fmt::print("{:<8} {:>10} {:>18.1f} {:>14.1f} {:>10.4f} {:>16.4f}\n", name, sizeof...(Args), median(raw),
-               median(ours), median(ours) / median(raw), median(ratios));
+    fmt::print("{:<8} {:>10} {:>18.1f} {:>14.1f} {:>10.4f} {:>16.4f} {:>10.4f}\n", name, sizeof...(Args), median(raw),
+               median(ours), median(ours) / median(raw), median(ratios), median(ratios_in_c));
     return {};
 }
 
@@ -95,8 +120,8 @@ kiln::result<void> run() {
 
     fmt::print("{}, driver for CUDA {}.{}; medians of {} rounds of {} launches\n", info.name,
                info.driver_version / 1000, info.driver_version % 1000 / 10, rounds, batch);
-    fmt::print("{:<8} {:>10} {:>18} {:>14} {:>10} {:>16}\n", "kernel", "arguments", "cuLaunchKernel ns", "kiln ns",
-               "ratio", "paired ratio");
+    fmt::print("{:<8} {:>10} {:>18} {:>14} {:>10} {:>16} {:>10}\n", "kernel", "arguments", "cuLaunchKernel ns",
+               "kiln ns", "ratio", "paired ratio", "in C");
     auto* const p = memory.as<float>();
     KILN_CHECK(compare(library, stream, "none"));
     KILN_CHECK(compare(library, stream, "three", p, 1U, 2U));

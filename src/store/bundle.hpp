@@ -18,6 +18,9 @@
 
 namespace kiln::store {
 
+// packed: as one, see packed_bundle.hpp.
+enum class bundle_form { plain, packed };
+
 // Collects entries and writes them sorted, so that the same entries give the same file whatever their order.
 class bundle_writer {
 public:
@@ -32,7 +35,8 @@ public:
 
     [[nodiscard]] result<base::bytes> encode(private_key const* signer = nullptr) const;
     // Temporary file, fsync, rename: the old bundle stays until the new one is complete.
-    [[nodiscard]] result<void> write(std::filesystem::path const& file, private_key const* signer = nullptr) const;
+    [[nodiscard]] result<void> write(std::filesystem::path const& file, private_key const* signer = nullptr,
+                                     bundle_form form = bundle_form::plain) const;
 
 private:
     struct stored {

@@ -2,6 +2,7 @@
 #include "store/bundle.hpp"
 
 #include "store/expectations.hpp"
+#include "store/packed_bundle.hpp"
 
 #include <algorithm>
 
@@ -49,9 +50,16 @@ result<std::shared_ptr<bundle_tier>> bundle_tier::from_source(std::unique_ptr<by
 }
 
 result<void> bundle_tier::load(signature_policy const& policy) {
-    auto const size = source_->size();
+    auto size = source_->size();
+    info_.file_bytes = size;
     if (size < bundle_header_bytes) return fail(errc::corrupt, "not a bundle, or truncated: {} bytes", size);
-    KILN_TRY(auto const head, source_->read(0, bundle_header_bytes));
+    KILN_TRY(auto head, source_->read(0, bundle_header_bytes));
+    if (is_packed(head)) {
+        KILN_TRY(source_, unpack_bundle(*source_));
+        size = source_->size();
+        if (size < bundle_header_bytes) return fail(errc::corrupt, "packed bundle: not a bundle");
+        KILN_TRY(head, source_->read(0, bundle_header_bytes));
+    }
     KILN_CHECK(check_bundle_header(head));
     if (size < bundle_header_bytes + bundle_footer_bytes)
         return fail(errc::corrupt, "truncated bundle: {} bytes", size);
@@ -60,7 +68,6 @@ result<void> bundle_tier::load(signature_policy const& policy) {
     shape_ = index_shape::of(footer_.entries);
     info_.format = bundle_format_version;
     info_.entries = footer_.entries;
-    info_.file_bytes = size;
     return check_signature(policy);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/bundle.hpp"
 
+#include "store/packed_bundle.hpp"
+
 #include <set>
 
 namespace kiln::store {
@@ -73,8 +75,12 @@ result<base::bytes> bundle_writer::encode(private_key const* signer) const {
     return std::move(w).take();
 }
 
-result<void> bundle_writer::write(std::filesystem::path const& file, private_key const* signer) const {
-    KILN_TRY(auto const data, encode(signer));
+result<void> bundle_writer::write(std::filesystem::path const& file, private_key const* signer,
+                                  bundle_form form) const {
+    KILN_TRY(auto data, encode(signer));
+    if (form == bundle_form::packed) {
+        KILN_TRY(data, pack_bundle(data));
+    }
     return base::replace_file(file, data, 0644, base::durability::synced);
 }
 

@@ -45,7 +45,7 @@ def main():
             check_shipped(args, scratch)
         else:
             run(args.cmake, "--build", scratch / "b")
-            for program in ("consumer_shared", "consumer_static"):
+            for program in ("consumer_shared", "consumer_static", "consumer_c", "consumer_cxx17"):
                 run(scratch / "b" / program)
             run(scratch / "b/host", scratch / "b/libplugin.so")
         if args.what == "installed":
@@ -96,8 +96,8 @@ def check_shipped(args, scratch):
 
 
 def check_installed_files(prefix):
-    public = {p.name for p in (HERE.parent.parent / "include/kiln").rglob("*.hpp")}
-    installed = {p.name for p in (prefix / "include/kiln").rglob("*.hpp")}
+    public = {p.name for p in (HERE.parent.parent / "include/kiln").rglob("*.h*")}
+    installed = {p.name for p in (prefix / "include/kiln").rglob("*.h*")}
     if public != installed:
         sys.exit(f"installed headers differ from include/kiln: {sorted(public ^ installed)}")
     built = pathlib.Path(os.environ["KILN_TEST_CLI"])
@@ -123,6 +123,9 @@ def check_pkg_config(cxx, prefix, source, scratch):
         program = scratch / f"by-pkg-config-{package}"
         run(cxx, "-std=c++20", source / "main.cpp", "-o", program, *flags)
         run(program, env={**os.environ, "LD_LIBRARY_PATH": library_path})
+    flags = run("pkg-config", "--cflags", "--libs", "kiln", env=environment, stdout=subprocess.PIPE).stdout.split()
+    run("cc", "-std=c99", source / "plain.c", "-o", scratch / "in-c", *flags)
+    run(scratch / "in-c", env={**os.environ, "LD_LIBRARY_PATH": library_path})
     # Where the archive is alone, --static says what else it takes.
     alone = scratch / "archive"
     alone.mkdir()

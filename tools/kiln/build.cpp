@@ -85,16 +85,17 @@ json describe(item const& i) {
 }
 
 result<void> write_bundle(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
-    store::bundle_writer writer{a.compress ? store::packing::where_it_pays : store::packing::never};
+    auto const form = a.compress ? store::bundle_form::packed : store::bundle_form::plain;
+    store::bundle_writer writer;
     writer.set("title", a.title.empty() ? a.output : a.title);
     writer.set("producer", s.producer());
     for (auto const& i : items) {
         if (!*i.answer) continue;
         KILN_CHECK(writer.add(*engine_detail::entry_of(**i.answer, s.producer())));
     }
-    if (a.sign.empty()) return writer.write(a.output);
+    if (a.sign.empty()) return writer.write(a.output, nullptr, form);
     KILN_TRY(auto const key, store::private_key::load(a.sign));
-    return writer.write(a.output, &key);
+    return writer.write(a.output, &key, form);
 }
 
 std::string escaped_for_make(std::string_view path) {

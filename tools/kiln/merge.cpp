@@ -38,11 +38,12 @@ int run(merge_arguments const& a) {
     check_output(a.output).value();
     std::optional<store::private_key> key;
     if (!a.sign.empty()) key = store::private_key::load(a.sign).value();
-    store::bundle_writer writer{a.compress ? store::packing::where_it_pays : store::packing::never};
+    store::bundle_writer writer;
     writer.set("title", a.title.empty() ? a.output : a.title);
     writer.set("producer", fmt::format("kiln {}", kiln::version));
     for (auto const& file : a.files) add_all(writer, file).value();
-    writer.write(a.output, key ? &*key : nullptr).value();
+    writer.write(a.output, key ? &*key : nullptr, a.compress ? store::bundle_form::packed : store::bundle_form::plain)
+        .value();
     if (a.as_json) print_json(json{{"bundle", a.output}, {"artifacts", writer.size()}, {"from", a.files}});
     else
         print(fmt::format("{}: {} of {}{}\n", a.output, count_of(writer.size(), "artifact"),

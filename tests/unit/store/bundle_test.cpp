@@ -34,6 +34,42 @@ TEST(bundle, same_entries_give_the_same_bytes_in_any_order) {
     EXPECT_EQ(forwards.encode(&key).value(), backwards.encode(&key).value());
 }
 
+TEST(bundle, packed_as_a_whole_it_serves_as_ever_and_damage_is_noticed) {
+    auto const scratch = base::temporary_directory::make("kiln-packed").value();
+    auto const writer = writer_of(0, 60, 2000);
+    auto const key = private_key::generate().value();
+    writer.write(scratch.path() / "plain.kiln", &key).value();
+    writer.write(scratch.path() / "packed.kiln", &key, bundle_form::packed).value();
+    auto const plain = base::read_file(scratch.path() / "plain.kiln").value().value();
+    auto const packed = base::read_file(scratch.path() / "packed.kiln").value().value();
+    EXPECT_LT(packed.size(), plain.size());
+
+    signature_policy const trusted{.what = signature_policy::need::trusted, .keys = {key.public_half()}};
+    auto const tier = bundle_tier::open(scratch.path() / "packed.kiln", trusted).value();
+    EXPECT_EQ(tier->info().entries, 60u);
+    EXPECT_EQ(tier->info().file_bytes, packed.size());
+    EXPECT_TRUE(tier->verify().value().empty());
+    auto const embedded = bundle_tier::from_memory(packed).value();
+    for (unsigned i = 0; i < 60; ++i) {
+        auto const found = embedded->find(address_of(i), {}).value();
+        ASSERT_TRUE(found.hit) << i;
+        EXPECT_EQ(found.hit->payload, entry_of(i, 2000)->payload) << i;
+    }
+    // Cut or flipped anywhere: not opened, or found out where it is read, never another answer.
+    for (std::size_t n = 0; n < packed.size(); n += 1 + packed.size() / 97) {
+        EXPECT_FALSE(bundle_tier::from_memory(base::byte_span{packed}.first(n))) << n;
+        auto flipped = packed;
+        flipped[n] ^= std::byte{0x10};
+        auto const opened = bundle_tier::from_memory(flipped);
+        if (!opened) continue;
+        for (unsigned i = 0; i < 60; ++i) {
+            auto const found = (*opened)->find(address_of(i), {});
+            if (!found || !found->hit) continue;
+            EXPECT_EQ(found->hit->payload, entry_of(i, 2000)->payload) << n;
+        }
+    }
+}
+
 TEST(bundle, the_same_address_with_other_bytes_is_refused) {
     auto writer = writer_of(0, 3);
     auto other = *entry_of(1, 300);
