@@ -168,6 +168,9 @@ void client::settle_found(inquiry_ptr const& q, opened found) {
     // A sound entry of the same request, made from other headers.
     if (q->what.key && found.what->about.at.key != *q->what.key) return next_slot(q);
     if (q->at == stage::looking_again) end_claim(*q->what.request);
+    // Asked for by family there is no compiler to compare with: then it serves as what a bundle ships does.
+    bool const shipped = !q->what.request;
+    found.what->from = {.where = store::location::fleet, .headers_sealed = shipped, .any_compiler = shipped};
     finish(q, {.hit = std::move(found.what)});
 }
 
@@ -205,12 +208,6 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
                              .reason = "lease",
                              .key = q->what.key ? q->what.key->prefix() : 0,
                              .duration_ns = (now - q->waited_from).count()});
-    }
-    if (with.hit) {
-        auto mine = std::make_shared<store::entry>(*with.hit);
-        mine->from = {
-            .where = store::location::fleet, .headers_sealed = !q->what.request, .any_compiler = !q->what.request};
-        with.hit = std::move(mine);
     }
     auto const then = std::exchange(q->then, {});
     if (then) then(std::move(with));
