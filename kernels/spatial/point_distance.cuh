@@ -270,7 +270,7 @@ KILN_KERNEL(nearest_least_exact, kiln_spatial::find_least_squares_exactly, 128, 
 KILN_KERNEL(nearest_inside, kiln_spatial::set_no_distance, 256, 1)
 KILN_KERNEL(nearest_count, kiln_spatial::count_nearest, 128, 1)
 KILN_KERNEL(nearest_scatter, kiln_spatial::list_nearest, 128, 1)
-KILN_KERNEL(nearest_first, kiln_spatial::nearest_rows, 128, 1)
+KILN_KERNEL(nearest_first, kiln_spatial::nearest_rows, 128, 10)
 KILN_KERNEL(nearest_first_exact, kiln_spatial::nearest_rows_exactly, 128, 1)
 KILN_KERNEL(nearest_rows_in_order, kiln_spatial::rows_in_order, 256, 1)
 KILN_KERNEL(nearest_point_keys, kiln_spatial::point_keys, 256, 1)

@@ -12,9 +12,10 @@ using namespace kiln_spatial;
 namespace {
 
 // What was measured on an H200 to be best for many points; a host has no use for a million cells of its own.
-cell_options options_for(queue const& on) {
+constexpr std::size_t least_cells_for(index_use use) { return std::size_t{1} << (use == index_use::kept ? 22 : 20); }
+cell_options options_for(queue const& on, index_use use) {
     cell_options out;
-    if (on_device(on.where())) out.least_cells = 1 << 20;
+    if (on_device(on.where())) out.least_cells = least_cells_for(use);
     return out;
 }
 
@@ -28,12 +29,12 @@ result<std::shared_ptr<area_index::state const>> indexed(queue& on, kept_layer c
 
 }  // namespace
 
-result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas) {
+result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas, index_use use) {
     KILN_TRY(auto const layer, kept_layer::plain(on, areas));
-    return indexed(on, layer, options_for(on));
+    return indexed(on, layer, options_for(on, use));
 }
 result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, kept_layer const& areas) {
-    auto how = options_for(on);
+    auto how = options_for(on, index_use::once);
     how.split_above = 64;
     return indexed(on, areas, how);
 }
@@ -41,11 +42,11 @@ result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, ke
 result<area_index> area_index::make(stream_ref on, geometries const& areas) {
     if (on_device(areas.where())) {
         device_queue there{on, areas.device()};
-        KILN_TRY(auto made, build_index(there, areas));
+        KILN_TRY(auto made, build_index(there, areas, index_use::kept));
         return area_index{std::move(made)};
     }
     host_queue here;
-    KILN_TRY(auto made, build_index(here, areas));
+    KILN_TRY(auto made, build_index(here, areas, index_use::kept));
     return area_index{std::move(made)};
 }
 
@@ -55,11 +56,14 @@ int area_index::device() const noexcept { return state_->device; }
 std::size_t area_index::bytes() const noexcept { return state_->layer.bytes() + state_->cells.bytes(); }
 
 // Counts and sums by vertex, three entries of an edge twice while they are sorted, cells with their sizes.
-std::size_t area_index::estimate(geometries const& areas) noexcept {
+std::size_t index_estimate(geometries const& areas, index_use use) noexcept {
     constexpr std::size_t by_vertex = 24 + 16 + 3 * 2 * 12 + 3 * 16, by_cell = 28;
-    auto const cells = std::clamp<std::size_t>(4 * areas.vertices(), 1 << 20, 1 << 22);
+    auto const cells = std::clamp<std::size_t>(4 * areas.vertices(), least_cells_for(use),
+                                               most_cells_for(areas.vertices(), cell_options{}));
     return areas.vertices() * by_vertex + cells * by_cell + areas.rows() * 32;
 }
+
+std::size_t area_index::estimate(geometries const& areas) noexcept { return index_estimate(areas, index_use::kept); }
 
 std::optional<std::uint32_t> standings_of(predicate what, operand order) noexcept {
     bool const points_left = order == operand::points_left;

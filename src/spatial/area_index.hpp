@@ -18,8 +18,13 @@ struct area_index::state {
     int device = 0;
 };
 
+// One that is kept is asked by many: more cells, which take longer to make, are then worth it.
+enum class index_use : std::uint8_t { once, kept };
 // The index of geometries that lie where the queue runs.
-[[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas);
+[[nodiscard]] result<std::shared_ptr<area_index::state const>> build_index(queue& on, geometries const& areas,
+                                                                           index_use use = index_use::once);
+// Bytes that building it on a device may take.
+[[nodiscard]] std::size_t index_estimate(geometries const& areas, index_use use) noexcept;
 // The same over a layer that is there, for a few questions: crowded cells are not worth dividing.
 [[nodiscard]] result<std::shared_ptr<area_index::state const>> build_brief_index(queue& on, kept_layer const& areas);
 [[nodiscard]] kiln_spatial::point_rows point_rows_of(geometries const& points);

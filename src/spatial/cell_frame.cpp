@@ -20,12 +20,13 @@ framed_cells frame_cells(kiln_spatial::box const& all, std::size_t edges, cell_o
         std::max({std::fabs(all.min_x), std::fabs(all.max_x), std::fabs(all.min_y), std::fabs(all.max_y)});
     framed_cells out{};
     out.least_side = std::max(std::ldexp(far, -27), 0x1p-320);
-    double const cells = std::clamp(how.cells_per_edge * static_cast<double>(edges),
-                                    static_cast<double>(how.least_cells), static_cast<double>(how.most_cells));
+    auto const most = static_cast<double>(most_cells_for(edges, how));
+    double const cells =
+        std::clamp(how.cells_per_edge * static_cast<double>(edges), static_cast<double>(how.least_cells), most);
     double const dx = std::max(all.max_x - all.min_x, out.least_side),
                  dy = std::max(all.max_y - all.min_y, out.least_side);
-    double const side = power_of_two_from(std::max({std::sqrt(dx) * std::sqrt(dy) / std::sqrt(cells), out.least_side,
-                                                    std::max(dx, dy) / static_cast<double>(how.most_cells)}));
+    double const side = power_of_two_from(
+        std::max({std::sqrt(dx) * std::sqrt(dy) / std::sqrt(cells), out.least_side, std::max(dx, dy) / most}));
     auto& f = out.frame;
     f.width = f.height = side;
     if (dx / side * (dy / side) * 2.2 < cells && side / 2 >= out.least_side) f.width = side / 2;

@@ -296,9 +296,9 @@ result<void> join_slices(queue& q, geometries const& a, geometries const& b, pre
     KILN_TRY(auto const rows, row_slices::make(q, a));
     std::shared_ptr<area_index::state const> index;
     if (order == operand::points_left) {
-        if (area_index::estimate(b) > most)
+        if (index_estimate(b, index_use::once) > most)
             return fail(errc::out_of_memory, "join: the index over {} vertices may need {} bytes, of {}", b.vertices(),
-                        area_index::estimate(b), most);
+                        index_estimate(b, index_use::once), most);
         KILN_TRY(index, build_index(q, b));
         auto const taken = index->layer.bytes() + index->cells.bytes();
         if (taken >= most)
