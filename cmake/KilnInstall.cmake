@@ -19,7 +19,12 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL
 if(TARGET kiln_cli)
     # kiln_add_kernels runs it, from both trees.
     set_target_properties(kiln_cli PROPERTIES EXPORT_NAME cli)
-    install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    if(TARGET kiln_front)
+        install(TARGETS kiln_front RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+        install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/kiln)
+    else()
+        install(TARGETS kiln_cli EXPORT kilnTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    endif()
 endif()
 if(TARGET kiln_cli)
     # Man pages and completion: the program says what it knows.

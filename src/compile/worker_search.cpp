@@ -2,8 +2,9 @@
 // Where the worker program is: next to what uses it, however Kiln was installed.
 #include "compile/worker_pool.hpp"
 
+#include "base/own_file.hpp"
+
 #include <algorithm>
-#include <dlfcn.h>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -17,36 +18,23 @@ bool can_run(fs::path const& program) {
     return fs::is_regular_file(program, ignored) && ::access(program.c_str(), X_OK) == 0;
 }
 
-// The directory of the file this code was loaded from: libkiln, or the program that has it linked in.
-fs::path library_directory() {
-    Dl_info about{};
-    if (::dladdr(reinterpret_cast<void*>(&worker_pool::find_worker), &about) == 0 || about.dli_fname == nullptr)
-        return {};
-    std::error_code why;
-    auto const real = fs::canonical(about.dli_fname, why);
-    return why ? fs::path{} : real.parent_path();
-}
-
-fs::path executable_directory() {
-    std::error_code why;
-    auto const real = fs::read_symlink("/proc/self/exe", why);
-    return why ? fs::path{} : real.parent_path();
-}
-
 std::vector<fs::path> places() {
     std::vector<fs::path> out;
     auto add = [&](fs::path const& directory) {
         auto program = (directory / "kiln-worker").lexically_normal();
         if (std::find(out.begin(), out.end(), program) == out.end()) out.push_back(std::move(program));
     };
-    if (auto const library = library_directory(); !library.empty()) {
+    // libkiln, or the program that has it linked in.
+    if (auto const library = base::file_with(reinterpret_cast<void const*>(&worker_pool::find_worker)).parent_path();
+        !library.empty()) {
         add(library);
         add(library / "../bin");
         add(library / "../libexec/kiln");
         add(library / "../../bin");  // lib/<architecture>/ as on Debian
         add(library / "../../libexec/kiln");
     }
-    if (auto const program = executable_directory(); !program.empty()) {
+    std::error_code ignored;
+    if (auto const program = fs::read_symlink("/proc/self/exe", ignored).parent_path(); !program.empty()) {
         add(program);
         add(program / "../libexec/kiln");
     }

@@ -2,7 +2,6 @@
 #include "engine/shipped_files.hpp"
 
 #include <algorithm>
-#include <dlfcn.h>
 
 namespace kiln::engine_detail {
 
@@ -87,20 +86,6 @@ private:
 };
 
 }  // namespace
-
-std::vector<std::filesystem::path> shipped_folders() {
-    Dl_info about{};
-    if (::dladdr(reinterpret_cast<void const*>(&shipped_folders), &about) == 0 || about.dli_fname == nullptr) return {};
-    std::error_code ignored;
-    auto file = std::filesystem::canonical(about.dli_fname, ignored);
-    if (file.empty()) file = std::filesystem::canonical("/proc/self/exe", ignored);
-    std::vector<std::filesystem::path> out{file.parent_path() / "kiln"};
-    // bin/ and libexec/kiln/.
-    for (auto const& prefix : {file.parent_path().parent_path(), file.parent_path().parent_path().parent_path()}) {
-        for (auto const* const libraries : {KILN_INSTALL_LIBDIR, "lib"}) out.push_back(prefix / libraries / "kiln");
-    }
-    return out;
-}
 
 std::shared_ptr<store::tier> make_shipped_files(event_log& events, folder_list folders) {
     return std::make_shared<shipped_files>(events, folders);

@@ -4,14 +4,12 @@
 // library. Nobody looks for them before something was found nowhere else.
 #pragma once
 
+#include "engine/shipped_folders.hpp"
 #include "store/bundle.hpp"
 
 #include <kiln/event.hpp>
 
 namespace kiln::engine_detail {
-
-// Folders to look in: beside the library this code was loaded from, or in the prefix of the program it is linked into.
-[[nodiscard]] std::vector<std::filesystem::path> shipped_folders();
 
 // Every *.kiln of the first folder that has any, as one tier. One that cannot be used costs an event.
 using folder_list = std::vector<std::filesystem::path> (*)();

@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 7> kinds{"answered",  "made",     "failed
                                                 "forbidden", "verified", "different"};
 constexpr std::size_t fields = 13;
 constexpr std::size_t most_text = 400;
+constexpr std::string_view header_mark = "header\t";
 
 std::string clean(std::string_view text) {
     std::string out{text.substr(0, most_text)};
@@ -41,6 +42,14 @@ Number number(std::string_view text) {
     Number out{};
     std::from_chars(text.data(), text.data() + text.size(), out);
     return out;
+}
+
+// In one write: lines of many processes do not mix.
+void append_text(std::string const& file, std::string_view text) {
+    if (file.empty() || text.empty()) return;
+    quiet_writes const quiet;
+    auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+    if (fd) (void)!::write(fd->get(), text.data(), text.size());
 }
 
 }  // namespace
@@ -81,29 +90,40 @@ std::optional<happening> from_line(std::string_view line) {
 }
 
 void append(std::string const& file, happening const& h) noexcept {
-    if (file.empty()) return;
     try {
-        auto const line = to_line(h) + "\n";
-        quiet_writes const quiet;
-        auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
-        if (fd) (void)!::write(fd->get(), line.data(), line.size());
+        append_text(file, to_line(h) + "\n");
     } catch (...) {  // out of memory
         return;
     }
 }
 
-std::vector<happening> read_run_log(std::filesystem::path const& file) {
-    std::vector<happening> out;
-    auto const text = base::read_file(file);
-    if (!text || !*text) return out;
-    auto rest = base::as_text(**text);
-    while (!rest.empty()) {
-        auto const end = rest.find('\n');
-        if (auto one = from_line(rest.substr(0, end))) out.push_back(*std::move(one));
-        if (end == rest.npos) break;
-        rest.remove_prefix(end + 1);
+void append_headers(std::string const& file, std::vector<std::string> const& paths) noexcept {
+    try {
+        std::string text;
+        for (auto const& path : paths) {
+            // The rest depends on where the program is, or cannot be a line.
+            if (path.starts_with('/') && path.find('\n') == path.npos) ((text += header_mark) += path) += '\n';
+        }
+        append_text(file, text);
+    } catch (...) {  // out of memory
+        return;
+    }
+}
+
+run_log parse_run_log(std::string_view text) {
+    run_log out;
+    while (!text.empty()) {
+        auto const line = text.substr(0, text.find('\n'));
+        if (line.starts_with(header_mark)) out.headers.emplace_back(line.substr(header_mark.size()));
+        else if (auto one = from_line(line)) out.happenings.push_back(*std::move(one));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
     }
     return out;
+}
+
+run_log read_run_log(std::filesystem::path const& file) {
+    auto const text = base::read_file(file);
+    return text && *text ? parse_run_log(base::as_text(**text)) : run_log{};
 }
 
 }  // namespace kiln::intercept

@@ -46,7 +46,15 @@ struct happening {
 
 // Appends to `file`; whatever goes wrong is nobody's problem.
 void append(std::string const& file, happening const& h) noexcept;
+// The headers that a process had to read, for the next run to have them read ahead.
+void append_headers(std::string const& file, std::vector<std::string> const& paths) noexcept;
+
+struct run_log {
+    std::vector<happening> happenings;
+    std::vector<std::string> headers;
+};
 // Lines that make no sense are passed over.
-[[nodiscard]] std::vector<happening> read_run_log(std::filesystem::path const& file);
+[[nodiscard]] run_log parse_run_log(std::string_view text);
+[[nodiscard]] run_log read_run_log(std::filesystem::path const& file);
 
 }  // namespace kiln::intercept

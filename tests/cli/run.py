@@ -170,6 +170,19 @@ def the_program_is_itself():
     one(100)
     done = under("sh", "-c", f'exec "{PYTHON}" "$0" "$@"', SCRATCH / "one.py", NVRTC, KERNEL % 100, "-arch=sm_90")
     check(not json.loads(done.stdout)["loaded"] and " 0 made" in done.stderr, "children are served", done.stdout, done.stderr)
+    for options in ((), ("--json",)):
+        words = ["a", "--", "b", "-v", "--json", "--", ""]
+        done = under("printf", "<%s>", *words, options=options)
+        check(done.stdout == "".join(f"<{w}>" for w in words), "the program's words are its own", done.stdout)
+    # Called by a name that the folder has, too: what belongs to kiln is looked for where kiln is.
+    write("decoy/kiln", "")
+    (SCRATCH / "decoy/kiln").chmod(0o755)
+    write("decoy/kiln-worker", f"#!/bin/sh\ntouch {SCRATCH}/decoy/used\n").chmod(0o755)
+    words = ["run", "-v", "--", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 101, "-arch=sm_90"]
+    for more in ((), ("--json",)):
+        done = run(f"PATH={BIN}:{os.environ['PATH']}", "kiln", *words[:2], *more, *words[2:], program="env", cwd=SCRATCH / "decoy")
+        check("no stand-ins" not in done.stderr and not (SCRATCH / "decoy/used").exists(), "what lies here is not ours", done.stderr)
+        check('"made"' in done.stderr or "made 'k'" in done.stderr or "answered" in done.stderr, "it is served", done.stderr)
     again = run("run", "--", CLI, "run", "--", "sh", "-c", 'echo "$LD_AUDIT"')
     check(again.stdout.count("hook.so") == 1, "kiln run in kiln run", again.stdout)
 
@@ -368,22 +381,37 @@ def misses_go_to_workers():
     out, said = child.communicate(timeout=200)
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
-    # A program that closes what it does not know, and opens files of its own there.
+    # A program that closes what it does not know, and opens files or sockets of its own there: nothing of ours is written to them, and they
+    # stay open.
     write("closer.py", r'''
-import ctypes as C, os, sys
+import ctypes as C, os, select, socket, sys
 n = C.CDLL(sys.argv[1])
 def compiled(text):
     p = C.c_void_p(); o = (C.c_char_p * 1)(b"-arch=sm_90")
     n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None)
     return n.nvrtcCompileProgram(p, 1, o)
 first = compiled(b"__global__ void a() {} // %d" % os.getpid())
-os.closerange(3, 64)
-mine = [os.open(sys.argv[2], os.O_RDWR | os.O_CREAT) for _ in range(60)]
+ours = [int(f) for f in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{f}") and os.readlink(f"/proc/self/fd/{f}").startswith("socket:")]
+os.closerange(3, 256)
+if sys.argv[2] == "files":
+    mine = [os.open(sys.argv[3], os.O_RDWR | os.O_CREAT) for _ in range(200)]
+    grown = lambda: os.path.getsize(sys.argv[3])
+else:
+    pairs = [socket.socketpair() for _ in range(100)]
+    mine = [s.fileno() for pair in pairs for s in pair]
+    def grown():
+        ready = select.select([s for pair in pairs for s in pair], [], [], 0)[0]
+        return len(ready)
+about = [(os.fstat(f).st_dev, os.fstat(f).st_ino) for f in mine]
 second = compiled(b"__global__ void b() {} // %d" % os.getpid())
-print(first, second, os.path.getsize(sys.argv[2]), all(os.fstat(f) for f in mine))
+def still(f, what):
+    try: return (os.fstat(f).st_dev, os.fstat(f).st_ino) == what
+    except OSError: return False
+print(first, second, grown(), all(map(still, mine, about)), len(ours) > 0 and set(ours) <= set(mine))
 ''')
-    done = under(PYTHON, SCRATCH / "closer.py", NVRTC, SCRATCH / "mine")
-    check(done.stdout == "0 0 0 True\n", "files of the program are its own", done.stdout, done.stderr)
+    for kind in ("files", "sockets"):
+        done = under(PYTHON, SCRATCH / "closer.py", NVRTC, kind, SCRATCH / "mine")
+        check(done.stdout == "0 0 0 True True\n", f"{kind} of the program are its own", done.stdout, done.stderr)
 
 
 def headers_are_read_ahead():
@@ -416,7 +444,9 @@ print(n.nvrtcCompileProgram(p, 2, o), os.path.exists(known), read() - before)
     check(status == "0" and not known and without > 3 * with_list, "and reads less itself", with_list, without)
     left = [f.name for f in (CACHE / "run").iterdir() if f.name.split("-")[0] in ("known", "headers", "door", "log", "trial")]
     check(not left, "nothing is left behind", left)
-    # A run that is killed cannot tidy up: the next does, after a week.
+    # A run that is killed cannot tidy up: others do, once a day, after a week.
+    check((CACHE / "run/swept").exists(), "the day of the last time is kept")
+    os.utime(CACHE / "run/swept", (time.time() - 2 * 86400,) * 2)
     long_ago, lately = CACHE / "run/log-1-0123456789abcdef", CACHE / "run/log-2-0123456789abcdef"
     for file in (long_ago, lately):
         file.touch()

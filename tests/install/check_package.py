@@ -62,6 +62,8 @@ def check_files(prefix):
     wanted = [f"share/man/man1/kiln-{page}.1" for page in pages]
     wanted += ["share/man/man1/kiln.1", "share/bash-completion/completions/kiln", "share/zsh/site-functions/_kiln", "bin/kiln",
                "libexec/kiln/kiln-worker", "share/doc/kiln/copyright"]
+    if (prefix / "bin/kiln").stat().st_size < 10 << 20:  # the small one for `kiln run`, where it could be built
+        wanted.append("libexec/kiln/kiln-cli")
     missing = [file for file in wanted if not (prefix / file).exists()]
     if missing:
         sys.exit(f"not in the package: {missing}")

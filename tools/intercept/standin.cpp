@@ -7,7 +7,6 @@
 #include "intercept/run_events.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -102,18 +101,7 @@ void standin::record(base::digest const& request, foreign_job const& what) const
     (void)base::replace_file(file, encode(what));
 }
 
-void standin::tell_headers() {
-    auto const file = variable("KILN_RUN_HEADERS");
-    if (file.empty()) return;
-    std::string all;
-    for (auto const& path : store.headers().to_be_read_ahead()) {
-        if (path.starts_with('/') && path.find('\n') == path.npos) all += path + '\n';
-    }
-    if (all.empty()) return;
-    quiet_writes const quiet;
-    auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
-    if (fd) (void)base::write_all(fd->get(), base::as_bytes(all));
-}
+void standin::tell_headers() { append_headers(log_, store.headers().to_be_read_ahead()); }
 
 std::string standin::not_serving() {
     if (compile::trust_of_process() == compile::trust::secure) return "raised privileges";

@@ -84,15 +84,6 @@ std::string did_you_mean(std::string_view word, std::vector<std::string> const& 
     return best.second.empty() ? std::string{} : fmt::format("; did you mean '{}'?", best.second);
 }
 
-void complain(std::string_view text) {
-    std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(text.size()), text.data());
-}
-
-void complain(error const& e) {
-    complain(e.message());
-    if (!e.log().empty()) std::fprintf(stderr, "%s%s", e.log().c_str(), e.log().ends_with('\n') ? "" : "\n");
-}
-
 void print_json(json const& data) { print(base::json_text(data, 2) + "\n"); }
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 

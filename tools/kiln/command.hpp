@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/files.hpp"
+#include "message.hpp"
 
 #include <kiln/engine.hpp>
 
@@ -18,12 +19,6 @@
 namespace kiln::cli {
 
 using json = nlohmann::ordered_json;
-
-// Exit statuses; the pages in docs/cli say what they mean for a command.
-inline constexpr int ok = 0;
-inline constexpr int failed = 1;   // the work, or a part of it, did not succeed
-inline constexpr int misused = 2;  // the command line makes no sense
-inline constexpr int partial = 3;  // some of it was left out, and said so, as it may be
 
 // A command adds itself to the application and says what to run.
 struct command {
@@ -73,10 +68,6 @@ void add_config(CLI::App& root, std::vector<command>& commands);
 void add_help(CLI::App& root, std::vector<command>& commands);
 void add_manual(CLI::App& root, std::vector<command>& commands);
 void add_completion(CLI::App& root, std::vector<command>& commands);
-
-// "kiln: message", then the log if there is one.
-void complain(error const& e);
-void complain(std::string_view text);
 
 void print_json(json const& data);
 void print(std::string_view text);

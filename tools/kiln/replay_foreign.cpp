@@ -146,8 +146,9 @@ private:
 };
 
 void make_all(std::vector<request>& all, int jobs) {
-    run_environment const surroundings{run_environment::talk::little};
-    run_workers workers{surroundings.private_folder()};
+    auto const settings = base::config::load();
+    run_environment const surroundings{settings, run_environment::talk::little};
+    run_workers workers{surroundings.private_folder(), settings};
     replayer maker{workers.is_open() ? workers.address().native() : ""};
     base::file_descriptor const ended{::eventfd(0, EFD_CLOEXEC)};
     auto const fitting = compile::fitting_workers(compile::host_resources::read());

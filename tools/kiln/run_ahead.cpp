@@ -60,23 +60,20 @@ run_ahead::run_ahead(fs::path const& folder, std::string_view program) {
     auto const name = base::key_builder{"kiln.run.memory.v1"}.add("program", program).finish().hex().substr(0, 32);
     memory_ = folder / "memory" / name;
     known_ = folder / fmt::format("known-{}-{}", ::getpid(), base::random_name());
-    headers_ = folder / fmt::format("headers-{}-{}", ::getpid(), base::random_name());
-    if (!base::open_file(headers_, O_WRONLY | O_CREAT | O_EXCL, 0600)) headers_.clear();
-    for (auto& line : lines_of(memory_)) {
-        if (line.starts_with('/')) paths_.push_back(std::move(line));
-        else if (auto const at = address_in(line)) entries_.push_back(*at);
-    }
 }
 
 run_ahead::~run_ahead() {
     ended_.store(true);
     if (reader_.joinable()) reader_.join();
-    for (auto const& file : {known_, headers_}) {
-        if (!file.empty()) ::unlink(file.c_str());
-    }
+    if (has_list_.load()) ::unlink(known_.c_str());
 }
 
 void run_ahead::start() {
+    if (memory_.empty()) return;
+    for (auto& line : lines_of(memory_)) {
+        if (line.starts_with('/')) paths_.push_back(std::move(line));
+        else if (auto const at = address_in(line)) entries_.push_back(*at);
+    }
     if (paths_.empty() && entries_.empty()) return;
     try {
         reader_ = std::thread{[this] { read_all(); }};
@@ -108,19 +105,19 @@ void run_ahead::read_all() {
     for (std::size_t i = 0; i < found.size(); ++i) {
         if (!found[i]) gone_.insert(paths_[i]);
     }
-    if (!known.empty()) (void)base::replace_file(known_, intercept::encode(known));
+    if (!known.empty()) has_list_.store(base::replace_file(known_, intercept::encode(known)).has_value());
     read_entries(entries_);
 }
 
-void run_ahead::remember(std::vector<intercept::happening> const& all) {
-    if (memory_.empty()) return;
+void run_ahead::remember(intercept::run_log const& log) {
     ended_.store(true);
     if (reader_.joinable()) reader_.join();
-    auto const read_by_programs = headers_.empty() ? std::vector<std::string>{} : lines_of(headers_);
+    bool const nothing_new = log.happenings.empty() && log.headers.empty() && gone_.empty();
+    if (memory_.empty() || nothing_new) return;
     std::set<std::string> paths, entries;
     std::ranges::copy_if(paths_, std::inserter(paths, paths.end()), [&](auto const& p) { return !gone_.contains(p); });
-    paths.insert(read_by_programs.begin(), read_by_programs.end());
-    for (auto const& h : all) {
+    paths.insert(log.headers.begin(), log.headers.end());
+    for (auto const& h : log.happenings) {
         if (h.at && entries.size() < most_entries) entries.insert(line_of(*h.at));
     }
     std::set<std::string> before;

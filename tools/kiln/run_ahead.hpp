@@ -22,23 +22,23 @@ public:
     run_ahead(run_ahead const&) = delete;
     run_ahead& operator=(run_ahead const&) = delete;
 
-    // Where the list of known headers will be, and where programs say which they had to read themselves. Empty: nowhere.
+    // Where the list of known headers will be. Empty: nowhere.
     [[nodiscard]] std::filesystem::path const& known() const noexcept { return known_; }
-    [[nodiscard]] std::filesystem::path const& headers() const noexcept { return headers_; }
 
-    // Begins to read. Not before the program was forked: a process with threads should not fork.
+    // Begins to read. Not before the program was started: it should not wait for us, and a process with threads should not fork.
     void start();
     // For the next run.
-    void remember(std::vector<intercept::happening> const& all);
+    void remember(intercept::run_log const& log);
 
 private:
     void read_all();
 
-    std::filesystem::path memory_, known_, headers_;
+    std::filesystem::path memory_, known_;
     std::vector<std::string> paths_;
     std::vector<store::address> entries_;
     std::set<std::string> gone_;      // of the paths, those that could not be read
     std::atomic<bool> ended_{false};  // the program: nobody needs it any more
+    std::atomic<bool> has_list_{false};
     std::thread reader_;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_environment.hpp"
 
-#include "command.hpp"
-#include "engine/shipped_files.hpp"
+#include "base/files.hpp"
+#include "engine/shipped_folders.hpp"
+#include "message.hpp"
 #include "store/store.hpp"
 
 #include <algorithm>
@@ -34,10 +35,10 @@ bool may_execute_in(std::filesystem::path const& folder) {
            ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-std::filesystem::path find_private_folder() {
+std::filesystem::path find_private_folder(base::config const& settings) {
     std::vector<std::filesystem::path> places;
     // In the cache, unless that is to be made yet for others to read, too.
-    if (auto const kept = store::options_from(base::config::load()); kept.disk) {
+    if (auto const kept = store::options_from(settings); kept.disk) {
         std::error_code none;
         if (kept.disk->readers == store::audience::owner || std::filesystem::exists(kept.disk->root, none))
             places.push_back(kept.disk->root / "run");
@@ -54,11 +55,17 @@ std::filesystem::path find_private_folder() {
     return {};
 }
 
-// What runs that were killed have left behind. By age: who is alive in another container cannot be told from here.
+// What runs that were killed have left behind. By age: who is alive in another container cannot be told from here. Once a day:
+// where many run at a time there is much to look at.
 void sweep(std::filesystem::path const& folder) {
-    constexpr auto old = std::chrono::hours{24 * 7};
+    constexpr auto day = std::chrono::hours{24};
+    constexpr auto old = 7 * day;
     auto const now = std::filesystem::file_time_type::clock::now();
     std::error_code failed;
+    auto const swept = folder / "swept";
+    if (auto const last = std::filesystem::last_write_time(swept, failed); !failed && now - last < day) return;
+    (void)base::replace_file(swept, {});
+    failed.clear();
     for (std::filesystem::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
         auto const name = at->path().filename().native();
         bool const is_of_a_run = std::ranges::any_of(std::array{"log-", "door-", "known-", "headers-"},
@@ -89,7 +96,8 @@ std::filesystem::path standin_folder() {
     return {};
 }
 
-run_environment::run_environment(talk how) : variables_{current_environment()}, private_{find_private_folder()} {
+run_environment::run_environment(base::config const& settings, talk how)
+    : variables_{current_environment()}, private_{find_private_folder(settings)} {
     auto const standins = standin_folder();
     if (standins.empty() || private_.empty()) {
         if (how == talk::much)

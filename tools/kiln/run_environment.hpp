@@ -3,6 +3,8 @@
 // of frameworks. Only variables that the user has not set are set.
 #pragma once
 
+#include "base/config.hpp"
+
 #include <filesystem>
 #include <map>
 #include <string>
@@ -18,7 +20,7 @@ enum class framework_use {
 class run_environment {
 public:
     enum class talk { little, much };
-    explicit run_environment(talk how);
+    run_environment(base::config const& settings, talk how);
     ~run_environment();
     run_environment(run_environment const&) = delete;
     run_environment& operator=(run_environment const&) = delete;

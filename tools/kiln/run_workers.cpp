@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_workers.hpp"
 
-#include "base/config.hpp"
 #include "compile/environment.hpp"
 #include "compile/host_resources.hpp"
 #include "compile/worker_pool.hpp"
@@ -86,13 +85,11 @@ std::vector<std::string> worker_environment(std::vector<std::string> const& prog
 
 }  // namespace
 
-run_workers::run_workers(std::filesystem::path const& folder) {
-    auto const settings = base::config::load();
-    auto found = compile::worker_pool::find_worker(settings.text("KILN_WORKER"));
+run_workers::run_workers(std::filesystem::path const& folder, base::config const& settings) {
     auto const& wanted = settings.text("KILN_WORKERS");
     if (!wanted.empty()) most_ = static_cast<std::size_t>(std::max(0, std::atoi(wanted.c_str())));
-    if (folder.empty() || !found || (!wanted.empty() && most_ == 0)) return;
-    program_ = *std::move(found);
+    if (folder.empty() || (!wanted.empty() && most_ == 0)) return;
+    named_ = settings.text("KILN_WORKER");
     address_ = folder / fmt::format("door-{}-{}", ::getpid(), base::random_name());
     door_ = listen_at(address_);
 }
@@ -105,16 +102,17 @@ void run_workers::bury() {
     std::erase_if(alive_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 
-// Who finds all of them busy, or is somebody else, is hung up on.
+// Who finds all of them busy or no worker at all, or is somebody else, is hung up on.
 void run_workers::answer_door(std::vector<std::string> const& environment) {
     bury();
     // Most programs never call.
+    if (!program_) program_ = compile::worker_pool::find_worker(named_).value_or(std::filesystem::path{});
     if (most_ == 0) most_ = static_cast<std::size_t>(compile::fitting_workers(compile::host_resources::read()));
     for (;;) {
         base::file_descriptor const caller{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
         if (!caller) return;
-        if (alive_.size() >= most_ || !is_of_this_user(caller.get())) continue;
-        if (auto const pid = start_worker(program_, caller.get(), worker_environment(environment)); pid > 0)
+        if (program_->empty() || alive_.size() >= most_ || !is_of_this_user(caller.get())) continue;
+        if (auto const pid = start_worker(*program_, caller.get(), worker_environment(environment)); pid > 0)
             alive_.push_back(pid);
     }
 }

@@ -5,6 +5,7 @@
 // of, and its threads do not wait for one another in NVRTC.
 #pragma once
 
+#include "base/config.hpp"
 #include "base/files.hpp"
 
 #include <sys/types.h>
@@ -13,9 +14,8 @@ namespace kiln::cli {
 
 class run_workers {
 public:
-    // Listens in `folder`. Not open: there is no worker program, no place for the socket, or KILN_WORKERS=0; programs then compile
-    // themselves.
-    explicit run_workers(std::filesystem::path const& folder);
+    // Listens in `folder`. Not open: there is no place for the socket, or KILN_WORKERS=0; programs then compile themselves.
+    run_workers(std::filesystem::path const& folder, base::config const& settings);
     ~run_workers();
     run_workers(run_workers const&) = delete;
     run_workers& operator=(run_workers const&) = delete;
@@ -30,7 +30,8 @@ private:
     void answer_door(std::vector<std::string> const& environment);
     void bury();
 
-    std::filesystem::path program_;
+    std::filesystem::path named_;                   // by the user
+    std::optional<std::filesystem::path> program_;  // nullopt: not looked for yet; empty: there is none
     std::filesystem::path address_;
     base::file_descriptor door_;
     std::vector<pid_t> alive_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/files.hpp"
 #include "intercept/foreign_store.hpp"
 #include "intercept/program_name.hpp"
 #include "intercept/run_events.hpp"
@@ -40,6 +41,22 @@ TEST(run_log, a_line_says_all_of_it) {
     auto const h = made_by_a_worker();
     EXPECT_EQ(from_line(to_line(h)), h);
     EXPECT_FALSE(from_line("made\t1\t2"));
+}
+
+TEST(run_log, holds_headers_beside_what_happened) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = (scratch.path() / "log").native();
+    append(file, made_by_a_worker());
+    EXPECT_FALSE(std::filesystem::exists(file));  // who is left over from a run that has ended makes none
+    ASSERT_TRUE(base::replace_file(file, {}).has_value());
+    append_headers(file, {"/a/q.h", "relative.h", "/a/line\nbreak.h"});
+    append(file, made_by_a_worker());
+    append_headers(file, {"/b/r.h"});
+    auto const log = read_run_log(file);
+    EXPECT_THAT(log.happenings, ElementsAre(made_by_a_worker()));
+    EXPECT_THAT(log.headers, ElementsAre("/a/q.h", "/b/r.h"));
+    EXPECT_TRUE(parse_run_log("rubbish\nheader\nmade\t1\n\n").happenings.empty());
+    EXPECT_TRUE(read_run_log(scratch.path() / "none").headers.empty());
 }
 
 TEST(run_events, are_those_of_kilns_own_work) {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_child.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kiln::cli {
+
+namespace {
+
+std::atomic<pid_t> child_of_run{0};
+
+void pass_on(int signal) {
+    if (auto const pid = child_of_run.load(); pid > 0) ::kill(pid, signal);
+}
+
+// What a terminal sends goes to the program anyway, which is in our group; the rest is passed on. Nothing of it ends us before
+// the program.
+constexpr std::array from_terminals{SIGINT, SIGQUIT};
+constexpr std::array passed_on{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGXCPU};
+
+// Of the signals we handle, and of those alone: how they were before. The program gets them so.
+class signal_state {
+public:
+    // From here on none is lost: they wait until release().
+    signal_state() {
+        ::sigset_t all;
+        ::sigfillset(&all);
+        ::sigprocmask(SIG_SETMASK, &all, &mask_);
+        struct ::sigaction action {};
+        action.sa_flags = SA_RESTART;
+        ::sigfillset(&action.sa_mask);
+        auto before = before_.begin();
+        action.sa_handler = SIG_IGN;
+        for (int const signal : from_terminals) ::sigaction(signal, &action, &*before++);
+        action.sa_handler = pass_on;
+        for (int const signal : passed_on) ::sigaction(signal, &action, &*before++);
+    }
+    void release() const { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
+    void restore() const {
+        auto before = before_.begin();
+        for (int const signal : from_terminals) ::sigaction(signal, &*before++, nullptr);
+        for (int const signal : passed_on) ::sigaction(signal, &*before++, nullptr);
+        release();
+    }
+
+private:
+    std::array<struct ::sigaction, from_terminals.size() + passed_on.size()> before_{};
+    ::sigset_t mask_{};
+};
+
+std::vector<char*> pointers(std::vector<std::string> const& texts) {
+    std::vector<char*> out;
+    for (auto const& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+    out.push_back(nullptr);
+    return out;
+}
+
+struct child {
+    pid_t pid = -1;
+    int why_not = 0;  // errno of what kept it from starting
+};
+
+// The child has our memory until it has become the program, so nothing but system calls is made there; in return nothing of it
+// has to be copied, and we know at once what became of it.
+[[gnu::noinline]] child start(char* const* arguments, char* const* environment, signal_state const& before) {
+    int volatile failure = 0;
+    auto const pid = ::vfork();
+    if (pid == 0) {
+        before.restore();
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ::execvpe(arguments[0], arguments, environment);
+        failure = errno;
+        ::_exit(127);
+    }
+    return {pid, pid < 0 ? errno : failure};
+}
+
+// Compiles are made for the program while it runs. Where the kernel has no pidfds they are not, and it makes them itself.
+void work_for(pid_t pid, run_workers& workers, std::vector<std::string> const& environment) {
+#ifdef SYS_pidfd_open
+    base::file_descriptor const end{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
+    if (end && workers.is_open()) workers.serve_until_end(end.get(), environment);
+#endif
+}
+
+std::filesystem::path found_in_path(std::string const& program) {
+    if (program.find('/') != program.npos) return program;
+    auto const* const path = ::getenv("PATH");
+    std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+    while (true) {
+        auto const colon = rest.find(':');
+        auto const file = std::filesystem::path{rest.substr(0, colon)} / program;
+        if (::access(file.c_str(), X_OK) == 0) return file;
+        if (colon == rest.npos) return program;
+        rest.remove_prefix(colon + 1);
+    }
+}
+
+// The loader a program asks for; nullopt: it is no ELF program, a script perhaps. Empty: it has none.
+std::optional<std::string> interpreter_of(std::filesystem::path const& file) {
+    auto const fd = base::open_file(file, O_RDONLY | O_NONBLOCK);
+    ::Elf64_Ehdr head{};
+    if (!fd || ::pread(fd->get(), &head, sizeof head, 0) != sizeof head) return std::nullopt;
+    if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+    for (int i = 0; i < head.e_phnum; ++i) {
+        ::Elf64_Phdr part{};
+        auto const at = static_cast<::off_t>(head.e_phoff + static_cast<std::uint64_t>(i) * sizeof part);
+        if (::pread(fd->get(), &part, sizeof part, at) != sizeof part) break;
+        if (part.p_type != PT_INTERP || part.p_filesz > 4096) continue;
+        std::string out(part.p_filesz, '\0');
+        if (::pread(fd->get(), out.data(), out.size(), static_cast<::off_t>(part.p_offset)) <= 0) break;
+        return out.c_str();
+    }
+    return std::string{};
+}
+
+}  // namespace
+
+result<int> run_to_its_end(std::vector<std::string> const& program, std::vector<std::string> const& environment,
+                           run_workers& workers, run_ahead& ahead) {
+    auto const arguments = pointers(program);
+    auto const variables = pointers(environment);
+    signal_state const before;
+    auto const started = start(arguments.data(), variables.data(), before);
+    child_of_run.store(started.pid);
+    before.release();
+    if (started.pid > 0 && started.why_not == 0) {
+        ahead.start();
+        work_for(started.pid, workers, environment);
+    }
+    int status = 0;
+    while (started.pid > 0 && ::waitpid(started.pid, &status, 0) < 0) {
+        if (errno != EINTR) return io_error("waitpid", errno);
+    }
+    child_of_run.store(0);
+    before.restore();
+    if (started.pid < 0) return io_error("fork", started.why_not);
+    if (started.why_not != 0)
+        return error{errc::not_found, fmt::format("{}: {}", program.front(), std::strerror(started.why_not))};
+    return status;
+}
+
+int end_like(int status) {
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    int const signal = WTERMSIG(status);
+    ::rlimit const no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    std::fflush(nullptr);
+    ::signal(signal, SIG_DFL);
+    ::sigset_t just_this;
+    ::sigemptyset(&just_this);
+    ::sigaddset(&just_this, signal);
+    ::sigprocmask(SIG_UNBLOCK, &just_this, nullptr);
+    ::raise(signal);
+    return 128 + signal;
+}
+
+std::string out_of_reach(std::string const& program) {
+    auto const file = found_in_path(program);
+    struct ::stat about {};
+    if (::stat(file.c_str(), &about) == 0 && (about.st_mode & (S_ISUID | S_ISGID)) != 0)
+        return "it runs with raised privileges, where the loader takes nothing from the environment";
+    auto const loader = interpreter_of(file);
+    if (!loader) return {};
+    if (loader->empty()) return "it is linked statically, so there is no loader to ask";
+    if (loader->find("musl") != loader->npos) return "it runs on musl, whose loader cannot be asked";
+    return {};
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program of `kiln run` as a child: signals pass through to it, and who waits for us sees what became of it. While it runs,
+// compiles are made for it and headers read ahead.
+#pragma once
+
+#include "run_ahead.hpp"
+#include "run_workers.hpp"
+
+namespace kiln::cli {
+
+// The status as waitpid gives it. errc::not_found where the program could not be started.
+[[nodiscard]] result<int> run_to_its_end(std::vector<std::string> const& program,
+                                         std::vector<std::string> const& environment, run_workers& workers,
+                                         run_ahead& ahead);
+
+// Ends by the signal that ended the program; comes back with its exit status where none did.
+[[nodiscard]] int end_like(int status);
+
+// Why the loader will not ask us in this program; empty when it will.
+[[nodiscard]] std::string out_of_reach(std::string const& program);
+
+}  // namespace kiln::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_session.hpp"
+
+#include "intercept/program_name.hpp"
+#include "message.hpp"
+#include "run_child.hpp"
+
+#include <sys/wait.h>
+
+namespace kiln::cli {
+
+namespace {
+
+// As in /proc/PID/cmdline.
+std::string joined(std::vector<std::string> const& words) {
+    std::string out;
+    for (auto const& word : words) (out += word) += '\0';
+    return out;
+}
+
+bool ended_well(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+
+}  // namespace
+
+run_outcome run_in(run_environment& surroundings, base::config const& settings, run_session const& what) {
+    if (!what.jit.empty()) surroundings.set("KILN_JIT", what.jit);
+    if (what.verify) surroundings.set("KILN_RUN_VERIFY", "1");
+    if (what.talk.verbose) {
+        if (auto const why = out_of_reach(what.program.front()); !why.empty())
+            complain(fmt::format("run: '{}' runs as without Kiln: {}", what.program.front(), why));
+    }
+    run_workers workers{surroundings.private_folder(), settings};
+    if (workers.is_open()) surroundings.set("KILN_RUN_WORKERS", workers.address().native());
+    run_ahead ahead{surroundings.private_folder(), intercept::program_name(joined(what.program))};
+    surroundings.set("KILN_RUN_KNOWN", ahead.known().native());
+    auto const status = run_to_its_end(what.program, surroundings.variables(), workers, ahead);
+    run_outcome out{.log = intercept::read_run_log(surroundings.log())};
+    ahead.remember(out.log);
+    if (!status) {
+        complain(status.error());
+        out.status = 127;
+        out.is_ours = true;
+        out.is_started = false;
+        return out;
+    }
+    bool const is_wrong = what.verify && ended_well(*status) && summed(out.log.happenings).different > 0;
+    out.status = is_wrong ? failed : *status;
+    out.is_ours = is_wrong;
+    return out;
+}
+
+int end_of(run_outcome const& outcome) { return outcome.is_ours ? outcome.status : end_like(outcome.status); }
+
+}  // namespace kiln::cli

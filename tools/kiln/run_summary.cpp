@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_summary.hpp"
+
+#include "message.hpp"
+
+namespace kiln::cli {
+
+namespace {
+
+std::string sentence(run_summary const& s) {
+    auto const seconds = [](auto t) { return std::chrono::duration<double>{t}.count(); };
+    auto out = fmt::format("{} compiles answered in {:.3f} s, {} made", s.answered, seconds(s.answering), s.made);
+    if (s.made > 0) out += fmt::format(" in {:.1f} s", seconds(s.making));
+    out += fmt::format(", {:.1f} s not waited", seconds(s.saved));
+    if (s.failed > 0) out += fmt::format("; {} did not compile", s.failed);
+    if (s.forwarded > 0) out += fmt::format("; {} left to the library itself", s.forwarded);
+    if (s.forbidden > 0) out += fmt::format("; {} forbidden", s.forbidden);
+    if (s.verified + s.different > 0)
+        out += fmt::format("; {} made again and the same, {} different", s.verified, s.different);
+    return out;
+}
+
+}  // namespace
+
+run_summary summed(std::vector<intercept::happening> const& all) {
+    using what = intercept::happening::what;
+    run_summary out;
+    for (auto const& h : all) {
+        switch (h.kind) {
+            case what::answered:
+                ++out.answered;
+                out.saved += h.cost;
+                out.answering += h.took;
+                break;
+            case what::made:
+                ++out.made;
+                out.making += h.took;
+                break;
+            case what::failed: ++out.failed; break;
+            case what::forwarded: ++out.forwarded; break;
+            case what::forbidden: ++out.forbidden; break;
+            case what::verified: ++out.verified; break;
+            case what::different: ++out.different; break;
+        }
+    }
+    return out;
+}
+
+void tell(run_talk const& how, std::vector<intercept::happening> const& all) {
+    auto const sum = summed(all);
+    if (how.verbose || how.warns) {
+        for (auto const& h : all) {
+            bool const is_told = how.verbose || h.kind == intercept::happening::what::made;
+            if (is_told)
+                complain(fmt::format("run: {} {} '{}' for {} ({} us) {}", h.library, name_of(h.kind), h.program,
+                                     h.target, h.took.count(), h.detail));
+        }
+    }
+    for (auto const& h : all) {
+        if (h.kind == intercept::happening::what::different)
+            complain(fmt::format("run: '{}' for {}: made again it differs in {}", h.program, h.target, h.detail));
+        if (h.kind == intercept::happening::what::forbidden)
+            complain(fmt::format("run: '{}' for {} would have been compiled: {}", h.program, h.target, h.detail));
+    }
+    if (!how.quiet && (!all.empty() || how.verbose)) complain("run: " + sentence(sum));
+}
+
+}  // namespace kiln::cli
