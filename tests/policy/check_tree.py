@@ -22,6 +22,7 @@ ALLOWED = {
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
     "intercept": {"base", "cuda", "compile", "store"},
     "report": {"base"},
+    "audit": {"base", "report"},
 }
 # Every pack may include these, and the packs that its line names after DEPENDS; src/<pack>/tool/, which is for Kiln's own
 # programs, workshop as well.
@@ -38,7 +39,7 @@ ROOT_HEADERS = {
 }
 # What every public header includes first, so that an older C++ is named before anything fails.
 LANGUAGE = "kiln/language.hpp"
-WITHOUT_CUDA = {"base", "store", "report"}
+WITHOUT_CUDA = {"base", "store", "report", "audit"}
 MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
 MAY_PRINT = {

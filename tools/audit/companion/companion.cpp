@@ -281,12 +281,14 @@ int after_spawn(int status, ::pid_t child, ::pid_t* to, char const* path) {
 int seen_spawn(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
                char* const* arguments, char* const* environment) {
     ::pid_t child = 0;
-    return after_spawn(real_spawn(&child, path, actions, how, arguments, environment), child, to, path);
+    int const status = real_spawn(&child, path, actions, how, arguments, environment);
+    return after_spawn(status, child, to, path);
 }
 int seen_spawnp(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
                 char* const* arguments, char* const* environment) {
     ::pid_t child = 0;
-    return after_spawn(real_spawnp(&child, path, actions, how, arguments, environment), child, to, path);
+    int const status = real_spawnp(&child, path, actions, how, arguments, environment);
+    return after_spawn(status, child, to, path);
 }
 void note_end(::pid_t child, int status) {
     if (child > 0)
