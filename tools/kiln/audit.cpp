@@ -3,8 +3,7 @@
 
 #include "audit_run.hpp"
 #include "audit/judgement.hpp"
-
-#include <fcntl.h>
+#include "base/text.hpp"
 
 namespace kiln::cli {
 
@@ -191,7 +190,7 @@ int print_health(health_arguments const& a) {
     std::optional<recording_place> place;
     int status = ok;
     if (!a.program.empty()) {
-        place = recording_place::make({}).value();
+        place.emplace(recording_place::make({}).value());
         auto const ended = run_audited({.program = a.program}, place->path());
         if (!ended) {
             complain(ended.error());
