@@ -14,9 +14,11 @@ constexpr std::array boxes{
     box{"plan", 2, "the evidence shows the backend that ran", "R01 R07", "stages: requested, selected, actual", ""},
     box{"plan", 3, "data on the device stays there until somebody asks for it", "R06 R23 R32", "", ""},
     box{"plan", 4, "joins, groupings and materialisations can be seen one by one", "", "stages", ""},
-    box{"plan", 5, "a real workflow got faster, or a benchmark of the shape guards it", "", "kiln audit diff", "is this the real workflow?"},
+    box{"plan", 5, "a real workflow got faster, or a benchmark of the shape guards it", "", "kiln audit diff",
+        "is this the real workflow?"},
 
-    box{"runtime", 1, "what was asked for and what was chosen are both recorded", "R07", "stages: requested, selected", ""},
+    box{"runtime", 1, "what was asked for and what was chosen are both recorded", "R07", "stages: requested, selected",
+        ""},
     box{"runtime", 2, "the device that really ran is reported", "R01 R02 R07", "", ""},
     box{"runtime", 3, "resident data is not sent back because there is little of it", "R06", "", ""},
     box{"runtime", 4, "asking for the GPU by name fails aloud", "R03", "exit status 3", ""},
@@ -29,11 +31,13 @@ constexpr std::array boxes{
     box{"memory", 2, "temporaries are not made and freed in loops", "R40", "", ""},
     box{"memory", 3, "outputs are sized once, from a count", "R46", "", ""},
     box{"memory", 4, "the pool is not trimmed on hot paths", "R41", "", ""},
-    box{"memory", 5, "long and short lives are not mixed", "", "memory reserved / live", "are long-lived buffers allocated apart?"},
+    box{"memory", 5, "long and short lives are not mixed", "", "memory reserved / live",
+        "are long-lived buffers allocated apart?"},
     box{"memory", 6, "managed memory is not used unawares", "R37", "", ""},
 
     box{"streams", 1, "stages on one stream are not separated by waits", "R20 R21", "", ""},
-    box{"streams", 2, "libraries do not wait on behalf of their callers", "R20 R27", "caller or wrapper, per finding", ""},
+    box{"streams", 2, "libraries do not wait on behalf of their callers", "R20 R27", "caller or wrapper, per finding",
+        ""},
     box{"streams", 3, "streams really overlap", "R28", "", ""},
     box{"streams", 4, "streams do not feed helpers on the null stream", "R27", "", ""},
     box{"streams", 5, "asynchronous transfers use pinned memory", "R30", "", ""},
@@ -99,7 +103,8 @@ constexpr std::array boxes{
     box{"sign-off", 5, "the first three remedies are named in order", "", "first three", ""},
     box{"sign-off", 6, "an exact command with date and scale is recorded", "", "command, date, label", ""},
     box{"sign-off", 7, "it is said whether this is CPU-shaped GPU code", "", "CPU-shaped: yes or no", ""},
-    box{"sign-off", 8, "the questions of the plan are answered", "", "boxes plan 1 to 5", "were they, where public workflows are touched?"},
+    box{"sign-off", 8, "the questions of the plan are answered", "", "boxes plan 1 to 5",
+        "were they, where public workflows are touched?"},
 };
 static_assert(boxes.size() == 78);
 

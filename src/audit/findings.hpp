@@ -8,8 +8,8 @@ namespace kiln::audit {
 
 enum class severity : std::uint8_t { info, low, medium, high, blocking };
 enum class confidence : std::uint8_t { certain, likely, hint };
-[[nodiscard]] std::string_view name_of(severity s) noexcept;     // "BLOCKING"
-[[nodiscard]] std::string_view name_of(confidence c) noexcept;   // "certain"
+[[nodiscard]] std::string_view name_of(severity s) noexcept;    // "BLOCKING"
+[[nodiscard]] std::string_view name_of(confidence c) noexcept;  // "certain"
 [[nodiscard]] std::optional<severity> severity_named(std::string_view name) noexcept;
 
 // In which order a person should care. A BLOCKING finding of an early one folds the later ones.
@@ -29,7 +29,7 @@ struct finding {
     bool structural = false;  // in nearly every step
     bool caller = false;      // the user's own line, not a library's
     bool is_cold = false;
-    bool is_later = false;    // folded under an earlier BLOCKING one
+    bool is_later = false;  // folded under an earlier BLOCKING one
     std::uint32_t pid = 0;
     std::uint32_t place = 0;
     std::vector<std::string> stack;
@@ -42,14 +42,14 @@ struct exemption {
 
 struct rule_options {
     bool expect_gpu = false;
-    std::map<std::string, double> numbers;  // "R50.share"
+    std::map<std::string, double> numbers = {};  // "R50.share"
 };
 
 struct audit_result {
     std::vector<finding> findings;  // worst first
     std::vector<exemption> exempt;
-    std::vector<std::string> good;      // looked at and fine
-    std::vector<std::string> resting;   // rules that had nothing to judge, and why
+    std::vector<std::string> good;     // looked at and fine
+    std::vector<std::string> resting;  // rules that had nothing to judge, and why
     bool can_be_judged = true;
     std::string why_not;
     bool has_steady = false;

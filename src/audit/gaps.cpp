@@ -30,7 +30,8 @@ public:
         if (after == samples.end() || before == samples.begin()) return std::nullopt;
         --before;
         if (after->first <= before->first) return std::nullopt;
-        return static_cast<double>(after->second - std::min(after->second, before->second)) / static_cast<double>(after->first - before->first);
+        return static_cast<double>(after->second - std::min(after->second, before->second)) /
+               static_cast<double>(after->first - before->first);
     }
 
 private:
@@ -48,11 +49,13 @@ struct gap_finder {
         firsts = joined(std::move(firsts));
         std::set<std::uint32_t> blocking_copies;
         for (auto const& o : p.ops)
-            if (o.kind == op_kind::copy && !o.async && o.way != direction::on_device) blocking_copies.insert(o.correlation);
+            if (o.kind == op_kind::copy && !o.async && o.way != direction::on_device)
+                blocking_copies.insert(o.correlation);
         for (std::size_t i = 0; i < p.calls.size(); ++i) {
             auto const& c = p.calls[i];
             using enum call_class;
-            if (c.what == allocate || c.what == allocate_host || c.what == allocate_managed || c.what == release || c.what == release_host)
+            if (c.what == allocate || c.what == allocate_host || c.what == allocate_managed || c.what == release ||
+                c.what == release_host)
                 allocations.push_back({c.start, c.end});
             if (c.waits != wait_class::none || (c.what == copy && blocking_copies.contains(c.correlation)))
                 returns.emplace_back(c.end, static_cast<std::int32_t>(i));
@@ -70,7 +73,8 @@ struct gap_finder {
         auto const half = when.length() / 2;
         if (launch != nullptr) {
             auto const last = std::ranges::upper_bound(returns, std::pair{launch->start, INT32_MAX});
-            if (last != returns.begin() && std::prev(last)->first + 20 * us >= when.from) out.after_wait = std::prev(last)->second;
+            if (last != returns.begin() && std::prev(last)->first + 20 * us >= when.from)
+                out.after_wait = std::prev(last)->second;
         }
         if (overlap(when, firsts) > half) return out.cause = gap_cause::first_call, out;
         if (overlap(when, allocations) > half) return out.cause = gap_cause::allocation, out;
@@ -79,7 +83,8 @@ struct gap_finder {
             auto const share = cpu.share(launch->thread, {when.from, launch->start});
             return out.cause = share && *share < on_cpu ? gap_cause::host_wait : gap_cause::host_compute, out;
         }
-        if (launch != nullptr) return out.cause = when.length() < 10 * us ? gap_cause::latency : gap_cause::dependency, out;
+        if (launch != nullptr)
+            return out.cause = when.length() < 10 * us ? gap_cause::latency : gap_cause::dependency, out;
         return out;
     }
 };
@@ -99,7 +104,9 @@ bool is_timed(std::vector<call> const& calls, std::size_t at) {
     for (auto i = at + 1; i < calls.size() && calls[i].start <= w.end + 10 * ms; ++i) {
         if (calls[i].thread != w.thread || calls[i].start < w.end) continue;
         if (calls[i].what == call_class::elapsed) return true;
-        if (calls[i].what == call_class::launch || calls[i].what == call_class::copy || calls[i].what == call_class::wait) return false;
+        if (calls[i].what == call_class::launch || calls[i].what == call_class::copy ||
+            calls[i].what == call_class::wait)
+            return false;
     }
     return false;
 }
@@ -118,8 +125,8 @@ void find_gaps(process_model& p) {
 }
 
 void find_consumers(process_model& p) {
-    std::unordered_map<std::int32_t, time_ns> idle_after;      // by call
-    std::unordered_map<time_ns, time_ns> idle_from;            // by when it began
+    std::unordered_map<std::int32_t, time_ns> idle_after;  // by call
+    std::unordered_map<time_ns, time_ns> idle_from;        // by when it began
     for (auto const& g : p.gaps) {
         idle_from[g.when.from] = g.when.length();
         if (g.after_wait >= 0) idle_after[g.after_wait] += g.when.length();
@@ -137,7 +144,8 @@ void find_consumers(process_model& p) {
     for (std::size_t i = 0; i < p.ops.size(); ++i) {
         auto const& o = p.ops[i];
         if (o.kind != op_kind::copy || o.way != direction::to_host || o.graph != 0) continue;
-        downloads.push_back({o.call < 0 ? o.start : p.calls[static_cast<std::size_t>(o.call)].start, static_cast<std::int32_t>(i)});
+        downloads.push_back(
+            {o.call < 0 ? o.start : p.calls[static_cast<std::size_t>(o.call)].start, static_cast<std::int32_t>(i)});
     }
     std::ranges::sort(downloads, {}, &download::asked);
     for (auto const& c : p.calls)
@@ -152,7 +160,8 @@ void find_consumers(process_model& p) {
         auto& since = last_wait[c.thread];
         std::int32_t taken = -1;
         auto const its_first = p.reads.size();
-        for (auto d = std::ranges::lower_bound(downloads, since, {}, &download::asked); d != downloads.end() && d->asked <= c.start; ++d) {
+        for (auto d = std::ranges::lower_bound(downloads, since, {}, &download::asked);
+             d != downloads.end() && d->asked <= c.start; ++d) {
             auto const& o = p.ops[static_cast<std::size_t>(d->op)];
             bool const is_its = c.waits != wait_class::stream || c.stream == 0 || c.stream == o.stream;
             if (!is_its || !o.async || read.contains(d->op)) continue;

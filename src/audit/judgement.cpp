@@ -11,16 +11,17 @@ namespace kiln::audit {
 
 namespace {
 
-
 std::string_view trimmed(std::string_view text) {
     auto const from = text.find_first_not_of(" \t\r");
     if (from == text.npos) return {};
     return text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
-constexpr std::string_view plain_names[] = {"cold.ms", "steady.gpu_busy", "steady.ms", "step.ms", "wall.s", "bytes_to_host", "health.gpu_share", "severity"};
+constexpr std::string_view plain_names[] = {"cold.ms", "steady.gpu_busy", "steady.ms",        "step.ms",
+                                            "wall.s",  "bytes_to_host",   "health.gpu_share", "severity"};
 constexpr std::string_view of_rules[] = {"count", "per_step", "cost"};
-constexpr std::string_view numbers[] = {"R10.ms", "R36.share", "R50.launches", "R50.share", "R60.share", "R62.share", "R66.share"};
+constexpr std::string_view numbers[] = {"R10.ms",    "R36.share", "R50.launches", "R50.share",
+                                        "R60.share", "R62.share", "R66.share"};
 
 std::vector<std::string> known_names() {
     std::vector<std::string> out(std::begin(plain_names), std::end(plain_names));
@@ -58,41 +59,52 @@ result<budget_line> parse_allow(std::string_view rest, budget_line out) {
     out.name = trimmed(rest.substr(0, at));
     out.place = trimmed(rest.substr(at + 4, because - at - 4));
     out.reason = trimmed(rest.substr(because + 9));
-    if (find_rule(out.name) == nullptr) return fail(errc::invalid_argument, "line {}: there is no rule '{}'; 'kiln audit rules' lists them", out.line, out.name);
+    if (find_rule(out.name) == nullptr)
+        return fail(errc::invalid_argument, "line {}: there is no rule '{}'; 'kiln audit rules' lists them", out.line,
+                    out.name);
     return out;
 }
 
 result<double> parse_value(std::string_view text, budget_line const& of) {
     if (of.name == "severity") {
         if (auto const s = severity_named(text)) return static_cast<double>(*s);
-        return fail(errc::invalid_argument, "line {}: '{}' is no severity: info, low, medium, high or blocking", of.line, text);
+        return fail(errc::invalid_argument, "line {}: '{}' is no severity: info, low, medium, high or blocking",
+                    of.line, text);
     }
     double out = 0;
     bool const is_share = text.ends_with('%');
     auto const digits = trimmed(is_share ? text.substr(0, text.size() - 1) : text);
     auto const [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-    if (bad != std::errc{} || end != digits.data() + digits.size()) return fail(errc::invalid_argument, "line {}: '{}' is no number", of.line, text);
+    if (bad != std::errc{} || end != digits.data() + digits.size())
+        return fail(errc::invalid_argument, "line {}: '{}' is no number", of.line, text);
     return is_share ? out / 100 : out;
 }
 
 result<budget_line> parse_line(std::string_view text, int number) {
     budget_line out{.line = number, .text = std::string{text}};
     if (text.starts_with("allow ")) return parse_allow(text.substr(6), std::move(out));
-    for (auto const& [sign, kind] : {std::pair{std::string_view{"<="}, budget_line::kind::at_most}, {">=", budget_line::kind::at_least}, {"=", budget_line::kind::number}}) {
+    for (auto const& [sign, kind] : {std::pair{std::string_view{"<="}, budget_line::kind::at_most},
+                                     {">=", budget_line::kind::at_least},
+                                     {"=", budget_line::kind::number}}) {
         auto const at = text.find(sign);
         if (at == text.npos) continue;
         out.what = kind;
         out.name = trimmed(text.substr(0, at));
         auto const names = known_names();
         if (std::ranges::find(names, out.name) == names.end())
-            return fail(errc::invalid_argument, "line {}: nothing is called '{}'; did you mean '{}'?", number, out.name, nearest(out.name));
+            return fail(errc::invalid_argument, "line {}: nothing is called '{}'; did you mean '{}'?", number, out.name,
+                        nearest(out.name));
         bool const is_number = std::ranges::find(numbers, out.name) != std::end(numbers);
         if (is_number != (kind == budget_line::kind::number))
-            return fail(errc::invalid_argument, "line {}: '{}' is {}", number, out.name, is_number ? "a number of a rule: write 'NAME = VALUE'" : "measured: write '<=' or '>='");
+            return fail(errc::invalid_argument, "line {}: '{}' is {}", number, out.name,
+                        is_number ? "a number of a rule: write 'NAME = VALUE'" : "measured: write '<=' or '>='");
         KILN_TRY(out.value, parse_value(trimmed(text.substr(at + sign.size())), out));
         return out;
     }
-    return fail(errc::invalid_argument, "line {}: '{}': write 'NAME <= VALUE', 'NAME >= VALUE', 'NAME = VALUE' or 'allow RULE at PLACE because REASON'", number, text);
+    return fail(
+        errc::invalid_argument,
+        "line {}: '{}': write 'NAME <= VALUE', 'NAME >= VALUE', 'NAME = VALUE' or 'allow RULE at PLACE because REASON'",
+        number, text);
 }
 
 bool is_at(finding const& f, std::string const& place) {
@@ -194,11 +206,14 @@ std::vector<verdict_line> check(budget const& b, report_input const& in) {
         if (l.what != budget_line::kind::at_most && l.what != budget_line::kind::at_least) continue;
         auto const value = measured(l.name, in);
         if (!value) {
-            out.push_back({.kept = false, .unknown = true, .text = fmt::format("line {}: {}: it could not be measured", l.line, l.text)});
+            out.push_back({.kept = false,
+                           .unknown = true,
+                           .text = fmt::format("line {}: {}: it could not be measured", l.line, l.text)});
             continue;
         }
         bool const kept = l.what == budget_line::kind::at_most ? *value <= l.value : *value >= l.value;
-        out.push_back({.kept = kept, .text = fmt::format("line {}: {}: measured {}", l.line, l.text, value_text(l.name, *value))});
+        out.push_back({.kept = kept,
+                       .text = fmt::format("line {}: {}: measured {}", l.line, l.text, value_text(l.name, *value))});
     }
     return out;
 }
@@ -207,16 +222,23 @@ result<difference> compare(report_input const& before, report_input const& after
     auto const* const a = main_process(before.m);
     auto const* const b = main_process(after.m);
     if (how == strictness::same_only) {
-        if (a != nullptr && b != nullptr && a->device != b->device) return fail(errc::invalid_argument, "another device: {} and {}; --force compares them all the same", a->device, b->device);
-        if (before.m.command != after.m.command) return fail(errc::invalid_argument, "another command: '{}' and '{}'; --force compares them all the same", before.m.command, after.m.command);
-        if (before.m.label != after.m.label) return fail(errc::invalid_argument, "another label: '{}' and '{}'; --force compares them all the same", before.m.label, after.m.label);
+        if (a != nullptr && b != nullptr && a->device != b->device)
+            return fail(errc::invalid_argument, "another device: {} and {}; --force compares them all the same",
+                        a->device, b->device);
+        if (before.m.command != after.m.command)
+            return fail(errc::invalid_argument, "another command: '{}' and '{}'; --force compares them all the same",
+                        before.m.command, after.m.command);
+        if (before.m.label != after.m.label)
+            return fail(errc::invalid_argument, "another label: '{}' and '{}'; --force compares them all the same",
+                        before.m.label, after.m.label);
     }
     difference out;
     auto const more = [&](char const* what, double x, double y, double most, char const* unit) {
         if (x <= 0 && y <= 0) return;
         bool const worse = x > 0 && y > x * (1 + most);
         out.broken = out.broken || worse;
-        out.lines.push_back(fmt::format("{} {:<12} {:.3f} -> {:.3f} {} ({:+.1f} %)", worse ? "WORSE " : "      ", what, x, y, unit, x > 0 ? 100 * (y / x - 1) : 0));
+        out.lines.push_back(fmt::format("{} {:<12} {:.3f} -> {:.3f} {} ({:+.1f} %)", worse ? "WORSE " : "      ", what,
+                                        x, y, unit, x > 0 ? 100 * (y / x - 1) : 0));
     };
     more("wall", before.m.wall_s, after.m.wall_s, 0.05, "s");
     if (a != nullptr && b != nullptr) {
@@ -232,32 +254,37 @@ result<difference> compare(report_input const& before, report_input const& after
         for (auto const& r : a->ledger) ledger[r.cause].first = r.wall;
         for (auto const& r : b->ledger) ledger[r.cause].second = r.wall;
         for (auto const& [cause, walls] : ledger)
-            if (std::max(walls.first, walls.second) > 10'000'000) out.lines.push_back(fmt::format("       {:<28} {:.0f} -> {:.0f} ms", cause, in_ms(walls.first), in_ms(walls.second)));
+            if (std::max(walls.first, walls.second) > 10'000'000)
+                out.lines.push_back(
+                    fmt::format("       {:<28} {:.0f} -> {:.0f} ms", cause, in_ms(walls.first), in_ms(walls.second)));
         // R17: what the first run compiled, the second compiled again.
         auto const compiled = [](process_model const& p) {
             time_ns sum = 0;
             for (auto const& r : p.ledger)
-                if (r.cause == "NVRTC" || r.cause == "driver JIT: compile" || r.cause == "compiler processes") sum += r.wall;
+                if (r.cause == "NVRTC" || r.cause == "driver JIT: compile" || r.cause == "compiler processes")
+                    sum += r.wall;
             return sum;
         };
         if (compiled(*a) >= 100'000'000 && compiled(*b) * 2 >= compiled(*a))
-            out.lines.push_back(fmt::format("MEDIUM R17 cold-again: {:.0f} ms of compiling, then {:.0f} ms", in_ms(compiled(*a)), in_ms(compiled(*b))));
+            out.lines.push_back(fmt::format("MEDIUM R17 cold-again: {:.0f} ms of compiling, then {:.0f} ms",
+                                            in_ms(compiled(*a)), in_ms(compiled(*b))));
         std::set<std::string> first, second;
         for (auto const& o : a->ops)
             if (o.kind == op_kind::kernel) first.insert(a->text(o.name));
         for (auto const& o : b->ops)
             if (o.kind == op_kind::kernel) second.insert(b->text(o.name));
         for (auto const& k : second)
-            if (!first.contains(k)) out.lines.push_back("       new kernel    " + k.substr(0, 80));
+            if (!first.contains(k)) out.lines.push_back("       new kernel    " + short_kernel_name(k, 80));
         for (auto const& k : first)
-            if (!second.contains(k)) out.lines.push_back("       kernel gone   " + k.substr(0, 80));
+            if (!second.contains(k)) out.lines.push_back("       kernel gone   " + short_kernel_name(k, 80));
     }
     std::set<std::pair<std::string, std::string>> known;
     for (auto const& f : before.result.findings) known.insert({f.rule, f.where});
     for (auto const& f : after.result.findings) {
         if (f.level < severity::medium || known.contains({f.rule, f.where})) continue;
         out.broken = true;
-        out.lines.push_back(fmt::format("NEW    {} {} {} at {}: {}", name_of(f.level), f.rule, find_rule(f.rule)->name, f.where, f.what));
+        out.lines.push_back(fmt::format("NEW    {} {} {} at {}: {}", name_of(f.level), f.rule, find_rule(f.rule)->name,
+                                        f.where, f.what));
     }
     return out;
 }
@@ -270,7 +297,8 @@ void add_health(model const& m, std::string const& name, health& to) {
         for (auto const& e : p.from->externals) ids[e.correlation] = e.id;
         std::set<std::uint64_t> with_kernels;
         for (auto const& o : p.ops)
-            if (auto const at = ids.find(o.correlation); o.kind == op_kind::kernel && at != ids.end()) with_kernels.insert(at->second);
+            if (auto const at = ids.find(o.correlation); o.kind == op_kind::kernel && at != ids.end())
+                with_kernels.insert(at->second);
         for (auto const& d : p.from->dispatches) {
             auto const event = nlohmann::json::parse(p.text(d.text), nullptr, false);
             if (!event.is_object()) continue;
@@ -295,8 +323,11 @@ void add_health(model const& m, std::string const& name, health& to) {
 }
 
 std::string to_text(health const& h) {
-    auto out = fmt::format("{} {}: {} on the GPU, {} on the CPU, {} fell back, {} failed\nGPU share {:.2f} %, verified by kernels {:.2f} %\n", h.all, h.of_dispatches ? "dispatches" : "processes", h.gpu, h.cpu, h.fell_back, h.failed,
-                           100 * h.gpu_share(), 100 * h.verified_share());
+    auto out = fmt::format(
+        "{} {}: {} on the GPU, {} on the CPU, {} fell back, {} failed\nGPU share {:.2f} %, verified by kernels {:.2f} "
+        "%\n",
+        h.all, h.of_dispatches ? "dispatches" : "processes", h.gpu, h.cpu, h.fell_back, h.failed, 100 * h.gpu_share(),
+        100 * h.verified_share());
     for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, reason);
     for (auto const& u : h.units)
         if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", u.name);
@@ -306,7 +337,17 @@ std::string to_text(health const& h) {
 nlohmann::ordered_json to_json(health const& h) {
     nlohmann::ordered_json units = nlohmann::ordered_json::array();
     for (auto const& u : h.units) units.push_back({{"name", u.name}, {"kernels", u.kernels}});
-    return {{"of", h.of_dispatches ? "dispatches" : "processes"}, {"all", h.all}, {"gpu", h.gpu}, {"cpu", h.cpu}, {"fell_back", h.fell_back}, {"failed", h.failed}, {"verified", h.verified}, {"gpu_share", h.gpu_share()}, {"verified_share", h.verified_share()}, {"reasons", h.reasons}, {"units", units}};
+    return {{"of", h.of_dispatches ? "dispatches" : "processes"},
+            {"all", h.all},
+            {"gpu", h.gpu},
+            {"cpu", h.cpu},
+            {"fell_back", h.fell_back},
+            {"failed", h.failed},
+            {"verified", h.verified},
+            {"gpu_share", h.gpu_share()},
+            {"verified_share", h.verified_share()},
+            {"reasons", h.reasons},
+            {"units", units}};
 }
 
 }  // namespace kiln::audit

@@ -9,9 +9,9 @@ namespace kiln::audit {
 struct budget_line {
     enum class kind : std::uint8_t { at_most, at_least, number, allow } what = kind::at_most;
     int line = 0;
-    std::string text = {};           // as it stands in the file
-    std::string name = {};           // "R22.per_step", "severity"; of allow: the rule
-    double value = 0;           // shares as fractions; of severity: its rank
+    std::string text = {};                // as it stands in the file
+    std::string name = {};                // "R22.per_step", "severity"; of allow: the rule
+    double value = 0;                     // shares as fractions; of severity: its rank
     std::string place = {}, reason = {};  // of allow
 };
 
@@ -52,8 +52,12 @@ struct health {
         bool on_gpu = false;
     };
     std::vector<unit> units;
-    [[nodiscard]] double gpu_share() const { return all == 0 ? 0 : static_cast<double>(gpu) / static_cast<double>(all); }
-    [[nodiscard]] double verified_share() const { return all == 0 ? 0 : static_cast<double>(verified) / static_cast<double>(all); }
+    [[nodiscard]] double gpu_share() const {
+        return all == 0 ? 0 : static_cast<double>(gpu) / static_cast<double>(all);
+    }
+    [[nodiscard]] double verified_share() const {
+        return all == 0 ? 0 : static_cast<double>(verified) / static_cast<double>(all);
+    }
 };
 void add_health(model const& m, std::string const& name, health& to);
 [[nodiscard]] std::string to_text(health const& h);

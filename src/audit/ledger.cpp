@@ -11,9 +11,42 @@ namespace {
 constexpr time_ns least_inferred = 20 * ms;
 
 // Innermost last: where two overlap, the later one in this list has the time.
-enum class cause : std::uint8_t { host, imports, trials, gpu, driver_init, context, load, nvrtc, nvjitlink, nvvm, lazy, driver_compile, cache_load, cache_store, inferred, child, tool };
-constexpr std::string_view names[] = {"the program's own code", "start and imports", "trials", "GPU work", "cuInit", "context", "load and link", "NVRTC", "nvJitLink", "NVVM",
-                                      "lazy loading", "driver JIT: compile", "driver JIT: cache load", "driver JIT: cache store", "compile inside a library", "compiler processes", "this tool"};
+enum class cause : std::uint8_t {
+    host,
+    imports,
+    trials,
+    gpu,
+    driver_init,
+    context,
+    load,
+    nvrtc,
+    nvjitlink,
+    nvvm,
+    lazy,
+    driver_compile,
+    cache_load,
+    cache_store,
+    inferred,
+    child,
+    tool
+};
+constexpr std::string_view names[] = {"the program's own code",
+                                      "start and imports",
+                                      "trials",
+                                      "GPU work",
+                                      "cuInit",
+                                      "context",
+                                      "load and link",
+                                      "NVRTC",
+                                      "nvJitLink",
+                                      "NVVM",
+                                      "lazy loading",
+                                      "driver JIT: compile",
+                                      "driver JIT: cache load",
+                                      "driver JIT: cache store",
+                                      "compile inside a library",
+                                      "compiler processes",
+                                      "this tool"};
 
 cause cause_of(first_kind kind) {
     switch (kind) {
@@ -70,7 +103,9 @@ void make_ledger(process_model& p) {
     if (end <= begin) return;
     time_ns init_from = p.begun, init_to = p.begun;
     for (auto const& c : p.from->compiles) {
-        if (static_cast<format::compiler>(c.what) != format::compiler::driver_init || c.end < p.begun || c.start > p.begun) continue;
+        if (static_cast<format::compiler>(c.what) != format::compiler::driver_init || c.end < p.begun ||
+            c.start > p.begun)
+            continue;
         init_from = c.start;
         init_to = c.end;
     }
@@ -82,7 +117,8 @@ void make_ledger(process_model& p) {
     for (auto const& b : p.busy) pieces.push_back({b, cause::gpu});
     for (auto const* t : p.trials) pieces.push_back({{t->start, t->end}, cause::trials});
     for (auto const& o : p.from->overheads)
-        if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8) pieces.push_back({{o.start, o.end}, cause::tool});
+        if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8)
+            pieces.push_back({{o.start, o.end}, cause::tool});
     pieces.push_back({{p.begun, p.begun + p.from->about.set_up}, cause::tool});
     infer_compiles(p, pieces);
 
@@ -113,10 +149,13 @@ void make_ledger(process_model& p) {
         open[e.why] += e.step;
     }
     walls[cause::host] += end - at;
-    for (auto const& [why, wall] : walls) {
-        if (wall == 0) continue;
-        p.ledger.push_back({std::string{names[static_cast<std::size_t>(why)]}, wall, counts[why], why == cause::inferred});
-    }
+    auto const add = [&](cause why) {
+        if (walls[why] > 0)
+            p.ledger.push_back(
+                {std::string{names[static_cast<std::size_t>(why)]}, walls[why], counts[why], why == cause::inferred});
+    };
+    for (auto k = static_cast<int>(cause::imports); k <= static_cast<int>(cause::tool); ++k) add(static_cast<cause>(k));
+    add(cause::host);
 }
 
 }  // namespace kiln::audit

@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
 
 namespace kiln::audit {
 
 namespace {
 
-constexpr std::array compilers{"ptxas", "nvlink", "cicc", "nvcc",    "gcc", "g++", "cc1plus",  "cc1", "clang", "clang++",
-                               "ld",    "as",     "cc",   "c++", "lld", "collect2", "ld.bfd", "nvcc_internal"};
+constexpr std::array compilers{"ptxas",   "nvlink", "cicc",  "nvcc",     "gcc",    "g++",
+                               "cc1plus", "cc1",    "clang", "clang++",  "ld",     "as",
+                               "cc",      "c++",    "lld",   "collect2", "ld.bfd", "nvcc_internal"};
 
 std::string base_name(std::string_view path) {
     auto const slash = path.rfind('/');
@@ -22,7 +26,8 @@ std::string base_name(std::string_view path) {
 // "x86_64-linux-gnu-gcc-13" is gcc.
 bool is_compiler(std::string_view name) {
     if (std::ranges::find(compilers, name) != compilers.end()) return true;
-    while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '.')) name.remove_suffix(1);
+    while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '.'))
+        name.remove_suffix(1);
     if (name.ends_with('-')) name.remove_suffix(1);
     if (auto const dash = name.rfind('-'); dash != name.npos) name.remove_prefix(dash + 1);
     return std::ranges::find(compilers, name) != compilers.end();
@@ -50,7 +55,8 @@ void take_operations(process_model& p) {
     for (auto const& k : r.kernels) {
         operation o{.start = k.start, .end = k.end, .correlation = k.correlation, .stream = k.stream, .name = k.name};
         o.blocks = k.grid_x * std::max(1u, k.grid_y) * std::max(1u, k.grid_z);
-        o.threads = std::uint32_t{k.block_x} * std::max<std::uint32_t>(1, k.block_y) * std::max<std::uint32_t>(1, k.block_z);
+        o.threads =
+            std::uint32_t{k.block_x} * std::max<std::uint32_t>(1, k.block_y) * std::max<std::uint32_t>(1, k.block_z);
         o.shared = k.static_shared + k.dynamic_shared;
         o.graph = k.graph;
         o.registers = k.registers;
@@ -72,7 +78,9 @@ void take_operations(process_model& p) {
         p.ops.push_back(o);
     }
     std::erase_if(p.ops, [](operation const& o) { return o.start == 0 || o.end < o.start; });
-    std::ranges::sort(p.ops, [](operation const& a, operation const& b) { return std::pair{a.start, a.end} < std::pair{b.start, b.end}; });
+    std::ranges::sort(p.ops, [](operation const& a, operation const& b) {
+        return std::pair{a.start, a.end} < std::pair{b.start, b.end};
+    });
 }
 
 // A driver call inside a runtime call of the same class is the same call.
@@ -91,7 +99,9 @@ void take_calls(process_model& p) {
         if (out.what == call_class::wait) out.waits = wait_of(p.text(c.name));
         all.push_back(out);
     }
-    std::ranges::sort(all, [](call const& a, call const& b) { return std::pair{a.start, b.end} < std::pair{b.start, a.end}; });
+    std::ranges::sort(all, [](call const& a, call const& b) {
+        return std::pair{a.start, b.end} < std::pair{b.start, a.end};
+    });
     std::unordered_map<std::uint32_t, call> open;  // the last outer call of each thread
     for (auto const& c : all) {
         auto& outer = open[c.thread];
@@ -148,7 +158,8 @@ void take_devices(process_model& p) {
 void take_firsts(process_model& p, std::vector<child_process> const& children) {
     auto const& r = *p.from;
     auto const add = [&](interval when, first_kind kind, std::uint32_t name, std::uint32_t thread) -> first_event& {
-        p.firsts.push_back({.when = when, .kind = kind, .name = name, .place = p.place_near(thread, when.to), .thread = thread});
+        p.firsts.push_back(
+            {.when = when, .kind = kind, .name = name, .place = p.place_near(thread, when.to), .thread = thread});
         return p.firsts.back();
     };
     for (auto const& c : r.compiles) {
@@ -169,7 +180,9 @@ void take_firsts(process_model& p, std::vector<child_process> const& children) {
         else if (j.operation == 2) add(when, first_kind::cache_store, 0, j.thread);
     }
     for (auto const& c : p.calls) {
-        if ((c.what != call_class::load && c.what != call_class::link) || p.text(c.name).find("GetFunction") != std::string::npos) continue;
+        if ((c.what != call_class::load && c.what != call_class::link) ||
+            p.text(c.name).find("GetFunction") != std::string::npos)
+            continue;
         auto const at = p.sites.find(c.correlation);
         auto& e = add({c.start, c.end}, first_kind::load, c.name, c.thread);
         if (at != p.sites.end()) {
@@ -179,7 +192,8 @@ void take_firsts(process_model& p, std::vector<child_process> const& children) {
     }
     for (auto const& o : r.overheads) {
         if (o.what == 4 || o.what == 5) add({o.start, o.end}, first_kind::lazy, 0, 0);
-        else if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8) p.tool += interval{o.start, o.end}.length();
+        else if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8)
+            p.tool += interval{o.start, o.end}.length();
     }
     for (auto const& c : children)
         if (c.is_outermost && c.is_compiler) add(c.when, first_kind::child, 0, 0);
@@ -219,22 +233,29 @@ std::vector<child_process> children_of(recording const& from) {
 void take_about(recording const& from, model& to) {
     auto const about = nlohmann::json::parse(from.about, nullptr, false);
     if (!about.is_object()) return;
-    auto const text = [&](char const* key) { return about.contains(key) && about[key].is_string() ? about[key].get<std::string>() : std::string{}; };
+    auto const text = [&](char const* key) {
+        return about.contains(key) && about[key].is_string() ? about[key].get<std::string>() : std::string{};
+    };
     to.label = text("label");
     to.date = text("date");
     if (about.contains("command") && about["command"].is_array())
-        for (auto const& word : about["command"]) to.command += (to.command.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : std::string{"?"});
+        for (auto const& word : about["command"])
+            to.command +=
+                (to.command.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : std::string{"?"});
     if (about.contains("environment") && about["environment"].is_object())
         for (auto const& [name, value] : about["environment"].items())
             if (value.is_string()) to.environment[name] = value.get<std::string>();
-    auto const number = [&](char const* key) { return about.contains(key) && about[key].is_number() ? about[key].get<double>() : 0.0; };
+    auto const number = [&](char const* key) {
+        return about.contains(key) && about[key].is_number() ? about[key].get<double>() : 0.0;
+    };
     to.wall_s = number("wall_s");
     to.cpu_s = number("cpu_s");
     to.exit_status = static_cast<int>(number("exit_status"));
     to.host_device = text("device");
 }
 
-process_model process_from(recording const& all, process_recording const& r, std::vector<child_process> const& children, model_options const& how) {
+process_model process_from(recording const& all, process_recording const& r, std::vector<child_process> const& children,
+                           model_options const& how) {
     process_model p;
     p.from = &r;
     p.strings = &all.strings;
@@ -253,7 +274,8 @@ process_model process_from(recording const& all, process_recording const& r, std
     take_sites(p);
     std::vector<child_process> mine;
     for (auto const& c : children)
-        if (c.parent == p.pid || (all.processes.size() > 0 && c.is_outermost && c.when.from >= p.started)) mine.push_back(c);
+        if (c.parent == p.pid || (all.processes.size() > 0 && c.is_outermost && c.when.from >= p.started))
+            mine.push_back(c);
     take_firsts(p, mine);
     std::vector<interval> busy;
     busy.reserve(p.ops.size());
@@ -310,6 +332,25 @@ std::size_t process_model::steady_steps() const {
     return cycle.found() && cycle.starts.size() > steady_from_step ? cycle.starts.size() - steady_from_step : 0;
 }
 
+std::string short_kernel_name(std::string const& name, std::size_t most) {
+    std::unique_ptr<char, void (*)(void*)> const plain{abi::__cxa_demangle(name.c_str(), nullptr, nullptr, nullptr),
+                                                       std::free};
+    std::string_view const whole = plain ? std::string_view{plain.get()} : std::string_view{name};
+    std::string out;
+    int depth = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        char const c = whole[i];
+        if (c == '<' && !out.empty()) ++depth;
+        else if (c == '>' && depth > 0) --depth;
+        else if (c == '(' && depth == 0 && !out.empty() && whole.substr(i, 11) != "(anonymous ") break;
+        else if (depth == 0) out += c;
+    }
+    if (auto const space = out.rfind(' '); space != out.npos && plain && out.find("(anonymous") == out.npos)
+        out.erase(0, space + 1);
+    if (auto const colons = out.rfind("::"); colons != out.npos && out.size() > most) out.erase(0, colons + 2);
+    return out.substr(0, most);
+}
+
 std::vector<interval> joined(std::vector<interval> all) {
     std::ranges::sort(all, {}, &interval::from);
     std::vector<interval> out;
@@ -323,7 +364,8 @@ std::vector<interval> joined(std::vector<interval> all) {
 time_ns overlap(interval with, std::vector<interval> const& sorted) {
     time_ns out = 0;
     auto at = std::ranges::upper_bound(sorted, with.from, {}, &interval::to);
-    for (; at != sorted.end() && at->from < with.to; ++at) out += interval{std::max(at->from, with.from), std::min(at->to, with.to)}.length();
+    for (; at != sorted.end() && at->from < with.to; ++at)
+        out += interval{std::max(at->from, with.from), std::min(at->to, with.to)}.length();
     return out;
 }
 

@@ -64,14 +64,24 @@ struct site {
     std::uint64_t pointer = 0, bytes = 0, hash = 0;
 };
 
-enum class gap_cause : std::uint8_t { first_call, allocation, sync_bubble, host_compute, host_wait, dependency, latency, tool, other };
+enum class gap_cause : std::uint8_t {
+    first_call,
+    allocation,
+    sync_bubble,
+    host_compute,
+    host_wait,
+    dependency,
+    latency,
+    tool,
+    other
+};
 [[nodiscard]] std::string_view name_of(gap_cause cause) noexcept;
 struct gap {
     interval when;
     gap_cause cause = gap_cause::other;
-    std::uint32_t place = 0;   // of the launch that ended it
+    std::uint32_t place = 0;       // of the launch that ended it
     std::int32_t after_wait = -1;  // the call that returned in it
-    std::int32_t next = -1;    // operation that ended it
+    std::int32_t next = -1;        // operation that ended it
 };
 
 enum class consumer : std::uint8_t { read, timing, housekeeping, none };
@@ -89,7 +99,18 @@ struct read_use {
     std::uint32_t place = 0;
 };
 
-enum class first_kind : std::uint8_t { nvrtc, nvjitlink, nvvm, driver_compile, cache_load, cache_store, load, lazy, child, inferred };
+enum class first_kind : std::uint8_t {
+    nvrtc,
+    nvjitlink,
+    nvvm,
+    driver_compile,
+    cache_load,
+    cache_store,
+    load,
+    lazy,
+    child,
+    inferred
+};
 struct first_event {
     interval when;
     first_kind kind = first_kind::load;
@@ -183,6 +204,9 @@ struct model_options {
 };
 
 [[nodiscard]] model model_of(recording const& from, model_options const& how = {});
+
+// As people write it: demangled, without arguments and template arguments, at most so long.
+[[nodiscard]] std::string short_kernel_name(std::string const& name, std::size_t most = 48);
 
 // ---- parts, each in a file of its own
 [[nodiscard]] std::vector<interval> joined(std::vector<interval> all);

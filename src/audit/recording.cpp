@@ -178,7 +178,8 @@ result<recording> read_recording(std::filesystem::path const& from) {
         KILN_TRY(auto const about, base::read_file(from / "run.json", std::size_t{1} << 20));
         if (about) out.about = base::as_text(*about);
         if (files.empty() && !about)
-            return fail(errc::not_found, "{}: no recording in it; 'kiln audit --keep DIR -- PROGRAM' makes one", from.native());
+            return fail(errc::not_found, "{}: no recording in it; 'kiln audit --keep DIR -- PROGRAM' makes one",
+                        from.native());
     }
     // What the recorder and the companion saw of one process belongs together; one pid may have come twice.
     std::map<std::uint32_t, process_recording> by_pid;
@@ -187,7 +188,8 @@ result<recording> read_recording(std::filesystem::path const& from) {
         if (!data) return fail(errc::not_found, "{}: no such file", file.native());
         auto& to = by_pid[pid_of(file.filename().native())];
         if (auto const read = parse_process(*data, out.strings, to); !read) {
-            if (read.error().code() == errc::unsupported || !is_folder) return error{read.error()}.within(file.native());
+            if (read.error().code() == errc::unsupported || !is_folder)
+                return error{read.error()}.within(file.native());
             ++out.foreign_files;
         }
     }

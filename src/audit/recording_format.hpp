@@ -47,9 +47,9 @@ enum class chunk : std::uint16_t {
 };
 
 // The layout of a record is the order in which each() names its fields.
-#define KILN_RECORD_FIELDS(...)                               \
-    template <class Self, class Visit>                        \
-    static constexpr void each(Self& self, Visit&& visit) {   \
+#define KILN_RECORD_FIELDS(...)                                    \
+    template <class Self, class Visit>                             \
+    static constexpr void each(Self& self, Visit&& visit) {        \
         [&](auto&... field) { (visit(field), ...); }(__VA_ARGS__); \
     }
 
@@ -62,17 +62,18 @@ using u64 = std::uint64_t;
 struct process_record {
     static constexpr chunk kind = chunk::process;
     u32 pid = 0, parent = 0;
-    u64 started = 0;  // the process
-    u64 begun = 0;    // the recording, inside cuInit
-    u64 set_up = 0;   // how long our own beginning took
+    u64 started = 0;                       // the process
+    u64 begun = 0;                         // the recording, inside cuInit
+    u64 set_up = 0;                        // how long our own beginning took
     u32 level = 0, cupti = 0, python = 0;  // python: 311, 312; 0: no stacks
     u32 program = 0, library = 0;          // strings
-    KILN_RECORD_FIELDS(self.pid, self.parent, self.started, self.begun, self.set_up, self.level, self.cupti, self.python,
-                       self.program, self.library)
+    KILN_RECORD_FIELDS(self.pid, self.parent, self.started, self.begun, self.set_up, self.level, self.cupti,
+                       self.python, self.program, self.library)
 };
 struct device_record {
     static constexpr chunk kind = chunk::device;
-    u32 id = 0, multiprocessors = 0, major = 0, minor = 0, most_warps = 0, most_registers = 0, shared_bytes = 0, name = 0;
+    u32 id = 0, multiprocessors = 0, major = 0, minor = 0, most_warps = 0, most_registers = 0, shared_bytes = 0,
+        name = 0;
     u64 memory = 0;
     KILN_RECORD_FIELDS(self.id, self.multiprocessors, self.major, self.minor, self.most_warps, self.most_registers,
                        self.shared_bytes, self.name, self.memory)
@@ -96,8 +97,8 @@ struct kernel_record {
     u32 static_shared = 0, dynamic_shared = 0, local = 0, graph = 0, name = 0;
     u16 context = 0, device = 0;
     KILN_RECORD_FIELDS(self.correlation, self.stream, self.start, self.end, self.grid_x, self.grid_y, self.grid_z,
-                       self.block_x, self.block_y, self.block_z, self.registers, self.static_shared, self.dynamic_shared,
-                       self.local, self.graph, self.name, self.context, self.device)
+                       self.block_x, self.block_y, self.block_z, self.registers, self.static_shared,
+                       self.dynamic_shared, self.local, self.graph, self.name, self.context, self.device)
 };
 struct copy_record {
     static constexpr chunk kind = chunk::copy;
@@ -161,9 +162,11 @@ struct external_record {
 // Where a call came from and what it moved.
 struct site_record {
     static constexpr chunk kind = chunk::site;
-    u32 correlation = 0, thread = 0, stack = 0;  // stack: a string, one "file\tline\tfunction\n" per frame, innermost first
+    u32 correlation = 0, thread = 0,
+        stack = 0;  // stack: a string, one "file\tline\tfunction\n" per frame, innermost first
     u64 time = 0, pointer = 0, bytes = 0, hash = 0, cpu = 0;
-    KILN_RECORD_FIELDS(self.correlation, self.thread, self.stack, self.time, self.pointer, self.bytes, self.hash, self.cpu)
+    KILN_RECORD_FIELDS(self.correlation, self.thread, self.stack, self.time, self.pointer, self.bytes, self.hash,
+                       self.cpu)
 };
 // How long a thread has been on a processor; thread 0: all of the process.
 struct cpu_record {

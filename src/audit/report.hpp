@@ -11,7 +11,7 @@ namespace kiln::audit {
 struct report_input {
     model const& m;
     audit_result const& result;
-    std::string recording;  // where it is; empty: not kept
+    std::string recording;           // where it is; empty: not kept
     std::vector<std::string> files;  // that were written
 };
 

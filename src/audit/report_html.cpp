@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t most_table_rows = 40, most_cards = 60, strip_columns = 240, most_step_bars = 300;
 
-
 std::string escaped(std::string_view text) {
     std::string out;
     for (char const c : base::valid_utf8(text)) {
@@ -31,6 +30,12 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
+// As a sentence begins.
+std::string capital(std::string text) {
+    if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+    return text;
+}
+
 std::string time_text(time_ns t) {
     auto const v = static_cast<double>(t);
     if (v < 1e3) return fmt::format("{:.0f} ns", v);
@@ -40,7 +45,8 @@ std::string time_text(time_ns t) {
 std::string bytes_text(std::uint64_t bytes) {
     auto v = static_cast<double>(bytes);
     for (auto const* unit : {"B", "KiB", "MiB", "GiB"}) {
-        if (v < 1024 || std::string_view{unit} == "GiB") return fmt::format("{:.{}f} {}", v, v == std::floor(v) ? 0 : 1, unit);
+        if (v < 1024 || std::string_view{unit} == "GiB")
+            return fmt::format("{:.{}f} {}", v, v == std::floor(v) ? 0 : 1, unit);
         v /= 1024;
     }
     return {};
@@ -55,7 +61,7 @@ main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}h1{font-size:1.1rem;
 .bar{display:flex;height:2.2rem;border-radius:.4rem;overflow:hidden;border:1px solid var(--line)}.bar span{display:block;min-width:1px}.legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:.5rem 0 0;padding:0;list-style:none;font-size:.87rem}
 .legend i{display:inline-block;width:.8rem;height:.8rem;border-radius:.2rem;margin-right:.35rem;vertical-align:-.05rem}
 .card{background:var(--card);border:1px solid var(--line);border-left:.4rem solid var(--c);border-radius:.5rem;padding:.8rem 1rem;margin:.7rem 0}.card h3{margin:0;font-size:1rem;display:flex;flex-wrap:wrap;gap:.2rem .7rem;align-items:baseline}
-.level{color:var(--c);font-weight:700;letter-spacing:.02em}.where{font-weight:600;overflow-wrap:anywhere}.cost{margin-left:auto;font-variant-numeric:tabular-nums}.card p{margin:.35rem 0}.remedy{border-left:3px solid var(--busy);padding-left:.6rem}
+.level{color:var(--c);font-weight:700;letter-spacing:.02em}.where{font-weight:600;overflow-wrap:anywhere}.cost{margin-left:auto;font-variant-numeric:tabular-nums}.card p{margin:.35rem 0;overflow-wrap:anywhere}.remedy{border-left:3px solid var(--busy);padding-left:.6rem}
 .tags span{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;margin:.1rem .3rem .1rem 0;font-size:.8rem;color:var(--dim)}
 pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem;overflow-x:auto;margin:.5rem 0}pre mark{background:var(--mark);color:inherit;display:block;margin:0 -.7rem;padding:0 .7rem}
 .blocking{--c:var(--blocking)}.high{--c:var(--high)}.medium{--c:var(--medium)}.low{--c:var(--low)}.info{--c:var(--info)}
@@ -63,7 +69,8 @@ pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;paddin
 details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font:12px system-ui,sans-serif}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
 )";
 
-constexpr std::array palette{"#8c8f94", "#5b7fa6", "#2f7d4f", "#b3261e", "#c2570c", "#c29a0c", "#7a5aa6", "#3aa6a0", "#a65a8c", "#6b8e23"};
+constexpr std::array palette{"#8c8f94", "#5b7fa6", "#2f7d4f", "#b3261e", "#c2570c",
+                             "#c29a0c", "#7a5aa6", "#3aa6a0", "#a65a8c", "#6b8e23"};
 
 struct share {
     std::string name;
@@ -77,12 +84,14 @@ void put_bar(std::string& out, std::vector<share> const& parts) {
     if (all == 0) return;
     out += "<div class=\"bar\" role=\"img\" aria-label=\"shares, listed below\">";
     for (auto const& p : parts)
-        out += fmt::format("<span style=\"width:{:.3f}%;background:{}\" title=\"{}\"></span>", 100 * static_cast<double>(p.time) / static_cast<double>(all), p.colour, escaped(p.name));
+        out += fmt::format("<span style=\"width:{:.3f}%;background:{}\" title=\"{}\"></span>",
+                           100 * static_cast<double>(p.time) / static_cast<double>(all), p.colour, escaped(p.name));
     out += "</div><ul class=\"legend\">";
     for (auto const& p : parts) {
         auto const percent = 100 * static_cast<double>(p.time) / static_cast<double>(all);
         if (percent < 0.5) continue;
-        out += fmt::format("<li><i style=\"background:{}\"></i>{} <span class=\"dim\">{} · {:.0f} %</span></li>", p.colour, escaped(p.name), time_text(p.time), percent);
+        out += fmt::format("<li><i style=\"background:{}\"></i>{} <span class=\"dim\">{} · {:.0f} %</span></li>",
+                           p.colour, escaped(p.name), time_text(p.time), percent);
     }
     out += "</ul>";
 }
@@ -110,7 +119,8 @@ void put_steady_bar(std::string& out, process_model const& p) {
         gaps += g.when.length();
     }
     std::vector<share> parts{{"GPU busy", p.steady_busy, "#2f7d4f"}};
-    for (auto const& [cause, t] : by_cause) parts.push_back({fmt::format("idle: {}", name_of(cause)), t, colour_of(cause)});
+    for (auto const& [cause, t] : by_cause)
+        parts.push_back({fmt::format("idle: {}", name_of(cause)), t, colour_of(cause)});
     auto const short_gaps = p.span() - std::min(p.span(), p.steady_busy + gaps);
     parts.push_back({"idle: gaps below 5 µs", short_gaps, "#c9c6bd"});
     put_bar(out, parts);
@@ -118,10 +128,16 @@ void put_steady_bar(std::string& out, process_model const& p) {
 
 void put_ledger(std::string& out, process_model const& p) {
     std::vector<share> parts;
-    for (std::size_t i = 0; i < p.ledger.size(); ++i) parts.push_back({p.ledger[i].cause + (p.ledger[i].inferred ? " (inferred)" : ""), p.ledger[i].wall, palette[i % palette.size()]});
+    for (std::size_t i = 0; i < p.ledger.size(); ++i)
+        parts.push_back({p.ledger[i].cause + (p.ledger[i].inferred ? " (inferred)" : ""), p.ledger[i].wall,
+                         palette[i % palette.size()]});
     put_bar(out, parts);
-    out += "<details><summary>Row by row</summary><div class=\"scroll\"><table><tr><th>cause<th class=n>time<th class=n>times<th>how it is known</tr>";
-    for (auto const& r : p.ledger) out += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td>{}</tr>", escaped(r.cause), time_text(r.wall), r.count, r.inferred ? "inferred" : "measured");
+    out +=
+        "<details><summary>Row by row</summary><div class=\"scroll\"><table><tr><th>cause<th class=n>time<th "
+        "class=n>times<th>how it is known</tr>";
+    for (auto const& r : p.ledger)
+        out += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td>{}</tr>", escaped(r.cause), time_text(r.wall),
+                           r.count, r.inferred ? "inferred" : "measured");
     out += "</table></div></details>";
 }
 
@@ -132,39 +148,64 @@ void put_strip(std::string& out, process_model const& p) {
     auto const width = static_cast<double>(to - from);
     std::array<double, strip_columns> busy{};
     for (auto const& b : p.busy) {
-        auto const first = std::min(strip_columns - 1, static_cast<std::size_t>(static_cast<double>(b.from - from) / width * strip_columns));
-        auto const last = std::min(strip_columns - 1, static_cast<std::size_t>(static_cast<double>(b.to - from) / width * strip_columns));
+        auto const first = std::min(
+            strip_columns - 1, static_cast<std::size_t>(static_cast<double>(b.from - from) / width * strip_columns));
+        auto const last = std::min(strip_columns - 1,
+                                   static_cast<std::size_t>(static_cast<double>(b.to - from) / width * strip_columns));
         for (auto i = first; i <= last; ++i) {
             auto const left = static_cast<double>(from) + width * static_cast<double>(i) / strip_columns;
             auto const right = left + width / strip_columns;
-            busy[i] += std::max(0.0, std::min(right, static_cast<double>(b.to)) - std::max(left, static_cast<double>(b.from))) / (width / strip_columns);
+            busy[i] += std::max(0.0, std::min(right, static_cast<double>(b.to)) -
+                                         std::max(left, static_cast<double>(b.from))) /
+                       (width / strip_columns);
         }
     }
-    out += "<svg viewBox=\"0 0 960 110\" role=\"img\" aria-label=\"GPU use over time\"><rect width=\"960\" height=\"80\" fill=\"none\" stroke=\"var(--line)\"/>";
+    out +=
+        "<svg viewBox=\"0 0 960 110\" role=\"img\" aria-label=\"GPU use over time\"><rect width=\"960\" height=\"80\" "
+        "fill=\"none\" stroke=\"var(--line)\"/>";
     for (std::size_t i = 0; i < strip_columns; ++i) {
         auto const h = 80 * std::min(1.0, busy[i]);
-        if (h > 0) out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4.2\" height=\"{:.1f}\" fill=\"var(--busy)\"/>", static_cast<double>(i) * 4, 80 - h, h);
+        if (h > 0)
+            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4.2\" height=\"{:.1f}\" fill=\"var(--busy)\"/>",
+                               static_cast<double>(i) * 4, 80 - h, h);
     }
     auto const x = 960 * static_cast<double>(p.steady.from - std::min(p.steady.from, from)) / width;
-    if (p.steady.from >= from && x <= 960) out += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"90\" stroke=\"var(--fg)\" stroke-dasharray=\"3 3\"/><text x=\"{1:.1f}\" y=\"103\" text-anchor=\"{2}\">steady from here</text>", x, std::min(x, 955.0), x > 800 ? "end" : "start");
+    if (p.steady.from >= from && x <= 960)
+        out += fmt::format(
+            "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"90\" stroke=\"var(--fg)\" stroke-dasharray=\"3 "
+            "3\"/><text x=\"{1:.1f}\" y=\"103\" text-anchor=\"{2}\">steady from here</text>",
+            x, std::min(x, 955.0), x > 800 ? "end" : "start");
     if (x > 130) out += fmt::format("<text x=\"0\" y=\"103\">0 ms</text>");
     if (x < 800) out += fmt::format("<text x=\"960\" y=\"103\" text-anchor=\"end\">{}</text>", time_text(to - from));
     out += "</svg>";
+}
+
+time_ns mean_of(std::vector<time_ns> const& all, std::size_t from, std::size_t to) {
+    time_ns sum = 0;
+    for (auto i = from; i < to; ++i) sum += all[i];
+    return sum / std::max<std::size_t>(1, to - from);
 }
 
 void put_step_times(std::string& out, process_model const& p) {
     if (!p.cycle.found() || p.durations.size() < 2) return;
     auto const group = (p.durations.size() + most_step_bars - 1) / most_step_bars;
     std::vector<time_ns> bars;
-    for (std::size_t i = 0; i < p.durations.size(); i += group) bars.push_back(*std::max_element(p.durations.begin() + static_cast<std::ptrdiff_t>(i), p.durations.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, p.durations.size()))));
+    for (std::size_t i = 0; i < p.durations.size(); i += group)
+        bars.push_back(mean_of(p.durations, i, std::min(i + group, p.durations.size())));
     auto const cap = static_cast<double>(p.median) * 4;
-    out += fmt::format("<h2>Step times</h2><p class=\"small dim\">{} steps, found by {}; median {}; steady from step {}. Bars are cut at four medians{}.</p>", p.cycle.starts.size(), escaped(p.cycle.anchor), time_text(p.median), p.steady_from_step, group > 1 ? fmt::format("; each is the longest of {} steps", group) : "");
+    out += fmt::format(
+        "<h2>Step times</h2><p class=\"small dim\">{} steps, found by {}; median {}; steady from step {}. Bars are cut "
+        "at four medians{}.</p>",
+        p.cycle.starts.size(), escaped(p.cycle.anchor), time_text(p.median), p.steady_from_step,
+        group > 1 ? fmt::format("; each is the mean of {} steps", group) : "");
     out += "<svg viewBox=\"0 0 960 90\" role=\"img\" aria-label=\"time of each step\">";
     auto const w = 960 / static_cast<double>(bars.size());
     for (std::size_t i = 0; i < bars.size(); ++i) {
         auto const h = 84 * std::min(1.0, static_cast<double>(bars[i]) / std::max(1.0, cap));
         bool const is_steady = i * group >= p.steady_from_step;
-        out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>", static_cast<double>(i) * w, 84 - h, std::max(0.6, w - 0.6), std::max(0.5, h), is_steady ? "var(--low)" : "var(--info)");
+        out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>",
+                           static_cast<double>(i) * w, 84 - h, std::max(0.6, w - 0.6), std::max(0.5, h),
+                           is_steady ? "var(--low)" : "var(--info)");
     }
     out += "</svg>";
 }
@@ -180,7 +221,8 @@ std::string source_around(place const& where, time_ns) {
     for (std::size_t at = 0; at < text.size() && number <= where.line + 2; ++number) {
         auto const end = std::min(text.find('\n', at), text.size());
         if (number >= where.line - 2) {
-            auto const line = fmt::format("{:>5}  {}", number, escaped(text.substr(at, std::min<std::size_t>(end - at, 200))));
+            auto const line =
+                fmt::format("{:>5}  {}", number, escaped(text.substr(at, std::min<std::size_t>(end - at, 200))));
             out += number == where.line ? "<mark>" + line + "</mark>" : line + "\n";
         }
         at = end + 1;
@@ -192,12 +234,17 @@ void put_card(std::string& out, model const& m, finding const& f) {
     std::string level{name_of(f.level)};
     std::ranges::transform(level, level.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     auto const& rule = *find_rule(f.rule);
-    out += fmt::format("<article class=\"card {}\"><h3><span class=\"level\">{}</span><span>{} {}</span><span class=\"where\">{}</span>", level, name_of(f.level), f.rule, rule.name, escaped(f.where));
+    out += fmt::format(
+        "<article class=\"card {}\"><h3><span class=\"level\">{}</span><span>{} {}</span><span "
+        "class=\"where\">{}</span>",
+        level, name_of(f.level), f.rule, rule.name, escaped(f.where));
     if (f.cost >= 0.001) out += fmt::format("<span class=\"cost\">at most {:.1f} %</span>", f.cost * 100);
-    out += fmt::format("</h3><p>{}.</p>", escaped(f.what));
-    if (f.level > severity::info) out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(rule.remedy));
+    out += fmt::format("</h3><p>{}.</p>", escaped(capital(f.what)));
+    if (f.level > severity::info)
+        out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{rule.remedy})));
     out += "<p class=\"tags\">";
-    out += fmt::format("<span>{} times</span><span>{}</span><span>{}</span>", f.count, name_of(f.sure), f.structural ? "structural" : "incidental");
+    out += fmt::format("<span>{} times</span><span>{}</span><span>{}</span>", f.count, name_of(f.sure),
+                       f.structural ? "structural" : "incidental");
     if (f.per_step >= 0.05) out += fmt::format("<span>{:.1f} per step</span>", f.per_step);
     if (f.place != 0) out += fmt::format("<span>{}</span>", f.caller ? "your own line" : "through a library");
     if (!f.arithmetic.empty()) out += fmt::format("<span>{}</span>", escaped(f.arithmetic));
@@ -205,7 +252,8 @@ void put_card(std::string& out, model const& m, finding const& f) {
     out += "</p>";
     for (auto const& p : m.processes) {
         if (p.pid != f.pid || f.place == 0) continue;
-        if (auto const source = source_around(p.place_at(f.place), p.begun); !source.empty()) out += "<pre>" + source + "</pre>";
+        if (auto const source = source_around(p.place_at(f.place), p.begun); !source.empty())
+            out += "<pre>" + source + "</pre>";
     }
     if (f.stack.size() > 1) {
         out += "<details><summary class=\"small\">Stack</summary><pre>";
@@ -242,13 +290,22 @@ void put_kernels(std::string& out, process_model const& p) {
         rows.push_back(r);
     }
     std::ranges::sort(rows, std::greater{}, &kernel_row::time);
-    out += fmt::format("<details open><summary>Kernels ({})</summary><div class=\"scroll\"><table><tr><th>name<th class=n>times<th class=n>time<th class=n>share<th class=n>blocks × threads<th class=n>registers</tr>", rows.size());
+    out += fmt::format(
+        "<details open><summary>Kernels ({})</summary><div class=\"scroll\"><table><tr><th>name<th class=n>times<th "
+        "class=n>time<th class=n>share<th class=n>blocks × threads<th class=n>registers</tr>",
+        rows.size());
     for (std::size_t i = 0; i < std::min(rows.size(), most_table_rows); ++i) {
         auto const& r = rows[i];
-        out += fmt::format("<tr><td class=name><code>{}</code><td class=n>{}<td class=n>{}<td class=n>{:.1f} %<td class=n>{} × {}<td class=n>{}</tr>", escaped(r.name.substr(0, 160)), r.count, time_text(r.time), 100 * static_cast<double>(r.time) / static_cast<double>(std::max<time_ns>(1, all)), r.blocks, r.threads, r.registers);
+        out += fmt::format(
+            "<tr><td class=name><code>{}</code><td class=n>{}<td class=n>{}<td class=n>{:.1f} %<td class=n>{} × {}<td "
+            "class=n>{}</tr>",
+            escaped(short_kernel_name(r.name, 100)), r.count, time_text(r.time),
+            100 * static_cast<double>(r.time) / static_cast<double>(std::max<time_ns>(1, all)), r.blocks, r.threads,
+            r.registers);
     }
     out += "</table></div>";
-    if (rows.size() > most_table_rows) out += fmt::format("<p class=\"small dim\">{} more are not shown.</p>", rows.size() - most_table_rows);
+    if (rows.size() > most_table_rows)
+        out += fmt::format("<p class=\"small dim\">{} more are not shown.</p>", rows.size() - most_table_rows);
     out += "</details>";
 }
 
@@ -260,18 +317,25 @@ void put_copies(std::string& out, process_model const& p) {
     std::map<std::pair<std::string, std::string>, row> rows;
     for (auto const& o : p.ops) {
         if (o.kind == op_kind::kernel) continue;
-        std::string const kind = o.kind == op_kind::set ? "set" : o.way == direction::to_host ? "to the host" : o.way == direction::to_device ? "to the device" : o.way == direction::on_device ? "on the device" : "other";
+        std::string const kind = o.kind == op_kind::set          ? "set"
+                                 : o.way == direction::to_host   ? "to the host"
+                                 : o.way == direction::to_device ? "to the device"
+                                 : o.way == direction::on_device ? "on the device"
+                                                                 : "other";
         auto& r = rows[{kind, p.place_at(p.place_of(o.correlation)).label}];
         ++r.count;
         r.bytes += o.bytes;
         r.time += o.length();
     }
     if (rows.empty()) return;
-    out += "<details><summary>Copies and sets, by line</summary><div class=\"scroll\"><table><tr><th>what<th>line<th class=n>times<th class=n>bytes<th class=n>time</tr>";
+    out +=
+        "<details><summary>Copies and sets, by line</summary><div class=\"scroll\"><table><tr><th>what<th>line<th "
+        "class=n>times<th class=n>bytes<th class=n>time</tr>";
     std::size_t n = 0;
     for (auto const& [key, r] : rows) {
         if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", key.first, escaped(key.second), r.count, bytes_text(r.bytes), time_text(r.time));
+        out += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", key.first,
+                           escaped(key.second), r.count, bytes_text(r.bytes), time_text(r.time));
     }
     out += "</table></div></details>";
 }
@@ -286,11 +350,15 @@ void put_waits(std::string& out, process_model const& p) {
         r.second += c.end - c.start;
     }
     if (rows.empty()) return;
-    out += "<details><summary>Waits of the host</summary><div class=\"scroll\"><table><tr><th>call<th>needed by<th>line<th class=n>times<th class=n>time</tr>";
+    out +=
+        "<details><summary>Waits of the host</summary><div class=\"scroll\"><table><tr><th>call<th>needed "
+        "by<th>line<th class=n>times<th class=n>time</tr>";
     std::size_t n = 0;
     for (auto const& [key, r] : rows) {
         if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}</tr>", escaped(std::get<0>(key)), names[std::get<1>(key)], escaped(std::get<2>(key)), r.first, time_text(r.second));
+        out += fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}</tr>",
+                           escaped(std::get<0>(key)), names[std::get<1>(key)], escaped(std::get<2>(key)), r.first,
+                           time_text(r.second));
     }
     out += "</table></div></details>";
 }
@@ -298,10 +366,17 @@ void put_waits(std::string& out, process_model const& p) {
 void put_stages(std::string& out, process_model const& p) {
     auto const all = stages_of(p);
     if (all.empty()) return;
-    out += "<h2>Stages</h2><p class=\"small dim\">Functions of your own, by what they queued: where they really ran, and where data left the device.</p><div class=\"scroll\"><table><tr><th>function<th>ran on<th class=n>kernels<th class=n>GPU time<th class=n>from first to last<th class=n>to host<th>left the device at</tr>";
+    out +=
+        "<h2>Stages</h2><p class=\"small dim\">Functions of your own, by what they queued: where they really ran, and "
+        "where data left the device.</p><div class=\"scroll\"><table><tr><th>function<th>ran on<th class=n>kernels<th "
+        "class=n>GPU time<th class=n>from first to last<th class=n>to host<th>left the device at</tr>";
     for (std::size_t i = 0; i < std::min<std::size_t>(12, all.size()); ++i) {
         auto const& s = all[i];
-        out += fmt::format("<tr><td class=name><code>{}</code><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td>{}</tr>", escaped(s.name), s.actual, s.kernels, time_text(s.busy), time_text(s.wall), bytes_text(s.to_host), s.left_at.empty() ? "it stayed" : escaped(s.left_at));
+        out += fmt::format(
+            "<tr><td class=name><code>{}</code><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+            "class=n>{}<td>{}</tr>",
+            escaped(s.name), s.actual, s.kernels, time_text(s.busy), time_text(s.wall), bytes_text(s.to_host),
+            s.left_at.empty() ? "it stayed" : escaped(s.left_at));
     }
     out += "</table></div>";
 }
@@ -310,7 +385,9 @@ void put_lists(std::string& out, report_input const& in) {
     out += "<h2>Let pass, and why</h2>";
     if (in.result.exempt.empty()) out += "<p class=\"none dim\">Nothing was exempt.</p>";
     else out += "<ul>";
-    for (auto const& e : in.result.exempt) out += fmt::format("<li>{} {}: {} × at {} — {}</li>", e.rule, find_rule(e.rule)->name, e.count, escaped(e.where), escaped(e.why));
+    for (auto const& e : in.result.exempt)
+        out += fmt::format("<li>{} {}: {} × at {} — {}</li>", e.rule, find_rule(e.rule)->name, e.count,
+                           escaped(e.where), escaped(e.why));
     if (!in.result.exempt.empty()) out += "</ul>";
     std::set<std::string> fired;
     for (auto const& f : in.result.findings) fired.insert(f.rule);
@@ -327,7 +404,8 @@ void put_lists(std::string& out, report_input const& in) {
         for (auto const& g : in.result.good) out += fmt::format("<li>{}</li>", escaped(g));
         out += "</ul>";
     }
-    out += fmt::format("<details><summary>{} rules found nothing</summary><p class=\"tags\">{}</p></details>", n, quiet);
+    out +=
+        fmt::format("<details><summary>{} rules found nothing</summary><p class=\"tags\">{}</p></details>", n, quiet);
 }
 
 void put_sign_off(std::string& out, report_input const& in) {
@@ -338,8 +416,11 @@ void put_sign_off(std::string& out, report_input const& in) {
         change = find_rule(f.rule)->remedy;
         break;
     }
-    out += fmt::format("<h2>Sign-off</h2><ul><li>CPU-shaped: <b>{}</b></li><li>What makes it behave like CPU code: {}</li><li>The smallest structural change, as a suggestion: {}</li><li>{}</li></ul>", is_cpu_shaped(in) ? "yes" : "no", escaped(forcing), escaped(change),
-                       in.result.can_be_judged ? "The evidence can be judged." : "It cannot be judged: " + escaped(in.result.why_not));
+    out += fmt::format(
+        "<h2>Sign-off</h2><ul><li>CPU-shaped: <b>{}</b></li><li>What makes it behave like CPU code: {}</li><li>The "
+        "smallest structural change, as a suggestion: {}</li><li>{}</li></ul>",
+        is_cpu_shaped(in) ? "yes" : "no", escaped(forcing), escaped(change),
+        in.result.can_be_judged ? "The evidence can be judged." : "It cannot be judged: " + escaped(in.result.why_not));
 }
 
 void put_environment(std::string& out, report_input const& in, process_model const* p) {
@@ -351,8 +432,10 @@ void put_environment(std::string& out, report_input const& in, process_model con
     row("label", in.m.label);
     row("date", in.m.date);
     if (p != nullptr) {
-        row("device", fmt::format("{}, {} multiprocessors, compute capability {}.{}", p->device, p->multiprocessors, p->major, p->minor));
-        row("recorded", fmt::format("level {}, CUPTI {}, {} records, {} lost, this tool about {}", p->from->about.level, p->from->about.cupti, in.m.records, in.m.dropped, time_text(p->tool)));
+        row("device", fmt::format("{}, {} multiprocessors, compute capability {}.{}", p->device, p->multiprocessors,
+                                  p->major, p->minor));
+        row("recorded", fmt::format("level {}, CUPTI {}, {} records, {} lost, this tool about {}", p->from->about.level,
+                                    p->from->about.cupti, in.m.records, in.m.dropped, time_text(p->tool)));
         row("ended", p->ended_well ? "in good order" : "without a word: at most the last second is missing");
     }
     for (auto const& [name, value] : in.m.environment) row(name.c_str(), value);
@@ -363,14 +446,22 @@ void put_environment(std::string& out, report_input const& in, process_model con
 
 std::string to_html(report_input const& in) {
     auto const* const p = main_process(in.m);
-    std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>";
+    std::string out =
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+        "content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>";
     out += escaped("kiln audit: " + (in.m.label.empty() ? in.m.command : in.m.label));
     out += "</title><style>";
     out += style;
     out += "</style></head><body><main>";
-    out += fmt::format("<h1>kiln audit · {}</h1><p class=\"verdict\">{}</p><p class=\"small dim\"><code>{}</code></p>", escaped(p != nullptr && !p->device.empty() ? p->device : "no device"), escaped(verdict(in)), escaped(in.m.command));
+    out += fmt::format("<h1>kiln audit · {}</h1><p class=\"verdict\">{}</p><p class=\"small dim\"><code>{}</code></p>",
+                       escaped(p != nullptr && !p->device.empty() ? p->device : "no device"),
+                       escaped(capital(verdict(in))), escaped(in.m.command));
     if (p != nullptr && !p->ops.empty()) {
-        out += fmt::format("<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>", time_text(p->steady.length()), p->cycle.found() ? fmt::format(", {} steps of {}", p->steady_steps(), time_text(p->median)) : "");
+        out += fmt::format(
+            "<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>",
+            time_text(p->steady.length()),
+            p->cycle.found() ? fmt::format(", {} steps of {}", p->steady_steps(), time_text(p->median)) : "");
         put_steady_bar(out, *p);
     }
     out += "<h2>Findings</h2>";
@@ -390,7 +481,10 @@ std::string to_html(report_input const& in) {
         if (!p->ledger.empty()) {
             time_ns all = 0;
             for (auto const& r : p->ledger) all += r.wall;
-            out += fmt::format("<h2>Until it was steady: {}</h2><p class=\"small dim\">Every moment from the start of the process belongs to its innermost cause, so this sums to the time.</p>", time_text(all));
+            out += fmt::format(
+                "<h2>Until it was steady: {}</h2><p class=\"small dim\">Every moment from the start of the process "
+                "belongs to its innermost cause, so this sums to the time.</p>",
+                time_text(all));
             put_ledger(out, *p);
         }
         out += "<h2>The GPU over the run</h2>";
@@ -405,7 +499,15 @@ std::string to_html(report_input const& in) {
     put_lists(out, in);
     put_sign_off(out, in);
     put_environment(out, in, p);
-    out += fmt::format("<p class=\"small dim\">{:.0f} ms of GPU work in {} operations. Costs are upper bounds and overlap: they are never added.</p></main></body></html>\n", p == nullptr ? 0 : in_ms([&] { time_ns t = 0; for (auto const& b : p->busy) t += b.length(); return t; }()), p == nullptr ? 0 : p->ops.size());
+    out += fmt::format(
+        "<p class=\"small dim\">{:.0f} ms of GPU work in {} operations. Costs are upper bounds and overlap: they are "
+        "never added.</p></main></body></html>\n",
+        p == nullptr ? 0 : in_ms([&] {
+            time_ns t = 0;
+            for (auto const& b : p->busy) t += b.length();
+            return t;
+        }()),
+        p == nullptr ? 0 : p->ops.size());
     return out;
 }
 

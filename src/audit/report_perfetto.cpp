@@ -63,7 +63,8 @@ private:
         packet.bytes(60, t.data);
         add(packet);
     }
-    void event(std::uint64_t track, time_ns at, std::uint64_t type, std::string const& name, std::string const& category) {
+    void event(std::uint64_t track, time_ns at, std::uint64_t type, std::string const& name,
+               std::string const& category) {
         message e;
         e.number(9, type);
         e.number(11, track);
@@ -92,7 +93,8 @@ std::string to_perfetto(report_input const& in) {
         auto const base = std::uint64_t{p.pid} << 32;
         out.process(base + 1, p.pid, p.program.substr(0, 100));
         out.track(base + 2, base + 1, "findings: idle, by cause");
-        for (auto const& g : p.gaps) out.slice(base + 2, g.when, fmt::format("{} {}", name_of(g.cause), p.place_at(g.place).label), "gap");
+        for (auto const& g : p.gaps)
+            out.slice(base + 2, g.when, fmt::format("{} {}", name_of(g.cause), p.place_at(g.place).label), "gap");
         out.track(base + 3, base + 1, "first calls");
         time_ns last = 0;
         for (auto const& f : p.firsts) {  // slices of one track may not cross
@@ -103,10 +105,14 @@ std::string to_perfetto(report_input const& in) {
         std::set<std::uint32_t> streams, threads;
         for (auto const& o : p.ops) streams.insert(o.stream);
         for (auto const& c : p.calls) threads.insert(c.thread);
-        for (auto const s : streams) out.track(base + 0x1000 + s, base + 1, p.null_streams.contains(s) ? "GPU, null stream" : fmt::format("GPU, stream {}", s));
+        for (auto const s : streams)
+            out.track(base + 0x1000 + s, base + 1,
+                      p.null_streams.contains(s) ? "GPU, null stream" : fmt::format("GPU, stream {}", s));
         for (auto const t : threads) out.track(base + 0x8000'0000u + t, base + 1, fmt::format("thread {}", t));
         for (auto const& o : p.ops) {
-            auto const name = o.kind == op_kind::kernel ? p.text(o.name) : o.kind == op_kind::set ? fmt::format("set {} B", o.bytes) : fmt::format("copy {} B", o.bytes);
+            auto const name = o.kind == op_kind::kernel ? short_kernel_name(p.text(o.name), 100)
+                              : o.kind == op_kind::set  ? fmt::format("set {} B", o.bytes)
+                                                        : fmt::format("copy {} B", o.bytes);
             out.slice(base + 0x1000 + o.stream, {o.start, o.end}, name, "gpu");
         }
         std::map<std::uint32_t, time_ns> open;
@@ -115,7 +121,9 @@ std::string to_perfetto(report_input const& in) {
             if (c.start < until && c.end > until) continue;
             until = std::max(until, c.end);
             auto const place = p.place_of(c.correlation);
-            out.slice(base + 0x8000'0000u + c.thread, {c.start, c.end}, place == 0 ? p.text(c.name) : fmt::format("{} {}", p.text(c.name), p.place_at(place).label), "call");
+            out.slice(base + 0x8000'0000u + c.thread, {c.start, c.end},
+                      place == 0 ? p.text(c.name) : fmt::format("{} {}", p.text(c.name), p.place_at(place).label),
+                      "call");
         }
     }
     return std::move(out).take();

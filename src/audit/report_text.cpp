@@ -26,7 +26,8 @@ struct lines {
 };
 
 std::string finding_line(finding const& f) {
-    auto out = fmt::format("  {:<8} {} {:<17} {:>6} x  {}", name_of(f.level), f.rule, find_rule(f.rule)->name, f.count, f.where);
+    auto out = fmt::format("  {:<8} {} {:<17} {:>6} x  {}", name_of(f.level), f.rule, find_rule(f.rule)->name, f.count,
+                           f.where);
     if (f.cost >= 0.001) out += fmt::format(", at most {:.0f} %", f.cost * 100);
     if (f.sure != confidence::certain) out += fmt::format(" ({})", name_of(f.sure));
     return out;
@@ -42,7 +43,8 @@ void add_ledger(lines& out, process_model const& p) {
     std::size_t shown = 0;
     for (auto const& r : rows) {
         if (shown == 6 || in_ms(r.wall) < 1) break;
-        text += fmt::format("{}{} {:.0f} ms{}", shown > 0 ? " | " : "", r.cause, in_ms(r.wall), r.inferred ? " (inferred)" : "");
+        text += fmt::format("{}{} {:.0f} ms{}", shown > 0 ? " | " : "", r.cause, in_ms(r.wall),
+                            r.inferred ? " (inferred)" : "");
         ++shown;
     }
     out.add(fmt::format("until steady {:.2f} s: {}", in_s(all), text));
@@ -60,7 +62,8 @@ void add_gaps(lines& out, process_model const& p) {
         if (share < 0.5) break;
         text += fmt::format(", {} {:.0f} %", name_of(cause), share);
     }
-    out.add(fmt::format("steady       {:.3f} s: GPU busy {:.0f} %{}", in_s(p.steady.length()), 100 * static_cast<double>(p.steady_busy) / static_cast<double>(p.span()), text));
+    out.add(fmt::format("steady       {:.3f} s: GPU busy {:.0f} %{}", in_s(p.steady.length()),
+                        100 * static_cast<double>(p.steady_busy) / static_cast<double>(p.span()), text));
 }
 
 }  // namespace
@@ -77,23 +80,28 @@ bool is_cpu_shaped(report_input const& in) {
     }
     auto const* const p = main_process(in.m);
     if (p == nullptr) return true;
-    auto const host = detail::gap_time(*p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
+    auto const host = detail::gap_time(
+        *p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
     return 2 * host >= p->span();
 }
 
 std::string verdict(report_input const& in) {
     auto const* const p = main_process(in.m);
     if (p == nullptr || p->ops.empty()) {
-        if (in.m.not_recorded || in.m.other_profiler) return "it cannot be judged: " + (in.m.notes.empty() ? "nothing was recorded" : in.m.notes.front());
+        if (in.m.not_recorded || in.m.other_profiler)
+            return "it cannot be judged: " + (in.m.notes.empty() ? "nothing was recorded" : in.m.notes.front());
         return "nothing ran on a GPU";
     }
     std::size_t counts[5] = {};
     for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
     if (counts[4] > 0) {
         auto const& first = in.result.findings.front();
-        return fmt::format("it runs on the GPU, but {} at {} keeps it from scaling", find_rule(first.rule)->name, first.where);
+        return fmt::format("it runs on the GPU, but {} at {} keeps it from scaling", find_rule(first.rule)->name,
+                           first.where);
     }
-    if (counts[3] > 0) return fmt::format("it runs on the GPU; {} finding(s) cost a good part of it, first {}", counts[3], find_rule(in.result.findings.front().rule)->name);
+    if (counts[3] > 0)
+        return fmt::format("it runs on the GPU; {} finding(s) cost a good part of it, first {}", counts[3],
+                           find_rule(in.result.findings.front().rule)->name);
     if (counts[2] > 0) return fmt::format("it runs on the GPU, with {} finding(s) worth a look", counts[2]);
     return "it runs on the GPU, and nothing of weight was found";
 }
@@ -133,10 +141,19 @@ std::string to_text(report_input const& in) {
     lines out;
     auto const& m = in.m;
     auto const* const p = main_process(m);
-    out.add(fmt::format("kiln audit: {}{}", p != nullptr && !p->device.empty() ? p->device : "no device", m.command.empty() ? "" : ", " + cut(m.command, 100)));
+    if (p == nullptr && in.result.worst() == severity::info) {  // nothing to say but that
+        out.add(fmt::format("kiln audit: {}{}", verdict(in),
+                            in.result.findings.empty() ? "" : ": " + in.result.findings.front().what));
+        return out.text;
+    }
+    out.add(fmt::format("kiln audit: {}{}", p != nullptr && !p->device.empty() ? p->device : "no device",
+                        m.command.empty() ? "" : ", " + cut(m.command, 100)));
     if (p != nullptr)
-        out.add(fmt::format("evidence     level {}, {} records, {} lost, tool {:.0f} ms; steps: {}", p->from->about.level, m.records, m.dropped, in_ms(p->tool),
-                            p->cycle.found() ? fmt::format("{} ({}), median {:.3f} ms", p->cycle.starts.size(), p->cycle.anchor, in_ms(p->median)) : "none found"));
+        out.add(fmt::format("evidence     level {}, {} records, {} lost, tool {:.0f} ms; steps: {}",
+                            p->from->about.level, m.records, m.dropped, in_ms(p->tool),
+                            p->cycle.found() ? fmt::format("{} ({}), median {:.3f} ms", p->cycle.starts.size(),
+                                                           p->cycle.anchor, in_ms(p->median))
+                                             : "none found"));
     out.add("VERDICT      " + verdict(in));
     if (p != nullptr) {
         add_ledger(out, *p);
@@ -166,12 +183,14 @@ std::string to_text(report_input const& in) {
         out.add(fmt::format("exempt       {} {} x at {}: {}", e.rule, e.count, e.where, e.why));
     }
     if (in.result.exempt.size() > 3) out.add(fmt::format("             and {} more", in.result.exempt.size() - 3));
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, in.result.good.size()); ++i) out.add("fine         " + in.result.good[i]);
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, in.result.good.size()); ++i)
+        out.add("fine         " + in.result.good[i]);
     if (p != nullptr) {
         auto const stages = stages_of(*p);
         std::string text;
         for (std::size_t i = 0; i < std::min<std::size_t>(3, stages.size()); ++i)
-            text += fmt::format("{}{} ({}, {:.1f} ms busy of {:.1f})", i > 0 ? ", " : "", stages[i].name, stages[i].actual, in_ms(stages[i].busy), in_ms(stages[i].wall));
+            text += fmt::format("{}{} ({}, {:.1f} ms busy of {:.1f})", i > 0 ? ", " : "", stages[i].name,
+                                stages[i].actual, in_ms(stages[i].busy), in_ms(stages[i].wall));
         if (!text.empty()) out.add("top stages   " + text);
         if (m.processes.size() > 1) {
             std::string ranks;
@@ -179,7 +198,12 @@ std::string to_text(report_input const& in) {
             out.add("processes   " + ranks);
         }
     }
-    out.add(fmt::format("sign-off     CPU-shaped: {}; {}", is_cpu_shaped(in) ? "yes" : "no", in.result.can_be_judged ? "the evidence can be judged" : "it cannot be judged: " + in.result.why_not));
+    out.add(fmt::format(
+        "sign-off     CPU-shaped: {}; {}",
+        p == nullptr        ? "it is CPU code"
+        : is_cpu_shaped(in) ? "yes"
+                            : "no",
+        in.result.can_be_judged ? "the evidence can be judged" : "it cannot be judged: " + in.result.why_not));
     for (auto const& file : in.files) out.add("             " + file);
     return out.text;
 }

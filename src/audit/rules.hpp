@@ -13,7 +13,8 @@ namespace kiln::audit {
 // What a rule sees, and where it puts what it has to say.
 class judge {
 public:
-    judge(model const& all, process_model const& one, rule_options const& how, audit_result& to) : m{all}, p{one}, options{how}, out_{to} {}
+    judge(model const& all, process_model const& one, rule_options const& how, audit_result& to)
+        : m{all}, p{one}, options{how}, out_{to} {}
 
     model const& m;
     process_model const& p;
@@ -65,12 +66,17 @@ struct box {
 
 namespace detail {
 // By the file they are in.
-void no_gpu(judge&), token_use(judge&), fallback(judge&), wrong_arch(judge&), precision(judge&), demoted(judge&), said_and_ran(judge&);
-void nvrtc(judge&), driver_jit(judge&), loading(judge&), context(judge&), child(judge&), trials(judge&), compile_in_loop(judge&);
-void needless_wait(judge&), device_wait(judge&), scalar_read(judge&), bulk_read(judge&), sync_copy(judge&), null_stream(judge&), cosmetic_streams(judge&);
-void pageable_async(judge&), small_copies(judge&), round_trip(judge&), re_upload(judge&), device_copies(judge&), managed(judge&);
+void no_gpu(judge&), token_use(judge&), fallback(judge&), wrong_arch(judge&), precision(judge&), demoted(judge&),
+    said_and_ran(judge&);
+void nvrtc(judge&), driver_jit(judge&), loading(judge&), context(judge&), child(judge&), trials(judge&),
+    compile_in_loop(judge&);
+void needless_wait(judge&), device_wait(judge&), scalar_read(judge&), bulk_read(judge&), sync_copy(judge&),
+    null_stream(judge&), cosmetic_streams(judge&);
+void pageable_async(judge&), small_copies(judge&), round_trip(judge&), re_upload(judge&), device_copies(judge&),
+    managed(judge&);
 void churn(judge&), trimming(judge&), alloc_retry(judge&), growing_output(judge&);
-void tiny_launches(judge&), small_grid(judge&), block_shape(judge&), occupancy(judge&), per_item(judge&), graph_candidate(judge&);
+void tiny_launches(judge&), small_grid(judge&), block_shape(judge&), occupancy(judge&), per_item(judge&),
+    graph_candidate(judge&);
 void gap_cause_rule(judge&), coverage(judge&), value_drives_loop(judge&), host_phase(judge&);
 void tool_cost(judge&), lost_records(judge&), no_steady(judge&), disturbed(judge&), unfinished_timing(judge&);
 

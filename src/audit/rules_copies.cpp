@@ -12,7 +12,9 @@ constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
 
 bool is_copy(operation const& o, direction way) { return o.kind == op_kind::copy && o.way == way; }
 
-std::size_t step_of(process_model const& p, time_ns t) { return static_cast<std::size_t>(std::ranges::upper_bound(p.cycle.starts, t) - p.cycle.starts.begin()); }
+std::size_t step_of(process_model const& p, time_ns t) {
+    return static_cast<std::size_t>(std::ranges::upper_bound(p.cycle.starts, t) - p.cycle.starts.begin());
+}
 
 time_ns call_time(process_model const& p, operation const& o) {
     if (o.call < 0) return 0;
@@ -26,7 +28,8 @@ void pageable_async(judge& j) {
     auto const& p = j.p;
     std::set<std::string> waited;
     for (auto const& w : p.waits)
-        if (auto const place = p.place_of(p.calls[static_cast<std::size_t>(w.call)].correlation); place != 0) waited.insert(p.place_at(place).label);
+        if (auto const place = p.place_of(p.calls[static_cast<std::size_t>(w.call)].correlation); place != 0)
+            waited.insert(p.place_at(place).label);
     std::uint64_t count = 0, bytes = 0, by_wrapper = 0;
     time_ns blocked = 0;
     std::uint32_t place = 0;
@@ -49,7 +52,9 @@ void pageable_async(judge& j) {
     f.count = count;
     f.cost = std::min(1.0, j.share(blocked));
     f.structural = j.per_step(count) >= 0.8;
-    f.what = fmt::format("{} copies ({} MiB) said to be asynchronous use pageable memory, so the host stands still for them", count, bytes / mib);
+    f.what =
+        fmt::format("{} copies ({} MiB) said to be asynchronous use pageable memory, so the host stands still for them",
+                    count, bytes / mib);
     f.arithmetic = fmt::format("{:.1f} ms in the calls / {:.1f} ms", in_ms(blocked), in_ms(p.span()));
     f.level = std::max(severity::low, j.by_cost(f.cost, f.structural, count));
     j.find(std::move(f));
@@ -80,7 +85,9 @@ void small_copies(judge& j) {
         f.count = count;
         f.cost = std::min(1.0, j.share(cost));
         f.structural = true;
-        f.what = fmt::format("{} small copies {} the device, {:.0f} per step, {} bytes on average", count, way == direction::to_device ? "to" : "from", j.per_step(count), bytes / std::max<std::uint64_t>(1, count));
+        f.what = fmt::format("{} small copies {} the device, {:.0f} per step, {} bytes on average", count,
+                             way == direction::to_device ? "to" : "from", j.per_step(count),
+                             bytes / std::max<std::uint64_t>(1, count));
         f.level = std::min(severity::high, j.by_cost(f.cost, f.structural, count));
         j.find(std::move(f));
     }
@@ -94,7 +101,9 @@ void round_trip(judge& j) {
     operation const* down = nullptr;
     for (auto const& o : p.ops) {
         if (is_copy(o, direction::to_host) && o.bytes >= kib) down = &o;
-        if (!is_copy(o, direction::to_device) || down == nullptr || o.bytes != down->bytes || o.start - std::min(o.start, down->end) > 20 * ms) continue;
+        if (!is_copy(o, direction::to_device) || down == nullptr || o.bytes != down->bytes ||
+            o.start - std::min(o.start, down->end) > 20 * ms)
+            continue;
         if (p.cycle.found() && step_of(p, o.start) > step_of(p, down->start) + 1) continue;
         auto const from = p.sites.find(down->correlation), to = p.sites.find(o.correlation);
         bool const known = from != p.sites.end() && to != p.sites.end();
@@ -116,9 +125,12 @@ void round_trip(judge& j) {
     f.cost = std::min(1.0, j.share(cost));
     f.structural = j.per_step(count) >= 0.8;
     f.sure = sure * 10 >= count * 9 ? confidence::certain : confidence::likely;
-    f.what = fmt::format("{} times what came to the host went back to the device ({} by address or content)", count, sure);
+    f.what =
+        fmt::format("{} times what came to the host went back to the device ({} by address or content)", count, sure);
     f.arithmetic = fmt::format("{:.1f} ms there and back / {:.1f} ms", in_ms(cost), in_ms(p.span()));
-    f.level = f.sure == confidence::certain && f.cost >= 0.01 ? std::max(severity::high, j.by_cost(f.cost, f.structural, count)) : std::max(severity::medium, j.by_cost(f.cost, f.structural, count));
+    f.level = f.sure == confidence::certain && f.cost >= 0.01
+                  ? std::max(severity::high, j.by_cost(f.cost, f.structural, count))
+                  : std::max(severity::medium, j.by_cost(f.cost, f.structural, count));
     f.level = std::min(f.level, severity::high);
     j.find(std::move(f));
 }
@@ -310,7 +322,9 @@ void growing_output(judge& j) {
     }
     for (auto const& [label, r] : by_place) {
         if (r.longest < 4) continue;
-        bool const copies = std::ranges::any_of(p.ops, [&](operation const& o) { return is_copy(o, direction::on_device) && o.start >= r.last && o.start < r.last + 50 * ms; });
+        bool const copies = std::ranges::any_of(p.ops, [&](operation const& o) {
+            return is_copy(o, direction::on_device) && o.start >= r.last && o.start < r.last + 50 * ms;
+        });
         if (!copies) {
             j.exempt("R46", static_cast<std::uint64_t>(r.longest), r.place, "sizes grow, but nothing is copied over");
             continue;

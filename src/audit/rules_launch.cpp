@@ -9,7 +9,6 @@ namespace kiln::audit::detail {
 
 namespace {
 
-
 // Few large blocks on purpose.
 bool is_tuned(std::string const& name) {
     for (auto const* part : {"gemm", "cutlass", "xmma", "nvjet", "fmha", "flash", "wgrad", "conv", "nccl", "attention"})
@@ -28,7 +27,9 @@ time_ns time_of(std::vector<operation const*> const& all) {
     for (auto const* o : all) out += o->length();
     return std::max<time_ns>(1, out);
 }
-time_ns host_gaps(process_model const& p) { return gap_time(p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation}); }
+time_ns host_gaps(process_model const& p) {
+    return gap_time(p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
+}
 
 std::uint32_t most_common_place(process_model const& p, std::vector<operation const*> const& all) {
     std::map<std::uint32_t, std::size_t> counts;
@@ -69,7 +70,10 @@ occupancy_answer theoretical_occupancy(process_model const& p, operation const& 
     auto const blocks = std::min({by_warps, by_registers, by_shared, 32u});
     occupancy_answer out;
     out.share = static_cast<double>(blocks * warps) / p.warps;
-    out.limit = blocks == by_shared && o.shared != 0 ? "shared memory" : blocks == by_registers && o.registers != 0 ? "registers" : blocks == by_warps ? "threads" : "blocks";
+    out.limit = blocks == by_shared && o.shared != 0         ? "shared memory"
+                : blocks == by_registers && o.registers != 0 ? "registers"
+                : blocks == by_warps                         ? "threads"
+                                                             : "blocks";
     return out;
 }
 
@@ -90,9 +94,11 @@ void tiny_launches(judge& j) {
     f.count = tiny.size();
     f.cost = j.share(gaps);
     f.structural = true;
-    f.what = fmt::format("{} of {} launches are shorter than 5 us or than the call that queues them", tiny.size(), all.size());
+    f.what = fmt::format("{} of {} launches are shorter than 5 us or than the call that queues them", tiny.size(),
+                         all.size());
     f.arithmetic = fmt::format("{:.1f} ms of host gaps / {:.1f} ms", in_ms(gaps), in_ms(p.span()));
-    f.level = j.share(p.steady_busy) >= 0.9 ? severity::low : std::min(severity::high, j.by_cost(f.cost, true, tiny.size()));
+    f.level =
+        j.share(p.steady_busy) >= 0.9 ? severity::low : std::min(severity::high, j.by_cost(f.cost, true, tiny.size()));
     j.find(std::move(f));
 }
 
@@ -109,15 +115,20 @@ void small_grid(judge& j) {
     auto const share = static_cast<double>(time_of(small)) / static_cast<double>(time_of(all));
     if (tuned > 0) j.exempt("R52", tuned, 0, "matrix products, convolutions and the like choose few large blocks");
     if (small.empty() || share < 0.01 || time_of(small) < ms) return;
-    if (several_at_once(p)) return j.exempt("R52", small.size(), most_common_place(p, small), "kernels run side by side");
+    if (several_at_once(p))
+        return j.exempt("R52", small.size(), most_common_place(p, small), "kernels run side by side");
     finding f = j.at("R52", most_common_place(p, small));
     std::uint64_t whole_run = 0;
     for (auto const& o : p.ops)
-        if (o.kind == op_kind::kernel && o.blocks < p.multiprocessors && o.length() >= 10 * us && !is_tuned(p.text(o.name))) ++whole_run;
+        if (o.kind == op_kind::kernel && o.blocks < p.multiprocessors && o.length() >= 10 * us &&
+            !is_tuned(p.text(o.name)))
+            ++whole_run;
     f.count = whole_run;
     f.cost = j.share(time_of(small)) * (1 - static_cast<double>(small.front()->blocks) / p.multiprocessors);
     f.structural = true;
-    f.what = fmt::format("{} launches of fewer than {} blocks ('{}': {}), {:.0f} % of the kernel time", whole_run, p.multiprocessors, p.text(small.front()->name).substr(0, 40), small.front()->blocks, share * 100);
+    f.what = fmt::format("{} launches of fewer than {} blocks ('{}': {}), {:.0f} % of the kernel time", whole_run,
+                         p.multiprocessors, short_kernel_name(p.text(small.front()->name)), small.front()->blocks,
+                         share * 100);
     f.level = of_share(share, 0.01, 0.05, 0.2);
     j.find(std::move(f));
 }
@@ -135,7 +146,8 @@ void block_shape(judge& j) {
     for (auto const& o : p.ops)
         if (o.kind == op_kind::kernel && (o.threads % 32 != 0 || o.threads < 64)) ++whole_run;
     f.count = whole_run;
-    f.what = fmt::format("{} launches with blocks of {} threads, {:.0f} % of the kernel time", whole_run, odd.front()->threads, share * 100);
+    f.what = fmt::format("{} launches with blocks of {} threads, {:.0f} % of the kernel time", whole_run,
+                         odd.front()->threads, share * 100);
     f.level = of_share(share, 0.05, 0.2, 2);
     j.find(std::move(f));
 }
@@ -156,7 +168,9 @@ void occupancy(judge& j) {
     if (share < 0.1) return;
     finding f = j.at("R54", most_common_place(p, thin));
     f.count = thin.size();
-    f.what = fmt::format("'{}' and others fit less than a quarter of the warps ({} limit it), {:.0f} % of the kernel time", p.text(thin.front()->name).substr(0, 40), limit, share * 100);
+    f.what =
+        fmt::format("'{}' and others fit less than a quarter of the warps ({} limit it), {:.0f} % of the kernel time",
+                    short_kernel_name(p.text(thin.front()->name)), limit, share * 100);
     f.level = of_share(share, 0.1, 0.3, 2);
     j.find(std::move(f));
 }
@@ -207,7 +221,8 @@ void per_item(judge& j) {
     f.count = best;
     f.cost = j.share(gaps) * static_cast<double>(in_runs) / static_cast<double>(std::max<std::size_t>(1, all.size()));
     f.structural = true;
-    f.what = fmt::format("'{}' is launched {} times in a row for small pieces ({} launches in such rows)", p.text(example->name).substr(0, 40), best, in_runs);
+    f.what = fmt::format("'{}' is launched {} times in a row for small pieces ({} launches in such rows)",
+                         short_kernel_name(p.text(example->name)), best, in_runs);
     f.arithmetic = fmt::format("{:.1f} ms of host gaps / {:.1f} ms", in_ms(gaps), in_ms(p.span()));
     f.level = j.by_cost(f.cost, true, in_runs);
     j.find(std::move(f));
@@ -216,18 +231,26 @@ void per_item(judge& j) {
 void graph_candidate(judge& j) {
     auto const& p = j.p;
     if (!p.cycle.found() || p.steady_steps() < 20 || j.share(host_gaps(p)) < 0.1) return;
-    bool const graphs = std::ranges::any_of(p.ops, [&](operation const& o) { return o.graph != 0 && p.in_steady(o.start); });
+    bool const graphs =
+        std::ranges::any_of(p.ops, [&](operation const& o) { return o.graph != 0 && p.in_steady(o.start); });
     if (graphs) return j.good("the step is a CUDA graph");
-    auto const waits_in = std::ranges::count_if(p.waits, [&](wait_use const& w) { return p.in_steady(p.calls[static_cast<std::size_t>(w.call)].start); });
-    auto const reads_in = std::ranges::count_if(p.reads, [&](read_use const& r) { return p.in_steady(p.ops[static_cast<std::size_t>(r.op)].start); });
-    bool const held_up = waits_in > 2 || reads_in > 2 || gap_time(p, {gap_cause::allocation, gap_cause::first_call}) > 0;
-    bool const allocates = std::ranges::count_if(p.calls, [&](call const& c) { return p.in_steady(c.start) && (c.what == call_class::allocate || c.what == call_class::release); }) > 2;
+    auto const waits_in = std::ranges::count_if(
+        p.waits, [&](wait_use const& w) { return p.in_steady(p.calls[static_cast<std::size_t>(w.call)].start); });
+    auto const reads_in = std::ranges::count_if(
+        p.reads, [&](read_use const& r) { return p.in_steady(p.ops[static_cast<std::size_t>(r.op)].start); });
+    bool const held_up =
+        waits_in > 2 || reads_in > 2 || gap_time(p, {gap_cause::allocation, gap_cause::first_call}) > 0;
+    bool const allocates =
+        std::ranges::count_if(p.calls, [&](call const& c) {
+            return p.in_steady(c.start) && (c.what == call_class::allocate || c.what == call_class::release);
+        }) > 2;
     if (held_up || allocates) return;
     finding f = j.at("R58", 0);
     f.where = p.cycle.anchor;
     f.count = p.steady_steps();
     f.cost = j.share(host_gaps(p));
-    f.what = fmt::format("{} equal steps with host gaps of {:.0f} %: a CUDA graph would hold one", p.steady_steps(), f.cost * 100);
+    f.what = fmt::format("{} equal steps with host gaps of {:.0f} %: a CUDA graph would hold one", p.steady_steps(),
+                         f.cost * 100);
     f.level = severity::info;
     j.find(std::move(f));
 }
@@ -258,7 +281,8 @@ void coverage(judge& j) {
     auto const all = steady_kernels(p);
     if (all.empty() || several_at_once(p) || time_of(all) < ms) return;
     double covered = 0;
-    for (auto const* o : all) covered += static_cast<double>(o->length()) * std::min(1.0, static_cast<double>(o->blocks) / p.multiprocessors);
+    for (auto const* o : all)
+        covered += static_cast<double>(o->length()) * std::min(1.0, static_cast<double>(o->blocks) / p.multiprocessors);
     auto const share = covered / static_cast<double>(time_of(all));
     if (share >= j.number("R62.share", 0.3)) return;
     finding f = j.at("R62", most_common_place(p, all));
@@ -292,7 +316,9 @@ void value_drives_loop(judge& j) {
         if (mean < 4 || deviation / mean <= 0.2) continue;
         finding f = j.at("R65", places[label]);
         f.count = ops.size();
-        f.what = fmt::format("between {} reads of one value there are {:.1f} operations on average, and it varies ({:.0f} %)", ops.size(), mean, 100 * deviation / mean);
+        f.what = fmt::format(
+            "between {} reads of one value there are {:.1f} operations on average, and it varies ({:.0f} %)",
+            ops.size(), mean, 100 * deviation / mean);
         f.level = severity::high;
         f.structural = true;
         j.find(std::move(f));
@@ -313,7 +339,8 @@ void host_phase(judge& j) {
         finding f = j.at("R66", all.second);
         f.count = 1;
         f.cost = j.share(all.first);
-        f.what = fmt::format("{} computes on the host for {:.0f} % of the steady state while the GPU is idle", function.empty() ? "the program" : function + "()", f.cost * 100);
+        f.what = fmt::format("{} computes on the host for {:.0f} % of the steady state while the GPU is idle",
+                             function.empty() ? "the program" : function + "()", f.cost * 100);
         f.structural = true;
         f.level = std::min(severity::high, j.by_cost(f.cost, true, 1));
         j.find(std::move(f));
@@ -330,7 +357,8 @@ void tool_cost(judge& j) {
     finding f = j.at("R90", 0);
     f.where = "this tool";
     f.count = 1;
-    f.what = fmt::format("CUPTI says that it cost {:.0f} ms, {:.0f} % of the time since cuInit", in_ms(p.tool), share * 100);
+    f.what =
+        fmt::format("CUPTI says that it cost {:.0f} ms, {:.0f} % of the time since cuInit", in_ms(p.tool), share * 100);
     f.level = severity::medium;
     j.find(std::move(f));
 }
@@ -346,7 +374,8 @@ void lost_records(judge& j) {
     finding f = j.at("R91", 0);
     f.where = "the recording";
     f.count = lost;
-    f.what = fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
+    f.what =
+        fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
     f.level = severity::medium;
     j.find(std::move(f));
 }
@@ -357,7 +386,8 @@ void no_steady(judge& j) {
     finding f = j.at("R92", 0);
     f.where = "the steps";
     f.count = 1;
-    f.what = p.cycle.found() ? "it never settled: something is still done for the first time in the second half" : "no steps were found: rules that count per step rest";
+    f.what = p.cycle.found() ? "it never settled: something is still done for the first time in the second half"
+                             : "no steps were found: rules that count per step rest";
     f.level = severity::info;
     j.find(std::move(f));
 }
@@ -369,12 +399,15 @@ void disturbed(judge& j) {
         auto const at = m.environment.find(name);
         return at != m.environment.end() && at->second == value;
     };
-    if (m.other_profiler) all.push_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
+    if (m.other_profiler)
+        all.push_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
     if (m.not_recorded) all.push_back("CUPTI could not be used (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
     if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.push_back("CUDA_LAUNCH_BLOCKING=1: every launch waits");
     if (set_to("CUDA_CACHE_DISABLE", "1")) all.push_back("CUDA_CACHE_DISABLE=1: the driver compiles every time");
-    if (set_to("CUDA_MODULE_LOADING", "EAGER")) all.push_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start");
-    if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")) all.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off");
+    if (set_to("CUDA_MODULE_LOADING", "EAGER"))
+        all.push_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start");
+    if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"))
+        all.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off");
     for (auto const& what : all) {
         finding f = j.at("R93", 0);
         f.where = "the environment";
@@ -398,7 +431,8 @@ void unfinished_timing(judge& j) {
         finding f = j.at("R94", 0);
         f.where = p.text(r.name);
         f.count = 1;
-        f.what = fmt::format("the range '{}' ends {:.1f} ms before work that was queued in it", p.text(r.name), in_ms(last->end - r.end));
+        f.what = fmt::format("the range '{}' ends {:.1f} ms before work that was queued in it", p.text(r.name),
+                             in_ms(last->end - r.end));
         f.level = severity::low;
         return j.find(std::move(f));
     }

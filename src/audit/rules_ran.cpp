@@ -24,7 +24,9 @@ std::optional<double> cpu_share(process_model const& p, interval when) {
     return static_cast<double>(last->second - first->second) / static_cast<double>(last->first - first->first);
 }
 
-bool is_slow_at_f64(process_model const& p) { return !((p.major == 6 || p.major == 7 || p.major == 8 || p.major == 9 || p.major == 10) && p.minor == 0); }
+bool is_slow_at_f64(process_model const& p) {
+    return !((p.major == 6 || p.major == 7 || p.major == 8 || p.major == 9 || p.major == 10) && p.minor == 0);
+}
 
 time_ns kernel_time(process_model const& p) {
     time_ns out = 0;
@@ -48,8 +50,9 @@ void no_gpu(judge& j) {
     f.count = 1;
     f.where = "the whole tree";
     f.what = !j.m.driver_asked ? "no process asked the CUDA driver for a device (cuInit was never called)"
-             : j.m.processes.empty() ? fmt::format("cuInit was called and gave {}: no process got a device", j.m.driver_status)
-                                     : "a device was opened, but no kernel ran";
+             : j.m.processes.empty()
+                 ? fmt::format("cuInit was called and gave {}: no process got a device", j.m.driver_status)
+                 : "a device was opened, but no kernel ran";
     bool const expected = j.options.expect_gpu || (j.m.framework && !j.m.host_device.empty());
     f.level = expected ? severity::blocking : severity::info;
     f.structural = true;
@@ -62,14 +65,18 @@ void token_use(judge& j) {
     auto const busy = j.share(p.steady_busy);
     auto const cpu = cpu_share(p, p.steady);
     if (busy >= 0.5) return j.good(fmt::format("the GPU is busy {:.0f} % of the steady state", busy * 100));
-    if (cpu && *cpu < 0.5) return j.exempt("R02", 1, 0, fmt::format("busy {:.0f} %, but the CPU is idle too ({:.0f} % of a core)", busy * 100, *cpu * 100));
+    if (cpu && *cpu < 0.5)
+        return j.exempt(
+            "R02", 1, 0,
+            fmt::format("busy {:.0f} %, but the CPU is idle too ({:.0f} % of a core)", busy * 100, *cpu * 100));
     finding f = j.at("R02", 0);
     f.where = p.program.substr(0, 60);
     f.count = 1;
     f.cost = 1 - busy;
-    f.what = fmt::format("the GPU is busy {:.1f} % of {:.1f} s while the process keeps {:.0f} % of a core busy", busy * 100,
-                         static_cast<double>(p.steady.length()) / s, cpu.value_or(1) * 100);
-    f.arithmetic = fmt::format("{:.3f} s busy / {:.3f} s", static_cast<double>(p.steady_busy) / s, static_cast<double>(p.steady.length()) / s);
+    f.what = fmt::format("the GPU is busy {:.1f} % of {:.1f} s while the process keeps {:.0f} % of a core busy",
+                         busy * 100, static_cast<double>(p.steady.length()) / s, cpu.value_or(1) * 100);
+    f.arithmetic = fmt::format("{:.3f} s busy / {:.3f} s", static_cast<double>(p.steady_busy) / s,
+                               static_cast<double>(p.steady.length()) / s);
     f.level = busy < 0.05 ? severity::blocking : busy < 0.2 ? severity::high : severity::medium;
     f.structural = true;
     if (!cpu) f.sure = confidence::likely;
@@ -93,8 +100,8 @@ void fallback(judge& j) {
         if (static_cast<double>(quiet.length()) < s || !cpu || *cpu < 0.8) continue;
         finding f = j.at("R03", p.place_of(c.correlation));
         f.count = 1;
-        f.what = fmt::format("{} failed with {}, then {:.1f} s without the GPU at {:.0f} % of a core", p.text(c.name), c.status,
-                             static_cast<double>(quiet.length()) / s, *cpu * 100);
+        f.what = fmt::format("{} failed with {}, then {:.1f} s without the GPU at {:.0f} % of a core", p.text(c.name),
+                             c.status, static_cast<double>(quiet.length()) / s, *cpu * 100);
         f.level = severity::high;
         return j.find(std::move(f));
     }
@@ -115,7 +122,8 @@ void wrong_arch(judge& j) {
     auto const& p = j.p;
     std::vector<interval> given;  // PTX that somebody made at run time
     for (auto const& f : p.firsts)
-        if (f.kind == first_kind::load && (f.bytes == 2 || p.text(f.name).find("cuLink") != std::string::npos)) given.push_back(f.when);
+        if (f.kind == first_kind::load && (f.bytes == 2 || p.text(f.name).find("cuLink") != std::string::npos))
+            given.push_back(f.when);
     given = joined(std::move(given));
     std::uint64_t count = 0;
     time_ns all = 0;
@@ -130,8 +138,9 @@ void wrong_arch(judge& j) {
     finding f = j.at("R04", place);
     f.count = count;
     f.is_cold = true;
-    f.what = fmt::format("the driver compiled PTX from the program's own files {} time(s), {:.0f} ms: there is no cubin for {} ({}.{})", count,
-                         static_cast<double>(all) * 1e-6, p.device, p.major, p.minor);
+    f.what = fmt::format(
+        "the driver compiled PTX from the program's own files {} time(s), {:.0f} ms: there is no cubin for {} ({}.{})",
+        count, static_cast<double>(all) * 1e-6, p.device, p.major, p.minor);
     f.level = all >= 1'000'000'000 ? severity::high : severity::medium;
     j.find(std::move(f));
 }
@@ -184,8 +193,9 @@ void demoted(judge& j) {
     finding f = j.at("R06", place);
     f.count = count;
     f.cost = j.share(lost);
-    f.what = fmt::format("{} times 1 MiB or more went to the host, stayed there for {:.0f} ms on average, and came back", count,
-                         static_cast<double>(lost) * 1e-6 / static_cast<double>(count));
+    f.what =
+        fmt::format("{} times 1 MiB or more went to the host, stayed there for {:.0f} ms on average, and came back",
+                    count, static_cast<double>(lost) * 1e-6 / static_cast<double>(count));
     f.level = severity::high;
     f.structural = true;
     j.find(std::move(f));

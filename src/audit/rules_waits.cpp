@@ -23,11 +23,17 @@ using groups = std::map<std::string, group>;
 
 bool contains_any(std::string const& name, std::initializer_list<std::string_view> parts) {
     return std::ranges::any_of(parts, [&](std::string_view part) {
-        return std::ranges::search(name, part, [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; }).begin() != name.end();
+        return std::ranges::search(name, part, [](char a, char b) {
+                   return std::tolower(static_cast<unsigned char>(a)) == b;
+               }).begin() != name.end();
     });
 }
-bool counts_something(std::string const& name) { return contains_any(name, {"reduce", "scan", "select", "nonzero", "unique", "count", "compact", "sum"}); }
-bool selects_something(std::string const& name) { return contains_any(name, {"select", "nonzero", "unique", "compact", "scatter", "partition"}); }
+bool counts_something(std::string const& name) {
+    return contains_any(name, {"reduce", "scan", "select", "nonzero", "unique", "count", "compact", "sum"});
+}
+bool selects_something(std::string const& name) {
+    return contains_any(name, {"select", "nonzero", "unique", "compact", "scatter", "partition"});
+}
 
 // One read per step at this place, after something was counted, and before something whose size follows from it.
 bool is_fence(judge const& j, group const& g) {
@@ -59,7 +65,8 @@ bool is_fence(judge const& j, group const& g) {
 // As much is uploaded again soon after: where a step begins says nothing then.
 bool goes_back(process_model const& p, std::size_t at) {
     for (auto i = at + 1; i < p.ops.size() && p.ops[i].start < p.ops[at].end + 20 * ms; ++i)
-        if (p.ops[i].kind == op_kind::copy && p.ops[i].way == direction::to_device && p.ops[i].bytes == p.ops[at].bytes) return true;
+        if (p.ops[i].kind == op_kind::copy && p.ops[i].way == direction::to_device && p.ops[i].bytes == p.ops[at].bytes)
+            return true;
     return false;
 }
 
@@ -82,7 +89,8 @@ groups reads_by_place(judge const& j, bool sure, auto const& wanted) {
 std::set<std::string> uploading_places(process_model const& p) {
     std::set<std::string> out;
     for (auto const& o : p.ops)
-        if (o.kind == op_kind::copy && o.way == direction::to_device && o.source == memory_kind::pageable) out.insert(p.place_at(p.place_of(o.correlation)).label);
+        if (o.kind == op_kind::copy && o.way == direction::to_device && o.source == memory_kind::pageable)
+            out.insert(p.place_at(p.place_of(o.correlation)).label);
     return out;
 }
 
@@ -126,8 +134,10 @@ void waits_nobody_needed(judge& j, std::string const& id, bool whole_device) {
         f.count = g.count;
         f.cost = j.share(g.idle);
         f.structural = j.per_step(g.count) >= 0.8;
-        f.what = fmt::format("the host waited {} times for {} and nobody used what it waited for", g.count, whole_device ? "the whole device" : "a stream or an event");
-        f.arithmetic = fmt::format("{:.1f} ms idle after them / {:.1f} ms", static_cast<double>(g.idle) * 1e-6, static_cast<double>(p.span()) * 1e-6);
+        f.what = fmt::format("the host waited {} times for {} and nobody used what it waited for", g.count,
+                             whole_device ? "the whole device" : "a stream or an event");
+        f.arithmetic = fmt::format("{:.1f} ms idle after them / {:.1f} ms", static_cast<double>(g.idle) * 1e-6,
+                                   static_cast<double>(p.span()) * 1e-6);
         f.level = j.by_cost(f.cost, f.structural, g.count);
         if (!f.caller && f.cost >= 0.1 && label != "?") f.level = severity::blocking;
         j.find(std::move(f));
@@ -142,7 +152,8 @@ void device_wait(judge& j) { waits_nobody_needed(j, "R21", true); }
 void scalar_read(judge& j) {
     auto const& p = j.p;
     for (bool const sure : {true, false}) {
-        auto const all = reads_by_place(j, sure, [](read_use const&, operation const& o) { return o.bytes <= scalar_bytes; });
+        auto const all =
+            reads_by_place(j, sure, [](read_use const&, operation const& o) { return o.bytes <= scalar_bytes; });
         for (auto const& [label, g] : all) {
             if (g.count < 20) continue;
             if (is_fence(j, g)) {
@@ -158,7 +169,8 @@ void scalar_read(judge& j) {
             f.cost = j.share(g.idle);
             f.structural = !p.cycle.found() || j.per_step(g.count) >= 0.8;
             f.what = fmt::format("the host waited {} times for {} bytes or less", g.count, g.bytes);
-            f.arithmetic = fmt::format("{:.1f} ms idle after the reads / {:.1f} ms", static_cast<double>(g.idle) * 1e-6, static_cast<double>(p.span()) * 1e-6);
+            f.arithmetic = fmt::format("{:.1f} ms idle after the reads / {:.1f} ms", static_cast<double>(g.idle) * 1e-6,
+                                       static_cast<double>(p.span()) * 1e-6);
             f.level = j.by_cost(f.cost, f.structural, g.count);
             if (j.per_step(g.count) >= 10 && f.cost >= 0.1) f.level = severity::blocking;
             f.sure = sure ? confidence::certain : confidence::likely;
@@ -169,7 +181,9 @@ void scalar_read(judge& j) {
 
 void bulk_read(judge& j) {
     auto const& p = j.p;
-    auto const wait_or_likely = [](read_use const& r, operation const& o) { return o.bytes > scalar_bytes && (r.wait >= 0 || !r.sure); };
+    auto const wait_or_likely = [](read_use const& r, operation const& o) {
+        return o.bytes > scalar_bytes && (r.wait >= 0 || !r.sure);
+    };
     for (bool const sure : {true, false}) {
         for (auto const& [label, g] : reads_by_place(j, sure, wait_or_likely)) {
             if (g.count < 8 || (p.cycle.found() && j.per_step(g.count) < 0.9)) continue;
@@ -190,8 +204,10 @@ void bulk_read(judge& j) {
             f.count = g.count;
             f.cost = j.share(g.idle);
             f.structural = j.per_step(g.count) >= 0.8;
-            f.what = fmt::format("{} reads of up to {} bytes that the host waited for, with more GPU work after", g.count, g.bytes);
-            f.arithmetic = fmt::format("{:.1f} ms idle after them / {:.1f} ms", static_cast<double>(g.idle) * 1e-6, static_cast<double>(p.span()) * 1e-6);
+            f.what = fmt::format("{} reads of up to {} bytes that the host waited for, with more GPU work after",
+                                 g.count, g.bytes);
+            f.arithmetic = fmt::format("{:.1f} ms idle after them / {:.1f} ms", static_cast<double>(g.idle) * 1e-6,
+                                       static_cast<double>(p.span()) * 1e-6);
             f.level = j.by_cost(f.cost, f.structural, std::max<std::uint64_t>(20, g.count));
             if (j.per_step(g.count) >= 2 && f.cost >= 0.1) f.level = severity::blocking;
             f.sure = sure ? confidence::certain : confidence::likely;
@@ -210,7 +226,9 @@ void sync_copy(judge& j) {
         auto& g = all[p.place_at(place).label];
         ++g.count;
         g.place = place;
-        g.idle += o.call < 0 ? o.length() : p.calls[static_cast<std::size_t>(o.call)].end - p.calls[static_cast<std::size_t>(o.call)].start;
+        g.idle += o.call < 0
+                      ? o.length()
+                      : p.calls[static_cast<std::size_t>(o.call)].end - p.calls[static_cast<std::size_t>(o.call)].start;
     }
     for (auto const& [label, g] : all) {
         if (g.count < 20 || g.idle < ms) continue;
@@ -218,7 +236,8 @@ void sync_copy(judge& j) {
         f.count = g.count;
         f.cost = std::min(1.0, j.share(g.idle));
         f.structural = j.per_step(g.count) >= 0.8;
-        f.what = fmt::format("{} synchronous copies blocked the host for {:.1f} ms", g.count, static_cast<double>(g.idle) * 1e-6);
+        f.what = fmt::format("{} synchronous copies blocked the host for {:.1f} ms", g.count,
+                             static_cast<double>(g.idle) * 1e-6);
         f.level = std::min(severity::high, j.by_cost(f.cost, f.structural, g.count));
         j.find(std::move(f));
     }
@@ -274,7 +293,8 @@ void null_stream(judge& j) {
     f.count = count;
     f.cost = j.share(held + gap_time(p, {gap_cause::dependency, gap_cause::latency}));
     f.structural = j.per_step(count) >= 0.8;
-    f.what = fmt::format("{} operations on the null stream, and {} blocking streams wait for each of them", count, use.big.size() - 1);
+    f.what = fmt::format("{} operations on the null stream, and {} blocking streams wait for each of them", count,
+                         use.big.size() - 1);
     f.level = std::max(severity::medium, std::min(severity::high, j.by_cost(f.cost, f.structural, count)));
     if (!f.caller && f.cost >= 0.1 && f.where != "?") f.level = severity::blocking;
     j.find(std::move(f));
@@ -295,7 +315,8 @@ void cosmetic_streams(judge& j) {
         if (!p.in_steady(o.start) || std::ranges::find(use.big, o.stream) == use.big.end()) continue;
         edges.push_back({o.start, +1, o.stream});
         edges.push_back({o.end, -1, o.stream});
-        if (o.kind == op_kind::kernel) cover.push_back(std::min(1.0, static_cast<double>(o.blocks) / p.multiprocessors));
+        if (o.kind == op_kind::kernel)
+            cover.push_back(std::min(1.0, static_cast<double>(o.blocks) / p.multiprocessors));
     }
     std::ranges::sort(edges, {}, [](edge const& e) { return std::pair{e.at, e.step}; });
     std::map<std::uint32_t, int> open;
@@ -309,13 +330,16 @@ void cosmetic_streams(judge& j) {
     }
     if (any == 0 || cover.empty()) return;
     auto const together = static_cast<double>(both) / static_cast<double>(any);
-    if (together >= 0.02) return j.good(fmt::format("{} streams overlap for {:.0f} % of the busy time", use.big.size(), together * 100));
+    if (together >= 0.02)
+        return j.good(fmt::format("{} streams overlap for {:.0f} % of the busy time", use.big.size(), together * 100));
     std::ranges::nth_element(cover, cover.begin() + static_cast<std::ptrdiff_t>(cover.size() / 2));
-    if (cover[cover.size() / 2] >= 0.9) return j.exempt("R28", use.big.size(), 0, "kernels fill the GPU, so streams cannot overlap");
+    if (cover[cover.size() / 2] >= 0.9)
+        return j.exempt("R28", use.big.size(), 0, "kernels fill the GPU, so streams cannot overlap");
     finding f = j.at("R28", 0);
     f.where = fmt::format("{} streams", use.big.size());
     f.count = use.big.size();
-    f.what = fmt::format("{} streams are used, and busy together for {:.1f} % of the time", use.big.size(), together * 100);
+    f.what =
+        fmt::format("{} streams are used, and busy together for {:.1f} % of the time", use.big.size(), together * 100);
     f.structural = true;
     f.level = severity::medium;
     j.find(std::move(f));

@@ -23,7 +23,8 @@ struct line_entries {
 
 bool covers(process_model const& p, std::vector<time_ns> const& starts) {
     if (starts.size() < least_steps) return false;
-    auto const in = std::ranges::count_if(p.ops, [&](operation const& o) { return o.start >= starts.front() && o.start <= starts.back(); });
+    auto const in = std::ranges::count_if(
+        p.ops, [&](operation const& o) { return o.start >= starts.front() && o.start <= starts.back(); });
     return static_cast<double>(in) >= least_cover * static_cast<double>(p.ops.size());
 }
 
@@ -80,7 +81,8 @@ bool take_operation_cycle(process_model& p) {
     std::vector<std::uint32_t> symbols;
     std::map<std::tuple<int, std::uint32_t, std::uint64_t>, std::uint32_t> ids;
     for (auto const& o : p.ops) {
-        auto const what = o.kind == op_kind::kernel ? std::tuple{0, o.name, std::uint64_t{o.threads}} : std::tuple{1 + static_cast<int>(o.way), 0u, o.bytes};
+        auto const what = o.kind == op_kind::kernel ? std::tuple{0, o.name, std::uint64_t{o.threads}}
+                                                    : std::tuple{1 + static_cast<int>(o.way), 0u, o.bytes};
         symbols.push_back(ids.try_emplace(what, static_cast<std::uint32_t>(ids.size())).first->second);
     }
     auto const lag = period_of(symbols);
@@ -162,7 +164,8 @@ void find_steps(process_model& p, model_options const& how) {
 }
 
 void find_trials(process_model& p) {
-    using shape = std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t>;  // not the grid: it follows the data
+    using shape =
+        std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t>;  // not the grid: it follows the data
     std::map<std::uint32_t, std::set<shape>> shapes, kept;
     std::map<shape, std::size_t> launched;
     auto const shape_of = [](operation const& o) { return shape{o.name, o.threads, o.registers, o.shared}; };
@@ -202,7 +205,8 @@ void find_windows(process_model& p) {
         p.steady = {last, std::max(last, end)};
     } else {
         for (std::size_t i = 0; i + 1 < starts.size(); ++i) p.durations.push_back(starts[i + 1] - starts[i]);
-        std::vector<time_ns> later(p.durations.begin() + static_cast<std::ptrdiff_t>(p.durations.size() / 4), p.durations.end());
+        std::vector<time_ns> later(p.durations.begin() + static_cast<std::ptrdiff_t>(p.durations.size() / 4),
+                                   p.durations.end());
         std::ranges::nth_element(later, later.begin() + static_cast<std::ptrdiff_t>(later.size() / 2));
         p.median = later[later.size() / 2];
         time_ns last = 0;
@@ -221,7 +225,8 @@ void find_windows(process_model& p) {
         } else {
             for (std::size_t i = 0; i < p.durations.size(); ++i) {
                 auto const to = std::min(i + 3, p.durations.size());
-                auto const longest = *std::max_element(p.durations.begin() + static_cast<std::ptrdiff_t>(i), p.durations.begin() + static_cast<std::ptrdiff_t>(to));
+                auto const longest = *std::max_element(p.durations.begin() + static_cast<std::ptrdiff_t>(i),
+                                                       p.durations.begin() + static_cast<std::ptrdiff_t>(to));
                 if (starts[i] < last || static_cast<double>(longest) > 1.5 * static_cast<double>(p.median)) continue;
                 cut = i;
                 break;
@@ -230,7 +235,8 @@ void find_windows(process_model& p) {
         p.steady_from_step = cut;
         p.steady = {starts[cut], std::max(starts[cut], end)};
     }
-    for (auto const& b : p.busy) p.steady_busy += interval{std::max(b.from, p.steady.from), std::min(b.to, p.steady.to)}.length();
+    for (auto const& b : p.busy)
+        p.steady_busy += interval{std::max(b.from, p.steady.from), std::min(b.to, p.steady.to)}.length();
 }
 
 }  // namespace kiln::audit

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include "audit_run.hpp"
 #include "audit/judgement.hpp"
+#include "audit_run.hpp"
 #include "base/text.hpp"
 
 namespace kiln::cli {
@@ -80,7 +80,8 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
 int report(std::filesystem::path const& from, audit_arguments const& a, bool is_kept) {
     auto const b = read_budget(a.budget_file);
     auto const all = load(from, a, b);
-    audit::report_input in{.m = all->model, .result = all->result, .recording = is_kept ? from.native() : "", .files = {}};
+    audit::report_input in{
+        .m = all->model, .result = all->result, .recording = is_kept ? from.native() : "", .files = {}};
     if (!a.html.empty()) {
         write_text_output(a.html, base::as_bytes(audit::to_html(in))).value();
         in.files.push_back(a.html);
@@ -130,7 +131,12 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
         std::string_view section;
         for (auto const& b : audit::checklist()) {
             if (as_json) {
-                rows.push_back({{"section", b.section}, {"number", b.number}, {"text", b.text}, {"rules", b.rules}, {"evidence", b.evidence}, {"question", b.question}});
+                rows.push_back({{"section", b.section},
+                                {"number", b.number},
+                                {"text", b.text},
+                                {"rules", b.rules},
+                                {"evidence", b.evidence},
+                                {"question", b.question}});
                 continue;
             }
             if (section != b.section) print(fmt::format("{}{}\n", section.empty() ? "" : "\n", section = b.section));
@@ -145,11 +151,19 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
     json rows = json::array();
     for (auto const& r : audit::rules()) {
         if (!id.empty() && id != r.id && id != r.name) continue;
-        rows.push_back({{"id", r.id}, {"name", r.name}, {"order", name_of(r.step)}, {"fires", r.fires}, {"severity", r.level}, {"not_when", r.not_when}, {"remedy", r.remedy}});
+        rows.push_back({{"id", r.id},
+                        {"name", r.name},
+                        {"order", name_of(r.step)},
+                        {"fires", r.fires},
+                        {"severity", r.level},
+                        {"not_when", r.not_when},
+                        {"remedy", r.remedy}});
         if (as_json) continue;
         if (id.empty()) print(fmt::format("{} {:<18} {}\n", r.id, r.name, r.fires));
         else
-            print(fmt::format("{} {}\n  order     {}\n  fires     {}\n  severity  {}\n  not when  {}\n  remedy    {}\n", r.id, r.name, name_of(r.step), r.fires, r.level, r.not_when.empty() ? "-" : r.not_when, r.remedy));
+            print(fmt::format("{} {}\n  order     {}\n  fires     {}\n  severity  {}\n  not when  {}\n  remedy    {}\n",
+                              r.id, r.name, name_of(r.step), r.fires, r.level, r.not_when.empty() ? "-" : r.not_when,
+                              r.remedy));
     }
     if (rows.empty()) {
         complain(fmt::format("there is no rule '{}'; 'kiln audit rules' lists them", id));
@@ -162,7 +176,8 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
 int print_diff(std::string const& before, std::string const& after, bool force, bool as_json) {
     auto const a = load(before, {}, {});
     auto const b = load(after, {}, {});
-    audit::report_input const one{.m = a->model, .result = a->result, .recording = before, .files = {}}, two{.m = b->model, .result = b->result, .recording = after, .files = {}};
+    audit::report_input const one{.m = a->model, .result = a->result, .recording = before, .files = {}},
+        two{.m = b->model, .result = b->result, .recording = after, .files = {}};
     if (!a->result.can_be_judged || !b->result.can_be_judged) {
         complain("audit diff: it cannot be judged: " + (a->result.can_be_judged ? b : a)->result.why_not);
         return not_judgeable;
@@ -196,7 +211,8 @@ int print_health(health_arguments const& a) {
             complain(ended.error());
             return 127;
         }
-        if (!WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0) status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
+        if (!WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0)
+            status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
         from.push_back(place->path());
     }
     if (from.empty()) {
@@ -212,7 +228,8 @@ int print_health(health_arguments const& a) {
     auto const data = audit::to_json(h);
     if (a.as_json) print(base::json_text(data) + "\n");
     else std::fputs(audit::to_text(h).c_str(), stderr);
-    if (!a.write_baseline.empty()) write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
+    if (!a.write_baseline.empty())
+        write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
     if (status != ok || a.baseline.empty()) return status;
     if (!recorded || h.all == 0) {
         complain("audit health: it cannot be judged: nothing was recorded");
@@ -226,7 +243,8 @@ int print_health(health_arguments const& a) {
     }
     auto const share = before["gpu_share"].get<double>();
     if (h.gpu_share() >= share - 0.001) return ok;
-    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", share * 100, h.gpu_share() * 100));
+    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", share * 100,
+                         h.gpu_share() * 100));
     return broken;
 }
 
@@ -286,7 +304,8 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     commands.push_back({health, [h] {
                             // What comes after '--' is a command; recordings are directories or files of ours.
                             std::error_code ignored;
-                            bool const is_command = !h->recordings.empty() && !std::filesystem::is_directory(h->recordings.front(), ignored) &&
+                            bool const is_command = !h->recordings.empty() &&
+                                                    !std::filesystem::is_directory(h->recordings.front(), ignored) &&
                                                     !h->recordings.front().ends_with(".kilnrec");
                             if (is_command) std::swap(h->program, h->recordings);
                             return print_health(*h);

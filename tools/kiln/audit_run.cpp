@@ -25,14 +25,27 @@ namespace kiln::cli {
 namespace {
 
 // What may go into a recording of the environment: settings that change what is measured, no secrets.
-constexpr std::array told{"CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE", "CUDA_CACHE_PATH", "CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS",
-                          "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_CUDA_ALLOC_CONF", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_FLAGS", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "KILN_EXECUTION_MODE", "KILN_JIT"};
+constexpr std::array told{"CUDA_LAUNCH_BLOCKING",
+                          "CUDA_CACHE_DISABLE",
+                          "CUDA_CACHE_PATH",
+                          "CUDA_MODULE_LOADING",
+                          "CUDA_VISIBLE_DEVICES",
+                          "CUDA_DEVICE_MAX_CONNECTIONS",
+                          "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                          "PYTORCH_CUDA_ALLOC_CONF",
+                          "XLA_PYTHON_CLIENT_PREALLOCATE",
+                          "XLA_FLAGS",
+                          "TRITON_CACHE_DIR",
+                          "CUPY_CACHE_DIR",
+                          "KILN_EXECUTION_MODE",
+                          "KILN_JIT"};
 
 std::map<std::string, std::string> environment_now() {
     std::map<std::string, std::string> out;
     for (char** at = environ; *at != nullptr; ++at) {
         std::string_view const entry{*at};
-        if (auto const equals = entry.find('='); equals != entry.npos) out.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+        if (auto const equals = entry.find('='); equals != entry.npos)
+            out.emplace(entry.substr(0, equals), entry.substr(equals + 1));
     }
     return out;
 }
@@ -40,17 +53,21 @@ std::map<std::string, std::string> environment_now() {
 std::string found_cupti() {
     constexpr std::array<std::string_view, 2> names{"libcupti.so.13", "libcupti.so.12"};
     std::string out;
-    cuda::library_search{cuda::search_environment::process(base::config::load())}.visit_candidates(names, [&](cuda::candidate const& c) {
-        out = c.file.native();
-        return true;
-    });
+    cuda::library_search{cuda::search_environment::process(base::config::load())}.visit_candidates(
+        names, [&](cuda::candidate const& c) {
+            out = c.file.native();
+            return true;
+        });
     return out;
 }
 
 // Colons and spaces separate the names in LD_AUDIT and cannot be quoted.
-bool can_be_named(std::filesystem::path const& file) { return file.native().find_first_of(": ") == std::string::npos && ::access(file.c_str(), R_OK) == 0; }
+bool can_be_named(std::filesystem::path const& file) {
+    return file.native().find_first_of(": ") == std::string::npos && ::access(file.c_str(), R_OK) == 0;
+}
 
-void put_around(audit_run const& what, std::filesystem::path const& to, std::map<std::string, std::string>& environment) {
+void put_around(audit_run const& what, std::filesystem::path const& to,
+                std::map<std::string, std::string>& environment) {
     auto const folder = audit_folder();
     auto const recorder = folder / "libkiln-recorder.so";
     if (folder.empty() || ::access(recorder.c_str(), R_OK) != 0) {
@@ -58,7 +75,8 @@ void put_around(audit_run const& what, std::filesystem::path const& to, std::map
         return;
     }
     if (auto const taken = environment.find("CUDA_INJECTION64_PATH"); taken != environment.end())
-        return complain(fmt::format("audit: nothing is recorded: CUDA_INJECTION64_PATH is taken by {}; audit without it", taken->second));
+        return complain(fmt::format(
+            "audit: nothing is recorded: CUDA_INJECTION64_PATH is taken by {}; audit without it", taken->second));
     environment["CUDA_INJECTION64_PATH"] = recorder.native();
     environment["KILN_AUDIT_DIR"] = to.native();
     environment["KILN_AUDIT_LEVEL"] = std::to_string(what.level);
@@ -81,24 +99,29 @@ std::string date_now() {
 
 double seconds(::timeval const& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
 
-void write_about(audit_run const& what, std::filesystem::path const& to, int status, double wall, std::string const& date) {
+void write_about(audit_run const& what, std::filesystem::path const& to, int status, double wall,
+                 std::string const& date) {
     ::rusage used{};
     ::getrusage(RUSAGE_CHILDREN, &used);
     nlohmann::ordered_json settings = nlohmann::ordered_json::object();
     for (auto const* name : told)
         if (auto const* const value = std::getenv(name)) settings[name] = value;
-    nlohmann::ordered_json const about{{"format", "kiln-recording"},
-                                       {"version", 1},
-                                       {"command", what.program},
-                                       {"label", what.label},
-                                       {"scale", what.scale},
-                                       {"date", date},
-                                       {"level", what.level},
-                                       {"wall_s", wall},
-                                       {"cpu_s", seconds(used.ru_utime) + seconds(used.ru_stime)},
-                                       {"exit_status", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)},
-                                       {"environment", settings}};
-    if (auto const written = base::write_output(to / "run.json", base::as_bytes(base::json_text(about, 1) + "\n"), 0600); !written) complain(written.error());
+    nlohmann::ordered_json const about{
+        {"format", "kiln-recording"},
+        {"version", 1},
+        {"command", what.program},
+        {"label", what.label},
+        {"scale", what.scale},
+        {"date", date},
+        {"level", what.level},
+        {"wall_s", wall},
+        {"cpu_s", seconds(used.ru_utime) + seconds(used.ru_stime)},
+        {"exit_status", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)},
+        {"environment", settings}};
+    if (auto const written =
+            base::write_output(to / "run.json", base::as_bytes(base::json_text(about, 1) + "\n"), 0600);
+        !written)
+        complain(written.error());
 }
 
 }  // namespace
@@ -121,7 +144,9 @@ result<recording_place> recording_place::make(std::string const& keep) {
     auto const path = std::filesystem::absolute(keep);
     KILN_CHECK(base::make_directories(path, 0700));
     std::error_code ignored;
-    if (!std::filesystem::is_empty(path, ignored)) return fail(errc::invalid_argument, "{}: it is not empty: a recording gets a directory of its own", path.native());
+    if (!std::filesystem::is_empty(path, ignored))
+        return fail(errc::invalid_argument, "{}: it is not empty: a recording gets a directory of its own",
+                    path.native());
     ::chmod(path.c_str(), 0700);
     return recording_place{path};
 }
@@ -134,7 +159,8 @@ result<int> run_audited(audit_run const& what, std::filesystem::path const& to) 
     auto const date = date_now();
     auto const begin = std::chrono::steady_clock::now();
     KILN_TRY(auto const status, run_alone(what.program, variables));
-    write_about(what, to, status, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), date);
+    write_about(what, to, status, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+                date);
     return status;
 }
 

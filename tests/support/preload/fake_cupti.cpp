@@ -161,7 +161,8 @@ FAKE(cuptiSubscribe, CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function
     told = function;
     return CUPTI_SUCCESS;
 }
-FAKE(cuptiSubscribe_v2, CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data, CUpti_SubscriberParams* p) {
+FAKE(cuptiSubscribe_v2, CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
+     CUpti_SubscriberParams* p) {
     for (auto const& line : script()) {
         if (line.rfind("refuse ", 0) != 0) continue;
         std::snprintf(p->oldSubscriberName, p->oldSubscriberSize, "%s", line.c_str() + 7);
@@ -180,7 +181,8 @@ FAKE(cuptiActivityRegisterTimestampCallback, CUpti_TimestampCallbackFunc) { retu
 FAKE(cuptiSetThreadIdType, CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
 FAKE(cuptiActivityPushExternalCorrelationId, CUpti_ExternalCorrelationKind, std::uint64_t) { return CUPTI_SUCCESS; }
 FAKE(cuptiActivityPopExternalCorrelationId, CUpti_ExternalCorrelationKind, std::uint64_t*) { return CUPTI_SUCCESS; }
-FAKE(cuptiActivityRegisterCallbacks, CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
+FAKE(cuptiActivityRegisterCallbacks, CUpti_BuffersCallbackRequestFunc request,
+     CUpti_BuffersCallbackCompleteFunc complete) {
     ask = request;
     give = complete;
     return CUPTI_SUCCESS;

@@ -168,8 +168,10 @@ struct originals {
 struct create_tag;
 using create_call = int (*)(void**, char const*, char const*, int, char const* const*, char const* const*);
 template <std::size_t Slot>
-int create(void** program, char const* text, char const* name, int headers, char const* const* sources, char const* const* names) {
-    int const status = originals<create_tag, create_call>::all[Slot].load()(program, text, name, headers, sources, names);
+int create(void** program, char const* text, char const* name, int headers, char const* const* sources,
+           char const* const* names) {
+    int const status =
+        originals<create_tag, create_call>::all[Slot].load()(program, text, name, headers, sources, names);
     if (status == 0 && program != nullptr) {
         auto& p = programs[programs_seen++ % 64];
         p.bytes = text == nullptr ? 0 : std::strlen(text);
@@ -231,10 +233,10 @@ void* stand_in(void* original, Signature const (&ours)[sizeof...(Slot)], std::in
     }
     return original;
 }
-#define KILN_STAND_IN(tag, signature, function) \
-    []<std::size_t... Slot>(void* original, std::index_sequence<Slot...> all) {                              \
-        static signature const ours[] = {function<Slot>...};                                                 \
-        return stand_in<tag, signature>(original, ours, all);                                                \
+#define KILN_STAND_IN(tag, signature, function)                                 \
+    []<std::size_t... Slot>(void* original, std::index_sequence<Slot...> all) { \
+        static signature const ours[] = {function<Slot>...};                    \
+        return stand_in<tag, signature>(original, ours, all);                   \
     }
 
 void* observed(char const* name, void* original);
@@ -278,21 +280,22 @@ int after_spawn(int status, ::pid_t child, ::pid_t* to, char const* path) {
     note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), 3, path == nullptr ? "?" : path, 0);
     return 0;
 }
-int seen_spawn(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
-               char* const* arguments, char* const* environment) {
+int seen_spawn(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+               ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
     ::pid_t child = 0;
     int const status = real_spawn(&child, path, actions, how, arguments, environment);
     return after_spawn(status, child, to, path);
 }
-int seen_spawnp(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions, ::posix_spawnattr_t const* how,
-                char* const* arguments, char* const* environment) {
+int seen_spawnp(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions,
+                ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
     ::pid_t child = 0;
     int const status = real_spawnp(&child, path, actions, how, arguments, environment);
     return after_spawn(status, child, to, path);
 }
 void note_end(::pid_t child, int status) {
     if (child > 0)
-        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), 4, "", static_cast<uint32_t>(status));
+        note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), 4, "",
+                     static_cast<uint32_t>(status));
 }
 ::pid_t seen_waitpid(::pid_t which, int* status, int options) {
     int mine = 0;
@@ -328,10 +331,12 @@ void* observed(char const* name, void* original) {
         if (is(name, "nvvmCompileProgram")) return KILN_STAND_IN(nvvm_tag, compile_call, nvvm)(original, all);
         return original;
     }
-    if (std::strncmp(name, "__nvJitLinkComplete", 19) == 0) return KILN_STAND_IN(link_tag, link_call, link)(original, all);
+    if (std::strncmp(name, "__nvJitLinkComplete", 19) == 0)
+        return KILN_STAND_IN(link_tag, link_call, link)(original, all);
     if (is(name, "cuInit")) return KILN_STAND_IN(init_tag, init_call, init)(original, all);
     if (is(name, "cuGetProcAddress")) return KILN_STAND_IN(address_tag, address_call, address)(original, all);
-    if (is(name, "cuGetProcAddress_v2")) return KILN_STAND_IN(address_v2_tag, address_v2_call, address_v2)(original, all);
+    if (is(name, "cuGetProcAddress_v2"))
+        return KILN_STAND_IN(address_v2_tag, address_v2_call, address_v2)(original, all);
     return original;
 }
 
@@ -356,7 +361,8 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     if (where == nullptr || std::strlen(where) >= sizeof directory) return 0;  // not needed here: the loader forgets us
     std::strcpy(directory, where);
     auto const* const program = reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
-    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), 1, program == nullptr ? "?" : program, 0);
+    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), 1,
+                 program == nullptr ? "?" : program, 0);
     return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
@@ -365,15 +371,16 @@ __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t
     auto const* const path = map->l_name == nullptr ? "" : map->l_name;
     auto const* const slash = std::strrchr(path, '/');
     auto const* const name = slash == nullptr ? path : slash + 1;
-    bool const compiles = std::strstr(name, "libnvrtc.so") != nullptr || std::strstr(name, "libnvJitLink.so") != nullptr ||
+    bool const compiles = std::strstr(name, "libnvrtc.so") != nullptr ||
+                          std::strstr(name, "libnvJitLink.so") != nullptr ||
                           std::strstr(name, "libnvvm.so") != nullptr || std::strstr(name, "libcuda.so") != nullptr;
     bool const is_libc = std::strncmp(name, "libc.so.6", 9) == 0;
     *cookie = is_libc ? libc_cookie : compiles ? compiler_cookie : 0;
     return static_cast<unsigned>((compiles || is_libc ? LA_FLG_BINDTO : 0) | LA_FLG_BINDFROM);
 }
 
-__attribute__((visibility("default"))) uintptr_t la_symbind64(Elf64_Sym* symbol, unsigned, uintptr_t*, uintptr_t* defined_in,
-                                                              unsigned*, char const* name) {
+__attribute__((visibility("default"))) uintptr_t la_symbind64(Elf64_Sym* symbol, unsigned, uintptr_t*,
+                                                              uintptr_t* defined_in, unsigned*, char const* name) {
     auto* const original = reinterpret_cast<void*>(symbol->st_value);
     auto* const ours = *defined_in == libc_cookie ? observed_of_libc(name, original) : observed(name, original);
     return reinterpret_cast<uintptr_t>(ours);

@@ -24,7 +24,8 @@ std::string mapped_cupti() {
 
 void* open_cupti(std::string& where) {
     // For tests, which put another one in its place.
-    if (auto const* const fake = std::getenv("KILN_AUDIT_CUPTI_ALWAYS")) return ::dlopen((where = fake).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (auto const* const fake = std::getenv("KILN_AUDIT_CUPTI_ALWAYS"))
+        return ::dlopen((where = fake).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (auto const mapped = mapped_cupti(); !mapped.empty()) {
         if (auto* const library = ::dlopen(mapped.c_str(), RTLD_NOLOAD | RTLD_NOW)) return where = mapped, library;
     }

@@ -53,7 +53,8 @@ void* thread_state() {
 bool looks_like_text(void const* object, layout const& l) {
     std::int64_t length = 0;
     char begin[4] = {};
-    if (!peek(object, text_length, length) || length < 1 || length > 4096 || !peek(object, l.text_data, begin)) return false;
+    if (!peek(object, text_length, length) || length < 1 || length > 4096 || !peek(object, l.text_data, begin))
+        return false;
     for (int i = 0; i < std::min<std::int64_t>(length, 4); ++i)
         if (static_cast<unsigned char>(begin[i]) < 32) return false;
     return true;
@@ -67,8 +68,9 @@ bool stack_looks_right(void* thread, layout const& l) {
         char owner = 0;
         void const *code = nullptr, *file = nullptr, *function = nullptr;
         if (!peek(frame, l.frame_owner, owner)) return false;
-        if (owner != owned_by_c && (!peek(frame, l.frame_code, code) || !peek(code, l.code_file, file) ||
-                                    !peek(code, l.code_function, function) || !looks_like_text(file, l) || !looks_like_text(function, l)))
+        if (owner != owned_by_c &&
+            (!peek(frame, l.frame_code, code) || !peek(code, l.code_file, file) ||
+             !peek(code, l.code_function, function) || !looks_like_text(file, l) || !looks_like_text(function, l)))
             return false;
         if (!peek(frame, l.frame_previous, frame)) return false;
     }
@@ -81,7 +83,8 @@ void look(void* thread) {
     char const* const version = say == nullptr ? "" : say();
     layout const* found = nullptr;
     for (auto const& l : known)
-        if (std::strncmp(version, "3.", 2) == 0 && std::strtoul(version + 2, nullptr, 10) == l.version - 300) found = &l;
+        if (std::strncmp(version, "3.", 2) == 0 && std::strtoul(version + 2, nullptr, 10) == l.version - 300)
+            found = &l;
     if (found == nullptr) {
         off_because = "this version of Python is not known";
         now = state::off;
@@ -142,7 +145,8 @@ std::string text_of(void const* object) {
     if (object == nullptr) return "?";
     auto const length = at<std::int64_t>(object, text_length);
     constexpr unsigned ascii_and_compact = 0x60;
-    if ((at<std::uint32_t>(object, 32) & ascii_and_compact) != ascii_and_compact || length < 0 || length > 4096) return "?";
+    if ((at<std::uint32_t>(object, 32) & ascii_and_compact) != ascii_and_compact || length < 0 || length > 4096)
+        return "?";
     return {static_cast<char const*>(object) + used->text_data, static_cast<std::size_t>(length)};
 }
 

@@ -13,7 +13,6 @@
 #include "call_sites.hpp"
 #include "python_frames.hpp"
 
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -102,7 +101,8 @@ void empty_ring() {
     }
 }
 
-void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                          std::size_t valid) {
     if (on && buffer != nullptr && valid > 0) {
         auto const lock = self->file.lock();
         CUpti_Activity* record = nullptr;
@@ -185,7 +185,7 @@ std::uint64_t loaded_image(CUpti_CallbackDomain domain, CUpti_CallbackId id, voi
 
 struct thread_facts {
     std::uint32_t id = 0;
-    int depth = 0;                 // calls of ours around this one
+    int depth = 0;  // calls of ours around this one
     std::uint32_t last_launch = 0;
     // What came to the host is looked at when somebody has waited for it.
     std::uint32_t read_correlation = 0;
@@ -260,7 +260,8 @@ void on_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, CUpti_CallbackDat
         if (call.callbackSite != CUPTI_API_ENTER || mine.depth > 0 || mine.last_launch == call.correlationId) return;
         mine.last_launch = call.correlationId;
         enter(domain, id, what, call);
-        if (self->launches.fetch_add(1, std::memory_order_relaxed) == launches_watched_at_first) watch_launches(watch::off);
+        if (self->launches.fetch_add(1, std::memory_order_relaxed) == launches_watched_at_first)
+            watch_launches(watch::off);
         return;
     }
     if (call.callbackSite == CUPTI_API_ENTER) {
@@ -268,7 +269,8 @@ void on_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, CUpti_CallbackDat
         return;
     }
     if (mine.depth > 0) --mine.depth;
-    if (mine.depth == 0) leave(what, what == call_class::wait || (what == call_class::copy && !self->is_async[which][id]));
+    if (mine.depth == 0)
+        leave(what, what == call_class::wait || (what == call_class::copy && !self->is_async[which][id]));
 }
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, void const* data) {
@@ -302,7 +304,8 @@ void add_cpu_times() {
         ::timespec used{};
         auto const its_clock = static_cast<::clockid_t>((~id << 3) | 6u);  // as pthread_getcpuclockid makes it
         if (::clock_gettime(its_clock, &used) == 0)
-            add(id, static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(used.tv_nsec));
+            add(id,
+                static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(used.tv_nsec));
     }
 }
 
@@ -407,10 +410,11 @@ CUptiResult subscribe(std::string& other) {
 }
 
 void enable_kinds() {
-    for (auto const kind : {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_STREAM,
-                            CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
-                            CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_OVERHEAD,
-                            CUPTI_ACTIVITY_KIND_JIT, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION}) {
+    for (auto const kind :
+         {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_STREAM,
+          CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
+          CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_OVERHEAD,
+          CUPTI_ACTIVITY_KIND_JIT, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION}) {
         if (auto const status = self->cupti.enable(kind); status != CUPTI_SUCCESS)
             add_note(format::note_kind::kind_refused, std::to_string(kind) + ": " + self->cupti.say(status));
     }
@@ -435,7 +439,8 @@ void enable_calls() {
             auto* const enable = which == 0 ? self->cupti.enable_runtime_call : self->cupti.enable_driver_call;
             if (self->level == 1 && enable != nullptr) enable(id, 1);
             if (what == call_class::launch) self->launch_calls.emplace_back(domain, id);
-            bool const is_watched = what != call_class::stream && what != call_class::event && what != call_class::context;
+            bool const is_watched =
+                what != call_class::stream && what != call_class::event && what != call_class::context;
             if (is_watched) self->cupti.enable_callback(1, self->subscriber, domain, id);
         }
     }
@@ -445,7 +450,8 @@ bool begin(char const* directory) {
     auto const begun = now_ns();
     self = new recorder;
     self->owner = ::getpid();
-    if (auto const* const level = std::getenv("KILN_AUDIT_LEVEL")) self->level = static_cast<unsigned>(std::atoi(level));
+    if (auto const* const level = std::getenv("KILN_AUDIT_LEVEL"))
+        self->level = static_cast<unsigned>(std::atoi(level));
     if (auto const* const key = std::getenv("KILN_AUDIT_KEY")) self->key = std::strtoull(key, nullptr, 10);
     if (!self->file.open(directory, "p", static_cast<unsigned>(self->owner))) return false;
     std::string where, other;
@@ -473,7 +479,8 @@ bool begin(char const* directory) {
         enable_kinds();
         enable_calls();
     }
-    if (works) self->cupti.enable_callback(1, self->subscriber, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
+    if (works)
+        self->cupti.enable_callback(1, self->subscriber, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED);
     r.set_up = now_ns() - begun;
     self->file.add(r, begun);
     self->file.flush();
@@ -488,7 +495,8 @@ void push_id(std::uint64_t id) {
 }
 void pop_id() {
     std::uint64_t id = 0;
-    if (on && self->cupti.pop_external != nullptr) self->cupti.pop_external(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
+    if (on && self->cupti.pop_external != nullptr)
+        self->cupti.pop_external(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
 }
 void add_event(std::uint64_t id, char const* text) {
     if (!on || text == nullptr) return;
