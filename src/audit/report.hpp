@@ -23,6 +23,10 @@ struct stage {
     time_ns busy = 0, wall = 0;
     std::string left_at;  // the first line that read something; empty: it stayed on the device
 };
+// "train.py:12", or that it is not known.
+[[nodiscard]] std::string place_text(std::string const& where);
+// "1 finding", "3 findings".
+[[nodiscard]] std::string count_text(std::uint64_t count, std::string_view one);
 // Longest first.
 [[nodiscard]] std::vector<stage> stages_of(process_model const& p);
 

@@ -32,7 +32,8 @@ std::string escaped(std::string_view text) {
 
 // As a sentence begins.
 std::string capital(std::string text) {
-    if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+    if (!text.empty() && !text.starts_with("cu"))
+        text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
     return text;
 }
 
@@ -237,13 +238,14 @@ void put_card(std::string& out, model const& m, finding const& f) {
     out += fmt::format(
         "<article class=\"card {}\"><h3><span class=\"level\">{}</span><span>{} {}</span><span "
         "class=\"where\">{}</span>",
-        level, name_of(f.level), f.rule, rule.name, escaped(f.where));
+        level, name_of(f.level), f.rule, rule.name, escaped(place_text(f.where)));
     if (f.cost >= 0.001) out += fmt::format("<span class=\"cost\">at most {:.1f} %</span>", f.cost * 100);
     out += fmt::format("</h3><p>{}.</p>", escaped(capital(f.what)));
     if (f.level > severity::info)
         out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{rule.remedy})));
     out += "<p class=\"tags\">";
-    out += fmt::format("<span>{} times</span><span>{}</span><span>{}</span>", f.count, name_of(f.sure),
+    out += fmt::format("<span>{}</span><span>{}</span><span>{}</span>",
+                       f.count == 1 ? "once" : fmt::format("{} times", f.count), name_of(f.sure),
                        f.structural ? "structural" : "incidental");
     if (f.per_step >= 0.05) out += fmt::format("<span>{:.1f} per step</span>", f.per_step);
     if (f.place != 0) out += fmt::format("<span>{}</span>", f.caller ? "your own line" : "through a library");
@@ -387,7 +389,7 @@ void put_lists(std::string& out, report_input const& in) {
     else out += "<ul>";
     for (auto const& e : in.result.exempt)
         out += fmt::format("<li>{} {}: {} × at {} — {}</li>", e.rule, find_rule(e.rule)->name, e.count,
-                           escaped(e.where), escaped(e.why));
+                           escaped(place_text(e.where)), escaped(e.why));
     if (!in.result.exempt.empty()) out += "</ul>";
     std::set<std::string> fired;
     for (auto const& f : in.result.findings) fired.insert(f.rule);
@@ -412,7 +414,7 @@ void put_sign_off(std::string& out, report_input const& in) {
     std::string forcing = "nothing of weight", change = "none is needed";
     for (auto const& f : in.result.findings) {
         if (f.level < severity::medium || find_rule(f.rule)->step == audit_step::evidence) continue;
-        forcing = fmt::format("{} at {}", find_rule(f.rule)->name, f.where);
+        forcing = fmt::format("{} at {}", find_rule(f.rule)->name, place_text(f.where));
         change = find_rule(f.rule)->remedy;
         break;
     }

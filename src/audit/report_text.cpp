@@ -27,7 +27,7 @@ struct lines {
 
 std::string finding_line(finding const& f) {
     auto out = fmt::format("  {:<8} {} {:<17} {:>6} x  {}", name_of(f.level), f.rule, find_rule(f.rule)->name, f.count,
-                           f.where);
+                           place_text(f.where));
     if (f.cost >= 0.001) out += fmt::format(", at most {:.0f} %", f.cost * 100);
     if (f.sure != confidence::certain) out += fmt::format(" ({})", name_of(f.sure));
     return out;
@@ -68,6 +68,11 @@ void add_gaps(lines& out, process_model const& p) {
 
 }  // namespace
 
+std::string place_text(std::string const& where) { return where == "?" ? "a line that is not known" : where; }
+std::string count_text(std::uint64_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 process_model const* main_process(model const& m) {
     if (m.processes.empty()) return nullptr;
     return &*std::ranges::max_element(m.processes, {}, [](process_model const& p) { return p.ops.size(); });
@@ -94,15 +99,15 @@ std::string verdict(report_input const& in) {
     }
     std::size_t counts[5] = {};
     for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
-    if (counts[4] > 0) {
-        auto const& first = in.result.findings.front();
-        return fmt::format("it runs on the GPU, but {} at {} keeps it from scaling", find_rule(first.rule)->name,
-                           first.where);
-    }
+    auto const first =
+        in.result.findings.empty() ? std::string_view{} : find_rule(in.result.findings.front().rule)->name;
+    if (counts[4] > 0)
+        return fmt::format("it runs on the GPU, but {} at {} keeps it from scaling", first,
+                           place_text(in.result.findings.front().where));
     if (counts[3] > 0)
-        return fmt::format("it runs on the GPU; {} finding(s) cost a good part of it, first {}", counts[3],
-                           find_rule(in.result.findings.front().rule)->name);
-    if (counts[2] > 0) return fmt::format("it runs on the GPU, with {} finding(s) worth a look", counts[2]);
+        return fmt::format("it runs on the GPU, but {} of HIGH severity {} a good part of it: first {}",
+                           count_text(counts[3], "finding"), counts[3] == 1 ? "costs" : "cost", first);
+    if (counts[2] > 0) return fmt::format("it runs on the GPU, with {} worth a look", count_text(counts[2], "finding"));
     return "it runs on the GPU, and nothing of weight was found";
 }
 
@@ -175,8 +180,9 @@ std::string to_text(report_input const& in) {
         ++shown;
     }
     if (shown == 0) out.add("  no findings");
-    if (minor > 0) out.add(fmt::format("  and {} smaller one(s); the page has them all", minor));
-    if (later > 0) out.add(fmt::format("do these later: {} finding(s) that wait for the BLOCKING ones", later));
+    if (minor > 0) out.add(fmt::format("  and {} smaller; the page has them all", minor));
+    if (later > 0)
+        out.add(fmt::format("do these later: {} that wait for what is BLOCKING", count_text(later, "finding")));
     std::size_t exempt = 0;
     for (auto const& e : in.result.exempt) {
         if (++exempt > 3) break;

@@ -15,7 +15,7 @@ constexpr int not_judgeable = 4;  // judged, and no answer: CI never passes beca
 struct audit_arguments {
     audit_run run;
     std::string html, perfetto, budget_file, fail_on, step;
-    bool as_json = false, expect_gpu = false, redact = false;
+    bool as_json = false, expect_gpu = false;
 };
 
 struct loaded {

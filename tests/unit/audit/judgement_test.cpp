@@ -166,7 +166,7 @@ TEST(report, of_nothing_is_a_report) {
     auto const r = audit(m);
     report_input const in{.m = m, .result = r, .recording = "", .files = {}};
     EXPECT_NE(to_text(in).find("nothing ran on a GPU"), std::string::npos);
-    EXPECT_NE(to_html(in).find("nothing ran on a GPU"), std::string::npos);
+    EXPECT_NE(to_html(in).find("Nothing ran on a GPU"), std::string::npos);
     EXPECT_TRUE(to_json(in)["findings"].is_array());
 }
 
