@@ -10,7 +10,7 @@ CTEST := ctest --output-on-failure --no-tests=error
 # For `make test T='-L unit -R disk'`: more arguments to ctest.
 T ?=
 
-.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install package docs clean
+.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install package wheel docs clean
 
 help: ## what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -74,6 +74,9 @@ fuzz: setup ## libFuzzer targets, a minute each (needs clang)
 release: setup ## what packagers build, in build-release
 	@cmake --preset release --log-level=WARNING $(CMAKE_ARGS) >/dev/null
 	@cmake --build build-release -j $(JOBS)
+
+wheel: setup ## the Python package, in dist/, checked (needs pip; fetches scikit-build-core and nanobind where they are missing)
+	@scripts/wheel
 
 install: release ## install to PREFIX (default /usr/local)
 	@cmake --install build-release --prefix $(PREFIX)

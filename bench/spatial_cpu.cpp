@@ -4,6 +4,8 @@
 // the same joins on the same data. Layers are what tests/unit/spatial/unpack_layer.py makes.
 //
 //     bench_spatial_cpu FOLDER_OF_LAYERS [name]
+#include "spatial/generators.hpp"
+
 #include <kiln/spatial/locate.hpp>
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/relate.hpp>
@@ -11,7 +13,6 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,34 +22,9 @@ namespace {
 using namespace kiln;
 using namespace kiln::spatial;
 
-template <class T>
-std::vector<T> take(std::ifstream& from, std::size_t n) {
-    std::vector<T> out(n);
-    from.read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(n * sizeof(T)));
-    return out;
-}
-geometries read_layer(std::string const& name) {
-    std::ifstream file{name, std::ios::binary};
-    if (!file) throw error{errc::not_found, name + ": not there; unpack_layer.py makes it"};
-    auto const sizes = take<std::int64_t>(file, 3);
-    auto const rows = static_cast<std::size_t>(sizes[0]), rings = static_cast<std::size_t>(sizes[1]),
-               vertices = static_cast<std::size_t>(sizes[2]);
-    auto const row_first = take<std::int32_t>(file, rows + 1);
-    auto const ring_first = take<std::int32_t>(file, rings + 1);
-    auto const shell = take<std::uint8_t>(file, rings);
-    auto const x = take<double>(file, vertices), y = take<double>(file, vertices);
-    geometry_builder to;
-    for (std::size_t i = 0; i < rows; ++i) {
-        to.begin(family::multipolygon);
-        for (auto r = static_cast<std::size_t>(row_first[i]); r < static_cast<std::size_t>(row_first[i + 1]); ++r) {
-            if (shell[r] != 0) to.begin_polygon();
-            to.begin_ring();
-            for (auto v = static_cast<std::size_t>(ring_first[r]); v < static_cast<std::size_t>(ring_first[r + 1]); ++v)
-                to.vertex(x[v], y[v]);
-        }
-        to.end();
-    }
-    return to.finish().value();
+geometries layer_of(std::string const& file) {
+    if (auto found = spatial_bench::read_layer(file)) return *std::move(found);
+    throw error{errc::not_found, file + ": not there; unpack_layer.py makes it"};
 }
 
 // The same numbers as in the script.
@@ -113,8 +89,8 @@ struct runner {
 int main(int count, char** arguments) try {
     if (count < 2) return std::fprintf(stderr, "usage: bench_spatial_cpu FOLDER_OF_LAYERS [name]\n"), 2;
     std::string const folder = arguments[1];
-    auto const earth = read_layer(folder + "/ne110.layer"), old = read_layer(folder + "/county2010.layer"),
-               now = read_layer(folder + "/county2016.layer");
+    auto const earth = layer_of(folder + "/ne110.layer"), old = layer_of(folder + "/county2010.layer"),
+               now = layer_of(folder + "/county2016.layer");
     runner const run{count > 2 ? arguments[2] : ""};
     auto const join = [](geometries const& a, geometries const& b, predicate p) {
         return cpu::join(a, b, p).value().size();

@@ -8,6 +8,7 @@
 #include <kiln/engine.hpp>
 #include <kiln/plan.hpp>
 #include <kiln/runtime/memory.hpp>
+#include <kiln/runtime/rewrite.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
@@ -55,6 +56,16 @@ geometries stars(std::size_t n, int vertices, double radius, unsigned seed) {
             to.vertex(px, py);
         }
         to.vertex(first_x, first_y), to.end();
+    }
+    return to.finish().value();
+}
+geometries rectangles(std::size_t n, double side, unsigned seed) {
+    draw next{seed};
+    geometry_builder to;
+    for (std::size_t i = 0; i < n; ++i) {
+        double const x = next(), y = next(), w = side * (0.5 + next()), h = side * (0.5 + next());
+        to.begin(family::polygon), to.begin_ring();
+        to.vertex(x, y), to.vertex(x + w, y), to.vertex(x + w, y + h), to.vertex(x, y + h), to.vertex(x, y), to.end();
     }
     return to.finish().value();
 }
@@ -125,6 +136,32 @@ void operations(stream const& on) {
           [&] { n = area(on, large).value().size(); });
     timed("disjoint, counted, areas 100,000 with 100,000", 1e5,
           [&] { n = join_count(on, areas, more_areas, predicate::disjoint).value().size(); });
+    // What is counted is not listed; where rewrites are off, it is.
+    auto const squares = there(rectangles(100'000, 0.005, 11)), more_squares = there(rectangles(100'000, 0.005, 12));
+    for (bool const on_or_off : {false, true}) {
+        set_rewrites(on_or_off);
+        std::printf(on_or_off ? "rewrites on\n" : "rewrites off\n");
+        timed("count of 2^20 points in each of 100,000 areas", 1 << 20,
+              [&] { n = join_count(on, areas, million, predicate::contains).value().size(); });
+        timed("count of areas that meet each, 100,000 with 100,000", 1e5,
+              [&] { n = join_count(on, areas, more_areas, predicate::intersects).value().size(); });
+        timed("count of areas that overlap each, 100,000 with 100,000", 1e5,
+              [&] { n = join_count(on, areas, more_areas, predicate::overlaps).value().size(); });
+        timed("intersects, rectangles 100,000 with 100,000", 1e5,
+              [&] { n = join(on, squares, more_squares, predicate::intersects).value().size(); });
+        timed("overlaps, rectangles 100,000 with 100,000", 1e5,
+              [&] { n = join(on, squares, more_squares, predicate::overlaps).value().size(); });
+    }
+    set_rewrites(std::nullopt);
+    timed("intersects in one list, areas 100,000 with 100,000", 1e5,
+          [&] { n = join(on, areas, more_areas, predicate::intersects).value().size(); });
+    timed("the same in 16 chunks", 1e5, [&] {
+        n = 0;
+        join_in_chunks(on, areas, more_areas, predicate::intersects, {}, [&](pair_list const& p) {
+            n += p.size();
+            return result<void>{};
+        }).value();
+    });
 }
 
 // So many pairs that a list of them takes 8 GB: whole, and in chunks within 8 GiB.

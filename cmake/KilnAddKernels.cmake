@@ -1,83 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
-# kiln_add_kernels(<target> SOURCES <file.cu>... [ARCHS <arch>...] [BUNDLE]
-#                  [NAME <name>] [OPTIONS <NVRTC option>...] [INCLUDES <directory>...])
+# kiln_add_kernels(<target> SOURCES <file.cu>... [ARCHS <arch>...] [BUNDLE] [NAMES <expression>...] [EXPORTS <variable>...]
+#                  [NAME <name>] [OPTIONS <NVRTC option>...] [INCLUDES <directory>...]
+#                  [SIGN <key.pem>] [IMAGES_ONLY] [COMPRESS])
 #
-# Puts CUDA C++ sources into a target as Kiln units and, with BUNDLE, also their artifacts for ARCHS (80, 90, sm_90a, ...),
-# compiled now: the program then needs neither compiler nor cache nor headers where it runs. In the target's sources:
+# Puts CUDA C++ sources into a target as Kiln units, with the headers that they read, and, with BUNDLE, also their artifacts for
+# ARCHS, compiled now: the program then needs neither compiler nor cache nor headers where it runs. In the target's sources:
 #
 #     #include "<name>.hpp"                            // NAME, default <target>_kernels
 #     auto unit = kiln::engine::process().get_sync(<name>::saxpy());      // saxpy.cu
 #
-# Static libraries: link the target as a whole (or use an OBJECT library), because the bundle is registered by a static object.
+# docs/guide/cmake.md has all of it. Static libraries: link the target as a whole (or use an OBJECT library), because the bundle is
+# registered by a static object.
+
+# The function each file becomes, in out: its stem; with its folder's name before it where two stems are equal; never a keyword.
+function(_kiln_functions_of out)
+    set(keywords alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+        concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
+        double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new
+        noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short
+        signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid
+        typename union unsigned using virtual void volatile wchar_t while xor xor_eq text registered made_of)
+    set(stems "")
+    foreach(file IN LISTS ARGN)
+        cmake_path(GET file STEM stem)
+        list(APPEND stems ${stem})
+    endforeach()
+    set(functions "")
+    foreach(file stem IN ZIP_LISTS ARGN stems)
+        set(same ${stems})
+        list(FILTER same INCLUDE REGEX "^${stem}$")
+        list(LENGTH same times)
+        if(times GREATER 1)
+            cmake_path(GET file PARENT_PATH folder)
+            cmake_path(GET folder FILENAME folder)
+            set(stem ${folder}_${stem})
+        endif()
+        string(MAKE_C_IDENTIFIER ${stem} function)
+        if(function IN_LIST keywords)
+            string(APPEND function _)
+        endif()
+        if(function IN_LIST functions)
+            message(FATAL_ERROR "kiln_add_kernels: two files would be ${function}(): ${ARGN}")
+        endif()
+        list(APPEND functions ${function})
+    endforeach()
+    set(${out} ${functions} PARENT_SCOPE)
+endfunction()
+
 function(kiln_add_kernels target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "BUNDLE" "NAME" "SOURCES;ARCHS;OPTIONS;INCLUDES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "BUNDLE;IMAGES_ONLY;COMPRESS" "NAME;SIGN" "SOURCES;ARCHS;NAMES;EXPORTS;OPTIONS;INCLUDES")
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
         message(FATAL_ERROR "kiln_add_kernels(${target}): SOURCES are needed; unknown: ${arg_UNPARSED_ARGUMENTS}")
+    endif()
+    if(NOT arg_ARCHS AND CMAKE_CUDA_ARCHITECTURES)
+        set(arg_ARCHS ${CMAKE_CUDA_ARCHITECTURES})
     endif()
     if(arg_BUNDLE AND NOT arg_ARCHS)
         message(FATAL_ERROR "kiln_add_kernels(${target}): a BUNDLE needs ARCHS, for example ARCHS 80 90")
     endif()
+    foreach(word IN ITEMS SIGN IMAGES_ONLY COMPRESS)
+        if(arg_${word} AND NOT arg_BUNDLE)
+            message(FATAL_ERROR "kiln_add_kernels(${target}): ${word} is about the BUNDLE, and there is none")
+        endif()
+    endforeach()
     if(NOT arg_NAME)
         set(arg_NAME ${target}_kernels)
     endif()
     set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME})
-    set(quote "\"")
-
-    set(includes "")
-    set(include_flags "")
-    foreach(directory IN LISTS arg_INCLUDES)
-        cmake_path(ABSOLUTE_PATH directory NORMALIZE)
-        string(APPEND includes "${quote}${directory}${quote}, ")
-        list(APPEND include_flags -I ${directory})
-    endforeach()
-    set(options "")
-    set(option_flags "")
-    foreach(option IN LISTS arg_OPTIONS)
-        string(REPLACE "\\" "\\\\" escaped "${option}")
-        string(REPLACE "${quote}" "\\${quote}" escaped "${escaped}")
-        string(APPEND options "${quote}${escaped}${quote}, ")
-        list(APPEND option_flags "--option=${option}")
-    endforeach()
+    get_property(others DIRECTORY PROPERTY KILN_KERNEL_NAMES)
+    if(arg_NAME IN_LIST others)
+        message(FATAL_ERROR "kiln_add_kernels(${target}): there is a ${arg_NAME}.hpp already; choose another NAME")
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY KILN_KERNEL_NAMES ${arg_NAME})
 
     set(sources "")
-    set(declarations "")
-    set(definitions "")
-    set(blobs "")
+    set(names ${arg_NAMES})
     foreach(file IN LISTS arg_SOURCES)
-        cmake_path(ABSOLUTE_PATH file NORMALIZE)
-        cmake_path(GET file STEM stem)
-        cmake_path(GET file PARENT_PATH directory)
-        string(MAKE_C_IDENTIFIER ${stem} function)
-        set(symbol kiln_${arg_NAME}_${function})
-        list(APPEND sources ${file})
-        string(APPEND declarations "[[nodiscard]] kiln::unit const& ${function}();\n")
-        string(APPEND blobs "    \".balign 16\\n${symbol}_begin:\\n.incbin \\\"${file}\\\"\\n${symbol}_end:\\n\"\n")
-        string(APPEND definitions "extern ${quote}C${quote} __attribute__((visibility(${quote}hidden${quote}))) char const ${symbol}_begin[], ${symbol}_end[];
-kiln::unit const& ${function}() {
-    static kiln::unit const u{.name = ${quote}${stem}${quote}, .source = std::string(${symbol}_begin, ${symbol}_end), .options = {${options}},
-                              .include_dirs = {${includes}}, .directory = ${quote}${directory}${quote}};
-    return u;
-}
-")
+        cmake_path(ABSOLUTE_PATH file NORMALIZE OUTPUT_VARIABLE path)
+        list(APPEND sources ${path})
+        # "a/k.cu:scale<float>" is of this file, however it was written.
+        list(TRANSFORM names REPLACE "^${file}:([^:])" "${path}:\\1")
     endforeach()
+    _kiln_functions_of(functions ${sources})
+    list(JOIN functions "," function_list)
 
+    set(flags "")
+    foreach(directory IN LISTS arg_INCLUDES)
+        cmake_path(ABSOLUTE_PATH directory NORMALIZE)
+        list(APPEND flags -I ${directory})
+    endforeach()
+    foreach(option IN LISTS arg_OPTIONS)
+        list(APPEND flags "--option=${option}")
+    endforeach()
+    foreach(name IN LISTS names)
+        list(APPEND flags -n ${name})
+    endforeach()
+    foreach(variable IN LISTS arg_EXPORTS)
+        list(APPEND flags --export ${variable})
+    endforeach()
+    if(arg_ARCHS)
+        list(JOIN arg_ARCHS "," archs)
+        list(APPEND flags --arch ${archs})
+    endif()
+    set(made ${folder}/${arg_NAME}.cpp.texts)
     set(depends ${sources})
     if(arg_BUNDLE)
-        list(JOIN arg_ARCHS "," archs)
-        set(bundle ${folder}/${arg_NAME}.kiln)
-        # Headers are known once they were read: an edited one makes the bundle anew, as it does an object file.
-        add_custom_command(OUTPUT ${bundle}
-            COMMAND kiln::cli build ${sources} --arch ${archs} ${include_flags} ${option_flags} --title ${arg_NAME} -o ${bundle}
-                    --depfile ${bundle}.d
-            DEPENDS ${sources} kiln::cli DEPFILE ${bundle}.d COMMENT "Compiling ${arg_NAME} for ${archs}" VERBATIM)
-        list(APPEND depends ${bundle})
-        set(symbol kiln_${arg_NAME}_bundle)
-        string(APPEND blobs "    \".balign 16\\n${symbol}_begin:\\n.incbin \\\"${bundle}\\\"\\n${symbol}_end:\\n\"\n")
-        string(APPEND definitions "extern ${quote}C${quote} __attribute__((visibility(${quote}hidden${quote}))) std::byte const ${symbol}_begin[], ${symbol}_end[];
-static kiln::embedded_bundle const registered{${quote}${arg_NAME}${quote}, {${symbol}_begin, ${symbol}_end}};
-")
+        list(APPEND made ${folder}/${arg_NAME}.kiln)
+        list(APPEND flags -o ${folder}/${arg_NAME}.kiln --title ${arg_NAME})
+        if(arg_IMAGES_ONLY)
+            list(APPEND flags --images-only)
+        endif()
+        if(arg_COMPRESS)
+            list(APPEND flags --compress)
+        endif()
+        if(arg_SIGN)
+            cmake_path(ABSOLUTE_PATH arg_SIGN NORMALIZE)
+            list(APPEND flags --sign ${arg_SIGN})
+            list(APPEND depends ${arg_SIGN})
+        endif()
     endif()
 
+    # Headers are known once they were read: an edited one makes all of it anew, as it does an object file.
+    set(source ${folder}/${arg_NAME}.cpp)
+    add_custom_command(OUTPUT ${source} BYPRODUCTS ${made}
+        COMMAND kiln::cli build ${sources} ${flags} --embed ${source} --embed-name ${arg_NAME} --as ${function_list}
+                --depfile ${source}.d
+        DEPENDS ${depends} kiln::cli DEPFILE ${source}.d COMMENT "Compiling ${arg_NAME}" VERBATIM)
+
+    set(declarations "")
+    foreach(function IN LISTS functions)
+        string(APPEND declarations "[[nodiscard]] kiln::unit const& ${function}();\n")
+    endforeach()
     file(CONFIGURE OUTPUT ${folder}/${arg_NAME}.hpp @ONLY CONTENT
 "// Generated by kiln_add_kernels: do not edit.
 #pragma once
@@ -87,19 +140,8 @@ static kiln::embedded_bundle const registered{${quote}${arg_NAME}${quote}, {${sy
 namespace @arg_NAME@ {
 @declarations@}
 ")
-    file(CONFIGURE OUTPUT ${folder}/${arg_NAME}.cpp @ONLY CONTENT
-"// Generated by kiln_add_kernels: do not edit.
-#include \"@arg_NAME@.hpp\"
-
-#include <kiln/embedded.hpp>
-
-asm(\".pushsection .rodata,\\\"a\\\"\\n\"
-@blobs@    \".popsection\\n\");
-
-namespace @arg_NAME@ {
-@definitions@}
-")
-    set_source_files_properties(${folder}/${arg_NAME}.cpp PROPERTIES OBJECT_DEPENDS "${depends}")
-    target_sources(${target} PRIVATE ${folder}/${arg_NAME}.cpp)
+    # The assembler takes in what the compiler does not know of.
+    set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    target_sources(${target} PRIVATE ${source})
     target_include_directories(${target} PRIVATE ${folder})
 endfunction()

@@ -12,7 +12,7 @@ get_property(kiln_asked_for GLOBAL PROPERTY KILN_ASKED_FOR)
 set(kiln_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
 set(kiln_build_package_dir ${PROJECT_BINARY_DIR}/lib/cmake/kiln)
 
-install(TARGETS kiln_shared kiln_static EXPORT kilnTargets
+install(TARGETS kiln_shared kiln_static kiln_c EXPORT kilnTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")

@@ -2,10 +2,14 @@
 //
 // Ten million points, equally spaced over the globe, joined with the 177 countries of Natural Earth: which country is each one in? A
 // country's share of the points is its share of the Earth. The picture is drawn by joins, too: its dots take the colour of the
-// country they fall into, and countries that touch get different colours.
+// country they fall into, and countries that touch get different colours. Points are located on the GPU where there is one, unless
+// KILN_EXECUTION_MODE=cpu; the answer is the same.
 //
 //     example_countries [points] [picture.svg]
+#include <kiln/device.hpp>
+#include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/files.hpp>
+#include <kiln/spatial/join.hpp>
 #include <kiln/spatial/locate.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/relate.hpp>
@@ -46,7 +50,7 @@ spatial::geometries lattice_points(std::int64_t first, std::int64_t last, std::i
     return spatial::geometries::points(std::move(x), std::move(y)).value();
 }
 
-// How many points each country has. A million at a time: the index is built once and asked as often as wanted.
+// How many points each country has. Some at a time: the index is built once and asked as often as wanted.
 struct census {
     std::vector<std::int64_t> points;
     std::int64_t on_land = 0, on_borders = 0;
@@ -68,6 +72,35 @@ census count_points(spatial::cpu::area_index const& countries, std::size_t rows,
         out.ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     }
     return out;
+}
+
+// The same on a GPU. Nothing is listed there: a country's points are counted, and so are those on borders and those in any country.
+census count_points_there(spatial::geometries const& countries, std::int64_t n) {
+    using spatial::predicate;
+    census out;
+    out.points.assign(countries.rows(), 0);
+    auto const on = stream::make().value();
+    auto const index = spatial::area_index::make(on, countries.to_device(on).value()).value();
+    constexpr std::int64_t chunk = 10'000'000;
+    for (std::int64_t first = 0; first < n; first += chunk) {
+        auto const points = lattice_points(first, std::min(n, first + chunk), n).to_device(on).value();
+        auto const begin = std::chrono::steady_clock::now();
+        auto const here =
+            spatial::join_histogram(on, points, index, predicate::intersects).value().to_host_sync(on).value();
+        auto const on_border =
+            spatial::join_histogram(on, points, index, predicate::touches).value().to_host_sync(on).value();
+        auto const in_any =
+            spatial::join_any(on, points, index, predicate::intersects).value().to_host_sync(on).value();
+        out.ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+        for (std::size_t i = 0; i < out.points.size(); ++i) out.points[i] += here.data()[i];
+        out.on_borders += std::accumulate(on_border.host_span().begin(), on_border.host_span().end(), std::int64_t{0});
+        out.on_land += std::accumulate(in_any.host_span().begin(), in_any.host_span().end(), std::int64_t{0});
+    }
+    return out;
+}
+bool has_gpu() {
+    auto const all = devices();
+    return all && !all->empty() && requested_mode() != execution_mode::cpu;
 }
 
 // ---- The picture ----
@@ -225,7 +258,8 @@ int main(int count, char** arguments) try {
     std::int64_t const n = count > 1 ? std::max(1LL, std::atoll(arguments[1])) : 10'000'000;
     auto const countries = spatial::read_file(KILN_EXAMPLE_DIR "/../data/countries.geojson", {.id = "name"}).value();
     auto const index = spatial::cpu::area_index::make(countries.rows).value();
-    auto const counted = count_points(index, countries.rows.rows(), n);
+    bool const there = has_gpu();
+    auto const counted = there ? count_points_there(countries.rows, n) : count_points(index, countries.rows.rows(), n);
 
     std::vector<std::size_t> by_size(countries.rows.rows());
     std::iota(by_size.begin(), by_size.end(), std::size_t{0});
@@ -233,8 +267,8 @@ int main(int count, char** arguments) try {
                      [&](auto a, auto b) { return counted.points[a] > counted.points[b]; });
     std::printf("%s points, %zu countries: %s points in one, %s on a border\n", with_commas(n).c_str(),
                 countries.rows.rows(), with_commas(counted.on_land).c_str(), with_commas(counted.on_borders).c_str());
-    std::fprintf(stderr, "located on the CPU in %.0f ms: %.1f million points a second\n", counted.ms,
-                 static_cast<double>(n) / counted.ms / 1000);
+    std::fprintf(stderr, "located on the %s in %.0f ms: %.1f million points a second\n", there ? "GPU" : "CPU",
+                 counted.ms, static_cast<double>(n) / counted.ms / 1000);
     for (std::size_t k = 0; k < 10; ++k)
         std::printf("%12s  %5.2f %% of the Earth  %s\n", with_commas(counted.points[by_size[k]]).c_str(),
                     100 * static_cast<double>(counted.points[by_size[k]]) / static_cast<double>(n),

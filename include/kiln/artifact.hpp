@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,12 @@ struct artifact {
     // By the name it was asked for, or by lowered name; nullptr if there is none.
     [[nodiscard]] kernel_info const* find_kernel(std::string_view name) const noexcept;
     [[nodiscard]] constant_info const* find_constant(std::string_view name) const noexcept;
+
+    // All of it as bytes, to keep and to send as you like: docs/formats/artifact.md. The same artifact gives the same bytes.
+    [[nodiscard]] std::vector<std::byte> to_bytes() const;
+    // Damaged bytes: errc::corrupt. Of another version: errc::unsupported. Who made them is not checked: the driver
+    // will run what is in them.
+    [[nodiscard]] static result<artifact> from_bytes(std::span<std::byte const> bytes);
 };
 using artifact_ptr = std::shared_ptr<artifact const>;
 

@@ -109,6 +109,8 @@ public:
     [[nodiscard]] int device() const noexcept;
     // The stream must be of the same device.
     result<void> record(stream_ref on);
+    // What is queued on `on` from now on, in any stream of any device, waits for the mark; the host does not.
+    result<void> hold(stream_ref on) const;
     // True when the work before the mark has run; also true before the first record.
     [[nodiscard]] result<bool> reached() const;
     result<void> wait_sync() const;

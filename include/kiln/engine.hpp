@@ -122,6 +122,10 @@ public:
     [[nodiscard]] result<ready_unit> get_sync(unit const& u, int device = 0, wait_options how = {});
     [[nodiscard]] pending<ready_unit> get(unit const& u, int device = 0);
 
+    // An artifact on a device, wherever it came from: artifact_sync, artifact::from_bytes, link_sync. It is loaded as it is: its
+    // headers are not compared with any, and nothing is compiled in its place. LTO-IR is linked before: link_sync.
+    [[nodiscard]] result<ready_unit> load_sync(kiln::artifact const& what, int device = 0);
+
     [[nodiscard]] result<obtained> link_sync(link_request const& what, wait_options how = {});
 
     // Waits until what was made is also on disk; false if the deadline came first.

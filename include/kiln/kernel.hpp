@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 struct CUfunc_st;
 struct CUkern_st;
@@ -101,6 +102,9 @@ public:
     [[nodiscard]] CUfunc_st* function() const noexcept;
     [[nodiscard]] CUkern_st* driver_kernel() const noexcept;
     [[nodiscard]] CUlib_st* driver_library() const noexcept;
+
+    // Bytes of each parameter; nullopt where the driver does not tell (before 12.4).
+    [[nodiscard]] result<std::optional<std::vector<std::size_t>>> parameters() const;
 
     // `arguments` points at one pointer per parameter; the values are copied before this returns.
     result<void> launch(stream_ref on, launch_shape const& shape, void** arguments) const;

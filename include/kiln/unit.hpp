@@ -16,6 +16,13 @@ struct header {
     std::string text;
 };
 
+// A header at the place where it was found when its unit was built: "s/step.cuh" beside the source, "i0/lib/q.h" below the first
+// include directory, "/abs/x.h" where it was named so.
+struct carried_header {
+    std::string place;
+    std::string text;
+};
+
 struct unit {
     std::string name;  // appears in events, errors and bundles
     std::string source;
@@ -38,6 +45,11 @@ struct unit {
     // not know. A unit with any goes around the cache: compiled whenever an artifact is asked for, kept and recorded nowhere.
     // Paths are absolute: the compiler runs in a process of its own, in another directory.
     std::vector<std::string> uncached_options = {};
+    // What kiln_add_kernels puts into a program. Headers that travel with the unit: with any, no directory of this machine is
+    // looked at for it, but the toolkit's. They count as if they lay there, so that bundles and caches know no difference.
+    std::vector<carried_header> carried = {};
+    // A unit without its text, by what a bundle calls it (IMAGES_ONLY): found, never compiled.
+    std::string images_of = {};
 };
 
 }  // namespace kiln

@@ -119,7 +119,7 @@ struct layer_extent {
             u64 const of[4] = {ordered(p.x), ordered(p.y), ordered(-p.x), ordered(-p.y)};
             for (int k = 0; k < 4; ++k) box[k] = of[k] < box[k] ? of[k] : box[k];
         }
-        for (int k = 0; k < 4; ++k) lower_to(least + k, box[k]);
+        for (int k = 0; k < 4; ++k) lower_together(least + k, box[k]);
     }
 };
 
@@ -168,10 +168,71 @@ private:
 struct row_boxes {
     u64 const* least;
     box* to;
+    KILN_HD void operator()(u64 i) const { set(i, i); }
+    KILN_HD void set(u64 from, u64 row) const {
+        u64 const* const own = least + 4 * from;
+        if (own[0] == ~u64{0}) to[row] = {1, 1, -1, -1};
+        else to[row] = {unordered(own[0]), unordered(own[1]), -unordered(own[2]), -unordered(own[3])};
+    }
+};
+
+// ---- Boxes of rows without a layer ----
+
+// Rows of few vertices at once; the others are listed.
+enum : i32 { vertices_of_short_row = 128, threads_of_long_row = 256 };
+struct short_row_boxes {
+    geometry_rows g;
+    box* to;
+    u32* later;
+    u32* laters;
     KILN_HD void operator()(u64 i) const {
-        u64 const* const own = least + 4 * i;
-        if (own[0] == ~u64{0}) to[i] = {1, 1, -1, -1};
-        else to[i] = {unordered(own[0]), unordered(own[1]), -unordered(own[2]), -unordered(own[3])};
+        row_source const s = source_of(g, static_cast<i32>(i));
+        item_range const own = vertices_of(s);
+        bool const is_long = own.last - own.first > vertices_of_short_row;
+        if (!is_long) to[i] = around(s, own.first, own.last, 1);
+        append(is_long, static_cast<u32>(i), later, laters);
+    }
+    // None of null rows. A row's vertices lie together.
+    KILN_HD item_range vertices_of(row_source const& s) const {
+        if (!s.valid) return {0, 0};
+        family_memory const& f = g.memory[s.family];
+        item_range const paths = paths_of(f, s.family, s.row);
+        return {first_vertex(f, s.family, paths.first), first_vertex(f, s.family, paths.last)};
+    }
+    // Turned round where there are none.
+    KILN_HD box around(row_source const& s, i32 first, i32 last, i32 step) const {
+        if (first >= last || (s.family == a_point && is_no_point(g.memory[s.family], first))) return {1, 1, -1, -1};
+        double const* const x = g.memory[s.family].x;
+        double const* const y = g.memory[s.family].y;
+        box out{x[first], y[first], x[first], y[first]};
+        for (i32 v = first + step; v < last; v += step)
+            out = {least(out.min_x, x[v]), least(out.min_y, y[v]), most(out.max_x, x[v]), most(out.max_y, y[v])};
+        return out;
+    }
+};
+// Each of the others by many threads, in the order of the list.
+struct long_row_boxes {
+    short_row_boxes of;
+    u64 threads;
+    u64* least;  // four by listed row, of all bits set
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread / threads_of_long_row; k < *of.laters; k += threads / threads_of_long_row) {
+            row_source const s = source_of(of.g, static_cast<i32>(of.later[k]));
+            item_range const own = of.vertices_of(s);
+            i32 const first = own.first + static_cast<i32>(thread % threads_of_long_row);
+            if (first >= own.last) continue;
+            box const b = of.around(s, first, own.last, threads_of_long_row);
+            u64 const sides[4] = {ordered(b.min_x), ordered(b.min_y), ordered(-b.max_x), ordered(-b.max_y)};
+            for (int j = 0; j < 4; ++j) lower_to(least + 4 * k + j, sides[j]);
+        }
+    }
+};
+struct set_long_row_boxes {
+    short_row_boxes of;
+    u64 threads;
+    u64 const* least;
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread; k < *of.laters; k += threads) row_boxes{least, of.to}.set(k, of.later[k]);
     }
 };
 
@@ -184,3 +245,6 @@ KILN_KERNEL(layer_vertices, kiln_spatial::vertex_table, 256, 1)
 KILN_KERNEL(layer_row_extents, kiln_spatial::row_extents_of_layer, 256, 1)
 KILN_KERNEL(layer_row_boxes, kiln_spatial::row_boxes, 256, 1)
 KILN_KERNEL(layer_box, kiln_spatial::layer_extent, 256, 1)
+KILN_KERNEL(layer_short_row_boxes, kiln_spatial::short_row_boxes, 256, 1)
+KILN_KERNEL(layer_long_row_boxes, kiln_spatial::long_row_boxes, 256, 1)
+KILN_KERNEL(layer_set_long_row_boxes, kiln_spatial::set_long_row_boxes, 256, 1)

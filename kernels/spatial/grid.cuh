@@ -32,6 +32,17 @@ struct kernel_facts;
 KILN_HD void lower_to(u64* at, u64 v) {
     if (v < *at) atomicMin(at, v);
 }
+// The same where all threads have one place: they would wait for each other there, so a warp goes once.
+KILN_HD void lower_together(u64* at, u64 v) {
+    if (__activemask() == ~0U) {
+        for (int step = 16; step > 0; step /= 2) {
+            u64 const other = __shfl_xor_sync(~0U, v, step);
+            v = other < v ? other : v;
+        }
+        if ((threadIdx.x & 31) != 0) return;
+    }
+    lower_to(at, v);
+}
 KILN_HD void add_to(u64* at, u64 v) { atomicAdd(at, v); }
 KILN_HD void or_into(u32* at, u32 v) {
     if ((*at & v) != v) atomicOr(at, v);
@@ -57,6 +68,7 @@ KILN_HD void append(bool wanted, T item, T* list, u32* count) {
 KILN_HD void lower_to(u64* at, u64 v) {
     if (v < *at) *at = v;
 }
+KILN_HD void lower_together(u64* at, u64 v) { lower_to(at, v); }
 KILN_HD void add_to(u64* at, u64 v) { *at += v; }
 KILN_HD void or_into(u32* at, u32 v) { *at |= v; }
 KILN_HD void flip(u32* at, u32 bits) { *at ^= bits; }

@@ -77,11 +77,6 @@ struct first_apart {
         }
     }
 };
-struct any_apart {
-    i64 const* count;
-    u8* any;
-    KILN_HD void operator()(u64 i) const { any[i] = count[i] != 0 ? 1 : 0; }
-};
 // By right row, of how many left ones meet it.
 struct count_left_apart {
     u8 const* right_state;
@@ -96,5 +91,4 @@ KILN_KERNEL(apart_rows_there, kiln_spatial::count_rows_there, 256, 1)
 KILN_KERNEL(apart_count, kiln_spatial::count_apart, 256, 1)
 KILN_KERNEL(apart_list, kiln_spatial::list_apart, 256, 1)
 KILN_KERNEL(apart_first, kiln_spatial::first_apart, 256, 1)
-KILN_KERNEL(apart_any, kiln_spatial::any_apart, 256, 1)
 KILN_KERNEL(apart_histogram, kiln_spatial::count_left_apart, 256, 1)

@@ -36,11 +36,15 @@ private:
     }
 };
 
+// Whether every pair has to be asked if a path of the left row lies in an area of the right one, or that was found before.
+enum class right_areas : int { asked, known };
+
 // Items of pairs, by the sums of their numbers.
 struct pair_items {
     pair_sides of;
     i64 const* place;
     u64 pairs;
+    right_areas insides;
 
     // found(pair) is asked first; then inside(pair) is called, or element(pair, segment, large, row). True unless something was unsure.
     template <certainty How, class Done, class Inside, class Element>
@@ -54,7 +58,9 @@ struct pair_items {
         i32 const own = is_left ? i : j, other = is_left ? j : i;
         i32 const at = static_cast<i32>(static_cast<i64>(item) - place[k]), vertices = small.vertices(own);
         bool unsure = false;
+        bool const knows_small = insides == right_areas::known && !is_left, knows_large = insides == right_areas::known && is_left;
         if (at >= vertices) {
+            if (knows_small) return true;
             i32 const path = large.l.row_first[other] + at - vertices;
             if (large.l.kind[path] == no_path) return true;
             bool const in = is_inside_row<How>(small, own, large.l.at[large.l.path_first[path]], unsure);
@@ -64,7 +70,7 @@ struct pair_items {
         i32 const v = small.first(own) + at;
         if (!is_element(small.l, v)) return true;
         segment const s{small.l.at[v], element_end(small.l, v)};
-        if (large.dimension[other] == 2 && v == small.l.path_first[small.l.path_of[v]]) {
+        if (!knows_large && large.dimension[other] == 2 && v == small.l.path_first[small.l.path_of[v]]) {
             bool const in = is_inside_row<How>(large, other, s.a, unsure);
             if (unsure) return false;
             if (in) {
@@ -73,6 +79,27 @@ struct pair_items {
             }
         }
         return element(k, s, large, other);
+    }
+};
+
+// Every item by filters, and again exactly where those fail.
+template <class Asked>
+struct ask_quickly {
+    Asked of;
+    u64 first;  // item
+    u32* later;
+    u32* laters;
+    KILN_HD void operator()(u64 i) const {
+        append(!of.template ask<certainty::filtered>(first + i), static_cast<u32>(i), later, laters);
+    }
+};
+template <class Asked>
+struct ask_exactly {
+    ask_quickly<Asked> before;
+    u64 threads;
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread; k < *before.laters; k += threads)
+            before.of.template ask<certainty::exact>(before.first + before.later[k]);
     }
 };
 
@@ -90,9 +117,6 @@ struct count_pair_items {
 struct pair_squares {
     pair_items of;
     u64* square;
-    u64 first;  // item
-    u32* later;
-    u32* laters;
 
     template <certainty How>
     KILN_HD bool ask(u64 item) const {
@@ -104,16 +128,6 @@ struct pair_squares {
                 if (!unsure) lower_to(square + k, ordered(best));
                 return !unsure;
             });
-    }
-    KILN_HD void operator()(u64 i) const {
-        append(!ask<certainty::filtered>(first + i), static_cast<u32>(i), later, laters);
-    }
-};
-struct pair_squares_exactly {
-    pair_squares of;
-    u64 threads;
-    KILN_HD void operator()(u64 thread) const {
-        for (u64 k = thread; k < *of.laters; k += threads) of.ask<certainty::exact>(of.first + of.later[k]);
     }
 };
 // NaN where there is none.
@@ -148,9 +162,6 @@ struct pairs_within {
     pair_items of;
     double distance, far;
     u32* found;
-    u64 first;
-    u32* later;
-    u32* laters;
 
     template <certainty How>
     KILN_HD bool ask(u64 item) const {
@@ -176,15 +187,20 @@ struct pairs_within {
                 return yes || !unsure;
             });
     }
-    KILN_HD void operator()(u64 i) const {
-        append(!ask<certainty::filtered>(first + i), static_cast<u32>(i), later, laters);
-    }
 };
-struct pairs_within_exactly {
-    pairs_within of;
-    u64 threads;
-    KILN_HD void operator()(u64 thread) const {
-        for (u64 k = thread; k < *of.laters; k += threads) of.ask<certainty::exact>(of.first + of.later[k]);
+// Of pairs in order: those whose left row has a path in an area of the right one, as they were found.
+struct mark_inside_pairs {
+    i32 const* row;
+    i32 const* area;
+    rows_of_pairs p;
+    u64 pairs;
+    u32* found;
+    KILN_HD void operator()(u64 i) const {
+        auto const key = [](i32 left, i32 right) { return static_cast<u64>(left) << 32 | static_cast<u32>(right); };
+        u64 const wanted = key(row[i], area[i]);
+        auto const at = [&](u64 k) { return key(p.left_of(k), p.right_of(k)); };
+        u64 const k = last_not_above(pairs, wanted, at);
+        if (at(k) == wanted) or_into(found + k, 1);
     }
 };
 struct count_pairs_found {
@@ -192,26 +208,15 @@ struct count_pairs_found {
     i64* count;
     KILN_HD void operator()(u64 k) const { count[k] = found[k] != 0 ? 1 : 0; }
 };
-struct list_pairs_found {
-    i64 const* place;
-    i32 const* left;
-    i32 const* right;
-    i32* to_left;
-    i32* to_right;
-    KILN_HD void operator()(u64 k) const {
-        i64 const at = place[k];
-        if (place[k + 1] != at) to_left[at] = left[k], to_right[at] = right[k];
-    }
-};
 
 }  // namespace kiln_spatial
 
 KILN_KERNEL(pair_distance_items, kiln_spatial::count_pair_items, 256, 1)
-KILN_KERNEL(pair_distance_squares, kiln_spatial::pair_squares, 128, 4)
-KILN_KERNEL(pair_distance_exact, kiln_spatial::pair_squares_exactly, 128, 4)
+KILN_KERNEL(pair_distance_squares, kiln_spatial::ask_quickly<kiln_spatial::pair_squares>, 128, 4)
+KILN_KERNEL(pair_distance_exact, kiln_spatial::ask_exactly<kiln_spatial::pair_squares>, 128, 4)
 KILN_KERNEL(pair_distance_roots, kiln_spatial::roots_of_squares, 256, 1)
 KILN_KERNEL(pair_within_boxes, kiln_spatial::judge_pairs, 256, 1)
-KILN_KERNEL(pair_within_quick, kiln_spatial::pairs_within, 128, 4)
-KILN_KERNEL(pair_within_exact, kiln_spatial::pairs_within_exactly, 128, 4)
+KILN_KERNEL(pair_within_quick, kiln_spatial::ask_quickly<kiln_spatial::pairs_within>, 128, 4)
+KILN_KERNEL(pair_within_exact, kiln_spatial::ask_exactly<kiln_spatial::pairs_within>, 128, 4)
 KILN_KERNEL(pair_within_count, kiln_spatial::count_pairs_found, 256, 1)
-KILN_KERNEL(pair_within_list, kiln_spatial::list_pairs_found, 256, 1)
+KILN_KERNEL(pair_within_insides, kiln_spatial::mark_inside_pairs, 256, 1)

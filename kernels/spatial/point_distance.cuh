@@ -165,9 +165,10 @@ struct nearest_rows {
             return true;
         }
         nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), best, [&](u32 slot, double) {
+            segment const s = elements[slot];
             double d;
-            if constexpr (How == certainty::exact) d = square_between_elements(at, at, elements[slot].a, elements[slot].b);
-            else d = quick_square(at, elements[slot], unsure);
+            if constexpr (How == certainty::exact) d = square_between_elements(at, at, s.a, s.b);
+            else d = quick_square(at, s, unsure);
             if (d <= best) {
                 i32 const r = rows[slot];
                 found = d < best || found < 0 || r < found ? r : found;

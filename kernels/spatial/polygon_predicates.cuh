@@ -302,25 +302,27 @@ struct predicate_test {
         }
     }
 };
-struct count_holding {
+struct held_pairs {
     predicate_test what;
     u32 const* bits;
     i32 const* left;
     i32 const* right;
     signed char const* dimension_a;
     signed char const* dimension_b;
-    i64* count;
-    KILN_HD void operator()(u64 i) const { count[i] = what.holds(bits[i], dimension_a[left[i]], dimension_b[right[i]]) ? 1 : 0; }
+    KILN_HD bool holds(u64 i) const { return what.holds(bits[i], dimension_a[left[i]], dimension_b[right[i]]); }
 };
-struct list_holding {
-    i64 const* place;
-    i32 const* left;
-    i32 const* right;
-    i32* to_left;
-    i32* to_right;
+struct count_holding {
+    held_pairs of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = of.holds(i) ? 1 : 0; }
+};
+// How many of a row, which are not listed.
+struct count_holding_of_rows {
+    held_pairs of;
+    i32 const* row;  // by pair
+    u64* count;      // of 0
     KILN_HD void operator()(u64 i) const {
-        i64 const at = place[i];
-        if (place[i + 1] != at) to_left[at] = left[i], to_right[at] = right[i];
+        if (of.holds(i)) count_in(count, static_cast<u32>(row[i]));
     }
 };
 
@@ -339,4 +341,4 @@ KILN_KERNEL(relate_pieces, kiln_spatial::piece_keys, 256, 1)
 KILN_KERNEL(relate_covered, kiln_spatial::count_covered, 128, 1)
 KILN_KERNEL(relate_matrices, kiln_spatial::finish_matrices, 256, 1)
 KILN_KERNEL(relate_holding_count, kiln_spatial::count_holding, 256, 1)
-KILN_KERNEL(relate_holding, kiln_spatial::list_holding, 256, 1)
+KILN_KERNEL(relate_holding_rows, kiln_spatial::count_holding_of_rows, 256, 1)

@@ -122,14 +122,13 @@ struct element_group {
 
     // Members whose boxes meet that of a leaf's child.
     KILN_HD u32 near(tree const& t, u32 slot) const {
-        tree_node const& n = t.nodes[t.first_leaf + (slot >> 3)];
-        u32 const child = slot & 7;
-        float const min_x = n.min_x[child], min_y = n.min_y[child], max_x = n.max_x[child], max_y = n.max_y[child];
+        rough_box const child = child_of(t.nodes[t.first_leaf + (slot >> 3)], slot & 7);
         u32 out = 0;
         KILN_UNROLL
         for (int k = 0; k < Size; ++k) {
             rough_box const& b = own[k];
-            bool const meets = b.min_x <= max_x && b.min_y <= max_y && b.max_x >= min_x && b.max_y >= min_y;
+            bool const meets =
+                b.min_x <= child.max_x && b.min_y <= child.max_y && b.max_x >= child.min_x && b.max_y >= child.min_y;
             out |= static_cast<u32>(meets) << k;
         }
         return out;

@@ -21,7 +21,7 @@ struct box_extent {
             u64 const of[4] = {ordered(b.min_x), ordered(b.min_y), ordered(-b.max_x), ordered(-b.max_y)};
             for (int j = 0; j < 4; ++j) around[j] = of[j] < around[j] ? of[j] : around[j];
         }
-        for (int j = 0; j < 4; ++j) lower_to(least + j, around[j]);
+        for (int j = 0; j < 4; ++j) lower_together(least + j, around[j]);
     }
 };
 // Signed, as the primitives that ship want them: the order is the same. What is no box comes last.
@@ -55,23 +55,19 @@ struct make_leaves {
     }
 };
 // One item for each of the four sides of every child: neighbours read what lies side by side.
-static_assert(sizeof(tree_node) == 32 * sizeof(float));
 struct make_inner_nodes {
     tree_node* nodes;
     tree_node const* below;
     u64 items;  // nodes below
-    struct alignas(16) four {
-        float v[4];
-    };
     KILN_HD void operator()(u64 i) const {
         u64 const node = i >> 2, side = i & 3;
         bool const is_least = side < 2;
         rough_box const none = nothing_met();
         float out = is_least ? none.min_x : none.max_x;
         if (node < items) {
-            auto const* const from = reinterpret_cast<four const*>(below + node) + 2 * side;
+            auto const* const from = reinterpret_cast<four_floats const*>(below + node) + 2 * side;
             for (int half = 0; half < 2; ++half) {
-                four const f = from[half];
+                four_floats const f = from[half];
                 for (int k = 0; k < 4; ++k) out = (f.v[k] < out) == is_least ? f.v[k] : out;
             }
         }
@@ -99,7 +95,8 @@ struct box_question {
                          next_up(static_cast<double>(r.max_x)), next_up(static_cast<double>(r.max_y))});
     }
     KILN_HD bool meets(box const& a, box const& b) const {
-        if (distance == 0) return a.min_x <= b.max_x && a.min_y <= b.max_y && a.max_x >= b.min_x && a.max_y >= b.min_y;
+        // Without branches: a box is two loads then, and not one for every side that is looked at.
+        if (distance == 0) return (a.min_x <= b.max_x) & (a.min_y <= b.max_y) & (a.max_x >= b.min_x) & (a.max_y >= b.min_y);
         double const x = most(0, most(sub(a.min_x, b.max_x), sub(b.min_x, a.max_x)));
         double const y = most(0, most(sub(a.min_y, b.max_y), sub(b.min_y, a.max_y)));
         return add(mul(x, x), mul(y, y)) <= mul(distance, distance);
@@ -281,8 +278,9 @@ struct count_light_boxes {
 struct add_heavy_counts {
     u32 const* heavy;
     i64 const* first;  // of the heavy ones, summed
+    u64 stride;        // of them in there
     i64* count;
-    KILN_HD void operator()(u64 i) const { count[heavy[i]] = first[i + 1] - first[i]; }
+    KILN_HD void operator()(u64 i) const { count[heavy[i]] = first[(i + 1) * stride] - first[i * stride]; }
 };
 // Of heavy ones as keys: which of them, then what it meets. In order, they go to their places.
 struct list_heavy_boxes {
@@ -314,6 +312,71 @@ struct place_heavy_boxes {
     }
 };
 
+// Where they are few, every one of them is held against every box, in the order of items: then what it meets needs no sorting.
+// A thread takes a stretch of items for one query; its neighbours take the same items for others, so that a box is read once.
+enum : u64 { items_of_mask = 32, masks_of_stretch = 32 };
+
+struct boxes_by_item {
+    box const* in_order;
+    u32 const* item;
+    box* to;
+    KILN_HD void operator()(u64 slot) const {
+        box const b = in_order[slot];
+        double const far = from_bits(u64{0x7ff} << 52);
+        to[item[slot]] = is_box(b) ? b : box{far, far, -far, -far};  // which nothing meets
+    }
+};
+struct heavy_marks {
+    u32 const* heavy;
+    u64 queries, items, stretches;
+    u32* mask;  // of items that are met, by item and then query
+    KILN_HD u64 query(u64 i) const { return i % queries; }
+    KILN_HD u64 stretch(u64 i) const { return i / queries; }
+    // Of stretches, query by query.
+    KILN_HD u64 part(u64 i) const { return query(i) * stretches + stretch(i); }
+    // visit(first item, mask) for the masks of a stretch.
+    template <class Visit>
+    KILN_HD void each(u64 i, Visit visit) const {
+        u64 const first = stretch(i) * masks_of_stretch;
+        for (u64 m = first; m < first + masks_of_stretch && m * items_of_mask < items; ++m)
+            visit(m * items_of_mask, mask[m * queries + query(i)]);
+    }
+};
+struct mark_heavy_boxes {
+    heavy_marks of;
+    box_question q;
+    box const* by_item;
+    i64* count;  // by part
+    KILN_HD void operator()(u64 i) const {
+        box const b = q.asked[of.heavy[of.query(i)]];
+        u32 met = 0;
+        of.each(i, [&](u64 first, u32& mask) {
+            u32 const n = static_cast<u32>(of.items - first < items_of_mask ? of.items - first : items_of_mask);
+            u32 bits = 0;
+            for (u32 k = 0; k < n; ++k) bits |= static_cast<u32>(q.meets(by_item[first + k], b)) << k;
+            mask = bits, met += bits_set(bits);
+        });
+        count[of.part(i)] = static_cast<i64>(met);
+    }
+};
+struct list_marked_boxes {
+    heavy_marks of;
+    i64 const* part;   // summed
+    i64 const* place;  // of all queries
+    i32* left;
+    i32* right;
+    KILN_HD void operator()(u64 i) const {
+        i64 const own = part[of.part(i)];
+        if (part[of.part(i) + 1] == own) return;
+        i32 const query = static_cast<i32>(of.heavy[of.query(i)]);
+        i64 at = place[query] + own - part[of.query(i) * of.stretches];
+        of.each(i, [&](u64 first, u32 mask) {
+            for (; mask != 0; mask &= mask - 1, ++at)
+                left[at] = query, right[at] = static_cast<i32>(first) + lowest_bit(mask);
+        });
+    }
+};
+
 }  // namespace kiln_spatial
 
 KILN_KERNEL(box_bounds, kiln_spatial::box_extent, 256, 1)
@@ -329,3 +392,6 @@ KILN_KERNEL(box_light_counts, kiln_spatial::count_light_boxes, 256, 1)
 KILN_KERNEL(box_heavy_counts, kiln_spatial::add_heavy_counts, 256, 1)
 KILN_KERNEL(box_scatter_heavy, kiln_spatial::list_heavy_boxes, 128, 1)
 KILN_KERNEL(box_heavy_places, kiln_spatial::place_heavy_boxes, 256, 1)
+KILN_KERNEL(box_by_item, kiln_spatial::boxes_by_item, 256, 1)
+KILN_KERNEL(box_mark_heavy, kiln_spatial::mark_heavy_boxes, 128, 1)
+KILN_KERNEL(box_scatter_marked, kiln_spatial::list_marked_boxes, 128, 1)

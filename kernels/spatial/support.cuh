@@ -51,6 +51,7 @@ KILN_HD double from_bits(u64 a) { return __longlong_as_double(static_cast<i64>(a
 KILN_HD float round_down(double a) { return __double2float_rd(a); }
 KILN_HD float round_up(double a) { return __double2float_ru(a); }
 KILN_HD int lowest_bit(u32 v) { return __ffs(static_cast<int>(v)) - 1; }
+KILN_HD u32 bits_set(u32 v) { return static_cast<u32>(__popc(static_cast<int>(v))); }
 KILN_HD i32 whole_number(double a) { return __double2int_rd(a); }
 #else
 KILN_HD double add(double a, double b) { return a + b; }
@@ -72,6 +73,7 @@ KILN_HD float round_up(double a) {
     return static_cast<double>(f) < a ? __builtin_nextafterf(f, __builtin_inff()) : f;
 }
 KILN_HD int lowest_bit(u32 v) { return __builtin_ctz(v); }
+KILN_HD u32 bits_set(u32 v) { return static_cast<u32>(__builtin_popcount(v)); }
 // Rounded down; what does not fit is the least or the largest, and NaN the least.
 KILN_HD i32 whole_number(double a) {
     if (!(a >= -2147483648.0)) return -2147483647 - 1;

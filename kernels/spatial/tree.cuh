@@ -17,6 +17,20 @@ struct alignas(16) tree_node {
     float min_x[8], min_y[8], max_x[8], max_y[8];  // of children; an empty one is (inf, inf, -inf, -inf)
 };
 
+// Four of its children. A side of them is one load of sixteen bytes: where every thread of a warp is at another node, a quarter of
+// the requests that as many floats one by one are.
+struct alignas(16) four_floats {
+    float v[4];
+};
+struct four_children {
+    four_floats min_x, min_y, max_x, max_y;
+};
+static_assert(sizeof(tree_node) == 2 * sizeof(four_children));
+KILN_HD four_children half_of(tree_node const& n, int half) {
+    auto const* const from = reinterpret_cast<four_floats const*>(&n) + half;
+    return {from[0], from[2], from[4], from[6]};
+}
+
 struct tree {
     tree_node const* nodes;
     u32 const* item;     // by leaf slot
@@ -75,13 +89,19 @@ KILN_HD rough_box nothing_met() {
 KILN_HD void set_child(tree_node& n, u64 i, rough_box const& b) {
     n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
 }
+KILN_HD rough_box child_of(tree_node const& n, u32 i) { return {n.min_x[i], n.min_y[i], n.max_x[i], n.max_y[i]}; }
 // Which children the box meets, as bits.
 KILN_HD u32 children_met(tree_node const& n, rough_box const& b) {
     u32 out = 0;
     KILN_UNROLL
-    for (int i = 0; i < 8; ++i) {
-        bool const meets = n.min_x[i] <= b.max_x && n.min_y[i] <= b.max_y && n.max_x[i] >= b.min_x && n.max_y[i] >= b.min_y;
-        out |= static_cast<u32>(meets) << i;
+    for (int half = 0; half < 2; ++half) {
+        four_children const c = half_of(n, half);
+        KILN_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            bool const meets =
+                c.min_x.v[i] <= b.max_x && c.min_y.v[i] <= b.max_y && c.max_x.v[i] >= b.min_x && c.max_y.v[i] >= b.min_y;
+            out |= static_cast<u32>(meets) << (4 * half + i);
+        }
     }
     return out;
 }
@@ -166,10 +186,9 @@ KILN_HD float larger(float a, float b) { return a > b ? a : b; }
 KILN_HD float gap(float low, float high, float from, float to) {
     return larger(larger(sub_down(low, to), sub_down(from, high)), 0.0F);
 }
-// A lower bound of the squared distance between the box and a child.
-KILN_HD float least_square(tree_node const& n, int i, rough_box const& b) {
-    return add_down(squared_down(gap(n.min_x[i], n.max_x[i], b.min_x, b.max_x)),
-                    squared_down(gap(n.min_y[i], n.max_y[i], b.min_y, b.max_y)));
+// A lower bound of the squared distance between two boxes.
+KILN_HD float least_square(rough_box const& a, rough_box const& b) {
+    return add_down(squared_down(gap(a.min_x, a.max_x, b.min_x, b.max_x)), squared_down(gap(a.min_y, a.max_y, b.min_y, b.max_y)));
 }
 
 // As a float that is no less; infinity is for empty children, which no bound lets in.
@@ -191,11 +210,16 @@ KILN_HD void nearest_in_tree(tree const& t, rough_box const& b, double most, Mea
         u32 others = 0;
         float best_square = nothing_met().min_x;  // infinity
         KILN_UNROLL
-        for (int i = 0; i < 8; ++i) {
-            float const square = least_square(n, i, b);
-            if ((c.left >> i & 1) == 0 || !(square <= bound)) continue;
-            others |= 1U << i;
-            if (square < best_square) best = i, best_square = square;
+        for (int half = 0; half < 2; ++half) {
+            four_children const four = half_of(n, half);
+            KILN_UNROLL
+            for (int k = 0; k < 4; ++k) {
+                int const i = 4 * half + k;
+                float const square = least_square({four.min_x.v[k], four.min_y.v[k], four.max_x.v[k], four.max_y.v[k]}, b);
+                if ((c.left >> i & 1) == 0 || !(square <= bound)) continue;
+                others |= 1U << i;
+                if (square < best_square) best = i, best_square = square;
+            }
         }
         if (best >= 0) {
             others &= ~(1U << best);
@@ -208,7 +232,7 @@ KILN_HD void nearest_in_tree(tree const& t, rough_box const& b, double most, Mea
             for (;;) {
                 most = measure((c.node - t.first_leaf) * 8 + static_cast<u32>(best), most);
                 bound = bound_of(most);
-                while (others != 0 && !(least_square(n, lowest_bit(others), b) <= bound)) others &= others - 1;
+                while (others != 0 && !(least_square(child_of(n, static_cast<u32>(lowest_bit(others))), b) <= bound)) others &= others - 1;
                 if (others == 0) break;
                 best = lowest_bit(others), others &= others - 1;
             }

@@ -36,12 +36,20 @@ std::string config_path() {
 }
 
 // A misspelt value must not become another one in silence.
-constexpr std::array switches{"KILN_READONLY",      "KILN_DISABLE",  "KILN_RECACHE",        "KILN_DETERMINISM",
-                              "KILN_STRICT",        "KILN_REWRITES", "KILN_GPU_OOM_SAFETY", "KILN_GPU_MANAGED_MEMORY",
-                              "KILN_TRACE_LAUNCHES"};
+constexpr std::array switches{"KILN_READONLY",
+                              "KILN_DISABLE",
+                              "KILN_RECACHE",
+                              "KILN_DETERMINISM",
+                              "KILN_STRICT",
+                              "KILN_REWRITES",
+                              "KILN_GPU_OOM_SAFETY",
+                              "KILN_GPU_MANAGED_MEMORY",
+                              "KILN_TRACE_LAUNCHES",
+                              "KILN_NVTX",
+                              "KILN_PCH"};
 
 // Read before there is an engine, straight from the environment.
-constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES"};
+constexpr std::array environment_only{"KILN_EVENTS", "KILN_PROFILE", "KILN_TRACE_LAUNCHES", "KILN_NVTX"};
 
 bool is_switch(std::string_view text) {
     constexpr std::array known{"", "0", "1", "true", "false", "yes", "no", "on", "off"};
@@ -87,6 +95,8 @@ std::vector<knob> const& knobs() {
         {"KILN_RECACHE", "", "1: compile again and replace what the cache has"},
         {"KILN_BUNDLES", "", "bundle files or directories of them, separated by colons"},
         {"KILN_BUNDLE_KEY", "", "public key file: only bundles signed by it are used"},
+        {"KILN_REMOTE", "",
+         "servers that many machines share, each a URL and its attributes, separated by spaces; off: none"},
         {"KILN_JIT", "allow", "allow, warn or forbid compiling at run time"},
         {"KILN_WORKERS", "",
          "number of compile processes (default: by cores and free memory; 0: compile in the process)"},
@@ -94,6 +104,7 @@ std::vector<knob> const& knobs() {
         {"KILN_WORKER_MEMORY", "4G", "memory bound of one compile process"},
         {"KILN_COMPILE_TIMEOUT", "120",
          "CPU seconds a compile may use; it hangs if it uses none for so long, and ends after ten times as long"},
+        {"KILN_PCH", "1", "0: compile processes keep no precompiled headers; what is compiled is the same"},
         {"KILN_CUDA_PATH", "", "CUDA toolkit to use, exclusively"},
         {"KILN_EVENTS", "", "file that receives every event as a line of JSON"},
         {"KILN_EXECUTION_MODE", "auto", "where operations run: auto, cpu or gpu"},
@@ -103,6 +114,7 @@ std::vector<knob> const& knobs() {
         {"KILN_GPU_POOL_LIMIT", "", "most device memory Kiln's pool may hold (default: all of it)"},
         {"KILN_GPU_OOM_SAFETY", "", "1: when device memory runs out, trim, release caches and try again, three times"},
         {"KILN_GPU_MANAGED_MEMORY", "", "1: managed memory instead of a pool, for data larger than the device"},
+        {"KILN_NVTX", "", "1: lookups, waits, compiles and loads are ranges for profilers (NVTX, domain \"kiln\")"},
         {"KILN_TRACE_LAUNCHES", "", "1: every launch is an event, for 'kiln trace'; costs a microsecond each"},
         {"KILN_PROFILE", "", "file of what the program needs: read at its start, written as it runs"},
     };

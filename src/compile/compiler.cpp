@@ -9,6 +9,8 @@
 #include "compile/includes.hpp"
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
+#include "compile/precompiling.hpp"
+#include "compile/standard_headers.hpp"
 #include "compile/toolchain.hpp"
 
 #include <algorithm>
@@ -48,9 +50,7 @@ error nvrtc_error(cuda::nvrtc_api const& api, nvrtcResult status, std::string_vi
 }
 
 include_roots roots_of(job const& j, compile_job const& c, normalized_options const& options) {
-    include_roots out;
-    out.source_directory = c.unit.directory;
-    out.include_directories = c.unit.include_dirs;
+    auto out = compile::roots_of(c.unit);
     out.include_directories.insert(out.include_directories.end(), options.include_dirs.begin(),
                                    options.include_dirs.end());
     out.toolkit = j.tools.toolkit_includes;
@@ -119,9 +119,12 @@ result<void> describe_kernels(cuda::nvrtc_api const& api, program const& p, kiln
     return check_exports(u.exports, out);
 }
 
-error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, kiln::unit const& u, std::string log) {
+error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, compile_job const& c, include_roots const& roots,
+                    std::string log) {
     auto const first = log.substr(0, log.find('\n'));
-    return nvrtc_error(api, status, fmt::format("unit '{}' does not compile: {}", u.name, first))
+    return nvrtc_error(api, status,
+                       fmt::format("unit '{}' does not compile: {}{}", c.unit.name, first,
+                                   missing_header_advice(log, roots.toolkit)))
         .with_log(std::move(log));
 }
 
@@ -174,7 +177,7 @@ result<void> check_exports(std::span<std::string const> exports, artifact const&
     return {};
 }
 
-result<product> run_compile(job const& j, compile_job const& c) {
+result<product> run_compile(job const& j, compile_job const& c, precompiled_headers* kept) {
     base::stopwatch const watch;
     KILN_TRY(auto const api, cuda::load_nvrtc(j.tools.nvrtc));
     KILN_TRY(auto const options, normalize(c.unit.options));
@@ -188,21 +191,26 @@ result<product> run_compile(job const& j, compile_job const& c) {
             return nvrtc_error(*api, status, name);
         }
     }
-    auto const arguments = arguments_of(c, options, roots);
-    std::vector<char const*> raw;
-    for (auto const& a : arguments) raw.push_back(a.c_str());
-
     artifact out{.unit = c.unit.name, .target = c.target, .toolchain = toolchain_text(*api)};
     out.compiler = fmt::format("NVRTC {}.{}", api->major, api->minor);
     include_capture capture{roots};
+    precompiling headers{seen ? kept : nullptr,
+                         {.api = *api, .work = j, .roots = roots, .source = virtual_source_name(c.unit.name, roots)},
+                         capture};
+    auto arguments = arguments_of(c, options, roots);
+    for (auto& more : headers.arguments()) arguments.push_back(std::move(more));
+    std::vector<char const*> raw;
+    for (auto const& a : arguments) raw.push_back(a.c_str());
     auto const status = [&] {
-        scoped_capture const active{capture};
+        scoped_capture const active{headers};
         return api->compile_program(p.get(), static_cast<int>(raw.size()), raw.data());
     }();
-    out.log = with_real_paths(p.log(), roots);
     // A header that could not be read looks to the compiler like one that is not there: whatever came of it is wrong.
     if (auto const& why = capture.fault()) return error{*why}.within(fmt::format("unit '{}'", c.unit.name));
-    if (status != NVRTC_SUCCESS) return compile_error(*api, status, c.unit, std::move(out.log));
+    auto log = headers.finish(p.get(), status, p.log());
+    if (!log) return run_compile(j, c, nullptr);
+    out.log = with_real_paths(*std::move(log), roots);
+    if (status != NVRTC_SUCCESS) return compile_error(*api, status, c, roots, std::move(out.log));
     out.dependencies = capture.dependencies();
     if (!seen || !result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
     KILN_TRY(out.image, image_of(*api, p, c.target.kind));
@@ -235,10 +243,21 @@ result<void> check_product(job const& j, product const& made) {
     return {};
 }
 
-result<product> run_job(job const& j) {
+namespace {
+
+result<product> run(job const& j, precompiled_headers* kept) {
     KILN_CHECK(check_environment(environ, trust_of_process()));
-    if (auto const* c = std::get_if<compile_job>(&j.task)) return run_compile(j, *c);
+    if (auto const* c = std::get_if<compile_job>(&j.task)) return run_compile(j, *c, kept);
     return run_link(j, std::get<link_job>(j.task));
+}
+
+}  // namespace
+
+result<product> run_job(job const& j) { return run(j, nullptr); }
+
+result<product> run_job_with(precompiled_headers& kept, job const& j) {
+    kept.last = header_use::plain;
+    return run(j, &kept);
 }
 
 std::string const& job::name() const noexcept {

@@ -7,7 +7,10 @@
 
 namespace kiln::compile {
 
-[[nodiscard]] result<product> run_compile(job const& j, compile_job const& c);
+class precompiled_headers;
+
+// `kept` may be null: then no precompiled header is used or made.
+[[nodiscard]] result<product> run_compile(job const& j, compile_job const& c, precompiled_headers* kept);
 [[nodiscard]] result<product> run_link(job const& j, link_job const& l);
 
 // Kernels (and, of a cubin, constants) that are in the image.

@@ -139,7 +139,8 @@ result<void> dispatcher::start_worker(base::time_point now) {
     if (program_.empty()) {
         KILN_TRY(program_, worker_pool::find_worker(core_.options.worker));
     }
-    worker_limits const limits{core_.options.worker_memory, worker_nice, static_cast<std::uint32_t>(core_.owner)};
+    worker_limits const limits{core_.options.worker_memory, worker_nice, static_cast<std::uint32_t>(core_.owner),
+                               core_.precompiled()};
     KILN_TRY(auto process, worker_process::start(program_, limits));
     core_.events.emit({.kind = event_kind::worker_started, .value = process.pid()});
     core_.count([](auto& c) { ++c.started; });
@@ -190,9 +191,9 @@ result<void> dispatcher::understand(worker& w, frame const& f) {
     if (f.kind == frame_kind::reply) {
         KILN_TRY(auto made, decode_artifact(body.payload));
         KILN_CHECK(core_.options.check(*w.work->work, made));
-        settle(w, std::move(made));
+        settle(w, std::move(made), body.headers);
     } else {
-        settle(w, decode_error(body.payload));
+        settle(w, decode_error(body.payload), body.headers);
     }
     return {};
 }

@@ -29,6 +29,7 @@ private:
         worker_pool::completion done;
         worker_pool::start_notice notice{};
         attempts tries{};
+        std::optional<base::digest> prefix{};  // of its headers: source_prefix.hpp
         base::time_point started{};
         patience left{};
     };
@@ -45,6 +46,7 @@ private:
         bool greeted = false;  // it said hello
         std::uint64_t jobs_done = 0;
         std::int64_t busy_ns = 0;
+        recent_prefixes prefixes{};  // what it has, or is making, precompiled headers of
     };
     using worker_list = std::list<worker>;
 
@@ -80,9 +82,12 @@ private:
     // Jobs.
     [[nodiscard]] std::optional<active_job> next_job(worker const& w, base::time_point now);
     [[nodiscard]] std::optional<active_job> next_queued();
+    [[nodiscard]] std::optional<active_job> next_queued_for(worker const& w);
+    [[nodiscard]] static active_job active(queued_job next);
+    [[nodiscard]] steering steer(worker const& w, base::digest const& prefix) const;
     [[nodiscard]] std::size_t queued() const;
     void give(worker& w, active_job j, base::time_point now);
-    void settle(worker& w, result<product> outcome);
+    void settle(worker& w, result<product> outcome, header_use headers);
     void came_to_grief(active_job j, mishap what, std::string const& how, std::string const& words);
     [[nodiscard]] error final_error(active_job const& j, mishap what, std::string const& how, std::string const& words);
     [[nodiscard]] error const* quarantined(base::byte_span encoded) const;

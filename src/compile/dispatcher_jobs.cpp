@@ -22,26 +22,57 @@ std::optional<dispatcher::active_job> dispatcher::next_queued() {
     std::lock_guard const lock{core_.mutex};
     auto next = core_.queue.pop();
     if (!next) return std::nullopt;
-    return active_job{.id = next->id,
-                      .work = std::make_shared<job const>(std::move(next->work)),
-                      .done = std::move(next->done),
-                      .notice = std::move(next->started)};
+    return active(*std::move(next));
+}
+
+dispatcher::active_job dispatcher::active(queued_job next) {
+    return {.id = next.id,
+            .work = std::make_shared<job const>(std::move(next.work)),
+            .done = std::move(next.done),
+            .notice = std::move(next.started),
+            .prefix = next.prefix};
+}
+
+steering dispatcher::steer(worker const& w, base::digest const& prefix) const {
+    if (w.prefixes.has(prefix)) return steering::here;
+    auto out = steering::nowhere;
+    for (auto const& other : workers_) {
+        if (other.where == phase::dying || !other.prefixes.has(prefix)) continue;
+        if (other.where == phase::idle) return steering::idle;
+        out = steering::busy;
+    }
+    return out;
+}
+
+std::optional<dispatcher::active_job> dispatcher::next_queued_for(worker const& w) {
+    std::lock_guard const lock{core_.mutex};
+    auto next = core_.queue.pop([&](queued_job const& j) -> std::optional<int> {
+        auto const how = j.prefix ? steer(w, *j.prefix) : steering::nowhere;
+        return how == steering::idle ? std::nullopt : std::optional{static_cast<int>(how)};
+    });
+    if (!next) return std::nullopt;
+    return active(*std::move(next));
 }
 
 std::optional<dispatcher::active_job> dispatcher::next_job(worker const& w, base::time_point now) {
     bool const fresh_enough = w.jobs_done == 0 || trouble_.resting(now);
-    if (retries_.empty() || !fresh_enough) return next_queued();
+    if (retries_.empty() || !fresh_enough) return next_queued_for(w);
     auto next = std::move(retries_.front());
     retries_.pop_front();
     return next;
 }
 
 void dispatcher::assign(base::time_point now) {
-    for (auto& w : workers_) {
-        while (w.where == phase::idle) {
-            auto next = next_job(w, now);
-            if (!next) break;
-            give(w, std::move(*next), now);
+    // A job left for the one that has its headers is anybody's once that one is at work.
+    for (bool given = true; given;) {
+        given = false;
+        for (auto& w : workers_) {
+            while (w.where == phase::idle) {
+                auto next = next_job(w, now);
+                if (!next) break;
+                given = true;
+                give(w, std::move(*next), now);
+            }
         }
     }
 }
@@ -56,7 +87,9 @@ error const* dispatcher::quarantined(base::byte_span encoded) const {
 void dispatcher::give(worker& w, active_job j, base::time_point now) {
     auto const encoded = encode(*j.work);
     if (auto const* known = quarantined(encoded)) return finish(j, *known);
-    auto sent = w.process.send(frame_kind::request, encode(numbered_body{j.id, encoded}));
+    // What broke a worker is tried again as plainly as can be.
+    auto const headers = j.tries.count() == 0 ? header_use::reused : header_use::plain;
+    auto sent = w.process.send(frame_kind::request, encode(numbered_body{j.id, headers, encoded}));
     if (!sent && sent.error().code() == errc::invalid_argument) {
         return finish(j, std::move(sent).error().within(j.work->name()));
     }
@@ -66,6 +99,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
         return lost_stream(w, {});
     }
     if (j.notice) j.notice(w.process.pid());
+    if (j.prefix) w.prefixes.add(*j.prefix);
     j.started = now;
     j.left = patience{now, core_.options.compile_timeout, w.process.time_had()};
     w.work = std::move(j);
@@ -73,7 +107,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
     w.since = now;
 }
 
-void dispatcher::settle(worker& w, result<product> outcome) {
+void dispatcher::settle(worker& w, result<product> outcome, header_use headers) {
     auto const now = base::clock::now();
     auto j = std::move(*w.work);
     w.work.reset();
@@ -86,6 +120,10 @@ void dispatcher::settle(worker& w, result<product> outcome) {
         end(w, "memory", outcome.error().message());
         return came_to_grief(std::move(j), mishap::memory, outcome.error().message(), w.process.last_words());
     }
+    core_.count([&](auto& c) {
+        if (headers == header_use::made) ++c.headers_made;
+        if (headers == header_use::reused) ++c.headers_reused;
+    });
     finish(j, std::move(outcome));
 }
 

@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t memory_per_worker = std::uint64_t{400} << 20;
+constexpr std::uint64_t least_precompiled = std::uint64_t{32} << 20;
 constexpr std::size_t most_text = std::size_t{1} << 20;
 
 std::string read_text(fs::path const& path) {
@@ -129,6 +130,17 @@ int fitting_workers(host_resources const& host) noexcept {
     auto const fit =
         std::min<std::uint64_t>(host.free_memory / memory_per_worker, static_cast<std::uint64_t>(host.cores));
     return std::max(1, static_cast<int>(fit));
+}
+
+std::uint64_t fitting_precompiled(host_resources const& host, int workers, precompiled_wish const& wish) noexcept {
+    if (workers <= 0) return 0;
+    auto out = wish.bytes;
+    if (wish.worker_memory > 0) out = std::min(out, wish.worker_memory / 8);
+    if (host.free_memory > 0) {
+        auto const share = host.free_memory / static_cast<std::uint64_t>(workers);
+        out = std::min(out, share > memory_per_worker ? (share - memory_per_worker) / 2 : 0);
+    }
+    return out < least_precompiled ? 0 : out;
 }
 
 std::optional<std::uint64_t> oom_kills(fs::path const& root) {

@@ -21,6 +21,15 @@ struct host_resources {
 // Compiles that fit: one per core, 400 MiB each, at least one.
 [[nodiscard]] int fitting_workers(host_resources const& host) noexcept;
 
+// Bytes of precompiled headers each of `workers` may keep: what is wanted, as far as half of what their compiles leave free
+// goes (one copy is kept, one is at work) and an eighth of what one may map (0: no bound). 0 where it is too little to be of use.
+struct precompiled_wish {
+    std::uint64_t bytes = 0;
+    std::uint64_t worker_memory = 0;
+};
+[[nodiscard]] std::uint64_t fitting_precompiled(host_resources const& host, int workers,
+                                                precompiled_wish const& wish) noexcept;
+
 // How many processes the kernel has killed for want of memory since boot; nullopt where it does not tell.
 [[nodiscard]] std::optional<std::uint64_t> oom_kills(std::filesystem::path const& root = "/");
 

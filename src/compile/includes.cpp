@@ -3,12 +3,15 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "compile/header_memory.hpp"
+#include "compile/standard_headers.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fcntl.h>
 #include <filesystem>
+#include <stdio_ext.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +21,8 @@ namespace kiln::compile {
 namespace {
 
 constexpr std::string_view virtual_root = "/.kiln/";
+constexpr std::string_view carried_root = "/.kiln/carried/";
+constexpr std::size_t most_directories = 1000;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 
 bool starts_with_root(std::string_view path) { return path.starts_with(virtual_root); }
@@ -34,8 +39,27 @@ bool may_be_header(std::string const& path) {
     return errno != ENOENT && errno != ENOTDIR;
 }
 
+// A text that lies in no file.
+header_file header_of(std::string_view text) {
+    header_file out;
+    out.there = true;
+    out.about.st_mode = S_IFREG | 0444;
+    out.about.st_nlink = 1;
+    out.about.st_size = static_cast<::off_t>(text.size());
+    auto const bytes = base::as_bytes(text);
+    out.text.emplace(bytes.begin(), bytes.end());
+    return out;
+}
+
 // Any reason but that there is none is an error: it is there, and says something.
-result<header_file> read_header(std::string const& path) {
+result<header_file> read_header(include_roots const& roots, std::string const& path) {
+    if (!roots.carried.empty()) {
+        bool const by_place = path.starts_with(carried_root);
+        auto const at = roots.carried.find(by_place ? std::string_view{path}.substr(carried_root.size()) : path);
+        if (at != roots.carried.end()) return header_of(at->second);
+        if (by_place) return header_file{};
+    }
+    if (auto const ours = read_standard_header(path)) return header_of(*ours);
     header_file out;
     auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!file && file.error().status() != ENOENT && file.error().status() != ENOTDIR) return std::move(file).error();
@@ -66,6 +90,8 @@ result<std::FILE*> stream_over(base::byte_span text) {
     auto* const stream = ::fdopen(fd.get(), "r");
     if (stream == nullptr) return io_error("fdopen", errno);
     fd.release();
+    // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
+    ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
     return stream;
 }
 
@@ -81,10 +107,44 @@ std::string include_roots::locate(dependency const& d) const {
             for (auto const& directory : toolkit) {
                 if (auto path = joined(directory, d.path); may_be_header(path)) return path;
             }
-            return {};
+            return find_standard_header(d.path, toolkit);
         case dependency::root::absolute: return d.path;
     }
     return {};
+}
+
+std::string place_of(dependency const& d) {
+    switch (d.from) {
+        case dependency::root::source_directory: return "s/" + d.path;
+        case dependency::root::include_directory: return fmt::format("i{}/{}", d.index, d.path);
+        case dependency::root::absolute: return d.path;
+        case dependency::root::toolkit: break;
+    }
+    return {};
+}
+
+include_roots roots_of(kiln::unit const& u) {
+    include_roots out;
+    if (u.carried.empty()) {
+        out.source_directory = u.directory;
+        out.include_directories = u.include_dirs;
+        return out;
+    }
+    // As many include directories as one of them is said to have been in.
+    std::size_t directories = 0;
+    for (auto const& h : u.carried) {
+        out.carried.emplace(h.place, h.text);
+        if (!h.place.starts_with('i')) continue;
+        std::size_t index = 0;
+        auto const* const last = h.place.data() + h.place.size();
+        auto const [end, why] = std::from_chars(h.place.data() + 1, last, index);
+        if (why == std::errc{} && end != last && *end == '/')
+            directories = std::max(directories, std::min<std::size_t>(index, most_directories - 1) + 1);
+    }
+    out.source_directory = fmt::format("{}s", carried_root);
+    for (std::size_t i = 0; i < directories; ++i)
+        out.include_directories.push_back(fmt::format("{}i{}", carried_root, i));
+    return out;
 }
 
 std::string virtual_source_name(std::string_view unit, include_roots const& roots) {
@@ -100,11 +160,11 @@ std::vector<std::string> virtual_include_options(include_roots const& roots) {
     if (roots.real_paths) {
         for (auto const& directory : roots.include_directories) out.push_back("-I" + directory);
         for (auto const& directory : roots.toolkit) out.push_back("-I" + directory);
-        return out;
     }
-    for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+    for (std::size_t i = 0; !roots.real_paths && i < roots.include_directories.size(); ++i)
         out.push_back(fmt::format("-I{}i{}", virtual_root, i));
-    if (!roots.toolkit.empty()) out.push_back(fmt::format("-I{}t", virtual_root));
+    // Also where there is no toolkit, and after the real directories: standard headers are answered there.
+    out.push_back(fmt::format("-I{}t", virtual_root));
     return out;
 }
 
@@ -152,7 +212,7 @@ result<header_file const*> include_capture::read_once(std::string const& real) {
     static header_file const nothing;
     if (real.empty()) return &nothing;
     if (auto const at = files_.find(real); at != files_.end()) return &at->second;
-    KILN_TRY(auto file, read_header(real));
+    KILN_TRY(auto file, read_header(roots_, real));
     return &files_.emplace(real, std::move(file)).first->second;
 }
 
@@ -201,28 +261,77 @@ std::vector<dependency> include_capture::dependencies() const {
     return out;
 }
 
+bool include_capture::take_over(header_looks const& others) {
+    for (auto const& [path, look] : others) {
+        auto const file = read_once(locate(look));
+        if (!file) return false;
+        auto const& text = (*file)->text;
+        if (look.content != (text ? base::sha256_of(base::byte_span{*text}).hex() : std::string{})) return false;
+    }
+    seen_.insert(others.begin(), others.end());
+    return true;
+}
+
+bool include_capture::any_text_has(std::string_view word) const {
+    return std::ranges::any_of(files_, [&](auto const& named) {
+        auto const& text = named.second.text;
+        return text && base::as_text(*text).find(word) != std::string_view::npos;
+    });
+}
+
 dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }
+
+namespace {
+
+// Where a dependency is on this machine, and what is there: the question the compiler asked. A directory of a header's name is none.
+struct present {
+    std::string real;
+    result<std::string> content;  // empty: no such file
+};
+
+result<std::string> content_of(include_roots const& roots, std::string const& real) {
+    KILN_TRY(auto const file, read_header(roots, real));
+    return file.text ? base::sha256_of(base::byte_span{*file.text}).hex() : std::string{};
+}
+
+present look_for(dependency const& d, include_roots const& roots, header_memory::question& now) {
+    if (d.from == dependency::root::toolkit) {
+        auto const found = now.in_toolkit(roots.toolkit, d.path);
+        if (!found) return {d.path, found.error()};
+        if (!(*found)->path.empty()) return {(*found)->path, (*found)->content};
+        auto ours = find_standard_header(d.path, roots.toolkit);
+        auto content = ours.empty() ? result<std::string>{std::string{}} : content_of(roots, ours);
+        return {std::move(ours), std::move(content)};
+    }
+    auto real = roots.locate(d);
+    if (real.empty()) return {{}, std::string{}};
+    // What a unit carries, and what is a text of ours, lies in no file that could be remembered.
+    bool const in_a_file = roots.carried.empty() && !is_standard_header_path(real);
+    auto content = in_a_file ? header_memory::process().content_at(real) : content_of(roots, real);
+    return {std::move(real), std::move(content)};
+}
+
+}  // namespace
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
     bool const sealed = how == absent_headers::are_sealed;
+    header_memory::question now{header_memory::process()};
     for (auto const& d : dependencies) {
-        auto const real = roots.locate(d);
-        // The question the compiler asked: is there a file that can be read? A directory of a header's name is none.
-        auto const file = real.empty() ? result<header_file>{header_file{}} : read_header(real);
+        auto const there = look_for(d, roots, now);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
         // being read says nothing of what it says.
-        bool const denied = !file && file.error().status() == EACCES;
-        if (!file && !(sealed && denied)) return file.error().message();
-        bool const there = file && file->text;
+        bool const denied = !there.content && there.content.error().status() == EACCES;
+        if (!there.content && !(sealed && denied)) return there.content.error().message();
+        bool const absent = !there.content || there.content->empty();
         if (d.content.empty()) {
-            if (there) return fmt::format("{} appeared", real);
+            if (!absent) return fmt::format("{} appeared", there.real);
             continue;
         }
-        if (!there) {
+        if (absent) {
             if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (base::sha256_of(base::byte_span{*file->text}).hex() != d.content) return fmt::format("{} changed", real);
+        if (*there.content != d.content) return fmt::format("{} changed", there.real);
     }
     return {};
 }

@@ -10,6 +10,7 @@
 #include "compile/header_answers.hpp"
 
 #include <kiln/artifact.hpp>
+#include <kiln/unit.hpp>
 
 #include <cstdio>
 #include <map>
@@ -25,10 +26,17 @@ struct include_roots {
     std::vector<std::string> include_directories;
     std::vector<std::string> toolkit;  // searched as one
     bool real_paths = false;           // debug builds: the compiler sees this machine's own paths
+    // Headers that came with the unit, by their places; with any, the directories above are names for them and lie nowhere.
+    std::map<std::string, std::string, std::less<>> carried = {};
 
     // Real path of a dependency on this machine; empty when its root does not exist here.
     [[nodiscard]] std::string locate(dependency const& d) const;
 };
+
+// The directories of a unit on this machine, or of what it carries; toolkit and real_paths are the caller's to set.
+[[nodiscard]] include_roots roots_of(kiln::unit const& u);
+// Where a dependency lies as unit::carried says it; empty for the toolkit's, which is not carried.
+[[nodiscard]] std::string place_of(dependency const& d);
 
 // What NVRTC is told.
 [[nodiscard]] std::string virtual_source_name(std::string_view unit, include_roots const& roots);
@@ -42,6 +50,9 @@ struct header_file {
     struct ::stat about {};
     std::optional<base::bytes> text;  // of a regular file; nothing else is a header
 };
+
+// What was asked for, by the name the compiler has for it, and what was found: an empty content where there was nothing.
+using header_looks = std::map<std::string, dependency>;
 
 // Records every look during one compile and answers from memory: whatever was asked of a file, and however often, the answers are
 // of the moment it was first asked about.
@@ -57,13 +68,19 @@ public:
     // Sorted, each look once.
     [[nodiscard]] std::vector<dependency> dependencies() const;
 
+    [[nodiscard]] header_looks const& looks() const noexcept { return seen_; }
+    // Makes the looks of another compile this one's own, if they would find the same now. All or none.
+    [[nodiscard]] bool take_over(header_looks const& others);
+    // In a header that was read so far.
+    [[nodiscard]] bool any_text_has(std::string_view word) const;
+
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;
     [[nodiscard]] std::string locate(dependency const& d);
     [[nodiscard]] result<header_file const*> read_once(std::string const& real);
     void refuse(error why);
     include_roots roots_;
-    std::map<std::string, dependency> seen_;
+    header_looks seen_;
     std::map<std::string, std::string> toolkit_;  // real paths by the toolkit's
     std::map<std::string, header_file> files_;    // by real path
     std::optional<error> fault_;

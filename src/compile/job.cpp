@@ -12,7 +12,7 @@ using base::byte_reader;
 using base::byte_writer;
 
 constexpr std::uint16_t artifact_version = 1;
-constexpr std::uint16_t job_version = 2;
+constexpr std::uint16_t job_version = 3;
 
 void put(byte_writer& w, kiln::target const& t) {
     w.put_text(t.arch.name());
@@ -101,6 +101,7 @@ base::bytes encode(job const& j) {
     if (auto const* c = std::get_if<compile_job>(&j.task)) {
         put_unit(w, c->unit);
         put_texts(w, c->unit.uncached_options);  // nowhere else: what is kept or recorded has none
+        put_carried(w, c->unit);
         put(w, c->target);
     } else put(w, std::get<link_job>(j.task));
     return std::move(w).take();
@@ -116,6 +117,7 @@ result<job> decode_job(base::byte_span data) {
     if (r.get_u8() == 0) {
         auto u = get_unit(r);
         u.uncached_options = get_texts(r);
+        get_carried(r, u);
         KILN_TRY(auto const t, get_target(r));
         if (!r.done()) return fail(errc::corrupt, "the compile job is damaged");
         return job{std::move(tools), compile_job{std::move(u), t}};

@@ -69,4 +69,8 @@ using product = kiln::artifact;
 // Runs the job in this process: loads NVRTC or nvJitLink on first use. Compile errors are errc::compile_failed with the log.
 [[nodiscard]] result<product> run_job(job const& j);
 
+class precompiled_headers;
+// The same in a worker, which keeps precompiled headers from job to job. What is made is the same to the byte.
+[[nodiscard]] result<product> run_job_with(precompiled_headers& kept, job const& j);
+
 }  // namespace kiln::compile

@@ -14,6 +14,19 @@ std::optional<queued_job> job_queue::pop() {
     return take(order_.begin()->id);
 }
 
+std::optional<queued_job> job_queue::pop(rank const& by) {
+    constexpr int most_looked_at = 256;
+    std::optional<std::pair<int, worker_pool::ticket>> best;
+    int looked_at = 0;
+    for (auto const& [how, id] : order_) {
+        if (how != order_.begin()->how || ++looked_at > most_looked_at) break;
+        auto const ranked = by(jobs_.at(id));
+        if (ranked && (!best || *ranked < best->first)) best.emplace(*ranked, id);
+    }
+    if (!best) return std::nullopt;
+    return take(best->second);
+}
+
 std::optional<queued_job> job_queue::take(worker_pool::ticket id) {
     auto const at = jobs_.find(id);
     if (at == jobs_.end()) return std::nullopt;

@@ -2,6 +2,7 @@
 // Jobs that wait for a worker, the most urgent first. Not safe for threads by itself: the pool's mutex guards it.
 #pragma once
 
+#include "base/digest.hpp"
 #include "compile/worker_pool.hpp"
 
 #include <optional>
@@ -16,6 +17,7 @@ struct queued_job {
     job work;
     worker_pool::completion done;
     worker_pool::start_notice started = {};
+    std::optional<base::digest> prefix = {};  // of its headers: source_prefix.hpp
 };
 
 class job_queue {
@@ -23,6 +25,9 @@ public:
     void push(queued_job j);
     // The most urgent; of equals the one with the smallest ticket.
     [[nodiscard]] std::optional<queued_job> pop();
+    // Of the most urgent the one with the lowest rank, of equals the one with the smallest ticket. What ranks nowhere stays.
+    using rank = std::function<std::optional<int>(queued_job const&)>;
+    [[nodiscard]] std::optional<queued_job> pop(rank const& by);
     [[nodiscard]] std::optional<queued_job> take(worker_pool::ticket id);
     void raise(worker_pool::ticket id, priority how);
     [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }

@@ -125,6 +125,10 @@ result<void> check_texts(kiln::unit const& u) {
         if (has_nul(h.text) || has_nul(h.name))
             return fail(errc::invalid_argument, "unit '{}': its header '{}' has a NUL character", u.name, h.name);
     }
+    for (auto const& h : u.carried) {
+        if (has_nul(h.text) || has_nul(h.place))
+            return fail(errc::invalid_argument, "unit '{}': its header '{}' has a NUL character", u.name, h.place);
+    }
     for (auto const* list : {&u.options, &u.kernels, &u.exports, &u.include_dirs, &u.uncached_options}) {
         if (std::ranges::any_of(*list, has_nul))
             return fail(errc::invalid_argument, "unit '{}': a NUL character in an option, a name or a path", u.name);
@@ -139,8 +143,16 @@ result<identity> identify(kiln::unit const& u, kiln::target const& t, std::strin
     KILN_TRY(auto const options, normalize(u.options));
     identity out;
     out.family = family_of(u, options);
-    out.request = request_of(out.family, t, toolchain);
     out.self_contained = is_self_contained(u, options);
+    if (!u.images_of.empty()) {
+        auto const known = digest::from_hex(u.images_of);
+        if (!known)
+            return fail(errc::invalid_argument, "unit '{}': images_of is '{}', not 64 hexadecimal digits", u.name,
+                        u.images_of);
+        out.family = *known;
+        out.self_contained = false;
+    }
+    out.request = request_of(out.family, t, toolchain);
     return out;
 }
 

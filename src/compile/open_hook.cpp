@@ -43,8 +43,8 @@ bool is_the_kernels(char const* path) {
 std::FILE* hooked_fopen(char const* path, char const* mode) {
     auto* const capture = current.load(std::memory_order_acquire);
     bool const reads = mode != nullptr && mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
-    if (capture == nullptr || !reads || is_the_kernels(path)) return std::fopen(path, mode);
-    return capture->open(path);
+    if (capture == nullptr || is_the_kernels(path)) return std::fopen(path, mode);
+    return reads ? capture->open(path) : capture->create(path, mode);
 }
 
 // NVRTC asks what a path is before it opens it. Old binaries import __xstat, newer ones stat; on 64-bit Linux the *64
@@ -56,6 +56,14 @@ int hooked_stat(char const* path, struct ::stat* out) {
 }
 
 int hooked_xstat(int, char const* path, struct ::stat* out) { return hooked_stat(path, out); }
+
+void* hooked_mmap(void* where, std::size_t size, int protection, int flags, int fd, ::off_t from) {
+    auto* const capture = current.load(std::memory_order_acquire);
+    // Private pages of a file cost a page of the file, and a copy, each: anonymous ones are the same zeros for nothing.
+    bool const is_blank = capture != nullptr && fd >= 0 && (flags & MAP_PRIVATE) != 0 && capture->is_blank(fd);
+    if (!is_blank) return ::mmap(where, size, protection, flags, fd, from);
+    return ::mmap(where, size, protection, flags | MAP_ANONYMOUS, -1, 0);
+}
 
 struct hook {
     std::string_view import;
@@ -69,6 +77,7 @@ std::vector<hook> const& hooks() {
         {"lstat", reinterpret_cast<void*>(&hooked_stat)},     {"lstat64", reinterpret_cast<void*>(&hooked_stat)},
         {"__xstat", reinterpret_cast<void*>(&hooked_xstat)},  {"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
         {"__lxstat", reinterpret_cast<void*>(&hooked_xstat)}, {"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        {"mmap", reinterpret_cast<void*>(&hooked_mmap)},      {"mmap64", reinterpret_cast<void*>(&hooked_mmap)},
     };
     return all;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lets somebody else answer the fopen calls of one shared library. The library's own import slots are pointed at Kiln's
+// Lets somebody else answer the fopen calls of one shared library (and the stat and mmap calls around them). The library's own import slots are pointed at Kiln's
 // function, so nothing else in the process is touched; outside a capture the calls go to libc as before.
 #pragma once
 

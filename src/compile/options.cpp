@@ -13,7 +13,7 @@ using value = option_value;
 
 constexpr std::string_view use_target = "the architecture and kind come from the target; remove the option";
 constexpr std::string_view no_pch =
-    "precompiled headers belong to one process and are managed by Kiln; remove the option";
+    "compile processes keep precompiled headers by themselves (KILN_PCH=0 turns that off); remove the option";
 constexpr std::string_view writes_file =
     "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options, "
     "which "

@@ -38,6 +38,8 @@ struct pool_core {
     event_log& events;
     // Decided at the first call, by whoever comes first: reading what the machine has takes half a millisecond.
     [[nodiscard]] int capacity();
+    // Bytes of precompiled headers for each of them; decided with the capacity.
+    [[nodiscard]] std::uint64_t precompiled();
     pid_t const owner = ::getpid();  // after fork() all of this belongs to somebody else
 
     mutable std::mutex mutex;  // guards what follows
@@ -51,6 +53,7 @@ struct pool_core {
 
     std::once_flag decided;
     int most_workers = 0;
+    std::uint64_t most_precompiled = 0;
 
     template <class Change>
     void count(Change change) {

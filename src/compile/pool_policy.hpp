@@ -4,12 +4,14 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/digest.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln::compile {
 
@@ -94,6 +96,30 @@ private:
     base::time_point progressed_{};
     duration cpu_progressed_{};
     base::time_point next_look_{};
+};
+
+// Whether a worker is the one for a job, by the precompiled header the job would use; the first is the best.
+enum class steering {
+    here,     // this worker has it
+    nowhere,  // none has it: whoever makes it is as good as the next
+    busy,     // workers that are at work have it: better made twice than waited for
+    idle,     // another one has it and is free to take the job
+};
+
+// Of which prefixes a worker has, or is making, precompiled headers: as many as are likely to fit.
+class recent_prefixes {
+public:
+    static constexpr std::size_t most = 4;
+
+    void add(base::digest const& prefix) {
+        std::erase(all_, prefix);
+        all_.insert(all_.begin(), prefix);
+        if (all_.size() > most) all_.pop_back();
+    }
+    [[nodiscard]] bool has(base::digest const& prefix) const { return std::ranges::find(all_, prefix) != all_.end(); }
+
+private:
+    std::vector<base::digest> all_;
 };
 
 // Halves when a worker ran out of memory, doubles again in quiet times.

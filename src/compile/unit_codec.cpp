@@ -48,4 +48,20 @@ unit get_unit(base::byte_reader& r) {
     return u;
 }
 
+void put_carried(base::byte_writer& w, unit const& u) {
+    w.put_u32(static_cast<std::uint32_t>(u.carried.size()));
+    for (auto const& h : u.carried) {
+        w.put_text(h.place);
+        w.put_text(h.text);
+    }
+}
+
+void get_carried(base::byte_reader& r, unit& u) {
+    u.carried.resize(r.get_count(8));
+    for (auto& h : u.carried) {
+        h.place = r.get_text();
+        h.text = r.get_text();
+    }
+}
+
 }  // namespace kiln::compile

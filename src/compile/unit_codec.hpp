@@ -15,4 +15,8 @@ void put_texts(base::byte_writer& w, std::vector<std::string> const& texts);
 void put_unit(base::byte_writer& w, unit const& u);
 [[nodiscard]] unit get_unit(base::byte_reader& r);
 
+// Apart from the rest, which has a form from before there were any.
+void put_carried(base::byte_writer& w, unit const& u);
+void get_carried(base::byte_reader& r, unit& u);
+
 }  // namespace kiln::compile

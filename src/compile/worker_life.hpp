@@ -9,5 +9,7 @@ void settle_in_as_worker();
 
 // A compile cannot be interrupted and must not outlive whoever asked for it: the process ends when the other end of `socket` does.
 void end_with_peer(int socket);
+// The same by a signal (SIGIO): without a second thread libc takes no locks, which is a hundredth of a compile. One socket in a process.
+void end_with_peer_by_signal(int socket);
 
 }  // namespace kiln::compile

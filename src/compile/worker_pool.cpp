@@ -3,6 +3,7 @@
 
 #include "compile/host_resources.hpp"
 #include "compile/pool_core.hpp"
+#include "compile/source_prefix.hpp"
 
 #include <atomic>
 #include <sys/eventfd.h>
@@ -22,9 +23,9 @@ int workers_by_descriptors() {
     return std::max(1, static_cast<int>(files.rlim_cur / 6));
 }
 
-int decide_capacity(pool_options const& options) {
+int decide_capacity(pool_options const& options, host_resources const& host) {
     if (options.workers >= 0) return std::min(options.workers, most_workers);
-    return std::min(fitting_workers(host_resources::read()), workers_by_descriptors());
+    return std::min(fitting_workers(host), workers_by_descriptors());
 }
 
 // Workers have a working directory of their own.
@@ -90,9 +91,17 @@ void bell::clear() const noexcept {
 }
 
 int pool_core::capacity() {
-    std::call_once(decided, [this] { most_workers = decide_capacity(options); });
+    std::call_once(decided, [this] {
+        // Who says how many needs to be told nothing of the machine, unless there is memory to share out.
+        bool const asks = options.workers < 0 || (options.workers > 0 && options.precompiled > 0);
+        auto const host = asks ? host_resources::read() : host_resources{};
+        most_workers = decide_capacity(options, host);
+        most_precompiled = fitting_precompiled(host, most_workers, {options.precompiled, options.worker_memory});
+    });
     return most_workers;
 }
+
+std::uint64_t pool_core::precompiled() { return capacity() > 0 ? most_precompiled : 0; }
 
 // A pool survives fork(): the child's first call finds that the core has another owner, whose thread, sockets and
 // perhaps locked mutex are no use to it, and goes on with a new one. The old one is left as it is; it is not the child's
@@ -145,13 +154,15 @@ void worker_pool::stop() noexcept {
 worker_pool::ticket worker_pool::submit(job work, priority how, completion done, start_notice started) {
     auto const core = state_->core();
     make_absolute(work);
+    auto const prefix =
+        core->options.workers != 0 && core->options.precompiled > 0 ? prefix_of(work) : std::optional<base::digest>{};
     auto enqueue = [&]() -> result<ticket> {
         std::lock_guard const lock{core->mutex};
         if (core->stopping) return cancelled(work.name());
         if (!core->wake) KILN_CHECK(start(core));
         auto const id = ++core->last_ticket;
         ++core->counters.submitted;
-        core->queue.push({id, how, std::move(work), std::move(done), std::move(started)});
+        core->queue.push({id, how, std::move(work), std::move(done), std::move(started), prefix});
         core->wake->ring();
         return id;
     };

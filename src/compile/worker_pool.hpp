@@ -26,13 +26,18 @@ using kiln::priority;
 
 using job_runner = std::function<result<product>(job const&)>;
 
+// In a worker: with what it keeps from job to job.
+using worker_runner = std::function<result<product>(precompiled_headers&, job const&)>;
+
 using reply_check = std::function<result<void>(job const&, product const&)>;
 
 struct pool_options {
     int workers = -1;                   // -1: by cores and free memory; 0: always in this process
     std::filesystem::path worker = {};  // empty: looked for beside the library and the executable
     std::uint64_t worker_memory = std::uint64_t{4}
-                                  << 30;                 // bytes of data one worker may map, beyond the program itself
+                                  << 30;  // bytes of data one worker may map, beyond the program itself
+    std::uint64_t precompiled =
+        std::uint64_t{512} << 20;  // bytes of precompiled headers in one worker, if there is memory for it; 0: none
     std::chrono::milliseconds compile_timeout{120'000};  // of CPU time: see patience in pool_policy.hpp
     std::chrono::milliseconds start_timeout{10'000};     // a worker that has not said hello by then never will
     std::chrono::milliseconds idle_timeout{10'000};      // idle workers are retired after this
@@ -75,6 +80,7 @@ public:
     struct counters {
         std::uint64_t submitted = 0, done = 0, failed = 0, retried = 0, started = 0, died = 0, in_process = 0,
                       queued = 0;
+        std::uint64_t headers_made = 0, headers_reused = 0;  // jobs that made, that used a precompiled header
     };
     [[nodiscard]] std::vector<worker_state> workers() const;
     [[nodiscard]] counters count() const;
@@ -90,6 +96,6 @@ private:
 
 // The other side: the whole life of a kiln-worker process on this socket, jobs run by `run`. Changes the process (working
 // directory, limits, priority) and ends it at once when the other end is closed. Returns its exit status.
-[[nodiscard]] int serve_worker(int socket, job_runner const& run = run_job);
+[[nodiscard]] int serve_worker(int socket, worker_runner const& run = run_job_with);
 
 }  // namespace kiln::compile

@@ -35,12 +35,14 @@ base::bytes encode(worker_limits const& l) {
     w.put_u64(l.memory);
     w.put_u8(l.nice);
     w.put_u32(l.parent);
+    w.put_u64(l.precompiled);
     return std::move(w).take();
 }
 
 base::bytes encode(numbered_body const& b) {
     base::byte_writer w;
     w.put_u64(b.id);
+    w.put_u8(static_cast<std::uint8_t>(b.headers));
     w.put_raw(b.payload);
     return std::move(w).take();
 }
@@ -62,6 +64,7 @@ result<worker_limits> decode_limits(base::byte_span body) {
     l.memory = r.get_u64();
     l.nice = r.get_u8();
     l.parent = r.get_u32();
+    l.precompiled = r.get_u64();
     if (!r.done() || l.nice > 19) return malformed("configure");
     return l;
 }
@@ -70,8 +73,10 @@ result<numbered_body> decode_numbered(base::byte_span body) {
     base::byte_reader r{body};
     numbered_body b;
     b.id = r.get_u64();
+    auto const headers = r.get_u8();
     b.payload = r.get_raw(r.left());
-    if (!r.ok()) return malformed("numbered");
+    if (!r.ok() || headers > static_cast<std::uint8_t>(header_use::reused)) return malformed("numbered");
+    b.headers = static_cast<header_use>(headers);
     return b;
 }
 

@@ -14,7 +14,7 @@
 namespace kiln::compile {
 
 // Raised with every change of a frame's body, the encodings of jobs, products and errors included.
-inline constexpr std::uint32_t worker_protocol_version = 2;
+inline constexpr std::uint32_t worker_protocol_version = 4;
 inline constexpr std::size_t frame_header_bytes = 12;
 inline constexpr std::size_t most_frame_body_bytes = std::size_t{256} << 20;
 
@@ -36,12 +36,21 @@ struct worker_hello {
 struct worker_limits {
     std::uint64_t memory = 0;  // bytes; 0: no bound
     std::uint8_t nice = 0;
-    std::uint32_t parent = 0;  // pid of the pool's process: a worker with another parent is an orphan
+    std::uint32_t parent = 0;       // pid of the pool's process: a worker with another parent is an orphan
+    std::uint64_t precompiled = 0;  // bytes of precompiled headers it may keep, and one may have; 0: none are made
+};
+
+// What a request allows, and what an answer tells of it.
+enum class header_use : std::uint8_t {
+    plain,   // request: no precompiled header; answer: none took part
+    made,    // answer: one was made, and is kept
+    reused,  // request: one may be used or made; answer: one was used
 };
 
 // Request, reply and failure: which job it is about, and the encoded job, artifact or error.
 struct numbered_body {
     std::uint64_t id = 0;
+    header_use headers = header_use::plain;
     base::byte_span payload;  // borrowed
 };
 

@@ -3,6 +3,7 @@
 // A worker's life: say hello, take its limits, then run one job after the other until the parent hangs up. The main
 // thread reads and compiles; a second thread does nothing but wait for the hang-up, because a compile cannot be
 // interrupted and must not outlive whoever asked for it.
+#include "compile/precompiled_headers.hpp"
 #include "compile/worker_life.hpp"
 #include "compile/worker_pool.hpp"
 #include "compile/worker_protocol.hpp"
@@ -11,16 +12,11 @@
 #include <kiln/version.hpp>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <fcntl.h>
 #include <malloc.h>
 #include <new>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -29,7 +25,6 @@ namespace {
 
 constexpr int exit_done = 0, exit_protocol = 2;
 constexpr int idle_before_trim_ms = 250;
-constexpr int keep_on_heap = 256 << 20;
 
 // Bytes of private writable memory mapped now, which is what RLIMIT_DATA counts.
 std::uint64_t mapped_data() {
@@ -60,9 +55,9 @@ bool lacked_memory(error const& why) {
     return why.code() == errc::compile_failed && why.status() == NVRTC_ERROR_COMPILATION && why.log().empty();
 }
 
-result<product> run_guarded(job const& work, job_runner const& run) {
+result<product> run_guarded(job const& work, precompiled_headers& kept, worker_runner const& run) {
     try {
-        auto outcome = run(work);
+        auto outcome = run(kept, work);
         if (outcome || !lacked_memory(outcome.error())) return outcome;
         return fail(errc::out_of_memory, "{}: the compiler ran out of memory", work.name())
             .with_log(outcome.error().log());
@@ -73,22 +68,30 @@ result<product> run_guarded(job const& work, job_runner const& run) {
     }
 }
 
-result<void> answer(int socket, std::uint64_t id, result<product> const& made) {
+struct answered {
+    std::uint64_t id = 0;
+    header_use headers = header_use::plain;
+};
+
+result<void> answer(int socket, answered what, result<product> const& made) {
     if (made) {
         auto const payload = encode(*made);
-        auto sent = send_frame(socket, frame_kind::reply, encode(numbered_body{id, payload}));
+        auto sent = send_frame(socket, frame_kind::reply, encode(numbered_body{what.id, what.headers, payload}));
         if (sent || sent.error().code() != errc::invalid_argument) return sent;
-        return answer(socket, id, std::move(sent).error());
+        return answer(socket, what, std::move(sent).error());
     }
     auto const payload = encode(made.error());
-    return send_frame(socket, frame_kind::failure, encode(numbered_body{id, payload}));
+    return send_frame(socket, frame_kind::failure, encode(numbered_body{what.id, what.headers, payload}));
 }
 
-result<void> serve_job(int socket, frame const& request, job_runner const& run) {
+result<void> serve_job(int socket, frame const& request, precompiled_headers& kept, worker_runner const& run) {
     KILN_TRY(auto const body, decode_numbered(request.body));
     auto work = decode_job(body.payload);
-    if (!work) return answer(socket, body.id, std::move(work).error());
-    return answer(socket, body.id, run_guarded(*work, run));
+    if (!work) return answer(socket, {body.id}, std::move(work).error());
+    precompiled_headers none{0};
+    auto& used = body.headers == header_use::plain ? none : kept;
+    auto const made = run_guarded(*work, used, run);
+    return answer(socket, {body.id, used.last}, made);
 }
 
 // A front end leaves hundreds of megabytes of free lists behind; they go back once no job has come for a while.
@@ -97,7 +100,7 @@ void trim_when_idle(int socket) {
     if (::poll(&next, 1, idle_before_trim_ms) == 0) ::malloc_trim(0);
 }
 
-result<void> serve(int socket, job_runner const& run) {
+result<void> serve(int socket, worker_runner const& run) {
     frame_parser parser;
     KILN_CHECK(send_frame(socket, frame_kind::hello,
                           encode(worker_hello{worker_protocol_version, static_cast<std::uint32_t>(::getpid()),
@@ -109,48 +112,20 @@ result<void> serve(int socket, job_runner const& run) {
     KILN_TRY(auto const limits, decode_limits(first->body));
     apply(limits);
     end_with_peer(socket);
+    precompiled_headers kept{limits.precompiled};
     for (;;) {
         KILN_TRY(auto const request, receive_frame(socket, parser));
         if (!request) return {};
         if (request->kind != frame_kind::request)
             return fail(errc::corrupt, "worker protocol: a frame that is not a job");
-        KILN_CHECK(serve_job(socket, *request, run));
+        KILN_CHECK(serve_job(socket, *request, kept, run));
         trim_when_idle(socket);
     }
 }
 
 }  // namespace
 
-void settle_in_as_worker() {
-    // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
-    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_IGN);
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::umask(077);
-    [[maybe_unused]] int const ignored = ::chdir("/");  // so that no mount is kept busy
-    // A front end allocates and frees tens of megabytes for the smallest unit. Kept until the worker is idle, they are
-    // not paged in anew for every compile.
-    ::mallopt(M_TRIM_THRESHOLD, keep_on_heap);
-    ::mallopt(M_MMAP_THRESHOLD, keep_on_heap);
-    ::rlimit const no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    // When memory runs out the kernel should take a worker, never the program that uses it.
-    if (int const fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
-        [[maybe_unused]] auto const written = ::write(fd, "500", 3);
-        ::close(fd);
-    }
-}
-
-void end_with_peer(int socket) {
-    std::thread{[socket] {
-        for (;;) {
-            ::pollfd hangup{socket, POLLRDHUP, 0};
-            if (::poll(&hangup, 1, -1) > 0 && (hangup.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0)
-                ::_exit(exit_done);
-        }
-    }}.detach();
-}
-
-int serve_worker(int socket, job_runner const& run) {
+int serve_worker(int socket, worker_runner const& run) {
     settle_in_as_worker();
     auto const served = serve(socket, run);
     // A parent that went away is the usual end; anything else goes where the parent looks for last words.

@@ -136,6 +136,11 @@ result<void> device_event::record(stream_ref on) {
     return call<&driver_api::event_record>(context_->api(), handle_, on.get());
 }
 
+result<void> device_event::hold(stream_ref on) const {
+    KILN_TRY(auto const scope, current_context::enter(*context_));
+    return call<&driver_api::stream_wait_event>(context_->api(), on.get(), handle_, 0U);
+}
+
 result<bool> device_event::reached() const {
     KILN_TRY(auto const scope, current_context::enter(*context_));
     auto const& api = context_->api();

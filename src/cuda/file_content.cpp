@@ -2,12 +2,13 @@
 #include "cuda/file_content.hpp"
 
 #include "base/digest.hpp"
-#include "base/files.hpp"
 #include "base/fork_guard.hpp"
+#include "base/quick_replace.hpp"
 
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -53,6 +54,22 @@ result<std::string> hash_to_the_end(int fd, fs::path const& file) {
     }
 }
 
+// Lets go by itself: a child that was forked meanwhile has the same open file.
+class held_turn {
+public:
+    held_turn() = default;
+    explicit held_turn(base::file_descriptor lock) noexcept : lock_{std::move(lock)} {}
+    held_turn(held_turn&&) noexcept = default;
+    held_turn& operator=(held_turn&&) noexcept = default;
+    ~held_turn() {
+        if (lock_) ::flock(lock_.get(), LOCK_UN);
+    }
+    explicit operator bool() const noexcept { return static_cast<bool>(lock_); }
+
+private:
+    base::file_descriptor lock_;
+};
+
 // One small file for each state of each file.
 class directory_memory {
 public:
@@ -67,16 +84,30 @@ public:
         return text == line_of(file, state, content) ? std::string{content} : std::string{};
     }
 
+    // Of processes that start at the same time one hashes and the others find what it kept. Nobody waits for long; who has the
+    // turn may have been stopped.
+    [[nodiscard]] held_turn turn() const {
+        if (!is_made()) return {};
+        auto out = base::open_file(directory_, O_RDONLY | O_DIRECTORY);
+        if (!out) return {};
+        for (int i = 0; i < 1000 && ::flock(out->get(), LOCK_EX | LOCK_NB) != 0; ++i) ::usleep(500);
+        return held_turn{*std::move(out)};
+    }
+
     // Whatever goes wrong costs a hash in the next process.
     bool keep(fs::path const& file, file_state const& state, std::string_view content) const {
-        if (how_ == memory_access::read_only || directory_.empty()) return false;
-        // Never the cache itself: whoever makes that decides who may read it.
-        if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return false;
-        if (!is_trusted(directory_, S_IFDIR)) return false;
-        return base::replace_file(place_of(file, state), base::as_bytes(line_of(file, state, content))).has_value();
+        if (!is_made()) return false;
+        return base::replace_quickly(place_of(file, state), base::as_bytes(line_of(file, state, content))).has_value();
     }
 
 private:
+    [[nodiscard]] bool is_made() const {
+        if (how_ == memory_access::read_only || directory_.empty()) return false;
+        // Never the cache itself: whoever makes that decides who may read it.
+        if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) return false;
+        return is_trusted(directory_, S_IFDIR);
+    }
+
     [[nodiscard]] static bool is_trusted(fs::path const& path, ::mode_t kind) {
         struct ::stat about {};
         return ::lstat(path.c_str(), &about) == 0 && (about.st_mode & S_IFMT) == kind && about.st_uid == ::geteuid() &&
@@ -137,6 +168,11 @@ result<std::string> content_of(fs::path const& file) {
     auto const& directory = std::get<directory_memory>(shared);
     bool const settled = is_settled(before);
     auto content = settled ? directory.find(file, before) : std::string{};
+    held_turn turn;
+    if (settled && content.empty()) {
+        turn = directory.turn();
+        if (turn) content = directory.find(file, before);
+    }
     bool kept = !content.empty();
     if (!kept) {
         KILN_TRY(content, hash_to_the_end(fd.get(), file));

@@ -250,26 +250,28 @@ result<int> untyped_kernel::blocks_per_multiprocessor(unsigned threads, std::siz
     return out;
 }
 
-result<void> untyped_kernel::check_parameters(std::span<std::size_t const> sizes) const {
+result<std::optional<std::vector<std::size_t>>> untyped_kernel::parameters() const {
     auto const& api = function_->where().api();
-    if (api.func_get_param_info == nullptr) return {};
+    if (api.func_get_param_info == nullptr) return std::optional<std::vector<std::size_t>>{};
     KILN_TRY(auto const scope, cuda::current_context::enter(function_->where()));
+    std::vector<std::size_t> out;
     std::size_t offset = 0;
     std::size_t size = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (api.func_get_param_info(function_->get(), i, &offset, &size) != CUDA_SUCCESS) {
-            return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), i,
-                        sizes.size());
-        }
-        if (size != sizes[i]) {
-            return fail(errc::invalid_argument, "kernel '{}': parameter {} has {} bytes, in the signature {}", name(),
-                        i + 1, size, sizes[i]);
-        }
-    }
-    // One too few would make the driver read a pointer that is not there.
-    if (api.func_get_param_info(function_->get(), sizes.size(), &offset, &size) == CUDA_SUCCESS) {
-        return fail(errc::invalid_argument, "kernel '{}' has more parameters than the {} of the signature", name(),
+    while (api.func_get_param_info(function_->get(), out.size(), &offset, &size) == CUDA_SUCCESS) out.push_back(size);
+    return std::optional{std::move(out)};
+}
+
+result<void> untyped_kernel::check_parameters(std::span<std::size_t const> sizes) const {
+    KILN_TRY(auto const known, parameters());
+    if (!known) return {};
+    if (known->size() != sizes.size())
+        return fail(errc::invalid_argument, "kernel '{}' has {} parameters, the signature {}", name(), known->size(),
                     sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if ((*known)[i] != sizes[i]) {
+            return fail(errc::invalid_argument, "kernel '{}': parameter {} has {} bytes, in the signature {}", name(),
+                        i + 1, (*known)[i], sizes[i]);
+        }
     }
     return {};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/coordinator.hpp"
 
+#include "cuda/nvtx.hpp"
+#include "engine/nearest.hpp"
 #include "engine/pack_verbs.hpp"
 
 #include <algorithm>
@@ -63,8 +65,16 @@ struct coordinator::flight {
     base::stopwatch watch;
     store::flight lead;
     bool missed = false;                        // the first look found nothing
+    found_artifact why;                         // and this is why
+    bool asked_further = false;                 // the miss is told when all have answered
+    unsigned nth = 0;                           // entries from afar that were made from other headers
+    store::claim_ptr claim;                     // others wait for what is made here
+    std::string said;                           // by those far away, for error messages
+    bool hedging = false;                       // a worker has it, and those far away may still answer
+    std::atomic<bool> decided{false};           // by one of the two
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{first_pause};
+    cuda::nvtx_span compiling;
     std::atomic<bool> finished{false};
 
     std::mutex mutex;
@@ -77,9 +87,24 @@ struct coordinator::flight {
 };
 
 coordinator::coordinator(coordinator_options options, parts of)
-    : options_{std::move(options)}, store_{of.kept}, pool_{of.pool}, events_{of.events}, book_{of.book} {}
+    : options_{std::move(options)},
+      store_{of.kept},
+      pool_{of.pool},
+      events_{of.events},
+      book_{of.book},
+      way_back_{std::make_shared<way_back>()} {
+    way_back_->to = this;
+}
 
-coordinator::~coordinator() { background_.stop(); }
+coordinator::~coordinator() { stop(); }
+
+void coordinator::stop() noexcept {
+    {
+        std::lock_guard const lock{way_back_->mutex};
+        way_back_->to = nullptr;
+    }
+    background_.stop();
+}
 
 template <class Fill>
 void coordinator::count(Fill fill) {
@@ -169,11 +194,15 @@ void coordinator::cancel(base::digest const& identity) {
 }
 
 bool coordinator::answer_from_store(flight_ptr const& f) {
+    cuda::nvtx_range const range{"find", f->order.subject.name, f->target};
     auto found = look_up(store_, f->order.subject);
     if (!found.what) {
         // Looked up again after waiting for a lead: the miss was told, and allowed, the first time.
         if (std::exchange(f->missed, true)) return false;
-        return !is_allowed(f, found);
+        f->asked_further = store_.has_far();
+        if (!f->asked_further) return !is_allowed(f, found);
+        f->why = std::move(found);
+        return false;
     }
     count_hit(found.from);
     book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
@@ -190,7 +219,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     events_.emit(why);
     book_.missed(f->line(), f->target, missed.reason);
 
-    auto const nearest = missed.nearest.empty() ? std::string{"nothing of this unit"} : missed.nearest;
+    auto const nearest = [&] { return describe_nearest(store_, f->order); };
     auto const wanted = fmt::format("'{}' for {} {}", subject.name, f->target, name_of(subject.target.kind));
     if (options_.jit == jit_policy::forbid) {
         finish(
@@ -198,7 +227,7 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
             fail(errc::forbidden,
                  "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
                  "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
-                 wanted, describe_tiers(store_), nearest, f->target));
+                 wanted, describe_tiers(store_) + f->said, nearest(), f->target));
         return false;
     }
     if (subject.toolchain.empty()) {
@@ -211,14 +240,14 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
                 "toolkit or "
                 "'pip install {}', set KILN_CUDA_PATH, or ship a bundle; 'kiln doctor' shows where it was looked for",
                 wanted, links ? "linked" : "compiled", links ? "nvJitLink" : "NVRTC",
-                f->order.unusable.empty() ? "" : " that can be used: ", f->order.unusable, describe_tiers(store_),
-                nearest, links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
+                f->order.unusable.empty() ? "" : " that can be used: ", f->order.unusable,
+                describe_tiers(store_) + f->said, nearest(), links ? "nvidia-nvjitlink" : "nvidia-cuda-nvrtc"));
         return false;
     }
     if (options_.jit == jit_policy::warn) {
         auto warned = f->describe(event_kind::warned);
         warned.reason = "jit";
-        warned.detail = fmt::format("compiling at run time ({}); nearest found: {}", missed.reason, nearest);
+        warned.detail = fmt::format("compiling at run time ({}); nearest found: {}", missed.reason, nearest());
         events_.emit(warned);
     }
     return true;
@@ -258,9 +287,9 @@ void coordinator::advance(flight_ptr const& f) {
         case store::flight_outcome::leader:
             f->lead = std::move(lead);
             // Whoever led before may have published between our look and our lead.
-            if (!answer_from_store(f)) compile(f);
+            if (!answer_from_store(f)) look_further(f);
             return;
-        case store::flight_outcome::unsupported: compile(f); return;
+        case store::flight_outcome::unsupported: look_further(f); return;
         case store::flight_outcome::finished:
         case store::flight_outcome::timed_out: break;
     }
@@ -269,11 +298,96 @@ void coordinator::advance(flight_ptr const& f) {
         slow.reason = "flight-deadline";
         slow.detail = "another process leads and shows no sign of work; compiling here";
         events_.emit(slow);
-        compile(f);
+        look_further(f);
         return;
     }
     auto const when = now + std::exchange(f->pause, std::min(f->pause * 2, longest_pause));
     if (!background_.post_at(when, [this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
+}
+
+bool coordinator::is_shared(order const& what) const {
+    auto const* const c = std::get_if<compile::compile_job>(&what.job.task);
+    if (c == nullptr) return true;
+    auto const options = compile::normalize(c->unit.options);
+    return options && !options->debug;  // their keys have this machine's paths
+}
+
+store::question coordinator::question_for(flight& f) const {
+    auto const& s = f.order.subject;
+    bool const can_compile = !s.toolchain.empty() && options_.jit != jit_policy::forbid;
+    store::question out{.family = s.id.family,
+                        .key = key_in_advance(s),
+                        .expected = {f.target, std::string{name_of(s.target.kind)}, s.toolchain},
+                        .nth = f.nth};
+    if (!s.toolchain.empty()) out.request = s.id.request;
+    std::lock_guard const lock{f.mutex};
+    out.how = !can_compile                  ? store::urgency::nothing_else_will_do
+              : f.how == priority::blocking ? store::urgency::somebody_waits
+                                            : store::urgency::nobody_waits;
+    if (can_compile) {
+        out.claims = store::claiming::wanted;
+        out.makers = static_cast<std::size_t>(std::max(1, pool_.capacity()));
+    }
+    return out;
+}
+
+void coordinator::look_further(flight_ptr const& f) {
+    if (!f->asked_further) return compile(f);
+    if (!is_shared(f->order)) {
+        if (is_allowed(f, f->why)) compile(f);
+        return;
+    }
+    store_.ask(question_for(*f), [back = way_back_, f](store::far_answer what) {
+        std::lock_guard const lock{back->mutex};
+        auto* const me = back->to;
+        if (me == nullptr) return;
+        auto const posted =
+            me->background_.post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
+        if (!posted) me->finish(f, shutting_down(f->order.subject));
+    });
+}
+
+bool coordinator::take_from_afar(flight_ptr const& f, store::far_answer const& what) {
+    auto found = accept(store_, f->order.subject, what.what);
+    if (!found.what) {
+        f->why.reason = found.reason;
+        f->why.detail = found.detail;
+        return false;
+    }
+    if (f->decided.exchange(true)) return true;
+    store_.used(what.what, std::move(f->lead));
+    count_hit(found.from);
+    book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
+    finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
+    std::optional<compile::worker_pool::ticket> ticket;
+    {
+        std::lock_guard const lock{f->mutex};
+        ticket = f->ticket;
+    }
+    if (ticket) pool_.cancel(*ticket);
+    return true;
+}
+
+void coordinator::heard_of(flight_ptr const& f, store::far_answer const& what) {
+    if (f->finished.load()) return;  // made here in the meantime
+    if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
+    if (what.what.hit) {
+        if (take_from_afar(f, what)) return;
+        // Sound, and made from other headers than this machine has: there may be one more.
+        f->nth = what.next;
+        if (f->why.reason == "header-changed" && !f->hedging) return look_further(f);
+    }
+    if (!what.late.empty()) {
+        auto late = f->describe(event_kind::fell_back);
+        late.reason = what.late;
+        late.detail = "nobody waits longer for what other machines may have; compiling here";
+        events_.emit(late);
+    }
+    if (f->hedging) return;
+    f->hedging = !what.is_last;
+    f->claim = what.mine;
+    if (!what.said.empty()) f->said = fmt::format(", fleet ({})", what.said);
+    if (is_allowed(f, f->why)) compile(f);
 }
 
 void coordinator::compile(flight_ptr const& f) {
@@ -290,6 +404,7 @@ void coordinator::compile(flight_ptr const& f) {
         auto taken = f->describe(event_kind::compiling);
         taken.value = pid;
         events_.emit(taken);
+        f->compiling.begin("compile", f->order.subject.name, f->target);
         book_.compiling(f->line(), f->target);
     };
     // Not under the flight's lock: a pool that is going down answers at once, on this thread.
@@ -305,8 +420,11 @@ void coordinator::compile(flight_ptr const& f) {
 }
 
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
+    f->compiling.end();
     if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
+    if (f->decided.exchange(true)) return;  // it came from afar meanwhile
     if (!made) {
+        if (f->claim) f->claim->cannot_publish("failed");
         auto failed = f->describe(event_kind::compile_failed);
         failed.reason = name_of(made.error().code());
         failed.detail = made.error().message();
@@ -328,7 +446,12 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     counts_.compiled.fetch_add(1, std::memory_order_relaxed);
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
-    if (!f->order.goes_around_the_cache()) store_.put(std::move(entry), std::move(f->lead));
+    bool const shared = a.compile_ms >= options_.least_shared_ms && is_shared(f->order);
+    if (!shared && f->claim) f->claim->cannot_publish("not-shared");
+    if (!f->order.goes_around_the_cache())
+        store_.put(std::move(entry), {.leading = std::move(f->lead),
+                                      .under = std::exchange(f->claim, nullptr),
+                                      .how_far = shared ? store::sharing::everywhere : store::sharing::this_machine});
     book_.obtained(f->line(), f->target, {provenance::compiled, a.compile_ms, a.image.size()});
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
 }
@@ -343,6 +466,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
         count([](store::statistics& more) { more.requests = more.failed = 1; });
     }
     f->lead.release();
+    f->claim.reset();
     {
         std::lock_guard const lock{mutex_};
         auto const at = flights_.find(f->identity);

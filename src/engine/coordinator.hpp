@@ -5,7 +5,11 @@
 //
 //     look ──hit──► answer
 //       └─miss─► allowed? ─► lead (of all processes)? ──busy──► look again a little later, while it is at work
-//                                    └─yes─► look once more ─► worker ─► answer + publish
+//                                    └─yes─► look once more ─► ask further away ──hit──► answer
+//                                                                   └─miss─► worker ─► answer + publish
+//
+// Tiers that answer later are asked by the leader only. Where they take longer than it is worth, a worker begins meanwhile, and
+// whichever comes first is the answer.
 //
 // Steps run on whichever thread has the order in hand (the asker, the background thread, a thread of the pool); none
 // of them blocks on a compiler or on another process.
@@ -28,6 +32,7 @@ struct coordinator_options {
     std::chrono::milliseconds flight_deadline{
         10'000};  // another process that shows no sign of work is waited for this long
     std::chrono::milliseconds failure_memory{250};  // what failed is answered from memory this long
+    double least_shared_ms = 10;                    // what compiles faster is not worth another machine's question
     std::string producer;
 };
 
@@ -87,7 +92,7 @@ public:
     // Something was asked for and found past ask(): by find(), and by packs, which have addresses of their own.
     void count_found(provenance from);
     void count_blocked(std::int64_t ns);
-    void stop() noexcept { background_.stop(); }
+    void stop() noexcept;
     // After the pool was stopped: everything still unanswered ends with errc::cancelled.
     void abandon() noexcept;
 
@@ -101,6 +106,11 @@ private:
     void step(flight_ptr const& f) noexcept;
     [[nodiscard]] bool answer_from_store(flight_ptr const& f);
     [[nodiscard]] bool is_allowed(flight_ptr const& f, found_artifact const& missed);
+    void look_further(flight_ptr const& f);
+    void heard_of(flight_ptr const& f, store::far_answer const& what);
+    [[nodiscard]] bool take_from_afar(flight_ptr const& f, store::far_answer const& what);
+    [[nodiscard]] store::question question_for(flight& f) const;
+    [[nodiscard]] bool is_shared(order const& what) const;
     void compile(flight_ptr const& f);
     void complete(flight_ptr const& f, result<compile::product> made);
     void finish(flight_ptr const& f, result<obtained> with);
@@ -124,6 +134,12 @@ private:
             blocked{0};
         std::atomic<std::int64_t> blocked_ns{0};
     } counts_;
+    // The way back for answers that come from threads of tiers, which may outlive this.
+    struct way_back {
+        std::mutex mutex;
+        coordinator* to = nullptr;
+    };
+    std::shared_ptr<way_back> way_back_;
     background_thread background_;  // last: its tasks use everything above
 };
 

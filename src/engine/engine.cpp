@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
 
+#include "compile/header_memory.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
+#include "cuda/nvtx.hpp"
 #include "engine/embedded_bundles.hpp"
 #include "engine/shipped_files.hpp"
+#include "remote/remote_tier.hpp"
 
 #include <kiln/version.hpp>
 
@@ -34,6 +37,7 @@ compile::pool_options pool_options_of(base::config const& config) {
     if (auto const seconds = std::atoi(config.text("KILN_COMPILE_TIMEOUT").c_str()); seconds > 0) {
         out.compile_timeout = std::chrono::seconds{seconds};
     }
+    if (!config.flag("KILN_PCH")) out.precompiled = 0;
     auto const kept = store::options_from(config);
     if (kept.disk) out.reproductions = kept.disk->root / "reproductions";
     return out;
@@ -97,6 +101,7 @@ engine::state::state(base::config settings, event_log& log)
         engine_detail::coordinator::parts{*store, *pool, events, book});
     for (auto const& b : engine_detail::embedded_bundles()) add_bundle(b);
     store->add_tier(engine_detail::make_shipped_files(events));
+    for (auto& far : remote::make_tiers(config, events)) store->add_tier(std::move(far));
     for (auto const& problem : config.problems())
         events.emit({.kind = event_kind::warned, .reason = "config", .detail = problem});
 }
@@ -125,6 +130,9 @@ void engine::state::find_tools() {
             bool const may_write = !config.flag("KILN_READONLY");
             cuda::remember_contents_in(kept.disk->root / "contents",
                                        may_write ? cuda::memory_access::read_write : cuda::memory_access::read_only);
+            using memory = compile::header_memory;
+            memory::process().remember_in(kept.disk->root / "contents" / "headers",
+                                          may_write ? memory::access::read_write : memory::access::read_only);
         }
         nvrtc_ = compile::find_nvrtc(search);
         nvjitlink_ = compile::find_nvjitlink(search);
@@ -161,17 +169,20 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, engine_det
 
     auto paths = tools();
     if (how.nvrtc) paths.nvrtc = how.nvrtc->path;
-    auto const toolchain = how.nvrtc ? how.nvrtc->toolchain : nvrtc() ? nvrtc()->toolchain : std::string{};
+    // What has no text cannot be compiled: it is looked for as on a machine without a compiler.
+    bool const has_text = copy.images_of.empty();
+    auto const toolchain = how.nvrtc ? how.nvrtc->toolchain : has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
     KILN_TRY(auto const plain, compile::identify(copy, t, toolchain));
     auto const id = compile::with_uncached(plain, copy.uncached_options);
     engine_detail::subject what{
         .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = how.device};
-    what.roots.source_directory = copy.directory;
-    what.roots.include_directories = copy.include_dirs;
+    what.roots = compile::roots_of(copy);
     what.roots.toolkit = paths.toolkit_includes;
     auto licence = copy.licence;
-    auto unusable = how.nvrtc || nvrtc() ? std::string{} : nvrtc().error().log();
+    auto unusable = !has_text              ? std::string{"none for a unit whose text was not shipped (IMAGES_ONLY)"}
+                    : how.nvrtc || nvrtc() ? std::string{}
+                                           : nvrtc().error().log();
     return order{std::move(what), compile::job{std::move(paths), compile::compile_job{std::move(copy), t}},
                  std::move(licence), std::move(unusable)};
 }
@@ -248,7 +259,10 @@ engine::state::asked_once engine::state::ask_once_sync(order const& what, wait_o
     auto const line = engine_detail::line_of(what);
     auto const target_name = what.subject.target.arch.name();
     book.wait_begins(line, target_name);
-    auto done = answer.wait_until_sync(deadline);
+    auto done = [&] {
+        cuda::nvtx_range const range{"wait", what.subject.name, target_name};
+        return answer.wait_until_sync(deadline);
+    }();
     requests->count_blocked(watch.ns());
     book.wait_ends(line, target_name, watch.ns());
     auto const miss = book.miss_of(line, target_name);
@@ -273,7 +287,7 @@ engine::state::asked_once engine::state::ask_once_sync(order const& what, wait_o
 
 void engine::state::tell_use(order const& what, use_outcome const& got) {
     auto const* const made_from = std::get_if<compile::compile_job>(&what.job.task);
-    if (made_from == nullptr || what.goes_around_the_cache()) return;
+    if (made_from == nullptr || what.goes_around_the_cache() || !made_from->unit.images_of.empty()) return;
     // With absolute directories: whoever replays it may stand elsewhere, and two recipes that read other headers are two.
     std::function<std::optional<engine_detail::recipe>()> const recipe = [&] {
         return engine_detail::recipe_of(made_from->unit);
@@ -303,6 +317,7 @@ void engine::state::shut_down() noexcept {
     loading.stop();
     store->flush(base::clock::now() + std::chrono::milliseconds{200});
     cuda::keep_contents();
+    compile::header_memory::process().keep();
 }
 
 engine& engine::process() {

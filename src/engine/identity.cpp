@@ -10,6 +10,7 @@ base::digest identity_of(subject const& of) {
     key.add("request", of.id.request).add("directory", of.roots.source_directory);
     for (auto const& directory : of.roots.include_directories) key.add("include", directory);
     for (auto const& directory : of.roots.toolkit) key.add("toolkit", directory);
+    for (auto const& [place, text] : of.roots.carried) key.add("place", place).add("text", text);
     return key.finish();
 }
 

@@ -5,6 +5,7 @@
 #include "compile/cpp_names.hpp"
 #include "compile/elf.hpp"
 #include "cuda/context.hpp"
+#include "cuda/nvtx.hpp"
 #include "engine/pack_verbs.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ std::vector<std::string> lowered_names(artifact const& a) {
 }
 
 result<std::shared_ptr<cuda::library const>> load_library(artifact const& a, int device) {
+    cuda::nvtx_range const range{"load", a.unit, a.target.arch.name()};
     KILN_TRY(auto const context, cuda::context::of(device));
     return cuda::library::make(context, a.image, lowered_names(a));
 }
@@ -164,6 +166,30 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
         s.tell_use(what, {got.target, got.key, got.from, got.compile_ms, watch.ms()});
     }
     return ready;
+}
+
+result<ready_unit> engine::load_sync(kiln::artifact const& what, int device) {
+    if (what.target.kind == artifact_kind::ltoir)
+        return fail(errc::invalid_argument, "'{}' is LTO-IR, which no driver loads: link_sync makes a cubin of it",
+                    what.unit);
+    auto const key = base::digest::from_hex(what.key);
+    auto about = event{.kind = event_kind::loading,
+                       .unit = what.unit,
+                       .target = what.target.arch.name(),
+                       .key = key ? key->prefix() : 0};
+    state_->events.emit(about);
+    base::stopwatch const watch;
+    auto library = load_library(what, device);
+    if (!library) return std::move(library).error().within(fmt::format("'{}'", what.unit));
+    about.kind = event_kind::loaded;
+    about.reason = name_of(provenance::memory);
+    about.duration_ns = watch.ns();
+    about.value = static_cast<std::int64_t>(what.image.size());
+    state_->events.emit(about);
+    // Not among the engine's loaded units: nobody has checked that its key is the key of its bytes.
+    return ready_unit{std::make_shared<ready_unit::state const>(ready_unit::state{
+        what.unit, *std::move(library), what.kernels, what.constants, compile::cubin_variables(what.image), what.target,
+        provenance::memory, what.key, what.compile_ms, what.dependencies})};
 }
 
 pending<ready_unit> engine::get(unit const& u, int device) {

@@ -86,11 +86,6 @@ bool may_serve(listed const& candidate, subject const& what) {
     return candidate.what.from.any_compiler || what.toolchain.empty();
 }
 
-std::string described(listed const& l) {
-    return fmt::format("{} {} ({}, in {})", l.what.about.target, l.what.about.kind,
-                       l.what.about.toolchain.substr(0, 20), l.tier);
-}
-
 }  // namespace
 
 std::string describe_tiers(store::store& where) {
@@ -98,14 +93,15 @@ std::string describe_tiers(store::store& where) {
     if (auto const directory = where.directory()) out += fmt::format(", disk ({})", directory->root.native());
     if (!where.options().read_only_roots.empty())
         out += fmt::format(", {} read-only caches", where.options().read_only_roots.size());
-    std::string bundles;
-    auto const add = [&](std::string_view name) { bundles += (bundles.empty() ? "" : ", ") + std::string{name}; };
-    for (auto const& b : where.bundles()) add(b->info().origin);
-    for (auto const& b : embedded_bundles()) add(b.name + " (embedded)");
-    out += bundles.empty() ? ", no bundle" : ", bundles (" + bundles + ")";
-    std::uint64_t refused = 0;
-    for (auto const& [reason, times] : where.counts().rejected) refused += times;
-    if (refused > 0) out += fmt::format(", {} refused ('kiln doctor' tells why)", refused);
+    std::vector<std::string> bundles;
+    for (auto const& b : where.bundles()) bundles.push_back(b->info().origin);
+    // Packs bring theirs, whoever asks for what.
+    auto const embedded = embedded_bundles().size();
+    if (embedded > 0) bundles.push_back(fmt::format("{} embedded", embedded));
+    out += bundles.empty() ? ", no bundle" : fmt::format(", bundles ({})", fmt::join(bundles, ", "));
+    std::vector<std::string> refused;
+    for (auto const& [reason, times] : where.counts().rejected) refused.push_back(fmt::format("{} {}", times, reason));
+    if (!refused.empty()) out += fmt::format(", refused: {}", fmt::join(refused, ", "));
     return out;
 }
 
@@ -127,7 +123,6 @@ bool look_nearby(search const& s) {
     s.where.candidates(s.what.id.family, {}, [&](listed const& candidate) {
         auto const t = target_of(candidate.what.about);
         if (!t) return visit::go_on;
-        if (out.nearest.empty()) out.nearest = described(candidate);
         if (!may_serve(candidate, s.what)) return visit::go_on;
         if (*t == s.what.target) {
             taken = s.take(s.where.peek(candidate, expected_of(candidate)));
@@ -174,6 +169,13 @@ found_artifact look_up(store::store& where, subject const& what, purpose why) {
     } else if (out.reason.empty()) {
         out.reason = "absent";
     }
+    return out;
+}
+
+found_artifact accept(store::store& where, subject const& what, store::found const& found) {
+    found_artifact out;
+    search const s{where, what, purpose::explain, out};
+    if (!s.take(found) && out.reason == "bad-artifact") where.reject(found.hit->about.at);
     return out;
 }
 

@@ -25,9 +25,8 @@ struct found_artifact {
     artifact_ptr what;  // null on a miss
     provenance from = provenance::memory;
     store::address at;
-    std::string reason;   // on a miss, a stable code: absent, header-changed, ...
-    std::string detail;   // prose
-    std::string nearest;  // what came closest, for error messages
+    std::string reason;  // on a miss, a stable code: absent, header-changed, ...
+    std::string detail;  // prose
 };
 
 // "memory, disk (/home/ann/.cache/kiln), 2 bundles": for error messages.
@@ -39,6 +38,9 @@ struct found_artifact {
 // explain: nothing is counted, renewed or copied.
 enum class purpose { serve, explain };
 [[nodiscard]] found_artifact look_up(store::store& where, subject const& what, purpose why = purpose::serve);
+
+// What came from further away later: decoded and its headers compared, by the rules of where it came from. Nothing is counted.
+[[nodiscard]] found_artifact accept(store::store& where, subject const& what, store::found const& found);
 
 // What ships for exactly this target, whichever compiler made it: `what` needs no toolchain, so that none is looked for.
 [[nodiscard]] found_artifact look_up_shipped(store::store& where, subject const& what);

@@ -104,6 +104,7 @@ base::bytes encode(foreign_product const& what) {
     base::byte_writer w;
     w.put_u8(static_cast<std::uint8_t>(what.how));
     w.put_u32(static_cast<std::uint32_t>(what.status));
+    w.put_blob(encode(std::span<known_file const>{what.known}));
     w.put_raw(encode(what.entry));
     return std::move(w).take();
 }
@@ -113,6 +114,7 @@ result<foreign_product> decode_foreign_product(base::byte_span data) {
     auto const how = r.get_u8();
     foreign_product out;
     out.status = static_cast<int>(r.get_u32());
+    out.known = decode_known_files(r.get_blob());
     if (!r.ok() || how > static_cast<std::uint8_t>(foreign_product::outcome::unusable))
         return fail(errc::corrupt, "the answer of a worker is damaged");
     out.how = static_cast<foreign_product::outcome>(how);

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto patience_with_leader = 10s;
-constexpr auto pause_of_waiter = 250ms;
+constexpr auto pause_of_waiter = 2s;  // between looks at whether the leader is at work
 constexpr std::string_view for_whom = " for ";
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <kiln/version.hpp>
 
+#include <cerrno>
 #include <dlfcn.h>
 #include <poll.h>
 #include <unistd.h>
@@ -55,10 +56,13 @@ result<void> serve(int socket) {
     compile::worker_hello const hello{compile::worker_protocol_version, static_cast<std::uint32_t>(::getpid()),
                                       std::string{kiln::version}};
     KILN_CHECK(compile::send_frame(socket, compile::frame_kind::hello, compile::encode(hello)));
-    compile::end_with_peer(socket);
+    compile::end_with_peer_by_signal(socket);
     for (;;) {
         ::pollfd next{socket, POLLIN, 0};
-        if (::poll(&next, 1, most_idle_ms) == 0) return {};
+        int ready = -1;
+        do ready = ::poll(&next, 1, most_idle_ms);
+        while (ready < 0 && errno == EINTR);  // by the signal that may mean the end
+        if (ready == 0) return {};
         KILN_TRY(auto const request, compile::receive_frame(socket, parser));
         if (!request) return {};
         if (request->kind != compile::frame_kind::request)

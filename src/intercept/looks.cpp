@@ -36,6 +36,26 @@ bool is_settled(file_state const& state) {
     return ns_of(now) > state[4] + 2 * second;
 }
 
+struct header_text {
+    base::bytes text;
+    file_state state{};  // before it was read
+};
+
+// As base::read_file. nullopt: there is no such file.
+result<std::optional<header_text>> read_header(std::string const& path) {
+    auto const fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!fd) {
+        if (fd.error().status() == ENOENT || fd.error().status() == ENOTDIR) return std::optional<header_text>{};
+        return fd.error();
+    }
+    struct ::stat about {};
+    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
+    if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", path);
+    auto text = base::read_all(fd->get(), largest_header);
+    if (!text) return std::move(text).error().within(path);
+    return std::optional{header_text{*std::move(text), state_of(about)}};
+}
+
 struct hashed_file {
     base::digest content;
     file_state state{};
@@ -43,17 +63,23 @@ struct hashed_file {
 
 // nullopt: nothing a compiler could read as a header.
 std::optional<hashed_file> hash_of(std::string const& path) {
-    auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
-    struct ::stat about {};
-    if (!fd || base::sys().fstat(fd->get(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
-    auto const text = base::read_all(fd->get(), largest_header);
-    if (!text) return std::nullopt;
-    return hashed_file{base::sha256_of(base::byte_span{*text}), state_of(about)};
+    auto const read = read_header(path);
+    if (!read || !*read) return std::nullopt;
+    return hashed_file{base::sha256_of(base::byte_span{(*read)->text}), (*read)->state};
 }
 
 bool is_directory(std::string const& path) {
     struct ::stat about {};
     return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+result<std::FILE*> stream_of(base::file_descriptor fd) {
+    auto* const stream = ::fdopen(fd.get(), "r");
+    if (stream == nullptr) return io_error("fdopen", errno);
+    fd.release();
+    // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
+    ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
+    return stream;
 }
 
 // A stream that reads these bytes and passes for a regular file: the compiler asks fstat.
@@ -62,12 +88,18 @@ result<std::FILE*> stream_over(base::byte_span text) {
     if (!fd) return io_error("memfd_create", errno);
     KILN_CHECK(base::write_all(fd.get(), text));
     if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
-    auto* const stream = ::fdopen(fd.get(), "r");
-    if (stream == nullptr) return io_error("fdopen", errno);
-    fd.release();
-    // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
-    ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
-    return stream;
+    return stream_of(std::move(fd));
+}
+
+error changed(std::string const& path) { return fail(errc::io, "{}: it changed while it was compiled", path); }
+
+// The file itself, which is still what was hashed.
+result<std::FILE*> stream_of(known_file const& what) {
+    KILN_TRY(auto fd, base::open_file(what.path, O_RDONLY | O_NONBLOCK));
+    struct ::stat about {};
+    if (base::sys().fstat(fd.get(), &about) != 0) return io_error(what.path, errno);
+    if (state_of(about) != what.state) return changed(what.path);
+    return stream_of(std::move(fd));
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
@@ -144,6 +176,11 @@ void header_contents::take_what_is_known() {
         known_.try_emplace(std::move(one.path), known{one.state, one.content, false});
 }
 
+void header_contents::take(std::vector<known_file> files) {
+    std::lock_guard const lock{mutex_};
+    for (auto& one : files) known_.insert_or_assign(std::move(one.path), known{one.state, one.content, true});
+}
+
 void header_contents::will_be_needed(std::string path) {
     std::lock_guard const lock{mutex_};
     if (auto const at = known_.find(path); at == known_.end() || at->second.here) needed_.insert(std::move(path));
@@ -216,18 +253,25 @@ std::FILE* look_capture::open(std::string const& path) {
         auto what = parse_look(path);
         auto const real = what ? roots_.locate(*what) : std::nullopt;
         if (!real) return refuse(fail(errc::internal, "{}: the compiler looks where it was not sent", path));
-        auto text = base::read_file(*real, largest_header);
+        auto read = read_header(*real);
         // A directory of a header's name is no header. A pipe or a device may be one, once: not to be kept.
-        if (!text && !is_directory(*real)) return refuse(std::move(text).error());
-        seen one{.what = *std::move(what), .text = text ? *std::move(text) : std::nullopt};
-        if (one.text) one.what.content = base::sha256_of(base::byte_span{*one.text});
+        if (!read && !is_directory(*real)) return refuse(std::move(read).error());
+        seen one{.what = *std::move(what), .text = {}, .known = {}};
+        if (read && *read) {
+            one.what.content = base::sha256_of(base::byte_span{(*read)->text});
+            // Relative to where: another thread may go elsewhere.
+            if (is_settled((*read)->state) && real->starts_with('/'))
+                one.known = known_file{*real, (*read)->state, *one.what.content};
+            else one.text = std::move((*read)->text);
+        }
         at = seen_.emplace(path, std::move(one)).first;
     }
-    if (!at->second.text) {
+    auto const& found = at->second;
+    if (!found.text && !found.known) {
         errno = ENOENT;
         return nullptr;
     }
-    auto stream = stream_over(*at->second.text);
+    auto stream = found.known ? stream_of(*found.known) : stream_over(*found.text);
     if (!stream) return refuse(std::move(stream).error().within(path));
     return *stream;
 }
@@ -248,6 +292,23 @@ std::vector<look> look_capture::looks() const {
     out.reserve(seen_.size());
     for (auto const& [path, one] : seen_) out.push_back(one.what);
     return out;
+}
+
+std::vector<known_file> look_capture::known() const {
+    std::vector<known_file> out;
+    for (auto const& [path, one] : seen_) {
+        if (one.known) out.push_back(*one.known);
+    }
+    return out;
+}
+
+void look_capture::finish() {
+    struct ::stat about {};
+    for (auto const& [path, one] : seen_) {
+        if (!one.known || (::stat(one.known->path.c_str(), &about) == 0 && state_of(about) == one.known->state))
+            continue;
+        if (!fault_) fault_ = changed(one.known->path);
+    }
 }
 
 }  // namespace kiln::intercept

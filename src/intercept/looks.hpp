@@ -53,6 +53,7 @@ struct known_file {
     std::string path;
     std::array<std::uint64_t, 5> state{};  // device, inode, size, times of change
     base::digest content;
+    bool operator==(known_file const&) const = default;
 };
 // nullopt: no regular file that can be read, or one that changed so lately that another change might not show.
 [[nodiscard]] std::optional<known_file> read_settled(std::string const& path);
@@ -69,6 +70,8 @@ public:
     // What somebody else has read for us while the program started: taken from `list` once it is there.
     void look_at(std::string list) { list_ = std::move(list); }
     void take_what_is_known();
+    // What somebody else has read just now, as if it had been read here.
+    void take(std::vector<known_file> files);
     // A file that the next run will need.
     void will_be_needed(std::string path);
     // What was read here, and by nobody else, and what will be needed.
@@ -89,7 +92,8 @@ private:
 // Empty: all files are as they were. Else the first that is not: "q.h changed", "first/q.h appeared", "q.h is gone".
 [[nodiscard]] std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents);
 
-// Answers the compiler and notes every look. What is hashed is what is compiled: a file is read once.
+// Answers the compiler and notes every look. What is hashed is what is compiled: the compiler is given what was read, or the file
+// itself where a change of it would show, and finish() finds that it has not changed.
 class look_capture final : public compile::header_answers {
 public:
     explicit look_capture(look_roots roots) : roots_{std::move(roots)} {}
@@ -98,17 +102,22 @@ public:
     int stat(std::string const& path, struct ::stat* out) override;
     // What a path the compiler asks about is on this machine; an unknown virtual path stays as it is.
     [[nodiscard]] std::string real_path(std::string const& path) const;
+    // After the compile, before anything is asked.
+    void finish();
     // Why what was made may be wrong, or what was read is not known: it must not be kept.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
     // Sorted, each once.
     [[nodiscard]] std::vector<look> looks() const;
+    // The files among them that others need not read again, as long as they stay what they are.
+    [[nodiscard]] std::vector<known_file> known() const;
 
 private:
     std::FILE* refuse(error why);
     look_roots roots_;
     struct seen {
         look what;
-        std::optional<base::bytes> text;
+        std::optional<base::bytes> text;  // neither: there was no such file
+        std::optional<known_file> known;
     };
     std::map<std::string, seen> seen_;
     std::optional<error> fault_;

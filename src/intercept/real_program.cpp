@@ -92,8 +92,10 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
         compile::scoped_capture const active{capture};
         out.status = fresh.compile(call.options);
     }
+    capture.finish();
     if (capture.fault()) return out;
     out.entry = {.looks = capture.looks(), .answer = fresh.everything(asked.expressions)};
+    out.known = capture.known();
     out.how = out.status == 0 ? foreign_product::outcome::made : foreign_product::outcome::failed;
     if (out.status != 0 || !call.is_virtual()) return out;
     for (auto const& one : out.entry.answer.outputs) {

@@ -62,7 +62,8 @@ struct foreign_product {
     };
     outcome how = outcome::unusable;
     int status = nvrtc_success;
-    foreign_entry entry;  // logs have virtual names still
+    foreign_entry entry;            // logs have virtual names still
+    std::vector<known_file> known;  // of the files that were read
 };
 [[nodiscard]] foreign_product compile_watched(real_program& fresh, foreign_program const& asked,
                                               foreign_call const& call, flow_callback const& watcher);

@@ -24,7 +24,8 @@ result<buffer<std::int64_t>> ranks_of(queue& on, buffer<std::uint8_t> const& sta
 result<rows_apart> rows_apart::make(queue& on, geometries const& left, geometries const& right) {
     rows_apart out{on};
     out.left_rows_ = left.rows(), out.right_rows_ = right.rows();
-    KILN_TRY(out.met_, meeting_rows(on, left, right));
+    KILN_TRY(auto met, rows_met::make(on, left, right));
+    KILN_TRY(out.met_, met.pairs());
     KILN_TRY(auto const a, kept_layer::plain(on, left));
     KILN_TRY(auto const b, kept_layer::plain(on, right));
     out.left_state_ = a.states(), out.right_state_ = b.states();
@@ -84,9 +85,7 @@ result<buffer<std::int64_t>> rows_apart::count() {
 }
 result<buffer<std::uint8_t>> rows_apart::any() {
     KILN_TRY(auto const counts, count());
-    KILN_TRY(auto out, on_->room<std::uint8_t>(left_rows_));
-    KILN_CHECK(on_->launch(any_apart{raw(counts), out.data()}, left_rows_));
-    return out;
+    return any_of(*on_, counts);
 }
 result<buffer<std::int64_t>> rows_apart::histogram() {
     KILN_TRY(auto out, histogram_of(*on_, met_, right_rows_));

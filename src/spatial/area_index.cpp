@@ -130,9 +130,7 @@ result<pair_list> point_locator::pairs() {
     KILN_TRY(auto counts, on_.room<std::int64_t>(rows_ + 1));
     KILN_TRY(auto firsts, on_.room<std::int32_t>(rows_));
     KILN_CHECK(locate(count_sink{reinterpret_cast<i64*>(counts.data()), firsts.data()}));
-    KILN_CHECK(on_.sum(counts));
-    std::int64_t total = 0;
-    KILN_CHECK(on_.read_sync({{counts.data() + rows_, total}}));
+    KILN_TRY(auto const total, on_.total_sync(counts));
     pair_list out;
     KILN_TRY(out.left, on_.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(out.right, on_.room<std::int32_t>(static_cast<std::size_t>(total)));

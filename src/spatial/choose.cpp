@@ -35,9 +35,7 @@ result<geometries> rows_kept(queue& on, geometries const& from, buffer<std::uint
     auto const n = from.rows();
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_kept{keep.data(), raw(place)}, n));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    KILN_TRY(auto const total, on.total_sync(place));
     KILN_TRY(auto chosen, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_CHECK(on.launch(list_kept{raw(place), from.chosen() ? from.chosen()->data() : nullptr, chosen.data()}, n));
     KILN_TRY(auto const memory, memory_of(from));

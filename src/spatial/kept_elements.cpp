@@ -26,9 +26,7 @@ result<listed_elements> list_elements(queue& on, kept_layer const& of, u64 const
     auto const n = of.vertices();
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_elements{of.view(), raw(place)}, n));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    KILN_TRY(auto const total, on.total_sync(place));
     auto const m = static_cast<std::size_t>(total);
     KILN_TRY(out.keys, on.room<std::int32_t>(m));
     KILN_TRY(out.numbers, on.room<std::int32_t>(m));

@@ -3,6 +3,8 @@
 
 #include "spatial/geometry_layers.cuh"
 
+#include <algorithm>
+
 namespace kiln::spatial {
 
 using namespace kiln_spatial;
@@ -48,9 +50,7 @@ result<kept_layer> kept_layer::plain(queue& on, geometries const& from) {
     KILN_CHECK(on.launch(row_extents{g, reinterpret_cast<i64*>(extent.data()), out.state_.data(),
                                      reinterpret_cast<signed char*>(out.dimension_.data())},
                          rows));
-    KILN_CHECK(on.sum(extent));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{extent.data() + rows, total}}));
+    KILN_TRY(auto const total, on.total_sync(extent));
     auto const paths = high_of(total), vertices = low_of(total);
     auto const* const summed = reinterpret_cast<i64 const*>(extent.data());
 
@@ -119,6 +119,23 @@ result<buffer<box>> kept_layer::row_boxes(queue& on) const {
     KILN_CHECK(on.launch(row_extents_of_layer{view(), around}, items));
     KILN_TRY(auto out, on.room<box>(rows_));
     KILN_CHECK(on.launch(kiln_spatial::row_boxes{around, out.data()}, rows_));
+    return out;
+}
+
+result<buffer<box>> boxes_of_rows(queue& on, geometries const& of) {
+    auto const rows = of.rows();
+    KILN_TRY(auto out, on.room<box>(rows));
+    // No more rows are long than have room for their vertices; of a view, any.
+    auto const most_long = of.chosen() ? rows : std::min<std::size_t>(rows, of.vertices() / vertices_of_short_row);
+    KILN_TRY(auto later, on.room<std::uint32_t>(most_long));
+    KILN_TRY(auto laters, on.filled<std::uint32_t>(1, 0));
+    short_row_boxes const quick{memory_rows_of(of), out.data(), later.data(), laters.data()};
+    KILN_CHECK(on.launch(quick, rows));
+    if (most_long == 0) return out;
+    KILN_TRY(auto least, on.filled<std::uint64_t>(4 * most_long, ~0U));
+    auto const threads = std::max<std::size_t>(on.threads(), threads_of_long_row);
+    KILN_CHECK(on.launch(long_row_boxes{quick, threads, raw(least)}, threads));
+    KILN_CHECK(on.launch(set_long_row_boxes{quick, threads, raw(least)}, threads));
     return out;
 }
 

@@ -17,6 +17,9 @@ struct kept_elements;  // spatial/kept_elements.hpp
 // The memory of geometries, for kernels that run where it lies.
 [[nodiscard]] kiln_spatial::geometry_rows memory_rows_of(geometries const& from);
 
+// As kept_layer::row_boxes(), where a layer is not needed for anything else. No fence.
+[[nodiscard]] result<buffer<kiln_spatial::box>> boxes_of_rows(queue& on, geometries const& of);
+
 class kept_layer {
 public:
     // As the geometries are, which lie where the queue runs. One fence.

@@ -107,59 +107,88 @@ result<buffer<std::int32_t>> order_for(queue& on, kept_tree const& in, buffer<bo
 
 namespace {
 
-// Queries that were put off: the subtrees of a level that each may meet, what it meets in them, and all of that in order.
+// Queries that were put off, and what they meet, in order. Few are held against every box. Of many, the subtrees of a level that
+// each may meet are searched, and what is found is sorted.
 class heavy_queries {
 public:
     heavy_queries(queue& on, kept_tree const& in, box_question const& q, buffer<std::uint32_t> const& heavy,
-                  std::size_t many)
-        : on_{on}, heavy_{heavy}, many_{many}, bits_{bits_for(in.size())} {
+                  std::size_t many, std::size_t together)
+        : on_{on},
+          in_{in},
+          heavy_{heavy},
+          many_{many},
+          marks_{many * in.size() <= together},
+          bits_{bits_for(in.size())} {
         auto const cut = in.cut_for(many, 32 * on.threads());
         auto const below = in.nodes_of(cut.level - 1);
         with_ = {q, heavy.data(), cut.first_node, cut.nodes, cut.level, below.first_node + below.nodes};
     }
 
-    // Adds what they meet to counts, of which the light ones are summed already; sums both. One fence.
+    // Adds what they meet to counts, of which the light ones are summed already; sums both. A fence where they are many.
     result<buffer<std::int64_t>> count(buffer<std::int64_t> const& light) {
-        auto const n = light.size() - 1, pieces = many_ * with_.nodes;
+        KILN_CHECK(marks_ ? mark() : search());
+        auto const n = light.size() - 1;
+        KILN_TRY(auto out, on_.room<std::int64_t>(n + 1));
+        KILN_CHECK(on_.launch(count_light_boxes{raw(light), raw(out)}, n));
+        auto const by_query = marks_ ? add_heavy_counts{heavy_.data(), raw(part_), with_marks_.stretches, raw(out)}
+                                     : add_heavy_counts{heavy_.data(), raw(first_), 1, raw(out)};
+        KILN_CHECK(on_.launch(by_query, many_));
+        KILN_CHECK(on_.sum(out));
+        return out;
+    }
+    result<void> list(std::size_t met, buffer<std::int64_t> const& place, pair_list const& to) {
+        if (marks_)
+            return on_.launch(list_marked_boxes{with_marks_, raw(part_), raw(place), to.left.data(), to.right.data()},
+                              parts_);
+        KILN_TRY(auto key, on_.room<std::uint64_t>(met));
+        KILN_TRY(auto unused, on_.room<std::int32_t>(met));
+        KILN_CHECK(
+            on_.launch(list_heavy_boxes{with_, raw(subtrees_), raw(part_), bits_, raw(key), unused.data()}, parts_));
+        KILN_CHECK(on_.sort(key, unused, bits_ + bits_for(many_)));
+        return on_.launch(
+            place_heavy_boxes{heavy_.data(), raw(first_), raw(place), bits_, raw(key), to.left.data(), to.right.data()},
+            met);
+    }
+
+private:
+    result<void> mark() {
+        std::size_t const n = in_.size(), masks = (n + items_of_mask - 1) / items_of_mask,
+                          stretches = (masks + masks_of_stretch - 1) / masks_of_stretch;
+        KILN_TRY(auto boxes, on_.room<box>(n));
+        KILN_CHECK(on_.launch(boxes_by_item{in_.in_order(), in_.view().item, boxes.data()}, n));
+        KILN_TRY(mask_, on_.room<std::uint32_t>(masks * many_));
+        parts_ = stretches * many_;
+        KILN_TRY(part_, on_.room<std::int64_t>(parts_ + 1));
+        with_marks_ = {heavy_.data(), many_, n, stretches, mask_.data()};
+        KILN_CHECK(on_.launch(mark_heavy_boxes{with_marks_, with_.q, boxes.data(), raw(part_)}, parts_));
+        return on_.sum(part_);
+    }
+    result<void> search() {
+        auto const pieces = many_ * with_.nodes;
         KILN_TRY(subtrees_, on_.room<std::uint64_t>(pieces));
         KILN_TRY(auto listed, on_.filled<std::int64_t>(1, 0));
-        KILN_CHECK(on_.launch(list_heavy_subtrees{with_, subtrees(), reinterpret_cast<u32*>(listed.data())}, pieces));
+        KILN_CHECK(
+            on_.launch(list_heavy_subtrees{with_, raw(subtrees_), reinterpret_cast<u32*>(listed.data())}, pieces));
         std::int64_t found = 0;
         KILN_CHECK(on_.read_sync({{listed.data(), found}}));
         parts_ = 8 * static_cast<std::size_t>(found);
         KILN_TRY(part_, on_.room<std::int64_t>(parts_ + 1));
         KILN_TRY(first_, on_.filled<std::int64_t>(many_ + 1, 0));
-        KILN_CHECK(on_.launch(count_heavy_boxes{with_, subtrees(), raw(part_), reinterpret_cast<u64*>(first_.data())},
-                              parts_));
+        KILN_CHECK(on_.launch(count_heavy_boxes{with_, raw(subtrees_), raw(part_), counts_in(first_)}, parts_));
         KILN_CHECK(on_.sum(part_));
-        KILN_CHECK(on_.sum(first_));
-        KILN_TRY(auto out, on_.room<std::int64_t>(n + 1));
-        KILN_CHECK(on_.launch(count_light_boxes{raw(light), raw(out)}, n));
-        KILN_CHECK(on_.launch(add_heavy_counts{heavy_.data(), raw(first_), raw(out)}, many_));
-        KILN_CHECK(on_.sum(out));
-        return out;
+        return on_.sum(first_);
     }
-    result<void> list(std::size_t met, buffer<std::int64_t> const& place, pair_list const& to) {
-        KILN_TRY(auto key, on_.room<std::uint64_t>(met));
-        KILN_TRY(auto unused, on_.room<std::int32_t>(met));
-        KILN_CHECK(on_.launch(
-            list_heavy_boxes{with_, subtrees(), raw(part_), bits_, reinterpret_cast<u64*>(key.data()), unused.data()},
-            parts_));
-        KILN_CHECK(on_.sort(key, unused, bits_ + bits_for(many_)));
-        return on_.launch(place_heavy_boxes{heavy_.data(), raw(first_), raw(place), bits_,
-                                            reinterpret_cast<u64 const*>(key.data()), to.left.data(), to.right.data()},
-                          met);
-    }
-
-private:
-    [[nodiscard]] u64* subtrees() const { return reinterpret_cast<u64*>(subtrees_.data()); }
 
     queue& on_;
+    kept_tree const& in_;
     buffer<std::uint32_t> const& heavy_;
     std::size_t many_;
+    bool marks_;
     int bits_;
     heavy_boxes with_{};
+    heavy_marks with_marks_{};
     std::size_t parts_ = 0;
+    buffer<std::uint32_t> mask_;
     buffer<std::uint64_t> subtrees_;
     buffer<std::int64_t> part_, first_;  // of parts; of queries
 };
@@ -172,7 +201,7 @@ result<pair_list> query_boxes(queue& on, kept_tree const& in, buffer<box> const&
 }
 
 result<std::optional<pair_list>> query_boxes(queue& on, kept_tree const& in, buffer<box> const& asked, double distance,
-                                             std::size_t most) {
+                                             std::size_t most, std::size_t together) {
     std::optional<pair_list> found{std::in_place};
     auto& out = *found;
     auto const n = asked.size();
@@ -192,7 +221,7 @@ result<std::optional<pair_list>> query_boxes(queue& on, kept_tree const& in, buf
     KILN_CHECK(on.read_sync({{light.data() + n, few}, {heavies.data(), many}}));
     total = few;
 
-    heavy_queries later{on, in, q, heavy, static_cast<std::size_t>(many)};
+    heavy_queries later{on, in, q, heavy, static_cast<std::size_t>(many), together};
     auto place = light;
     if (many > 0) {
         KILN_TRY(place, later.count(light));

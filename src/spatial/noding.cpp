@@ -88,9 +88,7 @@ result<void> kept_layer::divide_at_own_vertices(queue& on, std::uint32_t const* 
         on.launch(count_new_vertices{view(), raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
     KILN_CHECK(on.sum(is_new));
     KILN_CHECK(on.launch(count_with_divisions{raw(by_segment), raw(counts)}, n));
-    KILN_CHECK(on.sum(counts));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
+    KILN_TRY(auto const total, on.total_sync(counts));
     KILN_TRY(auto at, on.room<point>(static_cast<std::size_t>(total)));
     KILN_TRY(auto path_of, on.room<std::int32_t>(static_cast<std::size_t>(total)));
     KILN_TRY(auto path_first, on.room<std::int32_t>(paths() + 1));

@@ -20,11 +20,11 @@ constexpr auto segments_variants = both(
     "radix_sort_u64_i32");
 constexpr auto meet_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection path_points "
-    "pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "rectangles pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto join_variants = both(
     "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection "
     "polygon_predicates "
-    "path_points pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "path_points rectangles pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto nearest_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance "
     "path_points "
@@ -34,8 +34,9 @@ constexpr auto disjoint_variants = both(
     "pair_complement exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto distance_variants = both("words geometry_layers row_blocks pair_distance exclusive_scan_i64");
 constexpr auto within_variants = both(
-    "words geometry_layers row_blocks pair_distance spatial_index pair_lists exclusive_scan_i64 "
-    "radix_sort_i32_i32 radix_sort_u64_i32");
+    "words geometry_layers row_blocks point_location point_in_polygon path_points pair_distance spatial_index "
+    "pair_lists "
+    "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto nearest_many_variants = both(
     "words geometry_layers row_blocks point_location point_in_polygon spatial_index segment_intersection "
     "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");

@@ -31,5 +31,15 @@ auto with_queue(bool on_gpu, stream_ref on, int device, Use const& use) {
     host_queue here;
     return use(static_cast<queue&>(here));
 }
+// A call of two operands: decided, both brought to where it runs, and use(queue, left, right) there.
+template <class Use>
+auto with_operands(operation const& what, stream_ref on, geometries const& left, geometries const& right,
+                   Use const& use) -> decltype(use(std::declval<queue&>(), left, right)) {
+    KILN_TRY(auto const facts, facts_of(what, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(what, facts));
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) { return use(q, a, b); });
+}
 
 }  // namespace kiln::spatial

@@ -7,8 +7,6 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
-namespace {}  // namespace
-
 result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t left_rows, std::size_t right_rows) {
     int const bits = bits_for(right_rows);
     KILN_TRY(auto key, on.room<std::uint64_t>(pairs.size()));
@@ -25,6 +23,23 @@ result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t le
     KILN_CHECK(
         on.launch(take_pair_keys{reinterpret_cast<u64 const*>(key.data()), bits, out.left.data(), out.right.data()},
                   pairs.size()));
+    return out;
+}
+
+result<pair_list> counted_pairs(queue& on, pair_list const& pairs, buffer<std::int64_t> const& counts) {
+    auto const n = pairs.size();
+    KILN_TRY(auto const total, on.total_sync(counts));
+    pair_list out;
+    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_CHECK(on.launch(
+        list_counted_pairs{{pairs.left.data(), pairs.right.data()}, raw(counts), out.left.data(), out.right.data()},
+        n));
+    return out;
+}
+result<buffer<std::uint8_t>> any_of(queue& on, buffer<std::int64_t> const& counts) {
+    KILN_TRY(auto out, on.room<std::uint8_t>(counts.size()));
+    KILN_CHECK(on.launch(any_counted{raw(counts), out.data()}, counts.size()));
     return out;
 }
 

@@ -12,6 +12,11 @@ namespace kiln::spatial {
 [[nodiscard]] result<pair_list> sorted_pairs(queue& on, pair_list const& pairs, std::size_t left_rows,
                                              std::size_t right_rows);
 
+// Of pairs those with a count, which is 0 or 1: `counts` has one more and is summed here. One fence.
+[[nodiscard]] result<pair_list> counted_pairs(queue& on, pair_list const& pairs, buffer<std::int64_t> const& counts);
+// Whether a count is not 0.
+[[nodiscard]] result<buffer<std::uint8_t>> any_of(queue& on, buffer<std::int64_t> const& counts);
+
 // Of pairs that are in order: by left row the lowest right one or -1, whether there is any, how many; by right row how many.
 [[nodiscard]] result<buffer<std::int32_t>> firsts_of(queue& on, pair_list const& pairs, std::size_t left_rows);
 [[nodiscard]] result<buffer<std::uint8_t>> any_of(queue& on, pair_list const& pairs, std::size_t left_rows);

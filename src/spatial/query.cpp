@@ -19,20 +19,14 @@ bool are_same(geometries const& a, geometries const& b) {
 
 result<pair_list> query(stream_ref on, geometries const& left, geometries const& right, query_options const& how) {
     if (!(how.distance >= 0)) return fail(errc::invalid_argument, "query: a distance of {}", how.distance);
-    KILN_TRY(auto const facts, facts_of(query_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(query_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) -> result<pair_list> {
-        auto const boxes_of = [&](geometries const& g) {
-            return kept_layer::plain(q, g).and_then([&](kept_layer const& l) { return l.row_boxes(q); });
-        };
-        KILN_TRY(auto const boxes, boxes_of(b));
+    auto const ask = [&](queue& q, geometries const& a, geometries const& b) -> result<pair_list> {
+        KILN_TRY(auto const boxes, boxes_of_rows(q, b));
         KILN_TRY(auto const tree, kept_tree::make(q, boxes));
         if (are_same(a, b)) return query_boxes(q, tree, boxes, how.distance);
-        KILN_TRY(auto const asked, boxes_of(a));
+        KILN_TRY(auto const asked, boxes_of_rows(q, a));
         return query_boxes(q, tree, asked, how.distance);
-    });
+    };
+    return with_operands(query_operation, on, left, right, ask);
 }
 
 }  // namespace kiln::spatial

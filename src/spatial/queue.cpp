@@ -49,6 +49,13 @@ result<void> queue::sum(buffer<std::int64_t> const& counts) {
     return scan(counts);
 }
 
+result<std::int64_t> queue::total_sync(buffer<std::int64_t> const& counts) {
+    KILN_CHECK(sum(counts));
+    std::int64_t out = 0;
+    KILN_CHECK(read_sync({{counts.data() + counts.size() - 1, out}}));
+    return out;
+}
+
 result<storage> queue::allocate_bounded(std::size_t bytes) {
     if (bytes > most_piece_)
         return fail(errc::out_of_memory, "spatial: a list of {} bytes where each may have {}", bytes, most_piece_);

@@ -48,6 +48,8 @@ public:
 
     // Exclusive sums in place: `counts` has one more element than there are counts, which becomes the total.
     [[nodiscard]] result<void> sum(buffer<std::int64_t> const& counts);
+    // The same, and the total. A fence.
+    [[nodiscard]] result<std::int64_t> total_sync(buffer<std::int64_t> const& counts);
     // Stable, by the low `bits` of the keys. Both are replaced by sorted ones, in other memory.
     [[nodiscard]] virtual result<void> sort(buffer<std::uint64_t>& keys, buffer<std::int32_t>& values, int bits) = 0;
     [[nodiscard]] virtual result<void> sort(buffer<std::int32_t>& keys, buffer<std::int32_t>& values) = 0;

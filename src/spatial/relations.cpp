@@ -3,6 +3,7 @@
 
 #include "spatial/kept_elements.hpp"
 #include "spatial/pair_lists.cuh"
+#include "spatial/pairs.hpp"
 #include "spatial/path_points.hpp"
 #include "spatial/polygon_predicates.cuh"
 
@@ -22,6 +23,8 @@ class relater {
 public:
     relater(queue& on, geometries const& left, geometries const& right, relating which)
         : on_{on}, left_{left}, right_{right}, which_{which} {}
+    relater(queue& on, geometries const& left, relate_target const& right)
+        : on_{on}, left_{left}, right_{right.of}, which_{relating::all}, target_{&right}, b_{right.layer} {}
 
     result<relations> relate() {
         KILN_CHECK(meet());
@@ -56,7 +59,9 @@ private:
         bool const have_lines = may_have(left_, 1) || may_have(right_, 1);
         auto const layer_of = have_lines ? &kept_layer::noded : &kept_layer::distinct;
         KILN_TRY(a_, layer_of(on_, left_));
-        KILN_TRY(b_, layer_of(on_, right_));
+        if (target_ == nullptr) {
+            KILN_TRY(b_, layer_of(on_, right_));
+        }
         KILN_CHECK(find_met());
         if (have_lines || met_.size() == 0) return {};
 
@@ -71,7 +76,7 @@ private:
         if (touched == 0) return {};
         auto const before = std::pair{a_.vertices(), b_.vertices()};
         KILN_CHECK(a_.node(on_, rows_a.data()));
-        KILN_CHECK(b_.node(on_, rows_b.data()));
+        if (target_ == nullptr) KILN_CHECK(b_.node(on_, rows_b.data()));
         return before == std::pair{a_.vertices(), b_.vertices()} ? result<void>{} : find_met();
     }
     result<void> find_met() {
@@ -85,7 +90,8 @@ private:
     result<void> collect() {
         auto const asked = [&](geometries const& of) { return may_have(of, 1) ? line_ends::asked : line_ends::no; };
         if (may_have(right_, 2)) {
-            KILN_TRY(in_b_, questions_in(on_, a_, b_, wanted_inside, asked(left_)));
+            KILN_TRY(in_b_, target_ != nullptr ? questions_in(on_, a_, *target_->areas, wanted_inside, asked(left_))
+                                               : questions_in(on_, a_, b_, wanted_inside, asked(left_)));
         }
         if (may_have(left_, 2)) {
             KILN_TRY(in_a_, questions_in(on_, b_, a_, wanted_inside, asked(right_)));
@@ -186,6 +192,7 @@ private:
     geometries const& left_;
     geometries const& right_;
     relating which_;
+    relate_target const* target_ = nullptr;  // has the right side ready
     kept_layer a_, b_;
     contacts met_;
     pair_list in_b_, in_a_;  // questions and rows
@@ -203,28 +210,49 @@ result<relations> relate_rows(queue& on, geometries const& left, geometries cons
     return relater{on, left, right, which}.relate();
 }
 
-result<pair_list> holding(queue& on, relations const& all, predicate what) {
-    auto const n = all.pairs.size();
-    pair_list out;
-    if (n == 0) return out;
+result<relate_target> relate_target::make(queue& on, geometries const& right) {
+    relate_target out{right, {}, {}};
+    KILN_TRY(out.layer, kept_layer::noded(on, right));
+    KILN_CHECK(out.layer.keep_elements(on));
+    if (may_have(right, 2)) {
+        KILN_TRY(out.areas, build_brief_index(on, out.layer));
+    }
+    return out;
+}
+result<relations> relate_rows(queue& on, geometries const& left, relate_target const& right) {
+    if (left.empty() || right.of.empty()) return relations{};
+    return relater{on, left, right}.relate();
+}
+
+namespace {
+
+held_pairs held(relations const& all, predicate what) {
     auto const dimensions = [](buffer<std::int8_t> const& b) { return reinterpret_cast<signed char const*>(b.data()); };
-    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_holding{{static_cast<i32>(what)},
-                                       all.bits.data(),
-                                       all.pairs.left.data(),
-                                       all.pairs.right.data(),
-                                       dimensions(all.left_dimension),
-                                       dimensions(all.right_dimension),
-                                       raw(counts)},
-                         n));
-    KILN_CHECK(on.sum(counts));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{counts.data() + n, total}}));
-    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(
-        list_holding{raw(counts), all.pairs.left.data(), all.pairs.right.data(), out.left.data(), out.right.data()},
-        n));
+    return {{static_cast<i32>(what)},       all.bits.data(),
+            all.pairs.left.data(),          all.pairs.right.data(),
+            dimensions(all.left_dimension), dimensions(all.right_dimension)};
+}
+
+}  // namespace
+
+result<pair_list> rows_holding::pairs() {
+    auto const n = all_.pairs.size();
+    if (n == 0) return pair_list{};
+    KILN_TRY(auto const counts, on_->room<std::int64_t>(n + 1));
+    KILN_CHECK(on_->launch(count_holding{held(all_, what_), raw(counts)}, n));
+    return counted_pairs(*on_, all_.pairs, counts);
+}
+result<buffer<std::int32_t>> rows_holding::first() {
+    KILN_TRY(auto const all, pairs());
+    return firsts_of(*on_, all, left_rows_);
+}
+result<buffer<std::uint8_t>> rows_holding::any() {
+    KILN_TRY(auto const counts, count());
+    return any_of(*on_, counts);
+}
+result<buffer<std::int64_t>> rows_holding::count(buffer<std::int32_t> const& row, std::size_t rows) {
+    KILN_TRY(auto out, on_->filled<std::int64_t>(rows, 0));
+    KILN_CHECK(on_->launch(count_holding_of_rows{held(all_, what_), row.data(), counts_in(out)}, all_.pairs.size()));
     return out;
 }
 

@@ -4,8 +4,11 @@
 // small pairs nor one of two large rows leave threads idle. Rows within a distance come from their boxes, which decide most of them.
 #include "spatial/row_distances.hpp"
 
+#include "spatial/near.hpp"
 #include "spatial/operations.hpp"
 #include "spatial/pair_distance.cuh"
+#include "spatial/pairs.hpp"
+#include "spatial/path_points.hpp"
 #include "spatial/row_blocks.cuh"
 
 #include <kiln/spatial/nearest.hpp>
@@ -22,9 +25,9 @@ namespace {
 // Items of one launch: what is put off has a number of 32 bits, and a list for all of them.
 constexpr std::size_t most_items = std::size_t{1} << 26;
 
-// Runs quickly(first, later, laters) over all items, and exactly(...) over what it put off.
-template <class Quick, class Exact>
-result<void> search(queue& on, buffer<std::int64_t> const& place, Quick const& quick, Exact const& exact) {
+// Asks all items, by filters and then exactly.
+template <class Asked>
+result<void> search(queue& on, buffer<std::int64_t> const& place, Asked const& asked) {
     std::int64_t total = 0;
     KILN_CHECK(on.read_sync({{place.data() + place.size() - 1, total}}));
     auto const all = static_cast<std::size_t>(total);
@@ -33,9 +36,9 @@ result<void> search(queue& on, buffer<std::int64_t> const& place, Quick const& q
     for (std::size_t first = 0; first < all; first += most_items) {
         auto const n = std::min(most_items, all - first), threads = std::min(on.threads(), n);
         KILN_TRY(auto laters, on.filled<std::uint32_t>(1, 0));
-        auto const asked = quick(first, later.data(), laters.data());
-        KILN_CHECK(on.launch(asked, n));
-        KILN_CHECK(on.launch(exact(asked, threads), threads));
+        ask_quickly<Asked> const quickly{asked, first, later.data(), laters.data()};
+        KILN_CHECK(on.launch(quickly, n));
+        KILN_CHECK(on.launch(ask_exactly<Asked>{quickly, threads}, threads));
     }
     return {};
 }
@@ -68,25 +71,18 @@ result<buffer<double>> distances_of_rows(queue& on, geometries const& left, geom
     KILN_TRY(auto squares, on.room<std::uint64_t>(n));
     KILN_CHECK(on.launch(count_pair_items{sides, raw(place), raw(squares)}, n));
     KILN_CHECK(on.sum(place));
-    pair_items const items{sides, raw(place), n};
-    KILN_CHECK(search(
-        on, place,
-        [&](std::size_t first, u32* later, u32* laters) {
-            return pair_squares{items, raw(squares), first, later, laters};
-        },
-        [](pair_squares const& of, std::size_t threads) {
-            return pair_squares_exactly{of, threads};
-        }));
+    pair_items const items{sides, raw(place), n, right_areas::asked};
+    KILN_CHECK(search(on, place, pair_squares{items, raw(squares)}));
     KILN_TRY(auto out, on.room<double>(n));
     KILN_CHECK(on.launch(roots_of_squares{raw(squares), out.data()}, n));
     return out;
 }
 
-result<rows_within> rows_within::make(queue& on, geometries const& right, double distance) {
+result<rows_within> rows_within::make(queue& on, geometries const& right, double distance, std::size_t walked) {
     if (!(distance >= 0) || !in_domain(distance))
         return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to 2^330", distance);
     rows_within out{on};
-    out.distance_ = distance;
+    out.distance_ = distance, out.walked_ = walked, out.has_areas_ = has_areas(right);
     if (right.empty()) return out;
     KILN_TRY(out.right_, kept_search::make(on, right));
     KILN_TRY(out.boxes_, out.right_.layer().row_boxes(on));
@@ -94,9 +90,24 @@ result<rows_within> rows_within::make(queue& on, geometries const& right, double
     return out;
 }
 
-result<pair_list> rows_within::of(geometries const& left) const {
-    pair_list out;
-    if (left.empty() || boxes_.empty()) return out;
+// A point's way through the blocks of a large area's ring is long. Where many go it, an index is made, which tells at once.
+result<right_areas> rows_within::mark_insides(kept_layer const& left, pair_list const& asked,
+                                              buffer<std::uint32_t> const& found) {
+    auto const& right = right_.layer();
+    if (!has_areas_ || asked.size() * (right.vertices() / right.rows()) <= walked_) return right_areas::asked;
+    if (!areas_) {
+        KILN_TRY(areas_, build_brief_index(*on_, right));
+    }
+    KILN_TRY(auto const in, first_vertices_in(*on_, left, *areas_, wanted_inside | wanted_on));
+    KILN_CHECK(on_->launch(
+        mark_inside_pairs{
+            in.left.data(), in.right.data(), {asked.left.data(), asked.right.data()}, asked.size(), found.data()},
+        in.size()));
+    return right_areas::known;
+}
+
+result<pair_list> rows_within::of(geometries const& left) {
+    if (left.empty() || boxes_.empty()) return pair_list{};
     auto& on = *on_;
     auto const distance = distance_;
     KILN_TRY(auto const a, kept_search::make(on, left));
@@ -104,7 +115,7 @@ result<pair_list> rows_within::of(geometries const& left) const {
     // Boxes are compared in doubles: a little more than the distance, so that rounding leaves nothing out.
     KILN_TRY(auto const asked, query_boxes(on, tree_, left_boxes, distance * (1 + 0x1p-40)));
     auto const n = asked.size();
-    if (n == 0) return out;
+    if (n == 0) return pair_list{};
 
     double const square = distance * distance, far = square * (1 + 0x1p-40), near = square * (1 - 0x1p-40);
     pair_sides const sides{a.view(), right_.view(), {asked.left.data(), asked.right.data()}};
@@ -112,25 +123,12 @@ result<pair_list> rows_within::of(geometries const& left) const {
     KILN_TRY(auto found, on.room<std::uint32_t>(n));
     KILN_CHECK(on.launch(judge_pairs{sides, left_boxes.data(), boxes_.data(), near, far, raw(place), found.data()}, n));
     KILN_CHECK(on.sum(place));
-    pair_items const items{sides, raw(place), n};
-    KILN_CHECK(search(
-        on, place,
-        [&](std::size_t first, u32* later, u32* laters) {
-            return pairs_within{items, distance, far, found.data(), first, later, laters};
-        },
-        [](pairs_within const& of, std::size_t threads) {
-            return pairs_within_exactly{of, threads};
-        }));
+    KILN_TRY(auto const insides, mark_insides(a.layer(), asked, found));
+    pair_items const items{sides, raw(place), n, insides};
+    KILN_CHECK(search(on, place, pairs_within{items, distance, far, found.data()}));
 
     KILN_CHECK(on.launch(count_pairs_found{found.data(), raw(place)}, n));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
-    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(
-        list_pairs_found{raw(place), asked.left.data(), asked.right.data(), out.left.data(), out.right.data()}, n));
-    return out;
+    return counted_pairs(on, asked, place);
 }
 
 result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right) {

@@ -2,9 +2,11 @@
 #include "spatial/row_pairs.hpp"
 
 #include "spatial/exact.cuh"
+#include "spatial/row_search.cuh"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kiln::spatial {
 
@@ -40,69 +42,68 @@ row_lookup::row_lookup(host_layer const& of) : layer_{of.view()}, boxes_(of.rows
             b = {least(b.min_x, p.x), least(b.min_y, p.y), most(b.max_x, p.x), most(b.max_y, p.y)};
         }
         boxes_[r] = b;
-        rows_[r].first = first;
     }
-    elements_.reset(new element[static_cast<std::size_t>(layer_.vertices)]);
     blocks_.reset(new box[static_cast<std::size_t>(layer_.vertices / block) + of.rows() + 1]);
 }
 
-row_lookup::row_state_of_lookup& row_lookup::sorted(std::int32_t row) {
+// visit(element) for those that begin from one vertex to before another.
+template <class Visit>
+void row_lookup::visit_elements(std::int32_t from, std::int32_t to, Visit visit) const {
+    for (i32 v = from; v < to;) {
+        i32 const path = layer_.path_of[v], end = layer_.path_first[path + 1];
+        u8 const kind = layer_.kind[path];
+        i32 const last = kind == no_path ? v : std::min(to, kind == point_path ? end : end - 1);
+        for (; v < last; ++v)
+            visit(element{kiln_spatial::box_of({layer_.at[v], layer_.at[kind == point_path ? v : v + 1]}), v});
+        if (last < to) v = end;
+    }
+}
+
+row_lookup::row_state_of_lookup& row_lookup::prepared(std::int32_t row) {
     auto& s = rows_[static_cast<std::size_t>(row)];
-    auto* const first = elements_.get() + s.first;
-    if (s.count < 0) {
-        // Keys are sorted, then elements written once.
-        keys_.clear();
-        i32 const last = layer_.path_first[layer_.row_first[row + 1]];
-        for (i32 v = s.first; v < last; ++v)
-            if (is_element(layer_, v)) keys_.push_back({least(layer_.at[v].x, element_end(layer_, v).x), v});
-        std::sort(keys_.begin(), keys_.end(), [](key const& a, key const& b) { return a.least_x < b.least_x; });
-        s.count = static_cast<std::int32_t>(keys_.size());
-        auto* to = first;
-        for (auto const& [x, v] : keys_) {
-            point const a = layer_.at[v], b = element_end(layer_, v);
-            *to++ = {{x, least(a.y, b.y), most(a.x, b.x), most(a.y, b.y)}, v};
-        }
-        for (std::int32_t k = 0; k < s.count; k += block) {
-            box all = first[k].around;
-            for (auto e = k + 1; e < std::min(k + block, s.count); ++e) {
-                auto const& b = first[e].around;
-                all = {all.min_x, least(all.min_y, b.min_y), most(all.max_x, b.max_x), most(all.max_y, b.max_y)};
-            }
-            blocks_of(row)[k / block] = all;
+    i32 const first = first_vertex(row), last = first_vertex(row + 1);
+    if (!std::exchange(s.has_blocks, true)) {
+        for (i32 k = first; k < last; k += block) {
+            box all = no_box();
+            for (i32 v = k; v <= std::min(k + block, last - 1); ++v)
+                all = around_both(all, kiln_spatial::box_of({layer_.at[v], layer_.at[v]}));
+            blocks_of(row)[(k - first) / block] = all;
         }
     }
-    if (!s.tree && s.count >= large_row && ++s.asked > often) {
-        std::vector<box> all(static_cast<std::size_t>(s.count));
-        for (std::size_t k = 0; k < all.size(); ++k) all[k] = first[k].around;
-        s.tree = std::make_unique<host_tree>(all);
+    if (!s.tree && last - first >= large_row && ++s.asked > often) {
+        s.tree = std::make_unique<element_tree>();
+        std::vector<box> all;
+        visit_elements(first, last,
+                       [&](element const& e) { all.push_back(e.around), s.tree->vertices.push_back(e.vertex); });
+        s.tree->tree = host_tree{all};
     }
     return s;
 }
 
 template <class Visit>
 void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
-    auto const& s = sorted(row);
-    auto const* const first = elements_.get() + s.first;
+    auto const& s = prepared(row);
+    auto const if_met = [&](element const& e) {
+        if (meet(e.around, in)) visit(e);
+    };
     if (s.tree) {
-        auto const view = s.tree->view();
+        auto const view = s.tree->tree.view();
         query_tree(view, outwards(in), [&](u32 slot) {
-            auto const& e = first[view.item[slot]];
-            if (meet(e.around, in)) visit(e);
+            auto const v = s.tree->vertices[view.item[slot]];
+            visit_elements(v, v + 1, if_met);
         });
         return;
     }
     auto const* const blocks = blocks_of(row);
-    for (std::int32_t k = 0; k < s.count && blocks[k / block].min_x <= in.max_x; k += block) {
-        if (!meet(blocks[k / block], in)) continue;
-        for (auto e = k; e < std::min(k + block, s.count); ++e)
-            if (meet(first[e].around, in)) visit(first[e]);
-    }
+    i32 const first = first_vertex(row), last = first_vertex(row + 1);
+    for (i32 k = first; k < last; k += block)
+        if (meet(blocks[(k - first) / block], in)) visit_elements(k, std::min(k + block, last), if_met);
 }
 
 void row_lookup::elements_in(std::int32_t row, box const& in, std::vector<element>& out) {
     out.clear();
     visit(row, in, [&](element const& e) { out.push_back(e); });
-    if (rows_[static_cast<std::size_t>(row)].tree) std::sort(out.begin(), out.end(), by_least_x{});
+    std::sort(out.begin(), out.end(), by_least_x{});
 }
 
 bool row_lookup::is_inside(std::int32_t row, point p) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of rows on the host: which boxes meet, where their elements do, what is inside of what. All of it pair by pair, so nothing is
-// kept for longer than a pair but what a row is asked for again and again: its elements in order of x, in blocks, and where it is
-// large and asked often a tree over them.
+// kept for longer than a pair but what a row is asked for again and again: boxes around blocks of its vertices, which are in the order of
+// its paths, where neighbours are near each other and nothing has to be sorted, and where it is large and asked often a tree.
 #pragma once
 
 #include "spatial/layer.hpp"
@@ -14,7 +14,7 @@ class row_lookup {
 public:
     explicit row_lookup(host_layer const& of);  // borrows it
 
-    static constexpr std::int32_t block = 32;
+    static constexpr std::int32_t block = 16;
     struct element {
         kiln_spatial::box around;
         std::int32_t vertex;
@@ -32,29 +32,32 @@ public:
     [[nodiscard]] bool is_inside(std::int32_t row, kiln_spatial::point p);
 
 private:
-    struct row_state_of_lookup {
-        std::int32_t first = 0, count = -1;  // -1: not sorted yet
-        std::int32_t asked = 0;
-        std::unique_ptr<host_tree> tree;
+    // Over the elements of one row.
+    struct element_tree {
+        std::vector<std::int32_t> vertices;
+        host_tree tree;
     };
-    row_state_of_lookup& sorted(std::int32_t row);
-    // The boxes of each block of elements of a row, in their order.
-    [[nodiscard]] kiln_spatial::box* blocks_of(std::int32_t row) const noexcept {
-        return blocks_.get() + rows_[static_cast<std::size_t>(row)].first / block + row;
+    struct row_state_of_lookup {
+        bool has_blocks = false;
+        std::int32_t asked = 0;
+        std::unique_ptr<element_tree> tree;
+    };
+    [[nodiscard]] std::int32_t first_vertex(std::int32_t row) const noexcept {
+        return layer_.path_first[layer_.row_first[row]];
     }
+    // The box of each block of vertices of a row, with the one behind it, where the last segment may end.
+    [[nodiscard]] kiln_spatial::box* blocks_of(std::int32_t row) const noexcept {
+        return blocks_.get() + first_vertex(row) / block + row;
+    }
+    row_state_of_lookup& prepared(std::int32_t row);
+    template <class Visit>
+    void visit_elements(std::int32_t from, std::int32_t to, Visit visit) const;
     template <class Visit>
     void visit(std::int32_t row, kiln_spatial::box const& in, Visit visit);
 
-    struct key {
-        double least_x;
-        std::int32_t vertex;
-    };
-
     kiln_spatial::layer layer_;
-    std::vector<key> keys_;
     std::vector<kiln_spatial::box> boxes_;
     std::vector<row_state_of_lookup> rows_;
-    std::unique_ptr<element[]> elements_;
     std::unique_ptr<kiln_spatial::box[]> blocks_;
 };
 

@@ -54,11 +54,8 @@ result<segment_list> meeting_segments(queue& on, geometries const& left, geometr
 }
 
 result<segment_list> segment_intersections(stream_ref on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const facts, facts_of(segments_operation, left, right));
-    KILN_TRY(auto const call, runtime::operation_call::begin(segments_operation, facts));
-    KILN_TRY(auto const a, brought(call, on, left));
-    KILN_TRY(auto const b, brought(call, on, right));
-    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) { return meeting_segments(q, a, b); });
+    return with_operands(segments_operation, on, left, right,
+                         [](queue& q, geometries const& a, geometries const& b) { return meeting_segments(q, a, b); });
 }
 
 }  // namespace kiln::spatial

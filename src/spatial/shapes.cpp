@@ -42,9 +42,7 @@ result<geometry_parts> clipped_lines(queue& on, kept_layer const& l, box const& 
     auto const rows = l.rows();
     KILN_TRY(auto place, on.room<std::int64_t>(rows + 1));
     KILN_CHECK(on.launch(count_clipped_lines{l.view(), r, raw(place)}, rows));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + rows, total}}));
+    KILN_TRY(auto const total, on.total_sync(place));
     geometry_parts out;
     out.kind = family::multilinestring;
     KILN_TRY(out.x, on.room<double>(low_of(total)));
@@ -61,9 +59,7 @@ result<geometry_parts> clipped_points(queue& on, kept_layer const& l, box const&
     auto const n = l.vertices();
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_clipped_points{l.view(), r, raw(place)}, n));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    KILN_TRY(auto const total, on.total_sync(place));
     geometry_parts out;
     out.kind = family::multipoint;
     KILN_TRY(out.x, on.room<double>(static_cast<std::size_t>(total)));
@@ -82,9 +78,7 @@ result<geometries> circles_around(queue& on, geometries const& points, double di
     KILN_TRY(auto const l, kept_layer::plain(on, points));
     KILN_TRY(auto place, on.room<std::int64_t>(rows + 1));
     KILN_CHECK(on.launch(count_circles{l.states().data(), raw(place)}, rows));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + rows, total}}));
+    KILN_TRY(auto const total, on.total_sync(place));
     auto const rings = static_cast<std::size_t>(total);
     if (rings * corners > 0x7fffffff)
         return fail(errc::unsupported, "point_buffer: {} circles of {} corners: take them in parts", rings, corners);

@@ -146,9 +146,7 @@ result<column<std::uint8_t>> write_wkb(queue& on, geometries const& from) {
     wkb_source const of{memory_rows_of(from)};
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(wkb_sizes{of, raw(place)}, n));
-    KILN_CHECK(on.sum(place));
-    std::int64_t total = 0;
-    KILN_CHECK(on.read_sync({{place.data() + n, total}}));
+    KILN_TRY(auto const total, on.total_sync(place));
     if (total > 0x7fffffff) return fail(errc::unsupported, "to_wkb: {} bytes in one column; 2^31 - 1 at most", total);
     KILN_TRY(auto const layer, kept_layer::plain(on, from));
     KILN_TRY(auto bytes, on.room<std::uint8_t>(static_cast<std::size_t>(total)));

@@ -63,7 +63,7 @@ public:
     [[nodiscard]] flight try_lead(digest const& request, base::time_point deadline);
 
     // What this instance counted since the last call: published, evicted, dropped, divergent, errors.
-    [[nodiscard]] statistics take_counts();
+    [[nodiscard]] statistics take_counts() override;
     // Adds to the directory's counters; false if their lock was busy or there is nowhere to write.
     [[nodiscard]] adding add_to_directory(statistics const& more);
 

@@ -16,6 +16,7 @@ struct publisher::state {
         entry_ptr what;  // null: only run idle
         errand why = errand::keep;
         flight leading;
+        claim_ptr under;
     };
 
     publisher_limits limits;
@@ -75,7 +76,7 @@ std::shared_ptr<publisher::state> publisher::current() {
     return fresh;
 }
 
-bool publisher::push(entry_ptr what, errand why, flight leading) {
+bool publisher::push(entry_ptr what, errand why, flight leading, claim_ptr under) {
     auto const s = current();
     if (!s) return false;
     {
@@ -84,16 +85,17 @@ bool publisher::push(entry_ptr what, errand why, flight leading) {
         auto const bytes = what ? what->payload.size() : 0;
         if (what && (s->queue.size() >= limits_.entries || s->queued_bytes + bytes > limits_.bytes)) return false;
         s->queued_bytes += bytes;
-        s->queue.push_back({.what = std::move(what), .why = why, .leading = std::move(leading)});
+        s->queue.push_back(
+            {.what = std::move(what), .why = why, .leading = std::move(leading), .under = std::move(under)});
     }
     s->wake.notify_one();
     return true;
 }
 
-bool publisher::enqueue(entry_ptr what, errand why, flight leading) {
-    return push(std::move(what), why, std::move(leading));
+bool publisher::enqueue(entry_ptr what, errand why, flight leading, claim_ptr under) {
+    return push(std::move(what), why, std::move(leading), std::move(under));
 }
-void publisher::poke() { (void)push(nullptr, errand::keep, {}); }
+void publisher::poke() { (void)push(nullptr, errand::keep, {}, {}); }
 
 bool publisher::wait_idle(base::time_point deadline) {
     std::shared_ptr<state> s;

@@ -32,8 +32,8 @@ public:
     publisher(publisher_limits limits, tasks what) : limits_{limits}, tasks_{std::move(what)} {}
     ~publisher() { stop(base::clock::now()); }
 
-    // The flight is let go when the entry was published, or at once when it is refused. False: the queue is full.
-    bool enqueue(entry_ptr what, errand why, flight leading);
+    // Flight and claim are let go when the entry was published, or at once when it is refused. False: the queue is full.
+    bool enqueue(entry_ptr what, errand why, flight leading, claim_ptr under = {});
     // Runs tasks::idle once more.
     void poke();
     [[nodiscard]] bool wait_idle(base::time_point deadline);
@@ -43,7 +43,7 @@ public:
 private:
     struct state;
     [[nodiscard]] std::shared_ptr<state> current();
-    bool push(entry_ptr what, errand why, flight leading);
+    bool push(entry_ptr what, errand why, flight leading, claim_ptr under);
 
     publisher_limits limits_;
     tasks tasks_;

@@ -2,7 +2,7 @@
 #include "store/statistics.hpp"
 
 #include "base/digest.hpp"
-#include "base/files.hpp"
+#include "base/quick_replace.hpp"
 #include "store/wait_lock.hpp"
 
 #include <array>
@@ -35,10 +35,11 @@ constexpr std::array<std::pair<std::string_view, number>, 10> numbers{{
     {"dropped", &statistics::dropped},
     {"divergent", &statistics::divergent},
 }};
-constexpr std::array<std::pair<std::string_view, group>, 3> groups{{
+constexpr std::array<std::pair<std::string_view, group>, 4> groups{{
     {"hits.", &statistics::hits},
     {"rejected.", &statistics::rejected},
     {"errors.", &statistics::errors},
+    {"fleet.", &statistics::fleet},
 }};
 
 void add_to(counter_map& sums, counter_map const& more) {
@@ -124,7 +125,7 @@ result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::
         return false;
     KILN_TRY(auto sum, read_statistics(file));
     sum.add(more);
-    KILN_CHECK(base::replace_file(file, encode_statistics(sum)));
+    KILN_CHECK(base::replace_quickly(file, encode_statistics(sum)));
     return true;
 }
 

@@ -32,6 +32,7 @@ struct statistics {
     counter_map hits{};           // by tier: what was used, not what was looked at
     counter_map rejected{};       // by reason
     counter_map errors{};         // by reason
+    counter_map fleet{};          // of tiers far away: asked, misses, late, bytes, leases, ...
     counter_map other{};          // names this version does not know
 
     void add(statistics const& more);

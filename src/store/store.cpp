@@ -70,6 +70,20 @@ bool may_hold(tier_traits const& t, origin const& from) noexcept {
 
 }  // namespace
 
+// One question on its way from tier to tier. Each is asked without a claim; who can be written last is asked for one.
+struct journey {
+    question what;
+    std::function<void(far_answer)> then;
+    slots stops;
+    std::size_t claims_at = 0;  // index into stops; one past the end: nowhere
+    std::size_t at = 0;
+    bool told_late = false;
+    miss why = miss::absent;
+    std::vector<asked> misses;
+    std::string said;
+    base::stopwatch watch;
+};
+
 // Shared with the publishers' threads, which may outlive the store by one system call that does not return.
 struct store::state : std::enable_shared_from_this<store::state> {
     state(store_options const& o, event_log& log) : options{o}, events{std::make_shared<event_outlet>(&log)} {}
@@ -80,14 +94,18 @@ struct store::state : std::enable_shared_from_this<store::state> {
     [[nodiscard]] std::shared_ptr<slot> slot_for(std::shared_ptr<tier> t);
     void append(std::shared_ptr<tier> t);
     [[nodiscard]] bool is_passed_over(slot const& s) const;
+    [[nodiscard]] std::vector<std::shared_ptr<slot>> far_tiers();
     [[nodiscard]] lookup ask(slot& s, address const& at, expectation const& expected);
     [[nodiscard]] std::vector<summary> list(slot& s, digest const& family, std::optional<digest> const& request);
-    void copy_nearer(found const& what);
+    void copy_nearer(found const& what, flight leading);
     void note_rejection(slot const& s, address const& at, expectation const& expected, miss why);
     void note_fault(slot& s, error const& why);
     void publish(slot& s, entry_ptr const& what, errand why);
     void note_put(errand why, result<put_outcome> const& done);
     void note_lost(std::string_view reason, std::string_view why);
+    static void travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j);
+    static void arrived(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j,
+                        std::shared_ptr<slot> const& s, answer a);
     void gather();
     [[nodiscard]] adding add_counts();
     void add_counts_sometimes();
@@ -126,7 +144,9 @@ std::shared_ptr<slot> store::state::slot_for(std::shared_ptr<tier> t) {
     if (!traits.writable || !traits.persistent) return out;
     // Weak: an abandoned thread must not keep itself alive; it holds the state only while it works.
     out->queue = std::make_unique<publisher>(
-        publisher_limits{.entries = options.queue_entries, .bytes = options.queue_bytes},
+        traits.where == location::fleet
+            ? publisher_limits{.entries = 256, .bytes = std::uint64_t{64} << 20}
+            : publisher_limits{.entries = options.queue_entries, .bytes = options.queue_bytes},
         publisher::tasks{.publish =
                              [self = weak_from_this(), to = std::weak_ptr{out}](entry_ptr const& e, errand why) {
                                  auto const s = self.lock();
@@ -198,6 +218,15 @@ bool store::state::is_passed_over(slot const& s) const {
     return options.mode == reuse::recache && s.what->traits().persistent;
 }
 
+std::vector<std::shared_ptr<slot>> store::state::far_tiers() {
+    std::vector<std::shared_ptr<slot>> out;
+    auto const all = open_tiers();
+    for (auto const& s : *all) {
+        if (s->what->traits().answers_later && !is_passed_over(*s)) out.push_back(s);
+    }
+    return out;
+}
+
 lookup store::state::ask(slot& s, address const& at, expectation const& expected) {
     if (is_passed_over(s)) return {.hit = {}, .why = miss::recache};
     if (s.health.resting()) return {.hit = {}, .why = miss::disabled};
@@ -226,14 +255,15 @@ std::vector<summary> store::state::list(slot& s, digest const& family, std::opti
     return {};
 }
 
-void store::state::copy_nearer(found const& what) {
+void store::state::copy_nearer(found const& what, flight leading) {
     auto const how = what.by->what->traits().on_hit;
     auto const all = open_tiers();
     for (auto const& s : *all) {
         if (s == what.by) return;
         auto const traits = s->what->traits();
         if (!traits.writable || !reaches(how, traits.where) || !may_hold(traits, what.hit->from)) continue;
-        if (s->queue) (void)s->queue->enqueue(what.hit, errand::fill, {});
+        auto lead = traits.where == location::machine ? std::exchange(leading, {}) : flight{};
+        if (s->queue) (void)s->queue->enqueue(what.hit, errand::fill, std::move(lead));
         else (void)guarded([&] { return s->what->put(what.hit); });
     }
 }
@@ -282,8 +312,11 @@ void store::state::note_lost(std::string_view reason, std::string_view why) {
 }
 
 void store::state::gather() {
-    if (!disk) return;
-    tally([more = disk->take_counts()](statistics& counts) { counts.add(more); });
+    auto const all = open_tiers();
+    for (auto const& s : *all) {
+        auto const more = s->what->take_counts();
+        if (!more.empty()) tally([&](statistics& counts) { counts.add(more); });
+    }
 }
 
 adding store::state::add_counts() {
@@ -335,6 +368,8 @@ store::~store() {
 
 void store::add_tier(std::shared_ptr<tier> more) {
     std::lock_guard const lock{state_->mutex};
+    // Asked apart from the others, so its place among them does not matter, and it costs nothing until it is asked.
+    if (more->traits().answers_later) return state_->append(std::move(more));
     if (state_->bundles_open) state_->append(more);
     state_->extra.push_back(std::move(more));
 }
@@ -345,6 +380,7 @@ found store::peek(address const& at, expectation const& expected) {
         for (std::size_t i = from; i < some.size() && !out.hit; ++i) {
             base::stopwatch const watch;
             auto const& tier = *some[i]->what;
+            if (tier.traits().answers_later) continue;
             auto answer = state_->ask(*some[i], at, expected);
             if (!answer.hit) {
                 out.misses.push_back({.tier = tier.name(), .why = answer.why});
@@ -382,7 +418,7 @@ found store::peek(listed const& candidate, expectation const& expected) {
     return out;
 }
 
-void store::used(found const& what) {
+void store::used(found const& what, flight leading) {
     KILN_ASSERT(what.hit != nullptr && what.by != nullptr);
     auto const& about = what.hit->about;
     state_->tally([&](statistics& counts) {
@@ -397,11 +433,23 @@ void store::used(found const& what) {
                           .duration_ns = what.ns,
                           .value = static_cast<std::int64_t>(what.hit->payload.size())});
     what.by->what->used(about.at);
-    state_->copy_nearer(what);
+    state_->copy_nearer(what, std::move(leading));
 }
 
 found store::find(address const& at, expectation const& expected) {
     auto out = peek(at, expected);
+    for (auto const& s : out.hit ? slots{} : state_->far_tiers()) {
+        listed wherever{.what = {}, .tier = s->what->name(), .by = s};
+        wherever.what.about.at = at;
+        auto far = peek(wherever, expected);
+        if (far.hit) {
+            far.misses = std::move(out.misses);
+            out = std::move(far);
+            break;
+        }
+        out.misses.insert(out.misses.end(), far.misses.begin(), far.misses.end());
+        out.why = most_telling(out.misses);
+    }
     if (out.hit) {
         used(out);
     } else {
@@ -411,6 +459,78 @@ found store::find(address const& at, expectation const& expected) {
                               .key = at.key.prefix()});
     }
     return out;
+}
+
+bool store::has_far() const { return !state_->far_tiers().empty(); }
+
+// The last of them that can be written is asked last, whatever the order, because the claim is asked for with it.
+void store::ask(question const& what, std::function<void(far_answer)> then) {
+    auto j = std::make_shared<journey>();
+    j->what = what;
+    j->then = std::move(then);
+    j->stops = state_->far_tiers();
+    j->claims_at = j->stops.size();
+    for (std::size_t i = 0; i < j->stops.size(); ++i) {
+        if (j->stops[i]->what->traits().writable) j->claims_at = i;
+    }
+    if (j->claims_at + 1 < j->stops.size()) {
+        j->stops.push_back(j->stops[j->claims_at]);
+        j->claims_at = j->stops.size() - 1;
+    }
+    // Who may write nowhere still waits for those who can.
+    if (j->claims_at == j->stops.size() && !j->stops.empty()) j->claims_at = j->stops.size() - 1;
+    state::travel(state_, j);
+}
+
+void store::state::travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j) {
+    if (j->at >= j->stops.size()) {
+        far_answer out{.said = j->said};
+        out.what.why = most_telling(j->misses);
+        out.what.misses = j->misses;
+        return j->then(std::move(out));
+    }
+    auto const s = j->stops[j->at];
+    auto one = j->what;
+    if (j->at != j->claims_at) one.claims = claiming::no;
+    // Weak: a tier that answers when the store is gone answers nobody.
+    s->what->ask(one, [weak = std::weak_ptr{self}, j, s](answer a) {
+        auto const alive = weak.lock();
+        if (alive) arrived(alive, j, s, std::move(a));
+    });
+}
+
+void store::state::arrived(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j,
+                           std::shared_ptr<slot> const& s, answer a) {
+    auto const traits = s->what->traits();
+    far_answer out{.mine = std::move(a.mine), .late = a.late, .is_last = a.is_last};
+    if (!a.is_last) {
+        if (!std::exchange(j->told_late, true)) j->then(std::move(out));
+        return;
+    }
+    if (a.hit) {
+        out.what = {.hit = std::move(a.hit),
+                    .tier = s->what->name(),
+                    .where = traits.where,
+                    .misses = {},
+                    .by = s,
+                    .ns = j->watch.ns()};
+        out.next = j->what.nth + 1;
+        return j->then(std::move(out));
+    }
+    if (is_rejection(a.why))
+        self->note_rejection(*s, {j->what.family, j->what.request.value_or(digest{}), j->what.key.value_or(digest{})},
+                             j->what.expected, a.why);
+    j->misses.push_back({.tier = s->what->name(), .why = a.why});
+    j->said +=
+        fmt::format("{}{}{}{}", j->said.empty() ? "" : "; ", name_of(a.why), a.detail.empty() ? "" : ": ", a.detail);
+    if (j->at == j->claims_at) {
+        out.what.why = most_telling(j->misses);
+        out.what.misses = j->misses;
+        out.said = j->said;
+        return j->then(std::move(out));
+    }
+    ++j->at;
+    travel(self, j);
 }
 
 void store::candidates(digest const& family, std::optional<digest> const& request,
@@ -424,6 +544,7 @@ void store::candidates(digest const& family, std::optional<digest> const& reques
         return true;
     };
     auto const show = [&](std::shared_ptr<slot> const& s) {
+        if (s->what->traits().answers_later) return visit::go_on;
         for (auto& what : state_->list(*s, family, request)) {
             if (!is_new(what)) continue;
             if (each({.what = std::move(what), .tier = s->what->name(), .by = s}) == visit::stop) return visit::stop;
@@ -450,7 +571,7 @@ std::vector<listed> store::list(digest const& family, std::optional<digest> cons
     return out;
 }
 
-void store::put(entry_ptr what, flight leading) {
+void store::put(entry_ptr what, put_how how) {
     KILN_ASSERT(what != nullptr);
     bool somewhere = false;
     auto const all = state_->open_tiers();
@@ -458,14 +579,16 @@ void store::put(entry_ptr what, flight leading) {
         auto const traits = s->what->traits();
         if (!traits.writable || !may_hold(traits, {.headers_sealed = what->from.headers_sealed, .any_compiler = false}))
             continue;
+        bool const far = traits.where == location::fleet;
+        if (far && how.how_far == sharing::this_machine) continue;
         if (!s->queue) {
             (void)guarded([&] { return s->what->put(what); });
             continue;
         }
         somewhere = true;
         // Those who wait for the flight look on this machine.
-        auto lead = traits.where == location::machine ? std::exchange(leading, {}) : flight{};
-        if (s->queue->enqueue(what, errand::keep, std::move(lead))) continue;
+        auto lead = traits.where == location::machine ? std::exchange(how.leading, {}) : flight{};
+        if (s->queue->enqueue(what, errand::keep, std::move(lead), far ? how.under : nullptr)) continue;
         state_->tally([](statistics& counts) {
             counts.dropped += 1;
             counts.errors["queue-full"] += 1;

@@ -66,6 +66,23 @@ struct listed {
 
 enum class visit { go_on, stop };
 
+// What tiers that answer later said together.
+struct far_answer {
+    found what{};             // as from peek()
+    unsigned next = 0;        // where a hit does not fit here: question::nth of the next one
+    claim_ptr mine{};         // see answer
+    std::string_view late{};  // see answer
+    bool is_last = true;
+    std::string said{};  // on a miss, for people: each that was asked and what came of it
+};
+
+enum class sharing { everywhere, this_machine };
+struct put_how {
+    flight leading{};
+    claim_ptr under{};  // held until it is where others find it
+    sharing how_far = sharing::everywhere;
+};
+
 // What became of everything that was put: once for each persistent tier that should keep it, and as lost where there is none.
 struct kept_report {
     bool settled = true;  // nothing was waiting to be written any more
@@ -85,18 +102,24 @@ public:
     store(store const&) = delete;
     store& operator=(store const&) = delete;
 
-    // A tier asked after all others: embedded bundles, later the fleet.
+    // A tier asked after all others: embedded bundles, the fleet.
     void add_tier(std::shared_ptr<tier> more);
 
-    // Looks and takes: peek() and, on a hit, used(). A miss is an event.
+    // Looks and takes: peek() and, on a hit, used(). A miss is an event. Waits for tiers that answer later.
     [[nodiscard]] found find(address const& at, expectation const& expected);
-    // Only looks: nothing is counted as a hit, renewed or copied. For who must still see whether it is what he needs.
+    // Only looks: nothing is counted as a hit, renewed or copied. For who must still see whether it is what he needs. Tiers that
+    // answer later are not asked: see ask().
     [[nodiscard]] found peek(address const& at, expectation const& expected);
     // The same in the tier that listed it.
     [[nodiscard]] found peek(listed const& candidate, expectation const& expected);
     // This one served: a hit and a request in the counters, an event, young again in its tier, and copied into nearer tiers
     // as its tier's traits say.
-    void used(found const& what);
+    // A leading flight is held until the machine's tier has it.
+    void used(found const& what, flight leading = {});
+    // Whether any tier answers later, and asking them, in their order, until one has it. Returns at once; see tier::ask() for
+    // `then`. A claim is asked of the last of them that can be written.
+    [[nodiscard]] bool has_far() const;
+    void ask(question const& what, std::function<void(far_answer)> then);
     // What the tiers have of a family or request, in tier order. A tier is asked only when the caller went on after all that
     // the tiers before had. What a nearer tier has by the same rules is not shown again.
     void candidates(digest const& family, std::optional<digest> const& request,
@@ -104,7 +127,8 @@ public:
     // All of them, each address once, by its first tier.
     [[nodiscard]] std::vector<listed> list(digest const& family, std::optional<digest> const& request = {});
     // Never blocks on a file. A leading flight is held until the entry is published, or dropped with it.
-    void put(entry_ptr what, flight leading = {});
+    void put(entry_ptr what, put_how how);
+    void put(entry_ptr what, flight leading = {}) { put(std::move(what), put_how{.leading = std::move(leading)}); }
     // These bytes are never offered again by this process, and leave the disk.
     void reject(address const& at);
 

@@ -21,6 +21,9 @@ std::string_view name_of(miss why) noexcept {
         case miss::unreadable: return "unreadable";
         case miss::too_large: return "too-large";
         case miss::bad_signature: return "bad-signature";
+        case miss::not_signed: return "unsigned";
+        case miss::unknown_key: return "unknown-key";
+        case miss::old_epoch: return "old-epoch";
         case miss::refused: return "refused";
         case miss::recache: return "recache";
     }

@@ -8,7 +8,10 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/digest.hpp"
+#include "store/statistics.hpp"
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,8 +102,11 @@ enum class miss {
     unreadable,   // there, and not for us to read
     too_large,
     bad_signature,
-    refused,  // rejected earlier by the caller: the driver would not load it
-    recache,  // KILN_RECACHE: persistent tiers are not asked
+    not_signed,   // by anybody, where signatures are asked for
+    unknown_key,  // signed by nobody who is trusted
+    old_epoch,    // signed before what is still believed
+    refused,      // rejected earlier by the caller: the driver would not load it
+    recache,      // KILN_RECACHE: persistent tiers are not asked
 };
 [[nodiscard]] std::string_view name_of(miss why) noexcept;
 // True for every reason but absent, disabled and recache: something was there and was not used.
@@ -124,6 +130,8 @@ struct tier_traits {
     bool headers_sealed = false;  // see origin
     bool any_compiler = false;
     fill on_hit = fill::process;
+    bool lists_families = true;  // false: what it has is found by request only
+    bool answers_later = false;  // it is asked by ask(), after everything nearer, and nobody looks into it in passing
 };
 // What entries of such a tier say of themselves. Tiers of the process keep what an entry said before.
 [[nodiscard]] constexpr origin origin_of(tier_traits const& t) noexcept {
@@ -135,6 +143,45 @@ struct put_outcome {
     std::string_view why{};  // where not, a stable code: "full", "too-large", "resting", "refused", "unwritable"
     std::string detail{};    // and a sentence for people, where there is more to say
 };
+
+// Held while this process makes what others wait for. Letting go of it without having published lets one of them try.
+class claim {
+public:
+    virtual ~claim() = default;
+    // Nobody will find it: the others need not wait for one another either.
+    virtual void cannot_publish(std::string_view why) noexcept = 0;
+};
+using claim_ptr = std::shared_ptr<claim>;
+
+enum class urgency {
+    nobody_waits,
+    somebody_waits,        // he has a compiler of his own, and gets to it before long
+    nothing_else_will_do,  // there is no compiler, or it must not be used
+};
+enum class claiming { no, wanted };
+
+// What is asked of a tier that answers later.
+struct question {
+    digest family;
+    std::optional<digest> request{};  // nullopt: no compiler here, so none is known
+    std::optional<digest> key{};      // where it is known in advance
+    expectation expected{};
+    unsigned nth = 0;                          // of the entries of a request that were made from different headers
+    std::chrono::milliseconds compile{1'000};  // what making it here would take
+    urgency how = urgency::somebody_waits;
+    claiming claims = claiming::no;
+    std::size_t makers = 1;  // so many can be made here at a time: no more is claimed
+};
+
+struct answer {
+    entry_ptr hit{};          // null on a miss
+    miss why = miss::absent;  // meaningful on a miss
+    claim_ptr mine{};         // on a miss: it is for this process to make it
+    std::string_view late{};  // a stable code: the wait is over, and it is to be made here
+    bool is_last = true;      // false: there may still be another answer
+    std::string detail{};     // what a server said, for people
+};
+using answered = std::function<void(answer)>;
 
 class tier {
 public:
@@ -158,6 +205,16 @@ public:
     // Idempotent. A valid entry already there may be kept; an invalid one is replaced. Not to keep something is an answer and
     // no error; errc::forbidden where nothing can ever be put.
     [[nodiscard]] virtual result<put_outcome> put(entry_ptr const& what) = 0;
+
+    // For tiers that answer later: returns at once. `then` is called on another thread, or on this one before the return; once,
+    // or twice where the first was not the last. It must not block and must not throw.
+    virtual void ask(question const& what, answered then) {
+        (void)what;
+        then({});
+    }
+
+    // What it counted since the last call.
+    [[nodiscard]] virtual statistics take_counts() { return {}; }
 
     // The caller could not use this entry (the driver refused it): never offer these bytes again.
     virtual void reject(address const& at) noexcept = 0;

@@ -81,6 +81,12 @@ std::vector<named_unit> named_units() {
         add(fmt::format("tropical_maxmul_backward_{}", kiln::name_of(type)), "backward", type, "mul",
             backward_unit(gradient_rule::mul, type));
     }
+    for (auto const type : float_types) {
+        for (auto const s : {semiring::max_plus, semiring::min_plus}) {
+            auto const u = counting_unit(s, type);
+            add(u.name, "product_counting", type, name_of(s), u);
+        }
+    }
     // Every product is batched.
     for (auto const s : {semiring::max_plus, semiring::min_plus, semiring::max_mul}) {
         add(fmt::format("tropical_{}_f32_nn_batched_with_argmax", name_of(s)), "product_with_argmax", scalar::f32,
@@ -137,6 +143,14 @@ unit backward_unit(gradient_rule rule, scalar type) {
     out.options.push_back(fmt::format("-DKILN_TROPICAL_TYPE={}", number_of(type)));
     out.options.push_back(fmt::format("-DKILN_TROPICAL_RULE={}", static_cast<int>(rule)));
     out.kernels = {"backward"};
+    return out;
+}
+
+unit counting_unit(semiring s, scalar type) {
+    auto out = base_unit(fmt::format("tropical_counting_{}_{}", name_of(s), kiln::name_of(type)), "counting.cu",
+                         {"semiring.cuh"});
+    add_semiring(out, s, type, with_winners::no);
+    out.kernels = {"product_counting", "product_counting_weighted"};
     return out;
 }
 

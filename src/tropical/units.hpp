@@ -15,6 +15,8 @@ namespace kiln::tropical {
 [[nodiscard]] unit generic_unit(semiring s, scalar type, with_winners arg);
 // "tropical_backward_f32", "tropical_maxmul_backward_f32".
 [[nodiscard]] unit backward_unit(gradient_rule rule, scalar type);
+// "tropical_counting_maxplus_f32".
+[[nodiscard]] unit counting_unit(semiring s, scalar type);
 
 // The catalogue's rows, and the unit behind each name: several names may share one. Generic ones have no name: they are for
 // where nothing was shipped.

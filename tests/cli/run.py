@@ -375,12 +375,25 @@ def misses_go_to_workers():
                              env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
     worker = None
     while worker is None and child.poll() is None:
-        worker = next((c for c in children_of(child.pid) if name_of(c) == "kiln-worker" and "libnvrtc-builtins" in maps_of(c)), None)
+        worker = next((c for c in children_of(child.pid) if name_of(c) in ("kiln-worker", "kiln-foreign-wo") and "libnvrtc-builtins" in maps_of(c)), None)
     check(worker is not None, "a worker was at work")
     os.kill(int(worker), signal.SIGKILL)
     out, said = child.communicate(timeout=200)
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
+    # A program that is killed in the middle, while kiln run goes on: its worker ends with it.
+    endless = 'extern "C" __global__ void k(double* a) {' + "".join(f"a[{i}] = pow(a[{i + 1}], a[{i}] + {i}) + sin(a[{i}]);\n" for i in range(400)) + "}"
+    child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], endless, "-arch=sm_90"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    compiling, worker = int(child.stdout.readline()), None
+    while worker is None and child.poll() is None:
+        worker = next((c for c in children_of(child.pid) if "libnvrtc-builtins" in maps_of(c)), None)
+    os.kill(compiling, signal.SIGKILL)
+    end = time.time() + 20
+    while worker in children_of(child.pid) and name_of(worker) and state_of(worker) != "Z" and time.time() < end:
+        time.sleep(0.01)
+    check(time.time() < end, "the worker of a program that died is gone")
+    child.communicate("\n", timeout=60)
     # A program that closes what it does not know, and opens files or sockets of its own there: nothing of ours is written to them, and they
     # stay open.
     write("closer.py", r'''
@@ -491,6 +504,13 @@ def name_of(pid):
         return ""
 
 
+def state_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
 def maps_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/maps").read_text()
@@ -532,6 +552,30 @@ int main(int count, char** v) {
               f"{name}: three things, each made once", {h: all_happenings.count(h) for h in set(all_happenings)})
         sizes = {o for o, _ in ends} if count > 1 else {ends[0][0][:len(ends[0][0]) // 64]}
         check(len(sizes) == 1, "the same for all", sizes)
+
+
+def who_waits_need_not_read():
+    """Of many that wait for one compile, each would read all its headers to see that the answer fits: who made it leaves what they are."""
+    if not (CUDA / "include/cccl/cuda/std/complex").exists():
+        return
+    write("waiter.py", r'''
+import ctypes as C, os, sys
+n = C.CDLL(sys.argv[1])
+def read(): return int(open("/proc/self/io").read().split()[1])
+p = C.c_void_p(); o = (C.c_char_p * 2)(b"-arch=sm_90", b"-I" + sys.argv[2].encode()); before = read()
+n.nvrtcCreateProgram(C.byref(p), b"#include <cuda/std/complex>\nextern \"C\" __global__ void k(cuda::std::complex<float>* a) { *a = *a * *a; }", None, 0, None, None)
+print(n.nvrtcCompileProgram(p, 2, o), read() - before)
+''')
+    words = [PYTHON, SCRATCH / "waiter.py", NVRTC, CUDA / "include/cccl"]
+    mine = {"KILN_CACHE_DIR": str(SCRATCH / "waiters")}
+    one(800, **mine)  # what the compiler is has been read
+    ranks = [subprocess.Popen([CLI, "run", "-v", "--", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **mine}) for _ in range(6)]
+    ends = [r.communicate(timeout=250) for r in ranks]
+    waited = [int(out.split()[1]) for out, said in ends if " answered 'k'" in said and out.startswith("0 ")]
+    check(len(waited) == 5, "one made it, for all", *ends)
+    shutil.rmtree(SCRATCH / "waiters/run")
+    alone = int(under(*words, **mine).stdout.split()[1])
+    check(min(waited) * 2 < alone, "who waited read less than who comes later", waited, alone)
 
 
 def mounts_are_possible():
@@ -755,7 +799,7 @@ for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, the_cache_changes_under_a_program, places_that_refuse,
-             a_compiler_upgraded_in_place, many_at_once_make_it_once, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
+             a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()
         test()

@@ -94,6 +94,49 @@ TEST_F(engine_device, a_thousand_threads_one_compile_one_load_or_few) {
     EXPECT_EQ(e->status().compiled, 1u);
 }
 
+TEST_F(engine_device, an_artifact_from_bytes_is_loaded_as_it_is) {
+    auto e = make_engine();
+    auto const arch = kiln::device(0).value().target();
+    auto const made = e->artifact_sync(saxpy(), target::parse(arch).value()).value();
+    auto const kept = artifact::from_bytes(made.what->to_bytes()).value();
+    check(e->load_sync(kept).value());
+
+    auto const ptx = e->artifact_sync(saxpy(), target::parse(arch, artifact_kind::ptx).value()).value();
+    check(e->load_sync(*ptx.what).value());
+    auto const ir = e->artifact_sync(saxpy(), target::parse(arch, artifact_kind::ltoir).value()).value();
+    EXPECT_EQ(e->load_sync(*ir.what).error().code(), errc::invalid_argument);
+    auto damaged = kept;
+    damaged.image.resize(damaged.image.size() / 2);
+    EXPECT_EQ(e->load_sync(damaged).error().code(), errc::corrupt);
+}
+
+TEST_F(engine_device, standard_headers_compile_and_run) {
+    auto e = make_engine();
+    unit const u{.name = "standard", .source = R"(
+                     #include <array>
+                     #include <cassert>
+                     #include <cmath>
+                     #include <cstdint>
+                     #include <limits>
+                     #include <tuple>
+                     #include <type_traits>
+                     #include <utility>
+                     static_assert(std::is_same_v<std::uint32_t, unsigned>);
+                     extern "C" __global__ void standard(double* out) {
+                         std::array<double, 2> const two{1.5, 2.5};
+                         auto const [a, b] = std::pair{two[0], two[1]};
+                         assert(a < b);
+                         out[0] = std::get<1>(std::tuple{a, b, 3}) + std::sqrt(4.0) + std::numeric_limits<std::int8_t>::max();
+                     })"};
+    auto const ready = e->get_sync(u).value();
+    auto const s = stream::make().value();
+    auto out = device_memory::make(sizeof(double)).value();
+    ready.kernel<void(double*)>("standard").value()(s, {1, 1}, out.as<double>()).value();
+    std::vector<double> got(1);
+    out.download_sync(s, got).value();
+    EXPECT_EQ(got[0], 2.5 + 2 + 127);
+}
+
 TEST_F(engine_device, asked_for_later) {
     auto e = make_engine();
     auto const later = e->get(saxpy());

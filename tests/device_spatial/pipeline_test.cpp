@@ -21,7 +21,7 @@ protected:
     void SetUp() override {
         on_spatial_device::SetUp();
         if (IsSkipped()) return;
-        std::size_t const n = quick() ? 300 : 20'000;
+        std::size_t const n = quick() ? 1500 : 20'000;
         // As a file would have them.
         auto const read = [](geometries const& g) { return from_wkb(to_wkb(g).value()).value(); };
         zones_ = read(apart(lattice(family::polygon, {.rows = n / 50, .size = 4, .seed = 101, .null_per_mille = 30})));

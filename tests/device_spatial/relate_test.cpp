@@ -45,7 +45,7 @@ TEST_F(spatial_relate, every_family_with_every_other) {
     std::size_t const rows = quick() ? 12 : 150;
     for (int k = 1; k <= 7; ++k) {
         for (int m = 1; m <= 7; ++m) {
-            if (quick() && (k + m) % 7 != 0) continue;
+            if (!takes(k, m)) continue;
             auto const name = std::to_string(k) + " with " + std::to_string(m);
             check_matrices(some(k, 41, rows), some(m, 42, rows), name);
             check_matrices(scrambled(some(k, 43, rows)), some(m, 44, rows), name + " as a view");
@@ -57,13 +57,13 @@ TEST_F(spatial_relate, every_predicate_of_every_family) {
     std::size_t const rows = quick() ? 12 : 120;
     for (int k = 1; k <= 7; ++k) {
         for (int m = 1; m <= 7; ++m) {
-            if (quick() && (k + m) % 7 != 0) continue;
+            if (!takes(k, m)) continue;
             auto const left = some(k, 51, rows), right = some(m, 52, rows);
             auto const all = cpu::relate_join(left, right).value();
             auto const left_there = there(left), right_there = there(right);
             for (int p = 0; p <= static_cast<int>(predicate::equals); ++p) {
                 auto const what = static_cast<predicate>(p);
-                if (what == predicate::disjoint) continue;
+                if (what == predicate::disjoint || (quickest() && what != predicate::touches)) continue;
                 plain_pairs expected;
                 for (auto const& e : all)
                     if (holds(what, e.how)) expected.left.push_back(e.left), expected.right.push_back(e.right);
@@ -76,6 +76,7 @@ TEST_F(spatial_relate, every_predicate_of_every_family) {
 
 TEST_F(spatial_relate, row_by_row) {
     for (int k = 1; k <= 7; ++k) {
+        if (quickest() && k != 3) continue;
         auto const left = some(k, 61, 100), right = some(8 - k, 62, 100);
         auto const expected = cpu::relate(left, right).value();
         auto const bits = values_of(take(relate(on(), there(left), there(right))));
@@ -134,7 +135,7 @@ TEST_F(spatial_relate, nearest_rows_of_every_family) {
     std::size_t const rows = quick() ? 12 : 100;
     for (int k = 1; k <= 7; ++k) {
         for (int m = 1; m <= 7; ++m) {
-            if (quick() && (k + m) % 7 != 0) continue;
+            if (!takes(k, m)) continue;
             auto const left = some(k, 71, rows), right = some(m, 72, rows / 4 + 2);
             for (auto const equal : {ties::kept, ties::by_row}) {
                 nearest_options const how{.count = 1, .most = m == 3 ? 1.5 : INFINITY, .equal = equal};

@@ -52,6 +52,13 @@ def check_programs(args, scratch):
             else:
                 run(args.cxx, *flags, "-fsyntax-only")
             seen += 1
+        for number, text in enumerate(blocks(page, "c")):
+            source = scratch / f"{page.stem}_{number}.c"
+            source.write_text(text)
+            run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", source, "-o", source.with_suffix(""),
+                f"-L{library}", "-lkiln")
+            run(source.with_suffix(""), env=environment)
+            seen += 1
     if seen < 5:
         sys.exit(f"only {seen} programs in README and guide: are they still found?")
 

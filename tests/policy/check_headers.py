@@ -5,6 +5,7 @@ them; a word from the compiler is a failure.
 
     check_headers.py COMPILER INCLUDE [--host CXX] [--templates FILE]   g++, clang++ or nvcc; --host: nvcc's host compiler
     check_headers.py COMPILER INCLUDE --too-old                         under C++17 each must say in short what is needed
+    check_headers.py COMPILER INCLUDE --for-c STANDARD                  the headers for C (*.h) under c99, c17, c++17, ...
 """
 
 import argparse
@@ -20,7 +21,22 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werr
 NEEDED = "Kiln needs C++20: compile with -std=c++20"
 
 
+# Each struct can begin as its macro says, without a word from the compiler.
+BEGINNINGS = """
+int main(void) {
+    kiln_engine_status a = KILN_ENGINE_STATUS_INIT; kiln_wait b = KILN_WAIT_INIT; kiln_unit c = KILN_UNIT_INIT;
+    kiln_kernel_info d = KILN_KERNEL_INFO_INIT; kiln_link e = KILN_LINK_INIT; kiln_device_info f = KILN_DEVICE_INFO_INIT;
+    kiln_kernel_resources g = KILN_KERNEL_RESOURCES_INIT; kiln_launch h = KILN_LAUNCH_INIT;
+    kiln_demand_options i = KILN_DEMAND_OPTIONS_INIT;
+    return (a.size && b.size && c.size && d.size && e.size && f.size && g.size && h.size && i.size) ? 0 : 1;
+}
+"""
+
+
 def command(args, source, output):
+    if args.for_c and not pathlib.Path(args.compiler).name.startswith("nvcc"):
+        language = "c++" if "++" in args.for_c else "c"
+        return [args.compiler, f"-std={args.for_c}", *WARNINGS, "-fsyntax-only", f"-I{args.include}", "-x", language, source]
     if pathlib.Path(args.compiler).name.startswith("nvcc"):
         host = ["-ccbin", args.host] if args.host else []
         # For one architecture, without optimising: it is the front ends that are asked.
@@ -50,8 +66,9 @@ def main():
     parser.add_argument("--host")
     parser.add_argument("--templates", type=pathlib.Path)
     parser.add_argument("--too-old", action="store_true")
+    parser.add_argument("--for-c")
     args = parser.parse_args()
-    headers = sorted(p.relative_to(args.include).as_posix() for p in args.include.rglob("*.hpp"))
+    headers = sorted(p.relative_to(args.include).as_posix() for p in args.include.rglob("*.h" if args.for_c else "*.hpp"))
     if not headers:
         sys.exit(f"{args.include}: no headers")
 
@@ -62,7 +79,7 @@ def main():
         sources = [args.templates] if args.templates else []
         for header in headers:
             source = folder / (header.replace("/", "_") + ".cu")
-            source.write_text(f"#include <{header}>\n" * 2)
+            source.write_text(f"#include <{header}>\n" * 2 + (BEGINNINGS if args.for_c else ""))
             sources.append(source)
         with concurrent.futures.ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
             for source, said in zip(sources, pool.map(lambda s: complaint(args, s, folder), sources)):

@@ -16,10 +16,12 @@ ALLOWED = {
     "cuda": {"base"},
     "compile": {"base", "cuda"},
     "store": {"base"},
-    "engine": {"base", "cuda", "compile", "store"},
+    "remote": {"base", "store"},
+    "engine": {"base", "cuda", "compile", "store", "remote"},
     "warmup": {"base", "cuda", "compile", "store", "engine"},
     "runtime": {"base", "cuda", "compile", "store", "engine"},
     "workshop": {"base", "cuda", "compile", "store", "engine", "runtime"},
+    "capi": {"base", "cuda", "compile", "store", "engine", "warmup"},
     "intercept": {"base", "cuda", "compile", "store"},
     "report": {"base"},
     "audit": {"base", "report"},
@@ -33,17 +35,20 @@ PACK_LINE = re.compile(r"^kiln_pack\((\w+)([^)]*)\)", re.MULTILINE)
 ROOT_HEADERS = {
     "language": "base", "result": "base", "scalar": "base", "event": "base", "pending": "base", "version": "base",
     "activity": "cuda", "device": "cuda", "kernel": "cuda",
-    "target": "compile", "unit": "compile", "artifact": "compile",
+    "target": "compile", "unit": "compile", "artifact": "compile", "instance": "compile",
     "engine": "engine", "embedded": "engine", "status": "engine",
+    "kiln": "capi",
     "catalogue": "engine", "demand": "warmup", "plan": "warmup", "profile": "warmup",
 }
 # What every public header includes first, so that an older C++ is named before anything fails.
 LANGUAGE = "kiln/language.hpp"
-WITHOUT_CUDA = {"base", "store", "report", "audit"}
+C_HEADERS = {"stddef.h", "stdint.h"}
+WITHOUT_CUDA = {"base", "store", "remote", "report", "audit"}
 MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
 MAY_PRINT = {
     "compile/worker_server.cpp": "the body of kiln-worker: never runs in a user's process",
+    "compile/worker_life.cpp": "the same",
 }
 
 CUDA_HEADER = re.compile(r"^(cuda\.h|cuda[_A-Z].*|nvrtc\.h|nvJitLink\.h|nvPTXCompiler\.h|cupti.*|driver_types\.h|"
@@ -114,7 +119,7 @@ class checker:
     def run(self):
         for path in self.files("src", SOURCE_SUFFIXES):
             self.check_module_file(path)
-        for path in self.files("include", SOURCE_SUFFIXES):
+        for path in self.files("include", SOURCE_SUFFIXES | {".h"}):
             self.check_public_header(path)
         self.check_page_of_headers(self.root / "docs/headers.md")
         for folder in ("src", "include", "tools", "kernels", "bench", "examples", "tests", "scripts", "cmake"):
@@ -177,6 +182,12 @@ class checker:
             return
         allowed = self.allowed[module]
         includes = list(self.includes(path.read_text(encoding="utf-8")))
+        # The one for C knows no C++, nor any other header of ours.
+        if path.suffix == ".h":
+            for line, _, name in includes:
+                if name not in C_HEADERS:
+                    self.report(path, line, "public", f"a header for C includes C99's own alone, not <{name}>")
+            return
         if own_name != LANGUAGE and (not includes or not includes[0][2].startswith("kiln/")):
             self.report(path, 1, "language", f"a public header begins with <{LANGUAGE}>, or another one that does")
         for line, quote, name in includes:
@@ -199,7 +210,7 @@ class checker:
             for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
                 if match := PAGE_ROW.match(line):
                     rows[match.group(1)] = (number, match.group(2))
-        headers = {p.relative_to(self.root / "include").as_posix(): p for p in self.files("include", {".hpp"})}
+        headers = {p.relative_to(self.root / "include").as_posix(): p for p in self.files("include", {".hpp", ".h"})}
         for name in headers.keys() - rows.keys():
             self.report(headers[name], 1, "page", f"not in the table of {page.relative_to(self.root)}")
         for name, (line, owner) in rows.items():

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 LIST = pathlib.Path(__file__).with_name("exported_symbols.txt")
-OWN = re.compile(r"(vtable for |VTT for |typeinfo for |typeinfo name for |guard variable for )?kiln::")
+OWN = re.compile(r"(vtable for |VTT for |typeinfo for |typeinfo name for |guard variable for )?kiln(::|_[a-z_]+$)")
 
 
 def exported(library):

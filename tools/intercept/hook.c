@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loader's side of `kiln run` (LD_AUDIT): when glibc is about to open a libnvrtc or libnvJitLink, it is given a stand-in
-// with the same soname, version node and exports. libc only, no state but a small table; the loader holds its lock in
+// with the same soname, version node and exports. No libc (bare.h), no state but a small table; the loader holds its lock in
 // every callback. Nothing is wrapped or patched in the program.
 //
 // A library found by search (DT_NEEDED, dlopen of a bare name): glibc asks for every candidate and keeps the name it searched,
@@ -15,23 +15,15 @@
 //
 // Whatever is not as expected (an unknown soname, an export the stand-in lacks, no place to write) leaves the library alone.
 #define _GNU_SOURCE
+#include "bare.h"
+
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define OWN_MACHINE EM_AARCH64
 #else
-#error "kiln run knows x86_64 and aarch64"
+#define OWN_MACHINE EM_AARCH64
 #endif
 
 #define MOST_PATH 512
@@ -109,19 +101,19 @@ static int read_dynamic(struct image* i, Elf64_Dyn const* d, size_t entries) {
 
 static int map_file(struct image* i, char const* path) {
     memset(i, 0, sizeof *i);
-    int const fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int const fd = bare_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return 0;
-    int const good = !fstat(fd, &i->about) && S_ISREG(i->about.st_mode) && i->about.st_size >= 4096;
-    void* const at = good ? mmap(0, (size_t)i->about.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    close(fd);
-    if (at == MAP_FAILED) return 0;
+    int const good = bare_fstat(fd, &i->about) && S_ISREG(i->about.st_mode) && i->about.st_size >= 4096;
+    void* const at = good ? bare_map((size_t)i->about.st_size, PROT_READ, fd) : 0;
+    bare_close(fd);
+    if (!at) return 0;
     i->bytes = at;
     i->size = (size_t)i->about.st_size;
     return 1;
 }
 
 static void unmap(struct image* i) {
-    if (i->bytes) munmap(i->bytes, i->size);
+    if (i->bytes) bare_unmap(i->bytes, i->size);
     i->bytes = 0;
 }
 
@@ -146,15 +138,30 @@ static char* exported(struct image const* i, size_t k) {
     if (s->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s->st_info) != STT_FUNC || ELF64_ST_BIND(s->st_info) == STB_LOCAL) return 0;
     if (s->st_name >= i->string_bytes) return 0;
     char* const name = i->strings + s->st_name;
-    return !strncmp(name, "nv", 2) || !strncmp(name, "__nv", 4) ? name : 0;
+    return starts_with(name, "nv") || starts_with(name, "__nv") ? name : 0;
 }
 
 static int exports(struct image const* i, char const* wanted) {
     for (size_t k = 0; k < i->count; ++k) {
         char const* const name = exported(i, k);
-        if (name && !strcmp(name, wanted)) return 1;
+        if (name && is_same(name, wanted)) return 1;
     }
     return 0;
+}
+
+// ---- settings
+
+// From the environment as it was when the process began; programs may write over that.
+static char templates[MOST_PATH], copies[MOST_PATH];
+
+__attribute__((constructor)) static void keep_settings(int count, char** words, char** environment) {
+    (void)count;
+    (void)words;
+    static char const from[] = "KILN_RUN_STANDINS=", to[] = "KILN_RUN_COPIES=";
+    for (; environment && *environment; ++environment) {
+        if (starts_with(*environment, from)) join(templates, sizeof templates, *environment + sizeof from - 1, (char*)0);
+        if (starts_with(*environment, to)) join(copies, sizeof copies, *environment + sizeof to - 1, (char*)0);
+    }
 }
 
 // ---- a stand-in for each real file
@@ -177,7 +184,7 @@ static uint64_t mixed(uint64_t h, void const* data, size_t bytes) {
 
 static int write_whole(int fd, unsigned char const* data, size_t bytes) {
     while (bytes) {
-        ssize_t const n = write(fd, data, bytes);
+        long const n = bare_write(fd, data, bytes);
         if (n <= 0) return 0;
         data += n;
         bytes -= (size_t)n;
@@ -187,29 +194,28 @@ static int write_whole(int fd, unsigned char const* data, size_t bytes) {
 
 // The file appears whole or not at all, and not where nothing may be executed.
 static int publish(char const* path, unsigned char const* data, size_t bytes) {
-    char part[MOST_PATH + 32];
-    snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid());
-    int const fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    char part[MOST_PATH + 32], process[17];
+    write_hex(process, bare_getpid());
+    if (!join(part, sizeof part, path, ".", process, ".part", (char*)0)) return 0;
+    int const fd = bare_open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (fd < 0) return 0;
-    int good = write_whole(fd, data, bytes);
-    void* const trial = good ? mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    good = trial != MAP_FAILED;
-    if (good) munmap(trial, 4096);
-    close(fd);
-    good = good && !rename(part, path);
-    if (!good) unlink(part);
+    void* const trial = write_whole(fd, data, bytes) ? bare_map(4096, PROT_READ | PROT_EXEC, fd) : 0;
+    if (trial) bare_unmap(trial, 4096);
+    bare_close(fd);
+    int const good = trial && bare_rename(part, path);
+    if (!good) bare_unlink(part);
     return good;
 }
 
 static int is_there(char const* path, size_t bytes) {
     struct stat about;
-    return !stat(path, &about) && S_ISREG(about.st_mode) && (size_t)about.st_size == bytes && about.st_uid == geteuid();
+    return bare_stat(path, &about) && S_ISREG(about.st_mode) && (size_t)about.st_size == bytes && about.st_uid == bare_geteuid();
 }
 
 // Overwrites what stands at the mark; there is room for `room` characters.
 static int fill_in(unsigned char* data, size_t bytes, char const* mark, size_t room, char const* value) {
-    size_t const length = strlen(value);
-    unsigned char* const at = memmem(data, bytes, mark, strlen(mark));
+    size_t const length = length_of(value);
+    unsigned char* const at = find_in(data, bytes, mark);
     if (!at || length >= room) return 0;
     memcpy(at, value, length + 1);
     return 1;
@@ -222,7 +228,7 @@ static int make_copy(struct known const* k, struct image const* real, struct ima
         char const* const name = exported(real, n);
         if (name && !exports(template, name)) return 0;
     }
-    unsigned char* const data = malloc(template->size);
+    unsigned char* const data = bare_map(template->size, PROT_READ | PROT_WRITE, -1);
     if (!data) return 0;
     memcpy(data, template->bytes, template->size);
     for (size_t n = 0; n < template->count; ++n) {
@@ -230,81 +236,79 @@ static int make_copy(struct known const* k, struct image const* real, struct ima
         if (name && !exports(real, name)) data[(unsigned char const*)name - template->bytes] = '\1';
     }
     int const made = publish(k->copy, data, template->size);
-    free(data);
+    bare_unmap(data, template->size);
     return made;
 }
 
-static int make_bridge(struct known const* k, char const* templates, char const* soname) {
+static int make_bridge(struct known const* k, char const* soname) {
     char path[MOST_PATH + 16], needed[NEEDED_ROOM], directory[MOST_PATH];
     struct image bridge;
-    snprintf(path, sizeof path, "%s/bridge.so", templates);
     int made = 0;
-    if (map_file(&bridge, path)) {
+    if (join(path, sizeof path, templates, "/bridge.so", (char*)0) && map_file(&bridge, path)) {
         made = is_there(k->bridge, bridge.size);
-        unsigned char* const data = made ? 0 : malloc(bridge.size);
+        unsigned char* const data = made ? 0 : bare_map(bridge.size, PROT_READ | PROT_WRITE, -1);
         if (data) {
             memcpy(data, bridge.bytes, bridge.size);
-            int const fits = snprintf(needed, sizeof needed, "kiln-%s-%s", k->id, soname) < (int)sizeof needed;
-            snprintf(directory, sizeof directory, "%.*s", (int)k->directory, k->real);
-            made = fits && fill_in(data, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) &&
+            memcpy(directory, k->real, k->directory);
+            directory[k->directory] = 0;
+            made = join(needed, sizeof needed, "kiln-", k->id, "-", soname, (char*)0) &&
+                   fill_in(data, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) &&
                    fill_in(data, bridge.size, RUNPATH_MARK, RUNPATH_ROOM, directory) &&
                    publish(k->bridge, data, bridge.size);
-            free(data);
+            bare_unmap(data, bridge.size);
         }
+        unmap(&bridge);
     }
-    unmap(&bridge);
     return made;
 }
 
 // Its name is at least as long as the real one: la_objopen() writes that over it.
-static int name_bridge(struct known* k, char const* copies) {
-    char file[64];
-    int const length = snprintf(file, sizeof file, "%s-%016lx.bridge", k->id,
-                                (unsigned long)mixed(14695981039346656037u, k->real, strlen(k->real)));
-    size_t at = (size_t)snprintf(k->bridge, sizeof k->bridge, "%s/", copies);
-    while (at + (size_t)length < strlen(k->real) && at + 2 < sizeof k->bridge) {
+static int name_bridge(struct known* k) {
+    char file[64], path_id[17];
+    write_hex(path_id, mixed(14695981039346656037u, k->real, length_of(k->real)));
+    size_t const length = join(file, sizeof file, k->id, "-", path_id, ".bridge", (char*)0);
+    size_t at = join(k->bridge, sizeof k->bridge, copies, "/", (char*)0);
+    while (at + length < length_of(k->real) && at + 2 < sizeof k->bridge) {
         k->bridge[at++] = '.';
         k->bridge[at++] = '/';
     }
-    if (at + (size_t)length >= sizeof k->bridge) return 0;
-    memcpy(k->bridge + at, file, (size_t)length + 1);
+    if (!at || at + length >= sizeof k->bridge) return 0;
+    memcpy(k->bridge + at, file, length + 1);
     return 1;
 }
 
 // Same file, same copy: by inode and time, so that two libraries of one soname stay two, and a replaced one gets a new one.
-static void name_copy(struct known* k, char const* copies, struct image const* real, struct image const* template) {
+static void name_copy(struct known* k, struct image const* real, struct image const* template) {
     uint64_t const facts[] = {real->about.st_dev, real->about.st_ino, real->size, (uint64_t)real->about.st_mtim.tv_sec,
                               (uint64_t)real->about.st_mtim.tv_nsec, template->size, (uint64_t)template->about.st_mtim.tv_sec,
                               (uint64_t)template->about.st_mtim.tv_nsec};
-    snprintf(k->id, sizeof k->id, "%016lx", (unsigned long)mixed(14695981039346656037u, facts, sizeof facts));
-    if (snprintf(k->copy, sizeof k->copy, "%s/%s-%s", copies, k->id, real->soname) >= (int)sizeof k->copy) k->copy[0] = 0;
+    write_hex(k->id, mixed(14695981039346656037u, facts, sizeof facts));
+    join(k->copy, sizeof k->copy, copies, "/", k->id, "-", real->soname, (char*)0);
 }
 
 static void make(struct known* k, struct image const* real) {
-    char const* const templates = getenv("KILN_RUN_STANDINS");
-    char const* const copies = getenv("KILN_RUN_COPIES");
     char path[MOST_PATH];
     struct image template;
-    if (!templates || !copies || !real->soname || strchr(real->soname, '/')) return;
-    if (snprintf(path, sizeof path, "%s/%s", templates, real->soname) >= (int)sizeof path) return;
+    if (!templates[0] || !copies[0] || !real->soname || last_slash(real->soname)) return;
+    if (!join(path, sizeof path, templates, "/", real->soname, (char*)0)) return;
     if (open_image(&template, path)) {
-        name_copy(k, copies, real, &template);
+        name_copy(k, real, &template);
         if (k->copy[0] && !make_copy(k, real, &template)) k->copy[0] = 0;
-        if (k->copy[0] && !(name_bridge(k, copies) && make_bridge(k, templates, real->soname))) k->bridge[0] = 0;
+        if (k->copy[0] && !(name_bridge(k) && make_bridge(k, real->soname))) k->bridge[0] = 0;
     }
     unmap(&template);
 }
 
 static struct known* stand_in_for(char const* path) {
     for (int k = 0; k < used; ++k) {
-        if (!strcmp(table[k].real, path)) return table[k].copy[0] ? table + k : 0;
+        if (is_same(table[k].real, path)) return table[k].copy[0] ? table + k : 0;
     }
     struct image real;
     struct known* k = 0;
-    if (open_image(&real, path) && used < MOST_KNOWN && strlen(path) < MOST_PATH) {
+    if (open_image(&real, path) && used < MOST_KNOWN && length_of(path) < MOST_PATH) {
         k = table + used++;
-        strcpy(k->real, path);
-        k->directory = (size_t)(strrchr(path, '/') - path);
+        memcpy(k->real, path, length_of(path) + 1);
+        k->directory = (size_t)(last_slash(path) - path);
         make(k, &real);
     }
     unmap(&real);
@@ -315,8 +319,8 @@ static struct known* stand_in_for(char const* path) {
 static int is_ours(char const* name) {
     static char const* const stems[] = {"libnvrtc.so", "libnvJitLink.so"};
     for (int k = 0; k < 2; ++k) {
-        size_t const n = strlen(stems[k]);
-        if (!strncmp(name, stems[k], n) && (name[n] == 0 || name[n] == '.')) return 1;
+        size_t const n = length_of(stems[k]);
+        if (starts_with(name, stems[k]) && (name[n] == 0 || name[n] == '.')) return 1;
     }
     return 0;
 }
@@ -327,12 +331,12 @@ unsigned la_version(unsigned version) { return version < LAV_CURRENT ? version :
 
 char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
     (void)cookie;
-    char const* const slash = strrchr(name, '/');
+    char const* const slash = last_slash(name);
     if (!slash || name[0] != '/') return (char*)name;  // a bare name: its candidates follow
-    if (!strncmp(slash + 1, "kiln-", 5)) {             // a bridge asks for its stand-in
+    if (starts_with(slash + 1, "kiln-")) {             // a bridge asks for its stand-in
         for (int k = 0; k < used && flag != LA_SER_ORIG; ++k) {
-            if (table[k].copy[0] && !strncmp(slash + 6, table[k].id, 16) && (size_t)(slash - name) == table[k].directory &&
-                !strncmp(name, table[k].real, table[k].directory))
+            if (table[k].copy[0] && starts_with(slash + 6, table[k].id) && (size_t)(slash - name) == table[k].directory &&
+                !memcmp(name, table[k].real, table[k].directory))
                 return table[k].copy;
         }
         return (char*)name;
@@ -348,15 +352,15 @@ char* la_objsearch(char const* name, uintptr_t* cookie, unsigned flag) {
 unsigned la_objopen(struct link_map* map, Lmid_t space, uintptr_t* cookie) {
     (void)space;
     (void)cookie;
-    char* const slash = map->l_name ? strrchr(map->l_name, '/') : 0;
+    char* const slash = map->l_name ? last_slash(map->l_name) : 0;
     if (!slash) return 0;
     for (int k = 0; k < used; ++k) {
-        if (table[k].bridge[0] && !strcmp(map->l_name, table[k].bridge)) {
-            strcpy(map->l_name, table[k].real);
+        if (table[k].bridge[0] && is_same(map->l_name, table[k].bridge)) {
+            memcpy(map->l_name, table[k].real, length_of(table[k].real) + 1);
             return 0;
         }
     }
-    if (!strncmp(slash + 1, "kiln-", 5) && strlen(slash) > 23 && slash[22] == '-')
-        memmove(slash + 1, slash + 23, strlen(slash + 23) + 1);
+    if (starts_with(slash + 1, "kiln-") && length_of(slash) > 23 && slash[22] == '-')
+        memmove(slash + 1, slash + 23, length_of(slash + 23) + 1);
     return 0;
 }

@@ -150,6 +150,7 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
         if (!one.content || one.from == look::root::source_directory) continue;
         if (auto path = call.roots.locate(one)) self().store.headers().will_be_needed(*std::move(path));
     }
+    self().share_headers(std::move(product.known));
     answer.log = with_real_paths(std::move(answer.log), call.roots);
     p_.answer = std::move(answer);
     return nvrtc_success;
@@ -223,6 +224,7 @@ int compile_request::run() {
         auto const outcome = leading.outcome();
         bool const others_were_here =
             outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
+        if (outcome == store::flight_outcome::finished) self().take_shared_headers();
         if (others_were_here && answered()) return nvrtc_success;
         if (outcome != store::flight_outcome::finished) return make();
     }

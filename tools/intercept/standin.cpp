@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "standin.hpp"
 
+#include "base/quick_replace.hpp"
 #include "compile/environment.hpp"
 #include "intercept/program_name.hpp"
 #include "intercept/quiet_writes.hpp"
 #include "intercept/run_events.hpp"
 
+#include <ctime>
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
@@ -86,6 +88,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
       program_{name_of_this_program()},
       log_{variable("KILN_RUN_LOG")},
       requests_{variable("KILN_RUN_REQUESTS")},
+      recent_{variable("KILN_RUN_RECENT")},
       has_events_{!variable("KILN_EVENTS").empty()},
       verifies_{variable("KILN_RUN_VERIFY") == "1"} {
     if (auto const& jit = settings.text("KILN_JIT"); jit == "forbid") jit_ = jit_policy::forbid;
@@ -102,6 +105,25 @@ void standin::record(base::digest const& request, foreign_job const& what) const
 }
 
 void standin::tell_headers() { append_headers(log_, store.headers().to_be_read_ahead()); }
+
+void standin::share_headers(std::vector<known_file> files) {
+    constexpr std::size_t worth_it = 16;
+    if (!recent_.empty() && files.size() >= worth_it) {
+        quiet_writes const quiet;
+        (void)base::replace_quickly(recent_, encode(std::span<known_file const>{files}));
+    }
+    store.headers().take(std::move(files));
+}
+
+// Only what is fresh: times tell less and less the longer they are ago.
+void standin::take_shared_headers() {
+    constexpr std::time_t fresh_s = 60;
+    struct ::stat about {};
+    if (recent_.empty() || ::stat(recent_.c_str(), &about) != 0) return;
+    if (auto const age = std::time(nullptr) - about.st_mtime; age < 0 || age > fresh_s) return;
+    auto const data = base::read_file(recent_);
+    if (data && *data) store.headers().take(decode_known_files(**data));
+}
 
 std::string standin::not_serving() {
     if (compile::trust_of_process() == compile::trust::secure) return "raised privileges";

@@ -59,6 +59,9 @@ public:
     [[nodiscard]] std::string not_serving();
     // Which headers this process had to read, for the next run to have them read ahead.
     void tell_headers();
+    // Headers that the compiler read just now: for this process, and for others that waited for what was made.
+    void share_headers(std::vector<known_file> files);
+    void take_shared_headers();
     // A request in the program's own words, for `kiln replay`.
     [[nodiscard]] bool records_requests() const noexcept { return !requests_.empty(); }
     void record(base::digest const& request, foreign_job const& what) const;
@@ -73,6 +76,7 @@ private:
     std::string program_;
     std::string log_;
     std::string requests_;
+    std::string recent_;  // a list of headers
     bool has_events_ = false;
     std::atomic<int> introduced_{0};  // the process whose name is among the events
     jit_policy jit_ = jit_policy::allow;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "compile/standard_headers.hpp"
+#include "embedding.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/pack_verbs.hpp"
 #include "keeping.hpp"
@@ -20,7 +22,15 @@ struct build_arguments {
     std::string title;
     std::string depfile;
     std::vector<std::string> packs;
+    std::string embed;
+    std::string embed_name;
+    std::vector<std::string> functions;
+    bool images_only = false;
+    bool compress = false;
     bool as_json = false;
+
+    // What make and ninja know the work by.
+    [[nodiscard]] std::string const& product() const { return embed.empty() ? output : embed; }
 };
 
 using engine_detail::made_artifact;
@@ -75,7 +85,7 @@ json describe(item const& i) {
 }
 
 result<void> write_bundle(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
-    store::bundle_writer writer;
+    store::bundle_writer writer{a.compress ? store::packing::where_it_pays : store::packing::never};
     writer.set("title", a.title.empty() ? a.output : a.title);
     writer.set("producer", s.producer());
     for (auto const& i : items) {
@@ -107,20 +117,69 @@ result<void> write_depfile(build_arguments const& a, engine::state& s, std::vect
         KILN_TRY(auto const order, s.order_for(*i.of, i.for_target));
         for (auto const& d : (*i.answer)->got.what->dependencies) {
             auto file = d.content.empty() ? std::string{} : order.subject.roots.locate(d);
-            if (!file.empty()) files.insert(std::move(file));
+            if (!file.empty() && !compile::is_standard_header_path(file)) files.insert(std::move(file));
         }
     }
-    auto text = escaped_for_make(a.output) + ":";
+    auto text = escaped_for_make(a.product()) + ":";
     for (auto const& file : files) text += " \\\n  " + escaped_for_make(file);
     return base::replace_file(a.depfile, base::as_bytes(text + "\n"), 0644);
 }
 
+// From units as they lie here to units as a program carries them. What was made of the former is what was made of the latter; only
+// line information, which has paths in it, is made anew.
+std::vector<unit> carried_units(engine& e, std::vector<unit> const& units, std::vector<item>& items) {
+    std::vector<unit> out;
+    for (auto const& u : units) {
+        std::vector<artifact_ptr> made;
+        for (auto const& i : items) {
+            if (i.of == &u) made.push_back((*i.answer)->got.what);
+        }
+        out.push_back(as_carried(u, headers_read(e.internals(), u, made).value()));
+    }
+    return out;
+}
+
+// Returns the embedding's units; the bundle is made of `items`, which are theirs afterwards.
+std::vector<embedded_unit> embed_units(build_arguments const& a, engine& e, std::vector<unit>& units,
+                                       std::vector<item>& items) {
+    auto carried = carried_units(e, units, items);
+    for (auto& i : items) {
+        i.of = &carried[static_cast<std::size_t>(i.of - units.data())];
+        i.answer = make(e, i);
+        if (!*i.answer) throw error{i.answer->error()};
+    }
+    std::vector<embedded_unit> out;
+    for (std::size_t n = 0; n < carried.size(); ++n) {
+        auto shipped = carried[n];
+        if (a.images_only) {
+            auto const order = e.internals().order_for(carried[n], items.front().for_target).value();
+            shipped = {.name = carried[n].name, .source = {}, .images_of = order.subject.id.family.hex()};
+        }
+        out.push_back({n < a.functions.size() ? a.functions[n] : carried[n].name, std::move(shipped)});
+    }
+    units.swap(carried);  // the items point at what they were made of
+    return out;
+}
+
+// Empty: fine.
+std::string misuse_of(build_arguments const& a) {
+    if (a.what.files.empty() && a.packs.empty()) return "nothing to build: name files, or packs with --pack";
+    if (a.output.empty() && a.embed.empty()) return "nothing to write: -o, --output or --embed";
+    if (!a.embed.empty() && !a.packs.empty()) return "--embed is for files; packs are in the library";
+    if (a.images_only && (a.embed.empty() || a.output.empty()))
+        return "--images-only needs --embed, and a bundle (-o) to have the images in";
+    if (!a.functions.empty() && a.functions.size() != a.what.files.size())
+        return "--as names one function for each file";
+    return {};
+}
+
 int run(build_arguments const& a) {
-    if (a.what.files.empty() && a.packs.empty()) {
-        complain("nothing to build: name files, or packs with --pack");
+    if (auto const wrong = misuse_of(a); !wrong.empty()) {
+        complain(wrong);
         return misused;
     }
-    check_output(a.output).value();
+    if (!a.output.empty()) check_output(a.output).value();
+    if (!a.embed.empty()) check_output(a.embed).value();
     if (!a.depfile.empty()) check_output(a.depfile).value();
     auto units = a.what.units().value();
     std::vector<recipe> recipes;
@@ -145,9 +204,16 @@ int run(build_arguments const& a) {
         ++bad;
         complain(i.answer->error());
     }
-    // A bundle with what did succeed is still of use; the exit status and the report say that it is not whole.
-    if (bad < items.size()) write_bundle(a, e.internals(), items).value();
     if (!a.depfile.empty()) write_depfile(a, e.internals(), items).value();
+    // A bundle with what did succeed is still of use; the exit status and the report say that it is not whole. A program is not.
+    std::vector<embedded_unit> embedded;
+    if (!a.embed.empty() && bad == 0) embedded = embed_units(a, e, units, items);
+    if (!a.output.empty() && bad < items.size() && (a.embed.empty() || bad == 0))
+        write_bundle(a, e.internals(), items).value();
+    if (!embedded.empty()) {
+        auto const name = a.embed_name.empty() ? std::filesystem::path{a.embed}.stem().native() : a.embed_name;
+        write_embedding(a.embed, {name, a.output, std::move(embedded)}).value();
+    }
     keeping made;
     for (auto const& i : items) {
         if (*i.answer) made.expect((*i.answer)->at, *(*i.answer)->got.what);
@@ -159,7 +225,7 @@ int run(build_arguments const& a) {
         print_json(
             json{{"bundle", a.output}, {"artifacts", items.size() - bad}, {"failed", bad}, {"items", std::move(list)}});
     } else {
-        print(fmt::format("{}: {} of {} ({}, {}){}\n", bad < items.size() ? a.output : "no bundle written",
+        print(fmt::format("{}: {} of {} ({}, {}){}\n", bad < items.size() ? a.product() : "nothing written",
                           items.size() - bad, count_of(items.size(), "artifact"),
                           count_of(units.size() + recipes.size(), "unit or spec", "units and specs"),
                           count_of(targets.size(), "target"), a.sign.empty() ? "" : ", signed"));
@@ -174,7 +240,12 @@ void add_build(CLI::App& root, std::vector<command>& commands) {
     auto* const app = add_command(root, "build");
     arguments->what.add_to(*app, unit_arguments::files_are::optional);
     app->add_option("--pack", arguments->packs, "packs");
-    app->add_option("-o,--output", arguments->output, "bundle to write")->required();
+    app->add_option("-o,--output", arguments->output, "bundle to write");
+    app->add_option("--embed", arguments->embed, "C++ source to write");
+    app->add_option("--embed-name", arguments->embed_name, "namespace and header");
+    app->add_option("--as", arguments->functions, "functions")->delimiter(',');
+    app->add_flag("--images-only", arguments->images_only, "without sources");
+    app->add_flag("--compress", arguments->compress, "pack the artifacts");
     app->add_option("--sign", arguments->sign, "private key");
     app->add_option("--title", arguments->title, "what the bundle is called");
     app->add_option("--depfile", arguments->depfile, "rule for make and ninja to write");

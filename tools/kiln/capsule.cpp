@@ -4,7 +4,9 @@
 #include "base/config.hpp"
 #include "base/digest.hpp"
 #include "command.hpp"
+#include "intercept/capsule_file.hpp"
 #include "intercept/foreign_store.hpp"
+#include "intercept/run_record.hpp"
 #include "store/bundle.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
@@ -22,8 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kind_file = "file";
 constexpr std::string_view title = "capsule";
-// Stands for the folder of the caches in files that name it: Triton's lists of what belongs together.
-constexpr std::string_view place_mark = "@KILN-CAPSULE-CACHES@";
 constexpr std::size_t largest_file = std::size_t{256} << 20;
 
 struct capsule_arguments {
@@ -49,17 +49,10 @@ struct recorded {
 result<void> read_record(std::string const& file, recorded& out) {
     KILN_TRY(auto const text, base::read_file(file));
     if (!text) return fail(errc::not_found, "{}: no such file; 'kiln run --record {} -- PROGRAM' makes it", file, file);
-    auto const record = json::parse(base::as_text(*text), nullptr, false);
-    if (record.is_discarded() || !record.is_object() || record.value("format", "") != "kiln-run" ||
-        !record.contains("happenings") || !record["happenings"].is_array())
-        return fail(errc::corrupt, "{}: not a record of 'kiln run --record'", file);
-    if (auto const caches = record.value("caches", std::string{}); !caches.empty()) out.caches.insert(caches);
-    for (auto const& h : record["happenings"]) {
-        if (!h.is_object()) continue;
-        auto const part = [&](char const* name) { return base::digest::from_hex(h.value(name, std::string{})); };
-        auto const family = part("family"), request = part("request"), key = part("key");
-        if (family && request && key) out.entries.insert({*family, *request, *key});
-    }
+    auto const record = intercept::parse_run_record(base::as_text(*text));
+    if (!record) return error{record.error()}.within(file);
+    if (!record->caches.empty()) out.caches.insert(record->caches);
+    out.entries.insert(record->entries.begin(), record->entries.end());
     return {};
 }
 
@@ -108,17 +101,6 @@ result<packed_entries> add_entries(store::bundle_writer& writer, recorded const&
     return out;
 }
 
-bool names_its_place(fs::path const& file) {
-    auto const name = file.filename().native();
-    return name.starts_with("__grp__") && name.ends_with(".json");
-}
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-    for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-        text.replace(at, from.size(), to);
-    return text;
-}
-
 store::entry file_entry(std::string const& name, base::bytes data) {
     store::entry out;
     auto const family = base::key_builder{"kiln.capsule.file.v1"}.add("name", name).finish();
@@ -148,8 +130,8 @@ result<std::size_t> add_files(store::bundle_writer& writer, fs::path const& fold
         if (!at->is_regular_file() || at->is_symlink() || is_left_out(at->path())) continue;
         KILN_TRY(auto data, base::read_file(at->path(), largest_file));
         if (!data) continue;
-        if (names_its_place(at->path())) {
-            auto const text = replaced(std::string{base::as_text(*data)}, folder.native(), place_mark);
+        if (intercept::names_its_place(at->path())) {
+            auto const text = intercept::with_mark(std::string{base::as_text(*data)}, folder.native());
             data->assign(base::as_bytes(text).begin(), base::as_bytes(text).end());
         }
         KILN_CHECK(writer.add(file_entry(at->path().lexically_relative(folder).generic_string(), *std::move(data))));
@@ -199,12 +181,6 @@ result<std::shared_ptr<store::bundle_tier>> open_capsule(fs::path const& file, s
     return out;
 }
 
-// A name from somebody else's file: never out of the folder.
-bool stays_inside(fs::path const& name) {
-    if (name.empty() || name.is_absolute()) return false;
-    return std::ranges::none_of(name, [](fs::path const& part) { return part == ".." || part == "." || part.empty(); });
-}
-
 result<void> write_file(fs::path const& file, base::byte_span data) {
     KILN_CHECK(base::make_directories(file.parent_path(), 0700));
     return base::replace_file(file, data);
@@ -220,9 +196,9 @@ result<void> unpack_entry(store::entry_ptr const& what, store::disk_tier& cache,
         return {};
     }
     fs::path const name{what->about.name};
-    if (!stays_inside(name)) return fail(errc::corrupt, "a file named '{}'", what->about.name);
-    if (!names_its_place(name)) return write_file(folder / "caches" / name, what->payload);
-    auto const text = replaced(std::string{base::as_text(what->payload)}, place_mark, (final / "caches").native());
+    if (!intercept::stays_inside(what->about.name)) return fail(errc::corrupt, "a file named '{}'", what->about.name);
+    if (!intercept::names_its_place(name)) return write_file(folder / "caches" / name, what->payload);
+    auto const text = intercept::with_place(std::string{base::as_text(what->payload)}, (final / "caches").native());
     return write_file(folder / "caches" / name, base::as_bytes(text));
 }
 

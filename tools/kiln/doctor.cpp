@@ -2,6 +2,7 @@
 #include "command.hpp"
 #include "compile/worker_process.hpp"
 #include "engine/engine_state.hpp"
+#include "remote/remote_tier.hpp"
 #include "spatial_gdal.hpp"
 
 #include <kiln/version.hpp>
@@ -233,6 +234,55 @@ void add_events_file(std::vector<finding>& out, engine::state& s) {
                            : "set KILN_EVENTS to a file that you may write to"});
 }
 
+// Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
+void add_remotes(std::vector<finding>& out, engine::state& s) {
+    auto const list = remote::remotes_of(s.config);
+    for (auto const& off : list.off)
+        out.push_back({"remote", "problem", fmt::format("{}: not used: {}", off.url, off.why), off.remedy});
+    for (auto const& o : list.usable) {
+        remote::remote_tier r{o, std::make_shared<store::event_outlet>(nullptr)};
+        auto const url = o.at.text();
+        auto const problem = [&](std::string const& what, std::string remedy) {
+            out.push_back({"remote", "problem", fmt::format("{}: {}", url, what), std::move(remedy)});
+        };
+        if (auto const why = r.trouble_with_keys(); !why.empty()) {
+            problem(why, "correct keys= and sign= in KILN_REMOTE; 'kiln key FILE' makes a pair");
+            continue;
+        }
+        struct ::stat about {};
+        if (!o.sign.empty() && ::stat(o.sign.c_str(), &about) == 0 && (about.st_mode & 077) != 0)
+            problem(fmt::format("{} can be read by others", o.sign.native()),
+                    fmt::format("chmod 600 {}", o.sign.native()));
+        auto const seen = r.examine();
+        if (seen.why) {
+            problem(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail),
+                    seen.why.what == remote::trouble::denied
+                        ? "give it a token: token-file=FILE, or KILN_REMOTE_TOKEN"
+                        : "start the server or correct its address; until then everything is compiled here");
+            continue;
+        }
+        if (auto const why = r.try_writing(); !why.empty())
+            problem("cannot be written: " + why, "let this user write there, or add read-only");
+        if (auto const why = r.try_lease(); !why.empty())
+            problem("leases: " + why, "let this user SET and EVAL, or add lease=none");
+        std::string facts;
+        for (auto const& [name, value] : seen.said) {
+            facts += fmt::format(", {} {}", name, value);
+            if (name == "memory-policy" && value == "noeviction")
+                facts += " (when it is full nothing is written any more: allkeys-lru fits a cache)";
+        }
+        if (seen.leases == "none" && o.writes == remote::writing::allowed)
+            facts += ", no leases: N machines that start together compile N times; add lease=redis://...";
+        if (o.in == remote::belief::server && o.at.is_overheard())
+            facts += ", clear text and trust=server: whoever is on the way can put kernels there";
+        out.push_back({"remote",
+                       "ok",
+                       fmt::format("{} ({:.2f} ms, {}{})", url, seen.round_trip_ms,
+                                   o.writes == remote::writing::allowed ? "written" : "read-only", facts),
+                       {}});
+    }
+}
+
 std::vector<finding> examine(engine::state& s) {
     std::vector<finding> out;
     out.push_back({"kiln", "ok", std::string{kiln::version}, {}});
@@ -268,6 +318,7 @@ std::vector<finding> examine(engine::state& s) {
     add_cache(out, s);
     add_read_only_caches(out, s);
     add_bundles(out, s);
+    add_remotes(out, s);
     add_events_file(out, s);
     for (auto const& problem : s.config.problems())
         out.push_back({"settings", "problem", problem, "correct or remove the setting"});

@@ -1,90 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why this is or is not a hit: field by field against the nearest thing that was kept.
 #include "engine/engine_state.hpp"
-#include "store/maintenance.hpp"
+#include "engine/nearest.hpp"
 #include "unit_arguments.hpp"
-
-#include <algorithm>
-#include <map>
 
 namespace kiln::cli {
 
 namespace {
 
-struct difference {
-    std::string field;
-    std::string asked;
-    std::string kept;
-};
-
-struct nearest {
-    artifact what;
-    std::string tier;
-    std::vector<difference> differences;
-};
-
-void compare_inputs(std::vector<input_field> const& asked, std::vector<input_field> const& kept,
-                    std::vector<difference>& out) {
-    std::map<std::string, std::pair<std::string, std::string>> fields;
-    for (auto const& f : asked) fields[f.name].first = f.value;
-    for (auto const& f : kept) fields[f.name].second = f.value;
-    for (auto const& [name, values] : fields) {
-        if (values.first != values.second)
-            out.push_back(
-                {name, values.first.empty() ? "-" : values.first, values.second.empty() ? "-" : values.second});
-    }
-}
-
-std::vector<difference> compare(engine_detail::order const& asked, artifact const& kept) {
-    std::vector<difference> out;
-    auto const& job = std::get<compile::compile_job>(asked.job.task);
-    if (kept.target.arch != job.target.arch) out.push_back({"target", job.target.arch.name(), kept.target.arch.name()});
-    if (kept.target.kind != job.target.kind)
-        out.push_back({"kind", std::string{name_of(job.target.kind)}, std::string{name_of(kept.target.kind)}});
-    if (kept.toolchain != asked.subject.toolchain)
-        out.push_back({"compiler", asked.subject.toolchain.empty() ? "none on this machine" : asked.subject.toolchain,
-                       kept.toolchain});
-    if (auto const options = compile::normalize(job.unit.options))
-        compare_inputs(compile::describe_inputs(job.unit, *options), kept.inputs, out);
-    auto const change =
-        compile::first_change(kept.dependencies, asked.subject.roots, compile::absent_headers::are_misses);
-    if (!change.empty()) out.push_back({"headers", change, "as they were"});
-    return out;
-}
-
-// Everything kept under this name or family, wherever it is.
-std::vector<nearest> candidates(engine::state& s, engine_detail::order const& asked) {
-    std::vector<std::pair<store::address, std::string>> places;
-    for (auto const& l : s.store->list(asked.subject.id.family))
-        places.emplace_back(l.what.about.at, std::string{l.tier});
-    if (s.store->options().disk) {
-        store::maintenance cache{s.store->options().disk->root};
-        if (auto const all = cache.list()) {
-            for (auto const& c : *all) {
-                if (c.what.about.name == asked.subject.name) places.emplace_back(c.what.about.at, "disk");
-            }
-        }
-    }
-    for (auto const& bundle : s.store->bundles()) {
-        (void)bundle->for_each([&](store::summary const& e) {
-            if (e.about.name == asked.subject.name) places.emplace_back(e.about.at, "bundle");
-        });
-    }
-    std::vector<nearest> out;
-    for (auto const& [at, tier] : places) {
-        auto const found = s.store->peek(at, {});
-        if (!found) continue;
-        if (auto a = compile::decode_artifact(found.hit->payload)) {
-            auto differences = compare(asked, *a);
-            out.push_back({*std::move(a), tier, std::move(differences)});
-        }
-    }
-    std::ranges::stable_sort(out, {}, [](nearest const& n) { return n.differences.size(); });
-    return out;
-}
+using engine_detail::near_miss;
 
 json json_of(std::string const& verdict, engine_detail::order const& asked, engine_detail::found_artifact const& found,
-             nearest const* near) {
+             near_miss const* near) {
     json out{{"verdict", verdict},
              {"unit", asked.subject.name},
              {"target", asked.subject.target.arch.name()},
@@ -109,7 +36,9 @@ json json_of(std::string const& verdict, engine_detail::order const& asked, engi
 void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& all) {
     auto const asked = s.order_for(u, t).value();
     auto const found = engine_detail::look_up(*s.store, asked.subject, engine_detail::purpose::explain);
-    auto const near = found.what ? std::vector<nearest>{} : candidates(s, asked);
+    auto const& disk = s.store->options().disk;
+    auto const cache = disk ? std::optional{disk->root} : std::nullopt;
+    auto const near = found.what ? std::vector<near_miss>{} : near_misses(*s.store, asked, cache);
     auto const verdict = found.what ? std::string{"hit"} : std::string{"miss"};
     if (as_json) {
         all.push_back(json_of(verdict, asked, found, near.empty() ? nullptr : &near.front()));

@@ -43,10 +43,12 @@ void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     add_doctor(root, commands);
     add_compile(root, commands);
     add_build(root, commands);
+    add_merge(root, commands);
     add_inspect(root, commands);
     add_verify(root, commands);
     add_key(root, commands);
     add_cache(root, commands);
+    add_remote(root, commands);
     add_explain(root, commands);
     add_list(root, commands);
     add_bench(root, commands);

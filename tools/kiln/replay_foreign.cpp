@@ -7,6 +7,7 @@
 #include "compile/host_resources.hpp"
 #include "intercept/foreign_store.hpp"
 #include "intercept/other_targets.hpp"
+#include "intercept/run_record.hpp"
 #include "intercept/worker_line.hpp"
 #include "run_environment.hpp"
 #include "run_workers.hpp"
@@ -38,12 +39,11 @@ struct request {
     double ms = 0;
 };
 
-result<json> read_record(std::string const& file) {
+result<intercept::run_record> read_record(std::string const& file) {
     KILN_TRY(auto const data, base::read_file(file));
     if (!data) return fail(errc::not_found, "{}: no such file", file);
-    auto record = json::parse(base::as_text(*data), nullptr, false);
-    if (!record.is_object() || record.value("format", "") != "kiln-run")
-        return fail(errc::corrupt, "{}: not a record of 'kiln run --record'", file);
+    auto record = intercept::parse_run_record(base::as_text(*data));
+    if (!record) return std::move(record).error().within(file);
     return record;
 }
 
@@ -215,7 +215,7 @@ int replay_foreign(foreign_replay const& what) {
     std::set<std::string> seen;
     for (auto const& file : what.records) {
         auto const record = read_record(file).value();
-        auto const folder = record.value("requests", std::string{});
+        auto const& folder = record.requests;
         if (folder.empty()) throw fail(errc::corrupt, "{}: it has no requests in it; record it again", file);
         for (auto const& job : jobs_in(folder)) {
             for (auto const& arch : what.archs.empty() ? std::vector<std::string>{""} : what.archs) {

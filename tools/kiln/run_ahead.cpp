@@ -2,7 +2,7 @@
 #include "run_ahead.hpp"
 
 #include "base/config.hpp"
-#include "base/files.hpp"
+#include "base/quick_replace.hpp"
 #include "intercept/looks.hpp"
 #include "store/disk_tier.hpp"
 #include "store/store.hpp"
@@ -105,7 +105,7 @@ void run_ahead::read_all() {
     for (std::size_t i = 0; i < found.size(); ++i) {
         if (!found[i]) gone_.insert(paths_[i]);
     }
-    if (!known.empty()) has_list_.store(base::replace_file(known_, intercept::encode(known)).has_value());
+    if (!known.empty()) has_list_.store(base::replace_quickly(known_, intercept::encode(known)).has_value());
     read_entries(entries_);
 }
 
@@ -132,7 +132,7 @@ void run_ahead::remember(intercept::run_log const& log) {
         text += path + '\n';
     }
     for (auto const& line : entries.empty() ? before : entries) text += line + '\n';
-    if (base::make_directories(memory_.parent_path(), 0700)) (void)base::replace_file(memory_, base::as_bytes(text));
+    if (base::make_directories(memory_.parent_path(), 0700)) (void)base::replace_quickly(memory_, base::as_bytes(text));
 }
 
 }  // namespace kiln::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_environment.hpp"
 
-#include "base/files.hpp"
+#include "base/quick_replace.hpp"
 #include "engine/shipped_folders.hpp"
 #include "message.hpp"
 #include "store/store.hpp"
@@ -64,7 +64,7 @@ void sweep(std::filesystem::path const& folder) {
     std::error_code failed;
     auto const swept = folder / "swept";
     if (auto const last = std::filesystem::last_write_time(swept, failed); !failed && now - last < day) return;
-    (void)base::replace_file(swept, {});
+    (void)base::replace_quickly(swept, {});
     failed.clear();
     for (std::filesystem::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed)) {
         auto const name = at->path().filename().native();
@@ -128,6 +128,7 @@ void run_environment::put_hook_in(std::filesystem::path const& standins) {
     set("KILN_RUN_STANDINS", standins.native());
     set("KILN_RUN_COPIES", copies.native());
     set("KILN_RUN_LOG", log_.native());
+    set("KILN_RUN_RECENT", (private_ / "recent-headers").native());
 }
 
 void run_environment::set(std::string const& variable, std::string value) { variables_[variable] = std::move(value); }

@@ -43,7 +43,7 @@ bool is_of_this_user(int socket) {
 }
 
 // -1: it cannot be started.
-pid_t start_worker(std::filesystem::path const& program, int caller, std::vector<std::string> variables) {
+pid_t start_worker(worker_program const& what, int caller, std::vector<std::string> variables) {
     base::file_descriptor const high{::fcntl(caller, F_DUPFD_CLOEXEC, compile::worker_socket + 1)};
     if (!high) return -1;
     ::posix_spawn_file_actions_t files;
@@ -64,13 +64,13 @@ pid_t start_worker(std::filesystem::path const& program, int caller, std::vector
     ::posix_spawnattr_setsigmask(&attributes, &none);
     ::posix_spawnattr_setsigdefault(&attributes, &all);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    std::string name = program.native(), how = "--foreign";
-    std::array<char*, 3> const arguments{name.data(), how.data(), nullptr};
+    std::string name = what.file.native(), how = "--foreign";
+    std::array<char*, 3> const arguments{name.data(), what.is_for_this_alone ? nullptr : how.data(), nullptr};
     std::vector<char*> environment;
     for (auto& one : variables) environment.push_back(one.data());
     environment.push_back(nullptr);
     pid_t pid = -1;
-    if (::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments.data(), environment.data()) != 0) pid = -1;
+    if (::posix_spawn(&pid, name.c_str(), &files, &attributes, arguments.data(), environment.data()) != 0) pid = -1;
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
     return pid;
@@ -81,6 +81,14 @@ std::vector<std::string> worker_environment(std::vector<std::string> const& prog
     for (auto const& one : programs) pointers.push_back(one.c_str());
     pointers.push_back(nullptr);
     return compile::environment_for_workers(pointers.data(), compile::trust_of_process());
+}
+
+// A small one that does nothing else lies beside the worker where it could be built: it starts sooner.
+worker_program find_program(std::filesystem::path const& named) {
+    auto const worker = compile::worker_pool::find_worker(named).value_or(std::filesystem::path{});
+    auto const small = worker.parent_path() / "kiln-foreign-worker";
+    if (named.empty() && !worker.empty() && ::access(small.c_str(), X_OK) == 0) return {small, true};
+    return {worker, false};
 }
 
 }  // namespace
@@ -102,16 +110,22 @@ void run_workers::bury() {
     std::erase_if(alive_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 
+// For one there is always room: what this machine has is read while that one starts.
+bool run_workers::has_room() {
+    if (alive_.empty()) return true;
+    if (most_ == 0) most_ = static_cast<std::size_t>(compile::fitting_workers(compile::host_resources::read()));
+    return alive_.size() < most_;
+}
+
 // Who finds all of them busy or no worker at all, or is somebody else, is hung up on.
 void run_workers::answer_door(std::vector<std::string> const& environment) {
     bury();
     // Most programs never call.
-    if (!program_) program_ = compile::worker_pool::find_worker(named_).value_or(std::filesystem::path{});
-    if (most_ == 0) most_ = static_cast<std::size_t>(compile::fitting_workers(compile::host_resources::read()));
+    if (!program_) program_ = find_program(named_);
     for (;;) {
         base::file_descriptor const caller{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
         if (!caller) return;
-        if (program_->empty() || alive_.size() >= most_ || !is_of_this_user(caller.get())) continue;
+        if (program_->file.empty() || !is_of_this_user(caller.get()) || !has_room()) continue;
         if (auto const pid = start_worker(*program_, caller.get(), worker_environment(environment)); pid > 0)
             alive_.push_back(pid);
     }

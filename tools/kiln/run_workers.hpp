@@ -12,6 +12,11 @@
 
 namespace kiln::cli {
 
+struct worker_program {
+    std::filesystem::path file;  // empty: there is none
+    bool is_for_this_alone = false;
+};
+
 class run_workers {
 public:
     // Listens in `folder`. Not open: there is no place for the socket, or KILN_WORKERS=0; programs then compile themselves.
@@ -29,9 +34,10 @@ public:
 private:
     void answer_door(std::vector<std::string> const& environment);
     void bury();
+    [[nodiscard]] bool has_room();
 
-    std::filesystem::path named_;                   // by the user
-    std::optional<std::filesystem::path> program_;  // nullopt: not looked for yet; empty: there is none
+    std::filesystem::path named_;            // by the user
+    std::optional<worker_program> program_;  // nullopt: not looked for yet
     std::filesystem::path address_;
     base::file_descriptor door_;
     std::vector<pid_t> alive_;

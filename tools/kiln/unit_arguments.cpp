@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit_arguments.hpp"
 
+#include "arch_words.hpp"
 #include "base/files.hpp"
+#include "compile/toolchain.hpp"
+#include "cuda/library_search.hpp"
+#include "cuda/nvrtc_api.hpp"
+
+#include <kiln/device.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -35,6 +41,51 @@ result<base::bytes> text_of(std::string const& file) {
     return *std::move(text);
 }
 
+// "conv.cu:conv<float, 3>" is of conv.cu, by the file as it was given or by its name. A colon of "::" divides nothing.
+std::optional<std::pair<std::string, std::string>> divided(std::string const& name,
+                                                           std::vector<std::string> const& files) {
+    for (auto const& file : files) {
+        for (auto const& prefix : {file, std::filesystem::path{file}.filename().native()}) {
+            if (name.size() > prefix.size() + 1 && name.starts_with(prefix) && name[prefix.size()] == ':' &&
+                name[prefix.size() + 1] != ':')
+                return std::pair{prefix, name.substr(prefix.size() + 1)};
+        }
+    }
+    return std::nullopt;
+}
+
+// The names that are of this file: those without one are of every file.
+std::vector<std::string> names_for(std::string const& file, std::vector<std::string> const& names,
+                                   std::vector<std::string> const& files) {
+    std::vector<std::string> out;
+    for (auto const& name : names) {
+        auto const parts = divided(name, files);
+        if (!parts) out.push_back(name);
+        else if (parts->first == file || parts->first == std::filesystem::path{file}.filename().native())
+            out.push_back(parts->second);
+    }
+    return out;
+}
+
+// Loads the compiler: only for words that mean what it knows.
+result<std::vector<int>> known_to_compiler() {
+    cuda::library_search const search{cuda::search_environment::process(base::config::load())};
+    KILN_TRY(auto const tool, compile::find_nvrtc(search));
+    KILN_TRY(auto const api, cuda::load_nvrtc(tool.path));
+    return api->supported_archs();
+}
+
+result<std::vector<arch>> of_devices() {
+    auto all = devices();
+    if (!all) return std::move(all).error().within("'native' is the architecture of this machine's GPU");
+    std::vector<arch> out;
+    for (auto const& d : *all) {
+        auto const a = arch::of_device(d.major, d.minor);
+        if (std::ranges::find(out, a) == out.end()) out.push_back(a);
+    }
+    return out;
+}
+
 std::string name_of_file(std::filesystem::path const& path) {
     if (path == "-") return "stdin";
     return path.extension() == ".cu" ? path.stem().native() : path.filename().native();
@@ -51,7 +102,7 @@ result<std::vector<unit>> unit_arguments::units() const {
         unit u;
         u.name = name_of_file(path);
         u.source = std::string{base::as_text(text)};
-        u.kernels = names;
+        u.kernels = names_for(file, names, files);
         // "." stands for the working directory: a file without a folder still has one.
         u.directory = path.has_parent_path() ? path.parent_path().native() : ".";
         u.include_dirs = includes;
@@ -67,14 +118,20 @@ result<std::vector<unit>> unit_arguments::units() const {
 }
 
 result<std::vector<target>> unit_arguments::targets() const {
-    KILN_TRY(auto const what, parse_kind(kind));
+    std::optional<artifact_kind> what;
+    if (!kind.empty()) {
+        KILN_TRY(what, parse_kind(kind));
+    }
+    known_archs const known{known_to_compiler, of_devices};
     std::vector<target> out;
     for (auto const& text : archs) {
-        KILN_TRY(auto const t, target::parse(text, what));
-        if (std::ranges::find(out, t) == out.end()) out.push_back(t);
+        KILN_TRY(auto const meant, targets_of_word(text, what, known));
+        for (auto const& t : meant) {
+            if (std::ranges::find(out, t) == out.end()) out.push_back(t);
+        }
     }
     if (out.empty()) {
-        KILN_TRY(auto const t, target::make(arch_of_this_machine().arch, what));
+        KILN_TRY(auto const t, target::make(arch_of_this_machine().arch, what.value_or(artifact_kind::cubin)));
         out.push_back(t);
     }
     return out;

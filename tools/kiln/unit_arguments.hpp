@@ -16,7 +16,7 @@ struct unit_arguments {
     std::vector<std::string> options;
     std::vector<std::string> exports;
     std::string standard;
-    std::string kind = "cubin";
+    std::string kind;  // empty: a cubin, or PTX for a virtual architecture
     std::string licence;
     int jobs = 0;
 
@@ -24,7 +24,8 @@ struct unit_arguments {
     void add_to(CLI::App& app, files_are need = files_are::required);
     // One per file; errors name the file.
     [[nodiscard]] result<std::vector<unit>> units() const;
-    // Every architecture asked for, or this machine's.
+    // Every architecture asked for, or this machine's. Also by CMake's words: 80-real, 90-virtual, native, all, all-major; and 80-90
+    // for all of them that the compiler knows.
     [[nodiscard]] result<std::vector<target>> targets() const;
     // Settings for the engine: --jobs.
     [[nodiscard]] engine_options engine() const;

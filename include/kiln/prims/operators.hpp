@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -70,6 +71,13 @@ public:
         op out{*this};
         out.state_type_ = type_of<State>();
         std::memcpy(out.state_.data(), &state, sizeof(State));
+        return out;
+    }
+
+    // The same where the type is known at run time alone. `state` has the bytes of one.
+    [[nodiscard]] op with_bytes(element_type const& type, std::span<std::byte const> state) const {
+        op out{with_type(type)};
+        std::memcpy(out.state_.data(), state.data(), state.size() < most_state ? state.size() : most_state);
         return out;
     }
 

@@ -122,7 +122,7 @@ result<product> credible(job const& work) {
     return out;
 }
 
-result<product> obey(job const& work) {
+result<product> obey(precompiled_headers&, job const& work) {
     auto const& text = std::get<compile_job>(work.task).unit.source;
     auto const blank = std::min(text.find(' '), text.size());
     auto const command = text.substr(0, blank);
@@ -141,7 +141,8 @@ result<product> obey(job const& work) {
     else if (command == "abort-for-memory") std::fputs("LLVM ERROR: out of memory\n", stderr), std::abort();
     else if (command == "garbage") send_bytes(base::as_bytes("this is not a frame at all")), hang();
     else if (command == "wrong-id")
-        send_bytes(*make_frame(frame_kind::failure, encode(numbered_body{~std::uint64_t{0}, {}}))), hang();
+        send_bytes(*make_frame(frame_kind::failure, encode(numbered_body{.id = ~std::uint64_t{0}, .payload = {}}))),
+            hang();
     else if (command == "hang-up") ::shutdown(worker_socket, SHUT_RDWR), hang();
     else if (command == "throw") throw std::runtime_error{argument};
     else if (command == "refuse") return error{errc::compile_failed, argument}.with_log("the log");

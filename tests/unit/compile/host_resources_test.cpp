@@ -91,5 +91,22 @@ TEST_F(host_resources_test, kills_for_want_of_memory_are_counted_where_the_kerne
     EXPECT_EQ(oom_kills(root_.path()), 3u);
 }
 
+TEST_F(host_resources_test, precompiled_headers_have_half_of_what_compiles_leave) {
+    constexpr std::uint64_t MiB = 1 << 20;
+    precompiled_wish const wish{512 * MiB, 4096 * MiB};
+    auto with = [&](std::uint64_t free, int workers) {
+        return fitting_precompiled({2, free * MiB}, workers, wish) / MiB;
+    };
+    EXPECT_EQ(with(8192, 2), 512u);
+    EXPECT_EQ(with(2000, 2), 300u);
+    EXPECT_EQ(with(2000, 5), 0u);
+    EXPECT_EQ(with(900, 2), 0u) << "too little to be of use";
+    EXPECT_EQ(with(0, 2), 512u) << "not known";
+    EXPECT_EQ(with(8192, 0), 0u);
+    EXPECT_EQ(fitting_precompiled({2, 8192 * MiB}, 1, {512 * MiB, 1024 * MiB}), 128 * MiB);
+    EXPECT_EQ(fitting_precompiled({2, 8192 * MiB}, 1, {512 * MiB, 0}), 512 * MiB);
+    EXPECT_EQ(fitting_precompiled({2, 8192 * MiB}, 1, {0, 0}), 0u);
+}
+
 }  // namespace
 }  // namespace kiln::compile

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/includes.hpp"
 
+#include "compile/standard_headers.hpp"
 #include "support/faulty_calls.hpp"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,78 @@ TEST_F(includes, every_look_is_recorded_without_any_path_of_this_machine) {
     ASSERT_EQ(deps.size(), 4u);
     for (auto const& d : deps) EXPECT_EQ(d.path.find(scratch_.path().native()), std::string::npos);
     EXPECT_EQ(change(deps), "");
+}
+
+TEST_F(includes, carried_headers_are_found_where_they_lay_and_nowhere_else) {
+    unit const there{
+        .name = "u", .source = "", .include_dirs = {dir("first"), dir("second")}, .directory = dir("source")};
+    write("source/s.h", "beside");
+    include_capture on_disk{roots_of(there)};
+    for (auto const* path : {"/.kiln/s/s.h", "/.kiln/i0/q.h", "/.kiln/i1/q.h"}) (void)read(on_disk.open(path));
+
+    unit const carried{.name = "u", .source = "", .carried = {{"s/s.h", "beside"}, {"i1/q.h", "two"}}};
+    auto const roots = roots_of(carried);
+    EXPECT_EQ(roots.include_directories.size(), 2u);
+    include_capture capture{roots};
+    write("source/s.h", "planted");
+    write("first/q.h", "planted");
+    EXPECT_EQ(read(capture.open("/.kiln/s/s.h")), "beside");
+    EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "(none)");
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+    // What was made of the one is what was made of the other.
+    EXPECT_EQ(first_change(on_disk.dependencies(), roots, absent_headers::are_misses), "");
+    unit const newer{.name = "u", .source = "", .carried = {{"s/s.h", "edited"}, {"i1/q.h", "two"}}};
+    EXPECT_NE(first_change(on_disk.dependencies(), roots_of(newer), absent_headers::are_sealed), "");
+    EXPECT_NE(change(on_disk.dependencies()), "") << "those on disk were edited";
+}
+
+TEST_F(includes, places_of_carried_headers_may_say_anything) {
+    for (auto const* place : {"", "i", "i/", "i0", "i99999999999999999999/x", "ix/x", "s", "i7/x", "/abs/x.h"}) {
+        auto const roots = roots_of(unit{.name = "u", .source = "", .carried = {{place, "text"}}});
+        EXPECT_LE(roots.include_directories.size(), 1000u) << place;
+    }
+}
+
+TEST_F(includes, standard_headers_are_answered_by_cuda_std_and_by_short_texts) {
+    base::make_directories(dir("kit/cuda/std")).value();
+    write("kit/cuda/std/tuple", "");
+    include_capture capture{roots_};
+    EXPECT_NE(read(capture.open("/.kiln/t/tuple")).find("#include <cuda/std/tuple>"), std::string::npos);
+    EXPECT_NE(read(capture.open("/.kiln/t/assert.h")).find("NDEBUG"), std::string::npos);
+    EXPECT_EQ(read(capture.open("/.kiln/t/array")), "(none)") << "this toolkit has no <cuda/std/array>";
+    EXPECT_EQ(read(capture.open("/.kiln/t/version")), "(none)") << "cuda/std asks for it to learn of the host";
+    EXPECT_EQ(read(capture.open("/.kiln/i0/tuple")), "(none)") << "only where no directory has one";
+    struct ::stat about {};
+    EXPECT_EQ(capture.stat("/.kiln/t/tuple", &about), 0);
+    EXPECT_TRUE(S_ISREG(about.st_mode));
+
+    // Keyed and compared like any header.
+    auto const deps = capture.dependencies();
+    EXPECT_EQ(change(deps), "");
+    write("kit/tuple", "the toolkit's own");
+    EXPECT_NE(change(deps), "");
+}
+
+TEST_F(includes, without_a_toolkit_short_texts_still_answer) {
+    roots_.toolkit.clear();
+    include_capture capture{roots_};
+    EXPECT_NE(read(capture.open("/.kiln/t/cassert")), "(none)");
+    EXPECT_EQ(read(capture.open("/.kiln/t/tuple")), "(none)");
+    auto const options = virtual_include_options(roots_);
+    EXPECT_EQ(options.back(), "-I/.kiln/t");
+}
+
+TEST_F(includes, a_header_that_cannot_be_opened_is_an_error_that_says_what_would_help) {
+    auto const advice = [&](std::string_view name) {
+        return missing_header_advice(fmt::format("k.cu(1): catastrophic error: cannot open source file \"{}\"\n", name),
+                                     roots_.toolkit);
+    };
+    EXPECT_NE(advice("tuple").find("CUDA toolkit's headers"), std::string::npos) << advice("tuple");
+    base::make_directories(dir("kit/cuda/std")).value();
+    write("kit/cuda/std/cstdint", "");
+    EXPECT_NE(advice("vector").find("host's C++ library"), std::string::npos) << advice("vector");
+    EXPECT_NE(advice("mine.cuh").find("include_dirs"), std::string::npos) << advice("mine.cuh");
+    EXPECT_EQ(missing_header_advice("k.cu(1): error: expected a \";\"\n", roots_.toolkit), "");
 }
 
 TEST_F(includes, a_header_is_read_once_however_often_it_is_opened) {

@@ -25,6 +25,20 @@ TEST(job_queue, pops_by_priority_then_by_ticket) {
     EXPECT_FALSE(queue.pop());
 }
 
+TEST(job_queue, of_the_most_urgent_the_lowest_rank_goes_first) {
+    job_queue queue;
+    for (auto const id : {1u, 2u, 3u, 4u}) queue.push(make(id, priority::planned));
+    queue.push(make(5, priority::declared));
+    auto const by = [](queued_job const& j) -> std::optional<int> {
+        if (j.id == 1) return std::nullopt;
+        return j.id == 3 || j.id == 5 ? 0 : 1;
+    };
+    for (auto const expected : {3u, 2u, 4u}) EXPECT_EQ(queue.pop(by)->id, expected);
+    EXPECT_FALSE(queue.pop(by)) << "what is less urgent does not overtake what waits for somebody";
+    EXPECT_EQ(queue.pop()->id, 1u);
+    EXPECT_EQ(queue.pop(by)->id, 5u);
+}
+
 TEST(job_queue, raise_keeps_the_ticket_and_never_lowers) {
     job_queue queue;
     queue.push(make(1, priority::predicted));

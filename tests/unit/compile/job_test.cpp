@@ -102,6 +102,23 @@ TEST(job_codec, damaged_bytes_are_refused_or_harmless) {
     }
 }
 
+TEST(artifact_bytes, come_back_as_they_were_and_damage_is_noticed_at_every_byte) {
+    auto const original = full_artifact();
+    auto const bytes = original.to_bytes();
+    auto const back = artifact::from_bytes(bytes).value();
+    EXPECT_EQ(encode(back), encode(original));
+    EXPECT_EQ(back.to_bytes(), bytes);
+    for (std::size_t n = 0; n < bytes.size(); ++n) {
+        EXPECT_FALSE(artifact::from_bytes(std::span{bytes}.first(n))) << n;
+        auto flipped = bytes;
+        flipped[n] ^= std::byte{0xff};
+        EXPECT_FALSE(artifact::from_bytes(flipped)) << n;
+    }
+    auto newer = bytes;
+    newer[8] = std::byte{2};
+    EXPECT_EQ(artifact::from_bytes(newer).error().code(), errc::unsupported);
+}
+
 TEST(check_product, an_answer_that_is_not_what_was_asked_for_is_noticed) {
     auto const t = target::parse("compute_90", artifact_kind::ptx).value();
     job const asked{{}, compile_job{{.name = "u", .source = "", .kernels = {"k"}}, t}};

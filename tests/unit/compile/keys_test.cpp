@@ -201,4 +201,20 @@ TEST(identify, a_nul_in_a_text_is_refused) {
     EXPECT_FALSE(identify(u, target::parse("sm_90").value(), "nvrtc x"));
 }
 
+TEST(keys, headers_that_travel_are_no_part_of_the_name_and_a_name_can_do_without_the_text) {
+    unit const u{.name = "u", .source = "#include <q.h>\nint x;"};
+    auto carrying = u;
+    carrying.carried = {{"i0/q.h", "two"}};
+    auto const t = target::parse("sm_90").value();
+    auto const family = identify(u, t, "nvrtc 1").value().family;
+    EXPECT_EQ(identify(carrying, t, "nvrtc 1").value().family, family) << "bundles and caches know no difference";
+
+    unit const without_text{.name = "u", .source = "", .images_of = family.hex()};
+    EXPECT_EQ(identify(without_text, t, "nvrtc 1").value().request, identify(u, t, "nvrtc 1").value().request);
+    unit const nonsense{.name = "u", .source = "", .images_of = "nonsense"};
+    EXPECT_EQ(identify(nonsense, t, "nvrtc 1").error().code(), errc::invalid_argument);
+    carrying.carried = {{"i0/q.h", std::string("a\0b", 3)}};
+    EXPECT_EQ(identify(carrying, t, "nvrtc 1").error().code(), errc::invalid_argument);
+}
+
 }  // namespace kiln::compile

@@ -23,7 +23,8 @@ base::bytes hello_frame() { return make_frame(frame_kind::hello, encode(worker_h
 
 TEST(worker_protocol, frames_survive_being_cut_anywhere) {
     auto const first = hello_frame();
-    auto const second = make_frame(frame_kind::request, encode(numbered_body{7, base::as_bytes("work")})).value();
+    auto const second =
+        make_frame(frame_kind::request, encode(numbered_body{7, header_use::reused, base::as_bytes("work")})).value();
     auto both = first;
     both.insert(both.end(), second.begin(), second.end());
     for (std::size_t cut = 0; cut <= both.size(); ++cut) {
@@ -43,11 +44,13 @@ TEST(worker_protocol, frames_survive_being_cut_anywhere) {
 }
 
 TEST(worker_protocol, layout_is_the_documented_one) {
-    auto const whole = make_frame(frame_kind::reply, encode(numbered_body{0x0102, base::as_bytes("Z")})).value();
-    EXPECT_EQ(whole,
-              bytes_of(std::string_view{"KLNW\x04\x00\x00\x00\x09\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00Z", 21}));
-    EXPECT_EQ(encode(worker_limits{5, 15, 258}),
-              bytes_of(std::string_view{"\x05\x00\x00\x00\x00\x00\x00\x00\x0f\x02\x01\x00\x00", 13}));
+    auto const whole =
+        make_frame(frame_kind::reply, encode(numbered_body{0x0102, header_use::made, base::as_bytes("Z")})).value();
+    EXPECT_EQ(whole, bytes_of(std::string_view{
+                         "KLNW\x04\x00\x00\x00\x0a\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x01Z", 22}));
+    EXPECT_EQ(encode(worker_limits{5, 15, 258, 3}),
+              bytes_of(std::string_view{
+                  "\x05\x00\x00\x00\x00\x00\x00\x00\x0f\x02\x01\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00", 21}));
     EXPECT_EQ(encode(worker_hello{1, 2, "v"}),
               bytes_of(std::string_view{"\x01\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00v", 13}));
 }
@@ -56,15 +59,21 @@ TEST(worker_protocol, bodies_come_back_as_they_were_and_truncated_ones_do_not) {
     auto const said = encode(worker_hello{1, 77, "1.2.3"});
     EXPECT_EQ(decode_hello(said).value().pid, 77u);
     EXPECT_EQ(decode_hello(said).value().kiln, "1.2.3");
-    auto const limits = encode(worker_limits{std::uint64_t{5} << 30, 15, 4242});
+    auto const limits = encode(worker_limits{std::uint64_t{5} << 30, 15, 4242, std::uint64_t{1} << 29});
     EXPECT_EQ(decode_limits(limits).value().memory, std::uint64_t{5} << 30);
     EXPECT_EQ(decode_limits(limits).value().nice, 15);
     EXPECT_EQ(decode_limits(limits).value().parent, 4242u);
+    EXPECT_EQ(decode_limits(limits).value().precompiled, std::uint64_t{1} << 29);
+    auto const numbered = encode(numbered_body{7, header_use::made, said});
+    EXPECT_EQ(decode_numbered(numbered).value().headers, header_use::made);
+    auto unknown = numbered;
+    unknown[8] = std::byte{3};
+    EXPECT_FALSE(decode_numbered(unknown));
     for (std::size_t size = 0; size < said.size(); ++size)
         EXPECT_FALSE(decode_hello(base::byte_span{said}.first(size))) << size;
     for (std::size_t size = 0; size < limits.size(); ++size)
         EXPECT_FALSE(decode_limits(base::byte_span{limits}.first(size))) << size;
-    for (std::size_t size = 0; size < 8; ++size)
+    for (std::size_t size = 0; size < 9; ++size)
         EXPECT_FALSE(decode_numbered(base::byte_span{limits}.first(size))) << size;
 }
 

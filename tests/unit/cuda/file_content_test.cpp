@@ -4,6 +4,7 @@
 #include "base/digest.hpp"
 #include "base/files.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace kiln::cuda {
 namespace {
@@ -127,6 +129,33 @@ TEST_F(remembered_contents, with_one_digit_changed_are_not_believed) {
     }
     EXPECT_TRUE(reads_all(memory_));
     EXPECT_FALSE(reads_all(memory_)) << "replaced";
+}
+
+TEST_F(remembered_contents, processes_that_start_at_once_hash_it_once) {
+    constexpr int processes = 6;
+    fs::create_directories(memory_.parent_path());
+    int gate[2] = {-1, -1}, told[2] = {-1, -1};
+    ASSERT_EQ(::pipe(gate), 0);
+    ASSERT_EQ(::pipe(told), 0);
+    std::vector<pid_t> children;
+    for (int i = 0; i < processes; ++i) {
+        children.push_back(::fork());
+        if (children.back() != 0) continue;
+        char go = 0;
+        ::close(gate[1]);
+        (void)!::read(gate[0], &go, 1);  // the end of the pipe: all at once
+        remember_contents_in(memory_, memory_access::read_write);
+        char const read_all = bytes_read_for(program_) >= fs::file_size(program_) ? 'y' : 'n';
+        (void)!::write(told[1], &read_all, 1);
+        ::_exit(0);
+    }
+    ::close(gate[1]);
+    ::close(told[1]);
+    std::string all(processes, ' ');
+    for (auto& one : all) ASSERT_EQ(::read(told[0], &one, 1), 1);
+    for (auto const child : children) ::waitpid(child, nullptr, 0);
+    EXPECT_EQ(std::ranges::count(all, 'y'), 1) << all;
+    for (int const end : {gate[0], told[0]}) ::close(end);
 }
 
 // A thread that looks while another forks must not leave the child a lock that nobody will open.

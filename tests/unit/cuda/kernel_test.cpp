@@ -273,7 +273,7 @@ TEST_F(kernel_test, a_wrong_signature_is_refused) {
     ASSERT_FALSE(fewer);
     EXPECT_EQ(size.error().message(), "kernel 'one': parameter 2 has 4 bytes, in the signature 8");
     EXPECT_EQ(more.error().message(), "kernel 'one' has 2 parameters, the signature 3");
-    EXPECT_EQ(fewer.error().message(), "kernel 'one' has more parameters than the 1 of the signature");
+    EXPECT_EQ(fewer.error().message(), "kernel 'one' has 2 parameters, the signature 1");
 }
 
 TEST_F(kernel_test, a_driver_that_cannot_tell_parameters_is_trusted) {

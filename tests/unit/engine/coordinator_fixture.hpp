@@ -70,12 +70,17 @@ protected:
     }
     // What the store will have beside memory.
     void ship(unit const& u, target t, std::string const& toolchain, std::vector<dependency> read = {}) {
-        auto const o = order_of(u, t, toolchain);
-        artifact a{.unit = u.name, .target = t, .toolchain = toolchain};
-        a.image = {std::byte{1}};
-        a.dependencies = std::move(read);
+        ship(u, std::vector{t}, toolchain, std::move(read));
+    }
+    void ship(unit const& u, std::vector<target> const& targets, std::string const& toolchain,
+              std::vector<dependency> const& read = {}) {
         store::bundle_writer writer;
-        writer.add(*entry_for(o, a, "test")).value();
+        for (auto const& t : targets) {
+            artifact a{.unit = u.name, .target = t, .toolchain = toolchain};
+            a.image = {std::byte{1}};
+            a.dependencies = read;
+            writer.add(*entry_for(order_of(u, t, toolchain), a, "test")).value();
+        }
         writer.write(path("shipped.kiln")).value();
         kept_.bundles = {path("shipped.kiln")};
     }

@@ -261,6 +261,49 @@ TEST_F(coordinator_fixture, the_nearest_artifact_serves_a_device_and_is_named_wh
     EXPECT_THAT(exact.error().message(), HasSubstr("nearest found: sm_80 cubin"));
 }
 
+TEST_F(coordinator_fixture, the_nearest_is_the_nearest_and_what_is_held_is_listed) {
+    ship(unit_named("k"), {sm("80"), sm("86"), sm("89"), sm("90"), sm("100"), sm("120")}, fake::toolchain);
+    options_.jit = jit_policy::forbid;
+    for (auto const& [asked, nearest] :
+         {std::pair{"87", "sm_86"}, {"88", "sm_89"}, {"75", "sm_80"}, {"103", "sm_100"}}) {
+        auto const r = get(order_of(unit_named("k"), sm(asked)));
+        ASSERT_FALSE(r);
+        EXPECT_THAT(r.error().message(), HasSubstr(fmt::format("nearest found: {} cubin", nearest))) << asked;
+        EXPECT_THAT(r.error().message(), HasSubstr("held for sm_80, sm_86, sm_89, sm_90, sm_100, sm_120"));
+        EXPECT_THAT(r.error().message(), HasSubstr("in bundle")) << "also when it was looked at before";
+    }
+}
+
+TEST_F(coordinator_fixture, where_the_target_is_right_the_error_says_what_is_not) {
+    write("here/q.h", "new");
+    auto const u = reading("k", {path("here")});
+    ship(u, sm("90"), fake::toolchain, {{dependency::root::include_directory, 0, "q.h", base::sha256_of("old").hex()}});
+    options_.jit = jit_policy::forbid;
+    auto const edited = get(u);
+    ASSERT_FALSE(edited);
+    EXPECT_THAT(edited.error().message(), HasSubstr("nearest found: sm_90 cubin"));
+    EXPECT_THAT(edited.error().message(), HasSubstr(path("here/q.h") + " changed"));
+
+    auto other = unit_named("k");
+    other.options = {"-DA=2"};
+    auto const another = get(other);
+    ASSERT_FALSE(another);
+    EXPECT_THAT(another.error().message(), HasSubstr("options: '-DA=2' is asked, '-' is kept"));
+    EXPECT_THAT(another.error().message(), HasSubstr("another source"));
+    EXPECT_THAT(get(unit_named("nowhere")).error().message(), HasSubstr("nearest found: nothing of this unit"));
+}
+
+TEST_F(coordinator_fixture, the_error_says_why_something_was_refused) {
+    ship(unit_named("k"), sm("90"), fake::toolchain);
+    auto data = **base::read_file(path("shipped.kiln"));
+    data.resize(data.size() / 2);
+    base::replace_file(path("shipped.kiln"), data).value();
+    options_.jit = jit_policy::forbid;
+    auto const r = get(unit_named("k"));
+    ASSERT_FALSE(r);
+    EXPECT_THAT(r.error().message(), ::testing::ContainsRegex("refused: 1 [a-z-]+"));
+}
+
 TEST_F(coordinator_fixture, a_bundle_of_another_compiler_serves) {
     ship(unit_named("k"), sm("90"), "nvrtc of another time");
     auto const got = get(unit_named("k")).value();

@@ -42,8 +42,10 @@ TEST(foreign_product, arrives_as_it_was_sent) {
     sent.how = foreign_product::outcome::failed;
     sent.status = nvrtc_compilation;
     sent.entry.answer.log = "error";
+    sent.known = {{"/a/q.h", {1, 2, 3, 4, 5}, base::sha256_of(base::as_bytes("q"))}};
     auto const whole = encode(sent);
     auto const got = decode_foreign_product(whole).value();
+    EXPECT_EQ(got.known, sent.known);
     EXPECT_EQ(got.how, sent.how);
     EXPECT_EQ(got.status, sent.status);
     EXPECT_EQ(got.entry, sent.entry);

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 namespace kiln::intercept {
@@ -138,6 +140,44 @@ TEST_F(looks, known_files_are_believed_while_they_stay_the_same) {
     EXPECT_TRUE(contents.to_be_read_ahead().empty());
     write("second/q.h", "TWO");
     EXPECT_EQ(contents.of(file), base::sha256_of(base::as_bytes("TWO")));
+}
+
+TEST_F(looks, what_a_compile_read_others_need_not_read) {
+    // Settled files of this machine; what was written just now may change again without a sign of it.
+    look_capture capture{roots_};
+    for (auto const& path :
+         {std::string{"/bin/sh"}, std::string{"/etc/passwd"}, std::string{"/no/such.h"}, virtual_include(1) + "/q.h"}) {
+        if (auto* const stream = capture.open(path)) std::fclose(stream);
+    }
+    ASSERT_FALSE(capture.fault());
+    auto const known = capture.known();
+    ASSERT_EQ(known.size(), 2U);
+    EXPECT_EQ(known[1].path, "/etc/passwd");
+    auto told = known[1];
+    EXPECT_EQ(told, read_settled("/etc/passwd"));
+    told.content = base::sha256_of(base::as_bytes("told"));
+    header_contents contents;
+    contents.take({told});
+    EXPECT_EQ(contents.of("/etc/passwd"), told.content);
+    EXPECT_EQ(contents.to_be_read_ahead(), std::vector<std::string>{"/etc/passwd"});
+}
+
+// A file that has been the same for a while is handed over itself; whether it still is shows at the end.
+TEST_F(looks, a_file_that_changes_while_it_is_compiled_spoils_it) {
+    auto const file = dir("second/q.h");
+    while (!read_settled(file))
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});  // two seconds after it was written
+    look_capture same{roots_}, in_between{roots_}, at_the_end{roots_};
+    for (auto* const one : {&same, &in_between, &at_the_end}) EXPECT_EQ(read(one->open("/.kiln/i1/q.h")), "two");
+    EXPECT_EQ(same.known().size(), 1U);
+    same.finish();
+    EXPECT_FALSE(same.fault());
+    write("second/q.h", "TWO");
+    EXPECT_EQ(in_between.open("/.kiln/i1/q.h"), nullptr);
+    EXPECT_TRUE(in_between.fault());
+    EXPECT_FALSE(at_the_end.fault());
+    at_the_end.finish();
+    EXPECT_TRUE(at_the_end.fault());
 }
 
 TEST_F(looks, a_list_that_is_damaged_or_not_there_says_nothing) {

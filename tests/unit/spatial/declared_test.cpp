@@ -9,6 +9,7 @@
 #include "spatial/nearest_many.hpp"
 #include "spatial/operations.hpp"
 #include "spatial/pairs.hpp"
+#include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
 #include "spatial/row_distances.hpp"
 #include "spatial/row_measures.hpp"
@@ -109,6 +110,7 @@ TEST(spatial_declarations, are_what_is_launched) {
     auto const areas = lattice(family::polygon, {.rows = 30, .size = 9, .seed = 3});
     auto const points = lattice(family::point, {.rows = 90, .size = 9, .seed = 4});
     auto const many = crowd(), ring = large_ring();
+    auto const square = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"}).value();
     auto const check = [](operation const& what, auto const& run) {
         noting_queue on;
         run(on);
@@ -121,14 +123,20 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)find.first().value(), (void)find.count().value(), (void)find.any().value(),
             (void)find.histogram().value();
         (void)sorted_pairs(on, {pairs.right, pairs.left}, areas.rows(), points.rows()).value();
+        (void)any_of(on, find.histogram().value()).value();
     });
     check(meet_operation, [&](queue& on) {
-        (void)counts_of(on, meeting_rows(on, left, right).value(), left.rows()).value();
-        (void)meeting_rows(on, many, ring).value();
+        auto met = rows_met::make(on, left, right).value();
+        (void)met.pairs().value(), (void)met.first().value(), (void)met.any().value(), (void)met.histogram().value();
+        (void)rows_met::make(on, many, ring).value().pairs().value();
+        (void)rectangle_rows::make(on, square, square).value()->pairs(predicate::touches).value();
     });
     check(join_operation, [&](queue& on) {
-        auto const all = relate_rows(on, left, right, relating::all).value();
-        (void)counts_of(on, holding(on, all, predicate::touches).value(), left.rows()).value();
+        rows_holding held{on, relate_rows(on, left, right, relating::all).value(), predicate::touches, left.rows(),
+                          right.rows()};
+        (void)held.pairs().value(), (void)held.first().value(), (void)held.any().value(),
+            (void)held.histogram().value();
+        (void)rectangle_rows::make(on, square, square).value()->pairs(predicate::touches).value();
     });
     check(disjoint_operation, [&](queue& on) {
         (void)rows_apart::make(on, left, right).value().pairs().value();
@@ -142,7 +150,8 @@ TEST(spatial_declarations, are_what_is_launched) {
     check(nearest_many_operation, [&](queue& on) { (void)nearest_many_of(on, left, right, {.count = 3}).value(); });
     check(distance_operation, [&](queue& on) { (void)distances_of_rows(on, left, right).value(); });
     check(within_operation, [&](queue& on) {
-        (void)counts_of(on, rows_within::make(on, right, 1).value().of(left).value(), left.rows()).value();
+        (void)rows_within::make(on, right, 1).value().of(left).value();
+        (void)rows_within::make(on, right, 1, 0).value().of(left).value();
     });
     check(measures_operation, [&](queue& on) {
         auto const of = row_measures::make(on, left).value();

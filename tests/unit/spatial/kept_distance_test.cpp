@@ -26,21 +26,6 @@ namespace {
 
 using namespace spatial;
 
-struct plain_pairs {
-    std::vector<std::int32_t> left, right;
-    bool operator==(plain_pairs const&) const = default;
-};
-template <class T>
-std::vector<T> values_of(buffer<T> const& b) {
-    return {b.host_span().begin(), b.host_span().end()};
-}
-plain_pairs values_of(pair_list const& p) { return {values_of(p.left), values_of(p.right)}; }
-plain_pairs values_of(std::vector<row_pair> const& pairs) {
-    plain_pairs out;
-    for (auto const& p : pairs) out.left.push_back(p.left), out.right.push_back(p.right);
-    return out;
-}
-
 // Kind 7 has rows of every family.
 geometries some(int kind, unsigned seed, std::size_t rows, int size = 12) {
     if (kind < 7)
@@ -57,19 +42,6 @@ geometries backwards(geometries const& g) {
     for (std::size_t i = g.rows(); i-- > 0;)
         for (std::size_t k = 0; k < (i % 3 == 0 ? 2U : 1U); ++k) rows.push_back(static_cast<std::int32_t>(i));
     return g.view(buffer<std::int32_t>::copy_of(rows)).value();
-}
-// Rows long enough to have several blocks and groups: spirals whose arms are near each other.
-geometries spirals(std::size_t rows, int points, double at) {
-    geometry_builder to;
-    for (std::size_t r = 0; r < rows; ++r) {
-        to.begin(family::linestring);
-        for (int i = 0; i < points; ++i) {
-            double const angle = i * 0.05, radius = 1 + i * 0.001;
-            to.vertex(at + static_cast<double>(r) + radius * std::cos(angle), radius * std::sin(angle));
-        }
-        to.end();
-    }
-    return to.finish().value();
 }
 
 void check_distances(geometries const& left, geometries const& right, std::string const& name) {
@@ -89,8 +61,11 @@ void check_within(geometries const& left, geometries const& right, double distan
     auto const expected = values_of(cpu::join_within(left, right, distance).value());
     for (auto const order : {item_order::ascending, item_order::scrambled}) {
         host_queue on{order};
-        auto const near = rows_within::make(on, right, distance).value();
+        auto near = rows_within::make(on, right, distance).value();
         EXPECT_EQ(values_of(near.of(left).value()), expected) << name << " within " << distance;
+        // What is inside of areas by an index.
+        auto indexed = rows_within::make(on, right, distance, 0).value();
+        EXPECT_EQ(values_of(indexed.of(left).value()), expected) << name << " within " << distance << ", indexed";
     }
 }
 

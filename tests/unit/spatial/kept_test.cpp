@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms of the device, run on the host by the same text: with their items in order, and scrambled over memory that
 // holds rubbish at first. What they give is what the CPU variants give.
+#include <kiln/event.hpp>
 #include <kiln/runtime/execution.hpp>
+#include <kiln/runtime/rewrite.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/locate.hpp>
 #include <kiln/spatial/measures.hpp>
@@ -13,7 +15,9 @@
 #include "spatial/layer.hpp"
 #include "spatial/meeting.hpp"
 #include "spatial/near.hpp"
+#include "spatial/pairs.hpp"
 #include "spatial/path_points.hpp"
+#include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
 #include "spatial/segments.hpp"
 
@@ -29,16 +33,6 @@ namespace kiln::spatial_tests {
 namespace {
 
 using namespace spatial;
-
-struct plain_pairs {
-    std::vector<std::int32_t> left, right;
-    bool operator==(plain_pairs const&) const = default;
-};
-template <class T>
-std::vector<T> values_of(buffer<T> const& b) {
-    return {b.host_span().begin(), b.host_span().end()};
-}
-plain_pairs values_of(pair_list const& p) { return {values_of(p.left), values_of(p.right)}; }
 
 // Whole and half coordinates: vertices, edges and cells' corners are all met.
 geometries some_points(std::size_t n, double from, double to, unsigned seed) {
@@ -98,6 +92,19 @@ geometries of_every_family(unsigned seed) {
         for (std::size_t i = 0; i < some.rows(); ++i) rows.push_back(text[i]);
     }
     return from_wkt(rows).value();
+}
+
+// What is counted without a list is what the list says.
+struct row_counts {
+    std::size_t left, right;
+};
+template <class Found>
+void expect_forms_of_list(Found& found, queue& on, row_counts rows) {
+    auto const pairs = found.pairs().value();
+    EXPECT_EQ(values_of(found.first().value()), values_of(firsts_of(on, pairs, rows.left).value()));
+    EXPECT_EQ(values_of(found.count().value()), values_of(counts_of(on, pairs, rows.left).value()));
+    EXPECT_EQ(values_of(found.any().value()), values_of(any_of(on, pairs, rows.left).value()));
+    EXPECT_EQ(values_of(found.histogram().value()), values_of(histogram_of(on, pairs, rows.right).value()));
 }
 
 class kept : public testing::Test {};
@@ -260,8 +267,33 @@ TEST_F(kept, boxes_are_found_and_large_ones_by_many_threads) {
                 EXPECT_EQ(values_of(query_boxes(on, tree, all, distance).value()), expected)
                     << large << " " << distance;
                 auto const n = expected.left.size();
+                // Large ones searched for in the tree, none held against all.
+                EXPECT_EQ(values_of(*query_boxes(on, tree, all, distance, n, 0).value()), expected)
+                    << large << " " << distance;
                 EXPECT_TRUE(query_boxes(on, tree, all, distance, n).value().has_value());
                 EXPECT_FALSE(query_boxes(on, tree, all, distance, n - 1).value().has_value());
+            }
+        }
+    }
+}
+
+TEST_F(kept, boxes_of_rows_need_no_layer) {
+    std::vector<geometries> all{of_every_family(3), spirals(5, 1000, 0), spirals(3, 129, 2), spirals(3, 128, 2)};
+    for (int k = 1; k <= 6; ++k)
+        all.push_back(
+            lattice(static_cast<family>(k), {.rows = 60, .seed = 5, .empty_per_mille = 100, .null_per_mille = 100}));
+    for (std::size_t i = 0, n = all.size(); i < n; ++i)
+        all.push_back(all[i].view(buffer<std::int32_t>::copy_of(std::vector{2, 0, 2, 1})).value());
+    for (auto const& g : all) {
+        for (auto const order : {item_order::ascending, item_order::scrambled}) {
+            host_queue on{order};
+            auto const got = values_of(boxes_of_rows(on, g).value());
+            auto const expected = values_of(kept_layer::plain(on, g).value().row_boxes(on).value());
+            ASSERT_EQ(got.size(), expected.size());
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                auto const &a = got[i], &b = expected[i];
+                EXPECT_TRUE(a.min_x == b.min_x && a.min_y == b.min_y && a.max_x == b.max_x && a.max_y == b.max_y)
+                    << name_of(g.kind()) << " " << i;
             }
         }
     }
@@ -411,7 +443,12 @@ TEST_F(kept, rows_that_meet_are_those_with_a_matrix) {
                 expected.left.push_back(p.left), expected.right.push_back(p.right);
             for (auto const order : {item_order::ascending, item_order::scrambled}) {
                 host_queue on{order};
-                EXPECT_EQ(values_of(meeting_rows(on, left, right).value()), expected) << k << " with " << m;
+                auto met = rows_met::make(on, left, right).value();
+                EXPECT_EQ(values_of(met.pairs().value()), expected) << k << " with " << m;
+                expect_forms_of_list(met, on, {left.rows(), right.rows()});
+                auto const lasting = meeting_target::make_lasting(on, right).value();
+                EXPECT_EQ(values_of(rows_met::make(on, left, lasting).value().pairs().value()), expected)
+                    << k << " with a lasting " << m;
             }
         }
     }
@@ -476,8 +513,14 @@ TEST_F(kept, matrices_are_those_of_the_host) {
                     for (auto const& e : expected)
                         if (holds(what, e.how))
                             holding_pairs.left.push_back(e.left), holding_pairs.right.push_back(e.right);
-                    EXPECT_EQ(values_of(holding(on, got, what).value()), holding_pairs) << name_of(what);
+                    rows_holding held{on, got, what, left.rows(), right.rows()};
+                    EXPECT_EQ(values_of(held.pairs().value()), holding_pairs) << name_of(what);
+                    expect_forms_of_list(held, on, {left.rows(), right.rows()});
                 }
+                // The right side made once for many that ask: the same matrices.
+                auto const again = relate_rows(on, left, relate_target::make(on, right).value()).value();
+                EXPECT_EQ(values_of(again.pairs), values_of(got.pairs)) << k << " with a lasting " << m;
+                EXPECT_EQ(values_of(again.bits), values_of(got.bits)) << k << " with a lasting " << m;
                 auto const rows = relate_rows(on, left, right, relating::row_by_row).value();
                 ASSERT_EQ(rows.bits.size(), by_row.size());
                 for (std::size_t i = 0; i < by_row.size(); ++i) {
@@ -513,6 +556,82 @@ TEST_F(kept, rows_within_a_distance_are_those_whose_distance_is_no_more) {
             }
             EXPECT_EQ(values_of(join_within({}, left, right, most).value()), expected) << k << " within " << most;
         }
+    }
+}
+
+namespace {
+
+// Rectangles that have sides, corners and all in common, some null or empty.
+geometries upright_rectangles(std::size_t rows, int size, unsigned seed) {
+    std::mt19937_64 random{seed};
+    auto const number = [&](int below) { return static_cast<double>(random() % static_cast<unsigned>(below)); };
+    geometry_builder to;
+    for (std::size_t i = 0; i < rows; ++i) {
+        if (i % 17 == 5) {
+            to.null();
+            continue;
+        }
+        double const x = number(size), y = number(size), w = 1 + number(3), h = 1 + number(3);
+        bool const turned = random() % 2 == 0;
+        to.begin(family::polygon);
+        if (i % 13 != 7) {
+            to.begin_ring();
+            to.vertex(x, y);
+            if (turned) to.vertex(x, y + h), to.vertex(x + w, y + h), to.vertex(x + w, y);
+            else to.vertex(x + w, y), to.vertex(x + w, y + h), to.vertex(x, y + h);
+            to.vertex(x, y);
+        }
+        to.end();
+    }
+    return to.finish().value();
+}
+
+}  // namespace
+
+// The rewrite: told by an event, off where rewrites are, and both sides agree.
+TEST_F(kept, rectangles_are_joined_by_their_boxes) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const left = upright_rectangles(120, 8, 1), right = upright_rectangles(140, 8, 2);
+    for (int p = 0; p <= static_cast<int>(predicate::equals); ++p) {
+        auto const what = static_cast<predicate>(p);
+        auto const before = event_log::process().count(event_kind::rewritten);
+        auto const told = [&] { return event_log::process().count(event_kind::rewritten) - before; };
+        set_rewrites(true);
+        auto const by_boxes = values_of(join({}, left, right, what).value());
+        bool const is_rewritten = what != predicate::disjoint;
+        EXPECT_EQ(told(), is_rewritten ? 1U : 0U) << name_of(what);
+        auto const count = values_of(join_count({}, left, right, what).value());  // which is not listed, too
+        EXPECT_EQ(told(), is_rewritten ? 3U : 1U) << name_of(what);
+        set_rewrites(false);
+        EXPECT_EQ(values_of(join({}, left, right, what).value()), by_boxes) << name_of(what);
+        EXPECT_EQ(values_of(join_count({}, left, right, what).value()), count) << name_of(what);
+        EXPECT_EQ(told(), is_rewritten ? 3U : 1U) << name_of(what);
+        set_rewrites(std::nullopt);
+        EXPECT_EQ(by_boxes.left.empty(), what == predicate::crosses) << name_of(what);
+        auto const all = cpu::join(left, right, what).value();
+        EXPECT_EQ(by_boxes, values_of(all)) << name_of(what);
+        for (auto const order : {item_order::ascending, item_order::scrambled}) {
+            host_queue on{order};
+            auto const boxes = rectangle_rows::make(on, left, right).value();
+            ASSERT_TRUE(boxes.has_value());
+            if (!is_rewritten) continue;
+            EXPECT_EQ(values_of(boxes->pairs(what).value()), by_boxes) << name_of(what);
+        }
+    }
+}
+
+TEST_F(kept, what_is_no_upright_rectangle_is_not_taken_for_one) {
+    host_queue on;
+    auto const rectangle = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 2 0, 2 1, 0 1, 0 0))"}).value();
+    EXPECT_TRUE(rectangle_rows::make(on, rectangle, rectangle).value().has_value());
+    for (char const* const text :
+         {"POLYGON ((0 0, 2 0, 2 1, 0 1.5, 0 0))", "POLYGON ((0 0, 1 1, 0 2, -1 1, 0 0))",
+          "POLYGON ((0 0, 2 0, 0 0, 2 0, 0 0))", "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))",
+          "POLYGON ((0 0, 3 0, 3 1, 1 3, 0 0))", "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 1 2, 2 2, 2 1, 1 1))",
+          "MULTIPOLYGON (((0 0, 2 0, 2 1, 0 1, 0 0)))", "LINESTRING (0 0, 2 0, 2 1, 0 1, 0 0)"}) {
+        auto const other = from_wkt(std::vector<std::string>{text}).value();
+        EXPECT_FALSE(rectangle_rows::make(on, rectangle, other).value().has_value()) << text;
+        EXPECT_FALSE(rectangle_rows::make(on, other, rectangle).value().has_value()) << text;
     }
 }
 

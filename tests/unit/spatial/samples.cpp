@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <set>
 
@@ -227,6 +228,19 @@ std::vector<T> take(std::ifstream& from, std::size_t n) {
 }  // namespace
 
 geometries lattice(family kind, lattice_options const& how) { return maker{how, kind}.make(); }
+
+spatial::geometries spirals(std::size_t rows, int points, double at) {
+    geometry_builder to;
+    for (std::size_t r = 0; r < rows; ++r) {
+        to.begin(family::linestring);
+        for (int i = 0; i < points; ++i) {
+            double const angle = i * 0.05, radius = 1 + i * 0.001;
+            to.vertex(at + static_cast<double>(r) + radius * std::cos(angle), radius * std::sin(angle));
+        }
+        to.end();
+    }
+    return to.finish().value();
+}
 
 std::optional<geometries> real_layer(std::string const& name) {
     std::ifstream file{KILN_TEST_LAYERS "/" + name + ".layer", std::ios::binary};

@@ -2,11 +2,13 @@
 // Geometries to try things on: random ones on a small lattice, where every degeneracy is common, and layers from files.
 #pragma once
 
-#include <kiln/spatial/geometry.hpp>
+#include <kiln/spatial/join.hpp>
 
 #include <optional>
+#include <ostream>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace kiln::spatial_tests {
 
@@ -18,6 +20,30 @@ struct lattice_options {
     int empty_per_mille = 0, null_per_mille = 0;
 };
 spatial::geometries lattice(spatial::family kind, lattice_options const& how);
+
+// Lines long enough to have several blocks and groups, one beside the other from x = at on.
+spatial::geometries spirals(std::size_t rows, int points, double at);
+
+// Pairs to compare, from wherever they come.
+struct plain_pairs {
+    std::vector<std::int32_t> left, right;
+    bool operator==(plain_pairs const&) const = default;
+};
+inline std::ostream& operator<<(std::ostream& to, plain_pairs const& p) {
+    to << p.left.size() << " pairs:";
+    for (std::size_t i = 0; i < p.left.size() && i < 12; ++i) to << " " << p.left[i] << "," << p.right[i];
+    return to;
+}
+template <class T>
+std::vector<T> values_of(buffer<T> const& b) {
+    return {b.host_span().begin(), b.host_span().end()};
+}
+inline plain_pairs values_of(spatial::pair_list const& p) { return {values_of(p.left), values_of(p.right)}; }
+inline plain_pairs values_of(std::vector<spatial::row_pair> const& pairs) {
+    plain_pairs out;
+    for (auto const& p : pairs) out.left.push_back(p.left), out.right.push_back(p.right);
+    return out;
+}
 
 // One of the layers of KILN_SPATIAL_DATA; nothing where it is not there.
 std::optional<spatial::geometries> real_layer(std::string const& name);

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kiln: GPU kernels that are compiled before they are needed and found again ever after.
+
+Importing this starts nothing: no CUDA library is opened, no thread, no process, until something is asked for.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from . import _kiln
+
+if _TYPE_CHECKING:
+    from ._bundles import add_bundle, build, configure
+    from ._errors import (Cancelled, CompileFailed, Corrupt, DriverError, Error, Forbidden, InternalError, InvalidArgument, IoError,
+                          LinkFailed, NoDevice, NotFound, OutOfMemory, Timeout, Unsupported, WorkerFailed)
+    from ._prims import (exclusive_scan, gather, inclusive_scan, lower_bound, make_exclusive_scan, make_gather, make_inclusive_scan,
+                         make_lower_bound, make_merge_sort, make_radix_sort, make_reduce, make_segmented_reduce, make_select,
+                         make_transform, make_unique_by_key, make_upper_bound, merge_sort, radix_sort, reduce, reduce_sync,
+                         segmented_reduce, select, select_sync, transform, unique_by_key, unique_by_key_sync, upper_bound)
+    from ._types import Op, Struct, op, struct
+    from ._units import Artifact, Future, Kernel, RawModule, Unit
+    from ._views import devices, events, execution, status
+    from ._warmup import Plan, Requirement, catalogue, record, replay, requires
+    from . import torch, tropical
+
+__version__: str = _kiln.version
+
+# Where each name is: read when it is first asked for, so that importing the package costs a few milliseconds.
+_PLACES = {
+    "_bundles": ("add_bundle", "build", "configure"),
+    "_errors": ("Cancelled", "CompileFailed", "Corrupt", "DriverError", "Error", "Forbidden", "InternalError",
+        "InvalidArgument", "IoError", "LinkFailed", "NoDevice", "NotFound", "OutOfMemory", "Timeout", "Unsupported",
+        "WorkerFailed"),
+    "_prims": ("exclusive_scan", "gather", "inclusive_scan", "lower_bound", "make_exclusive_scan", "make_gather",
+        "make_inclusive_scan", "make_lower_bound", "make_merge_sort", "make_radix_sort", "make_reduce",
+        "make_segmented_reduce", "make_select", "make_transform", "make_unique_by_key", "make_upper_bound", "merge_sort",
+        "radix_sort", "reduce", "reduce_sync", "segmented_reduce", "select", "select_sync", "transform", "unique_by_key",
+        "unique_by_key_sync", "upper_bound"),
+    "_types": ("Op", "Struct", "op", "struct"),
+    "_units": ("Artifact", "Future", "Kernel", "RawModule", "Unit"),
+    "_views": ("devices", "events", "execution", "status"),
+    "_warmup": ("Plan", "Requirement", "catalogue", "record", "replay", "requires"),
+}
+_WHERE = {name: module for module, names in _PLACES.items() for name in names}
+__all__ = [*sorted(_WHERE), "torch", "tropical"]
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name in ("torch", "tropical"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'kiln' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+_atexit.register(_kiln.end)

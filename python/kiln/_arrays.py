@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each array library is asked for: a new array like another, its type, its device."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from . import _kiln
+from ._errors import InvalidArgument, Unsupported
+from ._types import Struct, type_name
+
+
+def _library(x: Any) -> str:
+    return type(x).__module__.partition(".")[0]
+
+
+def type_of(x: Any) -> str | Struct:
+    found = getattr(x, "dtype", None)
+    if found is None:
+        raise TypeError(f"{type(x).__name__} is not an array: it has no dtype")
+    return type_name(found)
+
+
+def device_of(x: Any) -> int:
+    if isinstance(x, _kiln.Array):
+        return x.ordinal
+    device = getattr(x, "device", None)
+    if device is None or isinstance(device, str):
+        return 0
+    for name in ("index", "id"):
+        number = getattr(device, name, None)
+        if isinstance(number, int):
+            return number
+    return 0
+
+
+def length(x: Any) -> int:
+    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
+
+
+def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
+    """An array of the same library, on the same device, from its allocator."""
+    library = _library(like)
+    if isinstance(type, Struct):
+        type = str(like.dtype)
+    if library == "torch":
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, type), device=like.device)
+    if library == "cupy":
+        import cupy
+
+        with cupy.cuda.Device(like.device.id):
+            return cupy.empty(shape, dtype=type)
+    if isinstance(like, _kiln.Array):
+        return _kiln.Array.empty(list(shape), type, like.ordinal)
+    if library in ("jax", "jaxlib"):
+        return _kiln.Array.empty(list(shape), type, device_of(like))
+    if library == "numpy":
+        import numpy
+
+        return numpy.empty(shape, dtype=type)
+    raise InvalidArgument(f"an array of {library}: pass out=, an array to write to")
+
+
+def empty_like(x: Any, n: int | None = None, *, type: str | Struct) -> Any:
+    """As many items as `x` has, or `n` of them."""
+    return empty(tuple(x.shape) if n is None else (n,), x, type=type)
+
+
+def _same(out: Any) -> Any:
+    return out
+
+
+def on_device(x: Any, out: Any = None) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """(x, out, back): arrays of the host go to the GPU and their results come back, where the execution mode allows it. Arrays
+    on a device are as they are."""
+    if _library(x) != "numpy":
+        return x, out, _same
+    import numpy
+
+    if _kiln.execution_mode() == "cpu":
+        raise Unsupported("x is on the host and the execution mode is cpu: primitives with operators of one's own run on a GPU")
+    there = _kiln.Array.from_host_sync(numpy.ascontiguousarray(x), 0)
+
+    def back(result: Any) -> Any:
+        to = numpy.empty(tuple(result.shape), dtype=result.dtype) if out is None else out
+        result.to_host_sync(to)
+        return to
+
+    return there, None, back
+
+
+def item_bytes(value: Any, type: str | Struct) -> bytes | None:
+    if value is None:
+        return None
+    from ._types import _captured
+
+    return _captured(value, None if hasattr(value, "dtype") else type)[0]
+
+
+def first_item_sync(x: Any) -> Any:
+    if isinstance(x, _kiln.Array):
+        import numpy
+
+        host = numpy.empty(tuple(x.shape), dtype=x.dtype)
+        x.to_host_sync(host)
+        return host[0].item()
+    return x[0].item()
+
+
+def given_back(out: Any, like: Any) -> Any:
+    """An array of Kiln's own as one of `like`'s library, where that library can take it."""
+    if isinstance(out, _kiln.Array) and _library(like) in ("jax", "jaxlib"):
+        import jax.dlpack
+
+        return jax.dlpack.from_dlpack(out)
+    return out

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shipping: bundles made and used, settings, the command line of the same package."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from . import _kiln
+from ._errors import Error, InvalidArgument, NotFound
+
+_PLACES = ("bin/kiln", "../../bin/kiln")  # in a wheel; in a build tree
+
+
+def command() -> str:
+    """The path of the `kiln` program of this package."""
+    here = pathlib.Path(__file__).parent
+    at = next((here / place for place in _PLACES if (here / place).is_file()), None)
+    if at is None:
+        import shutil
+
+        found = shutil.which("kiln")
+        if found is None or os.path.realpath(found) == os.path.realpath(sys.argv[0]):
+            raise NotFound("the kiln program is not in this package and not on PATH")
+        return found
+    return os.path.normpath(at)
+
+
+def main() -> None:
+    """The console script: becomes the program, so that signals and exit status are its own."""
+    program = command()
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+def run_command(words: Sequence[str]) -> None:
+    done = subprocess.run([command(), *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Error(f"kiln {words[0]}: {done.stderr.strip() or done.stdout.strip()}", done.returncode)
+
+
+def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
+    """Compiles units for these architectures into one bundle; needs no GPU."""
+    from ._units import Unit
+
+    if not archs:
+        raise InvalidArgument("build: name the architectures, archs=['sm_90']")
+    units = [w for w in what if isinstance(w, Unit)]
+    if len(units) != len(what):
+        raise InvalidArgument("build: units alone can be built; of primitives, record a run and use kiln.replay(..., bundle=...)")
+    with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
+        profile = os.path.join(scratch, "units.profile")
+        _record_units(profile, units, archs)
+        words = ["replay", profile, "--arch", ",".join(archs), "-o", os.fspath(file)]
+        if sign is not None:
+            words += ["--sign", sign]
+        run_command(words)
+
+
+def _record_units(profile: str, units: Sequence[Any], archs: Sequence[str]) -> None:
+    """In a process of its own: a recording goes on until its process ends."""
+    import pickle
+
+    script = ("import pickle, sys, kiln\n"
+              "units, archs, profile = pickle.load(sys.stdin.buffer)\n"
+              "with kiln.record(profile):\n"
+              "    for unit in units:\n"
+              "        for arch in archs: unit.artifact(arch)\n")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, (str(pathlib.Path(__file__).parent.parent), os.environ.get("PYTHONPATH")))))
+    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps((list(units), list(archs), profile)), capture_output=True,
+                          env=environment)
+    if done.returncode != 0:
+        raise Error("build: " + done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+
+
+_SETTINGS = {"jit": "KILN_JIT", "cache_dir": "KILN_CACHE_DIR", "readonly": "KILN_READONLY", "workers": "KILN_WORKERS", "events": "KILN_EVENTS",
+             "bundles": "KILN_BUNDLES", "trusted_key": "KILN_TRUSTED_KEY"}
+_used = False
+
+
+def configure(**settings: object) -> None:
+    """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_."""
+    for name, value in settings.items():
+        variable = _SETTINGS.get(name, "KILN_" + name.upper())
+        os.environ[variable] = {True: "1", False: "0"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def add_bundle(file: Any) -> None:
+    """Looks for artifacts in this bundle too. Reads nothing yet; call it before the first use."""
+    path = os.fspath(file) if not hasattr(file, "read_bytes") or isinstance(file, pathlib.Path) else str(file)
+    known = os.environ.get("KILN_BUNDLES", "")
+    os.environ["KILN_BUNDLES"] = path if not known else known + os.pathsep + path

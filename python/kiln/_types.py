@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What primitives are specialised with: types of items and operators. Plain values: immutable, hashable, picklable."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from . import _kiln
+
+_SIZES = {
+    "int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4,
+    "int64": 8, "uint64": 8, "float64": 8,
+}
+_C_TYPES = {
+    "char": ("int8", 1), "signed char": ("int8", 1), "unsigned char": ("uint8", 1), "bool": ("bool", 1), "short": ("int16", 2),
+    "unsigned short": ("uint16", 2), "int": ("int32", 4), "unsigned": ("uint32", 4), "unsigned int": ("uint32", 4),
+    "float": ("float32", 4), "double": ("float64", 8), "long long": ("int64", 8), "unsigned long long": ("uint64", 8),
+}
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct of at most 32 bytes, as device text: `kiln.struct("point", "float x, y;")`."""
+
+    name: str
+    fields: str
+    size: int = 0
+    align: int = 0
+
+    @property
+    def definition(self) -> str:
+        return f"struct {self.name} {{ {self.fields} }};"
+
+
+def struct(name: str, fields: str) -> Struct:
+    """A struct type for primitives, laid out as C does it."""
+    from ._errors import InvalidArgument
+
+    offset, align = 0, 1
+    for declaration in filter(None, (part.strip() for part in fields.split(";"))):
+        found = re.fullmatch(r"((?:unsigned |signed |long )*\w+)\s+([\w\s,\[\]]+)", declaration)
+        if not found or found[1].strip() not in _C_TYPES:
+            known = ", ".join(sorted(_C_TYPES))
+            raise InvalidArgument(f"struct '{name}': cannot read '{declaration}'; fields are declared as 'float x, y' with one of: {known}")
+        size = _C_TYPES[found[1].strip()][1]
+        for member in found[2].split(","):
+            count = re.fullmatch(r"\s*\w+\s*(?:\[\s*(\d+)\s*\])?\s*", member)
+            if not count:
+                raise InvalidArgument(f"struct '{name}': cannot read '{member.strip()}'")
+            align = max(align, size)
+            offset = -(-offset // size) * size + size * int(count[1] or 1)
+    size = -(-offset // align) * align
+    if not 0 < size <= 32:
+        raise InvalidArgument(f"struct '{name}' has {size} bytes; an item has between 1 and 32")
+    return Struct(name, fields, size, align)
+
+
+ItemType = Union[str, Struct, Any]
+
+
+def type_name(given: ItemType) -> str | Struct:
+    """'int32' of "int32", numpy.int32, numpy.dtype('int32') or torch.int32."""
+    if isinstance(given, Struct):
+        return given
+    text = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", None) or str(given)
+    text = text.rpartition(".")[2]
+    return {"float": "float64", "int": "int64", "half": "float16", "bool_": "bool"}.get(text, text)
+
+
+def element(given: ItemType | None) -> _kiln.ElementType:
+    if given is None:
+        return _kiln.ElementType.none()
+    name = type_name(given)
+    if isinstance(name, Struct):
+        return _kiln.ElementType.record(name.name, name.definition, name.size, name.align)
+    return _kiln.ElementType.scalar(name)
+
+
+BUILTIN = ("plus", "multiply", "min", "max", "bit_and", "bit_or", "bit_xor", "less", "greater", "equal")
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operator: text that is compiled when a handle is made, or a built-in one."""
+
+    form: str
+    text: str
+    name: str = ""
+    image: bytes = b""
+    state: bytes = b""
+    state_type: str | Struct | None = None
+    _made: list[_kiln.Operator] = field(default_factory=list, compare=False, repr=False)
+
+    def made(self) -> _kiln.Operator:
+        if not self._made:
+            if self.form == "builtin":
+                out = _kiln.Operator.builtin(self.name)
+            elif self.form == "expression":
+                out = _kiln.Operator.expression(self.text)
+            elif self.form == "function":
+                out = _kiln.Operator.function(self.name, self.text)
+            else:
+                out = _kiln.Operator.ltoir(self.name, self.image)
+            if self.state_type is not None:
+                out = out.with_bytes(element(self.state_type), self.state)
+            self._made.append(out)
+        return self._made[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Op, (self.form, self.text, self.name, self.image, self.state, self.state_type)
+
+
+class _OpMaker:
+    """`kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))`: of `a` and `b`, and of `s` where a value is captured."""
+
+    def __call__(self, text: str, *, s: Any = None, type: ItemType | None = None) -> Op:
+        state, state_type = _captured(s, type)
+        return Op("expression", text, state=state, state_type=state_type)
+
+    @staticmethod
+    def function(name: str, text: str, *, s: Any = None, type: ItemType | None = None) -> Op:
+        """Device text that defines the function `name`, called with (a, b) or (a, b, s)."""
+        state, state_type = _captured(s, type)
+        return Op("function", text, name, state=state, state_type=state_type)
+
+    @staticmethod
+    def ltoir(symbol: str, image: bytes, *, s: Any = None, type: ItemType | None = None) -> Op:
+        """LTO-IR with an extern "C" __device__ function `symbol`."""
+        state, state_type = _captured(s, type)
+        return Op("ltoir", "", symbol, bytes(image), state, state_type)
+
+
+op = _OpMaker()
+
+
+def _captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | None]:
+    from ._errors import InvalidArgument
+
+    if value is None:
+        return b"", None
+    if isinstance(value, (bool, int, float)):
+        import struct as packing
+
+        name = type_name(type) if type is not None else ("float64" if isinstance(value, float) else "int64")
+        letters = {"int8": "b", "uint8": "B", "bool": "?", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
+                   "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
+        if isinstance(name, Struct) or name not in letters:
+            raise InvalidArgument(f"a captured {value!r} cannot be a {name}")
+        try:
+            return packing.pack("<" + letters[name], value), name
+        except packing.error as why:
+            raise InvalidArgument(f"a captured {value!r} does not fit into {name}: {why}") from None
+    data = bytes(memoryview(value)) if type is None or isinstance(type, Struct) else bytes(memoryview(value))
+    found = type_name(type) if type is not None else type_name(getattr(value, "dtype", None))
+    if not isinstance(found, Struct) and found not in _SIZES:
+        raise InvalidArgument(f"a captured value of type {found} is not known; pass type=, or a NumPy scalar")
+    return data, found
+
+
+def as_op(given: Op | str) -> Op:
+    if isinstance(given, Op):
+        return given
+    if given in BUILTIN:
+        return Op("builtin", "", given)
+    return Op("expression", given)

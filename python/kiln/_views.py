@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened and what there is: tables that print well, also in notebooks."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+from collections.abc import Iterator
+from typing import Any
+
+from . import _kiln
+from ._errors import InvalidArgument
+
+
+class Table:
+    """Rows as dictionaries. to_pandas(), to_dicts()."""
+
+    def __init__(self, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+        self._rows = rows
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self._rows[index]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        return list(self._rows)
+
+    def to_pandas(self) -> Any:
+        import pandas
+
+        return pandas.DataFrame(self._rows)
+
+    def _cells(self) -> list[list[str]]:
+        return [[_text(row.get(c)) for c in self._columns] for row in self._rows]
+
+    def __str__(self) -> str:
+        cells = [list(self._columns), *self._cells()]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(self._columns))]
+        return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in cells)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in self._columns)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in self._cells())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+class Status(Table):
+    """What became of everything that was asked for."""
+
+    def __init__(self, now: dict[str, Any]) -> None:
+        super().__init__(now.pop("units"), ("name", "target", "state", "origin", "compile", "blocked", "error"))
+        self.totals = now
+
+    def summary(self) -> str:
+        parts = [f"{self.totals[k]} {k}" for k in ("ready", "loading", "compiling", "queued", "failed", "deferred") if self.totals[k]]
+        return f"{', '.join(parts) or 'nothing asked for'}; callers waited {self.totals['blocked']:.2f} s"
+
+    def __repr__(self) -> str:
+        return f"<kiln.status: {self.summary()}>"
+
+    def __str__(self) -> str:
+        return self.summary() + ("\n" + super().__str__() if len(self) else "")
+
+
+def status() -> Status:
+    return Status(_kiln.status())
+
+
+def events(kind: str = "") -> Table:
+    """The newest events, oldest first; of one kind where it is named."""
+    if kind and kind not in _kiln.event_kinds():
+        raise InvalidArgument(f"there are no events of kind '{kind}'; kinds are {', '.join(_kiln.event_kinds())}")
+    return Table(_kiln.events(kind), ("kind", "unit", "target", "reason", "duration", "detail"))
+
+
+def devices() -> list[dict[str, Any]]:
+    """The GPUs of this machine; kiln.NoDevice with the reason where there is none."""
+    return _kiln.devices()
+
+
+@contextlib.contextmanager
+def execution(mode: str) -> Iterator[None]:
+    """Where operations run inside the block: "gpu" fails where there is none, "cpu" touches no driver, "auto" chooses."""
+    before = _kiln.execution_mode()
+    _kiln.set_execution_mode(mode)
+    try:
+        yield
+    finally:
+        _kiln.set_execution_mode(before)

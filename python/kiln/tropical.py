@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products over other semirings, of arrays of any library, on the host or on a device; no autograd (kiln.torch has it)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _arrays, _kiln
+from ._errors import InvalidArgument
+
+SEMIRINGS = ("max_plus", "min_plus", "max_mul", "and_or", "plus_times")
+
+
+def _shape(a: Any, b: Any) -> tuple[int, ...]:
+    left, right = tuple(a.shape), tuple(b.shape)
+    if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
+        raise InvalidArgument(f"product: a is {left}, b is {right}; they must be matrices, and a's columns as many as b's rows")
+    if len(left) > 2 and len(right) > 2 and left[:-2] != right[:-2]:
+        raise InvalidArgument(f"product: a is a batch of {left[:-2]}, b one of {right[:-2]}: they must be the same, or one of them a matrix")
+    batch = left[:-2] if len(left) > 2 else right[:-2]
+    return (*batch, left[-2], right[-1])
+
+
+def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winners: str | None = None, stream: Any = None,
+            timeout: float | None = None) -> Any:
+    """C = A (x) B, as matmul: batched, transposed views uncopied. With winners="int32" or "int64", also the first k that won."""
+    shape = _shape(a, b)
+    if out is None:
+        out = _arrays.empty(shape, a, type=str(_arrays.type_of(a)))
+    elif tuple(out.shape) != shape:
+        raise InvalidArgument(f"out is {tuple(out.shape)}, the product is {shape}")
+    won = _arrays.empty(shape, a, type=winners) if winners is not None else None
+    _kiln.tropical_product(semiring, a, b, out, won, stream, timeout)
+    return out if won is None else (out, won)

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arrays.hpp"
+
+#include "gil.hpp"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+namespace kiln::python {
+
+namespace {
+
+enum class way : std::uint8_t { exchange, cuda_interface, dlpack, buffer, none };
+struct known_type {
+    way how = way::none;
+    dlpack::exchange_api const* api = nullptr;
+};
+
+dlpack::exchange_api const* exchange_of(PyTypeObject* type) {
+    auto const* const name = "__dlpack_c_exchange_api__";
+    auto const held = nb::handle{reinterpret_cast<PyObject*>(type)};
+    if (!nb::hasattr(held, name)) return nullptr;
+    nb::object const given = held.attr(name);
+    void const* address = nullptr;
+    if (PyCapsule_CheckExact(given.ptr())) address = PyCapsule_GetPointer(given.ptr(), "dlpack_exchange_api");
+    else if (PyLong_Check(given.ptr())) address = PyLong_AsVoidPtr(given.ptr());
+    PyErr_Clear();
+    auto const* api = static_cast<dlpack::exchange_api const*>(address);
+    // A later major version may be another structure; it says where the older one is.
+    while (api != nullptr && api->header.version.major > 1)
+        api = reinterpret_cast<dlpack::exchange_api const*>(api->header.previous);
+    return api != nullptr && api->to_tensor != nullptr && api->current_stream != nullptr ? api : nullptr;
+}
+
+known_type learn(nb::handle object) {
+    auto* const type = Py_TYPE(object.ptr());
+    if (auto const* const api = exchange_of(type)) return {way::exchange, api};
+    if (nb::hasattr(object, "__cuda_array_interface__")) return {way::cuda_interface};
+    if (PyObject_CheckBuffer(object.ptr()) != 0) return {way::buffer};
+    if (nb::hasattr(object, "__dlpack__")) return {way::dlpack};
+    return {};
+}
+
+known_type way_of(nb::handle object) {
+    static std::mutex mutex;
+    static std::unordered_map<PyTypeObject*, known_type> known;
+    auto* const type = Py_TYPE(object.ptr());
+    {
+        std::lock_guard const lock{mutex};
+        if (auto const at = known.find(type); at != known.end()) return at->second;
+    }
+    auto const found = learn(object);
+    // JAX's arrays answer __cuda_array_interface__ without a stream: DLPack orders the work.
+    auto const how = found.how == way::cuda_interface && nb::hasattr(object, "__jax_array__") ? known_type{way::dlpack} : found;
+    if (how.how == way::none) return how;
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // kept for good: the table goes by its address
+    std::lock_guard const lock{mutex};
+    return known.emplace(type, how).first->second;
+}
+
+struct type_name {
+    dlpack::data_type type;
+    char const* name;
+    std::optional<scalar> kind;
+};
+constexpr type_name names[] = {
+    {{0, 8, 1}, "int8", scalar::i8},       {{1, 8, 1}, "uint8", scalar::u8},    {{0, 16, 1}, "int16", scalar::i16},
+    {{1, 16, 1}, "uint16", scalar::u16},   {{0, 32, 1}, "int32", scalar::i32},  {{1, 32, 1}, "uint32", scalar::u32},
+    {{0, 64, 1}, "int64", scalar::i64},    {{1, 64, 1}, "uint64", scalar::u64}, {{2, 16, 1}, "float16", scalar::f16},
+    {{4, 16, 1}, "bfloat16", scalar::bf16}, {{2, 32, 1}, "float32", scalar::f32}, {{2, 64, 1}, "float64", scalar::f64},
+    {{6, 8, 1}, "bool", scalar::u8},       {{5, 64, 1}, "complex64", {}},       {{5, 128, 1}, "complex128", {}},
+};
+
+// "<i4", "|u1", "=f8" and the letters of the buffer protocol.
+dlpack::data_type parse_type(char kind, int bytes, char const* argument, char const* whole) {
+    auto const bits = static_cast<std::uint8_t>(bytes * 8);
+    switch (kind) {
+        case 'i': return {dlpack::signed_int, bits, 1};
+        case 'u': return {dlpack::unsigned_int, bits, 1};
+        case 'f': return {dlpack::floating, bits, 1};
+        case 'b': return {dlpack::boolean, 8, 1};
+        case 'c': return {dlpack::complex_number, bits, 1};
+        default: break;
+    }
+    throw error{errc::unsupported, std::string{argument} + ": items of type '" + whole + "' are not known here"};
+}
+
+dlpack::data_type of_interface(std::string const& text, char const* argument) {
+    if (text.size() < 3 || text[0] == '>')
+        throw error{errc::unsupported, std::string{argument} + ": items of type '" + text + "' are in another byte order"};
+    return parse_type(text[1], std::atoi(text.c_str() + 2), argument, text.c_str());
+}
+
+dlpack::data_type of_buffer(char const* format, std::size_t size, char const* argument) {
+    if (format == nullptr) return {dlpack::unsigned_int, 8, 1};
+    auto const* letter = format;
+    if (*letter == '>' || *letter == '!')
+        throw error{errc::unsupported, std::string{argument} + ": items of type '" + format + "' are in another byte order"};
+    if (*letter == '@' || *letter == '=' || *letter == '<') ++letter;
+    auto const bytes = static_cast<int>(size);
+    if (letter[0] == 'Z') return parse_type('c', bytes, argument, format);
+    if (letter[1] != '\0') return parse_type('?', bytes, argument, format);
+    switch (*letter) {
+        case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return parse_type('i', bytes, argument, format);
+        case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': case 'c': return parse_type('u', bytes, argument, format);
+        case 'e': case 'f': case 'd': return parse_type('f', bytes, argument, format);
+        case '?': return parse_type('b', bytes, argument, format);
+        default: return parse_type('x', bytes, argument, format);
+    }
+}
+
+std::string shape_text(array const& a) {
+    std::string out = "[";
+    for (int i = 0; i < a.dimensions(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(a.extent(i));
+    return out + "]";
+}
+
+std::string strides_text(array const& a) {
+    std::string out = "[";
+    for (int i = 0; i < a.dimensions(); ++i) out += (i == 0 ? "" : ", ") + std::to_string(a.stride(i));
+    return out + "]";
+}
+
+}  // namespace
+
+std::string name_of(dlpack::data_type type) {
+    for (auto const& row : names)
+        if (row.type == type) return row.name;
+    return "type " + std::to_string(type.code) + " of " + std::to_string(type.bits) + " bits";
+}
+
+scalar scalar_of(dlpack::data_type type, char const* argument) {
+    for (auto const& row : names)
+        if (row.type == type && row.kind) return *row.kind;
+    throw error{errc::unsupported, std::string{argument} + " holds " + name_of(type) +
+                                       "; integers of 8 to 64 bits, float16, bfloat16, float32, float64 and bool can be used"};
+}
+
+dlpack::data_type type_of(scalar kind) {
+    for (auto const& row : names)
+        if (row.kind == kind) return row.type;
+    return {dlpack::unsigned_int, 8, 1};
+}
+
+// Through the other constructor, so that what was taken is given back if reading it throws.
+array::array(nb::handle object, char const* argument) : array{argument, object} {
+    auto const known = way_of(object);
+    if (known.how == way::exchange) take_exchange(*known.api);
+    if (known.how == way::cuda_interface) take_cuda_interface();
+    if (known.how == way::dlpack) take_dlpack();
+    if (known.how == way::buffer) take_buffer();
+    if (known.how != way::none) return;
+    nb::object const type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
+    auto const text = std::string{argument} + " is a " + nb::cast<std::string>(nb::str(type.attr("__name__"))) +
+                      ", not an array: it has neither __dlpack__ nor __cuda_array_interface__ nor the buffer protocol";
+    throw nb::type_error(text.c_str());
+}
+
+array::array(array&& other) noexcept
+    : object_{other.object_},
+      argument_{other.argument_},
+      data_{other.data_},
+      device_{other.device_},
+      dimensions_{other.dimensions_},
+      shape_{other.shape_},
+      strides_{other.strides_},
+      type_{other.type_},
+      read_only_{other.read_only_},
+      stream_{other.stream_},
+      legacy_{std::exchange(other.legacy_, nullptr)},
+      versioned_{std::exchange(other.versioned_, nullptr)},
+      buffer_{std::exchange(other.buffer_, Py_buffer{})} {}
+
+void array::release() noexcept {
+    if (legacy_ != nullptr && legacy_->deleter != nullptr) legacy_->deleter(legacy_);
+    if (versioned_ != nullptr && versioned_->deleter != nullptr) versioned_->deleter(versioned_);
+    if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+    legacy_ = nullptr;
+    versioned_ = nullptr;
+}
+
+void array::take(dlpack::tensor const& from) {
+    if (from.ndim > most_dimensions)
+        throw error{errc::unsupported, std::string{argument_} + " has " + std::to_string(from.ndim) + " dimensions, more than " +
+                                           std::to_string(most_dimensions)};
+    type_ = from.dtype;
+    dimensions_ = from.ndim;
+    std::int64_t next = 1;
+    for (int i = from.ndim - 1; i >= 0; --i) {
+        shape_[static_cast<std::size_t>(i)] = from.shape[i];
+        strides_[static_cast<std::size_t>(i)] = from.strides != nullptr ? from.strides[i] : next;
+        next *= from.shape[i];
+    }
+    data_ = static_cast<char*>(from.data) + from.byte_offset;
+    switch (from.device.type) {
+        case dlpack::cpu:
+        case dlpack::cuda_host: device_ = -1; break;
+        case dlpack::cuda:
+        case dlpack::cuda_managed: device_ = from.device.id; break;
+        default:
+            throw error{errc::unsupported, std::string{argument_} + " is on a device of another kind than the host and CUDA"};
+    }
+    if (data_ == nullptr && items() != 0)
+        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+}
+
+void array::take_exchange(dlpack::exchange_api const& api) {
+    dlpack::tensor t{};
+    if (api.to_tensor(object_.ptr(), &t) != 0) throw nb::python_error();
+    take(t);
+    // The exchange functions let it pass, and nobody would see the missing gradient.
+    static nb::handle const requires_grad = nb::str("requires_grad").release();
+    nb::object const wants = nb::steal(PyObject_GetAttr(object_.ptr(), requires_grad.ptr()));
+    if (!wants.is_valid()) PyErr_Clear();
+    else if (wants.ptr() == Py_True && nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")()))
+        throw error{errc::invalid_argument, std::string{argument_} + " requires a gradient, which this call does not carry: pass "
+                                                                     "it detached, or use kiln.torch"};
+    if (!on_device()) return;
+    void* stream = nullptr;
+    if (api.current_stream(dlpack::cuda, device_, &stream) != 0) throw nb::python_error();
+    stream_ = static_cast<CUstream_st*>(stream);
+}
+
+void array::take_dlpack() {
+    auto const device = nb::cast<std::pair<int, int>>(object_.attr("__dlpack_device__")());
+    nb::object capsule;
+    if (device.first == dlpack::cuda || device.first == dlpack::cuda_managed) {
+        // The producer orders its work before the legacy default stream, which is where this call goes unless told otherwise.
+        stream_ = reinterpret_cast<CUstream_st*>(1);
+        capsule = object_.attr("__dlpack__")(nb::arg("stream") = 1);
+    } else {
+        capsule = object_.attr("__dlpack__")();
+    }
+    if (auto* const newer = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
+        PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+        versioned_ = static_cast<dlpack::managed_versioned*>(newer);
+        read_only_ = (versioned_->flags & dlpack::flag_read_only) != 0;
+        return take(versioned_->tensor);
+    }
+    PyErr_Clear();
+    auto* const older = PyCapsule_GetPointer(capsule.ptr(), "dltensor");
+    if (older == nullptr) throw nb::python_error();
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+    legacy_ = static_cast<dlpack::managed*>(older);
+    take(legacy_->tensor);
+}
+
+void array::take_cuda_interface() {
+    auto const about = nb::cast<nb::dict>(object_.attr("__cuda_array_interface__"));
+    nb::object const shape = about["shape"];
+    nb::object const data = about["data"];
+    type_ = of_interface(nb::cast<std::string>(about["typestr"]), argument_);
+    dimensions_ = static_cast<int>(nb::len(shape));
+    if (dimensions_ > most_dimensions)
+        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
+    nb::object const given_strides = about.contains("strides") ? nb::object{about["strides"]} : nb::none();
+    std::int64_t next = 1;
+    for (int i = dimensions_ - 1; i >= 0; --i) {
+        auto const n = nb::cast<std::int64_t>(shape[i]);
+        shape_[static_cast<std::size_t>(i)] = n;
+        strides_[static_cast<std::size_t>(i)] = given_strides.is_none() ? next : nb::cast<std::int64_t>(given_strides[i]) / (type_.bits / 8);
+        next *= n;
+    }
+    data_ = PyLong_AsVoidPtr(nb::object{data[0]}.ptr());
+    if (data_ == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+    read_only_ = nb::cast<bool>(data[1]);
+    if (data_ == nullptr && items() != 0)
+        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    device_ = 0;
+    if (nb::hasattr(object_, "device")) {
+        nb::object const where = object_.attr("device");
+        if (nb::hasattr(where, "id")) device_ = nb::cast<int>(where.attr("id"));
+    }
+    if (about.contains("stream") && !nb::object{about["stream"]}.is_none())
+        stream_ = static_cast<CUstream_st*>(PyLong_AsVoidPtr(nb::object{about["stream"]}.ptr()));
+    // CuPy leaves it out where its current stream is the default one.
+    else stream_ = reinterpret_cast<CUstream_st*>(1);
+}
+
+void array::take_buffer() {
+    if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
+    if (buffer_.ndim > most_dimensions)
+        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
+    type_ = of_buffer(buffer_.format, static_cast<std::size_t>(buffer_.itemsize), argument_);
+    dimensions_ = buffer_.ndim;
+    for (int i = 0; i < dimensions_; ++i) {
+        shape_[static_cast<std::size_t>(i)] = buffer_.shape[i];
+        strides_[static_cast<std::size_t>(i)] = buffer_.strides[i] / buffer_.itemsize;
+    }
+    data_ = buffer_.buf;
+    read_only_ = buffer_.readonly != 0;
+}
+
+std::size_t array::items() const noexcept {
+    std::size_t n = 1;
+    for (int i = 0; i < dimensions_; ++i) n *= static_cast<std::size_t>(shape_[static_cast<std::size_t>(i)]);
+    return n;
+}
+
+bool array::contiguous() const noexcept {
+    std::int64_t next = 1;
+    for (int i = dimensions_ - 1; i >= 0; --i) {
+        if (extent(i) != 1 && stride(i) != next) return items() == 0;
+        next *= extent(i);
+    }
+    return true;
+}
+
+std::string array::describe() const {
+    return name_of(type_) + shape_text(*this) + (on_device() ? " on cuda:" + std::to_string(device_) : " on the host");
+}
+
+void want_contiguous(array const& a) {
+    if (a.contiguous()) return;
+    throw error{errc::invalid_argument, std::string{a.argument()} + " is not contiguous: shape " + shape_text(a) + ", strides " +
+                                            strides_text(a) + "; pass " + a.argument() + ".contiguous(), or a copy in order"};
+}
+
+void want_writable(array const& a) {
+    if (a.read_only()) throw error{errc::invalid_argument, std::string{a.argument()} + " cannot be written to: " + a.describe()};
+}
+
+CUstream_st* stream_of(nb::handle asked) {
+    if (PyLong_Check(asked.ptr())) return static_cast<CUstream_st*>(PyLong_AsVoidPtr(asked.ptr()));
+    if (nb::hasattr(asked, "__cuda_stream__")) {
+        nb::object const given = asked.attr("__cuda_stream__")();
+        return static_cast<CUstream_st*>(PyLong_AsVoidPtr(nb::object{given[1]}.ptr()));
+    }
+    for (auto const* const name : {"cuda_stream", "ptr", "handle"}) {  // torch's, CuPy's, others'
+        if (!nb::hasattr(asked, name)) continue;
+        nb::object const value = asked.attr(name);
+        if (PyLong_Check(value.ptr())) return static_cast<CUstream_st*>(PyLong_AsVoidPtr(value.ptr()));
+    }
+    throw nb::type_error("stream must be an int or an object with __cuda_stream__");
+}
+
+namespace {
+
+// For callers whose arrays say nothing of a stream.
+stream_ref own_stream(int device) {
+    static std::mutex mutex;
+    static auto& made = *new std::map<int, stream>;  // outlives the interpreter: the driver may be gone by then
+    std::lock_guard const lock{mutex};
+    auto at = made.find(device);
+    if (at == made.end()) at = made.emplace(device, stream::make(device).value()).first;
+    return at->second;
+}
+
+// null and 1 both mean the legacy default stream.
+bool same_stream(CUstream_st* a, CUstream_st* b) {
+    auto const plain = [](CUstream_st* s) { return s == nullptr ? reinterpret_cast<CUstream_st*>(1) : s; };
+    return plain(a) == plain(b);
+}
+
+void order(int device, stream_ref first, stream_ref then) {
+    auto mark = device_event::make(device, event_timing::off).value();
+    mark.record(first).value();
+    mark.hold(then).value();
+}
+
+}  // namespace
+
+call_stream::call_stream(nb::handle asked, std::initializer_list<array const*> arrays) {
+    array const* first = nullptr;
+    for (auto const* a : arrays) {
+        if (a == nullptr) continue;
+        if (first == nullptr) first = a;
+        if (a->device() != first->device())
+            throw error{errc::invalid_argument, std::string{first->argument()} + " is " + first->describe() + ", " + a->argument() +
+                                                    " is " + a->describe() + ": bring them to one place"};
+    }
+    if (first != nullptr) device_ = std::max(first->device(), 0);
+    if (asked.is_valid() && !asked.is_none()) on_ = stream_of(asked);
+    else if (first != nullptr && first->stream()) on_ = *first->stream();
+    else on_ = own_stream(device_);
+    for (auto const* a : arrays) {
+        if (a == nullptr || !a->stream() || same_stream(*a->stream(), on_.get())) continue;
+        auto* const other = *a->stream();
+        auto const end = others_.begin() + static_cast<std::ptrdiff_t>(other_count_);
+        if (std::find(others_.begin(), end, other) != end || other_count_ == others_.size()) continue;
+        others_[other_count_++] = other;
+        order(device_, other, on_);
+    }
+}
+
+void call_stream::done() {
+    for (std::size_t i = 0; i < other_count_; ++i) order(device_, on_, others_[i]);
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// kiln::error becomes the Python exception of its code.
+#include "module.hpp"
+
+#include <kiln/result.hpp>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace kiln::python {
+
+namespace {
+
+constexpr errc last = errc::internal;
+
+void raise(error const& e) {
+    namespace nb = nanobind;
+    nb::object const made = nb::module_::import_("kiln._errors").attr("make")(std::string{name_of(e.code())}, e.message(), e.status(), e.log());
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+}
+
+}  // namespace
+
+void bind_errors(nanobind::module_& m) {
+    nanobind::register_exception_translator(
+        [](std::exception_ptr const& thrown, void*) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (error const& e) {
+                raise(e);
+            }
+        });
+    m.def("error_codes", [] {
+        std::vector<std::string> out;
+        for (int i = 0; i <= static_cast<int>(last); ++i) out.emplace_back(name_of(static_cast<errc>(i)));
+        return out;
+    });
+}
+
+}  // namespace kiln::python

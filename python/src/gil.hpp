@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter's lock is never held while something waits, and a wait in Python's main thread looks for Ctrl-C.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <kiln/result.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+namespace kiln::python {
+
+// Set when the interpreter ends: from then on no thread but the main one may take the lock again.
+inline std::atomic<bool> ending{false};
+
+// Lets the lock go. A thread that would take it back from an interpreter that ends stays where it is: Python would end it by
+// unwinding, in the middle of C++.
+class without_gil {
+public:
+    without_gil() noexcept : state_{PyEval_SaveThread()} {}
+    ~without_gil();
+    without_gil(without_gil const&) = delete;
+    without_gil& operator=(without_gil const&) = delete;
+
+private:
+    PyThreadState* state_;
+};
+
+// Seconds as Python gives them, None for ever.
+using seconds = std::optional<double>;
+
+// Calls `ask(slice)`, which waits for that long at most and gives errc::timeout, until it gives something else or `timeout`
+// has passed. KeyboardInterrupt comes out of it; the work goes on.
+template <class Ask>
+auto in_slices(seconds timeout, Ask ask) -> decltype(ask(std::chrono::milliseconds{})) {
+    using clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds slice{100};
+    auto const forever = std::chrono::hours{24 * 365};
+    auto const end = clock::now() + (timeout ? std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{
+                                                   std::clamp(*timeout, 0.0, 3e7)})
+                                             : clock::duration{forever});
+    for (;;) {
+        auto const left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock::now());
+        auto answer = [&] {
+            without_gil const unlocked;
+            return ask(std::clamp(left, std::chrono::milliseconds{0}, slice));
+        }();
+        if (answer || answer.error().code() != errc::timeout || left <= slice) return answer;
+        if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+    }
+}
+
+}  // namespace kiln::python

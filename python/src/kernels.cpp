@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Units, what they become, and launching it.
+#include "arrays.hpp"
+#include "gil.hpp"
+#include "module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <kiln/engine.hpp>
+
+#include <bit>
+#include <cstring>
+
+namespace kiln::python {
+
+namespace {
+
+dim dim_of(nb::handle given, char const* argument) {
+    if (PyLong_Check(given.ptr())) return dim{nb::cast<unsigned>(given)};
+    if (PyTuple_Check(given.ptr()) || PyList_Check(given.ptr())) {
+        auto const n = nb::len(given);
+        if (n >= 1 && n <= 3) {
+            unsigned size[3] = {1, 1, 1};
+            for (std::size_t i = 0; i < n; ++i) size[i] = nb::cast<unsigned>(given[i]);
+            return {size[0], size[1], size[2]};
+        }
+    }
+    throw nb::type_error((std::string{argument} + " must be an int or one to three of them").c_str());
+}
+
+std::string place_text(std::size_t index) { return "argument " + std::to_string(index + 1); }
+
+// A Python number with as many bytes as the parameter has.
+struct packed {
+    std::array<std::byte, 64> bytes;  // the first `size` of them have a value
+    std::size_t size = 0;
+
+    template <class T>
+    void put(T value) {
+        std::memcpy(bytes.data(), &value, sizeof value);
+        size = sizeof value;
+    }
+};
+
+void pack_int(packed& out, nb::handle value, std::size_t size, std::size_t index) {
+    int overflow = 0;
+    auto const number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+    std::uint64_t bits = static_cast<std::uint64_t>(number);
+    bool fits = overflow == 0;
+    if (overflow > 0) {
+        bits = PyLong_AsUnsignedLongLong(value.ptr());
+        fits = PyErr_Occurred() == nullptr && size == 8;
+        PyErr_Clear();
+    } else if (fits && size < 8) {
+        auto const half = std::int64_t{1} << (size * 8 - 1);
+        fits = number >= -half && number < 2 * half;
+    }
+    if (!fits)
+        throw error{errc::invalid_argument, place_text(index) + " is " + nb::cast<std::string>(nb::str(value)) +
+                                                ", which does not fit into the parameter's " + std::to_string(size) + " bytes"};
+    std::memcpy(out.bytes.data(), &bits, size);  // little-endian, as every GPU's host is
+    out.size = size;
+}
+
+void pack_float(packed& out, double value, std::size_t size, std::size_t index) {
+    if (size == 8) return out.put(value);
+    if (size == 4) return out.put(static_cast<float>(value));
+    if (size == 2) return out.put(to_f16(static_cast<float>(value)));
+    throw error{errc::invalid_argument, place_text(index) + " is a float, the parameter has " + std::to_string(size) + " bytes"};
+}
+
+// NumPy's scalars and structs, ctypes' values: their bytes.
+bool pack_buffer(packed& out, nb::handle value) {
+    Py_buffer buffer{};
+    if (PyObject_CheckBuffer(value.ptr()) == 0) return false;
+    if (PyObject_GetBuffer(value.ptr(), &buffer, PyBUF_FULL_RO) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    bool const small = buffer.ndim == 0 && buffer.len > 0 && static_cast<std::size_t>(buffer.len) <= out.bytes.size();
+    if (small) {
+        std::memcpy(out.bytes.data(), buffer.buf, static_cast<std::size_t>(buffer.len));
+        out.size = static_cast<std::size_t>(buffer.len);
+    }
+    PyBuffer_Release(&buffer);
+    return small;
+}
+
+class kernel_object {
+public:
+    kernel_object(untyped_kernel kernel, std::string name)
+        : kernel_{std::move(kernel)}, name_{std::move(name)}, sizes_{kernel_.parameters().value()} {}
+
+    void launch(nb::handle grid, nb::handle block, nb::handle arguments, nb::handle stream, unsigned shared, nb::handle cluster,
+                bool cooperative) const;
+
+    [[nodiscard]] std::string const& name() const { return name_; }
+    [[nodiscard]] untyped_kernel const& kernel() const { return kernel_; }
+    [[nodiscard]] std::optional<std::vector<std::size_t>> const& sizes() const { return sizes_; }
+
+private:
+    untyped_kernel kernel_;
+    std::string name_;
+    std::optional<std::vector<std::size_t>> sizes_;  // nullopt: the driver does not tell
+};
+
+void kernel_object::launch(nb::handle grid, nb::handle block, nb::handle arguments, nb::handle stream, unsigned shared,
+                           nb::handle cluster, bool cooperative) const {
+    constexpr std::size_t most = 128;
+    auto const given = static_cast<std::size_t>(PyTuple_Check(arguments.ptr()) ? PyTuple_Size(arguments.ptr()) : -1);
+    if (!PyTuple_Check(arguments.ptr())) throw nb::type_error("the kernel's arguments must be a tuple");
+    if (given > most) throw error{errc::unsupported, "more than 128 arguments"};
+    if (sizes_ && sizes_->size() != given)
+        throw error{errc::invalid_argument, "kernel '" + name_ + "' has " + std::to_string(sizes_->size()) + " parameters, " +
+                                                std::to_string(given) + " arguments came"};
+    packed values[most];
+    void* pointers[most + 1];
+    std::vector<array> held;
+    held.reserve(given);
+    array const* first = nullptr;
+    for (std::size_t i = 0; i < given; ++i) {
+        auto& value = values[i];
+        nb::handle const a = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
+        auto const size = sizes_ ? (*sizes_)[i] : std::size_t{0};
+        if (PyBool_Check(a.ptr())) value.put(a.ptr() == Py_True), value.size = 1;
+        else if (PyLong_CheckExact(a.ptr())) pack_int(value, a, sizes_ ? size : 4, i);
+        else if (PyFloat_CheckExact(a.ptr())) pack_float(value, PyFloat_AsDouble(a.ptr()), sizes_ ? size : 8, i);
+        else if (a.is_none()) value.put(static_cast<void*>(nullptr));
+        else if (!pack_buffer(value, a)) {
+            auto const& view = held.emplace_back(a, "an argument");
+            if (!view.on_device())
+                throw error{errc::invalid_argument, place_text(i) + " is " + view.describe() + ": a kernel reads device memory"};
+            value.put(view.data());
+            if (first == nullptr) first = &view;
+            if (view.device() != kernel_.device())
+                throw error{errc::invalid_argument, place_text(i) + " is " + view.describe() + ", the kernel is loaded on cuda:" +
+                                                        std::to_string(kernel_.device())};
+        }
+        if (sizes_ && value.size != size)
+            throw error{errc::invalid_argument, place_text(i) + " has " + std::to_string(value.size) + " bytes, parameter " +
+                                                    std::to_string(i + 1) + " of kernel '" + name_ + "' " + std::to_string(size) +
+                                                    ": pass a NumPy scalar of the right type"};
+        pointers[i] = value.bytes.data();
+    }
+    pointers[given] = nullptr;
+    call_stream on{stream, {first}};
+    launch_shape shape{.grid = dim_of(grid, "grid"), .block = dim_of(block, "block"), .shared_bytes = shared};
+    if (!cluster.is_none()) shape.cluster = dim_of(cluster, "cluster");
+    if (cooperative) shape.kind = grid_kind::cooperative;
+    auto const done = [&] {
+        without_gil const unlocked;
+        return kernel_.launch(on.get(), shape, pointers);
+    }();
+    done.value();
+    on.done();
+}
+
+nb::bytes bytes_of(std::vector<std::byte> const& from) { return nb::bytes(from.data(), from.size()); }
+
+ready_unit get(unit const& u, int device, seconds timeout) {
+    // One question; only the waiting is cut into slices.
+    auto const answer = [&] {
+        without_gil const unlocked;
+        return engine::process().get(u, device);
+    }();
+    return in_slices(timeout, [&](std::chrono::milliseconds slice) { return answer.wait_sync(slice); }).value();
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+    nb::class_<unit>(m, "UnitText")
+        .def(
+            "__init__",
+            [](unit* at, std::string name, std::string source, std::vector<std::string> kernels, std::vector<std::string> options,
+               std::vector<std::pair<std::string, std::string>> headers, std::vector<std::string> include_dirs,
+               std::string directory, std::vector<std::string> exports) {
+                unit u{.name = std::move(name),
+                       .source = std::move(source),
+                       .kernels = std::move(kernels),
+                       .options = std::move(options),
+                       .include_dirs = std::move(include_dirs),
+                       .directory = std::move(directory),
+                       .exports = std::move(exports)};
+                for (auto& [header_name, text] : headers) u.headers.push_back({std::move(header_name), std::move(text)});
+                new (at) unit{std::move(u)};
+            });
+
+    nb::class_<artifact>(m, "Artifact", "What a unit became for one target: an image and what is known about it.")
+        .def_ro("unit", &artifact::unit)
+        .def_prop_ro("target", [](artifact const& a) { return a.target.arch.name(); })
+        .def_prop_ro("kind", [](artifact const& a) { return std::string{kiln::name_of(a.target.kind)}; })
+        .def_ro("key", &artifact::key)
+        .def_ro("compiler", &artifact::compiler)
+        .def_ro("log", &artifact::log)
+        .def_prop_ro("image", [](artifact const& a) { return bytes_of(a.image); }, "The bytes the driver loads.")
+        .def_prop_ro("kernels",
+                     [](artifact const& a) {
+                         std::vector<std::string> out;
+                         for (auto const& k : a.kernels) out.push_back(k.name);
+                         return out;
+                     })
+        .def_prop_ro("compile_seconds", [](artifact const& a) { return a.compile_ms * 1e-3; })
+        .def("__repr__", [](artifact const& a) {
+            return "<kiln.Artifact '" + a.unit + "' for " + a.target.arch.name() + ", " + std::to_string(a.image.size()) + " bytes>";
+        });
+
+    nb::class_<kernel_object>(m, "Kernel", "A kernel on one device, ready to launch.")
+        .def("__call__", &kernel_object::launch, nb::arg("grid"), nb::arg("block"), nb::arg("args") = nb::make_tuple(), nb::kw_only(),
+             nb::arg("stream") = nb::none(), nb::arg("shared") = 0U, nb::arg("cluster") = nb::none(),
+             nb::arg("cooperative") = false,
+             "Queues the kernel and returns. Arrays are passed by their address; an int or float takes the parameter's size.")
+        .def_prop_ro("name", &kernel_object::name)
+        .def_prop_ro("device", [](kernel_object const& k) { return k.kernel().device(); })
+        .def_prop_ro("registers", [](kernel_object const& k) { return k.kernel().resources().registers; })
+        .def_prop_ro("max_threads", [](kernel_object const& k) { return k.kernel().resources().max_threads; })
+        .def_prop_ro("parameter_sizes", [](kernel_object const& k) { return k.sizes(); }, "Bytes of each; None if the driver does not tell.")
+        .def("allow_shared", [](kernel_object const& k, std::size_t bytes) { k.kernel().allow_shared(bytes).value(); }, nb::arg("bytes"))
+        .def("__repr__", [](kernel_object const& k) {
+            return "<kiln.Kernel '" + k.name() + "' on cuda:" + std::to_string(k.kernel().device()) + ">";
+        });
+
+    nb::class_<ready_unit>(m, "ReadyUnit", "A unit loaded on one device.")
+        .def("kernel", [](ready_unit const& u, std::string const& name) { return kernel_object{u.kernel(name).value(), name}; }, nb::arg("name"))
+        .def_prop_ro("device", &ready_unit::device)
+        .def_prop_ro("origin", [](ready_unit const& u) { return std::string{kiln::name_of(u.from())}; })
+        .def_prop_ro("kernels", [](ready_unit const& u) {
+            std::vector<std::string> out;
+            for (auto const& k : u.kernels()) out.push_back(k.name);
+            return out;
+        });
+
+    using answer = pending<ready_unit>;
+    nb::class_<answer>(m, "PendingUnit")
+        .def("done", &answer::ready)
+        .def("result", [](answer const& a, seconds timeout) {
+                return in_slices(timeout, [&](std::chrono::milliseconds slice) { return a.wait_sync(slice); }).value();
+            }, nb::arg("timeout") = nb::none());
+
+    m.def("get", &get, nb::arg("unit"), nb::arg("device"), nb::arg("timeout"));
+    m.def("get_async", [](unit const& u, int device) {
+        without_gil const unlocked;
+        return engine::process().get(u, device);
+    });
+    m.def("artifact", [](unit const& u, std::string const& arch, std::string const& kind, seconds timeout) {
+        auto const t = target::parse(arch, parse_kind(kind).value()).value();
+        auto const answer = [&] {
+            without_gil const unlocked;
+            return engine::process().artifact(u, t);
+        }();
+        auto got = in_slices(timeout, [&](std::chrono::milliseconds slice) { return answer.wait_sync(slice); }).value();
+        return std::pair{*got.what, std::string{kiln::name_of(got.from)}};
+    });
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "module.hpp"
+
+#include "gil.hpp"
+
+#include <kiln/engine.hpp>
+#include <kiln/version.hpp>
+
+#include <nanobind/stl/string.h>
+
+namespace kiln::python {
+
+namespace {
+
+// At exit: nobody waits any more, and what was compiled has a moment to reach the disk.
+void end() {
+    ending.store(true);
+    without_gil const unlocked;
+    engine::process().flush_sync(std::chrono::milliseconds{200});
+}
+
+}  // namespace
+
+}  // namespace kiln::python
+
+NB_MODULE(_kiln, m) {
+    using namespace kiln::python;
+    nanobind::set_leak_warnings(false);  // a thread that waits at the end keeps what it holds
+    m.attr("version") = std::string{kiln::version}.c_str();
+    bind_errors(m);
+    bind_kernels(m);
+    bind_prims(m);
+    bind_tropical(m);
+    bind_warmup(m);
+    bind_views(m);
+    bind_device_array(m);
+    m.def("end", &end);
+}

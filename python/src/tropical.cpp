@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tropical products of arrays as they are: batched, transposed, on the host or on a device. Shapes are Python's part
+// (kiln/tropical.py).
+#include "arrays.hpp"
+#include "gil.hpp"
+#include "module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <kiln/tropical/product.hpp>
+
+#include <map>
+#include <mutex>
+
+namespace kiln::python {
+
+namespace {
+
+using namespace tropical;
+
+semiring semiring_by_name(std::string const& name) {
+    auto plain = name;
+    std::erase(plain, '_');
+    for (auto const s : {semiring::max_plus, semiring::min_plus, semiring::max_mul, semiring::and_or, semiring::plus_times})
+        if (plain == tropical::name_of(s)) return s;
+    throw error{errc::invalid_argument, "there is no semiring '" + name + "'; there are max_plus, min_plus, max_mul, and_or, plus_times"};
+}
+
+struct matrix {
+    std::int64_t ld = 0, stride = 0;
+    transposed as = transposed::no;
+};
+
+// The last two dimensions as rows and columns, what is before them as one batch. errc::invalid_argument where no leading
+// dimension can say it.
+matrix matrix_of(array const& a) {
+    auto const d = a.dimensions();
+    matrix out;
+    auto const rows = a.extent(d - 2), columns = a.extent(d - 1);
+    auto const by_row = a.stride(d - 2), by_column = a.stride(d - 1);
+    if (by_column == 1 || columns == 1) out.ld = rows == 1 ? std::max<std::int64_t>(columns, 1) : by_row;
+    else if (by_row == 1 || rows == 1) out.as = transposed::yes, out.ld = columns == 1 ? std::max<std::int64_t>(rows, 1) : by_column;
+    else throw error{errc::invalid_argument, std::string{a.argument()} + " has neither its rows nor its columns in order: pass a contiguous copy"};
+    if (out.ld < (out.as == transposed::yes ? rows : columns))
+        throw error{errc::invalid_argument, std::string{a.argument()} + " overlaps itself: pass a contiguous copy"};
+    if (d == 2) return out;
+    out.stride = a.stride(d - 3);
+    for (int i = d - 4; i >= 0; --i) {
+        if (a.extent(i) != 1 && a.stride(i) != a.extent(i + 1) * a.stride(i + 1))
+            throw error{errc::invalid_argument, std::string{a.argument()} + ": the dimensions of its batch are not in order: pass a contiguous copy"};
+    }
+    return out;
+}
+
+scalar type_for(array const& a) { return scalar_of(a.type(), a.argument()); }
+
+void want_same(array const& a, array const& b) {
+    if (a.type() == b.type()) return;
+    throw error{errc::invalid_argument, std::string{a.argument()} + " is " + a.describe() + ", " + b.argument() + " is " + b.describe() + ": they must be of one type"};
+}
+
+untyped_product product_for(semiring s, scalar type, bool winners, int device, seconds timeout) {
+    using key = std::tuple<semiring, scalar, bool, int>;
+    static std::mutex mutex;
+    static auto& kept = *new std::map<key, untyped_product>;
+    key const at{s, type, winners, device};
+    {
+        std::lock_guard const lock{mutex};
+        if (auto const found = kept.find(at); found != kept.end()) return found->second;
+    }
+    auto made = in_slices(timeout, [&](std::chrono::milliseconds slice) {
+                    product_options how{.arg = winners ? with_winners::yes : with_winners::no, .device = device};
+                    how.wait.deadline = slice;
+                    how.wait.who = "Python";
+                    return untyped_product::make(s, type, how);
+                }).value();
+    std::lock_guard const lock{mutex};
+    return kept.emplace(at, std::move(made)).first->second;
+}
+
+untyped_backward backward_for(gradient_rule rule, scalar type, int device, seconds timeout) {
+    using key = std::tuple<gradient_rule, scalar, int>;
+    static std::mutex mutex;
+    static auto& kept = *new std::map<key, untyped_backward>;
+    key const at{rule, type, device};
+    {
+        std::lock_guard const lock{mutex};
+        if (auto const found = kept.find(at); found != kept.end()) return found->second;
+    }
+    auto made = in_slices(timeout, [&](std::chrono::milliseconds slice) {
+                    product_options how{.device = device};
+                    how.wait.deadline = slice;
+                    how.wait.who = "Python";
+                    return untyped_backward::make(rule, type, how);
+                }).value();
+    std::lock_guard const lock{mutex};
+    return kept.emplace(at, std::move(made)).first->second;
+}
+
+index_width width_of(array const& winners) {
+    if (winners.type() == dlpack::data_type{dlpack::signed_int, 32, 1}) return index_width::i32;
+    if (winners.type() == dlpack::data_type{dlpack::signed_int, 64, 1}) return index_width::i64;
+    throw error{errc::invalid_argument, "winners are " + name_of(winners.type()) + "; they must be int32 or int64"};
+}
+
+template <class Work>
+void run(array const& first, nb::handle stream, std::initializer_list<array const*> arrays, Work work) {
+    if (!first.on_device()) {
+        for (auto const* a : arrays) {
+            if (a != nullptr && a->on_device())
+                throw error{errc::invalid_argument, std::string{first.argument()} + " is " + first.describe() + ", " + a->argument() + " is " + a->describe() + ": bring them to one place"};
+        }
+        auto const done = [&] {
+            without_gil const unlocked;
+            return work(std::nullopt);
+        }();
+        return done.value();
+    }
+    call_stream on{stream, arrays};
+    auto const done = [&] {
+        without_gil const unlocked;
+        return work(std::optional{on.get()});
+    }();
+    done.value();
+    on.done();
+}
+
+void product_into(std::string const& name, nb::handle a_object, nb::handle b_object, nb::handle c_object, nb::handle winners_object,
+                  nb::handle stream, seconds timeout) {
+    auto const s = semiring_by_name(name);
+    array const a{a_object, "a"}, b{b_object, "b"}, c{c_object, "out"};
+    std::optional<array> won;
+    if (!winners_object.is_none()) won.emplace(winners_object, "winners");
+    want_same(a, b), want_same(a, c), want_writable(c);
+    auto const am = matrix_of(a), bm = matrix_of(b), cm = matrix_of(c);
+    if (cm.as == transposed::yes) throw error{errc::invalid_argument, "out must have its rows in order"};
+    auto const d = c.dimensions();
+    product_call call{.shape = {.m = c.extent(d - 2), .n = c.extent(d - 1), .k = a.extent(a.dimensions() - 1)},
+                      .a = a.data(), .b = b.data(), .c = c.data(), .arg = won ? won->data() : nullptr,
+                      .lda = am.ld, .ldb = bm.ld, .ldc = cm.ld,
+                      .stride_a = am.stride, .stride_b = bm.stride, .stride_c = cm.stride,
+                      .a_as = am.as, .b_as = bm.as};
+    for (int i = 0; i < d - 2; ++i) call.shape.batch *= c.extent(i);
+    if (won) {
+        auto const wm = matrix_of(*won);
+        call.ldarg = wm.ld, call.stride_arg = wm.stride, call.width = width_of(*won);
+    }
+    auto const type = type_for(a);
+    std::optional<untyped_product> by;
+    if (a.on_device()) by = product_for(s, type, won.has_value(), a.device(), timeout);
+    auto const once = [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(s, type, call); };
+    auto const batch = std::exchange(call.shape.batch, 1);
+    bool const shared = batch > 1 && (a.dimensions() == 2 || b.dimensions() == 2);
+    if (!shared) call.shape.batch = batch;
+    // A stride of 0 means "one after the other": a matrix that all members share is multiplied member by member.
+    run(a, stream, {&a, &b, &c, won ? &*won : nullptr}, [&](std::optional<stream_ref> on) -> result<void> {
+        if (!shared) return once(on);
+        auto const next = [](auto*& at, std::int64_t items, std::size_t width) {
+            using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<std::remove_reference_t<decltype(at)>>>, char const, char>;
+            if (at != nullptr) at = static_cast<byte*>(at) + items * static_cast<std::int64_t>(width);
+        };
+        for (std::int64_t i = 0; i < batch; ++i) {
+            if (auto done = once(on); !done) return done;
+            next(call.a, am.stride, a.type().bits / 8U), next(call.b, bm.stride, b.type().bits / 8U);
+            next(call.c, cm.stride, c.type().bits / 8U), next(call.arg, call.stride_arg, won ? won->type().bits / 8U : 0);
+        }
+        return {};
+    });
+}
+
+void backward_into(std::string const& name, nb::handle g_object, nb::handle winners_object, nb::handle a_object, nb::handle b_object,
+                   nb::handle da_object, nb::handle db_object, nb::handle stream, seconds timeout) {
+    auto const rule = semiring_by_name(name) == semiring::max_mul ? gradient_rule::mul : gradient_rule::plus;
+    array const g{g_object, "g"}, won{winners_object, "winners"}, da{da_object, "da"}, db{db_object, "db"};
+    std::optional<array> a, b;
+    if (rule == gradient_rule::mul) a.emplace(a_object, "a"), b.emplace(b_object, "b");
+    auto const gm = matrix_of(g), wm = matrix_of(won), dam = matrix_of(da), dbm = matrix_of(db);
+    auto const d = g.dimensions();
+    backward_call call{.shape = {.m = g.extent(d - 2), .n = g.extent(d - 1), .k = da.extent(da.dimensions() - 1)},
+                       .g = g.data(), .arg = won.data(), .a = a ? a->data() : nullptr, .b = b ? b->data() : nullptr,
+                       .da = da.data(), .db = db.data(),
+                       .ldg = gm.ld, .ldarg = wm.ld, .ldda = dam.ld, .lddb = dbm.ld,
+                       .stride_g = gm.stride, .stride_arg = wm.stride, .stride_da = dam.stride, .stride_db = dbm.stride,
+                       .width = width_of(won)};
+    if (a) {
+        auto const am = matrix_of(*a), bm = matrix_of(*b);
+        call.lda = am.ld, call.ldb = bm.ld, call.stride_a = am.stride, call.stride_b = bm.stride;
+    }
+    for (int i = 0; i < d - 2; ++i) call.shape.batch *= g.extent(i);
+    auto const type = type_for(g);
+    std::optional<untyped_backward> by;
+    if (g.on_device()) by = backward_for(rule, type, g.device(), timeout);
+    run(g, stream, {&g, &won, &da, &db}, [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(rule, type, call); });
+}
+
+}  // namespace
+
+void bind_tropical(nb::module_& m) {
+    m.def("tropical_product", &product_into, nb::arg("semiring"), nb::arg("a"), nb::arg("b"), nb::arg("out"), nb::arg("winners").none(), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("tropical_backward", &backward_into, nb::arg("semiring"), nb::arg("g"), nb::arg("winners"), nb::arg("a").none(), nb::arg("b").none(), nb::arg("da"), nb::arg("db"), nb::arg("stream").none(), nb::arg("timeout").none());
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened and what there is: status, events, devices, where operations run.
+#include "gil.hpp"
+#include "module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <kiln/runtime/execution.hpp>
+#include <kiln/status.hpp>
+
+namespace kiln::python {
+
+namespace nb = nanobind;
+
+namespace {
+
+nb::dict row_of(unit_status const& u) {
+    nb::dict out;
+    out["name"] = u.name;
+    out["target"] = u.target;
+    out["state"] = std::string{kiln::name_of(u.state)};
+    out["origin"] = u.from ? nb::object{nb::cast(std::string{kiln::name_of(*u.from)})} : nb::none();
+    out["miss"] = u.miss;
+    out["consumers"] = u.consumers;
+    out["compile"] = u.compile_ms * 1e-3;
+    out["load"] = u.load_ms * 1e-3;
+    out["waits"] = u.waits;
+    out["blocked"] = u.blocked_ms * 1e-3;
+    out["bytes"] = u.bytes;
+    out["error"] = u.error;
+    out["log"] = u.log;
+    return out;
+}
+
+nb::dict status_of() {
+    auto const now = [] { without_gil const unlocked; return status(); }();
+    nb::dict out;
+    out["ready"] = now.ready, out["compiling"] = now.compiling, out["loading"] = now.loading, out["queued"] = now.queued;
+    out["failed"] = now.failed, out["deferred"] = now.deferred, out["compiled"] = now.compiled;
+    out["waits"] = now.waits, out["blocked"] = now.blocked_ms * 1e-3;
+    nb::list units;
+    for (auto const& u : now.units) units.append(row_of(u));
+    out["units"] = units;
+    return out;
+}
+
+nb::list recent(std::string const& kind) {
+    auto const all = event_log::process().recent();
+    nb::list out;
+    for (auto const& e : all) {
+        if (!kind.empty() && kind != kiln::name_of(e.kind)) continue;
+        nb::dict one;
+        one["sequence"] = e.sequence;
+        one["time"] = static_cast<double>(e.time_ns) * 1e-9;
+        one["kind"] = std::string{kiln::name_of(e.kind)};
+        one["unit"] = std::string{e.unit.view()};
+        one["target"] = std::string{e.target.view()};
+        one["reason"] = std::string{e.reason.view()};
+        one["detail"] = std::string{e.detail.view()};
+        one["duration"] = static_cast<double>(e.duration_ns) * 1e-9;
+        one["value"] = e.value;
+        out.append(one);
+    }
+    return out;
+}
+
+}  // namespace
+
+void bind_views(nb::module_& m) {
+    m.def("status", &status_of);
+    m.def("events", &recent);
+    m.def("event_kinds", [] {
+        nb::list out;
+        for (int i = 0; i <= static_cast<int>(event_kind::note); ++i) out.append(std::string{kiln::name_of(static_cast<event_kind>(i))});
+        return out;
+    });
+    m.def("devices", [] {
+        nb::list out;
+        auto const found = [] { without_gil const unlocked; return devices(); }();
+        for (auto const& d : found.value()) {
+            nb::dict one;
+            one["ordinal"] = d.ordinal, one["name"] = d.name, one["target"] = d.target(), one["memory"] = d.memory_bytes;
+            one["multiprocessors"] = d.multiprocessors, one["uuid"] = d.uuid_text();
+            out.append(one);
+        }
+        return out;
+    });
+    m.def("execution_mode", [] { return std::string{kiln::name_of(requested_mode())}; });
+    m.def("set_execution_mode", [](std::optional<std::string> const& mode) {
+        set_execution_mode(mode ? std::optional{parse_execution_mode(*mode).value()} : std::nullopt);
+    }, nb::arg("mode").none());
+}
+
+}  // namespace kiln::python

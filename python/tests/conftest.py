@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every test gets a cache of its own; what needs a GPU skips itself where there is none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    os.environ["KILN_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    import kiln
+
+    try:
+        return kiln.devices()[0]
+    except kiln.NoDevice as why:
+        pytest.skip(f"no GPU: {str(why)[:60]}")
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Runs a program in a fresh interpreter: python("print(1)") -> CompletedProcess."""
+
+    def run(text, *arguments, check=True, timeout=120, **environment):
+        done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout,
+                              env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "cache"), **environment}, cwd=tmp_path)
+        if check:
+            assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+SAXPY = r"""extern "C" __global__ void saxpy(int n, float a, const float* x, float* y)
+{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += a * x[i]; }"""
+
+
+@pytest.fixture
+def saxpy():
+    import kiln
+
+    return kiln.Unit("saxpy", SAXPY)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call costs, beside CuPy, cuda.compute and torch where they are: one table. `python measure.py`"""
+
+import time
+
+import kiln
+
+
+def each(call, n=2000, rounds=7):
+    for _ in range(50):
+        call()
+    best = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        for _ in range(n):
+            call()
+        best.append((time.perf_counter() - begun) / n * 1e6)
+        torch.cuda.synchronize()
+    return f"{min(best):7.2f} us least, {sorted(best)[len(best) // 2]:7.2f} median"
+
+
+try:
+    import torch
+except ImportError:
+    raise SystemExit("torch is not here")
+x = torch.arange(1000, dtype=torch.int32, device="cuda")
+y = torch.empty_like(x)
+scan = kiln.make_inclusive_scan("int32")
+raw = scan._made
+print("scan of 1,000 int32, torch, out=     ", each(lambda: scan(x, out=y)))
+print("the same without the Python wrapper  ", each(lambda: raw(x, y)))
+print("the function, out=                   ", each(lambda: kiln.inclusive_scan(x, out=y)))
+print("the function, new output             ", each(lambda: kiln.inclusive_scan(x)))
+k = kiln.Unit("k", 'extern "C" __global__ void k(int n, const int* x, int* y) { }').kernel("k")
+print("kernel of three arguments            ", each(lambda: k(1, 32, (1000, x, y))))
+try:
+    import cupy
+
+    cx, cy = cupy.asarray(x), cupy.asarray(y)
+    print("scan, CuPy arrays, out=              ", each(lambda: scan(cx, out=cy)))
+    cupy_kernel = cupy.RawKernel('extern "C" __global__ void k(int n, const int* x, int* y) { }', "k")
+    print("CuPy's RawKernel                     ", each(lambda: cupy_kernel((1,), (32,), (1000, cx, cy))))
+except ImportError:
+    print("CuPy is not here")
+begun = time.perf_counter()
+kiln.inclusive_scan(x, kiln.op(f"a + b + {time.time_ns() % 1000}"), out=y)
+print(f"an operator nobody has seen: {(time.perf_counter() - begun) * 1e3:.0f} ms")

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that needs a GPU: arrays of torch, CuPy, JAX and NumPy through every primitive, beside NumPy."""
+
+import numpy
+import pytest
+
+import kiln
+from conftest import SAXPY
+
+pytestmark = pytest.mark.usefixtures("gpu")
+CAP = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
+
+
+def torch_array(x):
+    torch = pytest.importorskip("torch")
+    return torch.from_numpy(x).cuda()
+
+
+def cupy_array(x):
+    return pytest.importorskip("cupy").asarray(x)
+
+
+def jax_array(x):
+    return pytest.importorskip("jax.numpy").asarray(x)
+
+
+def on_host(x):
+    return x.cpu().numpy() if hasattr(x, "cpu") else x.get() if hasattr(x, "get") else numpy.asarray(x)
+
+
+LIBRARIES = {"torch": torch_array, "cupy": cupy_array, "jax": jax_array, "numpy": lambda x: x}
+both = pytest.mark.parametrize("library", ["torch", "cupy"])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_scan(library):
+    host = numpy.random.default_rng(1).integers(0, 10, 100_000).astype("i4")
+    x = LIBRARIES[library](host)
+    assert numpy.array_equal(on_host(kiln.inclusive_scan(x)), numpy.cumsum(host, dtype="i4"))
+    assert numpy.array_equal(on_host(kiln.exclusive_scan(x, init=numpy.int32(5)))[:3], [5, 5 + host[0], 5 + host[0] + host[1]])
+    assert on_host(kiln.inclusive_scan(x, CAP)).max() == 100
+    assert type(kiln.inclusive_scan(x)).__module__.partition(".")[0] in (library, library + "lib")
+
+
+@both
+def test_all_primitives(library):
+    to = LIBRARIES[library]
+    rng = numpy.random.default_rng(2)
+    host = rng.integers(-1000, 1000, 50_001).astype("i4")
+    x = to(host)
+    assert kiln.reduce_sync(x) == host.sum(dtype="i4")
+    assert kiln.reduce_sync(x, "max", init=numpy.int32(-2000)) == host.max()
+    offsets = numpy.array([0, 10, 10, 5000, 50_001], dtype="i4")
+    assert numpy.array_equal(on_host(kiln.segmented_reduce(x, to(offsets))), [host[a:b].sum(dtype="i4") for a, b in zip(offsets, offsets[1:])])
+    assert numpy.array_equal(on_host(kiln.select_sync(x, kiln.op("a > 0"))), host[host > 0])
+    assert numpy.array_equal(on_host(kiln.select_sync(x, to((host % 2 == 0).astype("u1")))), host[host % 2 == 0])
+    ordered = numpy.sort(host)
+    assert numpy.array_equal(on_host(kiln.lower_bound(to(ordered), x)), numpy.searchsorted(ordered, host, "left"))
+    assert numpy.array_equal(on_host(kiln.upper_bound(to(ordered), x)), numpy.searchsorted(ordered, host, "right"))
+    values = numpy.arange(host.size, dtype="i4")
+    keys, carried = kiln.radix_sort(x, to(values))
+    assert numpy.array_equal(on_host(keys), ordered) and numpy.array_equal(on_host(carried), numpy.argsort(host, kind="stable"))
+    assert numpy.array_equal(on_host(kiln.radix_sort(x, descending=True)), ordered[::-1])
+    assert numpy.array_equal(on_host(kiln.merge_sort(x, op="greater")), ordered[::-1])
+    assert numpy.array_equal(on_host(kiln.unique_by_key_sync(to(ordered))), numpy.unique(host))
+    assert numpy.array_equal(on_host(kiln.transform(x, kiln.op("a * 2.5f"), to="float32")), host * numpy.float32(2.5))
+    assert numpy.array_equal(on_host(kiln.gather(x, to(values[::-1].copy()))), host[::-1])
+
+
+@both
+@pytest.mark.parametrize("semiring", ["max_plus", "min_plus"])
+def test_tropical(library, semiring):
+    a, b = numpy.random.default_rng(3).random((3, 40, 50), dtype="f4"), numpy.random.default_rng(4).random((3, 50, 30), dtype="f4")
+    there = on_host(kiln.tropical.product(LIBRARIES[library](a), LIBRARIES[library](b), semiring))
+    assert numpy.array_equal(there, kiln.tropical.product(a, b, semiring))
+
+
+@both
+def test_kernels(library, saxpy):
+    x, y = LIBRARIES[library](numpy.ones(1000, "f4")), LIBRARIES[library](numpy.full(1000, 2, "f4"))
+    k = saxpy.kernel("saxpy")
+    k(4, 256, (1000, 3.0, x, y))
+    assert (on_host(y) == 5).all()
+    k((4, 1), (256,), (numpy.int32(1000), numpy.float32(1), x, y))
+    assert (on_host(y) == 6).all()
+    with pytest.raises(kiln.InvalidArgument, match="4 parameters, 3"):
+        k(4, 256, (1000, 3.0, x))
+    with pytest.raises(kiln.InvalidArgument, match="does not fit"):
+        k(4, 256, (1 << 40, 3.0, x, y))
+    with pytest.raises(kiln.InvalidArgument, match="argument 2 has 8 bytes"):
+        k(4, 256, (1000, numpy.float64(3), x, y))
+    with pytest.raises(kiln.InvalidArgument, match="device memory"):
+        k(4, 256, (1000, 3.0, numpy.ones(1000, "f4"), y))
+    with pytest.raises(TypeError, match="not an array"):
+        k(4, 256, (1000, 3.0, "x", y))
+    with pytest.raises(kiln.NotFound):
+        saxpy.kernel("nosuch")
+
+
+def test_bad_arrays():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(1000, dtype=torch.int32, device="cuda")
+    scan = kiln.make_inclusive_scan("int32")
+    with pytest.raises(kiln.InvalidArgument, match=r"not contiguous: shape \[500\], strides \[2\]"):
+        kiln.inclusive_scan(x[::2])
+    with pytest.raises(kiln.InvalidArgument, match="float32"):
+        scan(x.float())
+    with pytest.raises(kiln.Unsupported, match="complex64"):
+        kiln.inclusive_scan(x.to(torch.complex64))
+    with pytest.raises(kiln.InvalidArgument, match="room for 10 items, 1000 are needed"):
+        scan(x, out=x[:10])
+    with pytest.raises(kiln.InvalidArgument, match="on the host"):
+        scan(x, out=x.cpu())
+    with pytest.raises(kiln.InvalidArgument, match="requires a gradient"):
+        kiln.inclusive_scan(torch.zeros(3, device="cuda", requires_grad=True))
+    assert kiln.inclusive_scan(x[:0]).shape == (0,)
+    jax_numpy = pytest.importorskip("jax.numpy")
+    with pytest.raises((kiln.InvalidArgument, kiln.Unsupported, TypeError)):
+        scan(jax_numpy.arange(10, dtype="int32"), out="x")
+
+
+def test_the_callers_stream_is_used():
+    torch = pytest.importorskip("torch")
+    n = 1 << 24
+    x = torch.zeros(n, dtype=torch.int32, device="cuda")
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for i in range(1, 20):
+            x.fill_(i)
+            y = kiln.inclusive_scan(x)
+            last = y[-1].item()  # waits for the side stream alone
+            assert last == numpy.int64(i * n).astype("i4")
+
+
+def test_capture():
+    torch = pytest.importorskip("torch")
+    x = torch.ones(1000, dtype=torch.int32, device="cuda")
+    y = torch.empty_like(x)
+    scan = kiln.make_inclusive_scan("int32")
+    scan(x, out=y)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        scan(x, out=y)
+    x.fill_(2)
+    graph.replay()
+    assert y[-1].item() == 2000
+
+
+def test_arrays_of_our_own():
+    there = kiln._kiln.Array.from_host_sync(numpy.arange(6, dtype="f4").reshape(2, 3))
+    for library in ("torch", "cupy"):
+        module = pytest.importorskip(library)
+        taken = module.from_dlpack(there)
+        assert tuple(taken.shape) == (2, 3) and on_host(taken)[1, 2] == 5
+
+
+def test_raw_module():
+    cupy = pytest.importorskip("cupy")
+    function = kiln.RawModule(code=SAXPY).get_function("saxpy")
+    x, y = cupy.ones(100, "f4"), cupy.zeros(100, "f4")
+    function((1,), (128,), (numpy.int32(100), numpy.float32(2), x, y))
+    assert float(y.sum()) == 200

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Importing costs little and touches nothing."""
+
+import os
+import re
+
+
+def test_nothing_of_cuda_is_mapped(python):
+    seen = python("import kiln, sys; print(open('/proc/self/maps').read()); print('numpy' in sys.modules, 'torch' in sys.modules)").stdout
+    assert "libkiln" in seen
+    assert not re.search(r"libcuda|libnvrtc|nvJitLink|libnvjitlink", seen)
+    assert seen.endswith("False False\n")
+
+
+def test_no_thread_and_no_file(python, tmp_path):
+    demand = "" if os.path.exists("/dev/nvidiactl") else ".demand()"  # with a GPU it would begin
+    done = python(f"import kiln, os; u = kiln.Unit('k', 'x'); kiln.requires('me', [u]){demand}; print(len(os.listdir('/proc/self/task')))")
+    assert done.stdout == "1\n"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_importing_takes_milliseconds(python):
+    text = "import time; t = time.perf_counter(); import kiln; print(time.perf_counter() - t)"
+    python(text)  # bytecode
+    assert min(float(python(text).stdout) for _ in range(5)) < 0.1  # 20 ms is the goal; this machine may be busy
+
+
+def test_every_name_that_is_listed_is_there(python):
+    python("import kiln\nfor n in kiln.__all__:\n    if n != 'torch': getattr(kiln, n)\nassert set(kiln.__all__) <= set(dir(kiln))")

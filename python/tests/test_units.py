@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units with the real compiler; no GPU."""
+
+import asyncio
+import pickle
+import threading
+import time
+
+import kiln
+import pytest
+
+from conftest import SAXPY
+
+
+def test_compiled_once_and_found_again(python):
+    text = f"import kiln\nu = kiln.Unit('saxpy', r'''{SAXPY}''')\na = u.artifact('sm_90')\nprint(a.kernels, len(a.image) > 500, kiln.status()[0]['origin'])"
+    assert python(text).stdout == "['saxpy'] True compiled\n"
+    assert python(text).stdout == "['saxpy'] True disk\n"
+
+
+def test_a_compilers_words_are_in_the_error():
+    with pytest.raises(kiln.CompileFailed) as caught:
+        kiln.Unit("bad", "nonsense").artifact("sm_90")
+    assert "nonsense" in caught.value.log
+    assert caught.value.code == "compile-failed"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), again.message, again.log) == (kiln.CompileFailed, caught.value.message, caught.value.log)
+
+
+def test_exceptions_match_the_codes():
+    from kiln import _errors, _kiln
+
+    assert sorted(c.replace("_", "-") for c in _kiln.error_codes()) == sorted(_errors.BY_CODE)
+
+
+@pytest.mark.parametrize("kind, resembles", [(kiln.InvalidArgument, ValueError), (kiln.NotFound, LookupError), (kiln.IoError, OSError),
+                                             (kiln.Timeout, TimeoutError), (kiln.OutOfMemory, MemoryError), (kiln.Forbidden, PermissionError)])
+def test_exceptions_are_what_they_resemble(kind, resembles):
+    assert issubclass(kind, resembles)
+
+
+def test_units_are_values(saxpy):
+    assert pickle.loads(pickle.dumps(saxpy)) == saxpy
+    assert hash(kiln.Unit("saxpy", SAXPY)) == hash(saxpy)
+    assert kiln.Unit("saxpy", SAXPY, options=["-DX"]) != saxpy
+    with pytest.raises(kiln.InvalidArgument):
+        kiln.Unit("none")
+
+
+def test_a_file_with_its_headers(tmp_path):
+    (tmp_path / "near.h").write_text("#define N 4\n")
+    (tmp_path / "k.cu").write_text('#include "near.h"\ntemplate <class T> __global__ void scale(T* x) { x[0] *= N; }\n')
+    unit = kiln.Unit("k", path=tmp_path / "k.cu", kernels=["scale<float>", "scale<double>"])
+    assert unit.artifact("sm_80").kernels == ["scale<float>", "scale<double>"]
+
+
+def test_unknown_architectures_are_told():
+    with pytest.raises(kiln.InvalidArgument, match="sm_1x"):
+        kiln.Unit("k", SAXPY).artifact("sm_1x")
+
+
+def test_forbidden(python):
+    done = python(f"import kiln\nkiln.configure(jit='forbid')\ntry: kiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_90')\nexcept kiln.Forbidden as e: print('forbidden', e)")
+    assert done.stdout.startswith("forbidden 'saxpy'")
+
+
+SLOW = "#include <cuda/std/tuple>\n#include <cub/cub.cuh>\n__global__ void k(int* x) { *x = %d; }"
+
+
+def test_other_threads_run_while_it_compiles():
+    turns, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            turns[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begun = time.perf_counter()
+    try:
+        kiln.Unit("slow", SLOW % 1, options=["-I/usr/local/cuda/include/cccl"]).artifact("sm_90")
+    except kiln.CompileFailed:
+        pytest.skip("CCCL is not here")
+    finally:
+        took = time.perf_counter() - begun
+        stop.set()
+        thread.join()
+    assert turns[0] > took * 1000 * 0.1  # many: the lock was not held
+
+
+def test_a_future_can_be_awaited(saxpy):
+    async def wait():
+        return await saxpy.get_async()
+
+    try:
+        assert "saxpy" in asyncio.run(wait()).kernels
+    except kiln.NoDevice:
+        pass
+
+
+def test_a_deadline_is_kept():
+    begun = time.perf_counter()
+    with pytest.raises((kiln.Timeout, kiln.CompileFailed)):
+        kiln.Unit("late", SLOW % 2, options=["-I/usr/local/cuda/include/cccl"]).artifact("sm_90", timeout=0.05)
+    assert time.perf_counter() - begun < 5

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators, structs, bundles, recordings, tables."""
+
+import pickle
+
+import kiln
+import numpy
+import pytest
+
+from conftest import SAXPY
+
+
+def test_operators_are_values():
+    cap = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
+    assert cap == kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
+    assert pickle.loads(pickle.dumps(cap)) == cap
+    assert cap != kiln.op("a + b > s ? s : a + b", s=numpy.int32(101))
+    assert kiln.op("a", s=1.5, type="float32").state == numpy.float32(1.5).tobytes()
+    with pytest.raises(kiln.InvalidArgument, match="does not fit"):
+        kiln.op("a", s=300, type="uint8")
+
+
+def test_structs_are_laid_out_as_c_does():
+    assert (kiln.struct("p", "float x, y;").size, kiln.struct("p", "char c; double d;").size, kiln.struct("p", "int a[3]; char b;").size) == (8, 16, 16)
+    with pytest.raises(kiln.InvalidArgument, match="cannot read 'string s'"):
+        kiln.struct("p", "string s;")
+    with pytest.raises(kiln.InvalidArgument, match="between 1 and 32"):
+        kiln.struct("p", "double d[5];")
+
+
+def test_a_bundle_is_all_a_program_needs(tmp_path, python):
+    file = tmp_path / "all.kiln"
+    kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
+    text = f"import kiln\nkiln.configure(jit='forbid')\nkiln.add_bundle('{file}')\nprint(len(kiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_80').image) > 0, kiln.status()[0]['origin'])"
+    assert python(text).stdout == "True bundle\n"
+
+
+def test_build_names_what_it_cannot_do(tmp_path):
+    with pytest.raises(kiln.InvalidArgument, match="archs"):
+        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=[])
+
+
+def test_a_recording_is_replayed(tmp_path, python):
+    file = tmp_path / "app.profile"
+    python(f"import kiln\nwith kiln.record('{file}'): kiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_90')")
+    bundle = tmp_path / "app.kiln"
+    kiln.replay(file, archs=["sm_100"], bundle=bundle)
+    assert bundle.stat().st_size > 1000
+    assert kiln.replay(file).demanded == 1
+
+
+def test_a_plan_says_what_is_cold():
+    report = kiln.Plan("frame", [kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", "nonsense")], archs=["sm_90"]).ensure_warm(60)
+    assert not report
+    assert [c.name for c in report.cold] == ["bad"]
+    assert report.cold[0].state == "failed"
+    assert "nonsense" in report.cold[0].log
+
+
+def test_tables_print():
+    kiln.Unit("saxpy", SAXPY).artifact("sm_90")
+    now = kiln.status()
+    assert "saxpy" in str(now)
+    assert "<td>saxpy</td>" in now._repr_html_()
+    assert all(e["kind"] == "compiled" for e in kiln.events("compiled"))
+    with pytest.raises(kiln.InvalidArgument, match="kinds are"):
+        kiln.events("nosuch")
+
+
+def test_what_ships_is_listed():
+    assert any(s["name"] == "exclusive_scan_i32" for s in kiln.catalogue())

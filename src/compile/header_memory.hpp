@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What headers say, as far as that is known without reading them again. Every hit on a unit with includes asks for hundreds of
+// them, in every process. Each is read once for as long as it stays what it is (by device, inode, size and times), and once on
+// a machine where a file is given to remember it in. Headers of a toolkit are not even looked at one by one, for a second at a time, as
+// long as no directory they were found in has changed. Safe from any thread, and across fork().
+#pragma once
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/fork_guard.hpp"
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kiln::compile {
+
+// Device, inode, size, times of change; all zero where there is nothing. A change sets ctime, which nobody can set back.
+using file_state = std::array<std::uint64_t, 5>;
+
+class header_memory {
+public:
+    [[nodiscard]] static header_memory& process();
+
+    // SHA-256 in hex of a regular file; empty where there is none, a directory of that name included. Any other reason why it
+    // cannot be read is an error: it is there, and says something.
+    [[nodiscard]] result<std::string> content_at(std::string const& path);
+
+    struct found {
+        std::string path;     // empty: in none of the directories
+        std::string content;  // as above
+    };
+    // One question: what it has looked at it does not look at twice.
+    class question {
+    public:
+        explicit question(header_memory& from) : from_{from}, now_{base::clock::now()} {}
+        // The first of the directories that has it.
+        [[nodiscard]] result<std::shared_ptr<found const>> in_toolkit(std::span<std::string const> directories,
+                                                                      std::string const& path);
+
+    private:
+        [[nodiscard]] file_state const& state_of(std::string const& directory);
+        header_memory& from_;
+        base::time_point now_;
+        std::unordered_map<std::string, file_state> directories_;
+    };
+
+    enum class access { read_write, read_only };
+    // From now on what was read is also looked for, and by keep() kept, in this file of the user's own. An empty path ends it.
+    void remember_in(std::filesystem::path file, access how);
+    // Whatever goes wrong costs the next process a few reads.
+    void keep() noexcept;
+
+    // How often a file was read to know what it says.
+    [[nodiscard]] std::uint64_t reads() const;
+
+private:
+    struct known {
+        file_state state{};
+        std::string content;
+    };
+    struct toolkit_answer {
+        found what;
+        std::vector<std::pair<std::string, file_state>> directories;  // that it would change with
+        base::time_point since;
+    };
+
+    void load();
+
+    mutable base::forkable_mutex mutex_;  // guards what follows; no file is touched while it is held
+    std::unordered_map<std::string, known> known_;
+    std::unordered_map<std::string, std::shared_ptr<toolkit_answer const>> toolkit_;
+    std::filesystem::path file_;
+    access how_ = access::read_only;
+    bool to_be_loaded_ = false;
+    bool to_be_kept_ = false;
+    std::uint64_t reads_ = 0;
+};
+
+}  // namespace kiln::compile

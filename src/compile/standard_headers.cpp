@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/standard_headers.hpp"
+
+#include "base/check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace kiln::compile {
+
+namespace {
+
+// What these say, the compiler knows without any header.
+struct own_header {
+    std::string_view name;
+    std::string_view text;
+};
+constexpr std::array own_headers{
+    own_header{"cassert", "#include <assert.h>\n"},
+    // No guard: NDEBUG counts anew each time.
+    own_header{"assert.h", "#ifdef NDEBUG\n#undef assert\n#define assert(...) ((void)0)\n#endif\n"},
+    own_header{"cstdio", "#pragma once\nnamespace std { using ::printf; }\n"},
+    own_header{"stdio.h", "#pragma once\n"},
+    own_header{"math.h", "#pragma once\n"},
+    own_header{"new", "#pragma once\n"},
+};
+
+// Where <cuda/std/NAME> has another name, is not meant to be named, or is C's.
+struct other_name {
+    std::string_view name;
+    std::string_view in_cuda_std;
+};
+constexpr std::array other_names{
+    other_name{"algorithm", "__algorithm_"}, other_name{"stdint.h", "cstdint"}, other_name{"stddef.h", "cstddef"},
+    other_name{"limits.h", "climits"},       other_name{"float.h", "cfloat"},   other_name{"stdlib.h", "cstdlib"},
+    other_name{"string.h", "cstring"},       other_name{"time.h", "ctime"},
+};
+
+// Of the library of C++23, and of C's what has a use in kernels.
+constexpr std::string_view all_names[] = {
+    "algorithm",
+    "any",
+    "array",
+    "assert.h",
+    "atomic",
+    "barrier",
+    "bit",
+    "bitset",
+    "cassert",
+    "cctype",
+    "cerrno",
+    "cfenv",
+    "cfloat",
+    "charconv",
+    "chrono",
+    "cinttypes",
+    "climits",
+    "clocale",
+    "cmath",
+    "codecvt",
+    "compare",
+    "complex",
+    "concepts",
+    "condition_variable",
+    "coroutine",
+    "csetjmp",
+    "csignal",
+    "cstdarg",
+    "cstddef",
+    "cstdint",
+    "cstdio",
+    "cstdlib",
+    "cstring",
+    "ctime",
+    "cuchar",
+    "cwchar",
+    "cwctype",
+    "deque",
+    "exception",
+    "execution",
+    "expected",
+    "filesystem",
+    "flat_map",
+    "flat_set",
+    "float.h",
+    "format",
+    "forward_list",
+    "fstream",
+    "functional",
+    "future",
+    "generator",
+    "initializer_list",
+    "iomanip",
+    "ios",
+    "iosfwd",
+    "iostream",
+    "istream",
+    "iterator",
+    "latch",
+    "limits",
+    "limits.h",
+    "list",
+    "locale",
+    "map",
+    "math.h",
+    "mdspan",
+    "memory",
+    "memory_resource",
+    "mutex",
+    "new",
+    "numbers",
+    "numeric",
+    "optional",
+    "ostream",
+    "print",
+    "queue",
+    "random",
+    "ranges",
+    "ratio",
+    "regex",
+    "scoped_allocator",
+    "semaphore",
+    "set",
+    "shared_mutex",
+    "source_location",
+    "span",
+    "spanstream",
+    "sstream",
+    "stack",
+    "stacktrace",
+    "stddef.h",
+    "stdexcept",
+    "stdfloat",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "stop_token",
+    "streambuf",
+    "string",
+    "string.h",
+    "string_view",
+    "strstream",
+    "syncstream",
+    "system_error",
+    "thread",
+    "time.h",
+    "tuple",
+    "type_traits",
+    "typeindex",
+    "typeinfo",
+    "unordered_map",
+    "unordered_set",
+    "utility",
+    "valarray",
+    "variant",
+    "vector",
+    "version",
+};
+static_assert(std::ranges::is_sorted(all_names));
+
+bool is_standard(std::string_view name) { return std::ranges::binary_search(all_names, name); }
+
+bool is_in(std::span<std::string const> toolkit, std::string_view cuda_std_name) {
+    return std::ranges::any_of(toolkit, [&](std::string const& directory) {
+        std::error_code ignored;
+        return std::filesystem::is_regular_file(fmt::format("{}/cuda/std/{}", directory, cuda_std_name), ignored);
+    });
+}
+
+constexpr std::string_view own_root = "/.kiln/standard/own/";
+constexpr std::string_view forwarding_root = "/.kiln/standard/cuda/";
+
+}  // namespace
+
+std::string find_standard_header(std::string_view name, std::span<std::string const> toolkit) {
+    if (!is_standard(name)) return {};
+    if (std::ranges::find(own_headers, name, &own_header::name) != own_headers.end())
+        return fmt::format("{}{}", own_root, name);
+    // cuda/std looks for <version> itself, to learn of the host's library.
+    if (name != "version" && is_in(toolkit, name)) return fmt::format("{}{}", forwarding_root, name);
+    auto const other = std::ranges::find(other_names, name, &other_name::name);
+    if (other == other_names.end() || !is_in(toolkit, other->in_cuda_std)) return {};
+    return fmt::format("{}{}", forwarding_root, other->in_cuda_std);
+}
+
+bool is_standard_header_path(std::string_view path) noexcept {
+    return path.starts_with(own_root) || path.starts_with(forwarding_root);
+}
+
+std::optional<std::string> read_standard_header(std::string_view path) {
+    if (path.starts_with(own_root)) {
+        auto const own = std::ranges::find(own_headers, path.substr(own_root.size()), &own_header::name);
+        return own == own_headers.end() ? std::nullopt : std::optional{std::string{own->text}};
+    }
+    if (!path.starts_with(forwarding_root)) return std::nullopt;
+    // A directive, not declarations: what the compiler itself has in std, such as std::move, stays what is found first.
+    // Some of them, such as <cuda/std/climits>, declare nothing.
+    return fmt::format(
+        "#pragma once\n#include <cuda/std/{}>\nnamespace cuda {{ namespace std {{}} }}\n"
+        "namespace std {{ using namespace cuda::std; }}\n",
+        path.substr(forwarding_root.size()));
+}
+
+std::string missing_header_advice(std::string_view log, std::span<std::string const> toolkit) {
+    constexpr std::string_view words = "open source file \"";
+    auto const at = log.find(words);
+    if (at == log.npos) return {};
+    auto const rest = log.substr(at + words.size());
+    auto const name = rest.substr(0, rest.find('"'));
+    bool const of_cccl = name.starts_with("cuda/std/") || name.starts_with("cub/") || name.starts_with("thrust/");
+    if (of_cccl || (is_standard(name) && !is_in(toolkit, "cstdint")))
+        return fmt::format(
+            "; <{}> needs the CUDA toolkit's headers (CCCL), and {}: install them ('pip install "
+            "nvidia-cuda-cccl', or the toolkit), or set KILN_CUDA_PATH",
+            name, toolkit.empty() ? "none were found" : "those found do not have it");
+    if (is_standard(name))
+        return fmt::format(
+            "; <{}> is of the host's C++ library, and neither the compiler nor <cuda/std/...> has one for "
+            "devices; there are <array>, <span>, <tuple>, <optional>, <type_traits> and others",
+            name);
+    return "; add its directory to the unit's include_dirs (kiln compile -I) or its text to its headers";
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "intercept/run_record.hpp"
+
+#include "base/check.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::intercept {
+
+namespace {
+
+using nlohmann::json;
+
+// Empty for what is no text.
+std::string text_in(json const& object, char const* name) {
+    auto const at = object.find(name);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string{};
+}
+
+}  // namespace
+
+result<run_record> parse_run_record(std::string_view text) {
+    auto const record = json::parse(text, nullptr, false);
+    if (!record.is_object() || text_in(record, "format") != "kiln-run" || !record.contains("happenings") ||
+        !record["happenings"].is_array())
+        return fail(errc::corrupt, "not a record of 'kiln run --record'");
+    run_record out{.entries = {}, .caches = text_in(record, "caches"), .requests = text_in(record, "requests")};
+    for (auto const& h : record["happenings"]) {
+        if (!h.is_object()) continue;
+        auto const part = [&](char const* name) { return base::digest::from_hex(text_in(h, name)); };
+        auto const family = part("family"), request = part("request"), key = part("key");
+        if (family && request && key) out.entries.push_back({*family, *request, *key});
+    }
+    return out;
+}
+
+}  // namespace kiln::intercept

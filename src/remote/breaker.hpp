@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a server is asked at all. Three failures running open it, and look-ups cost nothing from then on; after a second, then
+// two, up to a minute, one question in the background tries again. Any thread may ask is_open(); the rest on the reactor's thread.
+#pragma once
+
+#include "base/clock.hpp"
+#include "remote/byte_server.hpp"
+
+#include <atomic>
+
+namespace kiln::remote {
+
+class breaker {
+public:
+    [[nodiscard]] bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
+    // Nobody is given time for it now: it is open, or the first connection takes longer than anybody waits.
+    [[nodiscard]] bool is_out_of_reach() const noexcept {
+        return is_open() || slow_start_.load(std::memory_order_acquire);
+    }
+    void start_is_slow() noexcept {
+        if (!ever_answered_) slow_start_.store(true, std::memory_order_release);
+    }
+    // True once per pause: whoever gets it tries the server, in the background.
+    [[nodiscard]] bool may_try() noexcept {
+        return is_open() && base::now_ns() >= retry_at_.load(std::memory_order_acquire) &&
+               !trying_.exchange(true, std::memory_order_acq_rel);
+    }
+    // True: it was closed until now.
+    bool failed(failure const& why);
+    // True: it was open until now.
+    bool answered() noexcept;
+    [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
+    // Until told otherwise: the token must change first.
+    [[nodiscard]] bool is_denied() const noexcept { return denied_.load(std::memory_order_acquire); }
+    void allow() noexcept;
+
+private:
+    void open(std::chrono::milliseconds pause) noexcept;
+
+    std::atomic<bool> open_{false}, trying_{false}, denied_{false}, slow_start_{false};
+    bool ever_answered_ = false;
+    std::atomic<std::int64_t> retry_at_{0};
+    unsigned failures_ = 0;
+    std::chrono::milliseconds pause_{0};
+    std::uint64_t opened_ = 0;
+};
+
+}  // namespace kiln::remote

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/client.hpp"
+
+#include <algorithm>
+
+namespace kiln::remote {
+
+namespace {
+
+constexpr std::chrono::seconds absence_is_believed{2};
+constexpr std::size_t most_remembered = 1 << 16;
+
+using store::event_outlet;
+
+}  // namespace
+
+client::client(client_parts of)
+    : of_{of}, budgets_{of.rules.options.patience, of.rules.options.timeout}, random_{std::random_device{}()} {
+    of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
+}
+
+client::~client() {
+    *alive_ = false;
+    of_.bytes.on_connected = {};
+}
+
+void client::rename(inquiry& q) {
+    auto const& space = of_.rules.options.space;
+    q.name = q.what.request ? object_name(space, *q.what.request, q.slot)
+                            : family_name(space, q.what.family, q.what.expected.target, q.what.expected.kind);
+    if (q.what.request) q.lease = lease_name(space, *q.what.request);
+}
+
+void client::ask(store::question const& what, store::answered then) {
+    auto q = std::make_shared<inquiry>();
+    q->what = what;
+    q->then = std::move(then);
+    q->slot = what.nth;
+    q->asked = base::clock::now();
+    of_.counts.add("asked");
+    if (what.nth >= slots || (what.nth > 0 && !what.request)) return finish(q, {});
+    if (of_.guard.is_open()) return finish(q, {.hit = {}, .why = miss::disabled});
+    rename(*q);
+    watch_budget(q);
+    if (q->at != stage::done) look(q);
+}
+
+// One timer for a question: looked at again when it rings, because what is known of the server may have changed.
+void client::watch_budget(inquiry_ptr const& q) {
+    auto const end = budgets_.end_of(q->what, q->asked);
+    if (end <= base::clock::now()) {
+        of_.guard.start_is_slow();
+        return be_late(q, "fleet-late");
+    }
+    q->timer = of_.loop.at(end, [this, q] {
+        q->timer = 0;
+        if (q->at == stage::looking) watch_budget(q);
+    });
+}
+
+void client::be_late(inquiry_ptr const& q, std::string_view why) {
+    if (q->told_late || q->at == stage::done) return;
+    q->told_late = true;
+    of_.counts.add("late");
+    // Copied: whoever is told may ask again at once.
+    auto const then = q->then;
+    then({.hit = {}, .why = q->why, .late = why, .is_last = false});
+}
+
+void client::look(inquiry_ptr const& q) {
+    if (q->at != stage::looking_again) {
+        q->at = stage::looking;
+        if (auto const bad = bad_.find(q->name); bad != bad_.end()) return missed(q);
+        auto const gone = absent_.find(q->name);
+        if (gone != absent_.end() && base::clock::now() < gone->second) return missed(q);
+    }
+    to_look_.push_back(q);
+    if (look_timer_ == 0) look_timer_ = of_.loop.at(base::clock::now(), [this] { send_looks(); });
+}
+
+void client::send_looks() {
+    look_timer_ = 0;
+    auto const some = std::exchange(to_look_, {});
+    auto const now = base::clock::now();
+    for (std::size_t from = 0; from < some.size(); from += of_.bytes.batch()) {
+        auto const end = std::min(some.size(), from + of_.bytes.batch());
+        std::vector<inquiry_ptr> part{some.begin() + static_cast<std::ptrdiff_t>(from),
+                                      some.begin() + static_cast<std::ptrdiff_t>(end)};
+        std::vector<digest> names;
+        for (auto const& q : part) {
+            q->sent = now;
+            names.push_back(q->name);
+        }
+        of_.bytes.get(names, [this, part, alive = alive_](std::size_t i, got g) {
+            if (*alive) received(part[i], std::move(g));
+        });
+    }
+}
+
+void client::answered(inquiry const& q) {
+    budgets_.answered(base::clock::now() - q.sent);
+    if (!of_.guard.answered()) return;
+    told_.clear();
+    of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});
+}
+
+void client::failed(failure const& why) {
+    of_.counts.error(name_of(why.what));
+    if (told_.insert(std::string{name_of(why.what)}).second) {
+        of_.events.emit(
+            {.kind = event_kind::fault,
+             .reason = "fleet",
+             .detail = fmt::format("{}: {}: {}", name_of(why.what), of_.rules.options.at.text(), why.detail)});
+    }
+    if (!of_.guard.failed(why)) return;
+    of_.counts.add("breaker_opened");
+    of_.events.emit({.kind = event_kind::note,
+                     .reason = "fleet-off",
+                     .detail = fmt::format("{}: not asked for a while: {}", of_.rules.options.at.text(), why.detail)});
+}
+
+void client::told_bad(digest const& name, miss why) {
+    if (bad_.size() < most_remembered) bad_.emplace(name, why);
+}
+
+opened client::check(inquiry const& q, base::bytes packet) {
+    wanted const asked_for{.family = q.what.family, .request = q.what.request, .key = {}, .expected = q.what.expected};
+    auto out = open_packet(std::move(packet), of_.rules.believed, asked_for, of_.rules.options.most_entry);
+    if (out.what && may_give && !may_give(out.what->about.at.key, out.payload))
+        return {.what = nullptr, .why = miss::refused};
+    return out;
+}
+
+void client::received(inquiry_ptr const& q, got g) {
+    if (q->at == stage::done) return;
+    switch (g.state) {
+        case presence::failed:
+            failed(g.why);
+            q->why = miss::disabled;
+            if (q->at == stage::looking_again && q->what.request) end_claim(*q->what.request);
+            return finish(q, {.why = miss::disabled, .detail = std::move(g.why.detail)});
+        case presence::too_large:
+            answered(*q);
+            q->why = miss::too_large;
+            told_bad(q->name, miss::too_large);
+            return missed(q);
+        case presence::absent:
+            answered(*q);
+            if (absent_.size() > most_remembered) absent_.clear();
+            absent_[q->name] = base::clock::now() + absence_is_believed;
+            return missed(q);
+        case presence::here: break;
+    }
+    answered(*q);
+    of_.counts.add("bytes_in", g.packet.size());
+    auto found = check(*q, std::move(g.packet));
+    if (!found.what) {
+        q->why = found.why;
+        // A sound entry that is not the one asked for may be what the next one asks for.
+        if (found.payload == digest{}) told_bad(q->name, found.why);
+        return missed(q);
+    }
+    settle_found(q, std::move(found));
+}
+
+void client::settle_found(inquiry_ptr const& q, opened found) {
+    bad_.erase(q->name);
+    // A sound entry of the same request, made from other headers.
+    if (q->what.key && found.what->about.at.key != *q->what.key) return next_slot(q);
+    if (q->at == stage::looking_again) end_claim(*q->what.request);
+    finish(q, {.hit = std::move(found.what)});
+}
+
+void client::next_slot(inquiry_ptr const& q) {
+    if (++q->slot >= slots || !q->what.request) return missed(q);
+    rename(*q);
+    look(q);
+}
+
+void client::missed(inquiry_ptr const& q) {
+    if (q->at == stage::looking_again) return won(q);
+    if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || !has_leases())
+        return finish(q, {.why = q->why});
+    wait_for_lease(q);
+}
+
+void client::finish(inquiry_ptr const& q, store::answer with) {
+    if (q->at == stage::done) return;
+    auto const was = std::exchange(q->at, stage::done);
+    of_.loop.cancel(q->timer);
+    auto const now = base::clock::now();
+    if (!with.hit) of_.counts.add("misses");
+    if (q->told_late && with.hit) of_.counts.add("hedged");
+    if (q->what.how != store::urgency::nobody_waits) {
+        bool const leased = was == stage::waiting || was == stage::taking || was == stage::looking_again;
+        auto const until = leased ? q->waited_from : now;
+        of_.events.emit({.kind = event_kind::waited,
+                         .target = q->what.expected.target,
+                         .reason = "fleet",
+                         .key = q->what.key ? q->what.key->prefix() : 0,
+                         .duration_ns = (until - q->asked).count()});
+        if (leased)
+            of_.events.emit({.kind = event_kind::waited,
+                             .target = q->what.expected.target,
+                             .reason = "lease",
+                             .key = q->what.key ? q->what.key->prefix() : 0,
+                             .duration_ns = (now - q->waited_from).count()});
+    }
+    if (with.hit) {
+        auto mine = std::make_shared<store::entry>(*with.hit);
+        mine->from = {
+            .where = store::location::fleet, .headers_sealed = !q->what.request, .any_compiler = !q->what.request};
+        with.hit = std::move(mine);
+    }
+    auto const then = std::exchange(q->then, {});
+    if (then) then(std::move(with));
+}
+
+void client::try_again() {
+    of_.bytes.ping([this, alive = alive_](failure why) {
+        if (!*alive) return;
+        if (why) {
+            (void)of_.guard.failed(why);
+            return;
+        }
+        if (!of_.guard.answered()) return;
+        told_.clear();
+        of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});
+    });
+}
+
+}  // namespace kiln::remote

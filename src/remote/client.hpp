@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of a question to one remote, on its reactor's thread:
+//
+//     look ──here──► every check ──► answer
+//       └─absent─► lease ──ours──► look once more ─► answer: it is for you to make it
+//                    └─another's─► look at all that is missing every now and then, until patience is over
+//
+// Questions that come together are one batch. Whoever waits is told `late` when his budget is over; the answer may still come.
+#pragma once
+
+#include "remote/breaker.hpp"
+#include "remote/budgets.hpp"
+#include "remote/packet.hpp"
+#include "remote/reactor.hpp"
+#include "remote/settings.hpp"
+#include "store/event_outlet.hpp"
+#include "store/refusals.hpp"
+
+#include <random>
+#include <set>
+
+namespace kiln::remote {
+
+// What a client is made with; shared by all of one tier.
+struct client_rules {
+    remote_options options;
+    trust believed;
+    std::optional<signer> signs;
+    bool replaces = false;  // KILN_RECACHE
+};
+
+// Counters from several threads.
+class tally {
+public:
+    void add(std::string_view name, std::uint64_t more = 1) {
+        std::lock_guard const lock{mutex_};
+        counts_.fleet[std::string{name}] += more;
+    }
+    void error(std::string_view kind) {
+        std::lock_guard const lock{mutex_};
+        counts_.errors[fmt::format("fleet-{}", kind)] += 1;
+    }
+    void divergent() {
+        std::lock_guard const lock{mutex_};
+        counts_.divergent += 1;
+    }
+    [[nodiscard]] store::statistics take() {
+        std::lock_guard const lock{mutex_};
+        return std::exchange(counts_, {});
+    }
+
+private:
+    base::forkable_mutex mutex_;
+    store::statistics counts_;
+};
+
+struct client_parts {
+    client_rules const& rules;
+    reactor& loop;
+    breaker& guard;
+    tally& counts;
+    store::refusals& refused;
+    store::event_outlet& events;
+    byte_server& bytes;
+    lease_server* leases = nullptr;  // null: none
+};
+
+class client {
+public:
+    explicit client(client_parts of);
+    ~client();
+    client(client const&) = delete;
+    client& operator=(client const&) = delete;
+
+    void ask(store::question const& what, store::answered then);
+    // Asks the server whether it is back.
+    void try_again();
+
+    struct parcel {
+        store::label about;
+        digest payload;
+        std::shared_ptr<base::bytes const> packet;
+        std::chrono::nanoseconds compile{0};
+    };
+    void put(parcel what, std::function<void(result<store::put_outcome>)> then);
+
+    // Of a claim that was given out.
+    void let_go(digest const& request, std::string const& token);
+    void cannot_publish(digest const& request, std::string const& token, std::string_view why);
+    // The same, whatever its token.
+    void cannot_publish(digest const& request, std::string_view why);
+    // Ends the leases that are held, so that others need not wait for them to expire.
+    void end_all();
+
+    [[nodiscard]] budgets const& waits() const noexcept { return budgets_; }
+    [[nodiscard]] std::size_t claims() const noexcept { return claims_.size(); }
+    // Set by the owner: a claim needs a way back that outlives this.
+    std::function<store::claim_ptr(digest const& request, std::string const& token)> make_claim{};
+    // And what is given must be known where it is refused later. False: it was refused before.
+    std::function<bool(digest const& key, digest const& payload)> may_give{};
+
+private:
+    enum class stage { looking, taking, looking_again, waiting, done };
+    enum class lease_seen { unknown, free, held };
+    struct inquiry {
+        store::question what;
+        store::answered then;
+        unsigned slot = 0;
+        digest name;
+        digest lease;
+        base::time_point asked{};
+        base::time_point sent{};
+        std::optional<base::time_point> held_since{};  // another has the lease
+        base::time_point waited_from{};                // for a lease
+        miss why = miss::absent;
+        stage at = stage::looking;
+        lease_seen seen = lease_seen::unknown;
+        bool told_late = false;
+        reactor::timer timer = 0;
+        std::string token{};
+    };
+    using inquiry_ptr = std::shared_ptr<inquiry>;
+    struct held {
+        digest lease;
+        std::string token;
+        reactor::timer renewal = 0;
+    };
+
+    void look(inquiry_ptr const& q);
+    void send_looks();
+    void received(inquiry_ptr const& q, got g);
+    [[nodiscard]] opened check(inquiry const& q, base::bytes packet);
+    void settle_found(inquiry_ptr const& q, opened found);
+    void next_slot(inquiry_ptr const& q);
+    void missed(inquiry_ptr const& q);
+    void finish(inquiry_ptr const& q, store::answer with);
+    void watch_budget(inquiry_ptr const& q);
+    void be_late(inquiry_ptr const& q, std::string_view why);
+    void failed(failure const& why);
+    void answered(inquiry const& q);
+    void rename(inquiry& q);
+    void told_bad(digest const& name, miss why);
+
+    [[nodiscard]] bool has_leases() const noexcept { return of_.leases != nullptr; }
+    [[nodiscard]] bool can_write() const noexcept;
+    [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
+    void wait_for_lease(inquiry_ptr const& q);
+    void take_some();
+    void take(inquiry_ptr const& q);
+    void taken(inquiry_ptr const& q, lease_look seen);
+    void won(inquiry_ptr const& q);
+    void schedule_poll(milliseconds pause);
+    void poll();
+    void polled(std::vector<inquiry_ptr> const& some, std::vector<got> bytes, std::vector<lease_look> leases);
+    void renew_later(digest const& request);
+    void end_claim(digest const& request);
+
+    struct upload;
+    void try_slot(std::shared_ptr<upload> const& u, put_rule rule);
+    void settle(std::shared_ptr<upload> const& u, got there);
+    void uploaded(std::shared_ptr<upload> const& u);
+    void not_uploaded(std::shared_ptr<upload> const& u, failure const& why);
+    void put_by_family(std::shared_ptr<upload> const& u);
+
+    client_parts of_;
+    budgets budgets_;
+    std::vector<inquiry_ptr> to_look_;
+    reactor::timer look_timer_ = 0;
+    std::vector<inquiry_ptr> waiting_;
+    std::size_t taking_ = 0;
+    bool blind_ = true;  // leases may be tried that were not looked at before
+    reactor::timer poll_timer_ = 0, take_timer_ = 0;
+    milliseconds pause_{0};
+    bool polling_ = false;
+    std::map<digest, held> claims_;              // by request
+    std::map<digest, base::time_point> absent_;  // names, until when it is believed
+    std::map<digest, miss> bad_;                 // names that held what failed a check
+    base::time_point writing_rests_until_{};
+    bool writing_denied_ = false;
+    std::set<std::string> told_;  // kinds of faults that were events already, since the last answer
+    std::minstd_rand random_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace kiln::remote

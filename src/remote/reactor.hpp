@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One thread that does everything of one remote: tasks posted from anywhere, timers, and sockets that have something to say.
+// Started by the first task; nothing it runs may block. A task that throws is a task that ends.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <poll.h>
+#include <thread>
+
+namespace kiln::remote {
+
+class reactor {
+public:
+    using task = std::function<void()>;
+    using timer = std::uint64_t;  // 0: none
+
+    reactor() = default;
+    ~reactor() { stop(); }
+    reactor(reactor const&) = delete;
+    reactor& operator=(reactor const&) = delete;
+
+    // False: it will not run. The reactor was stopped, or the machine has no thread or descriptor left.
+    [[nodiscard]] bool post(task what);
+    // What has not begun is dropped; `last` runs on the thread before it ends.
+    void stop(task last = {}) noexcept;
+    // On its own thread, which cannot wait for itself: it ends after this turn, and must be left alone from then on.
+    void end_after_this() noexcept;
+    [[nodiscard]] bool runs_here() noexcept;
+
+    // The rest only on the thread.
+    timer at(base::time_point when, task what);
+    void cancel(timer& which) noexcept;
+    // `what` is told the events poll() reported. Replaces an earlier watch of the same descriptor.
+    void watch(int fd, short events, std::function<void(short)> what);
+    void unwatch(int fd) noexcept;
+    // Waits for descriptors instead of poll(2): a library that has some of its own. Runs after each wait: `after`.
+    using waiter = std::function<int(std::vector<::pollfd>& ours, int timeout_ms)>;
+    void wait_by(waiter how, task after);
+
+private:
+    [[nodiscard]] bool start();
+    void run() noexcept;
+    void turn();
+    void run_due();
+    void report(std::vector<::pollfd> const& ready);
+    [[nodiscard]] int pause_ms() const;
+    static void guarded(task const& what) noexcept;
+
+    struct watched {
+        short events = 0;
+        std::function<void(short)> what;
+        std::uint64_t since = 0;
+    };
+
+    std::mutex mutex_;  // posted_, thread_, wake_, stopping_, last_
+    std::deque<task> posted_;
+    std::thread thread_;
+    base::file_descriptor wake_;
+    bool stopping_ = false;
+    task last_;
+
+    std::map<std::pair<base::time_point, timer>, task> timers_;
+    std::map<int, watched> watched_;
+    std::uint64_t count_ = 0;
+    waiter wait_;
+    task after_;
+};
+
+}  // namespace kiln::remote

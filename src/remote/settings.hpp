@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KILN_REMOTE: URLs, each followed by its attributes, separated by spaces. Whatever is not understood takes its remote out of
+// use and says what to write instead: a misspelt `read-only` must not write, and nobody is believed who was not named.
+#pragma once
+
+#include "base/config.hpp"
+#include "remote/packet.hpp"
+
+#include <chrono>
+#include <filesystem>
+
+namespace kiln::remote {
+
+enum class scheme { redis, redis_tls, redis_unix, http, https, s3 };
+[[nodiscard]] std::string_view name_of(scheme s) noexcept;
+
+// Never holds a secret: what is shown to people is this.
+struct server_url {
+    scheme by = scheme::http;
+    std::string host{};  // of s3: the bucket
+    std::uint16_t port = 0;
+    std::string path{};  // without the slash at its end; of redis_unix: the socket
+    [[nodiscard]] std::string text() const;
+    [[nodiscard]] bool is_redis() const noexcept { return by <= scheme::redis_unix; }
+    // Bytes on their way to it can be read by others: no TLS, and another machine.
+    [[nodiscard]] bool is_overheard() const noexcept;
+};
+// invalid_argument with the reason and what to write.
+[[nodiscard]] result<server_url> parse_url(std::string_view text);
+
+enum class layout { subdirs, bazel };
+enum class leasing { by_the_server, elsewhere, none };
+enum class writing { allowed, never };
+
+struct remote_options {
+    server_url at;
+    writing writes = writing::allowed;
+    belief in = belief::signatures;
+    std::vector<std::filesystem::path> keys{};
+    std::uint32_t least_epoch = 0;
+    std::filesystem::path sign{};
+    std::uint32_t epoch = 0;
+    std::string space = "default";
+    remote::layout layout = layout::subdirs;
+    leasing leases = leasing::by_the_server;
+    std::optional<server_url> lease_at{};
+    std::optional<std::chrono::milliseconds> patience{};
+    std::chrono::milliseconds connect_timeout{1'000};
+    std::chrono::milliseconds timeout{10'000};
+    std::uint64_t most_entry = std::uint64_t{64} << 20;
+    std::optional<std::chrono::seconds> life{};  // ttl
+    std::filesystem::path token_file{}, ca{}, certificate{}, certificate_key{};
+    std::string region{}, endpoint{};
+    std::filesystem::path credentials_file{};
+};
+
+struct unusable_remote {
+    std::string url;  // as written, without what may be a secret
+    std::string why;
+    std::string remedy;
+};
+
+struct remote_list {
+    std::vector<remote_options> usable;
+    std::vector<unusable_remote> off;
+};
+
+inline constexpr std::size_t most_remotes = 4;
+
+struct circumstances {
+    bool has_token = false;     // KILN_REMOTE_TOKEN is set
+    bool is_read_only = false;  // KILN_READONLY
+};
+[[nodiscard]] remote_list parse_remotes(std::string_view text, circumstances const& around);
+// From the settings; nothing where the setting is in a file that others can write.
+[[nodiscard]] remote_list remotes_of(base::config const& config);
+
+}  // namespace kiln::remote

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/upkeep.hpp"
+
+#include "remote/redis_server.hpp"
+
+#include <future>
+
+namespace kiln::remote {
+
+namespace {
+
+constexpr std::size_t object_key_length = 7 + 64;  // kiln:1:<64>
+
+result<trust> trust_of(remote_options const& o) {
+    trust out{.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
+    for (auto const& file : o.keys) {
+        KILN_TRY(auto key, store::public_key::load(file));
+        out.keys.push_back(std::move(key));
+    }
+    return out;
+}
+
+std::optional<miss> check_packet(base::bytes packet, trust const& rule) {
+    auto const outer = decode_packet(packet);
+    if (!outer.parts) return outer.why;
+    auto const entry = base::byte_span{packet}.subspan(outer.parts->front);
+    if (auto const why = mistrusted(rule, outer.parts->signatures, entry)) return why;
+    auto const decoded = store::decode_entry({entry.begin(), entry.end()});
+    return decoded.what ? std::nullopt : std::optional{decoded.why};
+}
+
+}  // namespace
+
+struct upkeep::state {
+    remote_options options;
+    std::filesystem::path folder;  // empty: Redis
+    reactor loop;
+    std::unique_ptr<redis_server> server;
+
+    ~state() {
+        loop.stop([this] {
+            if (server) server->close();
+        });
+    }
+    // Asks on the reactor's thread and waits.
+    template <class T, class Ask>
+    result<T> call(Ask ask) {
+        auto const there = std::make_shared<std::promise<T>>();
+        auto got = there->get_future();
+        if (!loop.post([ask, there] { ask([there](T v) { there->set_value(std::move(v)); }); }))
+            return fail(errc::io, "no thread is left");
+        if (got.wait_for(options.connect_timeout + options.timeout) != std::future_status::ready)
+            return fail(errc::timeout, "{} does not answer", options.at.text());
+        return got.get();
+    }
+    result<std::vector<kept_object>> list_redis();
+    result<std::vector<kept_object>> list_folder() const;
+};
+
+upkeep::upkeep(std::unique_ptr<state> s) : state_{std::move(s)} {}
+upkeep::upkeep(upkeep&&) noexcept = default;
+upkeep::~upkeep() = default;
+
+result<upkeep> upkeep::open(remote_options const& options) {
+    if (!options.at.is_redis()) {
+        auto const* const way = options.at.by == scheme::s3 ? "give the bucket a lifecycle rule"
+                                : options.layout == layout::bazel
+                                    ? "bazel-remote bounds itself by --max_size"
+                                    : "run it on the server with --dir FOLDER, or let the server remove old files";
+        return fail(errc::unsupported, "{} cannot be asked for what it has; {}", options.at.text(), way);
+    }
+    auto s = std::make_unique<state>();
+    s->options = options;
+    s->server = std::make_unique<redis_server>(s->loop, options);
+    return upkeep{std::move(s)};
+}
+
+upkeep upkeep::of_folder(std::filesystem::path folder, remote_options const& options) {
+    auto s = std::make_unique<state>();
+    s->options = options;
+    s->folder = std::move(folder);
+    return upkeep{std::move(s)};
+}
+
+result<std::vector<kept_object>> upkeep::state::list_redis() {
+    std::vector<kept_object> out;
+    std::string cursor = "0";
+    do {
+        KILN_TRY(auto const page, call<redis_server::page>([this, cursor](auto then) { server->scan(cursor, then); }));
+        if (page.why) return fail(errc::io, "{}: {}", options.at.text(), page.why.detail);
+        for (auto const& key : page.keys) {
+            if (key.size() != object_key_length) continue;  // a lease ends by itself
+            KILN_TRY(auto const idle,
+                     call<std::optional<std::int64_t>>([this, key](auto then) { server->idle_seconds(key, then); }));
+            if (idle) out.push_back({.key = key, .age = *idle});
+        }
+        cursor = page.cursor;
+    } while (cursor != "0");
+    return out;
+}
+
+result<std::vector<kept_object>> upkeep::state::list_folder() const {
+    std::vector<kept_object> out;
+    std::error_code why;
+    auto const now = std::filesystem::file_time_type::clock::now();
+    for (std::filesystem::recursive_directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
+        auto const name = at->path().parent_path().filename().native() + at->path().filename().native();
+        if (!digest::from_hex(name) || !at->is_regular_file(why)) continue;
+        auto const written = at->last_write_time(why);
+        auto const age = std::chrono::duration_cast<std::chrono::seconds>(now - written).count();
+        out.push_back({.key = at->path().native(), .age = age, .bytes = at->file_size(why)});
+    }
+    if (why) return io_error(folder.native(), why.value());
+    return out;
+}
+
+result<std::vector<kept_object>> upkeep::list() {
+    return state_->folder.empty() ? state_->list_redis() : state_->list_folder();
+}
+
+result<void> upkeep::remove(kept_object const& what) {
+    if (!state_->folder.empty()) {
+        std::error_code why;
+        std::filesystem::remove(what.key, why);
+        if (why) return io_error(what.key, why.value());
+        return {};
+    }
+    KILN_TRY(auto const why, state_->call<failure>(
+                                 [s = state_.get(), key = what.key](auto then) { s->server->remove_key(key, then); }));
+    if (why) return fail(errc::io, "{}: {}", state_->options.at.text(), why.detail);
+    return {};
+}
+
+result<std::optional<miss>> upkeep::check(kept_object const& what) {
+    KILN_TRY(auto const rule, trust_of(state_->options));
+    if (!state_->folder.empty()) {
+        KILN_TRY(auto const data,
+                 base::read_file(what.key, static_cast<std::size_t>(state_->options.most_entry) + (64 << 10)));
+        if (!data) return std::optional<miss>{};  // gone meanwhile
+        return check_packet(*data, rule);
+    }
+    auto const name = digest::from_hex(std::string_view{what.key}.substr(7));
+    if (!name) return std::optional{miss::wrong_key};
+    KILN_TRY(auto got, state_->call<remote::got>([s = state_.get(), name = *name](auto then) {
+        s->server->get({name}, [then](std::size_t, remote::got g) { then(std::move(g)); });
+    }));
+    switch (got.state) {
+        case presence::failed: return fail(errc::io, "{}: {}", state_->options.at.text(), got.why.detail);
+        case presence::too_large: return std::optional{miss::too_large};
+        case presence::absent: return std::optional<miss>{};
+        case presence::here: break;
+    }
+    return check_packet(std::move(got.packet), rule);
+}
+
+}  // namespace kiln::remote

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people do with all that a server has: look through it, check it, throw old things away. Blocks. Redis and Valkey can be asked
+// for what they have; for servers of files there is the folder on their disk; the rest have ways of their own.
+#pragma once
+
+#include "remote/remote_tier.hpp"
+
+namespace kiln::remote {
+
+struct kept_object {
+    std::string key;       // as the server has it, or a path
+    std::int64_t age = 0;  // seconds since it was used (Redis) or written
+    std::uint64_t bytes = 0;
+};
+
+class upkeep {
+public:
+    // errc::unsupported where the server cannot be asked: the message names its own way.
+    [[nodiscard]] static result<upkeep> open(remote_options const& options);
+    // The folder where a server of files keeps `layout=subdirs`.
+    [[nodiscard]] static upkeep of_folder(std::filesystem::path folder, remote_options const& options);
+
+    upkeep(upkeep&&) noexcept;
+    ~upkeep();
+
+    [[nodiscard]] result<std::vector<kept_object>> list();
+    [[nodiscard]] result<void> remove(kept_object const& what);
+    // Everything a reader would check, but what only an asker knows. Nullopt: sound.
+    [[nodiscard]] result<std::optional<miss>> check(kept_object const& what);
+
+private:
+    struct state;
+    explicit upkeep(std::unique_ptr<state> s);
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace kiln::remote

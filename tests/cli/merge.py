@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bundles as they are put together: names per file, architectures as build systems write them, cubins and PTX in one, kiln merge."""
+
+from _kiln import SCRATCH, check, data, run, write
+
+write("heat.cu", 'extern "C" __global__ void heat(float* x) { *x += 1; }\n')
+write("conv.cu", "namespace n { template <class T, int N> __global__ void conv(T* x) { *x *= N; } }\n")
+
+# A name is of one file where it says so; a file without names has every kernel.
+both = data("build", "heat.cu", "conv.cu", "-n", "conv.cu:n::conv<float,3>", "-n", "conv.cu:n::conv<double,5>", "--arch", "80", "-o", "both.kiln")
+check(both["failed"] == 0, "each file has its own names", both)
+kernels = {i["unit"]: sorted(i["kernels"]) for i in data("inspect", "both.kiln")["items"]}
+check(kernels == {"heat": ["heat"], "conv": ["n::conv<double,5>", "n::conv<float,3>"]}, "as they were named", kernels)
+run("build", "conv.cu", "-n", "n::conv<int,2>", "--arch", "80", "-o", "alone.kiln")  # "n:" of "n::" is no file
+
+
+def targets(words, *more, status=0):
+    return [f"{i['target']} {i['kind']}" for i in data("compile", "heat.cu", "--arch", words, *more, status=status)]
+
+
+check(targets("80-real,90-virtual") == ["sm_80 cubin", "compute_90 ptx"], "CMake's words", targets("80-real,90-virtual"))
+check(targets("compute_90,sm_90a") == ["compute_90 ptx", "sm_90a cubin"], "a virtual architecture is PTX")
+check(targets("80,80-real,sm_80") == ["sm_80 cubin"], "the same thing once")
+check(targets("86-89") == ["sm_86 cubin", "sm_87 cubin", "sm_88 cubin", "sm_89 cubin"] or targets("86-89")[0] == "sm_86 cubin", "a range")
+check(all(t.endswith("ptx") for t in targets("86-89", "-k", "ptx")), "of the kind that is asked for")
+major = targets("all-major")
+check("sm_80 cubin" in major and "sm_90 cubin" in major and "sm_86 cubin" not in major and major[-1].endswith("ptx"), "one of each major, and PTX of the newest", major)
+for wrong in ("80-", "real", "90-fake", "121-75", "all-minor"):
+    run("compile", "heat.cu", "--arch", wrong, status=1)
+
+# One bundle of several, as if it had been built at once.
+run("build", "heat.cu", "--arch", "80", "-o", "one.kiln")
+run("build", "heat.cu", "--arch", "80,compute_90", "-o", "two.kiln")
+merged = data("merge", "one.kiln", "two.kiln", "both.kiln", "-o", "merged.kiln")
+check(merged["artifacts"] == 3, "each artifact once", merged)
+check(data("verify", "merged.kiln")["bad"] == [], "and whole")
+run("build", "heat.cu", "--arch", "80,compute_90", "-o", "heat.kiln")
+run("merge", "two.kiln", "-o", "same.kiln", "--title", "heat.kiln")
+check((SCRATCH / "same.kiln").read_bytes() == (SCRATCH / "heat.kiln").read_bytes(), "the same artifacts make the same file")
+served = data("compile", "heat.cu", "--arch", "80", KILN_BUNDLES=SCRATCH / "merged.kiln", KILN_CACHE_DIR=SCRATCH / "empty", KILN_JIT="forbid")
+check(served[0]["from"] == "bundle", "it serves", served)
+
+bad = bytearray((SCRATCH / "two.kiln").read_bytes())
+bad[200] ^= 1
+(SCRATCH / "bad.kiln").write_bytes(bad)
+run("merge", "one.kiln", "bad.kiln", "-o", "never.kiln", status=1)
+check(not (SCRATCH / "never.kiln").exists(), "a damaged one ends it, and nothing is written")
+
+# Packed: smaller, and the same.
+write("big.cu", "#include <cuda/std/tuple>\n" + 'extern "C" __global__ void big(float* x) { *x += cuda::std::get<0>(cuda::std::tuple{1, 2}); }\n')
+plain = run("build", "big.cu", "--arch", "80,90", "-o", "plain.kiln")
+run("build", "big.cu", "--arch", "80,90", "-o", "packed.kiln", "--compress")
+sizes = [(SCRATCH / f).stat().st_size for f in ("plain.kiln", "packed.kiln")]
+check(sizes[1] * 2 < sizes[0], "less than half", sizes)
+print("bytes of a bundle with CCCL headers for two architectures:", *sizes)
+served = data("compile", "big.cu", "--arch", "90", KILN_BUNDLES=SCRATCH / "packed.kiln", KILN_CACHE_DIR=SCRATCH / "empty", KILN_JIT="forbid")
+check(served[0]["from"] == "bundle", "it serves", served)
+
+# Misuse is told before anything is done.
+for arguments in (["heat.cu"], ["heat.cu", "--embed", "x.cpp", "--as", "a,b"], ["heat.cu", "-o", "x.kiln", "--images-only"],
+                  ["--pack", "tropical", "--embed", "x.cpp"]):
+    run("build", *arguments, "--arch", "80", status=2)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two machines, each a cache directory, and one Redis: what one compiled the other finds, signed; kiln remote and doctor; and a
+server that is not there costs next to nothing."""
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from _kiln import KERNEL, SCRATCH, check, data, run, write
+
+server = shutil.which("redis-server")
+if server is None:
+    print("redis-server is not here")
+    sys.exit(77)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+port = free_port()
+redis = subprocess.Popen([server, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(SCRATCH)],
+                         stdout=subprocess.PIPE, text=True)
+for line in redis.stdout:
+    if "Ready to accept" in line:
+        break
+try:
+    run("key", "nodes.key")
+    url = f"redis://127.0.0.1:{port}"
+    writer = f"{url} keys={SCRATCH}/nodes.key.pub sign={SCRATCH}/nodes.key patience=10s"
+    reader = f"{url} keys={SCRATCH}/nodes.key.pub read-only patience=10s"
+    write("k.cu", KERNEL.replace("VALUE", "1") + "#include \"h.h\"\n")
+    write("h.h", "// one\n")
+    warm = ("warm", "k.cu", "-a", "sm_90")
+
+    first = data(*warm, KILN_CACHE_DIR=SCRATCH / "a", KILN_REMOTE=writer)
+    check(first["compiled"] == 1, "the first machine compiles", first)
+    stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "a")
+    check(stats["fleet"].get("uploads") == 1 and stats["fleet"].get("leases") == 1, "and sends it, under a lease", stats)
+    second = data(*warm, KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader)
+    check(second["compiled"] == 0 and second["things"][0]["from"] == "fleet", "the second does not", second)
+    stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "b")
+    check(stats["hits"].get("fleet") == 1 and stats["entries"] == 1, "its disk has it now", stats)
+    again = data(*warm, KILN_CACHE_DIR=SCRATCH / "b")
+    check(again["compiled"] == 0 and again["things"][0]["from"] == "disk", "and needs no server any more", again)
+    forbidden = data(*warm, KILN_CACHE_DIR=SCRATCH / "c", KILN_REMOTE=reader, KILN_JIT="forbid")
+    check(forbidden["compiled"] == 0, "also where nothing may be compiled", forbidden)
+
+    # Another header: another entry beside it, and neither pushes the other out.
+    write("h.h", "// two\n")
+    check(data(*warm, KILN_CACHE_DIR=SCRATCH / "d", KILN_REMOTE=writer)["compiled"] == 1, "R18: other headers are another entry")
+    check(data(*warm, KILN_CACHE_DIR=SCRATCH / "e", KILN_REMOTE=reader)["compiled"] == 0, "R18: found by who has the same")
+    write("h.h", "// one\n")
+    check(data(*warm, KILN_CACHE_DIR=SCRATCH / "f", KILN_REMOTE=reader)["compiled"] == 0, "R18: and the first is still there")
+
+    # Who signed it with another key is not believed, and nothing of his reaches the disk.
+    run("key", "others.key")
+    stranger = f"{url} keys={SCRATCH}/others.key.pub read-only patience=10s"
+    seen = data(*warm, KILN_CACHE_DIR=SCRATCH / "g", KILN_REMOTE=stranger)
+    check(seen["compiled"] == 1, "R4: an unknown key is not believed", seen)
+    check(data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "g")["rejected"].get("unknown-key", 0) >= 1, "and counted")
+
+    status = data("remote", "status", KILN_REMOTE=writer)[0]
+    check(status["reachable"] and status["trust"] == "signed" and status["leases"] == "by the server", "status", status)
+    check(f"ok       remote         {url}" in run("doctor", status=None, KILN_REMOTE=writer).stdout, "doctor tries it")
+    checked = data("remote", "verify", KILN_REMOTE=writer)
+    check(checked["checked"] >= 2 and not checked["bad"], "verify", checked)
+    run("remote", "verify", status=1, KILN_REMOTE=stranger)
+    pushed = data("remote", "push", "--cache", KILN_CACHE_DIR=SCRATCH / "a", KILN_REMOTE=writer)
+    check(pushed["there_already"] == 1 and pushed["failed"] == 0, "push sends only what is missing", pushed)
+    run("build", "k.cu", "-a", "sm_90", "-o", "x.kiln", KILN_CACHE_DIR=SCRATCH / "a")
+    elsewhere = writer + " namespace=shipped"
+    check(data("remote", "push", "x.kiln", KILN_REMOTE=elsewhere)["uploaded"] == 1, "push of a bundle")
+    check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "prune of old things")
+    check(data("remote", "prune", "--older-than", "0s", "--dry-run", KILN_REMOTE=writer)["removed"] >= 2, "prune, dry")
+    check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "prune of all")
+
+    # What is not understood takes a remote out of use, and doctor says what to write.
+    said = run("doctor", status=1, KILN_REMOTE=f"{url} trust=server readonly").stdout
+    check("did you mean 'read-only'" in said, "a misspelt attribute", said)
+    said = run("doctor", status=1, KILN_REMOTE="redis://ann:hunter2@cache trust=server").stdout
+    check("hunter2" not in said.split("setting")[0] and "token-file" in said, "a secret in a URL", said)
+finally:
+    redis.kill()
+    redis.wait()
+
+# A server that is not there.
+began = time.monotonic()
+seen = data(*warm, KILN_CACHE_DIR=SCRATCH / "h", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server")
+check(seen["compiled"] == 1, "R1: no server, a compile", seen)
+errors = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "h")["errors"]
+check(errors.get("fleet-connect") == 1, "R1: told once, and not asked again", errors)

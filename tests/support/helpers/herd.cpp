@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One machine of many: asks for KEYS kernels and says what came of it. Its compiler is none and takes MS milliseconds.
+//
+//     herd CACHE KEYS MS [hold] [salt=TEXT] [grow=BYTES]
+//
+// "ready" is its first line; it begins when it is sent a line. Then one of JSON: requests, compiled, fleet, wall_ms, wrong. With
+// `hold` the compiler never ends, and "begun" is printed when it has something.
+#include "engine/engine_state.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace kiln;
+
+struct herd_options {
+    int keys = 0;
+    int ms = 0;
+    bool hold = false;
+    std::string salt = {};
+    std::size_t grow = 0;
+};
+
+// Whoever makes it, the same bytes.
+std::string image_of(std::string const& source, std::size_t grow) {
+    auto out = base::sha256_of(source).hex();
+    while (out.size() < grow) out += base::sha256_of(out.substr(out.size() - 64)).hex();
+    return out;
+}
+
+result<compile::product> make(compile::job const& j, herd_options const& o) {
+    if (o.hold) {
+        std::puts("begun");
+        std::fflush(stdout);
+        for (;;) ::pause();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{o.ms});
+    auto const& c = std::get<compile::compile_job>(j.task);
+    artifact out{.unit = c.unit.name, .target = c.target, .toolchain = "nvrtc fake"};
+    auto const image = image_of(c.unit.source, o.grow);
+    auto const raw = base::as_bytes(image);
+    out.image.assign(raw.begin(), raw.end());
+    out.compile_ms = std::max(20, o.ms);
+    return out;
+}
+
+engine_detail::order order_of(unit const& u, target t) {
+    engine_detail::subject about{.name = u.name,
+                                 .target = t,
+                                 .id = compile::identify(u, t, "nvrtc fake").value(),
+                                 .toolchain = "nvrtc fake",
+                                 .roots = {},
+                                 .device = {}};
+    return {std::move(about), compile::job{{}, compile::compile_job{u, t}}, {}};
+}
+
+int run(engine& e, herd_options const& o) {
+    auto& s = e.internals();
+    auto const t = target::parse("sm_90").value();
+    base::stopwatch const watch;
+    std::vector<pending<obtained>> all;
+    std::vector<std::string> sources;
+    for (int i = 0; i < o.keys; ++i) {
+        unit const u{.name = fmt::format("k{}", i),
+                     .source = fmt::format("__global__ void k{}() {{}} // {}", i, o.salt)};
+        sources.push_back(u.source);
+        all.push_back(s.requests->ask(order_of(u, t), priority::declared).answer);
+    }
+    int wrong = 0;
+    for (int i = 0; i < o.keys; ++i) {
+        auto const got = all[static_cast<std::size_t>(i)].wait_sync();
+        auto const expected = image_of(sources[static_cast<std::size_t>(i)], o.grow);
+        if (!got || base::as_text(got->what->image) != expected) ++wrong;
+    }
+    auto const wall = watch.ms();
+    auto const n = s.requests->status();
+    (void)s.store->flush(base::clock::now() + std::chrono::seconds{20});
+    auto const counts = s.store->counts();
+    nlohmann::json line{{"requests", n.requests}, {"compiled", n.compiled}, {"fleet", n.from_fleet},
+                        {"disk", n.from_disk},    {"wall_ms", wall},        {"wrong", wrong}};
+    for (auto const& [name, value] : counts.fleet) line["of_fleet"][name] = value;
+    for (auto const& [name, value] : counts.errors) line["errors"][name] = value;
+    std::puts(line.dump().c_str());
+    return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 4) return 2;
+    herd_options o{.keys = std::atoi(arguments[2]), .ms = std::atoi(arguments[3])};
+    for (int i = 4; i < count; ++i) {
+        std::string const word = arguments[i];
+        if (word == "hold") o.hold = true;
+        if (word.starts_with("salt=")) o.salt = word.substr(5);
+        if (word.starts_with("grow=")) o.grow = static_cast<std::size_t>(std::atoll(word.c_str() + 5));
+    }
+    std::puts("ready");
+    std::fflush(stdout);
+    char go = 0;
+    if (::read(0, &go, 1) != 1) return 3;
+    event_log events;
+    if (auto const* const file = std::getenv("KILN_EVENTS")) events.write_to(file);
+    compile::pool_options how;
+    how.workers = 0;
+    how.in_process = [o](compile::job const& j) { return make(j, o); };
+    engine e{{.settings = {{"KILN_CACHE_DIR", arguments[1]}}, .events = &events}};
+    auto& s = e.internals();
+    s.requests.reset();
+    s.pool = std::make_unique<compile::worker_pool>(how, events);
+    s.requests = std::make_unique<engine_detail::coordinator>(
+        engine_detail::coordinator_options{}, engine_detail::coordinator::parts{*s.store, *s.pool, events, s.book});
+    return run(e, o);
+}

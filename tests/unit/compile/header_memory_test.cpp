@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/header_memory.hpp"
+
+#include "base/digest.hpp"
+#include "base/files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace kiln::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+class header_memory_test : public testing::Test {
+protected:
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-memory").value();
+    header_memory memory_;
+
+    [[nodiscard]] std::string path(std::string const& name) const { return scratch_.path() / name; }
+    void write(std::string const& name, std::string_view text) const {
+        base::make_directories(fs::path{path(name)}.parent_path()).value();
+        base::replace_file(path(name), base::as_bytes(text)).value();
+    }
+    // Files whose last change is long ago by every clock there is: what a test has just written never is. The system's own are.
+    static std::string old_file() { return "/proc/self/exe"; }
+    [[nodiscard]] static std::string digest_of(std::string_view text) { return base::sha256_of(text).hex(); }
+};
+
+TEST_F(header_memory_test, says_what_is_there_and_what_is_not) {
+    write("a.h", "one");
+    EXPECT_EQ(memory_.content_at(path("a.h")).value(), digest_of("one"));
+    EXPECT_EQ(memory_.content_at(path("b.h")).value(), "");
+    EXPECT_EQ(memory_.content_at(path("a.h/b.h")).value(), "");
+    EXPECT_EQ(memory_.content_at(scratch_.path().native()).value(), "") << "a directory is no header";
+}
+
+TEST_F(header_memory_test, what_changed_just_now_is_read_every_time) {
+    write("a.h", "one");
+    struct ::stat before {};
+    ASSERT_EQ(::stat(path("a.h").c_str(), &before), 0);
+    EXPECT_EQ(memory_.content_at(path("a.h")).value(), digest_of("one"));
+    // In place, of the same length, with the same time: nothing shows but the text.
+    auto const fd = base::open_file(path("a.h"), O_WRONLY).value();
+    base::write_all(fd.get(), base::as_bytes("two")).value();
+    ::timespec const times[2] = {before.st_atim, before.st_mtim};
+    ASSERT_EQ(::futimens(fd.get(), times), 0);
+    EXPECT_EQ(memory_.content_at(path("a.h")).value(), digest_of("two"));
+    EXPECT_EQ(memory_.reads(), 2u);
+}
+
+TEST_F(header_memory_test, what_is_settled_is_read_once_also_by_the_next_process) {
+    auto const file = fs::canonical(old_file()).native();
+    struct ::stat about {};
+    ASSERT_EQ(::stat(file.c_str(), &about), 0);
+    if (::time(nullptr) - about.st_ctim.tv_sec < 3) GTEST_SKIP() << "this program was built just now";
+    memory_.remember_in(path("kept/headers"), header_memory::access::read_write);
+    auto const content = memory_.content_at(file).value();
+    EXPECT_EQ(memory_.content_at(file).value(), content);
+    EXPECT_EQ(memory_.reads(), 1u);
+    memory_.keep();
+
+    header_memory next;
+    next.remember_in(path("kept/headers"), header_memory::access::read_write);
+    EXPECT_EQ(next.content_at(file).value(), content);
+    EXPECT_EQ(next.reads(), 0u);
+
+    // Damaged, or somebody else's to write: not believed.
+    auto data = **base::read_file(path("kept/headers"));
+    data[data.size() / 2] ^= std::byte{1};
+    base::replace_file(path("kept/damaged"), data).value();
+    header_memory damaged;
+    damaged.remember_in(path("kept/damaged"), header_memory::access::read_only);
+    EXPECT_EQ(damaged.content_at(file).value(), content);
+    EXPECT_EQ(damaged.reads(), 1u);
+    fs::permissions(path("kept/headers"), fs::perms::others_write, fs::perm_options::add);
+    header_memory open_to_all;
+    open_to_all.remember_in(path("kept/headers"), header_memory::access::read_only);
+    EXPECT_EQ(open_to_all.content_at(file).value(), content);
+    EXPECT_EQ(open_to_all.reads(), 1u);
+}
+
+TEST_F(header_memory_test, nothing_is_kept_where_nothing_may_be_written) {
+    memory_.remember_in(path("kept/headers"), header_memory::access::read_only);
+    EXPECT_TRUE(memory_.content_at(fs::canonical(old_file()).native()));
+    memory_.keep();
+    EXPECT_FALSE(fs::exists(path("kept")));
+}
+
+TEST_F(header_memory_test, of_a_toolkit_the_first_directory_that_has_it_answers) {
+    write("second/a.h", "two");
+    std::vector<std::string> const directories{path("first"), path("second")};
+    auto const ask = [&] { return *header_memory::question{memory_}.in_toolkit(directories, "a.h").value(); };
+    EXPECT_EQ(ask().path, path("second/a.h"));
+    EXPECT_EQ(ask().content, digest_of("two"));
+    write("first/a.h", "one");
+    EXPECT_EQ(ask().path, path("first/a.h"));
+    write("first/a.h", "another");
+    EXPECT_EQ(ask().content, digest_of("another"));
+    fs::remove_all(path("first"));
+    EXPECT_EQ(ask().content, digest_of("two"));
+    fs::remove_all(path("second"));
+    EXPECT_EQ(ask().path, "");
+}
+
+// Directories and files of the system, which nobody changes while this runs.
+TEST_F(header_memory_test, a_settled_toolkit_is_looked_at_by_directory) {
+    std::vector<std::string> const directories{"/usr/include"};
+    if (!fs::exists("/usr/include/stdio.h")) GTEST_SKIP() << "no headers are installed";
+    header_memory::question first{memory_};
+    auto const one = first.in_toolkit(directories, "stdio.h").value();
+    header_memory::question second{memory_};
+    EXPECT_EQ(second.in_toolkit(directories, "stdio.h").value().get(), one.get()) << "the answer itself, kept";
+    EXPECT_EQ(memory_.reads(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::compile

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the coordinator does with tiers that answer later.
+#include "coordinator_fixture.hpp"
+#include "support/fake_far.hpp"
+
+namespace kiln::engine_detail {
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class far_tiers : public coordinator_fixture {
+protected:
+    far_tiers() {
+        options_.least_shared_ms = 0;
+        (void)requests();
+        store_->add_tier(far_);
+    }
+    ~far_tiers() override {
+        go_down();
+        requests_.reset();
+        store_.reset();  // its claims speak to far_
+    }
+    // The entry another machine would have made of this unit.
+    store::entry_ptr made_elsewhere(unit const& u, std::vector<dependency> read = {}) {
+        artifact a{.unit = u.name, .target = sm("90"), .toolchain = fake::toolchain};
+        a.image = {std::byte{42}};
+        a.dependencies = std::move(read);
+        return entry_for(order_of(u), a, "elsewhere");
+    }
+    std::shared_ptr<test::fake_far> far_ = std::make_shared<test::fake_far>();
+};
+
+TEST_F(far_tiers, a_hit_is_the_answer_and_nothing_is_compiled) {
+    auto const u = unit_named("u");
+    auto answer = ask(u);
+    auto const q = far_->next();
+    EXPECT_EQ(q.what.request, order_of(u).subject.id.request);
+    EXPECT_TRUE(q.what.key) << "the unit reads no file";
+    EXPECT_EQ(q.what.claims, store::claiming::wanted);
+    EXPECT_EQ(q.what.how, store::urgency::nobody_waits);
+    q.then({.hit = made_elsewhere(u)});
+    auto const got = answer.wait_sync().value();
+    EXPECT_EQ(got.from, provenance::fleet);
+    EXPECT_EQ(got.what->image, base::bytes{std::byte{42}});
+    EXPECT_TRUE(compiler_.begun().empty());
+    EXPECT_TRUE(told(event_kind::missed).empty()) << "one decision, one event";
+    EXPECT_EQ(requests().status().from_fleet, 1u);
+    // In memory from now on: nobody far away is asked.
+    EXPECT_EQ(get(u).value().from, provenance::memory);
+}
+
+TEST_F(far_tiers, a_miss_is_compiled_and_sent_there_under_the_claim) {
+    auto const u = unit_named("u");
+    auto answer = ask(u);
+    far_->next().then({.mine = far_->claim()});
+    EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
+    far_->wait_for_notes(2);
+    EXPECT_THAT(far_->notes(), ElementsAre("put u", "let go"));
+    EXPECT_EQ(told(event_kind::missed).size(), 1u);
+}
+
+TEST_F(far_tiers, who_cannot_publish_says_so) {
+    compiler_.next_time("bad", [] { return result<compile::product>{fail(errc::compile_failed, "no")}; });
+    auto answer = ask(unit_named("bad"));
+    far_->next().then({.mine = far_->claim()});
+    EXPECT_FALSE(answer.wait_sync());
+    far_->wait_for_notes(2);
+    EXPECT_THAT(far_->notes(), ElementsAre("open failed", "let go"));
+}
+
+TEST_F(far_tiers, what_compiles_in_no_time_is_not_shared) {
+    go_down();
+    requests_.reset();
+    store_.reset();
+    options_.least_shared_ms = 10;
+    compiler_.let_go();
+    (void)requests();
+    store_->add_tier(far_);
+    auto answer = ask(unit_named("quick"));
+    far_->next().then({.mine = far_->claim()});
+    EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
+    far_->wait_for_notes(2);
+    EXPECT_THAT(far_->notes(), ElementsAre("open not-shared", "let go"));
+}
+
+TEST_F(far_tiers, who_is_late_does_not_hold_up_a_compile) {
+    auto answer = ask(unit_named("u"));
+    auto const q = far_->next();
+    q.then({.late = "fleet-late", .is_last = false});
+    EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
+    ASSERT_EQ(told(event_kind::fell_back).size(), 1u);
+    EXPECT_EQ(told(event_kind::fell_back)[0].reason.view(), "fleet-late");
+    q.then({.hit = made_elsewhere(unit_named("u"))});  // too late: dropped
+    EXPECT_EQ(requests().status().requests, 1u);
+}
+
+TEST_F(far_tiers, whichever_comes_first_is_the_answer) {
+    compiler_.hold();
+    auto answer = ask(unit_named("u"));
+    auto const q = far_->next();
+    q.then({.late = "fleet-late", .is_last = false});
+    compiler_.wait_for_begun(1);
+    q.then({.hit = made_elsewhere(unit_named("u"))});
+    EXPECT_EQ(answer.wait_sync().value().from, provenance::fleet);
+    compiler_.let_go();
+    // The compile that ends afterwards counts for nothing.
+    EXPECT_EQ(get(unit_named("u")).value().from, provenance::memory);
+    auto const s = requests().status();
+    EXPECT_EQ(s.requests, 2u);
+    EXPECT_EQ(s.compiled, 0u);
+}
+
+TEST_F(far_tiers, made_from_other_headers_the_next_one_is_asked_for) {
+    write("here/q.h", "here");
+    auto const u = reading("u", {path("here")});
+    dependency elsewhere{dependency::root::include_directory, 0, "q.h", base::sha256_of("elsewhere").hex()};
+    dependency same{dependency::root::include_directory, 0, "q.h", base::sha256_of("here").hex()};
+    auto answer = ask(u);
+    auto const first = far_->next();
+    EXPECT_FALSE(first.what.key);
+    EXPECT_EQ(first.what.nth, 0u);
+    first.then({.hit = made_elsewhere(u, {elsewhere})});
+    auto const second = far_->next();
+    EXPECT_EQ(second.what.nth, 1u);
+    second.then({.hit = made_elsewhere(u, {same})});
+    EXPECT_EQ(answer.wait_sync().value().from, provenance::fleet);
+}
+
+TEST_F(far_tiers, without_a_compiler_the_error_names_what_they_said) {
+    auto const o = order_of(unit_named("u"), sm("90"), "");
+    auto answer = requests().ask(o, priority::declared).answer;
+    auto const q = far_->next();
+    EXPECT_FALSE(q.what.request);
+    EXPECT_EQ(q.what.how, store::urgency::nothing_else_will_do);
+    EXPECT_EQ(q.what.claims, store::claiming::no);
+    q.then({.why = store::miss::disabled, .detail = "the server does not answer"});
+    auto const got = answer.wait_sync();
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().code(), errc::not_found);
+    EXPECT_THAT(std::string{got.error().message()}, HasSubstr("the server does not answer"));
+}
+
+TEST_F(far_tiers, an_answer_after_the_end_reaches_nobody) {
+    auto answer = ask(unit_named("u"));
+    auto const q = far_->next();
+    go_down();
+    EXPECT_EQ(answer.wait_sync().error().code(), errc::cancelled);
+    requests_.reset();
+    q.then({.hit = made_elsewhere(unit_named("u"))});
+}
+
+}  // namespace
+
+}  // namespace kiln::engine_detail

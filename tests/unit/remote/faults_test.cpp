@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of servers, by the names of docs/faults.md: each is a miss within its budget, counted, and nothing of it is used.
+#include "remote/remote_tier.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/store_entries.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace kiln::remote {
+
+namespace {
+
+using std::chrono::milliseconds;
+using test::entry_of;
+using test::expected_of;
+
+std::shared_ptr<remote_tier> fault_tier(std::string const& url, std::string const& more, event_log* log = nullptr) {
+    auto list = parse_remotes(url + " " + more, {});
+    return std::make_shared<remote_tier>(list.usable.at(0), std::make_shared<store::event_outlet>(log));
+}
+
+store::question question_of(store::entry const& e, store::urgency how = store::urgency::somebody_waits) {
+    return {.family = e.about.at.family,
+            .request = e.about.at.request,
+            .key = e.about.at.key,
+            .expected = expected_of(e),
+            .how = how};
+}
+
+struct heard {
+    store::answer what;
+    double ms = 0;
+};
+
+// The first answer: late or last, whichever comes.
+heard first_answer(remote_tier& t, store::question const& q) {
+    auto const there = std::make_shared<std::promise<store::answer>>();
+    auto const once = std::make_shared<std::atomic<bool>>(false);
+    base::stopwatch const watch;
+    t.ask(q, [there, once](store::answer a) {
+        if (!once->exchange(true)) there->set_value(std::move(a));
+    });
+    auto got = there->get_future().get();
+    return {std::move(got), watch.ms()};
+}
+
+constexpr double slack_ms = 150;  // what a loaded machine may add
+
+struct remote_faults : ::testing::Test {
+    void SetUp() override {
+        if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+        server = std::make_unique<test::redis_process>();
+        proxy = std::make_unique<test::fault_proxy>(server->port());
+    }
+    void put(store::entry_ptr const& e, std::string const& more = "trust=server") {
+        ASSERT_TRUE(fault_tier(server->url(), more)->put(e).value().kept);
+    }
+    miss why(remote_tier& t, store::entry const& e) { return t.find(e.about.at, expected_of(e)).value().why; }
+
+    std::unique_ptr<test::redis_process> server;
+    std::unique_ptr<test::fault_proxy> proxy;
+    store::entry_ptr entry = entry_of(1, 20'000);
+};
+
+TEST(remote_without_server, R1_a_closed_port_costs_a_moment_once) {
+    auto const t = fault_tier(fmt::format("redis://127.0.0.1:{}", test::free_port()), "trust=server");
+    auto const e = entry_of(1);
+    auto const first = first_answer(*t, question_of(*e));
+    EXPECT_FALSE(first.what.hit);
+    EXPECT_LE(first.ms, 50 + slack_ms);
+    // Told by then: from now on nobody leaves his thread for it.
+    double worst = 0;
+    for (int i = 0; i < 100; ++i) worst = std::max(worst, first_answer(*t, question_of(*e)).ms);
+    EXPECT_LE(worst, 10);
+    auto const counts = t->take_counts();
+    EXPECT_EQ(counts.errors.at("fleet-connect"), 1u);
+    EXPECT_EQ(counts.fleet.at("breaker_opened"), 1u);
+}
+
+TEST(remote_without_server, R1_a_black_hole_costs_fifty_milliseconds_once) {
+    test::black_hole const nowhere;
+    auto const t = fault_tier(fmt::format("redis://127.0.0.1:{}", nowhere.port()), "trust=server");
+    auto const e = entry_of(1);
+    auto const first = first_answer(*t, question_of(*e));
+    EXPECT_EQ(first.what.late, "fleet-late");
+    EXPECT_FALSE(first.what.is_last) << "connecting goes on behind it";
+    EXPECT_GE(first.ms, 45);
+    EXPECT_LE(first.ms, 50 + slack_ms);
+    auto const second = first_answer(*t, question_of(*e));
+    EXPECT_LE(second.ms, 10) << "the budget was for the process, not for each question";
+}
+
+TEST(remote_without_server, R1_a_server_that_never_answers_costs_a_quarter_of_a_second_once) {
+    test::fault_proxy const silent{0};
+    auto const t = fault_tier(silent.redis(), "trust=server");
+    auto const e = entry_of(1);
+    auto const first = first_answer(*t, question_of(*e));
+    EXPECT_EQ(first.what.late, "fleet-late");
+    EXPECT_LE(first.ms, 250 + slack_ms);
+    EXPECT_LE(first_answer(*t, question_of(*e)).ms, 10);
+}
+
+TEST_F(remote_faults, R1_patience_is_kept_and_the_answer_still_comes) {
+    put(entry);
+    std::atomic<bool> hold{true};
+    proxy->set([&](std::string&) {
+        while (hold) std::this_thread::yield();
+        return true;
+    });
+    auto const t = fault_tier(proxy->redis(), "trust=server patience=30ms");
+    auto const there = std::make_shared<std::promise<store::entry_ptr>>();
+    auto const late = std::make_shared<std::promise<void>>();
+    t->ask(question_of(*entry), [=](store::answer a) {
+        if (!a.is_last) late->set_value();
+        else there->set_value(a.hit);
+    });
+    late->get_future().get();
+    hold = false;
+    EXPECT_TRUE(there->get_future().get()) << "whoever still wants it gets it";
+}
+
+TEST_F(remote_faults, R1_three_cuts_open_the_breaker) {
+    put(entry);
+    auto const t = fault_tier(proxy->redis(), "trust=server");
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    proxy->set([](std::string&) { return false; });
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(why(*t, *entry), miss::disabled);
+    auto const counts = t->take_counts();
+    EXPECT_EQ(counts.errors.at("fleet-cut"), 3u);
+    EXPECT_EQ(counts.fleet.at("breaker_opened"), 1u);
+}
+
+TEST_F(remote_faults, R1_a_breaker_closes_when_the_server_is_back) {
+    put(entry);
+    auto const t = fault_tier(proxy->redis(), "trust=server");
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    proxy->set([](std::string&) { return false; });
+    for (int i = 0; i < 3; ++i) (void)why(*t, *entry);
+    ASSERT_EQ(first_answer(*t, question_of(*entry)).what.why, miss::disabled);
+    proxy->set({});
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    bool back = false;
+    while (!back && base::clock::now() < end) back = first_answer(*t, question_of(*entry)).what.hit != nullptr;
+    EXPECT_TRUE(back) << "one question in the background tries again";
+}
+
+TEST_F(remote_faults, R7_who_may_not_write_reads_on) {
+    put(entry);
+    (void)server->say("ACL SETUSER default -set -eval");
+    auto const t = fault_tier(server->url(), "trust=server");
+    auto const done = t->put(entry_of(2)).value();
+    EXPECT_FALSE(done.kept);
+    EXPECT_EQ(done.why, "denied");
+    EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
+    EXPECT_EQ(t->take_counts().fleet.at("dropped"), 1u);
+}
+
+TEST_F(remote_faults, R8_an_entry_larger_than_allowed_is_cut_off) {
+    put(entry_of(1, 300'000));
+    put(entry_of(2, 500));
+    auto const t = fault_tier(server->url(), "trust=server max-entry=64K");
+    EXPECT_EQ(why(*t, *entry_of(1, 300'000)), miss::too_large);
+    EXPECT_TRUE(t->find(entry_of(2)->about.at, {}).value().hit) << "and the others are not harmed";
+}
+
+TEST_F(remote_faults, R10_a_full_server_is_read_on) {
+    put(entry);
+    (void)server->say("CONFIG SET maxmemory 1");
+    auto const t = fault_tier(server->url(), "trust=server");
+    EXPECT_EQ(t->put(entry_of(2)).value().why, "full");
+    EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
+}
+
+TEST_F(remote_faults, R17_no_flipped_byte_is_ever_used) {
+    put(entry);
+    for (std::size_t n : {0u, 3u, 30u, 60u, 200u, 1'000u, 5'000u, 12'000u}) {
+        proxy->set([n, at = std::size_t{0}](std::string& bytes) mutable {
+            if (at <= n && n < at + bytes.size()) bytes[n - at] = static_cast<char>(bytes[n - at] ^ 0x20);
+            at += bytes.size();
+            return true;
+        });
+        auto const t = fault_tier(proxy->redis(), "trust=server timeout=300ms");
+        auto const got = t->find(entry->about.at, expected_of(*entry)).value();
+        if (got.hit) {
+            EXPECT_EQ(got.hit->payload, entry->payload) << n;
+        }
+    }
+}
+
+TEST_F(remote_faults, R17_an_entry_in_another_place_is_not_taken) {
+    put(entry);
+    auto const other = entry_of(9);
+    auto const from = object_name("default", entry->about.at.request, 0).hex();
+    auto const to = object_name("default", other->about.at.request, 0).hex();
+    ASSERT_EQ(server->say("COPY kiln:1:" + from + " kiln:1:" + to), ":1\r\n");
+    auto const t = fault_tier(server->url(), "trust=server");
+    EXPECT_EQ(why(*t, *other), miss::wrong_key);
+    // R19: a writer replaces it.
+    ASSERT_TRUE(t->put(other).value().kept);
+    EXPECT_TRUE(fault_tier(server->url(), "trust=server")->find(other->about.at, {}).value().hit);
+}
+
+TEST_F(remote_faults, R17_whatever_a_hostile_server_says_is_a_miss) {
+    std::string const bombs[] = {
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>hello</html>",
+        "*1000000000\r\n",
+        "$99999999999\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+        std::string(100'000, 'a'),
+        "$5\r\nhello\r\n",
+        "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+        "-ERR \x1b[31m" + std::string(2'000, 'x') + "\r\n",
+    };
+    for (auto const& text : bombs) {
+        test::fault_proxy hostile{0};
+        hostile.say(text);
+        auto const t = fault_tier(hostile.redis(), "trust=server timeout=500ms");
+        auto const got = t->find(entry->about.at, {}).value();
+        EXPECT_FALSE(got.hit);
+        EXPECT_NE(got.why, miss::absent) << "told apart from an honest no: " << text.substr(0, 20);
+    }
+}
+
+TEST_F(remote_faults, R17_what_a_server_says_reaches_events_cut_and_clean) {
+    test::fault_proxy hostile{0};
+    hostile.say("-ERR \x1b[31mred\x07" + std::string(2'000, 'x') + "\r\n");
+    event_log log;
+    auto const t = fault_tier(hostile.redis(), "trust=server timeout=500ms", &log);
+    (void)t->find(entry->about.at, {});
+    for (auto const& e : log.recent()) {
+        for (char const c : e.detail.view()) EXPECT_GE(static_cast<unsigned char>(c), 0x20);
+    }
+    EXPECT_EQ(log.count(event_kind::fault), 1u);
+}
+
+TEST_F(remote_faults, R4_what_is_not_believed_is_a_miss_also_for_who_only_reads) {
+    put(entry);
+    auto const scratch = base::temporary_directory::make("kiln-keys").value();
+    auto const key = (scratch.path() / "k.pub").native();
+    base::replace_file(key, base::as_bytes(store::private_key::generate().value().public_half().pem())).value();
+    auto const t = fault_tier(server->url(), "read-only keys=" + key);
+    auto q = question_of(*entry);
+    q.claims = store::claiming::wanted;
+    auto const got = t->ask_sync(q);
+    EXPECT_FALSE(got.hit);
+    EXPECT_EQ(got.why, miss::not_signed);
+    EXPECT_LT(t->examine().traffic.requests, 20u) << "and it does not ask again and again";
+}
+
+TEST_F(remote_faults, R2_R19_what_was_evicted_or_poisoned_is_put_again) {
+    put(entry);
+    auto const name = object_name("default", entry->about.at.request, 0).hex();
+    (void)server->say("SET kiln:1:" + name + " poison");
+    auto const t = fault_tier(server->url(), "trust=server");
+    EXPECT_EQ(why(*t, *entry), miss::bad_magic);
+    EXPECT_EQ(why(*t, *entry), miss::absent) << "not asked for again by this process, and told once";
+    ASSERT_TRUE(t->put(entry).value().kept);
+    EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
+}
+
+TEST_F(remote_faults, R15_a_child_has_connections_of_its_own) {
+    put(entry);
+    auto const t = fault_tier(server->url(), "trust=server");
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    auto const child = ::fork();
+    if (child == 0) ::_exit(t->find(entry->about.at, {}).value().hit ? 0 : 1);
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(t->find(entry->about.at, {}).value().hit) << "and its parent keeps its own";
+}
+
+TEST_F(remote_faults, a_kept_connection_that_died_is_tried_once_more) {
+    put(entry);
+    auto const t = fault_tier(server->url(), "trust=server");
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    (void)server->say("CLIENT KILL TYPE normal SKIPME yes");
+    EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
+    EXPECT_TRUE(t->take_counts().errors.empty());
+}
+
+}  // namespace
+
+}  // namespace kiln::remote

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of every tier, over HTTP: nginx with DAV, a server with bazel-remote's rules, moto's S3 with signatures checked.
+#include "remote/curl.hpp"
+#include "remote/remote_tier.hpp"
+#include "support/servers.hpp"
+#include "unit/store/tier_contract.hpp"
+
+namespace kiln::test {
+
+namespace {
+
+std::shared_ptr<remote::remote_tier> http_tier(std::string const& url, std::string const& more) {
+    auto list = remote::parse_remotes(url + " " + more, {});
+    return std::make_shared<remote::remote_tier>(list.usable.at(0), std::make_shared<store::event_outlet>(nullptr));
+}
+
+template <class Server>
+struct http_fixture {
+    // One for all tests of the kind: starting one takes longer than a test.
+    static Server* one() {
+        static auto const server = missing().empty() ? std::make_unique<Server>() : nullptr;
+        return server.get();
+    }
+    Server* server = one();
+    static unsigned many() { return Server::many; }
+    inline static int made = 0;
+    static std::string missing() { return remote::load_curl() ? Server::missing() : "libcurl"; }
+    std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
+        auto const space = fmt::format("trust=server namespace=n{} {}", made++, server->attributes());
+        auto const writer = http_tier(server->url(), space);
+        for (auto const& e : some) {
+            auto const done = writer->put(e).value();
+            EXPECT_TRUE(done.kept) << done.why << ": " << done.detail;
+        }
+        return http_tier(server->url(), space);
+    }
+};
+
+struct nginx_server : nginx_process {
+    static constexpr unsigned many = 1000;
+    [[nodiscard]] static std::string attributes() { return {}; }
+};
+
+}  // namespace
+
+using every_http = ::testing::Types<http_fixture<nginx_server>, http_fixture<bazel_like>, http_fixture<moto_process>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(http, tier_contract, every_http);
+
+}  // namespace kiln::test

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of every tier, over a real redis-server.
+#include "remote/curl.hpp"
+#include "remote/remote_tier.hpp"
+#include "support/servers.hpp"
+#include "unit/store/tier_contract.hpp"
+
+namespace kiln::test {
+
+namespace {
+
+remote::remote_options options_at(std::string const& url, std::string const& more) {
+    auto list = remote::parse_remotes(url + " " + more, {});
+    return list.usable.at(0);
+}
+
+std::shared_ptr<remote::remote_tier> tier_at(std::string const& url, std::string const& more) {
+    return std::make_shared<remote::remote_tier>(options_at(url, more), std::make_shared<store::event_outlet>(nullptr));
+}
+
+struct redis_fixture {
+    std::unique_ptr<redis_process> server = missing().empty() ? std::make_unique<redis_process>() : nullptr;
+    int made = 0;
+    static std::string missing() { return redis_process::missing(); }
+    std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
+        auto const space = fmt::format("trust=server namespace=n{}", made++);
+        auto const writer = tier_at(server->url(), space);
+        for (auto const& e : some) EXPECT_TRUE(writer->put(e).value().kept);
+        return tier_at(server->url(), space);
+    }
+};
+
+// Filled by one machine, read by another that may not write, and by who signed it.
+struct signed_redis_fixture {
+    std::unique_ptr<redis_process> server = missing().empty() ? std::make_unique<redis_process>() : nullptr;
+    base::temporary_directory scratch = base::temporary_directory::make("kiln-keys").value();
+    int made = 0;
+    static std::string missing() { return redis_process::missing(); }
+    std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
+        auto const number = made++;
+        auto const key = (scratch.path() / fmt::format("{}.key", number)).native();
+        auto const made_key = store::private_key::generate().value();
+        made_key.save(key).value();
+        base::replace_file(key + ".pub", base::as_bytes(made_key.public_half().pem())).value();
+        auto const space = fmt::format("namespace=n{} keys={}.pub", number, key);
+        auto const writer = tier_at(server->url(), space + " sign=" + key);
+        for (auto const& e : some) EXPECT_TRUE(writer->put(e).value().kept);
+        return tier_at(server->url(), space + " read-only");
+    }
+};
+
+// Over TLS, with a certificate that only ca= knows.
+struct tls_redis_fixture {
+    std::uint16_t tls_port = free_port();
+    base::temporary_directory scratch = base::temporary_directory::make("kiln-tls").value();
+    std::unique_ptr<redis_process> server = missing().empty() ? make() : nullptr;
+    int made = 0;
+    static std::string missing() {
+        if (!redis_process::missing().empty()) return redis_process::missing();
+        if (!program_named("openssl")) return "openssl";
+        return remote::load_curl() ? "" : "libcurl";
+    }
+    [[nodiscard]] std::string file(char const* name) const { return (scratch.path() / name).native(); }
+    std::unique_ptr<redis_process> make() {
+        actor openssl{{"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", file("key"), "-out", file("cert"),
+                       "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"},
+                      {},
+                      *program_named("openssl")};
+        EXPECT_EQ(openssl.wait(), 0);
+        auto const port = std::to_string(tls_port);
+        return std::make_unique<redis_process>(
+            std::vector<std::string>{"--tls-port", port, "--tls-cert-file", file("cert"), "--tls-key-file", file("key"),
+                                     "--tls-ca-cert-file", file("cert"), "--tls-auth-clients", "no"});
+    }
+    std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
+        auto const url = fmt::format("rediss://localhost:{}", tls_port);
+        auto const space = fmt::format("trust=server connect-timeout=5s namespace=n{} ca={}", made++, file("cert"));
+        auto const writer = tier_at(url, space);
+        for (auto const& e : some) EXPECT_TRUE(writer->put(e).value().kept);
+        return tier_at(url, space);
+    }
+};
+
+}  // namespace
+
+TEST(redis_tls, a_certificate_that_nobody_vouches_for_is_refused) {
+    if (auto const what = tls_redis_fixture::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    tls_redis_fixture f;
+    auto const stranger = tier_at(fmt::format("rediss://localhost:{}", f.tls_port), "trust=server connect-timeout=5s");
+    EXPECT_EQ(stranger->examine().why.what, remote::trouble::tls);
+}
+
+using every_redis = ::testing::Types<redis_fixture, signed_redis_fixture, tls_redis_fixture>;
+INSTANTIATE_TYPED_TEST_SUITE_P(redis, tier_contract, every_redis);
+
+}  // namespace kiln::test

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/settings.hpp"
+
+#include "base/files.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sys/stat.h>
+
+namespace kiln::remote {
+
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string why_off(std::string_view text, circumstances const& around = {}) {
+    auto const list = parse_remotes(text, around);
+    EXPECT_TRUE(list.usable.empty()) << text;
+    return list.off.size() == 1 ? list.off[0].why + " | " + list.off[0].remedy : "not one remote";
+}
+
+TEST(remote_settings, a_url_and_what_follows_it) {
+    auto const list = parse_remotes(
+        "https://cache.example/kiln/ layout=bazel namespace=release keys=release.pub read-only\n"
+        "  s3://bucket/kiln namespace=nodes keys=a.pub,b.pub sign=nodes.key epoch=4 lease=redis://leases:6380",
+        {});
+    ASSERT_EQ(list.usable.size(), 2u) << (list.off.empty() ? "" : list.off[0].why);
+    auto const& first = list.usable[0];
+    EXPECT_EQ(first.at.text(), "https://cache.example/kiln");
+    EXPECT_EQ(first.layout, layout::bazel);
+    EXPECT_EQ(first.writes, writing::never);
+    auto const& second = list.usable[1];
+    EXPECT_EQ(second.at.host, "bucket");
+    EXPECT_EQ(second.keys.size(), 2u);
+    EXPECT_EQ(second.epoch, 4u);
+    EXPECT_EQ(second.leases, leasing::elsewhere);
+    EXPECT_EQ(second.lease_at->port, 6380);
+}
+
+TEST(remote_settings, nothing_and_off_are_none) {
+    EXPECT_TRUE(parse_remotes("", {}).usable.empty());
+    EXPECT_TRUE(parse_remotes("off", {}).off.empty());
+}
+
+TEST(remote_settings, what_is_not_understood_takes_it_out_of_use) {
+    EXPECT_THAT(why_off("redis://h trust=server readonly"), HasSubstr("did you mean 'read-only'"));
+    EXPECT_THAT(why_off("redis://h trust=server read-only=1"), HasSubstr("no attribute"));
+    EXPECT_THAT(why_off("redis://h trust=sever"), HasSubstr("signed or server"));
+    EXPECT_THAT(why_off("redis://h trust=server timeout=fast"), HasSubstr("not a time"));
+    EXPECT_THAT(why_off("redis://h trust=server max-entry=1T"), HasSubstr("256M"));
+    EXPECT_THAT(why_off("redis://h:x trust=server"), HasSubstr("port"));
+    EXPECT_THAT(why_off("ftp://h trust=server"), HasSubstr("spoken"));
+    EXPECT_THAT(why_off("trust=server"), HasSubstr("begins with its URL"));
+}
+
+TEST(remote_settings, who_is_believed_must_be_said) {
+    EXPECT_THAT(why_off("redis://h"), HasSubstr("who is believed"));
+    EXPECT_THAT(why_off("redis://h keys=a.pub"), HasSubstr("nothing signs"));
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub read-only", {}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub", {.is_read_only = true}).usable.size(), 1u);
+}
+
+TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
+    auto const why = why_off("redis://ann:hunter2@h trust=server");
+    EXPECT_THAT(why, HasSubstr("token-file"));
+    EXPECT_THAT(why, Not(HasSubstr("hunter2")));
+    EXPECT_THAT(why_off("https://h/k?sig=hunter2 trust=server"), Not(HasSubstr("hunter2")));
+    EXPECT_THAT(why_off("redis://h trust=server", {.has_token = true}), HasSubstr("clear text"));
+    EXPECT_EQ(parse_remotes("redis://127.0.0.1 trust=server", {.has_token = true}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("rediss://h trust=server", {.has_token = true}).usable.size(), 1u);
+}
+
+TEST(remote_settings, four_at_most) {
+    std::string text;
+    for (int i = 0; i < 5; ++i) text += fmt::format("redis://h{} trust=server ", i);
+    auto const list = parse_remotes(text, {});
+    EXPECT_EQ(list.usable.size(), 4u);
+    EXPECT_EQ(list.off.size(), 1u);
+}
+
+TEST(remote_settings, a_file_that_others_can_write_does_not_count) {
+    auto const scratch = base::temporary_directory::make("kiln-remote").value();
+    auto const file = (scratch.path() / "kiln.conf").native();
+    base::replace_file(file, base::as_bytes("remote = redis://h trust=server\n"), 0600).value();
+    auto config = base::config::presets();
+    config.read_lines("remote = redis://h trust=server\n", file);
+    EXPECT_EQ(remotes_of(config).usable.size(), 1u);
+    ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+    EXPECT_TRUE(remotes_of(config).usable.empty());
+    EXPECT_THAT(remotes_of(config).off.at(0).remedy, HasSubstr("chmod"));
+}
+
+}  // namespace
+
+}  // namespace kiln::remote

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Units as C++ source, for a program to carry: what kiln_add_kernels compiles into a target. Each unit has its text and the headers
+// that were read, or, images only, just the name a bundle knows it by. No directory of this machine is in it.
+#pragma once
+
+#include "engine/engine_state.hpp"
+
+namespace kiln::cli {
+
+// What was read of a unit's own headers by those who made these artifacts: those beside its source, in its include directories and
+// at absolute paths. The toolkit's stay with the toolkit.
+[[nodiscard]] result<std::vector<carried_header>> headers_read(engine::state& s, unit const& u,
+                                                               std::vector<artifact_ptr> const& made);
+
+// The unit as a program has it.
+[[nodiscard]] unit as_carried(unit const& u, std::vector<carried_header> headers);
+
+struct embedded_unit {
+    std::string function;
+    unit what;
+};
+
+struct embedding {
+    std::string name;    // of the namespace, and of the header: <name>.hpp
+    std::string bundle;  // to put inside; empty: none
+    std::vector<embedded_unit> units;
+};
+// Writes `file` (C++) and `file`.texts, which it takes in.
+[[nodiscard]] result<void> write_embedding(std::string const& file, embedding const& what);
+
+}  // namespace kiln::cli

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include "store/bundle.hpp"
+
+#include <kiln/version.hpp>
+
+namespace kiln::cli {
+
+namespace {
+
+struct merge_arguments {
+    std::vector<std::string> files;
+    std::string output;
+    std::string sign;
+    std::string title;
+    bool compress = false;
+    bool as_json = false;
+};
+
+// Everything of one bundle, each entry read and checked. One that cannot be read ends it: a merged bundle is whole.
+result<void> add_all(store::bundle_writer& to, std::string const& file) {
+    KILN_TRY(auto const bundle, store::bundle_tier::open(file));
+    std::vector<store::address> there;
+    KILN_CHECK(bundle->for_each([&](store::summary const& s) { there.push_back(s.about.at); }));
+    if (there.size() != bundle->info().entries)
+        return fail(errc::corrupt, "{}: {} of {} artifacts can be read", file, there.size(), bundle->info().entries);
+    for (auto const& at : there) {
+        KILN_TRY(auto const found, bundle->find(at, {}));
+        if (!found.hit)
+            return fail(errc::corrupt, "{}: an artifact cannot be read: {}", file, store::name_of(found.why));
+        if (auto added = to.add(*found.hit); !added) return std::move(added).error().within(file);
+    }
+    return {};
+}
+
+int run(merge_arguments const& a) {
+    check_output(a.output).value();
+    std::optional<store::private_key> key;
+    if (!a.sign.empty()) key = store::private_key::load(a.sign).value();
+    store::bundle_writer writer{a.compress ? store::packing::where_it_pays : store::packing::never};
+    writer.set("title", a.title.empty() ? a.output : a.title);
+    writer.set("producer", fmt::format("kiln {}", kiln::version));
+    for (auto const& file : a.files) add_all(writer, file).value();
+    writer.write(a.output, key ? &*key : nullptr).value();
+    if (a.as_json) print_json(json{{"bundle", a.output}, {"artifacts", writer.size()}, {"from", a.files}});
+    else
+        print(fmt::format("{}: {} of {}{}\n", a.output, count_of(writer.size(), "artifact"),
+                          count_of(a.files.size(), "bundle"), key ? ", signed" : ""));
+    return ok;
+}
+
+}  // namespace
+
+void add_merge(CLI::App& root, std::vector<command>& commands) {
+    auto arguments = std::make_shared<merge_arguments>();
+    auto* const app = add_command(root, "merge");
+    app->add_option("BUNDLE", arguments->files, "bundles")->required();
+    app->add_option("-o,--output", arguments->output, "bundle to write")->required();
+    app->add_option("--sign", arguments->sign, "private key");
+    app->add_option("--title", arguments->title, "what the bundle is called");
+    app->add_flag("--compress", arguments->compress, "pack the artifacts");
+    app->add_flag("--json", arguments->as_json, "JSON on stdout");
+    commands.push_back({app, [arguments] { return run(*arguments); }});
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote/upkeep.hpp"
+
+#include "command.hpp"
+#include "making.hpp"
+#include "progress.hpp"
+#include "store/maintenance.hpp"
+#include "warmup/profile_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <set>
+
+namespace kiln::cli {
+
+namespace {
+
+struct remote_arguments {
+    bool as_json = false;
+    bool dry_run = false;
+    bool cache = false;
+    std::string bundle;
+    std::string url;
+    std::string folder;
+    std::string older_than;
+    std::size_t sample = 0;
+    std::vector<std::string> profiles;
+    std::vector<std::string> archs;
+    std::string output;
+};
+
+using remote_ptr = std::shared_ptr<remote::remote_tier>;
+
+struct chosen_remotes {
+    std::vector<remote_ptr> usable;
+    std::vector<remote::unusable_remote> off;
+};
+
+// Those of KILN_REMOTE, or the one whose URL is given.
+chosen_remotes remotes(std::string const& url = {}) {
+    auto list = remote::remotes_of(base::config::load());
+    chosen_remotes out{.usable = {}, .off = std::move(list.off)};
+    for (auto& o : list.usable) {
+        if (!url.empty() && o.at.text() != url) continue;
+        out.usable.push_back(std::make_shared<remote::remote_tier>(o, std::make_shared<store::event_outlet>(nullptr)));
+    }
+    if (!url.empty() && out.usable.empty())
+        throw fail(errc::not_found, "{} is not a usable remote of KILN_REMOTE; 'kiln remote status' shows them", url);
+    return out;
+}
+
+chosen_remotes some_remotes(std::string const& url = {}) {
+    auto out = remotes(url);
+    for (auto const& off : out.off) complain(fmt::format("{}: not used: {}; {}", off.url, off.why, off.remedy));
+    if (out.usable.empty())
+        throw fail(errc::not_found,
+                   "there is no remote; set KILN_REMOTE, for example to 'redis://cache:6379 trust=server'");
+    return out;
+}
+
+std::string trust_in_words(remote::remote_options const& o) {
+    if (o.in == remote::belief::server) return "the server, and whoever may write there";
+    return fmt::format("what is signed by {} of {}", o.keys.size() == 1 ? "the key" : "one of the keys",
+                       o.keys.empty() ? "?" : o.keys.front().native());
+}
+
+int status(remote_arguments const& a) {
+    auto const all = remotes(a.url);
+    json out = json::array();
+    bool good = all.off.empty();
+    for (auto const& r : all.usable) {
+        auto const& o = r->options();
+        auto const seen = r->examine();
+        good = good && !seen.why;
+        json facts = json::object();
+        for (auto const& [name, value] : seen.said) facts[name] = value;
+        out.push_back({{"url", o.at.text()},
+                       {"namespace", o.space},
+                       {"reachable", !seen.why},
+                       {"error", seen.why ? json(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail))
+                                          : json(nullptr)},
+                       {"round_trip_ms", seen.round_trip_ms},
+                       {"trust", o.in == remote::belief::server ? "server" : "signed"},
+                       {"writes", o.writes == remote::writing::allowed},
+                       {"leases", seen.leases},
+                       {"breaker_open", seen.breaker_open},
+                       {"server", std::move(facts)}});
+        if (a.as_json) continue;
+        print(fmt::format("{}\n", o.at.text()));
+        std::vector<std::vector<std::string>> rows;
+        if (seen.why)
+            rows.push_back({"", "unreachable", fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail)});
+        else rows.push_back({"", "reachable", fmt::format("{:.2f} ms there and back", seen.round_trip_ms)});
+        rows.push_back({"", "believed", trust_in_words(o)});
+        rows.push_back({"", "writes", o.writes == remote::writing::allowed ? "yes" : "no, read-only"});
+        rows.push_back({"", "leases", seen.leases});
+        rows.push_back({"", "namespace", o.space});
+        for (auto const& [name, value] : seen.said) rows.push_back({"", name, value});
+        print(table(rows));
+    }
+    for (auto const& off : all.off) {
+        out.push_back({{"url", off.url}, {"reachable", false}, {"error", off.why}, {"remedy", off.remedy}});
+        if (!a.as_json) print(fmt::format("{}\n  not used: {}; {}\n", off.url, off.why, off.remedy));
+    }
+    if (a.as_json) print_json(out);
+    else if (out.empty()) print("no remote: KILN_REMOTE is not set\n");
+    return good ? ok : failed;
+}
+
+std::vector<store::entry_ptr> entries_of_bundle(std::string const& file) {
+    auto const bundle = store::bundle_tier::open(file).value();
+    std::vector<store::entry_ptr> out;
+    std::vector<store::address> all;
+    bundle->for_each([&](store::summary const& s) { all.push_back(s.about.at); }).value();
+    for (auto const& at : all) {
+        if (auto const found = bundle->find(at, {}).value(); found.hit) out.push_back(found.hit);
+    }
+    return out;
+}
+
+std::vector<store::entry_ptr> entries_of_cache() {
+    auto const options = store::options_from(base::config::load());
+    if (!options.disk) throw fail(errc::not_found, "nothing is kept on disk: there is no cache to push");
+    store::maintenance cache{options.disk->root};
+    store::disk_tier disk{{.root = options.disk->root, .mode = store::access::read_only},
+                          std::make_shared<store::event_outlet>(nullptr)};
+    std::vector<store::entry_ptr> out;
+    for (auto const& c : cache.list().value()) {
+        // What other programs asked their own compilers for ('kiln run') is this machine's business.
+        if (c.what.about.kind != "cubin" && c.what.about.kind != "ptx" && c.what.about.kind != "ltoir") continue;
+        if (auto const found = disk.find(c.what.about.at, {}).value(); found.hit) out.push_back(found.hit);
+    }
+    return out;
+}
+
+int push(remote_arguments const& a) {
+    if (a.bundle.empty() == !a.cache) throw fail(errc::invalid_argument, "name a bundle, or say --cache");
+    auto const entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle);
+    auto const all = some_remotes(a.url);
+    std::uint64_t kept = 0, lost = 0, writers = 0;
+    std::map<std::string, std::uint64_t> reasons;
+    for (auto const& r : all.usable) {
+        if (r->options().writes == remote::writing::never) continue;
+        ++writers;
+        progress bar{"push", entries.size(), a.as_json ? progress::style::silent : progress::style::automatic};
+        for (auto const& e : entries) {
+            auto const done = r->put(e);
+            if (done && done->kept) ++kept;
+            else {
+                ++lost;
+                ++reasons[done ? std::string{done->why} : std::string{done.error().message()}];
+            }
+            bar.step(e->about.name);
+        }
+    }
+    if (writers == 0) throw fail(errc::forbidden, "every remote is read-only");
+    std::uint64_t uploads = 0, bytes = 0;
+    for (auto const& r : all.usable) {
+        auto const counts = r->take_counts();
+        auto const of = [&](char const* name) {
+            auto const at = counts.fleet.find(name);
+            return at == counts.fleet.end() ? std::uint64_t{0} : at->second;
+        };
+        uploads += of("uploads");
+        bytes += of("bytes_out");
+    }
+    if (a.as_json) {
+        json why = json::object();
+        for (auto const& [reason, n] : reasons) why[reason] = n;
+        print_json(json{{"uploaded", uploads},
+                        {"there_already", kept - uploads},
+                        {"failed", lost},
+                        {"bytes", bytes},
+                        {"reasons", why}});
+    } else {
+        for (auto const& [reason, n] : reasons) complain(fmt::format("{} not sent: {}", n, reason));
+        print(fmt::format("{} sent ({}), {} were there already, {} not sent\n", uploads, bytes_text(bytes),
+                          kept - uploads, lost));
+    }
+    return lost == 0 ? ok : failed;
+}
+
+// By the profile, from the remotes alone: what is not there is said and not compiled.
+int pull(remote_arguments const& a) {
+    (void)some_remotes();
+    warmup::profile from;
+    for (auto const& file : a.profiles) from.merge(warmup::read_profile(file).value());
+    std::vector<thing> things;
+    std::set<std::tuple<base::digest, std::string, std::string>> done;
+    for (auto const& u : from.uses) {
+        auto const archs = a.archs.empty() ? std::vector{u.arch} : a.archs;
+        for (auto const& arch : archs) {
+            if (!done.emplace(u.recipe, arch, u.kind).second) continue;
+            auto const t = target::parse(arch, parse_kind(u.kind).value()).value();
+            things.push_back({.by = from.recipes.at(u.recipe), .for_target = t});
+        }
+    }
+    engine e{{.settings = {{"KILN_JIT", "forbid"}}}};
+    auto const absent = make_all(e, things, "pull");
+    bool const writes = !a.output.empty() && absent < things.size();
+    if (writes) write_bundle(e, things, a.output, {}).value();
+    (void)e.internals().store->flush(base::clock::now() + std::chrono::seconds{10});
+    auto const from_fleet = e.internals().requests->status().from_fleet;
+    if (a.as_json) {
+        json list = json::array();
+        for (auto const& t : things) list.push_back(describe(t));
+        print_json(json{{"ready", things.size() - absent},
+                        {"from_fleet", from_fleet},
+                        {"absent", absent},
+                        {"things", std::move(list)}});
+    } else {
+        complain_about(things);
+        print(fmt::format("{} of {} are here, {} of them fetched now\n", things.size() - absent, things.size(),
+                          from_fleet));
+    }
+    return absent == 0 ? ok : failed;
+}
+
+std::int64_t seconds_of(std::string const& text) {
+    std::int64_t number = 0;
+    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
+    std::string_view const suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
+    std::int64_t const scale = suffix == "d"   ? 86'400
+                               : suffix == "h" ? 3'600
+                               : suffix == "m" ? 60
+                               : suffix == "s" ? 1
+                                               : 0;
+    if (why != std::errc{} || scale == 0 || number < 0)
+        throw fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text);
+    return number * scale;
+}
+
+remote::upkeep upkeep_for(remote_arguments const& a) {
+    if (!a.folder.empty()) {
+        auto const all = remotes(a.url);
+        remote::remote_options const plain{.at = {}, .in = remote::belief::server};
+        return remote::upkeep::of_folder(a.folder, all.usable.empty() ? plain : all.usable.front()->options());
+    }
+    return remote::upkeep::open(some_remotes(a.url).usable.front()->options()).value();
+}
+
+int prune(remote_arguments const& a) {
+    auto const age = seconds_of(a.older_than);
+    auto server = upkeep_for(a);
+    auto all = server.list().value();
+    std::uint64_t removed = 0;
+    for (auto const& o : all) {
+        if (o.age < age) continue;
+        if (!a.dry_run) server.remove(o).value();
+        ++removed;
+    }
+    if (a.as_json) print_json(json{{"removed", removed}, {"left", all.size() - removed}, {"dry_run", a.dry_run}});
+    else
+        print(
+            fmt::format("{} {}, {} left\n", removed, a.dry_run ? "would be removed" : "removed", all.size() - removed));
+    return ok;
+}
+
+int verify(remote_arguments const& a) {
+    auto server = upkeep_for(a);
+    auto all = server.list().value();
+    if (a.sample > 0 && a.sample < all.size()) {
+        std::ranges::shuffle(all, std::minstd_rand{std::random_device{}()});
+        all.resize(a.sample);
+    }
+    json bad = json::array();
+    progress bar{"verify", all.size(), a.as_json ? progress::style::silent : progress::style::automatic};
+    for (auto const& o : all) {
+        if (auto const why = server.check(o).value()) {
+            bad.push_back({{"key", o.key}, {"reason", store::name_of(*why)}});
+            if (!a.as_json) complain(fmt::format("{}: {}", o.key, store::name_of(*why)));
+        }
+        bar.step(o.key);
+    }
+    bool const good = bad.empty();
+    if (a.as_json) print_json(json{{"checked", all.size()}, {"bad", std::move(bad)}});
+    else print(fmt::format("{} checked, {} bad\n", count_of(all.size(), "packet"), bad.size()));
+    return good ? ok : failed;
+}
+
+}  // namespace
+
+void add_remote(CLI::App& root, std::vector<command>& commands) {
+    auto* const all = add_command(root, "remote");
+    all->require_subcommand(1);
+    auto add = [&](std::string const& name, int (*run)(remote_arguments const&), auto&& options) {
+        auto arguments = std::make_shared<remote_arguments>();
+        auto* const app = add_command(*all, name, "remote");
+        app->add_flag("--json", arguments->as_json, "JSON on stdout");
+        options(*app, *arguments);
+        commands.push_back({app, [arguments, run] { return run(*arguments); }});
+    };
+    add("status", status, [](CLI::App& app, remote_arguments& a) { app.add_option("URL", a.url, "only this one"); });
+    add("push", push, [](CLI::App& app, remote_arguments& a) {
+        app.add_option("BUNDLE", a.bundle, "a bundle");
+        app.add_flag("--cache", a.cache, "what the cache directory has");
+        app.add_option("--to", a.url, "only to this one");
+    });
+    add("pull", pull, [](CLI::App& app, remote_arguments& a) {
+        app.add_option("--profile", a.profiles, "profiles")->required();
+        app.add_option("--arch", a.archs, "architectures")->delimiter(',');
+        app.add_option("-o,--output", a.output, "a bundle of it");
+    });
+    add("prune", prune, [](CLI::App& app, remote_arguments& a) {
+        app.add_option("--older-than", a.older_than, "age")->required();
+        app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen");
+        app.add_option("--dir", a.folder, "the folder on the server's disk");
+        app.add_option("URL", a.url, "only this one");
+    });
+    add("verify", verify, [](CLI::App& app, remote_arguments& a) {
+        app.add_option("--sample", a.sample, "so many of them");
+        app.add_option("--dir", a.folder, "the folder on the server's disk");
+        app.add_option("URL", a.url, "only this one");
+    });
+}
+
+}  // namespace kiln::cli
