@@ -24,6 +24,7 @@ ALLOWED = {
     "capi": {"base", "cuda", "compile", "store", "engine", "warmup"},
     "intercept": {"base", "cuda", "compile", "store"},
     "report": {"base"},
+    "audit": {"base", "report"},
 }
 # Every pack may include these, and the packs that its line names after DEPENDS; src/<pack>/tool/, which is for Kiln's own
 # programs, workshop as well.
@@ -42,7 +43,7 @@ ROOT_HEADERS = {
 # What every public header includes first, so that an older C++ is named before anything fails.
 LANGUAGE = "kiln/language.hpp"
 C_HEADERS = {"stddef.h", "stdint.h"}
-WITHOUT_CUDA = {"base", "store", "remote", "report"}
+WITHOUT_CUDA = {"base", "store", "remote", "report", "audit"}
 MOST_LINES = 800
 # Files of src/ that may print and exit, with the reason.
 MAY_PRINT = {

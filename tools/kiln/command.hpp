@@ -42,6 +42,7 @@ struct command {
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::vector<std::string> const& names);
 
 // One per command, each in the file of its name.
+void add_audit(CLI::App& root, std::vector<command>& commands);
 void add_doctor(CLI::App& root, std::vector<command>& commands);
 void add_compile(CLI::App& root, std::vector<command>& commands);
 void add_demo(CLI::App& root, std::vector<command>& commands);

@@ -56,6 +56,7 @@ void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     add_events(root, commands);
     add_warm(root, commands);
     add_run(root, commands);
+    add_audit(root, commands);
     add_capsule(root, commands);
     add_record(root, commands);
     add_replay(root, commands);

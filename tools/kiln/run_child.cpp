@@ -10,6 +10,7 @@
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
+#include <functional>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -127,20 +128,15 @@ std::optional<std::string> interpreter_of(std::filesystem::path const& file) {
     return std::string{};
 }
 
-}  // namespace
-
-result<int> run_to_its_end(std::vector<std::string> const& program, std::vector<std::string> const& environment,
-                           run_workers& workers, run_ahead& ahead) {
+result<int> run_while(std::vector<std::string> const& program, std::vector<std::string> const& environment,
+                      std::function<void(pid_t)> const& meanwhile) {
     auto const arguments = pointers(program);
     auto const variables = pointers(environment);
     signal_state const before;
     auto const started = start(arguments.data(), variables.data(), before);
     child_of_run.store(started.pid);
     before.release();
-    if (started.pid > 0 && started.why_not == 0) {
-        ahead.start();
-        work_for(started.pid, workers, environment);
-    }
+    if (started.pid > 0 && started.why_not == 0) meanwhile(started.pid);
     int status = 0;
     while (started.pid > 0 && ::waitpid(started.pid, &status, 0) < 0) {
         if (errno != EINTR) return io_error("waitpid", errno);
@@ -151,6 +147,20 @@ result<int> run_to_its_end(std::vector<std::string> const& program, std::vector<
     if (started.why_not != 0)
         return error{errc::not_found, fmt::format("{}: {}", program.front(), std::strerror(started.why_not))};
     return status;
+}
+
+}  // namespace
+
+result<int> run_to_its_end(std::vector<std::string> const& program, std::vector<std::string> const& environment,
+                           run_workers& workers, run_ahead& ahead) {
+    return run_while(program, environment, [&](pid_t pid) {
+        ahead.start();
+        work_for(pid, workers, environment);
+    });
+}
+
+result<int> run_alone(std::vector<std::string> const& program, std::vector<std::string> const& environment) {
+    return run_while(program, environment, [](pid_t) {});
 }
 
 int end_like(int status) {

@@ -14,6 +14,10 @@ namespace kiln::cli {
                                          std::vector<std::string> const& environment, run_workers& workers,
                                          run_ahead& ahead);
 
+// The same for a program that nobody works for meanwhile.
+[[nodiscard]] result<int> run_alone(std::vector<std::string> const& program,
+                                    std::vector<std::string> const& environment);
+
 // Ends by the signal that ended the program; comes back with its exit status where none did.
 [[nodiscard]] int end_like(int status);
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an audit says: findings with the numbers that made them, what was let pass and why, and what was looked at and is fine.
+#pragma once
+
+#include "audit/model.hpp"
+
+namespace kiln::audit {
+
+enum class severity : std::uint8_t { info, low, medium, high, blocking };
+enum class confidence : std::uint8_t { certain, likely, hint };
+[[nodiscard]] std::string_view name_of(severity s) noexcept;    // "BLOCKING"
+[[nodiscard]] std::string_view name_of(confidence c) noexcept;  // "certain"
+[[nodiscard]] std::optional<severity> severity_named(std::string_view name) noexcept;
+
+// In which order a person should care. A BLOCKING finding of an early one folds the later ones.
+enum class audit_step : std::uint8_t { first_call, ran, stayed, waits, batching, launches, evidence };
+[[nodiscard]] std::string_view name_of(audit_step s) noexcept;
+
+struct finding {
+    std::string rule;
+    std::string what;   // one sentence with its numbers
+    std::string where;  // a line, or what is known of the place
+    std::string arithmetic;
+    severity level = severity::low;
+    confidence sure = confidence::certain;
+    std::uint64_t count = 0;  // in the whole run
+    double cost = 0;          // of the window, at most; 0: not known
+    double per_step = 0;
+    bool structural = false;  // in nearly every step
+    bool caller = false;      // the user's own line, not a library's
+    bool is_cold = false;
+    bool is_later = false;  // folded under an earlier BLOCKING one
+    std::uint32_t pid = 0;
+    std::uint32_t place = 0;
+    std::vector<std::string> stack;
+};
+
+struct exemption {
+    std::string rule, where, why;
+    std::uint64_t count = 0;
+};
+
+struct rule_options {
+    bool expect_gpu = false;
+    std::map<std::string, double> numbers = {};  // "R50.share"
+};
+
+struct audit_result {
+    std::vector<finding> findings;  // worst first
+    std::vector<exemption> exempt;
+    std::vector<std::string> good;     // looked at and fine
+    std::vector<std::string> resting;  // rules that had nothing to judge, and why
+    bool can_be_judged = true;
+    std::string why_not;
+    bool has_steady = false;
+    [[nodiscard]] severity worst() const;
+};
+
+}  // namespace kiln::audit

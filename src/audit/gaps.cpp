@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why the GPU had nothing to do, and who needed what was waited for.
+#include "audit/model.hpp"
+
+#include <algorithm>
+
+namespace kiln::audit {
+
+namespace {
+
+constexpr time_ns least_gap = 5 * us;
+constexpr double on_cpu = 0.7;
+
+// How long threads were on a processor, as far as samples tell.
+class cpu_times {
+public:
+    explicit cpu_times(process_recording const& r) {
+        for (auto const& s : r.cpu) all_[s.thread].emplace_back(s.time, s.used);
+        for (auto const& s : r.sites)
+            if (s.cpu != 0) all_[s.thread].emplace_back(s.time, s.cpu);
+        for (auto& [thread, samples] : all_) std::ranges::sort(samples);
+    }
+    // The share of the time between the samples around it; nullopt where there are none.
+    [[nodiscard]] std::optional<double> share(std::uint32_t thread, interval when) const {
+        auto const at = all_.find(thread);
+        if (at == all_.end()) return std::nullopt;
+        auto const& samples = at->second;
+        auto after = std::ranges::lower_bound(samples, std::pair<time_ns, std::uint64_t>{when.to, 0});
+        auto before = std::ranges::upper_bound(samples, std::pair<time_ns, std::uint64_t>{when.from, ~0ULL});
+        if (after == samples.end() || before == samples.begin()) return std::nullopt;
+        --before;
+        if (after->first <= before->first) return std::nullopt;
+        return static_cast<double>(after->second - std::min(after->second, before->second)) /
+               static_cast<double>(after->first - before->first);
+    }
+
+private:
+    std::unordered_map<std::uint32_t, std::vector<std::pair<time_ns, std::uint64_t>>> all_;
+};
+
+struct gap_finder {
+    process_model& p;
+    cpu_times cpu;
+    std::vector<interval> firsts, allocations;
+    std::vector<std::pair<time_ns, std::int32_t>> returns;  // of calls that blocked the host, by when
+
+    explicit gap_finder(process_model& m) : p{m}, cpu{*m.from} {
+        for (auto const& f : p.firsts) firsts.push_back(f.when);
+        firsts = joined(std::move(firsts));
+        std::set<std::uint32_t> blocking_copies;
+        for (auto const& o : p.ops)
+            if (o.kind == op_kind::copy && !o.async && o.way != direction::on_device)
+                blocking_copies.insert(o.correlation);
+        for (std::size_t i = 0; i < p.calls.size(); ++i) {
+            auto const& c = p.calls[i];
+            using enum call_class;
+            if (c.what == allocate || c.what == allocate_host || c.what == allocate_managed || c.what == release ||
+                c.what == release_host)
+                allocations.push_back({c.start, c.end});
+            if (c.waits != wait_class::none || (c.what == copy && blocking_copies.contains(c.correlation)))
+                returns.emplace_back(c.end, static_cast<std::int32_t>(i));
+        }
+        allocations = joined(std::move(allocations));
+        std::ranges::sort(returns);
+    }
+
+    [[nodiscard]] gap judge(interval when, std::int32_t next) const {
+        gap out{.when = when, .next = next};
+        auto const& o = p.ops[static_cast<std::size_t>(next)];
+        auto const* const launch = o.call < 0 ? nullptr : &p.calls[static_cast<std::size_t>(o.call)];
+        if (launch != nullptr) out.place = p.place_of(launch->correlation);
+        if (launch != nullptr && out.place == 0) out.place = p.place_near(launch->thread, launch->start);
+        auto const half = when.length() / 2;
+        if (launch != nullptr) {
+            auto const last = std::ranges::upper_bound(returns, std::pair{launch->start, INT32_MAX});
+            if (last != returns.begin() && std::prev(last)->first + 20 * us >= when.from)
+                out.after_wait = std::prev(last)->second;
+        }
+        if (overlap(when, firsts) > half) return out.cause = gap_cause::first_call, out;
+        if (overlap(when, allocations) > half) return out.cause = gap_cause::allocation, out;
+        if (out.after_wait >= 0) return out.cause = gap_cause::sync_bubble, out;
+        if (launch != nullptr && launch->start >= when.from) {
+            auto const share = cpu.share(launch->thread, {when.from, launch->start});
+            return out.cause = share && *share < on_cpu ? gap_cause::host_wait : gap_cause::host_compute, out;
+        }
+        if (launch != nullptr)
+            return out.cause = when.length() < 10 * us ? gap_cause::latency : gap_cause::dependency, out;
+        return out;
+    }
+};
+
+bool is_close_after(std::vector<call> const& calls, std::size_t at, time_ns within, auto const& wanted) {
+    auto const& w = calls[at];
+    for (auto i = at + 1; i < calls.size() && calls[i].start <= w.end + within; ++i) {
+        if (calls[i].thread != w.thread || calls[i].start < w.end) continue;
+        if (wanted(calls[i].what)) return true;
+    }
+    return false;
+}
+
+// An elapsed time is asked for before anything else is queued by that thread.
+bool is_timed(std::vector<call> const& calls, std::size_t at) {
+    auto const& w = calls[at];
+    for (auto i = at + 1; i < calls.size() && calls[i].start <= w.end + 10 * ms; ++i) {
+        if (calls[i].thread != w.thread || calls[i].start < w.end) continue;
+        if (calls[i].what == call_class::elapsed) return true;
+        if (calls[i].what == call_class::launch || calls[i].what == call_class::copy ||
+            calls[i].what == call_class::wait)
+            return false;
+    }
+    return false;
+}
+
+}  // namespace
+
+void find_gaps(process_model& p) {
+    gap_finder const find{p};
+    for (std::size_t i = 0; i + 1 < p.busy.size(); ++i) {
+        interval const when{p.busy[i].to, p.busy[i + 1].from};
+        if (when.length() < least_gap || when.from < p.steady.from || when.to > p.steady.to) continue;
+        auto const next = std::ranges::lower_bound(p.ops, when.to, {}, &operation::start);
+        if (next == p.ops.end()) continue;
+        p.gaps.push_back(find.judge(when, static_cast<std::int32_t>(next - p.ops.begin())));
+    }
+}
+
+void find_consumers(process_model& p) {
+    std::unordered_map<std::int32_t, time_ns> idle_after;  // by call
+    std::unordered_map<time_ns, time_ns> idle_from;        // by when it began
+    for (auto const& g : p.gaps) {
+        idle_from[g.when.from] = g.when.length();
+        if (g.after_wait >= 0) idle_after[g.after_wait] += g.when.length();
+    }
+    auto const idle_of = [&](std::int32_t call) {
+        auto const at = idle_after.find(call);
+        return at == idle_after.end() ? time_ns{0} : at->second;
+    };
+    struct download {
+        time_ns asked;
+        std::int32_t op;
+    };
+    std::vector<download> downloads;
+    std::vector<time_ns> launches;
+    for (std::size_t i = 0; i < p.ops.size(); ++i) {
+        auto const& o = p.ops[i];
+        if (o.kind != op_kind::copy || o.way != direction::to_host || o.graph != 0) continue;
+        downloads.push_back(
+            {o.call < 0 ? o.start : p.calls[static_cast<std::size_t>(o.call)].start, static_cast<std::int32_t>(i)});
+    }
+    std::ranges::sort(downloads, {}, &download::asked);
+    for (auto const& c : p.calls)
+        if (c.what == call_class::launch) launches.push_back(c.start);
+    std::unordered_map<std::uint32_t, time_ns> last_wait;
+    std::set<std::int32_t> read;
+    for (std::size_t i = 0; i < p.calls.size(); ++i) {
+        auto const& c = p.calls[i];
+        if (c.waits == wait_class::none) continue;
+        wait_use w{.call = static_cast<std::int32_t>(i)};
+        w.idle = idle_of(w.call);
+        auto& since = last_wait[c.thread];
+        std::int32_t taken = -1;
+        auto const its_first = p.reads.size();
+        for (auto d = std::ranges::lower_bound(downloads, since, {}, &download::asked);
+             d != downloads.end() && d->asked <= c.start; ++d) {
+            auto const& o = p.ops[static_cast<std::size_t>(d->op)];
+            bool const is_its = c.waits != wait_class::stream || c.stream == 0 || c.stream == o.stream;
+            if (!is_its || !o.async || read.contains(d->op)) continue;
+            read.insert(d->op);
+            taken = d->op;
+            p.reads.push_back({.op = d->op, .wait = static_cast<std::int32_t>(p.waits.size())});
+        }
+        since = c.start;
+        if (taken >= 0) {
+            w.by = consumer::read;
+            w.read = taken;
+            p.reads.back().idle = w.idle;
+            for (auto k = its_first; k < p.reads.size(); ++k) {
+                auto& r = p.reads[k];
+                r.place = p.place_of(c.correlation);
+                if (r.place == 0) r.place = p.place_of(p.ops[static_cast<std::size_t>(r.op)].correlation);
+            }
+        } else if (is_timed(p.calls, i)) {
+            w.by = consumer::timing;
+        } else if (is_close_after(p.calls, i, 50 * us, [](call_class k) {
+                       using enum call_class;
+                       return k == release || k == release_host || k == graph || k == trim;
+                   })) {
+            w.by = consumer::housekeeping;
+        }
+        p.waits.push_back(w);
+    }
+    for (auto const& d : downloads) {
+        if (read.contains(d.op)) continue;
+        auto const& o = p.ops[static_cast<std::size_t>(d.op)];
+        read_use r{.op = d.op, .place = p.place_of(o.correlation)};
+        if (!o.async) {
+            r.idle = o.call < 0 ? 0 : idle_of(o.call);
+        } else {
+            auto const next = std::ranges::upper_bound(launches, d.asked);
+            if (next == launches.end() || *next <= o.end) continue;
+            r.sure = false;
+            if (auto const at = idle_from.find(o.end); at != idle_from.end()) r.idle = at->second;
+        }
+        p.reads.push_back(r);
+    }
+}
+
+}  // namespace kiln::audit

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CI asks of an audit: a budget kept or broken, a run compared with another, and how much of a test suite ran on the GPU.
+#pragma once
+
+#include "audit/report.hpp"
+
+namespace kiln::audit {
+
+struct budget_line {
+    enum class kind : std::uint8_t { at_most, at_least, number, allow } what = kind::at_most;
+    int line = 0;
+    std::string text = {};                // as it stands in the file
+    std::string name = {};                // "R22.per_step", "severity"; of allow: the rule
+    double value = 0;                     // shares as fractions; of severity: its rank
+    std::string place = {}, reason = {};  // of allow
+};
+
+struct budget {
+    std::vector<budget_line> lines;
+    // Numbers of rules that the project sets.
+    [[nodiscard]] rule_options apply(rule_options to) const;
+};
+
+// errc::invalid_argument with the line and, for a name nobody knows, the nearest one.
+[[nodiscard]] result<budget> parse_budget(std::string_view text);
+
+struct verdict_line {
+    bool kept = true;
+    bool unknown = false;  // it could not be measured
+    std::string text;      // the line and what was measured
+};
+// Takes what the budget allows out of the findings and says so among the exemptions.
+void allow(budget const& b, audit_result& r);
+[[nodiscard]] std::vector<verdict_line> check(budget const& b, report_input const& in);
+
+struct difference {
+    bool broken = false;
+    std::vector<std::string> lines;
+};
+enum class strictness : std::uint8_t { same_only, any };
+// errc::invalid_argument where they are of another device, command or label, and `how` cares.
+[[nodiscard]] result<difference> compare(report_input const& before, report_input const& after, strictness how);
+
+// Dispatches where the program uses Kiln, processes where it does not. The classes add up to all.
+struct health {
+    std::uint64_t all = 0, gpu = 0, cpu = 0, fell_back = 0, failed = 0, verified = 0;
+    bool of_dispatches = false;
+    std::map<std::string, std::uint64_t> reasons;
+    struct unit {
+        std::string name;
+        std::uint64_t kernels = 0;
+        bool on_gpu = false;
+    };
+    std::vector<unit> units;
+    [[nodiscard]] double gpu_share() const {
+        return all == 0 ? 0 : static_cast<double>(gpu) / static_cast<double>(all);
+    }
+    [[nodiscard]] double verified_share() const {
+        return all == 0 ? 0 : static_cast<double>(verified) / static_cast<double>(all);
+    }
+};
+void add_health(model const& m, std::string const& name, health& to);
+[[nodiscard]] std::string to_text(health const& h);
+[[nodiscard]] nlohmann::ordered_json to_json(health const& h);
+
+}  // namespace kiln::audit

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/model.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <memory>
+
+namespace kiln::audit {
+
+namespace {
+
+constexpr std::array compilers{"ptxas",   "nvlink", "cicc",  "nvcc",     "gcc",    "g++",
+                               "cc1plus", "cc1",    "clang", "clang++",  "ld",     "as",
+                               "cc",      "c++",    "lld",   "collect2", "ld.bfd", "nvcc_internal"};
+
+std::string base_name(std::string_view path) {
+    auto const slash = path.rfind('/');
+    return std::string{slash == path.npos ? path : path.substr(slash + 1)};
+}
+
+// "x86_64-linux-gnu-gcc-13" is gcc.
+bool is_compiler(std::string_view name) {
+    if (std::ranges::find(compilers, name) != compilers.end()) return true;
+    while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) != 0 || name.back() == '.'))
+        name.remove_suffix(1);
+    if (name.ends_with('-')) name.remove_suffix(1);
+    if (auto const dash = name.rfind('-'); dash != name.npos) name.remove_prefix(dash + 1);
+    return std::ranges::find(compilers, name) != compilers.end();
+}
+
+direction way_of(std::uint8_t kind) {
+    switch (kind) {
+        case 1:
+        case 3: return direction::to_device;
+        case 2:
+        case 4: return direction::to_host;
+        case 5:
+        case 6:
+        case 7:
+        case 8:
+        case 10: return direction::on_device;
+        default: return direction::none;
+    }
+}
+memory_kind memory_of(std::uint8_t kind) { return kind <= 5 ? static_cast<memory_kind>(kind) : memory_kind::unknown; }
+
+void take_operations(process_model& p) {
+    auto const& r = *p.from;
+    p.ops.reserve(r.kernels.size() + r.copies.size() + r.sets.size());
+    for (auto const& k : r.kernels) {
+        operation o{.start = k.start, .end = k.end, .correlation = k.correlation, .stream = k.stream, .name = k.name};
+        o.blocks = k.grid_x * std::max(1u, k.grid_y) * std::max(1u, k.grid_z);
+        o.threads =
+            std::uint32_t{k.block_x} * std::max<std::uint32_t>(1, k.block_y) * std::max<std::uint32_t>(1, k.block_z);
+        o.shared = k.static_shared + k.dynamic_shared;
+        o.graph = k.graph;
+        o.registers = k.registers;
+        p.ops.push_back(o);
+    }
+    for (auto const& c : r.copies) {
+        operation o{.start = c.start, .end = c.end, .bytes = c.bytes, .correlation = c.correlation, .stream = c.stream};
+        o.graph = c.graph;
+        o.kind = op_kind::copy;
+        o.way = way_of(c.direction);
+        o.source = memory_of(c.source);
+        o.target = memory_of(c.target);
+        o.async = (c.flags & 1) != 0;
+        p.ops.push_back(o);
+    }
+    for (auto const& s : r.sets) {
+        operation o{.start = s.start, .end = s.end, .bytes = s.bytes, .correlation = s.correlation, .stream = s.stream};
+        o.kind = op_kind::set;
+        p.ops.push_back(o);
+    }
+    std::erase_if(p.ops, [](operation const& o) { return o.start == 0 || o.end < o.start; });
+    std::ranges::sort(p.ops, [](operation const& a, operation const& b) {
+        return std::pair{a.start, a.end} < std::pair{b.start, b.end};
+    });
+}
+
+// A driver call inside a runtime call of the same class is the same call.
+void take_calls(process_model& p) {
+    auto const& r = *p.from;
+    std::unordered_map<std::uint32_t, call_class> classes;
+    std::vector<call> all;
+    all.reserve(r.calls.size());
+    for (auto const& c : r.calls) {
+        auto const [at, fresh] = classes.try_emplace(c.name, call_class::other);
+        if (fresh) at->second = class_of(p.text(c.name));
+        call out{.start = c.start, .end = std::max(c.start, c.end), .thread = c.thread, .correlation = c.correlation};
+        out.status = c.status;
+        out.name = c.name;
+        out.what = at->second;
+        if (out.what == call_class::wait) out.waits = wait_of(p.text(c.name));
+        all.push_back(out);
+    }
+    std::ranges::sort(all, [](call const& a, call const& b) {
+        return std::pair{a.start, b.end} < std::pair{b.start, a.end};
+    });
+    std::unordered_map<std::uint32_t, call> open;  // the last outer call of each thread
+    for (auto const& c : all) {
+        auto& outer = open[c.thread];
+        bool const is_inside = c.start >= outer.start && c.end <= outer.end && outer.end > 0;
+        if (is_inside && c.what == outer.what) continue;
+        if (!is_inside) outer = c;
+        p.calls.push_back(c);
+    }
+    std::unordered_map<std::uint32_t, std::uint32_t> wait_streams;
+    for (auto const& w : r.waits) wait_streams[w.correlation] = w.stream;
+    for (std::size_t i = 0; i < p.calls.size(); ++i) {
+        auto& c = p.calls[i];
+        p.call_of.try_emplace(c.correlation, static_cast<std::int32_t>(i));
+        if (c.waits == wait_class::none) continue;
+        if (auto const at = wait_streams.find(c.correlation); at != wait_streams.end()) c.stream = at->second;
+    }
+    for (auto& o : p.ops) {
+        if (auto const at = p.call_of.find(o.correlation); at != p.call_of.end()) o.call = at->second;
+    }
+}
+
+void take_sites(process_model& p) {
+    std::unordered_map<std::uint32_t, std::uint32_t> known;  // string to place
+    p.places.resize(1);
+    for (auto const& s : p.from->sites) {
+        auto& to = p.sites[s.correlation];
+        if (s.stack != 0) {
+            auto const [at, fresh] = known.try_emplace(s.stack, static_cast<std::uint32_t>(p.places.size()));
+            if (fresh) p.places.push_back(place_from(p.text(s.stack)));
+            to.place = at->second;
+        }
+        if (s.pointer != 0) to.pointer = s.pointer;
+        if (s.bytes != 0) to.bytes = s.bytes;
+        if (s.hash != 0) to.hash = s.hash;
+    }
+}
+
+void take_devices(process_model& p) {
+    for (auto const& d : p.from->devices) {
+        if (!p.device.empty()) continue;
+        p.device = p.text(d.name);
+        p.multiprocessors = d.multiprocessors;
+        p.major = d.major;
+        p.minor = d.minor;
+        if (d.most_warps > 0) p.warps = d.most_warps;
+        if (d.most_registers > 0) p.registers = d.most_registers;
+        if (d.shared_bytes > 0) p.shared_bytes = d.shared_bytes;
+    }
+    if (p.multiprocessors == 0) p.multiprocessors = 132;
+    for (auto const& c : p.from->contexts) p.null_streams.insert(c.null_stream);
+    for (auto const& s : p.from->streams) p.stream_flags[s.id] = s.flag;
+}
+
+void take_firsts(process_model& p, std::vector<child_process> const& children) {
+    auto const& r = *p.from;
+    auto const add = [&](interval when, first_kind kind, std::uint32_t name, std::uint32_t thread) -> first_event& {
+        p.firsts.push_back(
+            {.when = when, .kind = kind, .name = name, .place = p.place_near(thread, when.to), .thread = thread});
+        return p.firsts.back();
+    };
+    for (auto const& c : r.compiles) {
+        auto const kind = static_cast<format::compiler>(c.what);
+        interval const when{c.start, c.end};
+        if (kind == format::compiler::nvrtc) add(when, first_kind::nvrtc, c.name, c.thread).bytes = c.bytes;
+        else if (kind == format::compiler::nvjitlink) add(when, first_kind::nvjitlink, c.name, c.thread);
+        else if (kind == format::compiler::nvvm) add(when, first_kind::nvvm, c.name, c.thread);
+        else continue;
+        p.compiles.push_back(when);
+    }
+    p.compiles = joined(std::move(p.compiles));
+    for (auto const& j : r.jits) {
+        interval const when{j.start, j.end};
+        if (overlap(when, p.compiles) > 0) continue;  // NVRTC's own cache speaks through the same records
+        if (j.operation == 3) add(when, first_kind::driver_compile, 0, j.thread);
+        else if (j.operation == 1) add(when, first_kind::cache_load, 0, j.thread);
+        else if (j.operation == 2) add(when, first_kind::cache_store, 0, j.thread);
+    }
+    for (auto const& c : p.calls) {
+        if ((c.what != call_class::load && c.what != call_class::link) ||
+            p.text(c.name).find("GetFunction") != std::string::npos)
+            continue;
+        auto const at = p.sites.find(c.correlation);
+        auto& e = add({c.start, c.end}, first_kind::load, c.name, c.thread);
+        if (at != p.sites.end()) {
+            e.bytes = at->second.bytes;
+            if (at->second.place != 0) e.place = at->second.place;
+        }
+    }
+    for (auto const& o : r.overheads) {
+        if (o.what == 4 || o.what == 5) add({o.start, o.end}, first_kind::lazy, 0, 0);
+        else if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8)
+            p.tool += interval{o.start, o.end}.length();
+    }
+    for (auto const& c : children)
+        if (c.is_outermost && c.is_compiler) add(c.when, first_kind::child, 0, 0);
+    std::ranges::sort(p.firsts, {}, [](first_event const& e) { return std::pair{e.when.from, e.when.to}; });
+}
+
+// Every process that was seen to begin, to be asked for, or to end.
+std::vector<child_process> children_of(recording const& from) {
+    std::map<std::uint32_t, child_process> all;
+    for (auto const& p : from.processes) {
+        for (auto const& c : p.children) {
+            if (c.pid == 0) continue;
+            auto& to = all[c.pid];
+            to.pid = c.pid;
+            if (c.event == 4) {
+                to.when.to = std::max(to.when.to, c.time);
+                to.parent = c.parent;
+                continue;
+            }
+            if (to.when.from == 0 || c.time < to.when.from) to.when.from = c.time;
+            if (c.parent != 0 && to.parent == 0) to.parent = c.parent;
+            to.name = base_name(from.strings.at(c.name));
+        }
+    }
+    std::vector<child_process> out;
+    for (auto& [pid, c] : all) {
+        if (c.when.from == 0) c.when.from = c.when.to;
+        if (c.when.to < c.when.from) c.when.to = c.when.from;
+        c.is_compiler = is_compiler(c.name);
+        auto const parent = all.find(c.parent);
+        c.is_outermost = parent == all.end() || !is_compiler(parent->second.name);
+        out.push_back(c);
+    }
+    return out;
+}
+
+void take_about(recording const& from, model& to) {
+    auto const about = nlohmann::json::parse(from.about, nullptr, false);
+    if (!about.is_object()) return;
+    auto const text = [&](char const* key) {
+        return about.contains(key) && about[key].is_string() ? about[key].get<std::string>() : std::string{};
+    };
+    to.label = text("label");
+    to.date = text("date");
+    if (about.contains("command") && about["command"].is_array())
+        for (auto const& word : about["command"])
+            to.command +=
+                (to.command.empty() ? "" : " ") + (word.is_string() ? word.get<std::string>() : std::string{"?"});
+    if (about.contains("environment") && about["environment"].is_object())
+        for (auto const& [name, value] : about["environment"].items())
+            if (value.is_string()) to.environment[name] = value.get<std::string>();
+    auto const number = [&](char const* key) {
+        return about.contains(key) && about[key].is_number() ? about[key].get<double>() : 0.0;
+    };
+    to.wall_s = number("wall_s");
+    to.cpu_s = number("cpu_s");
+    to.exit_status = static_cast<int>(number("exit_status"));
+    to.host_device = text("device");
+}
+
+process_model process_from(recording const& all, process_recording const& r, std::vector<child_process> const& children,
+                           model_options const& how) {
+    process_model p;
+    p.from = &r;
+    p.strings = &all.strings;
+    p.pid = r.about.pid;
+    p.program = p.text(r.about.program);
+    p.started = r.about.started;
+    p.begun = r.about.begun;
+    for (auto const& e : r.ends) {
+        p.ended = e.time;
+        p.lost += e.dropped + e.timeless;
+        p.ended_well = true;
+    }
+    take_devices(p);
+    take_operations(p);
+    take_calls(p);
+    take_sites(p);
+    std::vector<child_process> mine;
+    for (auto const& c : children)
+        if (c.parent == p.pid || (all.processes.size() > 0 && c.is_outermost && c.when.from >= p.started))
+            mine.push_back(c);
+    take_firsts(p, mine);
+    std::vector<interval> busy;
+    busy.reserve(p.ops.size());
+    for (auto const& o : p.ops) busy.push_back({o.start, o.end});
+    p.busy = joined(std::move(busy));
+    if (p.ended == 0) {
+        p.ended = p.ops.empty() ? p.begun : p.busy.back().to;
+        if (!p.calls.empty()) p.ended = std::max(p.ended, p.calls.back().end);
+    }
+    find_trials(p);
+    find_steps(p, how);
+    find_windows(p);
+    find_gaps(p);
+    find_consumers(p);
+    make_ledger(p);
+    return p;
+}
+
+}  // namespace
+
+std::string_view name_of(gap_cause cause) noexcept {
+    switch (cause) {
+        case gap_cause::first_call: return "first call";
+        case gap_cause::allocation: return "allocation";
+        case gap_cause::sync_bubble: return "sync bubble";
+        case gap_cause::host_compute: return "host compute";
+        case gap_cause::host_wait: return "host wait";
+        case gap_cause::dependency: return "stream dependency";
+        case gap_cause::latency: return "launch latency";
+        case gap_cause::tool: return "tool";
+        case gap_cause::other: return "other";
+    }
+    return "";
+}
+
+std::uint32_t process_model::place_of(std::uint32_t correlation) const {
+    auto const at = sites.find(correlation);
+    return at == sites.end() ? 0 : at->second.place;
+}
+std::uint32_t process_model::place_near(std::uint32_t thread, time_ns at) const {
+    auto i = std::ranges::upper_bound(calls, at, {}, &call::start);
+    for (int tries = 0; i != calls.begin() && tries < 200; ++tries) {
+        --i;
+        if (thread != 0 && i->thread != thread) continue;
+        if (auto const found = place_of(i->correlation); found != 0) return found;
+    }
+    return 0;
+}
+call const* process_model::call_for(std::uint32_t correlation) const {
+    auto const at = call_of.find(correlation);
+    return at == call_of.end() ? nullptr : &calls[static_cast<std::size_t>(at->second)];
+}
+std::size_t process_model::steady_steps() const {
+    return cycle.found() && cycle.starts.size() > steady_from_step ? cycle.starts.size() - steady_from_step : 0;
+}
+
+std::string short_kernel_name(std::string const& name, std::size_t most) {
+    std::unique_ptr<char, void (*)(void*)> const plain{abi::__cxa_demangle(name.c_str(), nullptr, nullptr, nullptr),
+                                                       std::free};
+    std::string_view const whole = plain ? std::string_view{plain.get()} : std::string_view{name};
+    std::string out;
+    int depth = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+        char const c = whole[i];
+        if (c == '<' && !out.empty()) ++depth;
+        else if (c == '>' && depth > 0) --depth;
+        else if (c == '(' && depth == 0 && !out.empty() && whole.substr(i, 11) != "(anonymous ") break;
+        else if (depth == 0) out += c;
+    }
+    if (auto const space = out.rfind(' '); space != out.npos && plain && out.find("(anonymous") == out.npos)
+        out.erase(0, space + 1);
+    if (auto const colons = out.rfind("::"); colons != out.npos && out.size() > most) out.erase(0, colons + 2);
+    return out.substr(0, most);
+}
+
+std::vector<interval> joined(std::vector<interval> all) {
+    std::ranges::sort(all, {}, &interval::from);
+    std::vector<interval> out;
+    for (auto const& i : all) {
+        if (!out.empty() && i.from <= out.back().to) out.back().to = std::max(out.back().to, i.to);
+        else out.push_back(i);
+    }
+    return out;
+}
+
+time_ns overlap(interval with, std::vector<interval> const& sorted) {
+    time_ns out = 0;
+    auto at = std::ranges::upper_bound(sorted, with.from, {}, &interval::to);
+    for (; at != sorted.end() && at->from < with.to; ++at)
+        out += interval{std::max(at->from, with.from), std::min(at->to, with.to)}.length();
+    return out;
+}
+
+place place_from(std::string_view stack) {
+    place out;
+    bool first = true, found = false;
+    place last;
+    while (!stack.empty()) {
+        auto const end = stack.find('\n');
+        auto const frame = stack.substr(0, end);
+        stack.remove_prefix(end == stack.npos ? stack.size() : end + 1);
+        auto const tab = frame.find('\t');
+        auto const second = tab == frame.npos ? frame.npos : frame.find('\t', tab + 1);
+        if (second == frame.npos) continue;
+        auto const file = frame.substr(0, tab);
+        auto const number = frame.substr(tab + 1, second - tab - 1);
+        int line = 0;
+        std::from_chars(number.data(), number.data() + number.size(), line);
+        place here;
+        here.file = file;
+        here.line = line;
+        here.function = frame.substr(second + 1);
+        here.label = fmt::format("{}:{}", base_name(file), line);
+        out.stack.push_back(fmt::format("{} in {}", here.label, here.function));
+        bool const of_a_library = file.find("site-packages") != file.npos || file.find("dist-packages") != file.npos ||
+                                  file.find("lib/python3") != file.npos || file.starts_with("<");
+        if (first) out.innermost = out.stack.back();
+        if (!of_a_library && !found) {
+            found = true;
+            out.caller = first;
+            out.file = here.file;
+            out.line = here.line;
+            out.function = here.function;
+            out.label = here.label;
+        }
+        last = std::move(here);
+        first = false;
+    }
+    if (!found && !first) {  // a program on the command line, or a library alone
+        out.caller = out.stack.size() == 1;
+        out.file = last.file;
+        out.line = last.line;
+        out.function = last.function;
+        out.label = last.label;
+    }
+    return out;
+}
+
+model model_of(recording const& from, model_options const& how) {
+    model out;
+    take_about(from, out);
+    out.children = children_of(from);
+    for (auto const& r : from.processes) {
+        out.skipped_bytes += r.skipped_bytes;
+        out.records += r.kernels.size() + r.copies.size() + r.sets.size() + r.calls.size() + r.waits.size();
+        for (auto const& c : r.compiles) {
+            if (static_cast<format::compiler>(c.what) != format::compiler::driver_init) continue;
+            out.driver_asked = true;
+            out.driver_status = c.status;
+        }
+        for (auto const& n : r.notes) {
+            auto const kind = static_cast<format::note_kind>(n.what);
+            if (kind == format::note_kind::other_profiler) out.other_profiler = true;
+            if (kind == format::note_kind::not_recording) out.not_recorded = true;
+            out.notes.push_back(from.strings.at(n.text));
+        }
+        for (auto const& e : r.ends) {
+            out.dropped += e.dropped;
+            out.discarded += e.discarded;
+        }
+        if (r.recorded()) {
+            out.driver_asked = true;
+            out.processes.push_back(process_from(from, r, out.children, how));
+        }
+    }
+    return out;
+}
+
+}  // namespace kiln::audit

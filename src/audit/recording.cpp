@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/recording.hpp"
+
+#include "base/files.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace kiln::audit {
+
+using format::chunk;
+
+std::uint32_t string_table::intern(std::string_view text) {
+    auto const [at, fresh] = ids_.try_emplace(std::string{text}, static_cast<std::uint32_t>(all_.size()));
+    if (fresh) all_.push_back(&at->first);
+    return at->second;
+}
+
+namespace {
+
+unsigned char const* raw(base::byte_span data) { return reinterpret_cast<unsigned char const*>(data.data()); }
+
+class file_parser {
+public:
+    file_parser(base::byte_span data, string_table& strings, process_recording& to)
+        : data_{data}, strings_{strings}, to_{to} {}
+
+    result<void> parse() {
+        KILN_CHECK(check_head());
+        std::size_t at = format::file_header_bytes;
+        while (at < data_.size()) at = next_chunk(at);
+        to_.bytes += data_.size();
+        return {};
+    }
+
+private:
+    result<void> check_head() const {
+        if (data_.size() < format::file_header_bytes ||
+            std::memcmp(data_.data(), format::file_magic.data(), format::file_magic.size()) != 0)
+            return error{errc::corrupt, "not a recording of kiln audit"};
+        base::byte_reader head{data_.subspan(format::file_magic.size(), 4)};
+        if (auto const version = head.get_u32(); version > format::version)
+            return fail(errc::unsupported,
+                        "recording of format {}, and this Kiln reads {}: read it with the Kiln that made it", version,
+                        format::version);
+        return {};
+    }
+
+    // Where the next one may begin. After something unreadable: at the next magic number.
+    std::size_t next_chunk(std::size_t at) {
+        if (auto const size = take_chunk(data_.subspan(at)); size > 0) return at + size;
+        auto next = at + 1;
+        for (; next + 4 <= data_.size(); ++next) {
+            base::byte_reader word{data_.subspan(next, 4)};
+            if (word.get_u32() == format::chunk_magic) break;
+        }
+        if (next + 4 > data_.size()) next = data_.size();
+        to_.skipped_bytes += next - at;
+        return next;
+    }
+
+    // The size of the chunk that stands there; 0: there is none, or not all of it.
+    std::size_t take_chunk(base::byte_span rest) {
+        if (rest.size() < format::chunk_header_bytes) return 0;
+        auto head = format::read_record<format::chunk_header>(raw(rest));
+        if (head.magic != format::chunk_magic || head.length > format::most_chunk_bytes ||
+            head.length > rest.size() - format::chunk_header_bytes)
+            return 0;
+        auto const crc = std::exchange(head.crc, 0);
+        unsigned char packed[format::chunk_header_bytes];
+        format::write_record(head, packed);
+        auto const contents = rest.subspan(format::chunk_header_bytes, head.length);
+        if (format::crc32c(contents.data(), contents.size(), format::crc32c(packed, sizeof packed)) != crc) return 0;
+        if (head.sequence > next_sequence_) to_.missing_chunks += head.sequence - next_sequence_;
+        next_sequence_ = head.sequence + 1;
+        ++to_.chunks;
+        take_contents(static_cast<chunk>(head.type), contents);
+        return format::chunk_header_bytes + head.length;
+    }
+
+    void take_strings(base::byte_span contents) {
+        base::byte_reader in{contents};
+        while (in.ok() && in.left() >= 8) {
+            auto const id = in.get_u32();
+            auto const text = in.get_blob();
+            if (in.ok()) ids_[id] = strings_.intern(base::as_text(text));
+        }
+    }
+    std::uint32_t known(std::uint32_t id) const {
+        auto const at = ids_.find(id);
+        return at == ids_.end() ? 0 : at->second;
+    }
+
+    template <class Record, class Each>
+    void take(base::byte_span contents, std::vector<Record>& to, Each const& each) {
+        constexpr auto size = format::bytes_of<Record>();
+        for (; contents.size() >= size; contents = contents.subspan(size)) {
+            to.push_back(format::read_record<Record>(raw(contents)));
+            each(to.back());
+        }
+        to_.skipped_bytes += contents.size();
+    }
+
+    void take_contents(chunk type, base::byte_span contents) {
+        auto const as_is = [](auto&) {};
+        auto const named = [&](auto& r) { r.name = known(r.name); };
+        auto const texted = [&](auto& r) { r.text = known(r.text); };
+        switch (type) {
+            case chunk::strings: take_strings(contents); break;
+            case chunk::process: {
+                std::vector<format::process_record> all;
+                take(contents, all, as_is);
+                for (auto const& r : all) to_.about = r;
+                to_.about.program = known(to_.about.program);
+                to_.about.library = known(to_.about.library);
+                break;
+            }
+            case chunk::device: take(contents, to_.devices, named); break;
+            case chunk::context: take(contents, to_.contexts, as_is); break;
+            case chunk::stream: take(contents, to_.streams, as_is); break;
+            case chunk::kernel: take(contents, to_.kernels, named); break;
+            case chunk::copy: take(contents, to_.copies, as_is); break;
+            case chunk::set: take(contents, to_.sets, as_is); break;
+            case chunk::call: take(contents, to_.calls, named); break;
+            case chunk::wait: take(contents, to_.waits, as_is); break;
+            case chunk::memory: take(contents, to_.memory, as_is); break;
+            case chunk::jit: take(contents, to_.jits, as_is); break;
+            case chunk::overhead: take(contents, to_.overheads, as_is); break;
+            case chunk::external: take(contents, to_.externals, as_is); break;
+            case chunk::site: take(contents, to_.sites, [&](auto& r) { r.stack = known(r.stack); }); break;
+            case chunk::cpu: take(contents, to_.cpu, as_is); break;
+            case chunk::compile: take(contents, to_.compiles, named); break;
+            case chunk::child: take(contents, to_.children, named); break;
+            case chunk::range: take(contents, to_.ranges, named); break;
+            case chunk::dispatch: take(contents, to_.dispatches, texted); break;
+            case chunk::note: take(contents, to_.notes, texted); break;
+            case chunk::module_load: take(contents, to_.modules, as_is); break;
+            case chunk::end: take(contents, to_.ends, as_is); break;
+            default: ++to_.unknown_chunks; break;
+        }
+    }
+
+    base::byte_span data_;
+    string_table& strings_;
+    process_recording& to_;
+    std::unordered_map<std::uint32_t, std::uint32_t> ids_;
+    std::uint64_t next_sequence_ = 0;
+};
+
+constexpr std::size_t most_file_bytes = std::size_t{4} << 30;
+
+// "p123.0.kilnrec" and "c123.kilnrec": 123. 0 for another file.
+std::uint32_t pid_of(std::string const& name) {
+    if (name.size() < 9 || (name[0] != 'p' && name[0] != 'c') || !name.ends_with(".kilnrec")) return 0;
+    return static_cast<std::uint32_t>(std::strtoul(name.c_str() + 1, nullptr, 10));
+}
+
+}  // namespace
+
+result<void> parse_process(base::byte_span data, string_table& strings, process_recording& to) {
+    return file_parser{data, strings, to}.parse();
+}
+
+result<recording> read_recording(std::filesystem::path const& from) {
+    recording out;
+    std::error_code ignored;
+    std::vector<std::filesystem::path> files;
+    bool const is_folder = std::filesystem::is_directory(from, ignored);
+    if (is_folder) {
+        for (auto const& entry : std::filesystem::directory_iterator{from, ignored})
+            if (pid_of(entry.path().filename().native()) != 0) files.push_back(entry.path());
+    } else {
+        files.push_back(from);
+    }
+    std::ranges::sort(files);
+    if (is_folder) {
+        KILN_TRY(auto const about, base::read_file(from / "run.json", std::size_t{1} << 20));
+        if (about) out.about = base::as_text(*about);
+        if (files.empty() && !about)
+            return fail(errc::not_found, "{}: no recording in it; 'kiln audit --keep DIR -- PROGRAM' makes one",
+                        from.native());
+    }
+    // What the recorder and the companion saw of one process belongs together; one pid may have come twice.
+    std::map<std::uint32_t, process_recording> by_pid;
+    for (auto const& file : files) {
+        KILN_TRY(auto const data, base::read_file(file, most_file_bytes));
+        if (!data) return fail(errc::not_found, "{}: no such file", file.native());
+        auto& to = by_pid[pid_of(file.filename().native())];
+        if (auto const read = parse_process(*data, out.strings, to); !read) {
+            if (read.error().code() == errc::unsupported || !is_folder)
+                return error{read.error()}.within(file.native());
+            ++out.foreign_files;
+        }
+    }
+    for (auto& [pid, process] : by_pid) out.processes.push_back(std::move(process));
+    return out;
+}
+
+}  // namespace kiln::audit

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// One page that needs nothing else: no script, no font, no request. What a program wrote is escaped, whatever it is.
+#include "audit/report.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace kiln::audit {
+
+namespace {
+
+constexpr std::size_t most_table_rows = 40, most_cards = 60, strip_columns = 240, most_step_bars = 300;
+
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (char const c : base::valid_utf8(text)) {
+        switch (c) {
+            case '&': out += "&amp;"; break;
+            case '<': out += "&lt;"; break;
+            case '>': out += "&gt;"; break;
+            case '"': out += "&quot;"; break;
+            case '\'': out += "&#39;"; break;
+            default:
+                if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
+        }
+    }
+    return out;
+}
+
+// As a sentence begins.
+std::string capital(std::string text) {
+    if (!text.empty() && !text.starts_with("cu"))
+        text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+    return text;
+}
+
+std::string time_text(time_ns t) {
+    auto const v = static_cast<double>(t);
+    if (v < 1e3) return fmt::format("{:.0f} ns", v);
+    if (v < 1e6) return fmt::format("{:.1f} µs", v * 1e-3);
+    return v < 1e9 ? fmt::format("{:.1f} ms", v * 1e-6) : fmt::format("{:.2f} s", v * 1e-9);
+}
+std::string bytes_text(std::uint64_t bytes) {
+    auto v = static_cast<double>(bytes);
+    for (auto const* unit : {"B", "KiB", "MiB", "GiB"}) {
+        if (v < 1024 || std::string_view{unit} == "GiB")
+            return fmt::format("{:.{}f} {}", v, v == std::floor(v) ? 0 : 1, unit);
+        v /= 1024;
+    }
+    return {};
+}
+
+constexpr std::string_view style = R"(
+:root{color-scheme:light dark;--bg:#fbfaf7;--fg:#1d1f22;--dim:#62666d;--card:#fff;--line:#dedbd2;--blocking:#b3261e;--high:#c2570c;--medium:#97700a;--low:#3f6f9f;--info:#62666d;--busy:#2f7d4f;--mark:#fff3c4}
+@media(prefers-color-scheme:dark){:root{--bg:#15171a;--fg:#e7e6e3;--dim:#9a9ea6;--card:#1d2024;--line:#33373d;--blocking:#ff8a80;--high:#ffab6b;--medium:#e6c35c;--low:#8ab8e6;--info:#9a9ea6;--busy:#6fc492;--mark:#4a4119}}
+*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
+main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}h1{font-size:1.1rem;font-weight:600;margin:0;color:var(--dim)}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
+.verdict{font-size:1.55rem;line-height:1.3;font-weight:650;margin:.4rem 0 .6rem}.dim{color:var(--dim)}.small{font-size:.87rem}code,pre{font:.86rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.bar{display:flex;height:2.2rem;border-radius:.4rem;overflow:hidden;border:1px solid var(--line)}.bar span{display:block;min-width:1px}.legend{display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:.5rem 0 0;padding:0;list-style:none;font-size:.87rem}
+.legend i{display:inline-block;width:.8rem;height:.8rem;border-radius:.2rem;margin-right:.35rem;vertical-align:-.05rem}
+.card{background:var(--card);border:1px solid var(--line);border-left:.4rem solid var(--c);border-radius:.5rem;padding:.8rem 1rem;margin:.7rem 0}.card h3{margin:0;font-size:1rem;display:flex;flex-wrap:wrap;gap:.2rem .7rem;align-items:baseline}
+.level{color:var(--c);font-weight:700;letter-spacing:.02em}.where{font-weight:600;overflow-wrap:anywhere}.cost{margin-left:auto;font-variant-numeric:tabular-nums}.card p{margin:.35rem 0;overflow-wrap:anywhere}.remedy{border-left:3px solid var(--busy);padding-left:.6rem}
+.tags span{display:inline-block;border:1px solid var(--line);border-radius:1rem;padding:0 .55rem;margin:.1rem .3rem .1rem 0;font-size:.8rem;color:var(--dim)}
+pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem;overflow-x:auto;margin:.5rem 0}pre mark{background:var(--mark);color:inherit;display:block;margin:0 -.7rem;padding:0 .7rem}
+.blocking{--c:var(--blocking)}.high{--c:var(--high)}.medium{--c:var(--medium)}.low{--c:var(--low)}.info{--c:var(--info)}
+.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.87rem}th,td{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}td.name{overflow-wrap:anywhere;min-width:12rem}
+details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font:12px system-ui,sans-serif}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
+)";
+
+constexpr std::array palette{"#8c8f94", "#5b7fa6", "#2f7d4f", "#b3261e", "#c2570c",
+                             "#c29a0c", "#7a5aa6", "#3aa6a0", "#a65a8c", "#6b8e23"};
+
+struct share {
+    std::string name;
+    time_ns time = 0;
+    std::string colour;
+};
+
+void put_bar(std::string& out, std::vector<share> const& parts) {
+    time_ns all = 0;
+    for (auto const& p : parts) all += p.time;
+    if (all == 0) return;
+    out += "<div class=\"bar\" role=\"img\" aria-label=\"shares, listed below\">";
+    for (auto const& p : parts)
+        out += fmt::format("<span style=\"width:{:.3f}%;background:{}\" title=\"{}\"></span>",
+                           100 * static_cast<double>(p.time) / static_cast<double>(all), p.colour, escaped(p.name));
+    out += "</div><ul class=\"legend\">";
+    for (auto const& p : parts) {
+        auto const percent = 100 * static_cast<double>(p.time) / static_cast<double>(all);
+        if (percent < 0.5) continue;
+        out += fmt::format("<li><i style=\"background:{}\"></i>{} <span class=\"dim\">{} · {:.0f} %</span></li>",
+                           p.colour, escaped(p.name), time_text(p.time), percent);
+    }
+    out += "</ul>";
+}
+
+std::string colour_of(gap_cause c) {
+    switch (c) {
+        case gap_cause::first_call: return "#7a5aa6";
+        case gap_cause::allocation: return "#c29a0c";
+        case gap_cause::sync_bubble: return "#b3261e";
+        case gap_cause::host_compute: return "#c2570c";
+        case gap_cause::host_wait: return "#a65a8c";
+        case gap_cause::dependency: return "#5b7fa6";
+        case gap_cause::latency: return "#9aa7b5";
+        case gap_cause::tool: return "#3aa6a0";
+        case gap_cause::other: return "#8c8f94";
+    }
+    return {};
+}
+
+void put_steady_bar(std::string& out, process_model const& p) {
+    std::map<gap_cause, time_ns> by_cause;
+    time_ns gaps = 0;
+    for (auto const& g : p.gaps) {
+        by_cause[g.cause] += g.when.length();
+        gaps += g.when.length();
+    }
+    std::vector<share> parts{{"GPU busy", p.steady_busy, "#2f7d4f"}};
+    for (auto const& [cause, t] : by_cause)
+        parts.push_back({fmt::format("idle: {}", name_of(cause)), t, colour_of(cause)});
+    auto const short_gaps = p.span() - std::min(p.span(), p.steady_busy + gaps);
+    parts.push_back({"idle: gaps below 5 µs", short_gaps, "#c9c6bd"});
+    put_bar(out, parts);
+}
+
+void put_ledger(std::string& out, process_model const& p) {
+    std::vector<share> parts;
+    for (std::size_t i = 0; i < p.ledger.size(); ++i)
+        parts.push_back({p.ledger[i].cause + (p.ledger[i].inferred ? " (inferred)" : ""), p.ledger[i].wall,
+                         palette[i % palette.size()]});
+    put_bar(out, parts);
+    out +=
+        "<details><summary>Row by row</summary><div class=\"scroll\"><table><tr><th>cause<th class=n>time<th "
+        "class=n>times<th>how it is known</tr>";
+    for (auto const& r : p.ledger)
+        out += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td>{}</tr>", escaped(r.cause), time_text(r.wall),
+                           r.count, r.inferred ? "inferred" : "measured");
+    out += "</table></div></details>";
+}
+
+// How busy the GPU was over the run, and where the steady state begins.
+void put_strip(std::string& out, process_model const& p) {
+    if (p.busy.empty()) return;
+    auto const from = p.busy.front().from, to = std::max(p.busy.back().to, from + 1);
+    auto const width = static_cast<double>(to - from);
+    std::array<double, strip_columns> busy{};
+    for (auto const& b : p.busy) {
+        auto const first = std::min(
+            strip_columns - 1, static_cast<std::size_t>(static_cast<double>(b.from - from) / width * strip_columns));
+        auto const last = std::min(strip_columns - 1,
+                                   static_cast<std::size_t>(static_cast<double>(b.to - from) / width * strip_columns));
+        for (auto i = first; i <= last; ++i) {
+            auto const left = static_cast<double>(from) + width * static_cast<double>(i) / strip_columns;
+            auto const right = left + width / strip_columns;
+            busy[i] += std::max(0.0, std::min(right, static_cast<double>(b.to)) -
+                                         std::max(left, static_cast<double>(b.from))) /
+                       (width / strip_columns);
+        }
+    }
+    out +=
+        "<svg viewBox=\"0 0 960 110\" role=\"img\" aria-label=\"GPU use over time\"><rect width=\"960\" height=\"80\" "
+        "fill=\"none\" stroke=\"var(--line)\"/>";
+    for (std::size_t i = 0; i < strip_columns; ++i) {
+        auto const h = 80 * std::min(1.0, busy[i]);
+        if (h > 0)
+            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4.2\" height=\"{:.1f}\" fill=\"var(--busy)\"/>",
+                               static_cast<double>(i) * 4, 80 - h, h);
+    }
+    auto const x = 960 * static_cast<double>(p.steady.from - std::min(p.steady.from, from)) / width;
+    if (p.steady.from >= from && x <= 960)
+        out += fmt::format(
+            "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"90\" stroke=\"var(--fg)\" stroke-dasharray=\"3 "
+            "3\"/><text x=\"{1:.1f}\" y=\"103\" text-anchor=\"{2}\">steady from here</text>",
+            x, std::min(x, 955.0), x > 800 ? "end" : "start");
+    if (x > 130) out += fmt::format("<text x=\"0\" y=\"103\">0 ms</text>");
+    if (x < 800) out += fmt::format("<text x=\"960\" y=\"103\" text-anchor=\"end\">{}</text>", time_text(to - from));
+    out += "</svg>";
+}
+
+time_ns mean_of(std::vector<time_ns> const& all, std::size_t from, std::size_t to) {
+    time_ns sum = 0;
+    for (auto i = from; i < to; ++i) sum += all[i];
+    return sum / std::max<std::size_t>(1, to - from);
+}
+
+void put_step_times(std::string& out, process_model const& p) {
+    if (!p.cycle.found() || p.durations.size() < 2) return;
+    auto const group = (p.durations.size() + most_step_bars - 1) / most_step_bars;
+    std::vector<time_ns> bars;
+    for (std::size_t i = 0; i < p.durations.size(); i += group)
+        bars.push_back(mean_of(p.durations, i, std::min(i + group, p.durations.size())));
+    auto const cap = static_cast<double>(p.median) * 4;
+    out += fmt::format(
+        "<h2>Step times</h2><p class=\"small dim\">{} steps, found by {}; median {}; steady from step {}. Bars are cut "
+        "at four medians{}.</p>",
+        p.cycle.starts.size(), escaped(p.cycle.anchor), time_text(p.median), p.steady_from_step,
+        group > 1 ? fmt::format("; each is the mean of {} steps", group) : "");
+    out += "<svg viewBox=\"0 0 960 90\" role=\"img\" aria-label=\"time of each step\">";
+    auto const w = 960 / static_cast<double>(bars.size());
+    for (std::size_t i = 0; i < bars.size(); ++i) {
+        auto const h = 84 * std::min(1.0, static_cast<double>(bars[i]) / std::max(1.0, cap));
+        bool const is_steady = i * group >= p.steady_from_step;
+        out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>",
+                           static_cast<double>(i) * w, 84 - h, std::max(0.6, w - 0.6), std::max(0.5, h),
+                           is_steady ? "var(--low)" : "var(--info)");
+    }
+    out += "</svg>";
+}
+
+// The lines around it, if the file has not changed since it ran.
+std::string source_around(place const& where, time_ns) {
+    if (where.file.empty() || where.file.front() != '/' || where.line <= 0) return {};
+    auto const read = base::read_file(where.file, std::size_t{4} << 20);
+    if (!read || !*read) return {};
+    auto const text = base::as_text(**read);
+    std::string out;
+    int number = 1;
+    for (std::size_t at = 0; at < text.size() && number <= where.line + 2; ++number) {
+        auto const end = std::min(text.find('\n', at), text.size());
+        if (number >= where.line - 2) {
+            auto const line =
+                fmt::format("{:>5}  {}", number, escaped(text.substr(at, std::min<std::size_t>(end - at, 200))));
+            out += number == where.line ? "<mark>" + line + "</mark>" : line + "\n";
+        }
+        at = end + 1;
+    }
+    return number > where.line ? out : std::string{};
+}
+
+void put_card(std::string& out, model const& m, finding const& f) {
+    std::string level{name_of(f.level)};
+    std::ranges::transform(level, level.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    auto const& rule = *find_rule(f.rule);
+    out += fmt::format(
+        "<article class=\"card {}\"><h3><span class=\"level\">{}</span><span>{} {}</span><span "
+        "class=\"where\">{}</span>",
+        level, name_of(f.level), f.rule, rule.name, escaped(place_text(f.where)));
+    if (f.cost >= 0.001) out += fmt::format("<span class=\"cost\">at most {:.1f} %</span>", f.cost * 100);
+    out += fmt::format("</h3><p>{}.</p>", escaped(capital(f.what)));
+    if (f.level > severity::info)
+        out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{rule.remedy})));
+    out += "<p class=\"tags\">";
+    out += fmt::format("<span>{}</span><span>{}</span><span>{}</span>",
+                       f.count == 1 ? "once" : fmt::format("{} times", f.count), name_of(f.sure),
+                       f.structural ? "structural" : "incidental");
+    if (f.per_step >= 0.05) out += fmt::format("<span>{:.1f} per step</span>", f.per_step);
+    if (f.place != 0) out += fmt::format("<span>{}</span>", f.caller ? "your own line" : "through a library");
+    if (!f.arithmetic.empty()) out += fmt::format("<span>{}</span>", escaped(f.arithmetic));
+    if (m.processes.size() > 1) out += fmt::format("<span>process {}</span>", f.pid);
+    out += "</p>";
+    for (auto const& p : m.processes) {
+        if (p.pid != f.pid || f.place == 0) continue;
+        if (auto const source = source_around(p.place_at(f.place), p.begun); !source.empty())
+            out += "<pre>" + source + "</pre>";
+    }
+    if (f.stack.size() > 1) {
+        out += "<details><summary class=\"small\">Stack</summary><pre>";
+        for (auto const& frame : f.stack) out += escaped(frame) + "\n";
+        out += "</pre></details>";
+    }
+    out += "</article>";
+}
+
+struct kernel_row {
+    std::string name;
+    std::uint64_t count = 0;
+    time_ns time = 0;
+    std::uint32_t blocks = 0, threads = 0;
+    std::uint16_t registers = 0;
+};
+
+void put_kernels(std::string& out, process_model const& p) {
+    std::unordered_map<std::uint32_t, kernel_row> by_name;
+    time_ns all = 0;
+    for (auto const& o : p.ops) {
+        if (o.kind != op_kind::kernel) continue;
+        auto& r = by_name[o.name];
+        ++r.count;
+        r.time += o.length();
+        r.blocks = o.blocks;
+        r.threads = o.threads;
+        r.registers = o.registers;
+        all += o.length();
+    }
+    std::vector<kernel_row> rows;
+    for (auto& [name, r] : by_name) {
+        r.name = p.text(name);
+        rows.push_back(r);
+    }
+    std::ranges::sort(rows, std::greater{}, &kernel_row::time);
+    out += fmt::format(
+        "<details open><summary>Kernels ({})</summary><div class=\"scroll\"><table><tr><th>name<th class=n>times<th "
+        "class=n>time<th class=n>share<th class=n>blocks × threads<th class=n>registers</tr>",
+        rows.size());
+    for (std::size_t i = 0; i < std::min(rows.size(), most_table_rows); ++i) {
+        auto const& r = rows[i];
+        out += fmt::format(
+            "<tr><td class=name><code>{}</code><td class=n>{}<td class=n>{}<td class=n>{:.1f} %<td class=n>{} × {}<td "
+            "class=n>{}</tr>",
+            escaped(short_kernel_name(r.name, 100)), r.count, time_text(r.time),
+            100 * static_cast<double>(r.time) / static_cast<double>(std::max<time_ns>(1, all)), r.blocks, r.threads,
+            r.registers);
+    }
+    out += "</table></div>";
+    if (rows.size() > most_table_rows)
+        out += fmt::format("<p class=\"small dim\">{} more are not shown.</p>", rows.size() - most_table_rows);
+    out += "</details>";
+}
+
+void put_copies(std::string& out, process_model const& p) {
+    struct row {
+        std::uint64_t count = 0, bytes = 0;
+        time_ns time = 0;
+    };
+    std::map<std::pair<std::string, std::string>, row> rows;
+    for (auto const& o : p.ops) {
+        if (o.kind == op_kind::kernel) continue;
+        std::string const kind = o.kind == op_kind::set          ? "set"
+                                 : o.way == direction::to_host   ? "to the host"
+                                 : o.way == direction::to_device ? "to the device"
+                                 : o.way == direction::on_device ? "on the device"
+                                                                 : "other";
+        auto& r = rows[{kind, p.place_at(p.place_of(o.correlation)).label}];
+        ++r.count;
+        r.bytes += o.bytes;
+        r.time += o.length();
+    }
+    if (rows.empty()) return;
+    out +=
+        "<details><summary>Copies and sets, by line</summary><div class=\"scroll\"><table><tr><th>what<th>line<th "
+        "class=n>times<th class=n>bytes<th class=n>time</tr>";
+    std::size_t n = 0;
+    for (auto const& [key, r] : rows) {
+        if (++n > most_table_rows) break;
+        out += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", key.first,
+                           escaped(key.second), r.count, bytes_text(r.bytes), time_text(r.time));
+    }
+    out += "</table></div></details>";
+}
+
+void put_waits(std::string& out, process_model const& p) {
+    static constexpr std::array names{"a read", "a timing", "housekeeping", "nobody"};
+    std::map<std::tuple<std::string, std::size_t, std::string>, std::pair<std::uint64_t, time_ns>> rows;
+    for (auto const& w : p.waits) {
+        auto const& c = p.calls[static_cast<std::size_t>(w.call)];
+        auto& r = rows[{p.text(c.name), static_cast<std::size_t>(w.by), p.place_at(p.place_of(c.correlation)).label}];
+        ++r.first;
+        r.second += c.end - c.start;
+    }
+    if (rows.empty()) return;
+    out +=
+        "<details><summary>Waits of the host</summary><div class=\"scroll\"><table><tr><th>call<th>needed "
+        "by<th>line<th class=n>times<th class=n>time</tr>";
+    std::size_t n = 0;
+    for (auto const& [key, r] : rows) {
+        if (++n > most_table_rows) break;
+        out += fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}</tr>",
+                           escaped(std::get<0>(key)), names[std::get<1>(key)], escaped(std::get<2>(key)), r.first,
+                           time_text(r.second));
+    }
+    out += "</table></div></details>";
+}
+
+void put_stages(std::string& out, process_model const& p) {
+    auto const all = stages_of(p);
+    if (all.empty()) return;
+    out +=
+        "<h2>Stages</h2><p class=\"small dim\">Functions of your own, by what they queued: where they really ran, and "
+        "where data left the device.</p><div class=\"scroll\"><table><tr><th>function<th>ran on<th class=n>kernels<th "
+        "class=n>GPU time<th class=n>from first to last<th class=n>to host<th>left the device at</tr>";
+    for (std::size_t i = 0; i < std::min<std::size_t>(12, all.size()); ++i) {
+        auto const& s = all[i];
+        out += fmt::format(
+            "<tr><td class=name><code>{}</code><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+            "class=n>{}<td>{}</tr>",
+            escaped(s.name), s.actual, s.kernels, time_text(s.busy), time_text(s.wall), bytes_text(s.to_host),
+            s.left_at.empty() ? "it stayed" : escaped(s.left_at));
+    }
+    out += "</table></div>";
+}
+
+void put_lists(std::string& out, report_input const& in) {
+    out += "<h2>Let pass, and why</h2>";
+    if (in.result.exempt.empty()) out += "<p class=\"none dim\">Nothing was exempt.</p>";
+    else out += "<ul>";
+    for (auto const& e : in.result.exempt)
+        out += fmt::format("<li>{} {}: {} × at {} — {}</li>", e.rule, find_rule(e.rule)->name, e.count,
+                           escaped(place_text(e.where)), escaped(e.why));
+    if (!in.result.exempt.empty()) out += "</ul>";
+    std::set<std::string> fired;
+    for (auto const& f : in.result.findings) fired.insert(f.rule);
+    std::string quiet;
+    std::size_t n = 0;
+    for (auto const& r : rules()) {
+        if (fired.contains(std::string{r.id}) || r.apply == nullptr) continue;
+        quiet += fmt::format("<span>{} {}</span>", r.id, r.name);
+        ++n;
+    }
+    out += "<h2>Checked and fine</h2>";
+    if (!in.result.good.empty()) {
+        out += "<ul>";
+        for (auto const& g : in.result.good) out += fmt::format("<li>{}</li>", escaped(g));
+        out += "</ul>";
+    }
+    out +=
+        fmt::format("<details><summary>{} rules found nothing</summary><p class=\"tags\">{}</p></details>", n, quiet);
+}
+
+void put_sign_off(std::string& out, report_input const& in) {
+    std::string forcing = "nothing of weight", change = "none is needed";
+    for (auto const& f : in.result.findings) {
+        if (f.level < severity::medium || find_rule(f.rule)->step == audit_step::evidence) continue;
+        forcing = fmt::format("{} at {}", find_rule(f.rule)->name, place_text(f.where));
+        change = find_rule(f.rule)->remedy;
+        break;
+    }
+    out += fmt::format(
+        "<h2>Sign-off</h2><ul><li>CPU-shaped: <b>{}</b></li><li>What makes it behave like CPU code: {}</li><li>The "
+        "smallest structural change, as a suggestion: {}</li><li>{}</li></ul>",
+        is_cpu_shaped(in) ? "yes" : "no", escaped(forcing), escaped(change),
+        in.result.can_be_judged ? "The evidence can be judged." : "It cannot be judged: " + escaped(in.result.why_not));
+}
+
+void put_environment(std::string& out, report_input const& in, process_model const* p) {
+    out += "<h2>This run</h2><div class=\"scroll\"><table>";
+    auto const row = [&](char const* name, std::string const& value) {
+        if (!value.empty()) out += fmt::format("<tr><td>{}<td class=name>{}</tr>", name, escaped(value));
+    };
+    row("command", in.m.command);
+    row("label", in.m.label);
+    row("date", in.m.date);
+    if (p != nullptr) {
+        row("device", fmt::format("{}, {} multiprocessors, compute capability {}.{}", p->device, p->multiprocessors,
+                                  p->major, p->minor));
+        row("recorded", fmt::format("level {}, CUPTI {}, {} records, {} lost, this tool about {}", p->from->about.level,
+                                    p->from->about.cupti, in.m.records, in.m.dropped, time_text(p->tool)));
+        row("ended", p->ended_well ? "in good order" : "without a word: at most the last second is missing");
+    }
+    for (auto const& [name, value] : in.m.environment) row(name.c_str(), value);
+    out += "</table></div>";
+}
+
+}  // namespace
+
+std::string to_html(report_input const& in) {
+    auto const* const p = main_process(in.m);
+    std::string out =
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+        "content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" "
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>";
+    out += escaped("kiln audit: " + (in.m.label.empty() ? in.m.command : in.m.label));
+    out += "</title><style>";
+    out += style;
+    out += "</style></head><body><main>";
+    out += fmt::format("<h1>kiln audit · {}</h1><p class=\"verdict\">{}</p><p class=\"small dim\"><code>{}</code></p>",
+                       escaped(p != nullptr && !p->device.empty() ? p->device : "no device"),
+                       escaped(capital(verdict(in))), escaped(in.m.command));
+    if (p != nullptr && !p->ops.empty()) {
+        out += fmt::format(
+            "<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>",
+            time_text(p->steady.length()),
+            p->cycle.found() ? fmt::format(", {} steps of {}", p->steady_steps(), time_text(p->median)) : "");
+        put_steady_bar(out, *p);
+    }
+    out += "<h2>Findings</h2>";
+    std::size_t cards = 0, later = 0;
+    for (auto const& f : in.result.findings) {
+        if (f.is_later) ++later;
+        else if (++cards <= most_cards) put_card(out, in.m, f);
+    }
+    if (cards == 0) out += "<p class=\"none\">No rule fired.</p>";
+    if (later > 0) {
+        out += fmt::format("<details><summary>Do these later: {} that wait for what blocks</summary>", later);
+        for (auto const& f : in.result.findings)
+            if (f.is_later) put_card(out, in.m, f);
+        out += "</details>";
+    }
+    if (p != nullptr) {
+        if (!p->ledger.empty()) {
+            time_ns all = 0;
+            for (auto const& r : p->ledger) all += r.wall;
+            out += fmt::format(
+                "<h2>Until it was steady: {}</h2><p class=\"small dim\">Every moment from the start of the process "
+                "belongs to its innermost cause, so this sums to the time.</p>",
+                time_text(all));
+            put_ledger(out, *p);
+        }
+        out += "<h2>The GPU over the run</h2>";
+        put_strip(out, *p);
+        put_step_times(out, *p);
+        put_stages(out, *p);
+        out += "<h2>In detail</h2>";
+        put_kernels(out, *p);
+        put_copies(out, *p);
+        put_waits(out, *p);
+    }
+    put_lists(out, in);
+    put_sign_off(out, in);
+    put_environment(out, in, p);
+    out += fmt::format(
+        "<p class=\"small dim\">{:.0f} ms of GPU work in {} operations. Costs are upper bounds and overlap: they are "
+        "never added.</p></main></body></html>\n",
+        p == nullptr ? 0 : in_ms([&] {
+            time_ns t = 0;
+            for (auto const& b : p->busy) t += b.length();
+            return t;
+        }()),
+        p == nullptr ? 0 : p->ops.size());
+    return out;
+}
+
+}  // namespace kiln::audit

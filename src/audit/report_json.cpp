@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::audit {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+json of_finding(finding const& f) {
+    return {{"rule", f.rule},
+            {"name", find_rule(f.rule)->name},
+            {"severity", name_of(f.level)},
+            {"confidence", name_of(f.sure)},
+            {"count", f.count},
+            {"per_step", f.per_step},
+            {"cost", f.cost},
+            {"where", f.where},
+            {"by", f.where == "?" ? "unknown"
+                   : f.caller     ? "caller"
+                                  : "wrapper"},
+            {"structural", f.structural},
+            {"later", f.is_later},
+            {"what", f.what},
+            {"arithmetic", f.arithmetic},
+            {"remedy", find_rule(f.rule)->remedy},
+            {"stack", f.stack},
+            {"pid", f.pid}};
+}
+
+json of_process(process_model const& p) {
+    json ledger = json::array(), gaps = json::object(), stages = json::array();
+    for (auto const& r : p.ledger)
+        ledger.push_back({{"cause", r.cause}, {"ms", in_ms(r.wall)}, {"count", r.count}, {"inferred", r.inferred}});
+    std::map<gap_cause, time_ns> by_cause;
+    for (auto const& g : p.gaps) by_cause[g.cause] += g.when.length();
+    for (auto const& [cause, t] : by_cause) gaps[std::string{name_of(cause)}] = in_ms(t);
+    for (auto const& s : stages_of(p))
+        stages.push_back({{"name", s.name},
+                          {"actual", s.actual},
+                          {"kernels", s.kernels},
+                          {"bytes_to_host", s.to_host},
+                          {"bytes_to_device", s.to_device},
+                          {"busy_ms", in_ms(s.busy)},
+                          {"wall_ms", in_ms(s.wall)},
+                          {"left_at", s.left_at}});
+    std::uint64_t kernels = 0, to_host = 0;
+    for (auto const& o : p.ops) {
+        kernels += o.kind == op_kind::kernel ? 1 : 0;
+        if (o.way == direction::to_host) to_host += o.bytes;
+    }
+    return {{"pid", p.pid},
+            {"program", p.program},
+            {"device", p.device},
+            {"ended_well", p.ended_well},
+            {"operations", p.ops.size()},
+            {"kernels", kernels},
+            {"bytes_to_host", to_host},
+            {"steps", {{"count", p.cycle.starts.size()}, {"anchor", p.cycle.anchor}, {"median_ms", in_ms(p.median)}}},
+            {"steady",
+             {{"ms", in_ms(p.steady.length())},
+              {"busy_ms", in_ms(p.steady_busy)},
+              {"from_step", p.steady_from_step},
+              {"settled", p.settled}}},
+            {"gaps_ms", gaps},
+            {"ledger", ledger},
+            {"stages", stages}};
+}
+
+}  // namespace
+
+json to_json(report_input const& in) {
+    json findings = json::array(), exempt = json::array(), processes = json::array();
+    for (auto const& f : in.result.findings) findings.push_back(of_finding(f));
+    for (auto const& e : in.result.exempt)
+        exempt.push_back({{"rule", e.rule}, {"count", e.count}, {"where", e.where}, {"why", e.why}});
+    for (auto const& p : in.m.processes) processes.push_back(of_process(p));
+    return {{"format", "kiln-audit"},
+            {"version", 1},
+            {"command", in.m.command},
+            {"label", in.m.label},
+            {"date", in.m.date},
+            {"verdict", verdict(in)},
+            {"worst", name_of(in.result.worst())},
+            {"cpu_shaped", is_cpu_shaped(in)},
+            {"can_be_judged", in.result.can_be_judged},
+            {"why_not", in.result.why_not},
+            {"records", in.m.records},
+            {"lost", in.m.dropped},
+            {"findings", findings},
+            {"exempt", exempt},
+            {"good", in.result.good},
+            {"processes", processes},
+            {"recording", in.recording}};
+}
+
+}  // namespace kiln::audit

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace in Perfetto's own protobuf, written by hand: the few messages that tracks, slices and counters need. The numbers are
+// those of perfetto/protos/trace: TracePacket, TrackDescriptor, TrackEvent.
+#include "audit/report.hpp"
+
+#include <algorithm>
+
+namespace kiln::audit {
+
+namespace {
+
+constexpr std::size_t most_events = 200'000;
+
+class message {
+public:
+    void number(unsigned field, std::uint64_t value) {
+        varint(field << 3);
+        varint(value);
+    }
+    void bytes(unsigned field, std::string_view value) {
+        varint(field << 3 | 2u);
+        varint(value.size());
+        data += value;
+    }
+    std::string data;
+
+private:
+    void varint(std::uint64_t v) {
+        for (; v >= 0x80; v >>= 7) data += static_cast<char>((v & 0x7f) | 0x80);
+        data += static_cast<char>(v);
+    }
+};
+
+class trace_writer {
+public:
+    void process(std::uint64_t uuid, std::uint32_t pid, std::string const& name) {
+        message about;
+        about.number(1, pid);
+        about.bytes(6, name);
+        message track;
+        track.number(1, uuid);
+        track.bytes(3, about.data);
+        add_track(track);
+    }
+    void track(std::uint64_t uuid, std::uint64_t parent, std::string const& name) {
+        message t;
+        t.number(1, uuid);
+        t.number(5, parent);
+        t.bytes(2, name);
+        add_track(t);
+    }
+    void slice(std::uint64_t track, interval when, std::string const& name, std::string const& category) {
+        if (++events_ > most_events) return;
+        event(track, when.from, 1, name, category);
+        event(track, std::max(when.to, when.from + 1), 2, {}, {});
+    }
+    [[nodiscard]] std::string take() && { return std::move(out_); }
+
+private:
+    void add_track(message const& t) {
+        message packet;
+        packet.number(10, 1);
+        packet.bytes(60, t.data);
+        add(packet);
+    }
+    void event(std::uint64_t track, time_ns at, std::uint64_t type, std::string const& name,
+               std::string const& category) {
+        message e;
+        e.number(9, type);
+        e.number(11, track);
+        if (!category.empty()) e.bytes(22, category);
+        if (!name.empty()) e.bytes(23, name);
+        message packet;
+        packet.number(8, at);
+        packet.number(10, 1);
+        packet.bytes(11, e.data);
+        add(packet);
+    }
+    void add(message const& packet) {
+        message whole;
+        whole.bytes(1, packet.data);
+        out_ += whole.data;
+    }
+    std::string out_;
+    std::size_t events_ = 0;
+};
+
+}  // namespace
+
+std::string to_perfetto(report_input const& in) {
+    trace_writer out;
+    for (auto const& p : in.m.processes) {
+        auto const base = std::uint64_t{p.pid} << 32;
+        out.process(base + 1, p.pid, p.program.substr(0, 100));
+        out.track(base + 2, base + 1, "findings: idle, by cause");
+        for (auto const& g : p.gaps)
+            out.slice(base + 2, g.when, fmt::format("{} {}", name_of(g.cause), p.place_at(g.place).label), "gap");
+        out.track(base + 3, base + 1, "first calls");
+        time_ns last = 0;
+        for (auto const& f : p.firsts) {  // slices of one track may not cross
+            if (f.when.from < last) continue;
+            last = f.when.to;
+            out.slice(base + 3, f.when, f.name == 0 ? "compile or load" : p.text(f.name).substr(0, 80), "first");
+        }
+        std::set<std::uint32_t> streams, threads;
+        for (auto const& o : p.ops) streams.insert(o.stream);
+        for (auto const& c : p.calls) threads.insert(c.thread);
+        for (auto const s : streams)
+            out.track(base + 0x1000 + s, base + 1,
+                      p.null_streams.contains(s) ? "GPU, null stream" : fmt::format("GPU, stream {}", s));
+        for (auto const t : threads) out.track(base + 0x8000'0000u + t, base + 1, fmt::format("thread {}", t));
+        for (auto const& o : p.ops) {
+            auto const name = o.kind == op_kind::kernel ? short_kernel_name(p.text(o.name), 100)
+                              : o.kind == op_kind::set  ? fmt::format("set {} B", o.bytes)
+                                                        : fmt::format("copy {} B", o.bytes);
+            out.slice(base + 0x1000 + o.stream, {o.start, o.end}, name, "gpu");
+        }
+        std::map<std::uint32_t, time_ns> open;
+        for (auto const& c : p.calls) {
+            auto& until = open[c.thread];
+            if (c.start < until && c.end > until) continue;
+            until = std::max(until, c.end);
+            auto const place = p.place_of(c.correlation);
+            out.slice(base + 0x8000'0000u + c.thread, {c.start, c.end},
+                      place == 0 ? p.text(c.name) : fmt::format("{} {}", p.text(c.name), p.place_at(place).label),
+                      "call");
+        }
+    }
+    return std::move(out).take();
+}
+
+}  // namespace kiln::audit

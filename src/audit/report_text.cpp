@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/report.hpp"
+
+#include <algorithm>
+
+namespace kiln::audit {
+
+namespace {
+
+constexpr std::size_t most_lines = 45, most_findings = 9;
+double in_s(time_ns t) { return static_cast<double>(t) * 1e-9; }
+
+std::string cut(std::string text, std::size_t most) {
+    if (text.size() > most) text = text.substr(0, most - 1) + "~";
+    return text;
+}
+
+struct lines {
+    std::string text;
+    std::size_t count = 0;
+    void add(std::string line) {
+        if (count >= most_lines) return;
+        text += cut(std::move(line), 160) + "\n";
+        ++count;
+    }
+};
+
+std::string finding_line(finding const& f) {
+    auto out = fmt::format("  {:<8} {} {:<17} {:>6} x  {}", name_of(f.level), f.rule, find_rule(f.rule)->name, f.count,
+                           place_text(f.where));
+    if (f.cost >= 0.001) out += fmt::format(", at most {:.0f} %", f.cost * 100);
+    if (f.sure != confidence::certain) out += fmt::format(" ({})", name_of(f.sure));
+    return out;
+}
+
+void add_ledger(lines& out, process_model const& p) {
+    auto rows = p.ledger;
+    time_ns all = 0;
+    for (auto const& r : rows) all += r.wall;
+    if (all == 0) return;
+    std::ranges::sort(rows, std::greater{}, &ledger_row::wall);
+    std::string text;
+    std::size_t shown = 0;
+    for (auto const& r : rows) {
+        if (shown == 6 || in_ms(r.wall) < 1) break;
+        text += fmt::format("{}{} {:.0f} ms{}", shown > 0 ? " | " : "", r.cause, in_ms(r.wall),
+                            r.inferred ? " (inferred)" : "");
+        ++shown;
+    }
+    out.add(fmt::format("until steady {:.2f} s: {}", in_s(all), text));
+}
+
+void add_gaps(lines& out, process_model const& p) {
+    std::map<gap_cause, time_ns> by_cause;
+    for (auto const& g : p.gaps) by_cause[g.cause] += g.when.length();
+    std::vector<std::pair<time_ns, gap_cause>> sorted;
+    for (auto const& [cause, t] : by_cause) sorted.emplace_back(t, cause);
+    std::ranges::sort(sorted, std::greater{});
+    std::string text;
+    for (auto const& [t, cause] : sorted) {
+        auto const share = 100 * static_cast<double>(t) / static_cast<double>(p.span());
+        if (share < 0.5) break;
+        text += fmt::format(", {} {:.0f} %", name_of(cause), share);
+    }
+    out.add(fmt::format("steady       {:.3f} s: GPU busy {:.0f} %{}", in_s(p.steady.length()),
+                        100 * static_cast<double>(p.steady_busy) / static_cast<double>(p.span()), text));
+}
+
+}  // namespace
+
+std::string place_text(std::string const& where) { return where == "?" ? "a line that is not known" : where; }
+std::string count_text(std::uint64_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+process_model const* main_process(model const& m) {
+    if (m.processes.empty()) return nullptr;
+    return &*std::ranges::max_element(m.processes, {}, [](process_model const& p) { return p.ops.size(); });
+}
+
+bool is_cpu_shaped(report_input const& in) {
+    for (auto const& f : in.result.findings) {
+        auto const step = find_rule(f.rule)->step;
+        if (f.level == severity::blocking && step >= audit_step::ran && step <= audit_step::batching) return true;
+    }
+    auto const* const p = main_process(in.m);
+    if (p == nullptr) return true;
+    auto const host = detail::gap_time(
+        *p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
+    return 2 * host >= p->span();
+}
+
+std::string verdict(report_input const& in) {
+    auto const* const p = main_process(in.m);
+    if (p == nullptr || p->ops.empty()) {
+        if (in.m.not_recorded || in.m.other_profiler)
+            return "it cannot be judged: " + (in.m.notes.empty() ? "nothing was recorded" : in.m.notes.front());
+        return "nothing ran on a GPU";
+    }
+    std::size_t counts[5] = {};
+    for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
+    auto const first =
+        in.result.findings.empty() ? std::string_view{} : find_rule(in.result.findings.front().rule)->name;
+    if (counts[4] > 0)
+        return fmt::format("it runs on the GPU, but {} at {} keeps it from scaling", first,
+                           place_text(in.result.findings.front().where));
+    if (counts[3] > 0)
+        return fmt::format("it runs on the GPU, but {} of HIGH severity {} a good part of it: first {}",
+                           count_text(counts[3], "finding"), counts[3] == 1 ? "costs" : "cost", first);
+    if (counts[2] > 0) return fmt::format("it runs on the GPU, with {} worth a look", count_text(counts[2], "finding"));
+    return "it runs on the GPU, and nothing of weight was found";
+}
+
+std::vector<stage> stages_of(process_model const& p) {
+    std::map<std::string, stage> all;
+    std::map<std::string, interval> spans;
+    for (auto const& o : p.ops) {
+        auto const place = p.place_of(o.correlation);
+        if (place == 0) continue;
+        auto const& where = p.place_at(place);
+        auto const name = where.function.empty() ? where.label : where.function;
+        auto& s = all[name];
+        s.name = name;
+        s.busy += o.length();
+        if (o.kind == op_kind::kernel) ++s.kernels;
+        if (o.way == direction::to_host) {
+            s.to_host += o.bytes;
+            if (s.left_at.empty()) s.left_at = where.label;
+        }
+        if (o.way == direction::to_device) s.to_device += o.bytes;
+        auto& span = spans[name];
+        if (span.from == 0) span.from = o.start;
+        span.to = std::max(span.to, o.end);
+    }
+    std::vector<stage> out;
+    for (auto& [name, s] : all) {
+        s.wall = spans[name].length();
+        s.actual = s.kernels == 0 ? "CPU" : 2 * s.busy >= s.wall ? "GPU" : "both";
+        out.push_back(s);
+    }
+    std::ranges::sort(out, std::greater{}, &stage::wall);
+    return out;
+}
+
+std::string to_text(report_input const& in) {
+    lines out;
+    auto const& m = in.m;
+    auto const* const p = main_process(m);
+    if (p == nullptr && in.result.worst() == severity::info) {  // nothing to say but that
+        out.add(fmt::format("kiln audit: {}{}", verdict(in),
+                            in.result.findings.empty() ? "" : ": " + in.result.findings.front().what));
+        return out.text;
+    }
+    out.add(fmt::format("kiln audit: {}{}", p != nullptr && !p->device.empty() ? p->device : "no device",
+                        m.command.empty() ? "" : ", " + cut(m.command, 100)));
+    if (p != nullptr)
+        out.add(fmt::format("evidence     level {}, {} records, {} lost, tool {:.0f} ms; steps: {}",
+                            p->from->about.level, m.records, m.dropped, in_ms(p->tool),
+                            p->cycle.found() ? fmt::format("{} ({}), median {:.3f} ms", p->cycle.starts.size(),
+                                                           p->cycle.anchor, in_ms(p->median))
+                                             : "none found"));
+    out.add("VERDICT      " + verdict(in));
+    if (p != nullptr) {
+        add_ledger(out, *p);
+        if (!p->ops.empty()) add_gaps(out, *p);
+    }
+    std::size_t shown = 0, later = 0, minor = 0;
+    for (auto const& f : in.result.findings) {
+        if (f.is_later) {
+            ++later;
+            continue;
+        }
+        if (shown == most_findings || (f.level <= severity::low && shown >= 5)) {
+            ++minor;
+            continue;
+        }
+        out.add(finding_line(f));
+        out.add("           " + f.what);
+        if (f.level >= severity::medium) out.add(fmt::format("           -> {}", find_rule(f.rule)->remedy));
+        ++shown;
+    }
+    if (shown == 0) out.add("  no findings");
+    if (minor > 0) out.add(fmt::format("  and {} smaller; the page has them all", minor));
+    if (later > 0)
+        out.add(fmt::format("do these later: {} that wait for what is BLOCKING", count_text(later, "finding")));
+    std::size_t exempt = 0;
+    for (auto const& e : in.result.exempt) {
+        if (++exempt > 3) break;
+        out.add(fmt::format("exempt       {} {} x at {}: {}", e.rule, e.count, e.where, e.why));
+    }
+    if (in.result.exempt.size() > 3) out.add(fmt::format("             and {} more", in.result.exempt.size() - 3));
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, in.result.good.size()); ++i)
+        out.add("fine         " + in.result.good[i]);
+    if (p != nullptr) {
+        auto const stages = stages_of(*p);
+        std::string text;
+        for (std::size_t i = 0; i < std::min<std::size_t>(3, stages.size()); ++i)
+            text += fmt::format("{}{} ({}, {:.1f} ms busy of {:.1f})", i > 0 ? ", " : "", stages[i].name,
+                                stages[i].actual, in_ms(stages[i].busy), in_ms(stages[i].wall));
+        if (!text.empty()) out.add("top stages   " + text);
+        if (m.processes.size() > 1) {
+            std::string ranks;
+            for (auto const& one : m.processes) ranks += fmt::format(" {} ({} operations)", one.pid, one.ops.size());
+            out.add("processes   " + ranks);
+        }
+    }
+    out.add(fmt::format(
+        "sign-off     CPU-shaped: {}; {}",
+        p == nullptr        ? "it is CPU code"
+        : is_cpu_shaped(in) ? "yes"
+                            : "no",
+        in.result.can_be_judged ? "the evidence can be judged" : "it cannot be judged: " + in.result.why_not));
+    for (auto const& file : in.files) out.add("             " + file);
+    return out.text;
+}
+
+}  // namespace kiln::audit

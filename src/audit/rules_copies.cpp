@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is copied that need not be (R30 to R37), and memory that comes and goes (R40 to R46).
+#include "audit/rules.hpp"
+
+#include <algorithm>
+
+namespace kiln::audit::detail {
+
+namespace {
+
+constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
+
+bool is_copy(operation const& o, direction way) { return o.kind == op_kind::copy && o.way == way; }
+
+std::size_t step_of(process_model const& p, time_ns t) {
+    return static_cast<std::size_t>(std::ranges::upper_bound(p.cycle.starts, t) - p.cycle.starts.begin());
+}
+
+time_ns call_time(process_model const& p, operation const& o) {
+    if (o.call < 0) return 0;
+    auto const& c = p.calls[static_cast<std::size_t>(o.call)];
+    return c.end - c.start;
+}
+
+}  // namespace
+
+void pageable_async(judge& j) {
+    auto const& p = j.p;
+    std::set<std::string> waited;
+    for (auto const& w : p.waits)
+        if (auto const place = p.place_of(p.calls[static_cast<std::size_t>(w.call)].correlation); place != 0)
+            waited.insert(p.place_at(place).label);
+    std::uint64_t count = 0, bytes = 0, by_wrapper = 0;
+    time_ns blocked = 0;
+    std::uint32_t place = 0;
+    for (auto const& o : p.ops) {
+        bool const is_pageable = o.source == memory_kind::pageable || o.target == memory_kind::pageable;
+        if (o.kind != op_kind::copy || !o.async || !is_pageable || o.bytes <= 64 * kib || o.graph != 0) continue;
+        auto const at = p.place_of(o.correlation);
+        if (at != 0 && waited.contains(p.place_at(at).label)) {
+            ++by_wrapper;
+            continue;
+        }
+        ++count;
+        bytes += o.bytes;
+        if (p.in_steady(o.start)) blocked += call_time(p, o);
+        place = at;
+    }
+    if (by_wrapper >= 10) j.exempt("R30", by_wrapper, 0, "the same line waits for the copy at once");
+    if (count < 10 && bytes < 64 * mib) return;
+    finding f = j.at("R30", place);
+    f.count = count;
+    f.cost = std::min(1.0, j.share(blocked));
+    f.structural = j.per_step(count) >= 0.8;
+    f.what =
+        fmt::format("{} copies ({} MiB) said to be asynchronous use pageable memory, so the host stands still for them",
+                    count, bytes / mib);
+    f.arithmetic = fmt::format("{:.1f} ms in the calls / {:.1f} ms", in_ms(blocked), in_ms(p.span()));
+    f.level = std::max(severity::low, j.by_cost(f.cost, f.structural, count));
+    j.find(std::move(f));
+}
+
+void small_copies(judge& j) {
+    auto const& p = j.p;
+    if (!p.cycle.found()) return;
+    for (auto const way : {direction::to_device, direction::to_host}) {
+        std::uint64_t count = 0, bytes = 0;
+        time_ns cost = 0;
+        std::set<std::string> places;
+        std::uint32_t place = 0;
+        for (auto const& o : p.ops) {
+            if (!is_copy(o, way) || o.bytes > 64 * kib || o.graph != 0) continue;
+            ++count;
+            bytes += o.bytes;
+            if (p.in_steady(o.start)) cost += o.length() + call_time(p, o);
+            auto const at = p.place_of(o.correlation);
+            places.insert(p.place_at(at).label);
+            if (at != 0) place = at;
+        }
+        auto const least = way == direction::to_device ? 3.0 : 3.0;
+        if (count < 60 || j.per_step(count) < least || places.size() > 3) continue;
+        // One read per item is R22's; here several lie close together.
+        if (way == direction::to_host && j.per_step(count) < 3) continue;
+        finding f = j.at("R31", place);
+        f.count = count;
+        f.cost = std::min(1.0, j.share(cost));
+        f.structural = true;
+        f.what = fmt::format("{} small copies {} the device, {:.0f} per step, {} bytes on average", count,
+                             way == direction::to_device ? "to" : "from", j.per_step(count),
+                             bytes / std::max<std::uint64_t>(1, count));
+        f.level = std::min(severity::high, j.by_cost(f.cost, f.structural, count));
+        j.find(std::move(f));
+    }
+}
+
+void round_trip(judge& j) {
+    auto const& p = j.p;
+    std::uint64_t count = 0, sure = 0;
+    time_ns cost = 0;
+    std::uint32_t place = 0;
+    operation const* down = nullptr;
+    for (auto const& o : p.ops) {
+        if (is_copy(o, direction::to_host) && o.bytes >= kib) down = &o;
+        if (!is_copy(o, direction::to_device) || down == nullptr || o.bytes != down->bytes ||
+            o.start - std::min(o.start, down->end) > 20 * ms)
+            continue;
+        if (p.cycle.found() && step_of(p, o.start) > step_of(p, down->start) + 1) continue;
+        auto const from = p.sites.find(down->correlation), to = p.sites.find(o.correlation);
+        bool const known = from != p.sites.end() && to != p.sites.end();
+        bool const same_pointer = known && from->second.pointer != 0 && from->second.pointer == to->second.pointer;
+        bool const hashed = known && from->second.hash != 0 && to->second.hash != 0;
+        if (hashed && from->second.hash != to->second.hash && !same_pointer) {
+            down = nullptr;  // as large, and something else
+            continue;
+        }
+        ++count;
+        if (same_pointer || hashed) ++sure;
+        if (p.in_steady(down->start)) cost += o.length() + down->length() + interval{down->end, o.start}.length();
+        place = p.place_of(down->correlation);
+        down = nullptr;
+    }
+    if (count < 3) return;
+    finding f = j.at("R32", place);
+    f.count = count;
+    f.cost = std::min(1.0, j.share(cost));
+    f.structural = j.per_step(count) >= 0.8;
+    f.sure = sure * 10 >= count * 9 ? confidence::certain : confidence::likely;
+    f.what =
+        fmt::format("{} times what came to the host went back to the device ({} by address or content)", count, sure);
+    f.arithmetic = fmt::format("{:.1f} ms there and back / {:.1f} ms", in_ms(cost), in_ms(p.span()));
+    f.level = f.sure == confidence::certain && f.cost >= 0.01
+                  ? std::max(severity::high, j.by_cost(f.cost, f.structural, count))
+                  : std::max(severity::medium, j.by_cost(f.cost, f.structural, count));
+    f.level = std::min(f.level, severity::high);
+    j.find(std::move(f));
+}
+
+void re_upload(judge& j) {
+    auto const& p = j.p;
+    struct upload {
+        std::uint64_t count = 0;
+        time_ns cost = 0;
+        std::uint64_t bytes = 0;
+        std::uint32_t place = 0;
+    };
+    std::map<std::pair<std::string, std::uint64_t>, upload> all;
+    for (auto const& o : p.ops) {
+        if (!is_copy(o, direction::to_device) || o.bytes < 4 * kib) continue;
+        auto const site = p.sites.find(o.correlation);
+        if (site == p.sites.end() || site->second.hash == 0) continue;
+        auto& u = all[{p.place_at(site->second.place).label, site->second.hash}];
+        ++u.count;
+        u.bytes = o.bytes;
+        u.place = site->second.place;
+        if (p.in_steady(o.start)) u.cost += o.length() + call_time(p, o);
+    }
+    for (auto const& [key, u] : all) {
+        if (u.count < 3) continue;
+        finding f = j.at("R33", u.place);
+        f.count = u.count;
+        f.cost = std::min(1.0, j.share(u.cost));
+        f.structural = j.per_step(u.count) >= 0.8;
+        f.what = fmt::format("the same {} bytes were uploaded {} times", u.bytes, u.count);
+        f.arithmetic = fmt::format("{:.1f} ms in copies and calls / {:.1f} ms", in_ms(u.cost), in_ms(p.span()));
+        f.level = f.cost >= 0.05 ? severity::high : severity::medium;
+        j.find(std::move(f));
+    }
+}
+
+void device_copies(judge& j) {
+    auto const& p = j.p;
+    time_ns all = 0;
+    std::uint64_t count = 0;
+    for (auto const& o : p.ops) {
+        if (!p.in_steady(o.start) || !(is_copy(o, direction::on_device) || o.kind == op_kind::set)) continue;
+        all += o.length();
+        ++count;
+    }
+    auto const share = static_cast<double>(all) / static_cast<double>(std::max<time_ns>(1, p.steady_busy));
+    if (share < j.number("R36.share", 0.15) || all < ms) return;
+    finding f = j.at("R36", 0);
+    f.where = "device memory";
+    f.count = count;
+    f.cost = j.share(all);
+    f.what = fmt::format("{} copies and sets on the device take {:.0f} % of the busy time", count, share * 100);
+    f.level = severity::medium;
+    j.find(std::move(f));
+}
+
+void managed(judge& j) {
+    auto const& p = j.p;
+    std::uint64_t count = 0, bytes = 0;
+    std::uint32_t place = 0;
+    for (auto const& m : p.from->memory) {
+        if (m.operation != 1 || m.memory != static_cast<std::uint8_t>(memory_kind::managed) || m.bytes < mib) continue;
+        ++count;
+        bytes += m.bytes;
+        if (auto const at = p.place_of(m.correlation); at != 0) place = at;
+    }
+    if (count == 0) return;
+    finding f = j.at("R37", place);
+    f.count = count;
+    f.what = fmt::format("{} allocation(s) of managed memory, {} MiB", count, bytes / mib);
+    f.level = severity::medium;
+    f.is_cold = true;
+    j.find(std::move(f));
+}
+
+void churn(judge& j) {
+    auto const& p = j.p;
+    std::uint64_t allocations = 0, frees = 0, steady = 0, late = 0, steady_frees = 0;
+    time_ns cost = 0;
+    std::map<std::uint32_t, std::uint64_t> places;
+    for (auto const& c : p.calls) {
+        bool const is_allocation = c.what == call_class::allocate || c.what == call_class::allocate_host;
+        bool const is_free = c.what == call_class::release || c.what == call_class::release_host;
+        if (!is_allocation && !is_free) continue;
+        if (c.status == 0) ++(is_allocation ? allocations : frees);
+        if (!p.in_steady(c.start)) continue;
+        cost += c.end - c.start;
+        ++(is_allocation ? steady : steady_frees);
+        if (is_allocation && c.start > p.steady.from + p.steady.length() / 2) ++late;
+        if (is_allocation) ++places[p.place_of(c.correlation)];
+    }
+    auto const steps = std::max<std::size_t>(1, p.steady_steps());
+    auto const seconds = static_cast<double>(p.span()) * 1e-9;
+    bool const often = p.cycle.found() ? steady >= steps / 2 : static_cast<double>(steady) / seconds >= 50;
+    if (!often || std::min(steady, steady_frees) < 20) return;
+    auto const place = std::ranges::max_element(places, {}, [](auto const& k) { return k.second; })->first;
+    if (place != 0) {  // of that line alone
+        allocations = frees = 0;
+        for (auto const& c : p.calls) {
+            if (c.status != 0 || p.place_at(p.place_of(c.correlation)).label != p.place_at(place).label) continue;
+            allocations += c.what == call_class::allocate || c.what == call_class::allocate_host ? 1 : 0;
+            frees += c.what == call_class::release || c.what == call_class::release_host ? 1 : 0;
+        }
+    }
+    if (late * 10 < steady) return j.exempt("R40", allocations, place, "it dies down: growth at the beginning");
+    finding f = j.at("R40", place);
+    f.count = allocations;
+    f.cost = std::min(1.0, j.share(cost));
+    f.structural = true;
+    f.what = fmt::format("{} allocations and {} frees of memory outside a pool", allocations, frees);
+    f.arithmetic = fmt::format("{:.1f} ms in those calls / {:.1f} ms", in_ms(cost), in_ms(p.span()));
+    f.level = std::max(severity::medium, std::min(severity::high, j.by_cost(f.cost, true, allocations)));
+    if (j.per_step(allocations) >= 10 && f.cost >= 0.1) f.level = severity::blocking;
+    j.find(std::move(f));
+}
+
+void trimming(judge& j) {
+    auto const& p = j.p;
+    std::uint64_t bursts = 0, row = 0;
+    std::uint32_t place = 0, last = 0;
+    auto const end_row = [&] {
+        if (row >= 5) {
+            ++bursts;
+            place = last;
+        }
+        row = 0;
+    };
+    for (auto const& c : p.calls) {
+        if (c.what == call_class::trim) {
+            ++bursts;
+            place = p.place_of(c.correlation);
+        } else if (c.what == call_class::release) {
+            ++row;
+            last = p.place_of(c.correlation);
+        } else if (c.what == call_class::allocate) {
+            end_row();
+        }
+    }
+    // What is freed at the end is not trimmed.
+    auto const per_step = j.per_step(bursts);
+    if (bursts < 3 || per_step < 0.1) return;
+    finding f = j.at("R41", place);
+    f.count = bursts;
+    f.structural = per_step >= 0.5;
+    f.what = fmt::format("the pool was emptied {} times and filled again", bursts);
+    f.level = per_step >= 0.5 ? severity::high : severity::medium;
+    j.find(std::move(f));
+}
+
+void alloc_retry(judge& j) {
+    auto const& p = j.p;
+    constexpr std::uint32_t out_of_memory = 2;
+    std::uint64_t count = 0;
+    std::uint32_t place = 0;
+    int state = 0;  // 1 failed, 2 freed since
+    for (auto const& c : p.calls) {
+        if (c.what == call_class::allocate && c.status == out_of_memory) state = 1, place = p.place_of(c.correlation);
+        else if (c.what == call_class::release && state == 1) state = 2;
+        else if (c.what == call_class::allocate && c.status == 0 && state == 2) ++count, state = 0;
+    }
+    if (count == 0) return;
+    finding f = j.at("R42", place);
+    f.count = count;
+    f.what = fmt::format("{} allocation(s) failed for lack of memory, and succeeded after others were freed", count);
+    f.level = severity::high;
+    j.find(std::move(f));
+}
+
+void growing_output(judge& j) {
+    auto const& p = j.p;
+    struct run {
+        std::uint64_t size = 0;
+        int length = 0, longest = 0;
+        time_ns last = 0;
+        std::uint32_t place = 0;
+    };
+    std::map<std::string, run> by_place;
+    for (auto const& m : p.from->memory) {
+        if (m.operation != 1 || m.bytes < 64 * kib) continue;
+        auto const place = p.place_of(m.correlation);
+        if (place == 0) continue;
+        auto& r = by_place[p.place_at(place).label];
+        auto const ratio = r.size == 0 ? 0 : static_cast<double>(m.bytes) / static_cast<double>(r.size);
+        r.length = ratio >= 1.2 && ratio <= 2.5 ? r.length + 1 : 0;
+        r.longest = std::max(r.longest, r.length);
+        if (r.length >= 1) r.last = m.time;
+        r.size = m.bytes;
+        r.place = place;
+    }
+    for (auto const& [label, r] : by_place) {
+        if (r.longest < 4) continue;
+        bool const copies = std::ranges::any_of(p.ops, [&](operation const& o) {
+            return is_copy(o, direction::on_device) && o.start >= r.last && o.start < r.last + 50 * ms;
+        });
+        if (!copies) {
+            j.exempt("R46", static_cast<std::uint64_t>(r.longest), r.place, "sizes grow, but nothing is copied over");
+            continue;
+        }
+        finding f = j.at("R46", r.place);
+        f.count = static_cast<std::uint64_t>(r.longest);
+        f.what = fmt::format("an output grew {} times in a row and was copied over", r.longest);
+        f.level = severity::medium;
+        j.find(std::move(f));
+    }
+}
+
+}  // namespace kiln::audit::detail

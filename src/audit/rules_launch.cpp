@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// How work is cut into launches (R50 to R66), and whether all this is evidence (R90 to R94).
+#include "audit/rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::audit::detail {
+
+namespace {
+
+// Few large blocks on purpose.
+bool is_tuned(std::string const& name) {
+    for (auto const* part : {"gemm", "cutlass", "xmma", "nvjet", "fmha", "flash", "wgrad", "conv", "nccl", "attention"})
+        if (name.find(part) != name.npos) return true;
+    return false;
+}
+
+std::vector<operation const*> steady_kernels(process_model const& p) {
+    std::vector<operation const*> out;
+    for (auto const& o : p.ops)
+        if (o.kind == op_kind::kernel && p.in_steady(o.start)) out.push_back(&o);
+    return out;
+}
+time_ns time_of(std::vector<operation const*> const& all) {
+    time_ns out = 0;
+    for (auto const* o : all) out += o->length();
+    return std::max<time_ns>(1, out);
+}
+time_ns host_gaps(process_model const& p) {
+    return gap_time(p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
+}
+
+std::uint32_t most_common_place(process_model const& p, std::vector<operation const*> const& all) {
+    std::map<std::uint32_t, std::size_t> counts;
+    for (auto const* o : all)
+        if (auto const at = p.place_of(o->correlation); at != 0) ++counts[at];
+    return counts.empty() ? 0 : std::ranges::max_element(counts, {}, [](auto const& k) { return k.second; })->first;
+}
+
+severity of_share(double share, double low, double medium, double high) {
+    if (share >= high) return severity::high;
+    if (share >= medium) return severity::medium;
+    return share >= low ? severity::low : severity::info;
+}
+
+bool several_at_once(process_model const& p) {
+    time_ns sum = 0;
+    for (auto const& o : p.ops)
+        if (p.in_steady(o.start)) sum += o.length();
+    return static_cast<double>(sum) > 1.2 * static_cast<double>(std::max<time_ns>(1, p.steady_busy));
+}
+
+}  // namespace
+
+time_ns gap_time(process_model const& p, std::initializer_list<gap_cause> causes) {
+    time_ns out = 0;
+    for (auto const& g : p.gaps)
+        if (std::ranges::find(causes, g.cause) != causes.end()) out += g.when.length();
+    return out;
+}
+
+occupancy_answer theoretical_occupancy(process_model const& p, operation const& o) {
+    auto const warps = (o.threads + 31) / 32;
+    if (warps == 0) return {};
+    auto const by_warps = p.warps / warps;
+    auto const per_warp = std::max(1u, (std::uint32_t{o.registers} * 32 + 255) / 256 * 256);
+    auto const by_registers = o.registers == 0 ? 32u : p.registers / per_warp / warps;
+    auto const by_shared = o.shared == 0 ? 32u : p.shared_bytes / (o.shared + 1024);
+    auto const blocks = std::min({by_warps, by_registers, by_shared, 32u});
+    occupancy_answer out;
+    out.share = static_cast<double>(blocks * warps) / p.warps;
+    out.limit = blocks == by_shared && o.shared != 0         ? "shared memory"
+                : blocks == by_registers && o.registers != 0 ? "registers"
+                : blocks == by_warps                         ? "threads"
+                                                             : "blocks";
+    return out;
+}
+
+void tiny_launches(judge& j) {
+    auto const& p = j.p;
+    auto all = steady_kernels(p);
+    std::erase_if(all, [](operation const* o) { return o->graph != 0; });
+    if (static_cast<double>(all.size()) < j.number("R50.launches", 1000)) return;
+    std::vector<operation const*> tiny;
+    for (auto const* o : all) {
+        auto const* const c = o->call < 0 ? nullptr : &p.calls[static_cast<std::size_t>(o->call)];
+        if (o->length() < 5 * us || (c != nullptr && o->length() < c->end - c->start)) tiny.push_back(o);
+    }
+    auto const gaps = host_gaps(p);
+    if (static_cast<double>(tiny.size()) < j.number("R50.share", 0.5) * static_cast<double>(all.size())) return;
+    if (j.share(gaps) < 0.05) return j.good(fmt::format("{} tiny launches, but the queue stays full", tiny.size()));
+    finding f = j.at("R50", most_common_place(p, tiny));
+    f.count = tiny.size();
+    f.cost = j.share(gaps);
+    f.structural = true;
+    f.what = fmt::format("{} of {} launches are shorter than 5 us or than the call that queues them", tiny.size(),
+                         all.size());
+    f.arithmetic = fmt::format("{:.1f} ms of host gaps / {:.1f} ms", in_ms(gaps), in_ms(p.span()));
+    f.level =
+        j.share(p.steady_busy) >= 0.9 ? severity::low : std::min(severity::high, j.by_cost(f.cost, true, tiny.size()));
+    j.find(std::move(f));
+}
+
+void small_grid(judge& j) {
+    auto const& p = j.p;
+    auto const all = steady_kernels(p);
+    std::vector<operation const*> small;
+    std::uint64_t tuned = 0;
+    for (auto const* o : all) {
+        if (o->blocks >= p.multiprocessors || o->length() < 10 * us) continue;
+        if (is_tuned(p.text(o->name))) ++tuned;
+        else small.push_back(o);
+    }
+    auto const share = static_cast<double>(time_of(small)) / static_cast<double>(time_of(all));
+    if (tuned > 0) j.exempt("R52", tuned, 0, "matrix products, convolutions and the like choose few large blocks");
+    if (small.empty() || share < 0.01 || time_of(small) < ms) return;
+    if (several_at_once(p))
+        return j.exempt("R52", small.size(), most_common_place(p, small), "kernels run side by side");
+    finding f = j.at("R52", most_common_place(p, small));
+    std::uint64_t whole_run = 0;
+    for (auto const& o : p.ops)
+        if (o.kind == op_kind::kernel && o.blocks < p.multiprocessors && o.length() >= 10 * us &&
+            !is_tuned(p.text(o.name)))
+            ++whole_run;
+    f.count = whole_run;
+    f.cost = j.share(time_of(small)) * (1 - static_cast<double>(small.front()->blocks) / p.multiprocessors);
+    f.structural = true;
+    f.what = fmt::format("{} launches of fewer than {} blocks ('{}': {}), {:.0f} % of the kernel time", whole_run,
+                         p.multiprocessors, short_kernel_name(p.text(small.front()->name)), small.front()->blocks,
+                         share * 100);
+    f.level = of_share(share, 0.01, 0.05, 0.2);
+    j.find(std::move(f));
+}
+
+void block_shape(judge& j) {
+    auto const& p = j.p;
+    auto const all = steady_kernels(p);
+    std::vector<operation const*> odd;
+    for (auto const* o : all)
+        if (o->threads % 32 != 0 || o->threads < 64) odd.push_back(o);
+    auto const share = odd.empty() ? 0 : static_cast<double>(time_of(odd)) / static_cast<double>(time_of(all));
+    if (share < 0.05) return;
+    finding f = j.at("R53", most_common_place(p, odd));
+    std::uint64_t whole_run = 0;
+    for (auto const& o : p.ops)
+        if (o.kind == op_kind::kernel && (o.threads % 32 != 0 || o.threads < 64)) ++whole_run;
+    f.count = whole_run;
+    f.what = fmt::format("{} launches with blocks of {} threads, {:.0f} % of the kernel time", whole_run,
+                         odd.front()->threads, share * 100);
+    f.level = of_share(share, 0.05, 0.2, 2);
+    j.find(std::move(f));
+}
+
+void occupancy(judge& j) {
+    auto const& p = j.p;
+    auto const all = steady_kernels(p);
+    std::vector<operation const*> thin;
+    std::string_view limit;
+    for (auto const* o : all) {
+        if (is_tuned(p.text(o->name)) || o->shared >= 180 * 1024 || o->length() < 10 * us) continue;
+        auto const answer = theoretical_occupancy(p, *o);
+        if (answer.share >= 0.25) continue;
+        thin.push_back(o);
+        limit = answer.limit;
+    }
+    auto const share = thin.empty() ? 0 : static_cast<double>(time_of(thin)) / static_cast<double>(time_of(all));
+    if (share < 0.1) return;
+    finding f = j.at("R54", most_common_place(p, thin));
+    f.count = thin.size();
+    f.what =
+        fmt::format("'{}' and others fit less than a quarter of the warps ({} limit it), {:.0f} % of the kernel time",
+                    short_kernel_name(p.text(thin.front()->name)), limit, share * 100);
+    f.level = of_share(share, 0.1, 0.3, 2);
+    j.find(std::move(f));
+}
+
+void per_item(judge& j) {
+    auto const& p = j.p;
+    auto const all = steady_kernels(p);
+    std::size_t best = 0, run = 0;
+    std::uint64_t in_runs = 0;
+    operation const* example = nullptr;
+    time_ns between = 0, best_between = 0;
+    auto const end_run = [&] {
+        if (run >= 32) in_runs += run;
+        run = 0;
+        between = 0;
+    };
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        auto const* const o = all[i];
+        bool const small = o->graph == 0 && o->blocks <= p.multiprocessors && o->length() <= 20 * us;
+        bool const goes_on = i > 0 && run > 0 && o->name == all[i - 1]->name;
+        if (!small) {
+            end_run();
+            continue;
+        }
+        if (!goes_on) end_run();
+        else between += o->start - std::min(o->start, all[i - 1]->end);
+        ++run;
+        if (run > best) {
+            best = run;
+            example = o;
+            best_between = between;
+        }
+    }
+    end_run();
+    if (best < 32) return;
+    auto place = p.place_of(example->correlation);
+    std::vector<operation const*> same;
+    for (auto const* o : all)
+        if (o->name == example->name) same.push_back(o);
+    if (place == 0) place = most_common_place(p, same);
+    std::set<std::string> lines;
+    for (auto const* o : same)
+        if (auto const at = p.place_of(o->correlation); at != 0) lines.insert(p.place_at(at).label);
+    if (lines.size() > 8) return j.exempt("R57", best, place, "layers: the lines differ");
+    (void)best_between;
+    auto const gaps = host_gaps(p);
+    finding f = j.at("R57", place);
+    f.count = best;
+    f.cost = j.share(gaps) * static_cast<double>(in_runs) / static_cast<double>(std::max<std::size_t>(1, all.size()));
+    f.structural = true;
+    f.what = fmt::format("'{}' is launched {} times in a row for small pieces ({} launches in such rows)",
+                         short_kernel_name(p.text(example->name)), best, in_runs);
+    f.arithmetic = fmt::format("{:.1f} ms of host gaps / {:.1f} ms", in_ms(gaps), in_ms(p.span()));
+    f.level = j.by_cost(f.cost, true, in_runs);
+    j.find(std::move(f));
+}
+
+void graph_candidate(judge& j) {
+    auto const& p = j.p;
+    if (!p.cycle.found() || p.steady_steps() < 20 || j.share(host_gaps(p)) < 0.1) return;
+    bool const graphs =
+        std::ranges::any_of(p.ops, [&](operation const& o) { return o.graph != 0 && p.in_steady(o.start); });
+    if (graphs) return j.good("the step is a CUDA graph");
+    auto const waits_in = std::ranges::count_if(
+        p.waits, [&](wait_use const& w) { return p.in_steady(p.calls[static_cast<std::size_t>(w.call)].start); });
+    auto const reads_in = std::ranges::count_if(
+        p.reads, [&](read_use const& r) { return p.in_steady(p.ops[static_cast<std::size_t>(r.op)].start); });
+    bool const held_up =
+        waits_in > 2 || reads_in > 2 || gap_time(p, {gap_cause::allocation, gap_cause::first_call}) > 0;
+    bool const allocates =
+        std::ranges::count_if(p.calls, [&](call const& c) {
+            return p.in_steady(c.start) && (c.what == call_class::allocate || c.what == call_class::release);
+        }) > 2;
+    if (held_up || allocates) return;
+    finding f = j.at("R58", 0);
+    f.where = p.cycle.anchor;
+    f.count = p.steady_steps();
+    f.cost = j.share(host_gaps(p));
+    f.what = fmt::format("{} equal steps with host gaps of {:.0f} %: a CUDA graph would hold one", p.steady_steps(),
+                         f.cost * 100);
+    f.level = severity::info;
+    j.find(std::move(f));
+}
+
+void gap_cause_rule(judge& j) {
+    auto const& p = j.p;
+    std::map<gap_cause, std::pair<time_ns, std::map<std::uint32_t, time_ns>>> by_cause;
+    for (auto const& g : p.gaps) {
+        auto& to = by_cause[g.cause];
+        to.first += g.when.length();
+        to.second[g.place] += g.when.length();
+    }
+    for (auto const& [cause, all] : by_cause) {
+        if (j.share(all.first) < j.number("R60.share", 0.05) || cause == gap_cause::latency) continue;
+        auto const place = std::ranges::max_element(all.second, {}, [](auto const& k) { return k.second; })->first;
+        finding f = j.at("R60", place);
+        f.count = 1;
+        f.cost = j.share(all.first);
+        f.what = fmt::format("{} leaves the GPU idle for {:.0f} % of the steady state", name_of(cause), f.cost * 100);
+        f.arithmetic = fmt::format("{:.1f} ms / {:.1f} ms", in_ms(all.first), in_ms(p.span()));
+        f.level = std::min(severity::high, j.by_cost(f.cost, false, 1));
+        j.find(std::move(f));
+    }
+}
+
+void coverage(judge& j) {
+    auto const& p = j.p;
+    auto const all = steady_kernels(p);
+    if (all.empty() || several_at_once(p) || time_of(all) < ms) return;
+    double covered = 0;
+    for (auto const* o : all)
+        covered += static_cast<double>(o->length()) * std::min(1.0, static_cast<double>(o->blocks) / p.multiprocessors);
+    auto const share = covered / static_cast<double>(time_of(all));
+    if (share >= j.number("R62.share", 0.3)) return;
+    finding f = j.at("R62", most_common_place(p, all));
+    f.count = all.size();
+    f.what = fmt::format("kernels cover {:.0f} % of the {} multiprocessors over time", share * 100, p.multiprocessors);
+    f.level = severity::medium;
+    j.find(std::move(f));
+}
+
+void value_drives_loop(judge& j) {
+    auto const& p = j.p;
+    std::map<std::string, std::vector<std::int32_t>> reads;
+    std::map<std::string, std::uint32_t> places;
+    for (auto const& r : p.reads) {
+        if (p.ops[static_cast<std::size_t>(r.op)].bytes > 64 || r.place == 0) continue;
+        auto const& label = p.place_at(r.place).label;
+        reads[label].push_back(r.op);
+        places[label] = r.place;
+    }
+    for (auto& [label, ops] : reads) {
+        if (ops.size() < 20) continue;
+        std::ranges::sort(ops);
+        double sum = 0, squares = 0;
+        for (std::size_t i = 1; i < ops.size(); ++i) {
+            double const n = ops[i] - ops[i - 1] - 1;
+            sum += n;
+            squares += n * n;
+        }
+        auto const n = static_cast<double>(ops.size() - 1);
+        auto const mean = sum / n, deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
+        if (mean < 4 || deviation / mean <= 0.2) continue;
+        finding f = j.at("R65", places[label]);
+        f.count = ops.size();
+        f.what = fmt::format(
+            "between {} reads of one value there are {:.1f} operations on average, and it varies ({:.0f} %)",
+            ops.size(), mean, 100 * deviation / mean);
+        f.level = severity::high;
+        f.structural = true;
+        j.find(std::move(f));
+    }
+}
+
+void host_phase(judge& j) {
+    auto const& p = j.p;
+    std::map<std::string, std::pair<time_ns, std::uint32_t>> by_function;
+    for (auto const& g : p.gaps) {
+        if (g.cause != gap_cause::host_compute || g.when.length() < ms) continue;
+        auto& to = by_function[p.place_at(g.place).function];
+        to.first += g.when.length();
+        to.second = g.place;
+    }
+    for (auto const& [function, all] : by_function) {
+        if (j.share(all.first) < j.number("R66.share", 0.1)) continue;
+        finding f = j.at("R66", all.second);
+        f.count = 1;
+        f.cost = j.share(all.first);
+        f.what = fmt::format("{} computes on the host for {:.0f} % of the steady state while the GPU is idle",
+                             function.empty() ? "the program" : function + "()", f.cost * 100);
+        f.structural = true;
+        f.level = std::min(severity::high, j.by_cost(f.cost, true, 1));
+        j.find(std::move(f));
+    }
+}
+
+// ---- validity
+
+void tool_cost(judge& j) {
+    auto const& p = j.p;
+    auto const wall = static_cast<double>(std::max<time_ns>(1, p.ended - std::min(p.ended, p.begun)));
+    auto const share = static_cast<double>(p.tool) / wall;
+    if (share < 0.05 || p.tool < 100 * ms) return;
+    finding f = j.at("R90", 0);
+    f.where = "this tool";
+    f.count = 1;
+    f.what =
+        fmt::format("CUPTI says that it cost {:.0f} ms, {:.0f} % of the time since cuInit", in_ms(p.tool), share * 100);
+    f.level = severity::medium;
+    j.find(std::move(f));
+}
+
+void lost_records(judge& j) {
+    auto const& m = j.m;
+    auto const lost = m.dropped;
+    std::size_t cut = 0;
+    for (auto const& p : m.processes) cut += p.ended_well ? 0 : 1;
+    if (cut > 0) j.good(fmt::format("{} process(es) ended without a word; at most their last second is missing", cut));
+    bool const many = m.records > 0 && static_cast<double>(lost) > 0.001 * static_cast<double>(m.records);
+    if (!many && m.discarded == 0 && m.skipped_bytes == 0) return;
+    finding f = j.at("R91", 0);
+    f.where = "the recording";
+    f.count = lost;
+    f.what =
+        fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
+    f.level = severity::medium;
+    j.find(std::move(f));
+}
+
+void no_steady(judge& j) {
+    auto const& p = j.p;
+    if (p.cycle.found() && p.settled) return;
+    finding f = j.at("R92", 0);
+    f.where = "the steps";
+    f.count = 1;
+    f.what = p.cycle.found() ? "it never settled: something is still done for the first time in the second half"
+                             : "no steps were found: rules that count per step rest";
+    f.level = severity::info;
+    j.find(std::move(f));
+}
+
+void disturbed(judge& j) {
+    auto const& m = j.m;
+    std::vector<std::string> all;
+    auto const set_to = [&](char const* name, char const* value) {
+        auto const at = m.environment.find(name);
+        return at != m.environment.end() && at->second == value;
+    };
+    if (m.other_profiler)
+        all.push_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
+    if (m.not_recorded) all.push_back("CUPTI could not be used (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
+    if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.push_back("CUDA_LAUNCH_BLOCKING=1: every launch waits");
+    if (set_to("CUDA_CACHE_DISABLE", "1")) all.push_back("CUDA_CACHE_DISABLE=1: the driver compiles every time");
+    if (set_to("CUDA_MODULE_LOADING", "EAGER"))
+        all.push_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start");
+    if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"))
+        all.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off");
+    for (auto const& what : all) {
+        finding f = j.at("R93", 0);
+        f.where = "the environment";
+        f.count = 1;
+        f.what = what;
+        f.is_cold = true;
+        f.level = m.other_profiler || m.not_recorded ? severity::high : severity::medium;
+        j.find(std::move(f));
+    }
+}
+
+void unfinished_timing(judge& j) {
+    auto const& p = j.p;
+    for (auto const& r : p.from->ranges) {
+        if (r.end == 0) continue;
+        auto const last = std::ranges::find_if(p.ops, [&](operation const& o) {
+            auto const* const c = o.call < 0 ? nullptr : &p.calls[static_cast<std::size_t>(o.call)];
+            return c != nullptr && c->start >= r.start && c->start <= r.end && o.end > r.end + 100 * us;
+        });
+        if (last == p.ops.end()) continue;
+        finding f = j.at("R94", 0);
+        f.where = p.text(r.name);
+        f.count = 1;
+        f.what = fmt::format("the range '{}' ends {:.1f} ms before work that was queued in it", p.text(r.name),
+                             in_ms(last->end - r.end));
+        f.level = severity::low;
+        return j.find(std::move(f));
+    }
+}
+
+}  // namespace kiln::audit::detail

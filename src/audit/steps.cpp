@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a program's steps begin, and from which of them on it does what it will go on doing.
+#include "audit/model.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kiln::audit {
+
+namespace {
+
+constexpr std::size_t least_steps = 8;
+constexpr double least_cover = 0.5;
+
+struct entry {
+    time_ns at = 0;
+    std::uint32_t line = 0;
+};
+struct line_entries {
+    std::vector<entry> all;
+    std::map<std::uint32_t, std::string> labels;
+};
+
+bool covers(process_model const& p, std::vector<time_ns> const& starts) {
+    if (starts.size() < least_steps) return false;
+    auto const in = std::ranges::count_if(
+        p.ops, [&](operation const& o) { return o.start >= starts.front() && o.start <= starts.back(); });
+    return static_cast<double>(in) >= least_cover * static_cast<double>(p.ops.size());
+}
+
+enum class launches : std::uint8_t { left_out, too };
+
+// User lines in order, neighbours that are equal folded: an inner loop of one line is one entry.
+line_entries line_sequence(process_model const& p, launches which) {
+    std::map<std::string, std::uint32_t> ids;
+    std::vector<std::uint32_t> id_of_place(p.places.size());
+    line_entries out;
+    for (std::size_t i = 1; i < p.places.size(); ++i) {
+        auto const& label = p.places[i].label;
+        id_of_place[i] = ids.try_emplace(label, static_cast<std::uint32_t>(ids.size() + 1)).first->second;
+        out.labels[id_of_place[i]] = label;
+    }
+    for (auto const& c : p.calls) {
+        if (which == launches::left_out && c.what == call_class::launch) continue;
+        auto const place = p.place_of(c.correlation);
+        if (place == 0) continue;
+        auto const line = id_of_place[place];
+        if (out.all.empty() || out.all.back().line != line) out.all.push_back({c.start, line});
+    }
+    return out;
+}
+
+// The beginnings of the cycle in a sequence: a line that comes about once in it.
+bool take_line_cycle(process_model& p, launches which) {
+    auto const lines = line_sequence(p, which);
+    auto const& sequence = lines.all;
+    if (sequence.size() < 2 * least_steps) return false;
+    std::vector<std::uint32_t> symbols;
+    for (auto const& e : sequence) symbols.push_back(e.line);
+    auto const lag = period_of(symbols);
+    if (lag < 2) return false;
+    std::unordered_map<std::uint32_t, std::size_t> often;
+    auto const late = sequence.size() / 4;
+    for (auto i = late; i < sequence.size(); ++i) ++often[sequence[i].line];
+    auto const most = 1.1 * static_cast<double>(sequence.size() - late) / static_cast<double>(lag);
+    for (auto i = sequence.size() / 2; i < sequence.size(); ++i) {
+        auto const line = sequence[i].line;
+        if (static_cast<double>(often[line]) > most) continue;
+        steps out;
+        for (auto const& e : sequence)
+            if (e.line == line) out.starts.push_back(e.at);
+        if (!covers(p, out.starts)) return false;
+        out.anchor = "line " + lines.labels.at(line);
+        p.cycle = std::move(out);
+        return true;
+    }
+    return false;
+}
+
+bool take_operation_cycle(process_model& p) {
+    std::vector<std::uint32_t> symbols;
+    std::map<std::tuple<int, std::uint32_t, std::uint64_t>, std::uint32_t> ids;
+    for (auto const& o : p.ops) {
+        auto const what = o.kind == op_kind::kernel ? std::tuple{0, o.name, std::uint64_t{o.threads}}
+                                                    : std::tuple{1 + static_cast<int>(o.way), 0u, o.bytes};
+        symbols.push_back(ids.try_emplace(what, static_cast<std::uint32_t>(ids.size())).first->second);
+    }
+    auto const lag = period_of(symbols);
+    if (lag == 0) return false;
+    for (auto i = symbols.size() % lag; i < symbols.size(); i += lag) p.cycle.starts.push_back(p.ops[i].start);
+    p.cycle.anchor = lag == 1 ? "every operation" : fmt::format("every {} operations", lag);
+    if (p.cycle.starts.size() >= least_steps) return true;
+    p.cycle = {};
+    return false;
+}
+
+bool take_named(process_model& p, std::string const& wanted) {
+    steps out;
+    for (auto const& r : p.from->ranges)
+        if (p.text(r.name) == wanted) out.starts.push_back(r.start);
+    std::string last;
+    for (auto const& c : p.calls) {
+        auto const& label = p.place_at(p.place_of(c.correlation)).label;
+        if (label == wanted && last != wanted) out.starts.push_back(c.start);
+        if (label != "?") last = label;
+    }
+    if (out.starts.size() < 2) return false;
+    std::ranges::sort(out.starts);
+    out.anchor = "'" + wanted + "', as you said";
+    p.cycle = std::move(out);
+    return true;
+}
+
+bool take_ranges(process_model& p) {
+    std::map<std::uint32_t, std::vector<time_ns>> by_name;
+    for (auto const& r : p.from->ranges) by_name[r.name].push_back(r.start);
+    for (auto& [name, starts] : by_name) {
+        std::ranges::sort(starts);
+        if (!covers(p, starts)) continue;
+        p.cycle = {starts, "range " + p.text(name)};
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+std::size_t period_of(std::vector<std::uint32_t> const& symbols) {
+    std::unordered_map<std::uint32_t, std::size_t> last;
+    std::unordered_map<std::uint32_t, std::unordered_map<std::size_t, std::size_t>> distances;
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+        auto const [at, fresh] = last.try_emplace(symbols[i], i);
+        if (!fresh) {
+            ++distances[symbols[i]][i - at->second];
+            at->second = i;
+        }
+    }
+    std::set<std::size_t> lags;
+    for (auto const& [symbol, counts] : distances) {
+        std::size_t all = 0;
+        std::pair<std::size_t, std::size_t> best{};
+        for (auto const& [distance, count] : counts) {
+            all += count;
+            best = std::max(best, std::pair{count, distance});
+        }
+        if (all + 1 >= least_steps) lags.insert(best.second);
+    }
+    auto const n = symbols.size();
+    for (auto const lag : lags) {
+        if (lag == 0 || lag > n / least_steps) continue;
+        auto const from = std::max(n / 2, lag);
+        std::size_t same = 0;
+        for (auto i = from; i < n; ++i) same += symbols[i] == symbols[i - lag] ? 1 : 0;
+        if (static_cast<double>(same) >= 0.9 * static_cast<double>(n - from)) return lag;
+    }
+    return 0;
+}
+
+void find_steps(process_model& p, model_options const& how) {
+    if (p.ops.empty()) return;
+    if (!how.step.empty() && take_named(p, how.step)) return;
+    if (take_ranges(p) || take_line_cycle(p, launches::left_out) || take_line_cycle(p, launches::too)) return;
+    take_operation_cycle(p);
+}
+
+void find_trials(process_model& p) {
+    using shape =
+        std::tuple<std::uint32_t, std::uint32_t, std::uint16_t, std::uint32_t>;  // not the grid: it follows the data
+    std::map<std::uint32_t, std::set<shape>> shapes, kept;
+    std::map<shape, std::size_t> launched;
+    auto const shape_of = [](operation const& o) { return shape{o.name, o.threads, o.registers, o.shared}; };
+    std::size_t kernels = 0;
+    for (auto const& o : p.ops) {
+        if (o.kind != op_kind::kernel) continue;
+        shapes[o.name].insert(shape_of(o));
+        ++launched[shape_of(o)];
+        ++kernels;
+    }
+    auto const late = kernels - std::min(kernels, std::max<std::size_t>(10, kernels / 200));
+    std::size_t seen = 0;
+    for (auto const& o : p.ops) {
+        if (o.kind != op_kind::kernel) continue;
+        if (seen++ >= late) kept[o.name].insert(shape_of(o));
+    }
+    for (auto const& o : p.ops) {
+        if (o.kind != op_kind::kernel || shapes[o.name].size() < 3) continue;
+        auto const& stay = kept[o.name];
+        if (stay.empty() || stay.contains(shape_of(o)) || launched[shape_of(o)] < 2) continue;
+        p.trials.push_back(&o);
+    }
+}
+
+void find_windows(process_model& p) {
+    if (p.ops.empty()) {
+        p.steady = {p.ended, p.ended};
+        return;
+    }
+    auto const end = p.busy.back().to;
+    auto const& starts = p.cycle.starts;
+    auto const half = p.ops[p.ops.size() / 2].start;
+    if (!p.cycle.found() || starts.size() < 2) {
+        time_ns last = p.ops.front().start;
+        for (auto const& f : p.firsts)
+            if (f.when.to < end) last = std::max(last, f.when.to);
+        p.steady = {last, std::max(last, end)};
+    } else {
+        for (std::size_t i = 0; i + 1 < starts.size(); ++i) p.durations.push_back(starts[i + 1] - starts[i]);
+        std::vector<time_ns> later(p.durations.begin() + static_cast<std::ptrdiff_t>(p.durations.size() / 4),
+                                   p.durations.end());
+        std::ranges::nth_element(later, later.begin() + static_cast<std::ptrdiff_t>(later.size() / 2));
+        p.median = later[later.size() / 2];
+        time_ns last = 0;
+        for (auto const& f : p.firsts)
+            if (f.when.from < half) last = std::max(last, f.when.to);
+        for (auto const* t : p.trials) last = std::max(last, t->end);
+        std::set<std::size_t> late_steps;
+        for (auto const& f : p.firsts) {
+            if (f.when.from < half || f.when.from <= last || f.kind == first_kind::lazy) continue;
+            late_steps.insert(static_cast<std::size_t>(std::ranges::upper_bound(starts, f.when.from) - starts.begin()));
+        }
+        p.settled = late_steps.size() < 3;
+        std::size_t cut = p.durations.size() - 1;
+        if (!p.settled) {
+            cut = std::min(p.durations.size() - 1, std::max<std::size_t>(8, p.durations.size() / 4));
+        } else {
+            for (std::size_t i = 0; i < p.durations.size(); ++i) {
+                auto const to = std::min(i + 3, p.durations.size());
+                auto const longest = *std::max_element(p.durations.begin() + static_cast<std::ptrdiff_t>(i),
+                                                       p.durations.begin() + static_cast<std::ptrdiff_t>(to));
+                if (starts[i] < last || static_cast<double>(longest) > 1.5 * static_cast<double>(p.median)) continue;
+                cut = i;
+                break;
+            }
+        }
+        p.steady_from_step = cut;
+        p.steady = {starts[cut], std::max(starts[cut], end)};
+    }
+    for (auto const& b : p.busy)
+        p.steady_busy += interval{std::max(b.from, p.steady.from), std::min(b.to, p.steady.to)}.length();
+}
+
+}  // namespace kiln::audit

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kiln audit` without a GPU: programs are not disturbed, a fake libcupti plays sessions into the real recorder, whatever becomes of the
+process its recording can be read, and the exit status says what was judged."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from _kiln import BIN, CLI, SCRATCH, check, run, write
+
+PARTS = BIN.parent / "lib/kiln/audit"
+FAKE = BIN / "kiln-test-fake_cupti.so"
+PYTHON = os.path.realpath(sys.executable)
+MOMENTS = int(os.environ.get("KILN_TEST_KILLS", "25"))
+if not (PARTS / "libkiln-recorder.so").exists() or not FAKE.exists():
+    print("skipped: no recorder in this build")
+    sys.exit(77)
+
+
+# ---- what is loaded into other people's programs
+
+def exported(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[-1] for line in lines}
+
+
+def needed(library):
+    return set(re.findall(r"NEEDED.*\[(.*)\]", subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout))
+
+
+recorder, companion = PARTS / "libkiln-recorder.so", PARTS / "libkiln-companion.so"
+check(exported(recorder) == {"InitializeInjection", "kiln_recorder_v1"}, "the recorder exports what is looked up in it", exported(recorder))
+check(exported(companion) == {"la_version", "la_objopen", "la_symbind64"}, "the companion exports what the loader asks", exported(companion))
+for library, most in ((recorder, 1 << 20), (companion, 100 << 10)):
+    libc = {n for n in needed(library) if not re.match(r"(libc|ld-linux.*|libdl|libpthread)\.so", n)}
+    check(not libc, f"{library.name} needs libc alone", needed(library))
+    check(library.stat().st_size <= most, f"{library.name} is small", library.stat().st_size)
+
+# ---- programs that use no GPU
+
+write("loud.py", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(int(sys.argv[1]))")
+for status in (0, 7):
+    bare = subprocess.run([PYTHON, str(SCRATCH / "loud.py"), str(status)], capture_output=True, text=True)
+    audited = run("audit", "--", PYTHON, SCRATCH / "loud.py", status, status=status)
+    check(audited.stdout == bare.stdout, "standard output is the program's own", audited.stdout)
+    ours = audited.stderr.replace(bare.stderr, "")
+    check(ours.count("\n") == 1 and "nothing ran on a GPU" in ours, "one line says why", ours)
+killed = run("audit", "--", "sh", "-c", "kill -TERM $$", status=None)
+check(killed.returncode == -signal.SIGTERM, "a signal that ends the program ends us", killed)
+check(run("audit", "--expect-gpu", "--", "true", status=3), "expected and not there")
+check("no such file" in run("audit", "--", "/no/such/program", status=127).stderr.lower(), "it cannot be started")
+run("audit", status=2)
+run("audit", "--fail-on", "awful", "--", "true", status=2)
+write("bad.budget", "R22.per_stp <= 1\n")
+check("'R22.per_step'" in run("audit", "--budget", SCRATCH / "bad.budget", "--", "true", status=2).stderr, "the nearest name")
+
+# ---- sessions, played
+
+write("play.py", r'''
+import ctypes, os, sys
+if len(sys.argv) > 1 and sys.argv[1] == "late": sys.argv.pop(1)
+recorder = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])      # as the driver does it, inside cuInit
+assert recorder.InitializeInjection() == 1
+fake = ctypes.CDLL(os.environ["KILN_AUDIT_CUPTI_ALWAYS"])
+def step():
+    fake.fake_call(2)
+exec(open(sys.argv[1]).read() if len(sys.argv) > 1 else "")
+print("played")
+''')
+
+
+def session(steps, first=1_000_000_000):
+    """Steps of a kernel, a read of 4 bytes and a wait; correlations from 1."""
+    lines, at, n = ["once", "device 132 H200"], first, 0
+    for _ in range(steps):
+        n += 3
+        lines += [f"call {n} 1 {at} {at + 3000}", f"kernel {n} 7 {at + 4000} {at + 24000} 500 256 mul",
+                  f"call {n + 1} 2 {at + 5000} {at + 8000}", f"copy {n + 1} 7 2 3 2 1 4 {at + 24000} {at + 26000}",
+                  f"call {n + 2} 3 {at + 9000} {at + 28000}", f"wait {n + 2} 3 7 {at + 9000} {at + 28000}"]
+        at += 60000
+    return "\n".join(lines) + "\n"
+
+
+def play(script, body="", status=0, options=(), keep=None):
+    write("script", script)
+    write("body.py", body)
+    shutil.rmtree(SCRATCH / "kept", ignore_errors=True)
+    return run("audit", "--keep", keep or SCRATCH / "kept", "--json", *options, "--", PYTHON, SCRATCH / "play.py", SCRATCH / "body.py", status=status,
+               KILN_AUDIT_CUPTI_ALWAYS=FAKE, KILN_TEST_CUPTI=SCRATCH / "script")
+
+
+def told(done):
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+played = play(session(40))
+check(played.stdout.startswith("played\n"), "the program owns standard output", played.stdout)
+report = told(played)
+process = report["processes"][0]
+check(process["kernels"] == 40 and process["device"] == "H200" and process["ended_well"], "all of it was recorded", process)
+read = [f for f in report["findings"] if f["rule"] == "R22"]
+check(read and read[0]["count"] == 40, "the reads are found", report["findings"])
+check(report["can_be_judged"], "it can be judged", report)
+kept = SCRATCH / "kept"
+check(oct(kept.stat().st_mode)[-3:] == "700" and all(oct(f.stat().st_mode)[-3:] == "600" for f in kept.iterdir()), "nobody else reads it", list(kept.iterdir()))
+again = told(run("audit", "report", kept, "--json", "-o", SCRATCH / "page.html", "--perfetto", SCRATCH / "trace"))
+check(again["findings"] == report["findings"], "a kept recording says the same")
+page = (SCRATCH / "page.html").read_text()
+check("<script" not in page and "scalar-read" in page, "the page")
+check((SCRATCH / "trace").read_bytes()[:1] == b"\n", "the trace is packets")
+run("audit", "--keep", kept, "--", "true", status=1)
+
+# A call site, through Python.
+sites = told(play(session(3) , "for i in range(30): step()\n"))
+check(not sites["why_not"], "sites do no harm", sites)
+
+# Judged.
+write("kept.budget", "R22.count <= 40\nseverity <= high\n")
+write("broken.budget", "R22.count <= 39\n")
+play(session(40), options=("--budget", SCRATCH / "kept.budget"))
+broken = play(session(40), options=("--budget", SCRATCH / "broken.budget"), status=3)
+check("measured 40" in broken.stderr, "a broken line says what was measured", broken.stderr)
+play(session(40), options=("--fail-on", "low"), status=3)
+play(session(40), options=("--fail-on", "blocking"))
+play("refuse torch.profiler\n", options=("--fail-on", "low"), status=4)
+refused = play("refuse torch.profiler\n")
+check("torch.profiler" in refused.stderr, "another profiler is named", refused.stderr)
+play(session(40) + "drop 900\n", options=("--fail-on", "blocking"), status=4)
+torn = told(play(session(40) + "torn\n"))
+check(torn["processes"][0]["kernels"] == 40, "half a record at the end is left out", torn)
+check(told(play(session(5), "sys.exit(5)\n", status=5)), "its own status, and a report")
+
+# ---- what becomes of the process
+
+forked = told(play(session(9), "if os.fork() == 0:\n  step(); sys.exit(0)\nos.wait()\n"))
+check(len(forked["processes"]) == 1 and forked["processes"][0]["kernels"] == 9, "a fork is left alone", forked)
+abrupt = told(play(session(9), "fake.cuptiActivityFlushAll(0); os._exit(0)\n"))
+check(abrupt["processes"][0]["kernels"] == 9 and not abrupt["processes"][0]["ended_well"], "_exit keeps what was flushed", abrupt)
+dead = play(session(9), "fake.cuptiActivityFlushAll(0); os.kill(os.getpid(), 9)\n", status=-9)
+check(told(dead)["processes"][0]["kernels"] == 9, "and so does SIGKILL", dead.stdout)
+crowd = told(play(session(9), "import threading\nt = [threading.Thread(target=lambda: [step() for _ in range(200)]) for _ in range(64)]\n[x.start() for x in t]; [x.join() for x in t]\n"))
+check(crowd["processes"][0]["kernels"] == 9, "64 threads", crowd)
+
+# Killed at any moment, what is there can be read.
+write("script", session(50).replace("once\n", ""))
+write("body.py", "print('go', flush=True)\nwhile True: step(); fake.cuptiActivityFlushAll(0)\n")
+for moment in range(MOMENTS):
+    place = SCRATCH / f"killed{moment}"
+    place.mkdir()
+    env = dict(os.environ, CUDA_INJECTION64_PATH=str(recorder), KILN_AUDIT_DIR=str(place), KILN_AUDIT_CUPTI_ALWAYS=str(FAKE), KILN_TEST_CUPTI=str(SCRATCH / "script"))
+    program = subprocess.Popen([PYTHON, str(SCRATCH / "play.py"), str(SCRATCH / "body.py")], env=env, stdout=subprocess.PIPE)
+    program.stdout.readline()
+    time.sleep(0.0007 * moment % 0.02)  # no synchronisation: any moment will do
+    program.kill()
+    program.wait()
+    done = run("audit", "report", place, "--json")
+    one = told(done)["processes"]
+    check(len(one) == 1 and one[0]["kernels"] % 50 == 0, "whole chunks alone", one and one[0]["kernels"])
+    shutil.rmtree(place)
+
+# Cut, and spoilt.
+play(session(40))
+file = next(kept.glob("p*.kilnrec"))
+whole = file.read_bytes()
+file.write_bytes(whole[:-7])
+check(told(run("audit", "report", kept, "--json"))["processes"][0]["kernels"] == 40, "the readable part")
+run("audit", "report", kept, "--fail-on", "blocking", status=4)
+file.write_bytes(b"KILNREC\n\x02\0\0\0\0\0\0\0")
+check("format 2" in run("audit", "report", kept, status=1).stderr, "a newer format is named")
+run("audit", "report", SCRATCH / "nowhere", status=1)
+
+# ---- the companion
+
+cuda = pathlib.Path(os.environ.get("KILN_TEST_CUDA_PATH") or "/usr/local/cuda")
+nvrtc = next((f for folder in ("lib64", "lib") for f in sorted((cuda / folder).glob("libnvrtc.so.1?"))), None)
+body = "import subprocess\nsubprocess.run(['true'])\n"
+if nvrtc is not None:
+    body += f'''
+n = ctypes.CDLL({str(nvrtc)!r}); p = ctypes.c_void_p()
+for text in (b"__global__ void k() {{}}", b""):
+    assert n.nvrtcCreateProgram(ctypes.byref(p), text, b"a.cu", 0, None, None) == 0
+    assert n.nvrtcCompileProgram(p, 0, None) == 0
+'''
+if shutil.which("gcc"):
+    body += "assert subprocess.run(['gcc', '-c', '-x', 'c', '/dev/null', '-o', '/dev/null']).returncode == 0\n"
+body += "q = os.posix_spawn('/bin/true', ['true'], os.environ); assert q > 1 and os.waitpid(q, 0) == (q, 0), q\n"
+now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+seen = told(play(session(9, now + 20_000_000_000), body))
+rows = {row["cause"]: row for row in seen["processes"][0]["ledger"]}
+if nvrtc is not None:
+    check(rows.get("NVRTC", {}).get("count") == 2, "both compiles are in the ledger", rows)
+if shutil.which("gcc"):
+    check(rows.get("compiler processes", {}).get("count", 0) >= 1, "gcc is in it", rows)
+plain = told(play(session(9), body, options=("--hook", "none")))
+check("NVRTC" not in {row["cause"] for row in plain["processes"][0]["ledger"]}, "nothing of it without the hook", plain)
+
+# ---- rules, checklist, diff, health
+
+check(len(json.loads(run("audit", "rules", "--json").stdout)) == 47, "the rules")
+check("scalar-read" in run("audit", "rules", "R22").stdout, "one rule")
+run("audit", "rules", "R99", status=2)
+boxes = json.loads(run("audit", "rules", "--checklist", "--json").stdout)
+check(len(boxes) == 78 and all(b["rules"] or b["evidence"] or b["question"] for b in boxes), "no box without an answer")
+play(session(40), keep=SCRATCH / "one")
+play(session(40), keep=SCRATCH / "two")
+run("audit", "diff", SCRATCH / "one", SCRATCH / "one")
+check(run("audit", "diff", SCRATCH / "one", SCRATCH / "two", status=None).returncode in (0, 3), "two runs")
+run("audit", "health", SCRATCH / "one", "--write-baseline", SCRATCH / "base.json")
+run("audit", "health", SCRATCH / "one", "--baseline", SCRATCH / "base.json")
+play(session(0), keep=SCRATCH / "idle")
+fell = run("audit", "health", SCRATCH / "one", SCRATCH / "idle", "--baseline", SCRATCH / "base.json", status=3)
+check("fell from 100.00 % to 50.00 %" in fell.stderr, "a GPU path that is turned off is noticed", fell.stderr)
+print("ok")

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/judgement.hpp"
+#include "unit/audit/scene.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace kiln::audit::testing {
+namespace {
+
+void reads(scene& x, int times) {
+    x.all().about = R"({"command":["python","train.py"],"label":"join","wall_s":2.0})";
+    x.repeat(times, [](scene& y, int) { y.on("train.py:1").launch("k").on("train.py:2").read(4).passes(30); });
+}
+
+report_input input(judged const& j) { return {.m = j.m, .result = j.r, .recording = "", .files = {}}; }
+
+TEST(budget, lines_are_kept_or_broken_with_what_was_measured) {
+    scene x;
+    reads(x, 40);
+    auto const seen = judge_scene(x);
+    auto const b =
+        parse_budget("# ours\nR22.per_step <= 0.5\nR22.count <= 40\nsteady.gpu_busy >= 1%\nseverity <= blocking\n")
+            .value();
+    auto const lines = check(b, input(seen));
+    ASSERT_EQ(lines.size(), 4u);
+    EXPECT_FALSE(lines[0].kept);
+    EXPECT_NE(lines[0].text.find("measured 1"), std::string::npos) << lines[0].text;
+    EXPECT_TRUE(lines[1].kept) << lines[1].text;
+    EXPECT_TRUE(lines[2].kept) << lines[2].text;
+    EXPECT_TRUE(lines[3].kept);
+}
+
+TEST(budget, what_it_allows_is_no_finding_and_is_said) {
+    scene x;
+    reads(x, 40);
+    auto seen = judge_scene(x);
+    ASSERT_NE(seen.found("R22"), nullptr);
+    allow(parse_budget("allow R22 at train.py:step because it sizes the output").value(), seen.r);
+    EXPECT_EQ(seen.found("R22"), nullptr);
+    EXPECT_EQ(seen.exempt("R22"), 40u);
+}
+
+TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
+    for (auto const* bad : {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1",
+                            "nonsense", "allow R99 at a because b", "severity <= awful"}) {
+        auto const parsed = parse_budget(bad);
+        ASSERT_FALSE(parsed) << bad;
+        EXPECT_EQ(parsed.error().code(), errc::invalid_argument);
+        EXPECT_NE(parsed.error().message().find("line 1"), std::string::npos);
+    }
+    EXPECT_NE(parse_budget("R22.per_stp <= 1").error().message().find("'R22.per_step'"), std::string::npos);
+}
+
+TEST(budget, what_cannot_be_measured_is_no_answer) {
+    scene x;
+    x.launch("k");
+    auto const seen = judge_scene(x);
+    auto const lines = check(parse_budget("R22.per_step <= 1").value(), input(seen));
+    ASSERT_EQ(lines.size(), 1u);
+    EXPECT_TRUE(lines[0].unknown);
+}
+
+TEST(diff, a_new_finding_breaks_and_a_lost_one_does_not) {
+    scene good, bad;
+    good.all().about = bad.all().about = R"({"command":["python","train.py"],"label":"join","wall_s":2.0})";
+    good.repeat(60, [](scene& y, int) {
+        y.on("train.py:1").launch("k", {.takes = 90}).on("train.py:2").launch("l").passes(130);
+    });
+    bad.repeat(60, [](scene& y, int) {
+        y.on("train.py:1")
+            .launch("k", {.takes = 90})
+            .on("train.py:2")
+            .launch("l")
+            .on("train.py:3")
+            .read(4096)
+            .on("train.py:4")
+            .launch("m")
+            .passes(60);
+    });
+    auto const a = judge_scene(good), b = judge_scene(bad);
+    auto const worse = compare(input(a), input(b), strictness::same_only).value();
+    EXPECT_TRUE(worse.broken);
+    EXPECT_FALSE(compare(input(a), input(a), strictness::same_only).value().broken);
+    scene other;
+    reads(other, 30);
+    other.all().about = R"({"command":["python","other.py"]})";
+    auto const c = judge_scene(other);
+    EXPECT_EQ(compare(input(a), input(c), strictness::same_only).error().code(), errc::invalid_argument);
+    EXPECT_TRUE(compare(input(a), input(c), strictness::any));
+}
+
+TEST(diff, compiling_again_is_r17) {
+    scene first, second, third;
+    for (auto* x : {&first, &second, &third}) {
+        if (x != &third) x->compile(300000);
+        x->repeat(40, [](scene& y, int) { y.on("a.py:1").launch("k").on("a.py:2").launch("l").passes(94); });
+    }
+    auto const a = judge_scene(first), b = judge_scene(second), c = judge_scene(third);
+    auto const has = [](difference const& d) {
+        return std::ranges::any_of(d.lines, [](std::string const& l) { return l.find("R17") != l.npos; });
+    };
+    EXPECT_TRUE(has(compare(input(a), input(b), strictness::any).value()));
+    EXPECT_FALSE(has(compare(input(a), input(c), strictness::any).value()));
+}
+
+TEST(health, the_classes_add_up) {
+    scene x;
+    x.launch("k").under(1).dispatch(1, R"({"kind":"dispatched","op":"scan","selected":"gpu"})");
+    x.dispatch(2, R"({"kind":"dispatched","op":"scan","selected":"cpu","reason":"small"})");
+    x.dispatch(3, R"({"kind":"fell_back","op":"scan","reason":"no memory"})")
+        .dispatch(4, R"({"kind":"failed","op":"scan"})")
+        .dispatch(5, R"({"kind":"dispatched","op":"scan","selected":"gpu"})");
+    auto const seen = judge_scene(x);
+    health h;
+    add_health(seen.m, "t", h);
+    EXPECT_EQ(h.all, 5u);
+    EXPECT_EQ(h.gpu + h.cpu + h.fell_back + h.failed, h.all);
+    EXPECT_DOUBLE_EQ(h.gpu_share(), 0.4);
+    EXPECT_DOUBLE_EQ(h.verified_share(), 0.2);
+    EXPECT_EQ(h.reasons.at("small"), 1u);
+}
+
+TEST(health, counts_processes_where_kiln_says_nothing) {
+    scene x, idle;
+    x.launch("k");
+    health h;
+    auto const seen = judge_scene(x), none = judge_scene(idle);
+    add_health(seen.m, "a", h);
+    add_health(none.m, "b", h);
+    EXPECT_EQ(h.all, 2u);
+    EXPECT_EQ(h.gpu, 1u);
+}
+
+TEST(report, fits_a_terminal_and_has_no_open_ends) {
+    scene x;
+    reads(x, 3000);
+    x.all().about = R"({"command":["python","<script>alert(1)</script>.py"],"wall_s":2.0})";
+    auto const seen = judge_scene(x);
+    auto const text = to_text(input(seen));
+    EXPECT_LE(std::ranges::count(text, '\n'), 45);
+    EXPECT_NE(text.find("R22"), text.npos) << text;
+    auto const page = to_html(input(seen));
+    EXPECT_EQ(page.find("<script"), page.npos);
+    EXPECT_NE(page.find("default-src 'none'"), page.npos);
+    for (auto const* part : {"http://", "https://", " src=", "@import", "url("})
+        EXPECT_EQ(page.find(part), page.npos) << part;
+    for (auto const* tag : {"article", "details", "table", "svg", "main", "ul"}) {
+        auto const count = [&](std::string const& what) {
+            std::size_t n = 0;
+            for (auto at = page.find(what); at != page.npos; at = page.find(what, at + 1)) ++n;
+            return n;
+        };
+        EXPECT_EQ(count(fmt::format("<{}>", tag)) + count(fmt::format("<{} ", tag)), count(fmt::format("</{}>", tag)))
+            << tag;
+    }
+    auto const json = to_json(input(seen));
+    EXPECT_EQ(json["findings"][0]["rule"], "R22");
+    EXPECT_EQ(json["processes"][0]["kernels"], 3000);
+    auto const trace = to_perfetto(input(seen));
+    EXPECT_EQ(trace.front(), '\x0a') << "a packet of a trace";
+}
+
+TEST(report, of_nothing_is_a_report) {
+    model const m;
+    auto const r = audit(m);
+    report_input const in{.m = m, .result = r, .recording = "", .files = {}};
+    EXPECT_NE(to_text(in).find("nothing ran on a GPU"), std::string::npos);
+    EXPECT_NE(to_html(in).find("Nothing ran on a GPU"), std::string::npos);
+    EXPECT_TRUE(to_json(in)["findings"].is_array());
+}
+
+}  // namespace
+}  // namespace kiln::audit::testing

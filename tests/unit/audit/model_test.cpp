@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps, windows, the ledger, and in which order findings are told.
+#include "unit/audit/scene.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::audit::testing {
+namespace {
+
+TEST(audit_checklist, has_an_answer_in_every_box) {
+    EXPECT_EQ(checklist().size(), 78u);
+    for (auto const& b : checklist()) {
+        EXPECT_FALSE(b.rules.empty() && b.evidence.empty() && b.question.empty()) << b.section << " " << b.number;
+        for (std::size_t at = 0; at < b.rules.size(); at += 4)
+            EXPECT_NE(find_rule(b.rules.substr(at, 3)), nullptr) << b.rules;
+    }
+}
+
+TEST(audit_order, a_blocking_finding_folds_the_later_ones) {
+    scene x;
+    x.repeat(9000, [](scene& y, int) {
+        y.on("a.py:1").launch("k", {.takes = 3, .blocks = 4}).on("a.py:2").read(4).passes(80);
+    });
+    auto const seen = judge_scene(x);
+    auto const* const read = seen.found("R22");
+    ASSERT_NE(read, nullptr) << seen.rules();
+    EXPECT_EQ(read->level, severity::blocking) << seen.rules();
+    EXPECT_EQ(read->count, 9000u);
+    EXPECT_EQ(read->where, "a.py:2");
+    EXPECT_TRUE(read->caller);
+    ASSERT_NE(seen.found("R62"), nullptr) << seen.rules();
+    EXPECT_TRUE(seen.found("R62")->is_later);
+}
+
+TEST(audit_ledger, sums_to_the_time_until_steady) {
+    scene x;
+    x.compile(300000).launch("k");
+    x.child("/usr/bin/ptxas", 200000);
+    x.call("cuModuleLoadData", 50000);
+    x.repeat(40, [](scene& y, int) { plain_step(y); });
+    auto const seen = judge_scene(x);
+    auto const& p = seen.m.processes.front();
+    time_ns sum = 0;
+    std::map<std::string, time_ns> rows;
+    for (auto const& r : p.ledger) {
+        sum += r.wall;
+        rows[r.cause] = r.wall;
+    }
+    EXPECT_EQ(sum, p.steady.from - p.started);
+    EXPECT_EQ(rows["NVRTC"], 300 * ms);
+    EXPECT_EQ(rows["compiler processes"], 200 * ms);
+    EXPECT_EQ(rows["load and link"], 50 * ms);
+}
+
+TEST(audit_steps, are_found_by_lines_then_by_operations) {
+    scene lines;
+    lines.repeat(30, [](scene& y, int) { plain_step(y); });
+    auto const a = judge_scene(lines);
+    auto const& p = a.m.processes.front();
+    EXPECT_EQ(p.cycle.starts.size(), 30u);
+    EXPECT_TRUE(p.cycle.anchor.starts_with("line a.py:")) << p.cycle.anchor;
+    scene blind;
+    blind.repeat(30, [](scene& y, int) { y.launch("mul").launch("add").launch("exp").passes(100); });
+    auto const b = judge_scene(blind);
+    EXPECT_EQ(b.m.processes.front().cycle.anchor, "every 3 operations");
+    scene none;
+    none.repeat(30, [](scene& y, int i) { y.launch(fmt::format("k{}", i)); });
+    auto const c = judge_scene(none);
+    EXPECT_FALSE(c.m.processes.front().cycle.found());
+}
+
+TEST(audit_steps, an_inner_loop_of_one_line_is_one_entry) {
+    scene x;
+    x.repeat(20, [](scene& y, int) {
+        for (int k = 0; k < 7; ++k) y.on("a.py:5").launch("row");
+        y.on("a.py:6").launch("all");
+    });
+    auto const seen = judge_scene(x);
+    EXPECT_EQ(seen.m.processes.front().cycle.starts.size(), 20u) << seen.m.processes.front().cycle.anchor;
+}
+
+TEST(audit_steps, a_program_that_compiles_on_never_settles) {
+    scene x;
+    x.repeat(40, [](scene& y, int) {
+        plain_step(y);
+        y.compile(1000);
+    });
+    auto const seen = judge_scene(x);
+    EXPECT_FALSE(seen.m.processes.front().settled);
+    EXPECT_NE(seen.found("R92"), nullptr);
+}
+
+TEST(audit_gaps, are_told_apart_by_what_the_thread_did) {
+    for (bool const spins : {true, false}) {
+        scene x;
+        double used = 0;
+        x.repeat(30, [&](scene& y, int) {
+            y.on("a.py:1").launch("k", {.takes = 20}).on("a.py:2").launch("l", {.takes = 20});
+            y.passes(60).cpu(scene::thread, used += spins ? 60 : 5);
+            y.passes(100).cpu(scene::thread, used += spins ? 100 : 5);
+        });
+        auto const seen = judge_scene(x);
+        std::map<gap_cause, std::size_t> causes;
+        for (auto const& g : seen.m.processes.front().gaps) ++causes[g.cause];
+        EXPECT_GT(causes[spins ? gap_cause::host_compute : gap_cause::host_wait], 20u) << spins;
+        EXPECT_LE(causes[spins ? gap_cause::host_wait : gap_cause::host_compute], 1u) << "after the last sample";
+    }
+}
+
+TEST(audit_places, name_the_line_of_the_user) {
+    auto const direct = place_from("/home/ann/train.py\t12\tstep\n/home/ann/train.py\t40\tmain\n");
+    EXPECT_EQ(direct.label, "train.py:12");
+    EXPECT_TRUE(direct.caller);
+    auto const wrapped =
+        place_from("/opt/lib/python3.12/site-packages/torch/_tensor.py\t9\titem\n/home/ann/train.py\t12\tstep\n");
+    EXPECT_EQ(wrapped.label, "train.py:12");
+    EXPECT_FALSE(wrapped.caller);
+    EXPECT_EQ(place_from("garbage").label, "?");
+    EXPECT_EQ(short_kernel_name("_ZN3cub18DeviceReduceKernelIfEEvPT_i"), "cub::DeviceReduceKernel");
+    EXPECT_EQ(short_kernel_name("spin"), "spin");
+}
+
+}  // namespace
+}  // namespace kiln::audit::testing

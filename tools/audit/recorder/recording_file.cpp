@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace kiln::recorder {
+
+namespace {
+
+constexpr std::uint64_t most_bytes_by_default = std::uint64_t{256} << 20;
+
+std::uint64_t most_bytes() {
+    static std::uint64_t const most = [] {
+        auto const* const said = std::getenv("KILN_AUDIT_MOST_BYTES");
+        auto const value = said == nullptr ? 0ULL : std::strtoull(said, nullptr, 10);
+        return value == 0 ? most_bytes_by_default : std::uint64_t{value};
+    }();
+    return most;
+}
+
+// A part of a chunk is as good as none to the reader, but nothing of it must stand before the next one unseen: it is what the
+// reader finds its way over.
+bool write_whole(int fd, std::string_view data) {
+    while (!data.empty()) {
+        auto const n = ::write(fd, data.data(), data.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        data.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return true;
+}
+
+}  // namespace
+
+bool recording_file::open(char const* directory, char const* prefix, unsigned pid) {
+    for (unsigned again = 0; again < 100; ++again) {  // a pid may come twice
+        char path[4096];
+        auto const n = std::snprintf(path, sizeof path, "%s/%s%u.%u.kilnrec", directory, prefix, pid, again);
+        if (n <= 0 || static_cast<std::size_t>(n) >= sizeof path) return false;
+        fd_ = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd_ >= 0 || errno != EEXIST) break;
+    }
+    if (fd_ < 0) return false;
+    std::string head(format::file_magic.data(), format::file_magic.size());
+    for (unsigned i = 0; i < 8; ++i) head += static_cast<char>(i < 4 ? format::version >> (8 * i) : 0);
+    if (write_whole(fd_, head)) return true;
+    full_ = true;
+    return false;
+}
+
+std::uint32_t recording_file::intern(std::string_view text) {
+    text = text.substr(0, format::most_string_bytes);
+    if (auto const known = strings_.find(text); known != strings_.end()) return known->second;
+    auto const id = static_cast<std::uint32_t>(strings_.size() + 1);
+    strings_.emplace(text, id);
+    auto& to = batches_[static_cast<std::size_t>(format::chunk::strings)].contents;
+    if (to.size() + text.size() + 8 > format::most_chunk_bytes) flush();
+    for (unsigned i = 0; i < 4; ++i) to += static_cast<char>(id >> (8 * i));
+    for (unsigned i = 0; i < 4; ++i) to += static_cast<char>(text.size() >> (8 * i));
+    to += text;
+    return id;
+}
+
+void recording_file::write_chunk(format::chunk type, batch& b) {
+    if (fd_ < 0 || full_ || written_ + b.contents.size() > most_bytes()) {
+        discarded_ += b.contents.size();
+        return;
+    }
+    format::chunk_header head;
+    head.type = static_cast<std::uint16_t>(type);
+    head.length = static_cast<std::uint32_t>(b.contents.size());
+    head.sequence = sequence_++;
+    head.first = b.first;
+    head.last = b.last;
+    out_.assign(format::chunk_header_bytes, '\0');
+    auto* const at = reinterpret_cast<unsigned char*>(out_.data());
+    format::write_record(head, at);
+    head.crc = format::crc32c(b.contents.data(), b.contents.size(), format::crc32c(at, format::chunk_header_bytes));
+    format::write_record(head, at);
+    out_ += b.contents;
+    if (!write_whole(fd_, out_)) full_ = true;  // the recording stops, the program goes on
+    written_ += out_.size();
+}
+
+void recording_file::flush() {
+    // Strings are the first kind: what is named stands before who names it.
+    for (std::size_t k = 0; k < batches_.size(); ++k) {
+        auto& b = batches_[k];
+        if (b.contents.empty()) continue;
+        write_chunk(static_cast<format::chunk>(k), b);
+        b.contents.clear();
+        b.first = b.last = 0;
+    }
+}
+
+}  // namespace kiln::recorder

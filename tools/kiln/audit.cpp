@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include "audit/judgement.hpp"
+#include "audit_run.hpp"
+#include "base/text.hpp"
+
+namespace kiln::cli {
+
+namespace {
+
+constexpr int broken = 3;         // judged, and not kept
+constexpr int not_judgeable = 4;  // judged, and no answer: CI never passes because nothing was recorded
+
+struct audit_arguments {
+    audit_run run;
+    std::string html, perfetto, budget_file, fail_on, step;
+    bool as_json = false, expect_gpu = false;
+};
+
+struct loaded {
+    audit::recording recording;
+    audit::model model;
+    audit::audit_result result;
+};
+
+// The recording outlives the model: the model points into it.
+std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments const& a, audit::budget const& b) {
+    auto out = std::make_unique<loaded>();
+    out->recording = audit::read_recording(from).value();
+    out->model = audit::model_of(out->recording, {.step = a.step});
+    out->result = audit::audit(out->model, b.apply({.expect_gpu = a.expect_gpu, .numbers = {}}));
+    audit::allow(b, out->result);
+    return out;
+}
+
+audit::budget read_budget(std::string const& file) {
+    if (file.empty()) return {};
+    auto const text = base::read_file(file, std::size_t{1} << 20).value();
+    if (!text) throw error{errc::not_found, fmt::format("{}: no such file", file)};
+    auto parsed = audit::parse_budget(base::as_text(*text));
+    if (!parsed) throw error{parsed.error()}.within(file);
+    return *parsed;
+}
+
+bool is_judged(audit_arguments const& a) { return a.expect_gpu || !a.fail_on.empty() || !a.budget_file.empty(); }
+
+// What the judgement comes to; ok where nothing was asked.
+int judged(audit_arguments const& a, audit::budget const& b, audit::report_input const& in) {
+    if (!is_judged(a)) return ok;
+    bool const needs_recording = !a.fail_on.empty() || !a.budget_file.empty();
+    if (!in.result.can_be_judged && (needs_recording || in.m.not_recorded || in.m.other_profiler)) {
+        complain("audit: it cannot be judged: " + in.result.why_not);
+        return not_judgeable;
+    }
+    int out = ok;
+    if (a.expect_gpu) {
+        for (auto const& f : in.result.findings) {
+            if (f.rule != "R01") continue;
+            complain("audit: a GPU was expected: " + f.what);
+            out = broken;
+        }
+    }
+    if (!a.fail_on.empty()) {
+        auto const most = *audit::severity_named(a.fail_on);
+        if (in.result.worst() >= most) {
+            complain(fmt::format("audit: broken: the worst finding is {}", name_of(in.result.worst())));
+            out = broken;
+        }
+    }
+    for (auto const& line : audit::check(b, in)) {
+        if (line.kept) continue;
+        complain("audit: " + std::string{line.unknown ? "no answer: " : "broken: "} + line.text);
+        if (out == ok || out == not_judgeable) out = line.unknown ? not_judgeable : broken;
+    }
+    return out;
+}
+
+// Writes what was asked for and tells the rest. The program owns standard output; our object is its last line.
+int report(std::filesystem::path const& from, audit_arguments const& a, bool is_kept) {
+    auto const b = read_budget(a.budget_file);
+    auto const all = load(from, a, b);
+    audit::report_input in{
+        .m = all->model, .result = all->result, .recording = is_kept ? from.native() : "", .files = {}};
+    if (!a.html.empty()) {
+        write_text_output(a.html, base::as_bytes(audit::to_html(in))).value();
+        in.files.push_back(a.html);
+    }
+    if (!a.perfetto.empty()) {
+        write_text_output(a.perfetto, base::as_bytes(audit::to_perfetto(in))).value();
+        in.files.push_back(a.perfetto + " (open it in ui.perfetto.dev)");
+    }
+    if (is_kept) in.files.push_back(from.native());
+    std::fputs(audit::to_text(in).c_str(), stderr);
+    if (a.as_json) print(base::json_text(audit::to_json(in)) + "\n");
+    return judged(a, b, in);
+}
+
+int run_program(audit_arguments const& a) {
+    if (a.run.program.empty()) {
+        complain("name a program: kiln audit -- PROGRAM, or a command: report, diff, health, rules");
+        return misused;
+    }
+    if (!a.fail_on.empty() && !audit::severity_named(a.fail_on)) {
+        complain(fmt::format("'{}' is no severity: low, medium, high or blocking", a.fail_on));
+        return misused;
+    }
+    for (auto const& written : {a.html, a.perfetto})
+        if (!written.empty()) check_text_output(written).value();
+    try {
+        (void)read_budget(a.budget_file);
+    } catch (error const& e) {
+        complain(e);
+        return misused;
+    }
+    auto const place = recording_place::make(a.run.keep).value();
+    auto const ended = run_audited(a.run, place.path());
+    if (!ended) {
+        complain(ended.error());
+        return 127;
+    }
+    auto const verdict = report(place.path(), a, !a.run.keep.empty());
+    if (verdict != ok) return verdict;
+    bool const failed_itself = !WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0;
+    return failed_itself || !is_judged(a) ? end_like(*ended) : ok;
+}
+
+int print_rules(std::string const& id, bool as_checklist, bool as_json) {
+    if (as_checklist) {
+        json rows = json::array();
+        std::string_view section;
+        for (auto const& b : audit::checklist()) {
+            if (as_json) {
+                rows.push_back({{"section", b.section},
+                                {"number", b.number},
+                                {"text", b.text},
+                                {"rules", b.rules},
+                                {"evidence", b.evidence},
+                                {"question", b.question}});
+                continue;
+            }
+            if (section != b.section) print(fmt::format("{}{}\n", section.empty() ? "" : "\n", section = b.section));
+            std::string answer{b.rules};
+            if (!b.evidence.empty()) answer += fmt::format("{}report: {}", answer.empty() ? "" : "; ", b.evidence);
+            if (!b.question.empty()) answer += fmt::format("{}ask: {}", answer.empty() ? "" : "; ", b.question);
+            print(fmt::format("  {} {}\n      {}\n", b.number, b.text, answer));
+        }
+        if (as_json) print_json(rows);
+        return ok;
+    }
+    json rows = json::array();
+    for (auto const& r : audit::rules()) {
+        if (!id.empty() && id != r.id && id != r.name) continue;
+        rows.push_back({{"id", r.id},
+                        {"name", r.name},
+                        {"order", name_of(r.step)},
+                        {"fires", r.fires},
+                        {"severity", r.level},
+                        {"not_when", r.not_when},
+                        {"remedy", r.remedy}});
+        if (as_json) continue;
+        if (id.empty()) print(fmt::format("{} {:<18} {}\n", r.id, r.name, r.fires));
+        else
+            print(fmt::format("{} {}\n  order     {}\n  fires     {}\n  severity  {}\n  not when  {}\n  remedy    {}\n",
+                              r.id, r.name, name_of(r.step), r.fires, r.level, r.not_when.empty() ? "-" : r.not_when,
+                              r.remedy));
+    }
+    if (rows.empty()) {
+        complain(fmt::format("there is no rule '{}'; 'kiln audit rules' lists them", id));
+        return misused;
+    }
+    if (as_json) print_json(rows);
+    return ok;
+}
+
+int print_diff(std::string const& before, std::string const& after, bool force, bool as_json) {
+    auto const a = load(before, {}, {});
+    auto const b = load(after, {}, {});
+    audit::report_input const one{.m = a->model, .result = a->result, .recording = before, .files = {}},
+        two{.m = b->model, .result = b->result, .recording = after, .files = {}};
+    if (!a->result.can_be_judged || !b->result.can_be_judged) {
+        complain("audit diff: it cannot be judged: " + (a->result.can_be_judged ? b : a)->result.why_not);
+        return not_judgeable;
+    }
+    auto const found = audit::compare(one, two, force ? audit::strictness::any : audit::strictness::same_only);
+    if (!found) {
+        complain(found.error());
+        return misused;
+    }
+    if (as_json) print_json(json{{"broken", found->broken}, {"lines", found->lines}});
+    else
+        for (auto const& line : found->lines) print(line + "\n");
+    return found->broken ? broken : ok;
+}
+
+struct health_arguments {
+    std::vector<std::string> recordings, program;
+    std::string baseline, write_baseline;
+    bool as_json = false;
+};
+
+int print_health(health_arguments const& a) {
+    audit::health h;
+    std::vector<std::filesystem::path> from(a.recordings.begin(), a.recordings.end());
+    std::optional<recording_place> place;
+    int status = ok;
+    if (!a.program.empty()) {
+        place.emplace(recording_place::make({}).value());
+        auto const ended = run_audited({.program = a.program}, place->path());
+        if (!ended) {
+            complain(ended.error());
+            return 127;
+        }
+        if (!WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0)
+            status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
+        from.push_back(place->path());
+    }
+    if (from.empty()) {
+        complain("name recordings, or a command after --");
+        return misused;
+    }
+    bool recorded = true;
+    for (auto const& one : from) {
+        auto const all = load(one, {}, {});
+        recorded = recorded && !all->model.not_recorded;
+        audit::add_health(all->model, {}, h);
+    }
+    auto const data = audit::to_json(h);
+    if (a.as_json) print(base::json_text(data) + "\n");
+    else std::fputs(audit::to_text(h).c_str(), stderr);
+    if (!a.write_baseline.empty())
+        write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
+    if (status != ok || a.baseline.empty()) return status;
+    if (!recorded || h.all == 0) {
+        complain("audit health: it cannot be judged: nothing was recorded");
+        return not_judgeable;
+    }
+    auto const text = base::read_file(a.baseline).value();
+    auto const before = text ? json::parse(base::as_text(*text), nullptr, false) : json{};
+    if (!before.is_object() || !before.contains("gpu_share") || !before["gpu_share"].is_number()) {
+        complain(fmt::format("{}: no baseline; --write-baseline makes one", a.baseline));
+        return misused;
+    }
+    auto const share = before["gpu_share"].get<double>();
+    if (h.gpu_share() >= share - 0.001) return ok;
+    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", share * 100,
+                         h.gpu_share() * 100));
+    return broken;
+}
+
+}  // namespace
+
+void add_audit(CLI::App& root, std::vector<command>& commands) {
+    auto a = std::make_shared<audit_arguments>();
+    auto* const app = add_command(root, "audit");
+    auto const add_outputs = [a](CLI::App* to) {
+        to->add_option("-o,--output", a->html, "page to write");
+        to->add_option("--perfetto", a->perfetto, "trace to write");
+        to->add_flag("--json", a->as_json, "the report as one line of JSON");
+        to->add_option("--budget", a->budget_file, "what must be kept");
+        to->add_option("--fail-on", a->fail_on, "severity");
+        to->add_flag("--expect-gpu", a->expect_gpu, "a run without a kernel is broken");
+        to->add_option("--step", a->step, "where a step begins");
+    };
+    add_outputs(app);
+    app->add_option("--keep", a->run.keep, "directory for the recording");
+    app->add_option("--label", a->run.label, "the reusable shape");
+    app->add_option("--scale", a->run.scale, "how much work it was");
+    app->add_option("--level", a->run.level, "0, 1 or 2")->check(CLI::Range(0, 2));
+    app->add_option("--hook", a->run.hook, "audit or none")->check(CLI::IsMember({"audit", "none"}));
+    app->add_option("PROGRAM", a->run.program, "program and its arguments");
+    app->prefix_command(false);
+    app->positionals_at_end();
+
+    auto* const from_file = add_command(*app, "report", "audit");
+    auto recording = std::make_shared<std::string>();
+    from_file->add_option("RECORDING", *recording, "directory")->required();
+    add_outputs(from_file);
+    commands.push_back({from_file, [a, recording] { return report(*recording, *a, true); }});
+
+    auto* const rules = add_command(*app, "rules", "audit");
+    auto id = std::make_shared<std::string>();
+    auto flags = std::make_shared<std::pair<bool, bool>>();
+    rules->add_option("ID", *id, "one rule");
+    rules->add_flag("--checklist", flags->first, "the boxes and what answers them");
+    rules->add_flag("--json", flags->second, "JSON");
+    commands.push_back({rules, [id, flags] { return print_rules(*id, flags->first, flags->second); }});
+
+    auto* const diff = add_command(*app, "diff", "audit");
+    auto two = std::make_shared<std::pair<std::string, std::string>>();
+    auto ways = std::make_shared<std::pair<bool, bool>>();
+    diff->add_option("BEFORE", two->first, "recording")->required();
+    diff->add_option("AFTER", two->second, "recording")->required();
+    diff->add_flag("--force", ways->first, "of another device, command or label too");
+    diff->add_flag("--json", ways->second, "JSON");
+    commands.push_back({diff, [two, ways] { return print_diff(two->first, two->second, ways->first, ways->second); }});
+
+    auto* const health = add_command(*app, "health", "audit");
+    auto h = std::make_shared<health_arguments>();
+    health->add_option("RECORDINGS", h->recordings, "directories");
+    health->add_option("--baseline", h->baseline, "what it must not fall below");
+    health->add_option("--write-baseline", h->write_baseline, "file to write");
+    health->add_flag("--json", h->as_json, "JSON");
+    commands.push_back({health, [h] {
+                            // What comes after '--' is a command; recordings are directories or files of ours.
+                            std::error_code ignored;
+                            bool const is_command = !h->recordings.empty() &&
+                                                    !std::filesystem::is_directory(h->recordings.front(), ignored) &&
+                                                    !h->recordings.front().ends_with(".kilnrec");
+                            if (is_command) std::swap(h->program, h->recordings);
+                            return print_health(*h);
+                        }});
+    // The commands above come first: they are commands of this one.
+    commands.push_back({app, [a] { return run_program(*a); }});
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program run under the recorder: what is put around it, and where the recording goes.
+#pragma once
+
+#include "run_child.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <sys/wait.h>
+#include <vector>
+
+namespace kiln::cli {
+
+struct audit_run {
+    std::vector<std::string> program;
+    std::string keep = {}, label = {}, scale = {};
+    std::string hook = "audit";
+    int level = 1;
+};
+
+// A directory of ours alone; removed again unless the user named it.
+class recording_place {
+public:
+    // errc::invalid_argument where the named one has something in it already.
+    [[nodiscard]] static result<recording_place> make(std::string const& keep);
+    [[nodiscard]] std::filesystem::path const& path() const { return path_; }
+
+private:
+    explicit recording_place(std::filesystem::path path) : path_{std::move(path)} {}
+    std::filesystem::path path_;
+    std::optional<base::temporary_directory> temporary_;
+};
+
+// Runs it to its end and writes run.json. The status as waitpid gives it; one line on standard error where nothing can be recorded.
+[[nodiscard]] result<int> run_audited(audit_run const& what, std::filesystem::path const& to);
+
+// Where the recorder and the companion are; empty where this build has none.
+[[nodiscard]] std::filesystem::path audit_folder();
+
+}  // namespace kiln::cli
