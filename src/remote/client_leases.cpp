@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases: of all machines that miss a request one compiles it. They only save work; see docs/decisions/0015.
+// Leases: of all machines that miss a request one compiles it. They only save work; see docs/decisions/0018.
 #include "remote/client.hpp"
 
 #include "base/files.hpp"
