@@ -10,6 +10,8 @@ import tempfile
 
 CLI = os.environ["KILN_TEST_CLI"]
 BIN = pathlib.Path(os.environ["KILN_TEST_BIN_DIR"])
+# The command line itself: `kiln` may be a small static program in front of it.
+FULL = str(BIN / "kiln-cli") if (BIN / "kiln-cli").exists() else CLI
 SOURCE = pathlib.Path(os.environ["KILN_TEST_SOURCE_DIR"])
 
 _scratch = tempfile.TemporaryDirectory(prefix="kiln-cli-")

@@ -3,13 +3,15 @@
 
 import shutil
 
-from _kiln import CLI, SCRATCH, check, data, run
+from _kiln import CLI, FULL, SCRATCH, check, data, run
 
 # A folder of its own, so that it does not matter what this build has in bin/.
 folder = SCRATCH / "tree" / "bin"
 folder.mkdir(parents=True)
 kiln = folder / "kiln"
 shutil.copy2(CLI, kiln)
+if FULL != CLI:
+    shutil.copy2(FULL, folder / "kiln-cli")
 
 
 def program(path, text):

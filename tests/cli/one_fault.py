@@ -44,7 +44,7 @@ if ask.bin:
     ask.bin = ask.bin.resolve()
     os.environ.update(KILN_TEST_CLI=str(ask.bin / "kiln"), KILN_TEST_BIN_DIR=str(ask.bin), KILN_TEST_SOURCE_DIR=".")
 
-from _kiln import BIN, CLI, SCRATCH, check, run, write  # noqa: E402
+from _kiln import BIN, FULL, SCRATCH, check, run, write  # noqa: E402
 
 LIBRARY = ask.library or BIN / "kiln-test-fail_one_call.so"
 WORKER = BIN / "kiln-worker"
@@ -210,7 +210,7 @@ def environment(cache, more):
 
 def execute(command, env):
     """Exit status and what was said; None where it had to be killed."""
-    process = subprocess.Popen([CLI, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=SCRATCH,
+    process = subprocess.Popen([FULL, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=SCRATCH,
                                start_new_session=True, text=True, errors="replace")
     try:
         said, _ = process.communicate(timeout=ask.limit)
@@ -247,7 +247,7 @@ class place_of_work:
         return [*s.command, "-o", self.root / folder / ("k.kiln" if s.output == "bundle" else "")]
 
     def run_with(self, s, fault):
-        faulty = dict(LD_PRELOAD=str(LIBRARY), FAULT_PROGRAM=s.program, FAULT_BOARD=str(self.board))
+        faulty = dict(LD_PRELOAD=str(LIBRARY), FAULT_PROGRAM=pathlib.Path(FULL).name if s.program == "kiln" else s.program, FAULT_BOARD=str(self.board))
         if fault:
             faulty["FAULT"] = fault
         env = environment(self.root / "cache", s.environment)

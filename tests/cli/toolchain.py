@@ -8,7 +8,7 @@ import shutil
 import struct
 import sys
 
-from _kiln import CLI, SCRATCH, check, data, run, write
+from _kiln import FULL, SCRATCH, check, data, run, write
 
 found = [f for f in data("doctor", status=None)["findings"] if f["what"] == "NVRTC" and f["state"] == "ok"]
 if not found:
@@ -35,13 +35,13 @@ toolkit = SCRATCH / "toolkit" / "lib64"
 toolkit.mkdir(parents=True)
 for file in (nvrtc, builtins):
     shutil.copy(file, toolkit / (nvrtc.name if file == nvrtc else builtins.name))
-loader = interpreter(CLI)
+loader = interpreter(FULL)
 worker = write("worker.sh", f'#!/bin/sh\nexec {loader} --inhibit-cache {os.environ["KILN_TEST_WORKER"]}\n')
 worker.chmod(0o755)
 write("k.cu", 'extern "C" __global__ void k(long* x) { x[0] = (long)NULL; }\n')
 off_path = dict(KILN_CUDA_PATH=toolkit.parent, LD_LIBRARY_PATH="", KILN_DISABLE="1")
 for how in (dict(KILN_WORKERS="0"), dict(KILN_WORKERS="1", KILN_WORKER=worker)):
-    run("--inhibit-cache", CLI, "compile", "k.cu", "--arch", "sm_90", program=loader, **off_path, **how)
+    run("--inhibit-cache", FULL, "compile", "k.cu", "--arch", "sm_90", program=loader, **off_path, **how)
 
 # Other builtins on the loader's path: as before. Other builtins beside NVRTC: another compiler.
 plain = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=toolkit.parent)[0]

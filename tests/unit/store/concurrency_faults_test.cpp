@@ -124,8 +124,9 @@ TEST_F(store_faults, P6_names_of_temporaries_are_random_and_long) {
     ASSERT_GE(names.size(), 10u);
     std::sort(names.begin(), names.end());
     EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-    EXPECT_EQ(names[0].find(std::to_string(::getpid())), std::string::npos)
-        << "128 random bits, no process id to be reused";
+    // One of them may have its digits by chance.
+    auto const has_pid = [pid = std::to_string(::getpid())](std::string const& n) { return n.find(pid) != n.npos; };
+    EXPECT_LT(std::ranges::count_if(names, has_pid), 3) << "128 random bits, no process id to be reused";
 }
 
 TEST_F(store_faults, P7_a_forked_child_has_a_working_store_and_publishes_nothing_of_its_parents) {
