@@ -9,6 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
 
 namespace kiln::python {
 
@@ -50,6 +54,25 @@ auto in_slices(seconds timeout, Ask ask) -> decltype(ask(std::chrono::millisecon
         if (answer || answer.error().code() != errc::timeout || left <= slice) return answer;
         if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
     }
+}
+
+// The same for work that cannot be taken up again where it stopped, as making a primitive in several steps: `work` runs on a
+// thread of its own, which takes no lock of the interpreter and goes on if the caller leaves.
+template <class Work>
+auto in_background(seconds timeout, Work work) -> decltype(work()) {
+    using answer = decltype(work());
+    std::shared_future<std::shared_ptr<answer>> const coming = [&] {
+        std::packaged_task<std::shared_ptr<answer>()> task{[work = std::move(work)] { return std::make_shared<answer>(work()); }};
+        auto out = task.get_future().share();
+        std::thread{std::move(task)}.detach();
+        return out;
+    }();
+    auto const done = in_slices(timeout, [&](std::chrono::milliseconds slice) -> result<void> {
+        if (coming.wait_for(slice) == std::future_status::ready) return {};
+        return error{errc::timeout, "not ready in time; the work goes on"};
+    });
+    if (!done) return done.error();
+    return *coming.get();
 }
 
 }  // namespace kiln::python

@@ -42,16 +42,14 @@ scalar scalar_by_name(std::string const& name) {
                                    "bfloat16, float32, float64, bool and kiln.struct"};
 }
 
-// A handle, waited for in slices.
+// A handle is made in steps (find, compile, link, load), each of which may take another way when a deadline passes: so it has
+// no deadline of its own, and only the waiting for it does.
 template <class Handle, class Make>
-Handle make_in_slices(int device, seconds timeout, Make make) {
-    return in_slices(timeout, [&](std::chrono::milliseconds slice) {
-               prim_options how;
-               how.device = device;
-               how.wait.deadline = slice;
-               how.wait.who = "Python";
-               return make(how);
-           }).value();
+Handle make_handle(int device, seconds timeout, Make make) {
+    prim_options how;
+    how.device = device;
+    how.wait.who = "Python";
+    return in_background(timeout, [how, make] { return make(how); }).value();
 }
 
 // What one call has in common: arrays of the handle's types, in order, on its device; then work without the lock.
@@ -315,37 +313,37 @@ void bind_prims(nb::module_& m) {
 
     m.def("make_scan", [](bool inclusive, element_type const& type, op const& by, int device, seconds timeout) {
         auto const form = inclusive ? prims::scan_form::inclusive : prims::scan_form::exclusive;
-        return scan_object{make_in_slices<scan>(device, timeout, [&](prim_options const& how) { return scan::make(form, type, by, how); }), type};
+        return scan_object{make_handle<scan>(device, timeout, [=](prim_options const& how) { return scan::make(form, type, by, how); }), type};
     }, nb::arg("inclusive"), nb::arg("type"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_reduce", [](element_type const& type, op const& by, int device, seconds timeout) {
-        return reduce_object{make_in_slices<reduce>(device, timeout, [&](prim_options const& how) { return reduce::make(type, by, how); }), type};
+        return reduce_object{make_handle<reduce>(device, timeout, [=](prim_options const& how) { return reduce::make(type, by, how); }), type};
     }, nb::arg("type"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_segmented_reduce", [](element_type const& type, op const& by, int device, seconds timeout) {
-        return segmented_object{make_in_slices<segmented_reduce>(device, timeout, [&](prim_options const& how) { return segmented_reduce::make(type, by, how); }), type};
+        return segmented_object{make_handle<segmented_reduce>(device, timeout, [=](prim_options const& how) { return segmented_reduce::make(type, by, how); }), type};
     }, nb::arg("type"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_select", [](bool indices, element_type const& type, std::optional<op> const& by, int device, seconds timeout) {
         auto const form = indices ? prims::select_form::indices : prims::select_form::items;
-        return select_object{make_in_slices<select>(device, timeout, [&](prim_options const& how) { return select::make(form, type, by ? &*by : nullptr, how); }), type};
+        return select_object{make_handle<select>(device, timeout, [=](prim_options const& how) { return select::make(form, type, by ? &*by : nullptr, how); }), type};
     }, nb::arg("indices"), nb::arg("type"), nb::arg("by").none(), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_bounds", [](bool upper, element_type const& type, op const& by, int device, seconds timeout) {
         auto const side = upper ? prims::bound_side::upper : prims::bound_side::lower;
-        return bounds_object{make_in_slices<bounds>(device, timeout, [&](prim_options const& how) { return bounds::make(side, type, by, how); }), type};
+        return bounds_object{make_handle<bounds>(device, timeout, [=](prim_options const& how) { return bounds::make(side, type, by, how); }), type};
     }, nb::arg("indices"), nb::arg("type"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_radix_sort", [](element_type const& key, element_type const& value, bool descending, int device, seconds timeout) {
         auto const order = descending ? prims::sort_order::descending : prims::sort_order::ascending;
-        return typed<radix_sort>{make_in_slices<radix_sort>(device, timeout, [&](prim_options const& how) { return radix_sort::make(key, value, order, how); }), key, value};
+        return typed<radix_sort>{make_handle<radix_sort>(device, timeout, [=](prim_options const& how) { return radix_sort::make(key, value, order, how); }), key, value};
     }, nb::arg("key"), nb::arg("value"), nb::arg("descending"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_merge_sort", [](element_type const& key, element_type const& value, op const& by, int device, seconds timeout) {
-        return typed<merge_sort>{make_in_slices<merge_sort>(device, timeout, [&](prim_options const& how) { return merge_sort::make(key, value, by, how); }), key, value};
+        return typed<merge_sort>{make_handle<merge_sort>(device, timeout, [=](prim_options const& how) { return merge_sort::make(key, value, by, how); }), key, value};
     }, nb::arg("key"), nb::arg("value"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_unique_by_key", [](element_type const& key, element_type const& value, op const& by, int device, seconds timeout) {
-        return typed<unique_by_key>{make_in_slices<unique_by_key>(device, timeout, [&](prim_options const& how) { return unique_by_key::make(key, value, by, how); }), key, value};
+        return typed<unique_by_key>{make_handle<unique_by_key>(device, timeout, [=](prim_options const& how) { return unique_by_key::make(key, value, by, how); }), key, value};
     }, nb::arg("key"), nb::arg("value"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_transform", [](element_type const& from, element_type const& to, op const& by, int device, seconds timeout) {
-        return transform_object{make_in_slices<transform>(device, timeout, [&](prim_options const& how) { return transform::make(from, to, by, how); }), from, to};
+        return transform_object{make_handle<transform>(device, timeout, [=](prim_options const& how) { return transform::make(from, to, by, how); }), from, to};
     }, nb::arg("from"), nb::arg("to"), nb::arg("by"), nb::arg("device"), nb::arg("timeout").none());
     m.def("make_gather", [](element_type const& type, element_type const& index, int device, seconds timeout) {
-        return gather_object{make_in_slices<gather>(device, timeout, [&](prim_options const& how) { return gather::make(type, index, how); }), type, index};
+        return gather_object{make_handle<gather>(device, timeout, [=](prim_options const& how) { return gather::make(type, index, how); }), type, index};
     }, nb::arg("type"), nb::arg("index"), nb::arg("device"), nb::arg("timeout").none());
 }
 

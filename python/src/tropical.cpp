@@ -69,12 +69,9 @@ untyped_product product_for(semiring s, scalar type, bool winners, int device, s
         std::lock_guard const lock{mutex};
         if (auto const found = kept.find(at); found != kept.end()) return found->second;
     }
-    auto made = in_slices(timeout, [&](std::chrono::milliseconds slice) {
-                    product_options how{.arg = winners ? with_winners::yes : with_winners::no, .device = device};
-                    how.wait.deadline = slice;
-                    how.wait.who = "Python";
-                    return untyped_product::make(s, type, how);
-                }).value();
+    product_options how{.arg = winners ? with_winners::yes : with_winners::no, .device = device};
+    how.wait.who = "Python";
+    auto made = in_background(timeout, [=] { return untyped_product::make(s, type, how); }).value();
     std::lock_guard const lock{mutex};
     return kept.emplace(at, std::move(made)).first->second;
 }
@@ -88,12 +85,9 @@ untyped_backward backward_for(gradient_rule rule, scalar type, int device, secon
         std::lock_guard const lock{mutex};
         if (auto const found = kept.find(at); found != kept.end()) return found->second;
     }
-    auto made = in_slices(timeout, [&](std::chrono::milliseconds slice) {
-                    product_options how{.device = device};
-                    how.wait.deadline = slice;
-                    how.wait.who = "Python";
-                    return untyped_backward::make(rule, type, how);
-                }).value();
+    product_options how{.device = device};
+    how.wait.who = "Python";
+    auto made = in_background(timeout, [=] { return untyped_backward::make(rule, type, how); }).value();
     std::lock_guard const lock{mutex};
     return kept.emplace(at, std::move(made)).first->second;
 }
