@@ -26,22 +26,6 @@ constexpr std::size_t content_length = 64;
 constexpr std::string_view magic = "KILNSEEN1";
 constexpr auto toolkit_trust = 1s;
 
-std::uint64_t ns_of(::timespec const& t) {
-    return static_cast<std::uint64_t>(t.tv_sec) * second + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-file_state state_in(struct ::stat const& about) {
-    return {about.st_dev, about.st_ino, static_cast<std::uint64_t>(about.st_size), ns_of(about.st_mtim),
-            ns_of(about.st_ctim)};
-}
-
-// Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
-bool is_settled(file_state const& state) {
-    ::timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    return ns_of(now) > state[4] + 2 * second;
-}
-
 bool is_absence(int why) { return why == ENOENT || why == ENOTDIR; }
 
 struct read_header_file {
@@ -59,7 +43,7 @@ result<read_header_file> read_content(std::string const& path) {
     if (!S_ISREG(about.st_mode)) return read_header_file{};
     auto const text = base::read_all(file->get(), largest_header);
     if (!text) return error{text.error()}.within(path);
-    return read_header_file{base::sha256_of(base::byte_span{*text}).hex(), state_in(about)};
+    return read_header_file{base::sha256_of(base::byte_span{*text}).hex(), base::state_of(about)};
 }
 
 std::string parent_of(std::string const& path) { return path.substr(0, path.rfind('/')); }
@@ -114,7 +98,7 @@ result<std::string> header_memory::content_at(std::string const& path) {
         return io_error(path, errno);
     }
     if (!S_ISREG(about.st_mode)) return std::string{};
-    auto const state = state_in(about);
+    auto const state = base::state_of(about);
     auto const recall = [&]() -> std::optional<std::string> {
         std::scoped_lock const lock{mutex_};
         if (auto const at = known_.find(path); at != known_.end() && at->second.state == state)
@@ -126,7 +110,7 @@ result<std::string> header_memory::content_at(std::string const& path) {
     KILN_TRY(auto read, read_content(path));
     std::scoped_lock const lock{mutex_};
     ++reads_;
-    if (!read.content.empty() && is_settled(read.state)) {
+    if (!read.content.empty() && base::is_settled(read.state)) {
         if (known_.size() >= most_known) known_.clear();
         known_.insert_or_assign(path, known{read.state, read.content});
         to_be_kept_ = true;
@@ -137,7 +121,7 @@ result<std::string> header_memory::content_at(std::string const& path) {
 file_state const& header_memory::question::state_of(std::string const& directory) {
     auto const [at, is_new] = directories_.try_emplace(directory);
     struct ::stat about {};
-    if (is_new && ::stat(directory.c_str(), &about) == 0) at->second = state_in(about);
+    if (is_new && ::stat(directory.c_str(), &about) == 0) at->second = base::state_of(about);
     return at->second;
 }
 
@@ -162,7 +146,7 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
         // The directory first: what comes to be in it afterwards makes it another.
         auto const parent = parent_of(file);
         auto const& state = state_of(parent);
-        settled = settled && is_settled(state);
+        settled = settled && base::is_settled(state);
         answer->directories.emplace_back(parent, state);
         KILN_TRY(answer->what.content, from_.content_at(file));
         if (answer->what.content.empty()) continue;

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/file_state.hpp"
 #include "base/fork_guard.hpp"
 
 #include <array>
@@ -20,8 +21,7 @@
 
 namespace kiln::compile {
 
-// Device, inode, size, times of change; all zero where there is nothing. A change sets ctime, which nobody can set back.
-using file_state = std::array<std::uint64_t, 5>;
+using base::file_state;
 
 class header_memory {
 public:

@@ -4,6 +4,7 @@
 #include "base/digest.hpp"
 #include "base/files.hpp"
 #include "compile/header_memory.hpp"
+#include "compile/header_stream.hpp"
 #include "compile/standard_headers.hpp"
 
 #include <algorithm>
@@ -79,20 +80,6 @@ std::optional<error> trouble_with(std::string const& path) {
     std::error_code why;
     (void)std::filesystem::current_path(why);
     return why ? std::optional{io_error(path, why.value())} : std::nullopt;
-}
-
-// A stream that reads these bytes and, unlike fmemopen's, passes for a regular file: NVRTC asks fstat.
-result<std::FILE*> stream_over(base::byte_span text) {
-    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
-    if (!fd) return io_error("memfd_create", errno);
-    KILN_CHECK(base::write_all(fd.get(), text));
-    if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
-    auto* const stream = ::fdopen(fd.get(), "r");
-    if (stream == nullptr) return io_error("fdopen", errno);
-    fd.release();
-    // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
-    ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
-    return stream;
 }
 
 }  // namespace

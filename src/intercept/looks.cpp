@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/looks.hpp"
 
+#include "base/file_state.hpp"
+#include "compile/header_stream.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -15,26 +18,12 @@ namespace kiln::intercept {
 
 namespace {
 
-using file_state = std::array<std::uint64_t, 5>;
+using base::file_state;
+using base::is_settled;
+using base::state_of;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::string_view known_magic = "KILNHDRS1";
-
-std::uint64_t ns_of(::timespec const& t) {
-    return static_cast<std::uint64_t>(t.tv_sec) * second + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-file_state state_of(struct ::stat const& about) {
-    return {about.st_dev, about.st_ino, static_cast<std::uint64_t>(about.st_size), ns_of(about.st_mtim),
-            ns_of(about.st_ctim)};
-}
-
-// Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
-bool is_settled(file_state const& state) {
-    ::timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    return ns_of(now) > state[4] + 2 * second;
-}
 
 struct header_text {
     base::bytes text;
@@ -80,15 +69,6 @@ result<std::FILE*> stream_of(base::file_descriptor fd) {
     // The compiler reads letter by letter, on one thread: a lock for each would be a twentieth of the compile.
     ::__fsetlocking(stream, FSETLOCKING_BYCALLER);
     return stream;
-}
-
-// A stream that reads these bytes and passes for a regular file: the compiler asks fstat.
-result<std::FILE*> stream_over(base::byte_span text) {
-    base::file_descriptor fd{::memfd_create("kiln-header", MFD_CLOEXEC)};
-    if (!fd) return io_error("memfd_create", errno);
-    KILN_CHECK(base::write_all(fd.get(), text));
-    if (::lseek(fd.get(), 0, SEEK_SET) != 0) return io_error("lseek", errno);
-    return stream_of(std::move(fd));
 }
 
 error changed(std::string const& path) { return fail(errc::io, "{}: it changed while it was compiled", path); }
@@ -271,7 +251,7 @@ std::FILE* look_capture::open(std::string const& path) {
         errno = ENOENT;
         return nullptr;
     }
-    auto stream = found.known ? stream_of(*found.known) : stream_over(*found.text);
+    auto stream = found.known ? stream_of(*found.known) : compile::stream_over(*found.text);
     if (!stream) return refuse(std::move(stream).error().within(path));
     return *stream;
 }
