@@ -4,6 +4,7 @@
 
 #include "store/eviction.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <sys/file.h>
 #include <sys/wait.h>
