@@ -322,8 +322,8 @@ void growing_output(judge& j) {
     }
     for (auto const& [label, r] : by_place) {
         if (r.longest < 4) continue;
-        bool const copies = std::ranges::any_of(p.ops, [&](operation const& o) {
-            return is_copy(o, direction::on_device) && o.start >= r.last && o.start < r.last + 50 * ms;
+        bool const copies = std::ranges::any_of(p.ops, [&, last = r.last](operation const& o) {
+            return is_copy(o, direction::on_device) && o.start >= last && o.start < last + 50 * ms;
         });
         if (!copies) {
             j.exempt("R46", static_cast<std::uint64_t>(r.longest), r.place, "sizes grow, but nothing is copied over");

@@ -23,9 +23,8 @@ using groups = std::map<std::string, group>;
 
 bool contains_any(std::string const& name, std::initializer_list<std::string_view> parts) {
     return std::ranges::any_of(parts, [&](std::string_view part) {
-        return std::ranges::search(name, part, [](char a, char b) {
-                   return std::tolower(static_cast<unsigned char>(a)) == b;
-               }).begin() != name.end();
+        auto const same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+        return std::search(name.begin(), name.end(), part.begin(), part.end(), same) != name.end();
     });
 }
 bool counts_something(std::string const& name) {

@@ -53,7 +53,8 @@ void client::take_some() {
             able.push_back(q);
     }
     std::ranges::shuffle(able, random_);
-    std::ranges::stable_partition(able, [](auto const& q) { return q->what.how != store::urgency::nobody_waits; });
+    std::stable_partition(able.begin(), able.end(),
+                          [](auto const& q) { return q->what.how != store::urgency::nobody_waits; });
     for (auto const& q : able) {
         if (may_claim(*q)) take(q);
     }
