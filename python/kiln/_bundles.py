@@ -79,14 +79,13 @@ def _record_units(profile: str, units: Sequence[Any], archs: Sequence[str]) -> N
 
 _SETTINGS = {"jit": "KILN_JIT", "cache_dir": "KILN_CACHE_DIR", "readonly": "KILN_READONLY", "workers": "KILN_WORKERS", "events": "KILN_EVENTS",
              "bundles": "KILN_BUNDLES", "trusted_key": "KILN_TRUSTED_KEY"}
-_used = False
 
 
 def configure(**settings: object) -> None:
     """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_."""
     for name, value in settings.items():
         variable = _SETTINGS.get(name, "KILN_" + name.upper())
-        os.environ[variable] = {True: "1", False: "0"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+        os.environ[variable] = str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def add_bundle(file: Any) -> None:

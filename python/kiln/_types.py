@@ -152,7 +152,7 @@ def _captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | 
             return packing.pack("<" + letters[name], value), name
         except packing.error as why:
             raise InvalidArgument(f"a captured {value!r} does not fit into {name}: {why}") from None
-    data = bytes(memoryview(value)) if type is None or isinstance(type, Struct) else bytes(memoryview(value))
+    data = bytes(memoryview(value))
     found = type_name(type) if type is not None else type_name(getattr(value, "dtype", None))
     if not isinstance(found, Struct) and found not in _SIZES:
         raise InvalidArgument(f"a captured value of type {found} is not known; pass type=, or a NumPy scalar")

@@ -79,17 +79,12 @@ private:
 [[nodiscard]] scalar scalar_of(dlpack::data_type type, char const* argument);
 [[nodiscard]] dlpack::data_type type_of(scalar kind);
 
-// errc::invalid_argument unless it is contiguous, one-dimensional (or of any shape, where that does not matter).
+// errc::invalid_argument with shape and strides unless its items are one after the other.
 void want_contiguous(array const& a);
 void want_writable(array const& a);
-// Where the work goes: on a device all are on. errc::invalid_argument with both places where they are on two.
-struct place {
-    int device = 0;
-    stream_ref on;
-};
 
 // The stream of a call: `asked`, else that of the first device array's library, else Kiln's own. Work queued on other
-// libraries' streams before this call comes first.
+// libraries' streams before this call comes first. errc::invalid_argument with both places where arrays are on two.
 class call_stream {
 public:
     call_stream(nb::handle asked, std::initializer_list<array const*> arrays);
