@@ -33,8 +33,8 @@ void stages(stream const& on, geometries const& left, geometries const& right) {
     double const arranged = device_ms(on, [&] { (void)made(arrangement::make(q, joined())); });
     auto const in = made(arrangement::make(q, joined()));
     double const covered = device_ms(on, [&] { (void)made(in.find_covers(q)); });
-    std::printf("    layers %.3f ms, arrangement %.3f, both sides of %zu borders %.3f; %zu segments divided again\n", layers,
-                arranged - layers, in.borders(), covered, in.moved_again());
+    std::printf("    layers %.3f ms, arrangement %.3f, both sides of %zu borders %.3f; %zu segments divided again\n",
+                layers, arranged - layers, in.borders(), covered, in.moved_again());
 }
 
 struct figures_of_prototype {
@@ -48,7 +48,8 @@ void measure(stream const& on, std::string const& name, geometries const& a, geo
     for (double const v : host_values(on, table.area)) common += v;
     auto parts = made(overlay(on, left, right, overlay_kind::intersection));
     double const alone = total_area(on, made(overlay(on, left, right, overlay_kind::difference)).rows);
-    bool const right_areas = is_near(common, total_area(on, parts.rows)) && is_near(common + alone, total_area(on, left));
+    bool const right_areas =
+        is_near(common, total_area(on, parts.rows)) && is_near(common + alone, total_area(on, left));
     double const table_ms = device_ms(on, [&] { table = made(area_table(on, left, right)); });
     row({name + ", area table", table_ms, "ms", before.table, better::lower, right_areas});
     double const ms = device_ms(on, [&] { parts = made(overlay(on, left, right, overlay_kind::intersection)); });
@@ -84,7 +85,8 @@ void overlays(stream const& on, options const& how) {
     }
     if (how.quick) return;
     extent const moved{world.x0 + 0.5, world.y0 + 0.5, world.x1, world.y1};
-    measure(on, "tilings 100,000 x 96,000", tiling({400, 250, 5, 3, world}), tiling({300, 320, 5, 8, moved}), {12, 24.6, 36});
+    measure(on, "tilings 100,000 x 96,000", tiling({400, 250, 5, 3, world}), tiling({300, 320, 5, 8, moved}),
+            {12, 24.6, 36});
     measure_dissolve(on, "tiling of 10^7 edges by 100 keys", tiling({100, 100, 8, 3, world}), 100);
 }
 

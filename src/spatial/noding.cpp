@@ -91,8 +91,8 @@ result<buffer<std::int64_t>> kept_layer::divide(queue& on, divisions const& at_p
     divided.at = places;  // where new vertices are
     KILN_TRY(auto is_new, on.room<std::int64_t>(m + 1));
     KILN_TRY(auto by_segment, on.filled<std::uint64_t>(n, 0));
-    KILN_CHECK(
-        on.launch(count_new_vertices{divided, raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
+    KILN_CHECK(on.launch(
+        count_new_vertices{divided, raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
     KILN_CHECK(on.sum(is_new));
     KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_with_divisions{raw(by_segment), raw(counts)}, n));

@@ -52,7 +52,8 @@ protected:
 geometries rosettes(std::size_t rows, double at) {
     geometry_builder to;
     for (std::size_t i = 0; i < rows; ++i) {
-        double const x = at + std::fmod(static_cast<double>(i) * 0.7548776662, 1), y = std::fmod(static_cast<double>(i) * 0.5698402910, 1);
+        double const x = at + std::fmod(static_cast<double>(i) * 0.7548776662, 1),
+                     y = std::fmod(static_cast<double>(i) * 0.5698402910, 1);
         to.begin(family::polygon), to.begin_ring();
         int const corners = 48;
         for (int k = 0; k <= corners; ++k) {
@@ -69,8 +70,9 @@ geometries rosettes(std::size_t rows, double at) {
 
 TEST_F(spatial_overlay, is_that_of_the_host) {
     std::size_t const rows = quick() ? 12 : 200;
-    check_all(lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
-              lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
+    check_all(
+        lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
+        lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
     check_all(rosettes(rows, 0), rosettes(rows, 0.01), "rosettes");
 }
 

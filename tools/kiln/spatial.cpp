@@ -350,8 +350,8 @@ int write_relate(spatial_arguments const& a) {
 // ---- overlay, dissolve ----
 
 // Rows that were made: as lines with their areas, or, where the file's name says so, as geometry.
-void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& made, std::vector<json> const& about_rows,
-                  std::vector<std::string> const& names) {
+void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& made,
+                  std::vector<json> const& about_rows, std::vector<std::string> const& names) {
     auto const kind = output_kind(a.output);
     if (kind == spatial_output::geojson) {
         auto rows = about_rows;

@@ -45,15 +45,14 @@ result<found_divisions> divisions_of(queue& on, kept_layer const& l, std::int32_
     KILN_TRY(auto points, on.room<point>(2 * pairs));
     KILN_TRY(auto counts, on.room<std::int64_t>(pairs + 1));
     division_pair const found{segments.data(), points.data()};
-    KILN_CHECK(
-        on.launch(find_divisions{l.view(), left.data(), right.data(), found, raw(counts), moved.data()}, pairs));
+    KILN_CHECK(on.launch(find_divisions{l.view(), left.data(), right.data(), found, raw(counts), moved.data()}, pairs));
     KILN_TRY(auto const total, on.total_sync(counts));
     out.count = static_cast<std::size_t>(total);
     KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
     KILN_TRY(out.at, on.room<point>(out.count));
     KILN_TRY(out.number, on.room<std::int32_t>(out.count));
-    KILN_CHECK(on.launch(
-        gather_divisions{found, raw(counts), out.segment_of.data(), out.at.data(), out.number.data()}, pairs));
+    KILN_CHECK(on.launch(gather_divisions{found, raw(counts), out.segment_of.data(), out.at.data(), out.number.data()},
+                         pairs));
     return out;
 }
 
@@ -137,9 +136,9 @@ result<void> arrangement::find_strands(queue& on) {
     auto const n = layer_.vertices(), paths = layer_.paths();
     KILN_TRY(strand_number_, on.room<std::int64_t>(n + 1));
     KILN_TRY(auto of_path, on.filled<std::uint64_t>(paths, 0));
-    KILN_CHECK(on.launch(find_junctions{l, place_of_.data(), place_first_.data(), at_place_.data(), raw(strand_number_),
-                                        raw(of_path)},
-                         n));
+    KILN_CHECK(on.launch(
+        find_junctions{l, place_of_.data(), place_first_.data(), at_place_.data(), raw(strand_number_), raw(of_path)},
+        n));
     KILN_TRY(auto x, on.filled<std::uint64_t>(paths, ~0U));
     KILN_TRY(auto y, on.filled<std::uint64_t>(paths, ~0U));
     for (i32 step = 0; step < 3; ++step)
@@ -164,9 +163,8 @@ result<void> arrangement::find_borders(queue& on) {
 }
 
 border_list arrangement::view() const noexcept {
-    return {{layer_.view(), place_of_.data(), raw(strand_number_), start_.data()},
-            member_.data(),
-            border_first_.data()};
+    return {
+        {layer_.view(), place_of_.data(), raw(strand_number_), start_.data()}, member_.data(), border_first_.data()};
 }
 
 result<arrangement::covers> arrangement::find_covers(queue& on) const {
@@ -191,7 +189,8 @@ result<kept_layer> kept_layer::joined(queue& on, kept_layer const& first, kept_l
     auto const a = first.view(), b = second.view();
     auto const rows = first.rows() + second.rows(), paths = first.paths() + second.paths(),
                vertices = first.vertices() + second.vertices();
-    if (vertices > 0x7fffffff) return fail(errc::unsupported, "overlay: {} vertices: take the arrays in parts", vertices);
+    if (vertices > 0x7fffffff)
+        return fail(errc::unsupported, "overlay: {} vertices: take the arrays in parts", vertices);
     kept_layer out;
     out.rows_ = rows;
     KILN_TRY(out.row_first_, on.room<std::int32_t>(rows + 1));
@@ -201,9 +200,9 @@ result<kept_layer> kept_layer::joined(queue& on, kept_layer const& first, kept_l
     KILN_TRY(out.kind_, on.room<std::uint8_t>(paths));
     KILN_TRY(out.at_, on.room<point>(vertices));
     KILN_TRY(out.path_of_, on.room<std::int32_t>(vertices));
-    KILN_CHECK(on.launch(join_rows{a, b, first.state_.data(), second.state_.data(), out.row_first_.data(),
-                                   out.state_.data()},
-                         rows + 1));
+    KILN_CHECK(
+        on.launch(join_rows{a, b, first.state_.data(), second.state_.data(), out.row_first_.data(), out.state_.data()},
+                  rows + 1));
     KILN_CHECK(on.launch(join_paths{a, b, out.path_first_.data(), out.row_of_.data(), out.kind_.data()}, paths + 1));
     KILN_CHECK(on.launch(join_vertices{a, b, out.at_.data(), out.path_of_.data()}, vertices));
     return out;

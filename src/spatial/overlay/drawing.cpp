@@ -25,9 +25,7 @@ struct drawing::rings {
     buffer<std::uint8_t> is_shell;
     buffer<std::int32_t> shell;
 
-    [[nodiscard]] drawn_rings view() const noexcept {
-        return {at.data(), ring_of.data(), first.data(), result.data()};
-    }
+    [[nodiscard]] drawn_rings view() const noexcept { return {at.data(), ring_of.data(), first.data(), result.data()}; }
     [[nodiscard]] shell_counts counts() const noexcept { return {raw(shells), raw(holes), raw(first_shell)}; }
 };
 
@@ -91,9 +89,8 @@ result<buffer<std::int32_t>> drawing::first_of_rings(buffer<std::int32_t> const&
         buffer<std::int64_t> changed;
         for (int k = 0; k < steps_between_questions; ++k, ++step) {
             KILN_TRY(changed, on_.filled<std::int64_t>(1, 0));
-            KILN_CHECK(on_.launch(double_rings{first[0].data(), jump[0].data(), first[1].data(), jump[1].data(),
-                                               counts_in(changed)},
-                                  n));
+            KILN_CHECK(on_.launch(
+                double_rings{first[0].data(), jump[0].data(), first[1].data(), jump[1].data(), counts_in(changed)}, n));
             std::swap(first[0], first[1]), std::swap(jump[0], jump[1]);
         }
         std::int64_t more = 0;
@@ -171,8 +168,8 @@ result<void> drawing::find_shells(rings& of) {
                           n));
     KILN_TRY(of.shell, on_.room<std::int32_t>(n));
     KILN_TRY(auto ambiguous, on_.filled<std::int64_t>(1, 0));
-    KILN_CHECK(on_.launch(
-        give_holes{of.view(), of.is_shell.data(), of.counts(), of.shell.data(), counts_in(ambiguous)}, n));
+    KILN_CHECK(
+        on_.launch(give_holes{of.view(), of.is_shell.data(), of.counts(), of.shell.data(), counts_in(ambiguous)}, n));
     std::int64_t many = 0;
     KILN_CHECK(on_.read_sync({{ambiguous.data(), many}}));
     return many > 0 ? find_shells_of_holes(of) : result<void>{};
@@ -180,7 +177,8 @@ result<void> drawing::find_shells(rings& of) {
 
 result<void> drawing::find_shells_of_holes(rings& of) {
     KILN_TRY(auto const layer, kept_layer::of_rings(on_, of.at, of.first, of.ring_of));
-    KILN_TRY(auto const cells, kept_cells::make(on_, layer, {.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16}));
+    KILN_TRY(auto const cells,
+             kept_cells::make(on_, layer, {.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16}));
     shells_around const around{of.view(), raw(of.lowest), of.is_shell.data(), of.counts(), cells.view()};
     KILN_TRY(auto depth, on_.room<std::int32_t>(of.count));
     KILN_CHECK(on_.launch(shell_depths{around, depth.data()}, of.count));
@@ -209,11 +207,10 @@ result<geometry_parts> drawing::assemble(rings const& of, std::size_t rows, std:
     KILN_TRY(out.offsets[1], on_.room<std::int32_t>(std::size_t{high_of(total)} + 1));
     KILN_TRY(out.offsets[2], on_.room<std::int32_t>(n + 1));
     KILN_CHECK(on_.launch(write_row_offsets{raw(polygons), out.offsets[0].data()}, rows + 1));
+    KILN_CHECK(on_.launch(write_ring_offsets{raw(size), n, out.offsets[1].data(), out.offsets[2].data()}, n + 1));
     KILN_CHECK(
-        on_.launch(write_ring_offsets{raw(size), n, out.offsets[1].data(), out.offsets[2].data()}, n + 1));
-    KILN_CHECK(on_.launch(write_ring_vertices{of.view(), raw(of.lowest), rank.data(), raw(size), out.x.data(),
-                                              out.y.data()},
-                          of.vertices));
+        on_.launch(write_ring_vertices{of.view(), raw(of.lowest), rank.data(), raw(size), out.x.data(), out.y.data()},
+                   of.vertices));
     return out;
 }
 
@@ -225,7 +222,8 @@ result<kept_layer> kept_layer::of_rings(queue& on, buffer<point> at, buffer<std:
     KILN_TRY(out.row_of_, on.room<std::int32_t>(out.rows_));
     KILN_TRY(out.row_first_, on.room<std::int32_t>(out.rows_ + 1));
     KILN_TRY(out.kind_, on.room<std::uint8_t>(out.rows_));
-    KILN_CHECK(on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.rows_}, out.rows_ + 1));
+    KILN_CHECK(
+        on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.rows_}, out.rows_ + 1));
     return out;
 }
 

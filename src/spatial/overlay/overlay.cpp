@@ -60,8 +60,7 @@ result<result_borders> borders_of(queue& on, arrangement const& in, arrangement:
     auto const n = in.borders();
     result_borders out;
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(
-        count_result_borders<Rule>{rule, covers.cover.data(), raw(covers.first), raw(place)}, n));
+    KILN_CHECK(on.launch(count_result_borders<Rule>{rule, covers.cover.data(), raw(covers.first), raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
     if (total > 0x3fffffff)
         return fail(errc::unsupported, "overlay: {} borders of results: take the arrays in parts", total);

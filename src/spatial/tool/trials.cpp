@@ -128,7 +128,8 @@ public:
              }},
             {&overlay_operation,
              [=](stream_ref on, std::size_t n) -> result<void> {
-                 KILN_TRY(auto out, overlay(on, areas_of(half(n), 1), areas_of(half(n), 7), overlay_kind::intersection));
+                 KILN_TRY(auto out,
+                          overlay(on, areas_of(half(n), 1), areas_of(half(n), 7), overlay_kind::intersection));
                  return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
              }},
             {&dissolve_operation,

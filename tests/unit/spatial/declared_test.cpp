@@ -167,16 +167,16 @@ TEST(spatial_declarations, are_what_is_launched) {
     check(shapes_operation, [&](queue& on) { (void)circles_around(on, points, 1, {}).value(); });
     check(wkb_operation, [&](queue& on) { (void)read_wkb(on, write_wkb(on, left).value()).value(); });
     // Holes of several shells, so that they are looked for.
-    auto const nested =
-        from_wkt(std::vector<std::string>{
-                     "MULTIPOLYGON (((0 0, 20 0, 20 20, 0 20, 0 0), (2 2, 18 2, 18 18, 2 18, 2 2)), "
-                     "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 14 6, 14 14, 6 14, 6 6)))"})
-            .value();
+    auto const nested = from_wkt(std::vector<std::string>{
+                                     "MULTIPOLYGON (((0 0, 20 0, 20 20, 0 20, 0 0), (2 2, 18 2, 18 18, 2 18, 2 2)), "
+                                     "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 14 6, 14 14, 6 14, 6 6)))"})
+                            .value();
     check(overlay_operation, [&](queue& on) {
         (void)areas_in_common(on, areas, areas).value();
         (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
     });
-    check(dissolve_operation, [&](queue& on) { (void)united_rows(on, nested).value(), (void)united_rows(on, areas).value(); });
+    check(dissolve_operation,
+          [&](queue& on) { (void)united_rows(on, nested).value(), (void)united_rows(on, areas).value(); });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());
         std::fill_n(keep.data(), keep.size(), std::uint8_t{1});

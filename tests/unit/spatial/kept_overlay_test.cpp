@@ -56,7 +56,9 @@ double total_area(geometries const& of) {
 // Rings around random places with corners at random distances: they overlap, and cross all over.
 geometries stars(std::size_t rows, unsigned seed, double size = 0.3) {
     std::mt19937_64 random{seed};
-    auto const real = [&](double from, double to) { return from + (to - from) * static_cast<double>(random()) * 0x1p-64; };
+    auto const real = [&](double from, double to) {
+        return from + (to - from) * static_cast<double>(random()) * 0x1p-64;
+    };
     geometry_builder to;
     for (std::size_t i = 0; i < rows; ++i) {
         double const x = real(0, 1), y = real(0, 1);
@@ -86,8 +88,7 @@ TEST(overlay, two_squares) {
     auto const a = areas({"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"}), b = areas({"POLYGON ((2 2, 6 2, 6 6, 2 6, 2 2))"});
     auto const of = [&](overlay_kind what) { return texts(overlaid(a, b, what)); };
     EXPECT_THAT(of(overlay_kind::intersection), ElementsAre("0 0 MULTIPOLYGON (((2 2, 4 2, 4 4, 2 4, 2 2)))"));
-    EXPECT_THAT(of(overlay_kind::difference),
-                ElementsAre("0 -1 MULTIPOLYGON (((0 0, 4 0, 4 2, 2 2, 2 4, 0 4, 0 0)))"));
+    EXPECT_THAT(of(overlay_kind::difference), ElementsAre("0 -1 MULTIPOLYGON (((0 0, 4 0, 4 2, 2 2, 2 4, 0 4, 0 0)))"));
     EXPECT_EQ(of(overlay_kind::union_).size(), 3U);
     EXPECT_EQ(of(overlay_kind::symmetric_difference).size(), 2U);
     EXPECT_EQ(of(overlay_kind::identity).size(), 2U);
@@ -175,9 +176,10 @@ TEST(overlay, is_a_call_that_is_decided_once) {
 // Whatever the rows: areas add up, a layer with itself is itself, sides can be exchanged, and no order of threads matters.
 TEST(overlay, areas_add_up) {
     for (unsigned seed = 1; seed <= 4; ++seed) {
-        auto const a = seed % 2 == 0 ? stars(20, seed) : lattice(family::polygon, {.rows = 20, .size = 9, .seed = seed});
-        auto const b =
-            seed % 2 == 0 ? stars(15, seed + 50) : lattice(family::multipolygon, {.rows = 15, .size = 9, .seed = seed + 50});
+        auto const a =
+            seed % 2 == 0 ? stars(20, seed) : lattice(family::polygon, {.rows = 20, .size = 9, .seed = seed});
+        auto const b = seed % 2 == 0 ? stars(15, seed + 50)
+                                     : lattice(family::multipolygon, {.rows = 15, .size = 9, .seed = seed + 50});
         host_queue on;
         double const one = total_area(united_rows(on, a).value()), other = total_area(united_rows(on, b).value());
         auto const all = [&](overlay_kind what, geometries const& l, geometries const& r) {
@@ -216,9 +218,9 @@ judged judge(geos& by, geometries const& left, geometries const& right, overlay_
         if (!by.is_valid(c[i])) ++out.invalid;
         auto const l = made.left.data()[i], r = made.right.data()[i];
         if (l < 0 || r < 0) continue;
-        std::unique_ptr<GEOSGeometry, std::function<void(GEOSGeometry*)>> const
-            own{GEOSIntersection_r(by.handle(), a[static_cast<std::size_t>(l)], b[static_cast<std::size_t>(r)]),
-                [&](GEOSGeometry* g) { GEOSGeom_destroy_r(by.handle(), g); }};
+        std::unique_ptr<GEOSGeometry, std::function<void(GEOSGeometry*)>> const own{
+            GEOSIntersection_r(by.handle(), a[static_cast<std::size_t>(l)], b[static_cast<std::size_t>(r)]),
+            [&](GEOSGeometry* g) { GEOSGeom_destroy_r(by.handle(), g); }};
         std::unique_ptr<GEOSGeometry, std::function<void(GEOSGeometry*)>> const gap{
             own ? GEOSSymDifference_r(by.handle(), own.get(), c[i]) : nullptr,
             [&](GEOSGeometry* g) { GEOSGeom_destroy_r(by.handle(), g); }};
@@ -263,7 +265,8 @@ void check_against_geos(unsigned seeds, std::size_t rows) {
                 if (own != nullptr) GEOSGeom_destroy_r(by.handle(), own);
             }
         auto const sizes = cpu::area(made.rows).value();
-        EXPECT_EQ(static_cast<std::size_t>(std::ranges::count_if(sizes, [](auto const& s) { return *s > 1e-14; })), pairs)
+        EXPECT_EQ(static_cast<std::size_t>(std::ranges::count_if(sizes, [](auto const& s) { return *s > 1e-14; })),
+                  pairs)
             << seed;
         for (auto const what : all_kinds_of_overlay) EXPECT_EQ(invalid_rows(by, overlaid(a, b, what).rows), 0U) << seed;
     }
