@@ -15,9 +15,8 @@ constexpr std::string_view use_target = "the architecture and kind come from the
 constexpr std::string_view no_pch =
     "compile processes keep precompiled headers by themselves (KILN_PCH=0 turns that off); remove the option";
 constexpr std::string_view writes_file =
-    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options, "
-    "which "
-    "compiles around the cache";
+    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options "
+    "(kiln compile --uncached-option=OPT), which compiles around the cache";
 
 constexpr option_row table[] = {
     {"--define-macro", "-D", value::required, macro, "A=1"},
@@ -113,10 +112,12 @@ result<found_option> parse_one(std::span<std::string const> options, std::size_t
             return found_option{&row, std::string{text.substr(equals + 1)}, true};
         }
     }
-    return fail(errc::unsupported,
-                "option '{}' is not in Kiln's option table, so its effect could not be part of the key; "
-                "remove it, ask for it to be added, or put it in uncached_options, which compiles around the cache",
-                text);
+    return fail(
+        errc::unsupported,
+        "option '{}' is not in Kiln's option table, so its effect could not be part of the key; "
+        "remove it, ask for it to be added, or put it in uncached_options (kiln compile --uncached-option=OPT), "
+        "which compiles around the cache",
+        text);
 }
 
 std::string macro_name(std::string_view definition) {

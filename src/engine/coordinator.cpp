@@ -273,11 +273,6 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     if (f->decided.exchange(true)) return;  // it came from afar meanwhile
     if (!made) {
         if (f->claim) f->claim->cannot_publish("failed");
-        auto failed = f->describe(event_kind::compile_failed);
-        failed.reason = name_of(made.error().code());
-        failed.detail = made.error().message();
-        events_.emit(failed);
-        f->lead.release();
         finish(f, std::move(made).error());
         return;
     }
@@ -328,7 +323,13 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
             }
         }
     }
-    if (!with) book_.failed(f->line(), f->target, with.error());
+    if (!with) {
+        auto failed = f->describe(is_withdrawn ? event_kind::note : event_kind::compile_failed);
+        failed.reason = name_of(with.error().code());
+        failed.detail = with.error().message();
+        events_.emit(failed);
+        book_.failed(f->line(), f->target, with.error());
+    }
     f->answer->finish(std::move(with));
 }
 

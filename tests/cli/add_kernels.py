@@ -33,6 +33,13 @@ def cmake(*arguments):
     check(done.returncode == 0, f"cmake {arguments}", done.stdout, done.stderr)
 
 
+# Without C++ the generated source would be dropped, and the linker would complain of what is in it.
+write("no_cxx/CMakeLists.txt", (SCRATCH / "project/CMakeLists.txt").read_text().replace("consumer CXX", "consumer C"))
+write("no_cxx/consumer.cpp", "")
+refused = subprocess.run(["cmake", "-S", "no_cxx", "-B", "no_cxx_build"], capture_output=True, text=True, cwd=SCRATCH, timeout=240)
+said = " ".join(refused.stderr.split())
+check(refused.returncode != 0 and "project(consumer LANGUAGES CXX C)" in said, "a project without C++ is told so", said)
+
 bundle = SCRATCH / "build/kernels/kernels.kiln"
 cmake("-S", "project", "-B", "build")
 cmake("--build", "build")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "base/text.hpp"
 #include "capsule.hpp"
 #include "run_session.hpp"
 
@@ -66,10 +67,10 @@ run_outcome run_and_tell(run_arguments const& a) {
     auto out = run_in(surroundings, settings, a.session);
     if (!out.is_started) return out;
     auto const& all = out.log.happenings;
-    if (a.json) std::fputs((record_of(a, all, caches).dump() + "\n").c_str(), stderr);
+    if (a.json) std::fputs((base::json_text(record_of(a, all, caches)) + "\n").c_str(), stderr);
     else tell(a.session.talk, all);
     if (!a.record.empty())
-        write_text_output(a.record, base::as_bytes(record_of(a, all, caches).dump(1) + "\n")).value();
+        write_text_output(a.record, base::as_bytes(base::json_text(record_of(a, all, caches), 1) + "\n")).value();
     return out;
 }
 
