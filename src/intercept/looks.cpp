@@ -19,7 +19,7 @@ namespace kiln::intercept {
 namespace {
 
 using base::file_state;
-using base::is_settled;
+using base::is_content_settled;
 using base::state_of;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::uint64_t second = 1'000'000'000;
@@ -159,7 +159,7 @@ std::optional<base::digest> header_contents::of(std::string const& path) {
     }
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
-    if (is_settled(hashed->state)) {
+    if (is_content_settled(hashed->state, path.c_str())) {
         std::lock_guard const lock{mutex_};
         known_.insert_or_assign(path, known{hashed->state, hashed->content, true});
     }
@@ -197,7 +197,7 @@ std::vector<std::string> header_contents::to_be_read_ahead() {
 
 std::optional<known_file> read_settled(std::string const& path) {
     auto const hashed = hash_of(path);
-    if (!hashed || !is_settled(hashed->state)) return std::nullopt;
+    if (!hashed || !is_content_settled(hashed->state, path.c_str())) return std::nullopt;
     return known_file{path, hashed->state, hashed->content};
 }
 
@@ -261,7 +261,7 @@ std::FILE* look_capture::open(std::string const& path) {
         if (read && *read) {
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
-            if (is_settled((*read)->state) && real->starts_with('/')) {
+            if (is_content_settled((*read)->state, real->c_str()) && real->starts_with('/')) {
                 one.known = known_file{*real, (*read)->state, *one.what.content};
                 file = std::move((*read)->file);
             } else one.text = std::move((*read)->text);
