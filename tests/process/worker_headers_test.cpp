@@ -2,8 +2,7 @@
 // Precompiled headers in the real kiln-worker with the real compiler: what comes out is what comes out without, to the byte, and
 // no edit of a header is missed. Skipped, by name, where there is no NVRTC.
 #include "compile/precompiled_headers.hpp"
-#include "compile/toolchain.hpp"
-#include "pool_fixture.hpp"
+#include "real_worker_fixture.hpp"
 
 #include <gmock/gmock.h>
 
@@ -16,21 +15,8 @@ namespace kiln::compile::testing {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class worker_headers_test : public worker_pool_test {
+class worker_headers_test : public real_worker_test {
 protected:
-    toolchain_paths tools_;
-
-    void SetUp() override {
-        auto environment = cuda::search_environment::process(base::config::load());
-        environment.kiln_cuda_path = KILN_TEST_CUDA_PATH;
-        tools_ = find_toolchain(cuda::library_search{environment});
-        if (tools_.nvrtc.empty()) GTEST_SKIP() << "NVRTC is not installed";
-    }
-    void open_real(int workers) {
-        auto o = options(workers);
-        o.worker = KILN_TEST_WORKER;
-        open(std::move(o));
-    }
     void write(std::string const& name, std::string_view text) const {
         fs::create_directories(scratch(name).parent_path());
         base::replace_file(scratch(name), base::as_bytes(text)).value();
