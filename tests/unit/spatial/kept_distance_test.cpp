@@ -95,13 +95,14 @@ TEST(kept_distance, what_is_beyond_the_best_is_told_from_what_is_as_near) {
         if (i % 2 == 0) p = {s.a.x + part * (s.b.x - s.a.x), s.a.y + part * (s.b.y - s.a.y)};
         if (i % 8 == 0) p = {p.x + scale * anywhere(random) * 0x1p-40, p.y + scale * anywhere(random) * 0x1p-40};
         if (i % 5 == 1) {  // on it, and every difference of coordinates is rounded
-            double const e = 0x1p-60 * static_cast<double>(random() % 1000 + 1), t = static_cast<double>(random() % 1000 + 1) / 1024;
+            double const e = 0x1p-60 * static_cast<double>(random() % 1000 + 1),
+                         t = static_cast<double>(random() % 1000 + 1) / 1024;
             s = {{-e, -3 * e}, {1, 3}}, p = {t, 3 * t};
         }
 
         double const d = square_between_elements(p, p, s.a, s.b);
-        for (double const best : {infinity, 2 * d, std::nextafter(d, infinity), d, std::nextafter(d, 0.0), d * (1 - 0x1p-49), d / 2,
-                                  0x1p-1070, 0.0}) {
+        for (double const best : {infinity, 2 * d, std::nextafter(d, infinity), d, std::nextafter(d, 0.0),
+                                  d * (1 - 0x1p-49), d / 2, 0x1p-1070, 0.0}) {
             bool const beyond = is_beyond(p, s, best);
             left_out += beyond, far += d > best;
             if (beyond) ASSERT_GT(d, best);
