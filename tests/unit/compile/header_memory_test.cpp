@@ -2,6 +2,7 @@
 #include "compile/header_memory.hpp"
 
 #include "base/digest.hpp"
+#include "base/file_state.hpp"
 #include "base/files.hpp"
 
 #include <gtest/gtest.h>

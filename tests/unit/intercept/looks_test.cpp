@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/looks.hpp"
 
+#include "base/file_state.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
