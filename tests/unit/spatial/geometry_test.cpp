@@ -17,6 +17,7 @@ namespace {
 
 using namespace spatial;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 geometries read(std::vector<std::string> const& rows) { return from_wkt(rows).value(); }
