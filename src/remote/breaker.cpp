@@ -55,9 +55,6 @@ bool breaker::answered() noexcept {
     return open_.exchange(false, std::memory_order_acq_rel);
 }
 
-void breaker::allow() noexcept {
-    denied_.store(false, std::memory_order_release);
-    retry_at_.store(0, std::memory_order_release);
-}
+void breaker::try_later() noexcept { open(shortest); }
 
 }  // namespace kiln::remote

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/client.hpp"
 
+#include "remote/secrets.hpp"
+
 #include <algorithm>
 
 namespace kiln::remote {
@@ -9,13 +11,18 @@ namespace {
 
 constexpr std::chrono::seconds absence_is_believed{2};
 constexpr std::size_t most_remembered = 1 << 16;
+constexpr std::size_t worth_a_thread = 8;  // so many in one batch
+constexpr std::chrono::milliseconds token_is_looked_at{500};
 
 using store::event_outlet;
 
 }  // namespace
 
 client::client(client_parts of)
-    : of_{of}, budgets_{of.rules.options.patience, of.rules.options.timeout}, random_{std::random_device{}()} {
+    : of_{of},
+      budgets_{of.rules.options.patience, of.rules.options.timeout},
+      token_stamp_{token_source{of.rules.options.token_file}.stamp()},
+      random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
 }
 
@@ -89,6 +96,7 @@ void client::send_looks() {
         std::vector<digest> names;
         for (auto const& q : part) {
             q->sent = now;
+            q->among_many = part.size() >= worth_a_thread;
             names.push_back(q->name);
         }
         of_.bytes.get(names, [this, part, alive = alive_](std::size_t i, got g) {
@@ -123,12 +131,34 @@ void client::told_bad(digest const& name, miss why) {
     if (bad_.size() < most_remembered) bad_.emplace(name, why);
 }
 
-opened client::check(inquiry const& q, base::bytes packet) {
-    wanted const asked_for{.family = q.what.family, .request = q.what.request, .key = {}, .expected = q.what.expected};
-    auto out = open_packet(std::move(packet), of_.rules.believed, asked_for, of_.rules.options.most_entry);
-    if (out.what && may_give && !may_give(out.what->about.at.key, out.payload))
+wanted client::wanted_by(inquiry const& q) const {
+    return {.family = q.what.family, .request = q.what.request, .key = {}, .expected = q.what.expected};
+}
+
+opened client::unless_refused(opened what) {
+    if (what.what && may_give && !may_give(what.what->about.at.key, what.payload))
         return {.what = nullptr, .why = miss::refused};
-    return out;
+    return what;
+}
+
+opened client::check(inquiry const& q, base::bytes packet) {
+    auto const& how = of_.rules;
+    return unless_refused(open_packet(std::move(packet), how.believed, wanted_by(q), how.options.most_entry));
+}
+
+void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
+    struct work {
+        base::bytes packet;
+        opened found{};
+    };
+    auto const box = std::make_shared<work>(work{std::move(packet)});
+    of_.aside.run(
+        [box, asked_for = wanted_by(*q), &how = of_.rules] {
+            box->found = open_packet(std::move(box->packet), how.believed, asked_for, how.options.most_entry);
+        },
+        [this, q, box, alive = alive_] {
+            if (*alive && q->at != stage::done) checked(q, unless_refused(std::move(box->found)));
+        });
 }
 
 void client::received(inquiry_ptr const& q, got g) {
@@ -153,7 +183,11 @@ void client::received(inquiry_ptr const& q, got g) {
     }
     answered(*q);
     of_.counts.add("bytes_in", g.packet.size());
-    auto found = check(*q, std::move(g.packet));
+    if (q->among_many) return check_aside(q, std::move(g.packet));
+    checked(q, check(*q, std::move(g.packet)));
+}
+
+void client::checked(inquiry_ptr const& q, opened found) {
     if (!found.what) {
         q->why = found.why;
         // A sound entry that is not the one asked for may be what the next one asks for.
@@ -213,7 +247,21 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (then) then(std::move(with));
 }
 
+bool client::has_another_token() {
+    auto const now = base::clock::now();
+    if (now - token_looked_at_ < token_is_looked_at) return false;
+    token_looked_at_ = now;
+    auto const stamp = token_source{of_.rules.options.token_file}.stamp();
+    if (std::exchange(token_stamp_, stamp) == stamp) return false;
+    writing_denied_ = false;
+    // A connection that is kept is still that of who we were.
+    of_.bytes.close();
+    return true;
+}
+
 void client::try_again() {
+    bool const in_vain = of_.guard.is_denied() && !of_.rules.options.token_file.empty() && !has_another_token();
+    if (in_vain) return of_.guard.try_later();
     of_.bytes.ping([this, alive = alive_](failure why) {
         if (!*alive) return;
         if (why) {
