@@ -68,7 +68,7 @@ measured const* report::find(std::string_view what, std::string_view name, std::
 void report::add_device_goals(std::vector<goal>& out) const {
     for (auto const& r : rows_) {
         auto const at = fmt::format("{} {} n={}", r.what, r.name, r.n);
-        if (r.what == "device" && r.cub > 0) {
+        if ((r.what == "device" || r.what == "types") && r.cub > 0) {
             double const need = is_scan(r.name) && has_user_operator(r.name) ? 1.15 : 0.99;
             out.push_back({at + ", times CUB", need, r.cub / r.kiln});
         } else if (r.what == "host" && r.cub > 0) {

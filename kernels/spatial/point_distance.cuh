@@ -10,8 +10,17 @@
 
 namespace kiln_spatial {
 
-// As square_between_elements of a point: whether it is 0 is left open where a filter cannot tell.
-KILN_HD double quick_square(point p, segment const& s, bool& unsure) {
+// Is a quotient, rounded, more than `best`? Told without dividing; false where it cannot be told.
+KILN_HD bool quotient_beyond(double dividend, double divisor, double best) {
+    // The product is rounded twice and the quotient once: four times their error is added, and the least normal number for those
+    // too small to have one. Infinite and undefined products say no.
+    double const error = 0x1p-50, least_normal = 0x1p-1022;
+    return dividend > add(mul(mul(best, divisor), 1 + error), least_normal);
+}
+
+// As square_between_elements of a point: whether it is 0 is left open where a filter cannot tell. What is beyond `best` need not
+// be measured to the end: something beyond it is answered.
+KILN_HD double quick_square(point p, segment const& s, double best, bool& unsure) {
     if (s.a == s.b) {
         double const out = square_between(s.a, p);
         return out > 0 || p == s.a ? out : from_bits(1);
@@ -21,7 +30,14 @@ KILN_HD double quick_square(point p, segment const& s, bool& unsure) {
         if (p == s.a || p == s.b || (g.certain && g.side == 0)) return 0;
         unsure |= !g.certain;
     }
-    double const out = least(square_from_segment(p, s.a, s.b), least(square_between(s.a, p), square_between(s.b, p)));
+    double const ends = least(square_between(s.a, p), square_between(s.b, p));
+    if (ends > best) {
+        double const dx = sub(s.b.x, s.a.x), dy = sub(s.b.y, s.a.y), length = add(mul(dx, dx), mul(dy, dy));
+        double const ux = sub(p.x, s.a.x), uy = sub(p.y, s.a.y), along = add(mul(ux, dx), mul(uy, dy));
+        double const aside = sub(mul(uy, dx), mul(ux, dy));
+        if (!(along > 0 && along < length) || quotient_beyond(mul(aside, aside), length, best)) return ends;
+    }
+    double const out = least(square_from_segment(p, s.a, s.b), ends);
     return out > 0 ? out : from_bits(1);
 }
 
@@ -57,7 +73,7 @@ struct find_least_squares {
             if (s.a == s.b) {
                 double best = unordered(*own);
                 nearest_in_tree(q.t, q.around(s), best, [&](u32 slot, double) {
-                    best = least(best, quick_square(s.a, q.elements[slot], unsure));
+                    best = least(best, quick_square(s.a, q.elements[slot], best, unsure));
                     return best;
                 });
                 if (!unsure) lower_to(own, ordered(best));
@@ -168,7 +184,7 @@ struct nearest_rows {
             segment const s = elements[slot];
             double d;
             if constexpr (How == certainty::exact) d = square_between_elements(at, at, s.a, s.b);
-            else d = quick_square(at, s, unsure);
+            else d = quick_square(at, s, best, unsure);
             if (d <= best) {
                 i32 const r = rows[slot];
                 found = d < best || found < 0 || r < found ? r : found;

@@ -213,25 +213,26 @@ def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -
     return GatherHandle(_gather, (type_name(type), type_name(index), device))
 
 
+def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: Any) -> Any:
+    return _arrays.through(handle, inputs, outputs, more)
+
+
 def exclusive_scan(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """out[i] = init (+) x[0] (+) ... (+) x[i - 1]"""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
-    return _arrays.given_back(back(make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream)), like)
+    handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
 def inclusive_scan(x: Any, op: Op | str = "plus", *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[0] (+) ... (+) x[i]"""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
-    return _arrays.given_back(back(make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, stream=stream)), like)
+    handle = make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x,), {"out": out}, stream=stream)
 
 
 def reduce(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
-    """init (+) x[0] (+) ..., as an array of one item that stays on the device."""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
-    return _arrays.given_back(back(make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream)), like)
+    """init (+) x[0] (+) ..., as an array of one item that stays where x is."""
+    handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
 def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any = None) -> Any:
@@ -241,15 +242,17 @@ def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any 
 
 def segmented_reduce(x: Any, offsets: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """One result for each x[offsets[i]:offsets[i + 1]]."""
-    return make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, offsets, out=out, init=init, stream=stream)
+    handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
 
 
 def select(x: Any, by: Op | str | Any, *, out: Any = None, count: Any = None, stream: Any = None) -> tuple[Any, Any]:
     """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count). `kept` has room for all; the first `count` items
     count, and `count` stays on the device. select_sync() trims."""
-    if isinstance(by, (Op, str)):
-        return make_select(_arrays.type_of(x), by, device=_arrays.device_of(x))(x, out=out, count=count, stream=stream)
-    return make_select(_arrays.type_of(x), device=_arrays.device_of(x))(x, by, out=out, count=count, stream=stream)
+    told = isinstance(by, (Op, str))
+    handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
+    kept: tuple[Any, Any] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
+    return kept
 
 
 def select_sync(x: Any, by: Op | str | Any, *, stream: Any = None) -> Any:
@@ -260,36 +263,43 @@ def select_sync(x: Any, by: Op | str | Any, *, stream: Any = None) -> Any:
 
 def lower_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The first place of each query in `sorted` that keeps it in order."""
-    return make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))(sorted, queries, out=out, stream=stream)
+    handle = make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
+    return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
 
 def upper_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The last one."""
-    return make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))(sorted, queries, out=out, stream=stream)
+    handle = make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
+    return _run(handle, (sorted, queries), {"out": out}, stream=stream)
+
+
+def _with_values(keys_out: Any, values: Any, values_out: Any) -> dict[str, Any]:
+    return {"out": keys_out} if values is None else {"out": keys_out, "values_out": values_out}
+
+
+def _type_if_any(values: Any) -> ItemType | None:
+    return None if values is None else _arrays.type_of(values)
 
 
 def radix_sort(keys: Any, values: Any = None, *, descending: bool = False, out: Any = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in order, with their values where there are any: stable."""
-    value = _arrays.type_of(values) if values is not None else None
-    handle = make_radix_sort(_arrays.type_of(keys), value, descending=descending, device=_arrays.device_of(keys))
-    return handle(keys, values, out=out, values_out=values_out, stream=stream)
+    handle = make_radix_sort(_arrays.type_of(keys), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
+    return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
 def merge_sort(keys: Any, values: Any = None, op: Op | str = "less", *, out: Any = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in the order of an operator, with their values where there are any: stable."""
-    value = _arrays.type_of(values) if values is not None else None
-    handle = make_merge_sort(_arrays.type_of(keys), value, op, device=_arrays.device_of(keys))
-    return handle(keys, values, out=out, values_out=values_out, stream=stream)
+    handle = make_merge_sort(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
+    return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
 def unique_by_key(keys: Any, values: Any = None, op: Op | str = "equal", *, out: Any = None, values_out: Any = None,
                   count: Any = None, stream: Any = None) -> Any:
     """The first of each run of equal keys: (keys, count) or (keys, values, count)."""
-    value = _arrays.type_of(values) if values is not None else None
-    handle = make_unique_by_key(_arrays.type_of(keys), value, op, device=_arrays.device_of(keys))
-    return handle(keys, values, out=out, values_out=values_out, count=count, stream=stream)
+    handle = make_unique_by_key(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
+    return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
 
 
 def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *, stream: Any = None) -> Any:
@@ -301,13 +311,11 @@ def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *,
 
 def transform(x: Any, op: Op | str, *, to: ItemType | None = None, out: Any = None, stream: Any = None) -> Any:
     """An operator of `a` for each item."""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
     source = _arrays.type_of(x)
-    return _arrays.given_back(back(make_transform(source, to or source, op, device=_arrays.device_of(x))(x, out=out, stream=stream)), like)
+    return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
 
 def gather(x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[index[i]]"""
     handle = make_gather(_arrays.type_of(x), _arrays.type_of(index), device=_arrays.device_of(x))
-    return handle(x, index, out=out, stream=stream)
+    return _run(handle, (x, index), {"out": out}, stream=stream)

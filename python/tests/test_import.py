@@ -20,9 +20,9 @@ def test_no_thread_and_no_file(python, tmp_path):
 
 
 def test_importing_takes_milliseconds(python):
-    text = "import time; t = time.perf_counter(); import kiln; print(time.perf_counter() - t)"
+    text = "import time; t = time.process_time(); import kiln; print(time.process_time() - t)"
     python(text)  # bytecode
-    assert min(float(python(text).stdout) for _ in range(5)) < 0.1  # 20 ms is the goal; this machine may be busy
+    assert min(float(python(text).stdout) for _ in range(5)) < 0.04  # of the processor; 20 ms is the goal, and machines differ
 
 
 def test_every_name_that_is_listed_is_there(python):

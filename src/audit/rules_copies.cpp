@@ -251,10 +251,12 @@ void trimming(judge& j) {
     auto const& p = j.p;
     std::uint64_t bursts = 0, row = 0;
     std::uint32_t place = 0, last = 0;
+    std::set<std::string> trimmed_at;
     auto const end_row = [&] {
         if (row >= 5) {
             ++bursts;
             place = last;
+            trimmed_at.insert(p.place_at(place).label);
         }
         row = 0;
     };
@@ -269,7 +271,8 @@ void trimming(judge& j) {
             end_row();
         }
     }
-    // What is freed at the end is not trimmed.
+    // What is freed at the end is not trimmed, but by a line that has trimmed before.
+    if (last != 0 && trimmed_at.contains(p.place_at(last).label)) end_row();
     auto const per_step = j.per_step(bursts);
     if (bursts < 3 || per_step < 0.1) return;
     finding f = j.at("R41", place);

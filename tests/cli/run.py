@@ -385,10 +385,11 @@ def misses_go_to_workers():
     endless = 'extern "C" __global__ void k(double* a) {' + "".join(f"a[{i}] = pow(a[{i + 1}], a[{i}] + {i}) + sin(a[{i}]);\n" for i in range(400)) + "}"
     child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], endless, "-arch=sm_90"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
-    compiling, worker = int(child.stdout.readline()), None
-    while worker is None and child.poll() is None:
+    compiling, worker, end = int(child.stdout.readline()), None, time.time() + 60
+    while worker is None and child.poll() is None and time.time() < end:
         worker = next((c for c in children_of(child.pid) if "libnvrtc-builtins" in maps_of(c)), None)
     os.kill(compiling, signal.SIGKILL)
+    check(worker is not None, "a worker was at work for it")
     end = time.time() + 20
     while worker in children_of(child.pid) and name_of(worker) and state_of(worker) != "Z" and time.time() < end:
         time.sleep(0.01)

@@ -12,6 +12,7 @@
 #include "spatial/distance.cuh"
 #include "spatial/near.hpp"
 #include "spatial/nearest_many.hpp"
+#include "spatial/point_distance.cuh"
 #include "spatial/row_distances.hpp"
 #include "spatial/row_slices.hpp"
 
@@ -19,6 +20,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <random>
 
 namespace kiln::spatial_tests {
 
@@ -70,6 +73,35 @@ void check_within(geometries const& left, geometries const& right, double distan
 }
 
 }  // namespace
+
+// The quick way stops where it can tell that nothing nearer comes of it: it never stops for what is as near.
+TEST(kept_distance, what_is_beyond_the_best_is_told_from_what_is_as_near) {
+    using namespace kiln_spatial;
+    double const infinity = std::numeric_limits<double>::infinity();
+    std::mt19937_64 random{7};
+    std::uniform_real_distribution<double> anywhere{-1, 1};
+    for (int i = 0; i < 200'000; ++i) {
+        double const scale = std::ldexp(1.0, static_cast<int>(random() % 1020) - 510);
+        auto const at = [&] { return point{scale * anywhere(random), scale * anywhere(random)}; };
+        segment s{at(), at()};
+        if (i % 4 == 0) s.b = {s.a.x + s.b.x * 0x1p-30, s.a.y + s.b.y * 0x1p-30};
+        double const part = 0.5 + anywhere(random);
+        point p = at();
+        if (i % 2 == 0)
+            p = {s.a.x + part * (s.b.x - s.a.x) + p.x * 0x1p-40, s.a.y + part * (s.b.y - s.a.y) + p.y * 0x1p-40};
+
+        bool unsure = false;
+        double const all = quick_square(p, s, infinity, unsure);
+        for (double const best : {infinity, 2 * all, std::nextafter(all, infinity), all, std::nextafter(all, 0.0),
+                                  all * (1 - 0x1p-49), all / 2, 0x1p-1070, 0.0}) {
+            bool again = false;
+            double const got = quick_square(p, s, best, again);
+            ASSERT_EQ(again, unsure);
+            if (all <= best) ASSERT_EQ(got, all) << "of " << best;
+            else ASSERT_GT(got, best) << "where it is " << all;
+        }
+    }
+}
 
 TEST(kept_distance, of_every_family_is_that_of_the_host) {
     for (int k = 1; k <= 7; ++k) {
