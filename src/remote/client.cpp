@@ -57,12 +57,26 @@ void client::watch_budget(inquiry_ptr const& q) {
     auto const end = budgets_.end_of(q->what, q->asked);
     if (end <= base::clock::now()) {
         of_.guard.start_is_slow();
-        return be_late(q, "fleet-late");
+        be_late(q, "fleet-late");
+        // From now on nobody is kept waiting for it: also not those who had more time.
+        if (of_.guard.is_out_of_reach()) everybody_is_late();
+        return;
     }
     q->timer = of_.loop.at(end, [this, q] {
         q->timer = 0;
         if (q->at == stage::looking) watch_budget(q);
     });
+}
+
+void client::everybody_is_late() {
+    std::vector<inquiry_ptr> all;
+    for (auto const& [name, q] : under_way_) {
+        all.push_back(q);
+        all.insert(all.end(), q->followers.begin(), q->followers.end());
+    }
+    for (auto const& q : all) {
+        if (q->what.how != store::urgency::nothing_else_will_do) be_late(q, "fleet-late");
+    }
 }
 
 void client::be_late(inquiry_ptr const& q, std::string_view why) {
@@ -80,6 +94,8 @@ void client::look(inquiry_ptr const& q) {
         if (auto const bad = bad_.find(q->name); bad != bad_.end()) return missed(q);
         auto const gone = absent_.find(q->name);
         if (gone != absent_.end() && base::clock::now() < gone->second) return missed(q);
+        auto const [first, is_first] = under_way_.emplace(q->name, q);
+        if (!is_first) return first->second->followers.push_back(q);
     }
     to_look_.push_back(q);
     if (look_timer_ == 0) look_timer_ = of_.loop.at(base::clock::now(), [this] { send_looks(); });
@@ -157,28 +173,30 @@ void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
             box->found = open_packet(std::move(box->packet), how.believed, asked_for, how.options.most_entry);
         },
         [this, q, box, alive = alive_] {
-            if (*alive && q->at != stage::done) checked(q, unless_refused(std::move(box->found)));
+            if (*alive) checked(q, unless_refused(std::move(box->found)));
         });
 }
 
 void client::received(inquiry_ptr const& q, got g) {
-    if (q->at == stage::done) return;
+    if (auto const at = under_way_.find(q->name); at != under_way_.end() && at->second == q) under_way_.erase(at);
+    if (q->at == stage::done && q->followers.empty()) return;
     switch (g.state) {
         case presence::failed:
             failed(g.why);
             q->why = miss::disabled;
             if (q->at == stage::looking_again && q->what.request) end_claim(*q->what.request);
+            for (auto const& f : std::exchange(q->followers, {}))
+                finish(f, {.why = miss::disabled, .detail = g.why.detail});
             return finish(q, {.why = miss::disabled, .detail = std::move(g.why.detail)});
         case presence::too_large:
             answered(*q);
-            q->why = miss::too_large;
             told_bad(q->name, miss::too_large);
-            return missed(q);
+            return all_missed(q, miss::too_large);
         case presence::absent:
             answered(*q);
             if (absent_.size() > most_remembered) absent_.clear();
             absent_[q->name] = base::clock::now() + absence_is_believed;
-            return missed(q);
+            return all_missed(q, miss::absent);
         case presence::here: break;
     }
     answered(*q);
@@ -188,6 +206,8 @@ void client::received(inquiry_ptr const& q, got g) {
 }
 
 void client::checked(inquiry_ptr const& q, opened found) {
+    for (auto const& f : std::exchange(q->followers, {})) checked(f, found);
+    if (q->at == stage::done) return;
     if (!found.what) {
         q->why = found.why;
         // A sound entry that is not the one asked for may be what the next one asks for.
@@ -219,6 +239,17 @@ void client::missed(inquiry_ptr const& q) {
     if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || !has_leases())
         return finish(q, {.why = q->why});
     wait_for_lease(q);
+}
+
+// Whoever asked for the same meanwhile goes his own way from here: he may want a lease, or not.
+void client::all_missed(inquiry_ptr const& q, miss why) {
+    auto all = std::exchange(q->followers, {});
+    all.insert(all.begin(), q);
+    for (auto const& one : all) {
+        if (one->at == stage::done) continue;
+        if (why != miss::absent) one->why = why;
+        missed(one);
+    }
 }
 
 void client::finish(inquiry_ptr const& q, store::answer with) {

@@ -122,6 +122,8 @@ private:
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
         std::string token{};
+        // The same name, asked for while this was under way.
+        std::vector<std::shared_ptr<inquiry>> followers{};
     };
     using inquiry_ptr = std::shared_ptr<inquiry>;
     struct held {
@@ -142,9 +144,11 @@ private:
     void settle_found(inquiry_ptr const& q, opened found);
     void next_slot(inquiry_ptr const& q);
     void missed(inquiry_ptr const& q);
+    void all_missed(inquiry_ptr const& q, miss why);
     void finish(inquiry_ptr const& q, store::answer with);
     void watch_budget(inquiry_ptr const& q);
     void be_late(inquiry_ptr const& q, std::string_view why);
+    void everybody_is_late();
     void failed(failure const& why);
     void answered(inquiry const& q);
     void rename(inquiry& q);
@@ -176,6 +180,7 @@ private:
     client_parts of_;
     budgets budgets_;
     std::vector<inquiry_ptr> to_look_;
+    std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
     reactor::timer look_timer_ = 0;
     std::vector<inquiry_ptr> waiting_;
     std::size_t taking_ = 0;

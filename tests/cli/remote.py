@@ -80,7 +80,7 @@ try:
     # What a profile names is fetched before a program runs, and nothing is compiled for it.
     profile = ("--profile", "app.profile", "--arch", "sm_90")
     run("record", "-o", "app.profile", "--", BIN / "kiln-test-warm_program", "use", "a", "b", KILN_CACHE_DIR=SCRATCH / "p")
-    run("replay", "app.profile", "-a", "sm_90", KILN_CACHE_DIR=SCRATCH / "p", KILN_REMOTE=writer)
+    run("replay", "app.profile", "-a", "sm_90", KILN_CACHE_DIR=SCRATCH / "s", KILN_REMOTE=writer)
     pulled = data("remote", "pull", *profile, "-o", "pulled.kiln", KILN_CACHE_DIR=SCRATCH / "q", KILN_REMOTE=reader)
     check(pulled["ready"] == 2 and pulled["from_fleet"] == 2 and pulled["absent"] == 0, "pull of a profile", pulled)
     check(data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "q")["entries"] == 2, "it is in the cache")

@@ -93,7 +93,7 @@ try:
         """A fresh start of that machine: how many it compiled, and where the rest came from."""
         global made
         made += 1
-        seen = data(*inside(pid, CLI, "warm", "k.cu", "-a", "sm_90")[1:], program="nsenter", KILN_CACHE_DIR=SCRATCH / f"cache{made}",
+        seen = data(*inside(pid, CLI, "warm", SCRATCH / "k.cu", "-a", "sm_90")[1:], program="nsenter", KILN_CACHE_DIR=SCRATCH / f"cache{made}",
                     KILN_CUDA_PATH=SCRATCH / "cuda", KILN_REMOTE=f"redis://10.99.{number}.1:6379 trust=server patience=10s connect-timeout=5s")
         return seen["compiled"], seen["things"][0]["from"], seen["things"][0].get("key")
 

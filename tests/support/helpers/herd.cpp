@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One machine of many: asks for KEYS kernels and says what came of it. Its compiler is none and takes MS milliseconds.
+// One machine of many: demands KEYS kernels, waits for one after the other, and says what came of it. Its compiler is none and takes MS milliseconds.
 //
 //     herd CACHE KEYS MS [hold] [salt=TEXT] [grow=BYTES] [count=FILE]
 //
@@ -75,19 +75,16 @@ int run(engine& e, herd_options const& o) {
     auto& s = e.internals();
     auto const t = target::parse("sm_90").value();
     base::stopwatch const watch;
-    std::vector<pending<obtained>> all;
-    std::vector<std::string> sources;
+    std::vector<unit> all;
     for (int i = 0; i < o.keys; ++i) {
-        unit const u{.name = fmt::format("k{}", i),
-                     .source = fmt::format("__global__ void k{}() {{}} // {}", i, o.salt)};
-        sources.push_back(u.source);
-        all.push_back(s.requests->ask(order_of(u, t), priority::declared).answer);
+        all.push_back(
+            {.name = fmt::format("k{}", i), .source = fmt::format("__global__ void k{}() {{}} // {}", i, o.salt)});
+        (void)s.requests->ask(order_of(all.back(), t), priority::declared);
     }
     int wrong = 0;
-    for (int i = 0; i < o.keys; ++i) {
-        auto const got = all[static_cast<std::size_t>(i)].wait_sync();
-        auto const expected = image_of(sources[static_cast<std::size_t>(i)], o.grow);
-        if (!got || base::as_text(got->what->image) != expected) ++wrong;
+    for (auto const& u : all) {
+        auto const got = s.requests->ask(order_of(u, t), priority::blocking).answer.wait_sync();
+        if (!got || base::as_text(got->what->image) != image_of(u.source, o.grow)) ++wrong;
     }
     auto const wall = watch.ms();
     auto const n = s.requests->status();

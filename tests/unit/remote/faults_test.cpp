@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <future>
 
 namespace kiln::remote {
@@ -291,6 +292,37 @@ bool becomes(remote_tier& t, store::entry const& e, Good good) {
         if (good(first_answer(t, question_of(e)).what)) return true;
     }
     return false;
+}
+
+TEST(remote_questions, R1_the_same_is_asked_once_and_who_waits_is_told_in_time) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    std::atomic<int> asked{0};
+    std::atomic<bool> go{false};
+    test::told_http const server{[&](test::told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            ++asked;
+            while (!go) ::usleep(1'000);
+            c.answer(404);
+        }
+    }};
+    auto const t = fault_tier(server.url(), "trust=server");
+    auto const e = entry_of(1), other = entry_of(9);
+    struct told {
+        std::promise<double> late, last;
+    };
+    std::array<told, 3> all;
+    base::stopwatch const watch;
+    auto const ask = [&](store::question const& q, told& to) {
+        t->ask(q, [&to, &watch](store::answer const& a) { (a.is_last ? to.last : to.late).set_value(watch.ms()); });
+    };
+    ask(question_of(*e, store::urgency::nobody_waits), all[0]);
+    ask(question_of(*other, store::urgency::nobody_waits), all[1]);
+    ask(question_of(*e, store::urgency::somebody_waits), all[2]);
+    // He who waits is late; then nobody waits for this server any more, also not those who had more time.
+    for (auto& one : all) EXPECT_LE(one.late.get_future().get(), 250 + 2 * slack_ms);
+    go = true;
+    for (auto& one : all) (void)one.last.get_future().get();
+    EXPECT_EQ(asked, 2) << "two names, two requests";
 }
 
 TEST(remote_uploads, R15_an_upload_under_way_does_not_hold_up_the_end) {
