@@ -51,6 +51,16 @@ heard first_answer(remote_tier& t, store::question const& q) {
 
 constexpr double slack_ms = 150;  // what a loaded machine may add
 
+// Asks until the answer is of this kind: who was sent away is let in with another token, and looks for one now and then.
+template <class Good>
+bool becomes(remote_tier& t, store::entry const& e, Good good) {
+    auto const end = base::clock::now() + std::chrono::seconds{15};
+    while (base::clock::now() < end) {
+        if (good(first_answer(t, question_of(e)).what)) return true;
+    }
+    return false;
+}
+
 struct remote_faults : ::testing::Test {
     void SetUp() override {
         if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
@@ -147,6 +157,24 @@ TEST_F(remote_faults, R1_a_breaker_closes_when_the_server_is_back) {
     bool back = false;
     while (!back && base::clock::now() < end) back = first_answer(*t, question_of(*entry)).what.hit != nullptr;
     EXPECT_TRUE(back) << "one question in the background tries again";
+}
+
+TEST_F(remote_faults, R1_an_outage_with_many_questions_under_way_is_one_outage) {
+    put(entry);
+    auto const t = fault_tier(proxy->redis(), "trust=server");
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    proxy->set([](std::string&) { return false; });
+    std::promise<void> all;
+    std::atomic<int> left{200};
+    for (unsigned n = 0; n < 200; ++n) {
+        t->ask(question_of(*entry_of(2 * n + 100)), [&](store::answer const& a) {
+            if (a.is_last && --left == 0) all.set_value();
+        });
+    }
+    all.get_future().get();
+    proxy->set({});
+    // A second or so; were each a failure of its own, a minute.
+    EXPECT_TRUE(becomes(*t, *entry, [](store::answer const& a) { return a.hit != nullptr; }));
 }
 
 TEST_F(remote_faults, R7_who_may_not_write_reads_on) {
@@ -282,16 +310,6 @@ TEST_F(remote_faults, a_kept_connection_that_died_is_tried_once_more) {
     (void)server->say("CLIENT KILL TYPE normal SKIPME yes");
     EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
     EXPECT_TRUE(t->take_counts().errors.empty());
-}
-
-// Asks until the answer is of this kind: who was sent away is let in with another token, and looks for one now and then.
-template <class Good>
-bool becomes(remote_tier& t, store::entry const& e, Good good) {
-    auto const end = base::clock::now() + std::chrono::seconds{15};
-    while (base::clock::now() < end) {
-        if (good(first_answer(t, question_of(e)).what)) return true;
-    }
-    return false;
 }
 
 TEST(remote_questions, R1_the_same_is_asked_once_and_who_waits_is_told_in_time) {
