@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a remote costs, held against the same bytes and protocol without Kiln, in one run: a hit of 50 KB, a batch of 200, a server that
-// is not there, no remote at all. And the times that bench/remote/model.py is fed with.
+// What a remote costs, held against the same bytes and protocol without Kiln, in one run: a hit of 50 KB, near and a millisecond away,
+// a batch of 200, a server that is not there. And what servers are occupied with, which bench/remote/model.py is fed with.
 //
-//     bench_remote REDIS_URL [FILE]     e.g. redis://127.0.0.1:6379; FILE receives the model's times as JSON
-#include "remote/redis_server.hpp"
+//     bench_remote REDIS_URL [HTTP_URL] [FILE]     e.g. redis://127.0.0.1:6379 http://127.0.0.1:8080/k times.json
+#include "remote/delay_proxy.hpp"
 #include "remote/remote_tier.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
 #include <fstream>
 #include <future>
 #include <random>
+#include <thread>
 
 namespace {
 
@@ -54,34 +54,55 @@ double median_us(int times, Work work) {
 }
 
 // The protocol and nothing else, on the same kind of thread.
-class raw_redis {
+class raw_server {
 public:
-    explicit raw_redis(remote::remote_options const& o) : server_{loop_, o} {}
-    ~raw_redis() {
-        loop_.stop([this] { server_.close(); });
+    explicit raw_server(remote::remote_options const& o) : made_of_{remote::make_servers(loop_, o)} {}
+    ~raw_server() {
+        loop_.stop([this] { made_of_.bytes->close(); });
     }
-    void get(std::vector<base::digest> names) {
+    void get(std::vector<base::digest> const& names) {
+        wait_for(names.size(),
+                 [&](auto each) { made_of_.bytes->get(names, [each](std::size_t, remote::got) { each(); }); });
+    }
+    // Several questions at once: what is left of each is what the server is occupied with.
+    void get_often(std::vector<base::digest> const& names, std::size_t times) {
+        wait_for(names.size() * times, [&](auto each) {
+            for (std::size_t i = 0; i < times; ++i)
+                made_of_.bytes->get(names, [each](std::size_t, remote::got) { each(); });
+        });
+    }
+    void take_leases(std::size_t count) {
+        wait_for(count, [&](auto each) {
+            for (std::size_t i = 0; i < count; ++i)
+                made_of_.leases->take(base::sha256_of(base::random_name()), "t",
+                                      [each](remote::lease_look) { each(); });
+        });
+    }
+    // A connection, one word each way, and its end.
+    void connect_once() {
+        wait_for(1, [&](auto each) { made_of_.bytes->ping([each](remote::failure) { each(); }); });
+        std::promise<void> closed;
+        (void)loop_.post([&] {
+            made_of_.bytes->close();
+            closed.set_value();
+        });
+        closed.get_future().get();
+    }
+
+private:
+    template <class Ask>
+    void wait_for(std::size_t count, Ask ask) {
         std::promise<void> done;
-        std::atomic<std::size_t> left{names.size()};
-        (void)loop_.post([&, names = std::move(names)] {
-            server_.get(names, [&](std::size_t, remote::got) {
+        std::atomic<std::size_t> left{count};
+        (void)loop_.post([&] {
+            ask([&] {
                 if (--left == 0) done.set_value();
             });
         });
         done.get_future().get();
     }
-    void lease(int i) {
-        std::promise<void> done;
-        (void)loop_.post([&] {
-            server_.take(base::sha256_of(fmt::format("lease {} {}", i, base::random_name())), "t",
-                         [&](remote::lease_look) { done.set_value(); });
-        });
-        done.get_future().get();
-    }
-
-private:
     remote::reactor loop_;
-    remote::redis_server server_;
+    remote::servers made_of_;
 };
 
 store::question question_of(store::entry const& e) {
@@ -91,91 +112,150 @@ store::question question_of(store::entry const& e) {
             .how = store::urgency::nothing_else_will_do};
 }
 
-double batch_us(remote::remote_tier& tier, std::vector<store::entry_ptr> const& all) {
-    return median_us(10, [&](int) {
-        std::promise<void> done;
-        std::atomic<std::size_t> left{all.size()};
-        for (auto const& e : all) {
-            tier.ask(question_of(*e), [&](store::answer) {
-                if (--left == 0) done.set_value();
-            });
-        }
-        done.get_future().get();
-    });
+void ask_for_all(remote::remote_tier& tier, std::vector<store::entry_ptr> const& all) {
+    std::promise<void> done;
+    std::atomic<std::size_t> left{all.size()};
+    for (auto const& e : all) {
+        tier.ask(question_of(*e), [&](store::answer) {
+            if (--left == 0) done.set_value();
+        });
+    }
+    done.get_future().get();
 }
+
+struct ratio {
+    double raw_us, checks_us, with_us;
+};
+void say(std::string_view what, ratio r) {
+    fmt::print("{:<44} {:9.1f} us raw {:9.1f} us checks {:9.1f} us   {:.2f} x\n", what, r.raw_us, r.checks_us,
+               r.with_us, r.with_us / (r.raw_us + r.checks_us));
+}
+
+// Everything is signed and checked, as among machines that do not believe their server.
+class bench {
+public:
+    bench() {
+        signer_.save(key_).value();
+        base::replace_file(key_ + ".pub", base::as_bytes(signer_.public_half().pem())).value();
+        for (unsigned n = 0; n < many; ++n) all_.push_back(entry_of(n));
+        auto const stored = store::encode_entry(*all_[0]).value();
+        auto const packet = remote::encode_packet(std::array{remote::sign_entry({signer_, 0}, space_, stored)}, stored);
+        remote::trust const rule{.in = remote::belief::signatures, .space = space_, .keys = {signer_.public_half()}};
+        auto const& at = all_[0]->about.at;
+        checks_us_ = median_us(rounds, [&](int) {
+            (void)remote::open_packet(packet, rule,
+                                      {.family = at.family, .request = at.request, .key = at.key, .expected = {}});
+        });
+    }
+
+    // The times of the model are told of `url`.
+    void measure(std::string const& url) {
+        auto const options = options_at(url);
+        remote::remote_tier tier{options, quiet_};
+        std::vector<base::digest> names;
+        for (auto const& e : all_) {
+            names.push_back(remote::object_name(space_, e->about.at.request, 0));
+            if (!tier.put(e).value().kept) throw fail(errc::io, "{} keeps nothing", url);
+        }
+        raw_server raw{options};
+        raw.get(names);
+        ask_for_all(tier, all_);
+        say(url + ": a hit", hit(raw, tier, names));
+        {
+            delay_proxy const far{options.at.port, std::chrono::microseconds{500}};
+            auto away = options;
+            away.at.port = far.port();
+            raw_server raw_away{away};
+            remote::remote_tier tier_away{away, quiet_};
+            auto r = hit(raw_away, tier_away, names);
+            r.checks_us = 0;
+            say("  a millisecond away, against the raw GET alone", r);
+        }
+        // Each followed by the other: what disturbs one disturbs both.
+        std::vector<double> raws, withs;
+        for (int i = 0; i < 15; ++i) {
+            raws.push_back(median_us(1, [&](int) { raw.get(names); }));
+            withs.push_back(median_us(1, [&](int) { ask_for_all(tier, all_); }));
+        }
+        auto const middle = [](std::vector<double>& v) {
+            std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
+            return v[v.size() / 2];
+        };
+        auto const threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+        say(fmt::format("  a batch of {}, checks on {} threads", many, threads),
+            {middle(raws), many * checks_us_ / threads, middle(withs)});
+        if (options.at.is_redis()) occupy_redis(raw, options);
+        else times_["fetch_us"] = median_us(9, [&](int) { raw.get(names); }) / many;
+    }
+
+    void measure_nobody() {
+        auto const nowhere = remote::parse_remotes("redis://127.0.0.1:1 trust=server", {}).usable.at(0);
+        remote::remote_tier nobody{nowhere, quiet_};
+        base::stopwatch const first;
+        (void)nobody.ask_sync(question_of(*all_[0]));
+        fmt::print("closed port, the first look-up        {:9.1f} us\n", static_cast<double>(first.ns()) * 1e-3);
+        auto question = question_of(*all_[0]);
+        question.how = store::urgency::somebody_waits;
+        fmt::print("closed port, later look-ups           {:9.2f} us\n",
+                   median_us(rounds, [&](int) { nobody.ask(question, [](store::answer) {}); }));
+    }
+
+    [[nodiscard]] nlohmann::json const& times() const { return times_; }
+
+private:
+    [[nodiscard]] remote::remote_options options_at(std::string const& url) const {
+        auto const list =
+            remote::parse_remotes(fmt::format("{} keys={}.pub sign={} namespace={}", url, key_, key_, space_), {});
+        if (list.usable.empty()) throw fail(errc::invalid_argument, "{}: {}", url, list.off.at(0).why);
+        return list.usable[0];
+    }
+    ratio hit(raw_server& raw, remote::remote_tier& tier, std::vector<base::digest> const& names) {
+        auto const at = [](int i) { return static_cast<unsigned>(i) % many; };
+        auto const raw_us = median_us(rounds, [&](int i) { raw.get({names[at(i)]}); });
+        auto const with_us = median_us(rounds, [&](int i) { (void)tier.ask_sync(question_of(*all_[at(i)])); });
+        return {raw_us, checks_us_, with_us};
+    }
+    void occupy_redis(raw_server& raw, remote::remote_options const& options) {
+        std::vector<base::digest> absent;
+        for (int i = 0; i < 50; ++i) absent.push_back(base::sha256_of(fmt::format("absent {}", i)));
+        constexpr std::size_t at_once = 200;
+        times_["batch_us"] = median_us(9, [&](int) { raw.get_often(absent, at_once); }) / at_once;
+        times_["lease_us"] = median_us(9, [&](int) { raw.take_leases(at_once); }) / at_once;
+        raw_server fresh{options};
+        times_["connect_us"] = median_us(100, [&](int) { fresh.connect_once(); });
+    }
+
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-bench").value();
+    std::string key_ = (scratch_.path() / "k").native();
+    std::string space_ = "bench" + base::random_name();
+    store::private_key signer_ = store::private_key::generate().value();
+    std::shared_ptr<store::event_outlet> quiet_ = std::make_shared<store::event_outlet>(nullptr);
+    std::vector<store::entry_ptr> all_;
+    double checks_us_ = 0;
+    nlohmann::json times_;
+};
 
 }  // namespace
 
 int main(int count, char** arguments) {
     if (count < 2) {
-        std::fputs("usage: bench_remote REDIS_URL [FILE]\n", stderr);
+        std::fputs("usage: bench_remote REDIS_URL [HTTP_URL] [FILE]\n", stderr);
         return 2;
     }
-    auto const scratch = base::temporary_directory::make("kiln-bench").value();
-    auto const key = (scratch.path() / "k").native();
-    auto const signer = store::private_key::generate().value();
-    signer.save(key).value();
-    base::replace_file(key + ".pub", base::as_bytes(signer.public_half().pem())).value();
-    auto const text =
-        fmt::format("{} keys={}.pub sign={} namespace=bench{}", arguments[1], key, key, base::random_name());
-    auto const list = remote::parse_remotes(text, {});
-    if (list.usable.empty()) {
-        std::fputs((list.off.at(0).why + "\n").c_str(), stderr);
+    try {
+        bench b;
+        std::string file;
+        for (int i = 1; i < count; ++i) {
+            std::string const word = arguments[i];
+            if (word.find("://") == word.npos) file = word;
+            else b.measure(word);
+        }
+        b.measure_nobody();
+        fmt::print("occupied: {}\n", b.times().dump());
+        if (!file.empty()) std::ofstream{file} << b.times().dump() << "\n";
+    } catch (std::exception const& why) {
+        std::fputs((std::string{why.what()} + "\n").c_str(), stderr);
         return 1;
     }
-    auto const& options = list.usable[0];
-    auto const quiet = std::make_shared<store::event_outlet>(nullptr);
-    remote::remote_tier tier{options, quiet};
-    std::vector<store::entry_ptr> all;
-    std::vector<base::digest> names;
-    for (unsigned n = 0; n < many; ++n) {
-        all.push_back(entry_of(n));
-        names.push_back(remote::object_name(options.space, all.back()->about.at.request, 0));
-        if (!tier.put(all.back()).value().kept) return 1;
-    }
-    raw_redis raw{options};
-    raw.get({names[0]});
-
-    auto const raw_us = median_us(rounds, [&](int i) { raw.get({names[static_cast<unsigned>(i) % many]}); });
-    auto const hit_us =
-        median_us(rounds, [&](int i) { (void)tier.ask_sync(question_of(*all[static_cast<unsigned>(i) % many])); });
-    auto const stored = store::encode_entry(*all[0]).value();
-    auto const packet =
-        remote::encode_packet(std::array{remote::sign_entry({signer, 0}, options.space, stored)}, stored);
-    remote::trust const rule{.in = remote::belief::signatures, .space = options.space, .keys = {signer.public_half()}};
-    auto const& at = all[0]->about.at;
-    auto const check_us = median_us(rounds, [&](int) {
-        (void)remote::open_packet(packet, rule,
-                                  {.family = at.family, .request = at.request, .key = at.key, .expected = {}});
-    });
-    auto const raw_batch = median_us(10, [&](int) { raw.get(names); });
-    auto const batch = batch_us(tier, all);
-    std::vector<base::digest> absent;
-    for (int i = 0; i < 50; ++i) absent.push_back(base::sha256_of(fmt::format("absent {}", i)));
-    auto const absent_us = median_us(rounds, [&](int) { raw.get(absent); });
-    auto const lease_us = median_us(rounds, [&](int i) { raw.lease(i); });
-
-    auto dead = remote::parse_remotes("redis://127.0.0.1:1 trust=server", {}).usable.at(0);
-    remote::remote_tier nobody{dead, quiet};
-    base::stopwatch const first;
-    (void)nobody.ask_sync(question_of(*all[0]));
-    auto const dead_us = static_cast<double>(first.ns()) * 1e-3;
-    auto question = question_of(*all[0]);
-    question.how = store::urgency::somebody_waits;
-    auto const later_us = median_us(rounds, [&](int) { nobody.ask(question, [](store::answer) {}); });
-
-    fmt::print("raw GET of 50 KB                      {:9.1f} us\n", raw_us);
-    fmt::print("checks alone                          {:9.1f} us\n", check_us);
-    fmt::print("hit, every check passed               {:9.1f} us   {:.2f} x (raw + checks)\n", hit_us,
-               hit_us / (raw_us + check_us));
-    fmt::print("raw batch of 200                      {:9.1f} us\n", raw_batch);
-    fmt::print("batch of 200, every check passed      {:9.1f} us   {:.2f} x (raw + checks)\n", batch,
-               batch / (raw_batch + many * check_us));
-    fmt::print("closed port, the first look-up        {:9.1f} us\n", dead_us);
-    fmt::print("closed port, later look-ups           {:9.2f} us\n", later_us);
-    fmt::print("batch of 50 names that are absent     {:9.1f} us, there and back\n", absent_us);
-    fmt::print("lease taken                           {:9.1f} us, there and back\n", lease_us);
-    if (count > 2)
-        std::ofstream{arguments[2]} << nlohmann::json{{"fetch_us", raw_us}, {"batch_us", absent_us}}.dump() << "\n";
     return 0;
 }

@@ -114,11 +114,14 @@ void coordinator::raise(base::digest const& identity, priority how) {
 }
 
 void coordinator::raise(flight_ptr const& f, priority how) {
-    std::lock_guard const lock{f->mutex};
-    if (how <= f->how) return;
-    f->how = how;
-    book_.raised(f->line(), f->target, how);
-    if (f->ticket) pool_.raise(*f->ticket, how);
+    {
+        std::lock_guard const lock{f->mutex};
+        if (how <= f->how) return;
+        f->how = how;
+        book_.raised(f->line(), f->target, how);
+        if (f->ticket) pool_.raise(*f->ticket, how);
+    }
+    if (how == priority::blocking && f->unhurried.load()) (void)background_.post([this, f] { hurry(f); });
 }
 
 void coordinator::cancel(base::digest const& identity) {

@@ -107,6 +107,8 @@ private:
     [[nodiscard]] bool answer_from_store(flight_ptr const& f);
     [[nodiscard]] bool is_allowed(flight_ptr const& f, found_artifact const& missed);
     void look_further(flight_ptr const& f);
+    // Somebody waits by now for what was asked for afar when nobody did.
+    void hurry(flight_ptr const& f);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
     [[nodiscard]] bool take_from_afar(flight_ptr const& f, store::far_answer const& what);
     [[nodiscard]] store::question question_for(flight& f) const;

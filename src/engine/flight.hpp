@@ -46,6 +46,7 @@ struct coordinator::flight {
     unsigned nth = 0;                           // entries from afar that were made from other headers
     store::claim_ptr claim;                     // others wait for what is made here
     std::string said;                           // by those far away, for error messages
+    std::atomic<bool> unhurried{false};         // asked for afar, and nobody waited for it then
     bool hedging = false;                       // a worker has it, and those far away may still answer
     std::atomic<bool> decided{false};           // by one of the two
     std::optional<store::leader_watch> leader;  // of another process that compiles this

@@ -31,6 +31,8 @@ void breaker::open(std::chrono::milliseconds pause) noexcept {
 
 bool breaker::failed(failure const& why) {
     bool const was_open = is_open();
+    // What was asked before it opened says nothing new: an outage with many questions under way is one outage.
+    if (was_open && !trying_.load(std::memory_order_acquire)) return false;
     ++failures_;
     slow_start_.store(false, std::memory_order_release);
     // A server that never was there is not tried three times before it is believed.
@@ -55,9 +57,6 @@ bool breaker::answered() noexcept {
     return open_.exchange(false, std::memory_order_acq_rel);
 }
 
-void breaker::allow() noexcept {
-    denied_.store(false, std::memory_order_release);
-    retry_at_.store(0, std::memory_order_release);
-}
+void breaker::try_later() noexcept { open(shortest); }
 
 }  // namespace kiln::remote

@@ -30,9 +30,10 @@ public:
     // True: it was open until now.
     bool answered() noexcept;
     [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
-    // Until told otherwise: the token must change first.
+    // It does not let us in.
     [[nodiscard]] bool is_denied() const noexcept { return denied_.load(std::memory_order_acquire); }
-    void allow() noexcept;
+    // There was no reason to try: asked again after the shortest pause.
+    void try_later() noexcept;
 
 private:
     void open(std::chrono::milliseconds pause) noexcept;

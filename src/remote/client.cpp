@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/client.hpp"
 
+#include "remote/secrets.hpp"
+
 #include <algorithm>
 
 namespace kiln::remote {
@@ -9,13 +11,18 @@ namespace {
 
 constexpr std::chrono::seconds absence_is_believed{2};
 constexpr std::size_t most_remembered = 1 << 16;
+constexpr std::size_t worth_a_thread = 8;  // so many in one batch
+constexpr std::chrono::milliseconds token_is_looked_at{500};
 
 using store::event_outlet;
 
 }  // namespace
 
 client::client(client_parts of)
-    : of_{of}, budgets_{of.rules.options.patience, of.rules.options.timeout}, random_{std::random_device{}()} {
+    : of_{of},
+      budgets_{of.rules.options.patience, of.rules.options.timeout},
+      token_stamp_{token_source{of.rules.options.token_file}.stamp()},
+      random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
 }
 
@@ -50,12 +57,26 @@ void client::watch_budget(inquiry_ptr const& q) {
     auto const end = budgets_.end_of(q->what, q->asked);
     if (end <= base::clock::now()) {
         of_.guard.start_is_slow();
-        return be_late(q, "fleet-late");
+        be_late(q, "fleet-late");
+        // From now on nobody is kept waiting for it: also not those who had more time.
+        if (of_.guard.is_out_of_reach()) everybody_is_late();
+        return;
     }
     q->timer = of_.loop.at(end, [this, q] {
         q->timer = 0;
         if (q->at == stage::looking) watch_budget(q);
     });
+}
+
+void client::everybody_is_late() {
+    std::vector<inquiry_ptr> all;
+    for (auto const& [name, q] : under_way_) {
+        all.push_back(q);
+        all.insert(all.end(), q->followers.begin(), q->followers.end());
+    }
+    for (auto const& q : all) {
+        if (q->what.how != store::urgency::nothing_else_will_do) be_late(q, "fleet-late");
+    }
 }
 
 void client::be_late(inquiry_ptr const& q, std::string_view why) {
@@ -73,6 +94,8 @@ void client::look(inquiry_ptr const& q) {
         if (auto const bad = bad_.find(q->name); bad != bad_.end()) return missed(q);
         auto const gone = absent_.find(q->name);
         if (gone != absent_.end() && base::clock::now() < gone->second) return missed(q);
+        auto const [first, is_first] = under_way_.emplace(q->name, q);
+        if (!is_first) return first->second->followers.push_back(q);
     }
     to_look_.push_back(q);
     if (look_timer_ == 0) look_timer_ = of_.loop.at(base::clock::now(), [this] { send_looks(); });
@@ -89,6 +112,7 @@ void client::send_looks() {
         std::vector<digest> names;
         for (auto const& q : part) {
             q->sent = now;
+            q->among_many = part.size() >= worth_a_thread;
             names.push_back(q->name);
         }
         of_.bytes.get(names, [this, part, alive = alive_](std::size_t i, got g) {
@@ -123,37 +147,67 @@ void client::told_bad(digest const& name, miss why) {
     if (bad_.size() < most_remembered) bad_.emplace(name, why);
 }
 
-opened client::check(inquiry const& q, base::bytes packet) {
-    wanted const asked_for{.family = q.what.family, .request = q.what.request, .key = {}, .expected = q.what.expected};
-    auto out = open_packet(std::move(packet), of_.rules.believed, asked_for, of_.rules.options.most_entry);
-    if (out.what && may_give && !may_give(out.what->about.at.key, out.payload))
+wanted client::wanted_by(inquiry const& q) const {
+    return {.family = q.what.family, .request = q.what.request, .key = {}, .expected = q.what.expected};
+}
+
+opened client::unless_refused(opened what) {
+    if (what.what && may_give && !may_give(what.what->about.at.key, what.payload))
         return {.what = nullptr, .why = miss::refused};
-    return out;
+    return what;
+}
+
+opened client::check(inquiry const& q, base::bytes packet) {
+    auto const& how = of_.rules;
+    return unless_refused(open_packet(std::move(packet), how.believed, wanted_by(q), how.options.most_entry));
+}
+
+void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
+    struct work {
+        base::bytes packet;
+        opened found{};
+    };
+    auto const box = std::make_shared<work>(work{std::move(packet)});
+    of_.aside.run(
+        [box, asked_for = wanted_by(*q), &how = of_.rules] {
+            box->found = open_packet(std::move(box->packet), how.believed, asked_for, how.options.most_entry);
+        },
+        [this, q, box, alive = alive_] {
+            if (*alive) checked(q, unless_refused(std::move(box->found)));
+        });
 }
 
 void client::received(inquiry_ptr const& q, got g) {
-    if (q->at == stage::done) return;
+    if (auto const at = under_way_.find(q->name); at != under_way_.end() && at->second == q) under_way_.erase(at);
+    if (q->at == stage::done && q->followers.empty()) return;
     switch (g.state) {
         case presence::failed:
             failed(g.why);
             q->why = miss::disabled;
             if (q->at == stage::looking_again && q->what.request) end_claim(*q->what.request);
+            for (auto const& f : std::exchange(q->followers, {}))
+                finish(f, {.why = miss::disabled, .detail = g.why.detail});
             return finish(q, {.why = miss::disabled, .detail = std::move(g.why.detail)});
         case presence::too_large:
             answered(*q);
-            q->why = miss::too_large;
             told_bad(q->name, miss::too_large);
-            return missed(q);
+            return all_missed(q, miss::too_large);
         case presence::absent:
             answered(*q);
             if (absent_.size() > most_remembered) absent_.clear();
             absent_[q->name] = base::clock::now() + absence_is_believed;
-            return missed(q);
+            return all_missed(q, miss::absent);
         case presence::here: break;
     }
     answered(*q);
     of_.counts.add("bytes_in", g.packet.size());
-    auto found = check(*q, std::move(g.packet));
+    if (q->among_many) return check_aside(q, std::move(g.packet));
+    checked(q, check(*q, std::move(g.packet)));
+}
+
+void client::checked(inquiry_ptr const& q, opened found) {
+    for (auto const& f : std::exchange(q->followers, {})) checked(f, found);
+    if (q->at == stage::done) return;
     if (!found.what) {
         q->why = found.why;
         // A sound entry that is not the one asked for may be what the next one asks for.
@@ -187,6 +241,17 @@ void client::missed(inquiry_ptr const& q) {
     wait_for_lease(q);
 }
 
+// Whoever asked for the same meanwhile goes his own way from here: he may want a lease, or not.
+void client::all_missed(inquiry_ptr const& q, miss why) {
+    auto all = std::exchange(q->followers, {});
+    all.insert(all.begin(), q);
+    for (auto const& one : all) {
+        if (one->at == stage::done) continue;
+        if (why != miss::absent) one->why = why;
+        missed(one);
+    }
+}
+
 void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->at == stage::done) return;
     auto const was = std::exchange(q->at, stage::done);
@@ -213,7 +278,21 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (then) then(std::move(with));
 }
 
+bool client::has_another_token() {
+    auto const now = base::clock::now();
+    if (now - token_looked_at_ < token_is_looked_at) return false;
+    token_looked_at_ = now;
+    auto const stamp = token_source{of_.rules.options.token_file}.stamp();
+    if (std::exchange(token_stamp_, stamp) == stamp) return false;
+    writing_denied_ = false;
+    // A connection that is kept is still that of who we were.
+    of_.bytes.close();
+    return true;
+}
+
 void client::try_again() {
+    bool const in_vain = of_.guard.is_denied() && !of_.rules.options.token_file.empty() && !has_another_token();
+    if (in_vain) return of_.guard.try_later();
     of_.bytes.ping([this, alive = alive_](failure why) {
         if (!*alive) return;
         if (why) {

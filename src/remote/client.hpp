@@ -11,6 +11,7 @@
 
 #include "remote/breaker.hpp"
 #include "remote/budgets.hpp"
+#include "remote/check_threads.hpp"
 #include "remote/packet.hpp"
 #include "remote/reactor.hpp"
 #include "remote/settings.hpp"
@@ -64,6 +65,7 @@ struct client_parts {
     store::event_outlet& events;
     byte_server& bytes;
     lease_server* leases = nullptr;  // null: none
+    check_threads& aside;
 };
 
 class client {
@@ -117,8 +119,11 @@ private:
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;
         bool told_late = false;
+        bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
         std::string token{};
+        // The same name, asked for while this was under way.
+        std::vector<std::shared_ptr<inquiry>> followers{};
     };
     using inquiry_ptr = std::shared_ptr<inquiry>;
     struct held {
@@ -130,16 +135,25 @@ private:
     void look(inquiry_ptr const& q);
     void send_looks();
     void received(inquiry_ptr const& q, got g);
+    [[nodiscard]] wanted wanted_by(inquiry const& q) const;
     [[nodiscard]] opened check(inquiry const& q, base::bytes packet);
+    void check_aside(inquiry_ptr const& q, base::bytes packet);
+    // Refused before, by whoever loaded it.
+    [[nodiscard]] opened unless_refused(opened what);
+    void checked(inquiry_ptr const& q, opened found);
     void settle_found(inquiry_ptr const& q, opened found);
     void next_slot(inquiry_ptr const& q);
     void missed(inquiry_ptr const& q);
+    void all_missed(inquiry_ptr const& q, miss why);
     void finish(inquiry_ptr const& q, store::answer with);
     void watch_budget(inquiry_ptr const& q);
     void be_late(inquiry_ptr const& q, std::string_view why);
+    void everybody_is_late();
     void failed(failure const& why);
     void answered(inquiry const& q);
     void rename(inquiry& q);
+    // Since it was last asked: who was sent away is let in, if at all, with another token.
+    [[nodiscard]] bool has_another_token();
     void told_bad(digest const& name, miss why);
 
     [[nodiscard]] bool has_leases() const noexcept { return of_.leases != nullptr; }
@@ -166,6 +180,7 @@ private:
     client_parts of_;
     budgets budgets_;
     std::vector<inquiry_ptr> to_look_;
+    std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
     reactor::timer look_timer_ = 0;
     std::vector<inquiry_ptr> waiting_;
     std::size_t taking_ = 0;
@@ -178,6 +193,8 @@ private:
     std::map<digest, miss> bad_;                 // names that held what failed a check
     base::time_point writing_rests_until_{};
     bool writing_denied_ = false;
+    std::uint64_t token_stamp_ = 0;
+    base::time_point token_looked_at_{};
     std::set<std::string> told_;  // kinds of faults that were events already, since the last answer
     std::minstd_rand random_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -23,7 +23,8 @@ void client::put(parcel what, std::function<void(result<store::put_outcome>)> th
     u->what = std::move(what);
     u->then = std::move(then);
     if (of_.guard.is_open()) return not_uploaded(u, {trouble::busy, "the server does not answer"});
-    if (writing_denied_) return not_uploaded(u, {trouble::denied, "the server does not let us write"});
+    if (writing_denied_ && !has_another_token())
+        return not_uploaded(u, {trouble::denied, "the server does not let us write"});
     if (base::clock::now() < writing_rests_until_) return not_uploaded(u, {trouble::full, "the server is full"});
     try_slot(u, put_rule::create);
 }

@@ -19,7 +19,7 @@ constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data 
               verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
               permission_ms = 227, timeout_ms = 155, connect_timeout_ms = 156, protocols = 181,
               redirect_protocols = 182, http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305,
-              ready_function = 20312, ready_data = 10313;
+              ready_function = 20312, ready_data = 10313, quick_exit = 322;
 }  // namespace option
 namespace info {
 constexpr int response_code = 0x200002, active_socket = 0x500000 + 44;
@@ -313,6 +313,7 @@ void curl_client::start(std::unique_ptr<transfer> t) {
     set(option::follow, t->what.follow ? 1L : 0L);
     set(option::most_redirects, 4L);
     set(option::no_signal, 1L);
+    set(option::quick_exit, 1L);  // a resolver that hangs is left behind, not waited for
     set(option::netrc, 0L);
     set(option::http09_allowed, 0L);
     set(option::http_version, t->what.url.starts_with("https") ? http_2_over_tls : http_1_1);

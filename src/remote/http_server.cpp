@@ -191,16 +191,14 @@ protected:
     [[nodiscard]] std::string url_of(digest const& name) const override { return in_subdirs(access_.base, name); }
     void send(http_request what, curl_client::answered then) override {
         if (!access_.why.empty()) what.refused = {trouble::denied, access_.why};
-        auto const hash = what.body ? base::sha256_of(base::byte_span{*what.body}) : base::sha256_of("");
-        what.headers.push_back("x-amz-content-sha256: " + hash.hex());
-        if (!access_.session.empty()) what.headers.push_back("x-amz-security-token: " + access_.session);
+        add_s3_headers(access_, what);
         curl_.send(std::move(what), std::move(then));
     }
 
 private:
     static curl_options signed_by(remote_options const& o, s3_access const& a) {
         auto out = curl_options_of(o);
-        out.aws = fmt::format("aws:amz:{}:s3", a.region);
+        out.aws = signing_scheme(a);
         out.user = a.id + ":" + a.secret;
         return out;
     }

@@ -56,13 +56,15 @@ bool reactor::runs_here() noexcept {
 reactor::timer reactor::at(base::time_point when, task what) {
     auto const id = ++count_;
     timers_.emplace(std::pair{when, id}, std::move(what));
+    rings_at_.emplace(id, when);
     return id;
 }
 
 void reactor::cancel(timer& which) noexcept {
-    if (which == 0) return;
-    std::erase_if(timers_, [&](auto const& t) { return t.first.second == which; });
-    which = 0;
+    auto const at = rings_at_.find(std::exchange(which, 0));
+    if (at == rings_at_.end()) return;
+    timers_.erase({at->second, at->first});
+    rings_at_.erase(at);
 }
 
 void reactor::watch(int fd, short events, std::function<void(short)> what) {
@@ -95,6 +97,7 @@ void reactor::run_due() {
     auto const now = base::clock::now();
     while (!timers_.empty() && timers_.begin()->first.first <= now) {
         auto const next = timers_.extract(timers_.begin());
+        rings_at_.erase(next.key().second);
         guarded(next.mapped());
     }
 }
@@ -142,6 +145,7 @@ void reactor::run() noexcept {
         if (ends) {
             if (last) guarded(last);
             timers_.clear();
+            rings_at_.clear();
             watched_.clear();
             return;
         }

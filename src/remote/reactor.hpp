@@ -14,6 +14,7 @@
 #include <mutex>
 #include <poll.h>
 #include <thread>
+#include <unordered_map>
 
 namespace kiln::remote {
 
@@ -68,6 +69,7 @@ private:
     task last_;
 
     std::map<std::pair<base::time_point, timer>, task> timers_;
+    std::unordered_map<timer, base::time_point> rings_at_;
     std::map<int, watched> watched_;
     std::uint64_t count_ = 0;
     waiter wait_;

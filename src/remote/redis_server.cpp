@@ -52,6 +52,8 @@ link_options link_options_of(remote_options const& o, server_url const& at) {
     return out;
 }
 
+constexpr std::size_t names_at_a_time = 16;
+
 // What is only done, and not answered.
 void ignore(redis_link::reply const&) {}
 
@@ -93,22 +95,41 @@ void redis_server::get_singly(std::vector<digest> const& names, each then) {
     (*step)(0);
 }
 
+struct redis_server::batch_of_gets {
+    std::vector<digest> names;
+    each then;
+    std::size_t parts = 0;                 // still to be answered
+    std::vector<std::size_t> unsettled{};  // one of these was too large, or only came after one that was
+};
+
+// In parts, one behind the other: what has come is looked at while the server sends the next.
 void redis_server::get(std::vector<digest> const& names, each then) {
     if (names.empty()) return;
     if (names.size() == 1) return get_one(names[0], [then = std::move(then)](got g) { then(0, std::move(g)); });
+    auto const all = std::make_shared<batch_of_gets>(batch_of_gets{.names = names, .then = std::move(then)});
+    all->parts = (names.size() + names_at_a_time - 1) / names_at_a_time;
+    for (std::size_t from = 0; from < names.size(); from += names_at_a_time)
+        get_some(all, from, std::min(names_at_a_time, names.size() - from));
+}
+
+void redis_server::get_some(std::shared_ptr<batch_of_gets> const& all, std::size_t from, std::size_t count) {
     std::vector<std::string> keys;
-    keys.reserve(names.size());
-    for (auto const& n : names) keys.push_back(object_key(n));
+    keys.reserve(count);
+    for (std::size_t i = from; i < from + count; ++i) keys.push_back(object_key(all->names[i]));
     std::vector<std::string_view> words{"MGET"};
     words.insert(words.end(), keys.begin(), keys.end());
-    link_.send(words, [this, names, then = std::move(then)](redis_link::reply r) {
-        if (r.why.what == trouble::too_large) return get_singly(names, then);
-        if (!r.why && (r.value.kind != resp::kind::array || r.value.items.size() != names.size()))
-            r.why = failure_of(r.value);
-        for (std::size_t i = 0; i < names.size(); ++i) {
-            if (r.why) then(i, {.state = presence::failed, .packet = {}, .why = r.why});
-            else then(i, got_of(std::move(r.value.items[i])));
+    link_.send(words, [this, all, from, count](redis_link::reply r) {
+        --all->parts;
+        if (!r.why && (r.value.kind != resp::kind::array || r.value.items.size() != count)) r.why = failure_of(r.value);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (r.why.what == trouble::too_large) all->unsettled.push_back(from + i);
+            else if (r.why) all->then(from + i, {.state = presence::failed, .packet = {}, .why = r.why});
+            else all->then(from + i, got_of(std::move(r.value.items[i])));
         }
+        if (all->parts > 0 || all->unsettled.empty()) return;
+        std::vector<digest> again;
+        for (auto const i : all->unsettled) again.push_back(all->names[i]);
+        get_singly(again, [all](std::size_t i, got g) { all->then(all->unsettled[i], std::move(g)); });
     });
 }
 

@@ -130,7 +130,8 @@ struct remote_tier::state {
                 .refused = tier.refused_,
                 .events = *tier.events_,
                 .bytes = *made_of.bytes,
-                .leases = made_of.leases}} {
+                .leases = made_of.leases,
+                .aside = aside}} {
         way->loop = &loop;
         way->asks = &asks;
         asks.make_claim = [way = way](digest const& request, std::string const& token) -> store::claim_ptr {
@@ -160,6 +161,7 @@ struct remote_tier::state {
 
     std::uint64_t generation = base::fork_generation();
     reactor loop;
+    check_threads aside{loop};
     servers made_of;
     client asks;
     std::shared_ptr<way_in> way = std::make_shared<way_in>();

@@ -61,6 +61,20 @@ s3_access s3_access_of(remote_options const& o) {
     return out;
 }
 
+std::string signing_scheme(s3_access const& who) { return fmt::format("aws:amz:{}:s3", who.region); }
+
+void add_s3_headers(s3_access const& who, http_request& what) {
+    auto const hash = what.body ? base::sha256_of(base::byte_span{*what.body}) : base::sha256_of("");
+    what.headers.push_back("x-amz-content-sha256: " + hash.hex());
+    if (!who.session.empty()) what.headers.push_back("x-amz-security-token: " + who.session);
+}
+
+void sign_with(s3_access const& who, curl_options& how, http_request& what) {
+    how.aws = signing_scheme(who);
+    how.user = who.id + ":" + who.secret;
+    add_s3_headers(who, what);
+}
+
 std::string base64(std::string_view text) {
     constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     std::string out;

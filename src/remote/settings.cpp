@@ -2,6 +2,7 @@
 #include "remote/settings.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -258,7 +259,14 @@ std::string server_url::text() const {
 
 bool server_url::is_overheard() const noexcept {
     if (by != scheme::redis && by != scheme::http) return false;
-    return host != "localhost" && host != "::1" && !host.starts_with("127.");
+    return !is_this_machine(host);
+}
+
+bool is_this_machine(std::string const& host) noexcept {
+    // Whole addresses only: 127.example.org is somebody else.
+    ::in_addr address{};
+    bool const loopback = ::inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+    return loopback || host == "localhost" || host == "::1";
 }
 
 result<server_url> parse_url(std::string_view text) {

@@ -26,6 +26,8 @@ struct server_url {
     // Bytes on their way to it can be read by others: no TLS, and another machine.
     [[nodiscard]] bool is_overheard() const noexcept;
 };
+// By its address or as localhost: what goes there leaves no machine.
+[[nodiscard]] bool is_this_machine(std::string const& host) noexcept;
 // invalid_argument with the reason and what to write.
 [[nodiscard]] result<server_url> parse_url(std::string_view text);
 

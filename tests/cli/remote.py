@@ -2,13 +2,14 @@
 """Two machines, each a cache directory, and one Redis: what one compiled the other finds, signed; kiln remote and doctor; and a
 server that is not there costs next to nothing."""
 
+import json
 import shutil
 import socket
 import subprocess
 import sys
 import time
 
-from _kiln import KERNEL, SCRATCH, check, data, run, write
+from _kiln import BIN, KERNEL, SCRATCH, check, data, run, write
 
 server = shutil.which("redis-server")
 if server is None:
@@ -75,6 +76,17 @@ try:
     run("build", "k.cu", "-a", "sm_90", "-o", "x.kiln", KILN_CACHE_DIR=SCRATCH / "a")
     elsewhere = writer + " namespace=shipped"
     check(data("remote", "push", "x.kiln", KILN_REMOTE=elsewhere)["uploaded"] == 1, "push of a bundle")
+
+    # What a profile names is fetched before a program runs, and nothing is compiled for it.
+    profile = ("--profile", "app.profile", "--arch", "sm_90")
+    run("record", "-o", "app.profile", "--", BIN / "kiln-test-warm_program", "use", "a", "b", KILN_CACHE_DIR=SCRATCH / "p")
+    run("replay", "app.profile", "-a", "sm_90", KILN_CACHE_DIR=SCRATCH / "s", KILN_REMOTE=writer)
+    pulled = data("remote", "pull", *profile, "-o", "pulled.kiln", KILN_CACHE_DIR=SCRATCH / "q", KILN_REMOTE=reader)
+    check(pulled["ready"] == 2 and pulled["from_fleet"] == 2 and pulled["absent"] == 0, "pull of a profile", pulled)
+    check(data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "q")["entries"] == 2, "it is in the cache")
+    run("verify", "pulled.kiln")
+    none = run("remote", "pull", *profile, "--json", status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=reader + " namespace=empty")
+    check(json.loads(none.stdout)["absent"] == 2, "what is absent is said and not compiled", none.stdout)
     check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "prune of old things")
     check(data("remote", "prune", "--older-than", "0s", "--dry-run", KILN_REMOTE=writer)["removed"] >= 2, "prune, dry")
     check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "prune of all")

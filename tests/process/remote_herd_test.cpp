@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many machines that start together with empty disks and one server: each client has a cache directory of its own.
-#include "support/servers.hpp"
+#include "remote/curl.hpp"
+#include "support/told_http.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include <random>
 
 namespace kiln::test {
 
@@ -17,14 +20,12 @@ struct sums {
     std::size_t answered = 0;
 };
 
-class herd : public ::testing::Test {
-protected:
-    void SetUp() override {
-        if (auto const what = redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
-    }
-    actor machine(std::vector<std::string> what, std::string const& remote) {
+class herd_machines {
+public:
+    actor machine(std::vector<std::string> what, std::string const& remote, std::vector<std::string> variables = {}) {
         what.insert(what.begin(), (scratch_.path() / std::to_string(made_++)).native());
-        return actor{std::move(what), {"KILN_REMOTE=" + remote}, KILN_TEST_BIN_DIR "/kiln-test-herd"};
+        variables.push_back("KILN_REMOTE=" + remote);
+        return actor{std::move(what), std::move(variables), KILN_TEST_BIN_DIR "/kiln-test-herd"};
     }
     // All at once, as soon as all are there.
     static void begin(std::vector<actor>& all) {
@@ -56,9 +57,19 @@ protected:
                    s.fleet, s.leases, s.late, s.slowest_ms);
     }
 
+protected:
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-herd").value();
     int made_ = 0;
 };
+
+class herd : public ::testing::Test, public herd_machines {
+protected:
+    void SetUp() override {
+        if (auto const what = redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    }
+};
+
+bool curl_is_here() { return remote::load_curl().has_value(); }
 
 constexpr int keys = 50;
 constexpr int processes = 200;
@@ -178,6 +189,190 @@ TEST_F(herd, R13_too_many_clients) {
     tell("too many clients", s);
     EXPECT_EQ(s.answered, 20u);
     EXPECT_EQ(s.wrong, 0u);
+}
+
+TEST_F(herd, R10_the_server_is_restarted_in_the_middle) {
+    auto const port = free_port();
+    auto server = std::make_unique<redis_process>(std::vector<std::string>{}, port);
+    std::vector<actor> all;
+    for (int i = 0; i < 20; ++i) all.push_back(machine({std::to_string(keys), "20"}, server->url() + patient));
+    begin(all);
+    while (server->say("DBSIZE").find(":0\r") != std::string::npos) {
+    }
+    server.reset();
+    server = std::make_unique<redis_process>(std::vector<std::string>{}, port);
+    auto const s = collect(all);
+    tell("restarted, empty", s);
+    EXPECT_EQ(s.answered, 20u);
+    EXPECT_EQ(s.wrong, 0u);
+}
+
+// One machine by itself: what all the others are held against.
+double alone_ms(herd_machines& m, std::string const& remote, int ms) {
+    std::vector<actor> one;
+    one.push_back(m.machine({std::to_string(keys), std::to_string(ms)}, remote));
+    herd_machines::begin(one);
+    return herd_machines::collect(one).slowest_ms;
+}
+
+constexpr double slow_machine_ms = 700;
+
+TEST_F(herd, R14_the_byte_server_is_killed_half_way) {
+    if (auto const what = nginx_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    redis_process leases;
+    nginx_process bytes;
+    // As many, and nobody to ask: the same load.
+    std::vector<actor> others, all;
+    for (int i = 0; i < 10; ++i) others.push_back(machine({std::to_string(keys), "50"}, "off"));
+    begin(others);
+    auto const alone = collect(others).slowest_ms;
+    for (int i = 0; i < 10; ++i)
+        all.push_back(machine({std::to_string(keys), "50"}, bytes.url() + " trust=server lease=" + leases.url()));
+    begin(all);
+    auto const there = [&] {
+        std::error_code why;
+        auto n = 0;
+        for (std::filesystem::recursive_directory_iterator at{bytes.files(), why}, end; !why && at != end;
+             at.increment(why))
+            n += at->is_regular_file(why) ? 1 : 0;
+        return n;
+    };
+    while (there() < keys) {  // each lies under two names
+    }
+    bytes.kill();
+    auto const s = collect(all);
+    tell(fmt::format("byte server killed half-way (alone {:.0f} ms)", alone), s);
+    EXPECT_EQ(s.answered, 10u);
+    EXPECT_EQ(s.wrong, 0u);
+    EXPECT_LE(s.slowest_ms, 1.25 * alone + slow_machine_ms);
+}
+
+TEST_F(herd, R1_a_server_that_never_answers_does_not_slow_a_start) {
+    fault_proxy const silent{0};
+    auto const alone = alone_ms(*this, "off", 50);
+    auto const with = alone_ms(*this, silent.redis() + " trust=server", 50);
+    fmt::print("50 units: {:.0f} ms without a remote, {:.0f} ms with one that is silent\n", alone, with);
+    EXPECT_LE(with, 1.1 * alone + slow_machine_ms);
+}
+
+TEST_F(herd, R1_a_byte_in_a_second_does_not_slow_a_start) {
+    if (!curl_is_here()) GTEST_SKIP() << "libcurl is not here";
+    std::atomic<bool> end{false};
+    told_http const slow{[&](told_http::connection& c) {
+        (void)c.request();
+        c.say("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n");
+        for (int n = 0; !end && (n % 100 != 0 || c.say("x")); ++n) ::usleep(10'000);
+    }};
+    auto const alone = alone_ms(*this, "off", 50);
+    auto const with = alone_ms(*this, slow.url() + " trust=server", 50);
+    end = true;
+    fmt::print("50 units: {:.0f} ms without a remote, {:.0f} ms with one of a byte in a second\n", alone, with);
+    EXPECT_LE(with, 1.1 * alone + slow_machine_ms);
+}
+
+TEST_F(herd, S3_claims_let_one_machine_compile_each) {
+    if (auto const what = moto_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    if (!curl_is_here()) GTEST_SKIP() << "libcurl is not here";
+    moto_process const server;
+    std::vector<actor> all;
+    for (int i = 0; i < 4; ++i)
+        all.push_back(machine({"4", "200"}, server.url() + patient + " " + server.attributes()));
+    begin(all);
+    auto const s = collect(all);
+    tell("claims on S3", s);
+    EXPECT_EQ(s.answered, 4u);
+    EXPECT_EQ(s.wrong, 0u);
+    EXPECT_EQ(s.compiled, 4u);
+}
+
+// KILN_TEST_R20="200 60": so many processes for so many seconds; a short one runs always.
+TEST_F(herd, R20_random_kills_cost_next_to_nothing) {
+    int machines = 40, seconds = 10;
+    if (auto const* const how = std::getenv("KILN_TEST_R20")) {
+        ASSERT_EQ(std::sscanf(how, "%d %d", &machines, &seconds), 2);
+    }
+    redis_process server{{"--maxclients", "2000"}};
+    auto const counted = scratch_.path() / "compiles";
+    std::minstd_rand random{4711};
+    int rounds = 0, kills = 0;
+    std::uint64_t wrong = 0;
+    auto const end = base::clock::now() + std::chrono::seconds{seconds};
+    while (base::clock::now() < end) {
+        std::vector<std::string> const what{std::to_string(keys), "30", fmt::format("salt={}", rounds),
+                                            "count=" + counted.native()};
+        std::vector<std::unique_ptr<actor>> all;
+        auto const fresh = [&] {
+            auto out = std::make_unique<actor>(machine(what, server.url() + patient));
+            EXPECT_EQ(out->line(), "ready");
+            out->go();
+            return out;
+        };
+        // Every eighth is killed while the others come, whatever it is doing, and another comes in its place.
+        for (int i = 0; i < machines; ++i) {
+            all.push_back(fresh());
+            if (random() % 8 != 0) continue;
+            ++kills;
+            auto const which = random() % all.size();
+            all[which]->signal(SIGKILL);
+            all[which] = fresh();
+        }
+        for (auto& a : all) {
+            auto const j = json::parse(a->line(), nullptr, false);
+            (void)a->wait();
+            if (j.is_object()) wrong += j.at("wrong").get<std::uint64_t>();
+        }
+        ++rounds;
+    }
+    auto const compiles = std::filesystem::file_size(counted);
+    auto const per_key = static_cast<double>(compiles) / (static_cast<double>(rounds) * keys);
+    fmt::print("R20: {} rounds of {} machines and {} keys, {} kills, {:.3f} compiles per key\n", rounds, machines, keys,
+               kills, per_key);
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_GT(kills, 0);
+    EXPECT_LE(per_key, 1.1);
+}
+
+std::string preload_file(char const* name) { return std::string{KILN_TEST_BIN_DIR "/kiln-test-"} + name + ".so"; }
+std::string preloaded(char const* name) { return "LD_PRELOAD=" + preload_file(name); }
+// Sanitizers want to be first: their builds have none of these.
+bool can_preload(char const* name) { return ::access(preload_file(name).c_str(), R_OK) == 0; }
+
+TEST_F(herd, R12_no_wall_clock_decides_anything) {
+    if (!can_preload("shifted_clock")) GTEST_SKIP() << "nothing can be preloaded in this build";
+    // Ten years back, ten years ahead, and a server that is an hour off either way.
+    for (char const* const server_off : {"-3600", "3600"}) {
+        redis_process server{
+            {}, free_port(), {preloaded("shifted_clock"), std::string{"KILN_TEST_CLOCK_SHIFT="} + server_off}};
+        std::vector<actor> all;
+        for (char const* const off : {"-315576000", "0", "315576000"}) {
+            for (int i = 0; i < 3; ++i)
+                all.push_back(machine({"10", "30", fmt::format("salt={}", server_off)}, server.url() + patient,
+                                      {preloaded("shifted_clock"), std::string{"KILN_TEST_CLOCK_SHIFT="} + off}));
+        }
+        begin(all);
+        auto const s = collect(all);
+        tell("clocks of their own", s);
+        EXPECT_EQ(s.answered, 9u);
+        EXPECT_EQ(s.wrong, 0u);
+        EXPECT_EQ(s.compiled, 10u);
+    }
+}
+
+TEST_F(herd, R16_a_resolver_that_hangs_keeps_nobody_waiting) {
+    if (!can_preload("hanging_resolver")) GTEST_SKIP() << "nothing can be preloaded in this build";
+    auto const alone = alone_ms(*this, "off", 20);
+    for (std::string const remote :
+         {"redis://cache.example:6379 trust=server", "http://cache.example/k trust=server"}) {
+        base::stopwatch const watch;
+        std::vector<actor> one;
+        one.push_back(machine({std::to_string(keys), "20"}, remote, {preloaded("hanging_resolver")}));
+        begin(one);
+        auto const s = collect(one);
+        fmt::print("{}: {:.0f} ms, {:.0f} without; {:.0f} until its end\n", remote, s.slowest_ms, alone, watch.ms());
+        EXPECT_EQ(s.compiled, std::uint64_t{keys});
+        EXPECT_LE(s.slowest_ms, alone + 50 + slow_machine_ms) << remote;
+        EXPECT_LE(watch.ms(), alone + 5'000) << "and its end is not held up: " << remote;
+    }
 }
 
 }  // namespace

@@ -62,12 +62,14 @@ class redis_process {
 public:
     static std::string missing() { return program_named("redis-server") ? "" : "redis-server"; }
 
-    explicit redis_process(std::vector<std::string> more = {}, std::uint16_t port = free_port()) : port_{port} {
+    explicit redis_process(std::vector<std::string> more = {}, std::uint16_t port = free_port(),
+                           std::vector<std::string> variables = {})
+        : port_{port} {
         std::vector<std::string> arguments{"--port", std::to_string(port_), "--bind", "127.0.0.1",   "--save",
                                            "",       "--appendonly",        "no",     "--daemonize", "no",
                                            "--dir",  scratch_.path()};
         arguments.insert(arguments.end(), more.begin(), more.end());
-        process_.emplace(arguments, std::vector<std::string>{}, *program_named("redis-server"));
+        process_.emplace(arguments, std::move(variables), *program_named("redis-server"));
         // Its log is read up to here; what follows fits into the pipe.
         for (auto line = process_->line(); !line.empty() || process_->pid() > 0; line = process_->line()) {
             if (line.find("Ready to accept") != line.npos) break;

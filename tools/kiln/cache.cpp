@@ -5,6 +5,7 @@
 #include "intercept/foreign_store.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
+#include "subcommands.hpp"
 
 #include <charconv>
 
@@ -214,19 +215,12 @@ int verify(cache_arguments const& a) {
 }  // namespace
 
 void add_cache(CLI::App& root, std::vector<command>& commands) {
-    auto* const cache = add_command(root, "cache");
-    cache->require_subcommand(1);
-    auto add = [&](std::string const& name, int (*run)(cache_arguments const&), auto&& options) {
-        auto arguments = std::make_shared<cache_arguments>();
-        auto* const app = add_command(*cache, name, "cache");
-        app->add_flag("--json", arguments->as_json, "JSON on stdout");
-        options(*app, *arguments);
-        commands.push_back({app, [arguments, run] { return run(*arguments); }});
-    };
-    add("stats", stats,
-        [](CLI::App& app, cache_arguments& a) { app.add_flag("--zero", a.zero, "set the counters to zero first"); });
-    add("list", list, [](CLI::App&, cache_arguments&) {});
-    add(
+    subcommands<cache_arguments> cache{root, commands, "cache"};
+    cache.add("stats", stats, [](CLI::App& app, cache_arguments& a) {
+        app.add_flag("--zero", a.zero, "set the counters to zero first");
+    });
+    cache.add("list", list, [](CLI::App&, cache_arguments&) {});
+    cache.add(
         "path",
         [](cache_arguments const& a) {
             auto const path = open().cache.path().native();
@@ -235,16 +229,16 @@ void add_cache(CLI::App& root, std::vector<command>& commands) {
             return ok;
         },
         [](CLI::App&, cache_arguments&) {});
-    add("prune", prune, [](CLI::App& app, cache_arguments& a) {
+    cache.add("prune", prune, [](CLI::App& app, cache_arguments& a) {
         app.add_option("--older-than", a.older_than, "age");
         app.add_option("--to-size", a.to_size, "size");
         app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen");
     });
-    add("clear", clear, [](CLI::App& app, cache_arguments& a) {
+    cache.add("clear", clear, [](CLI::App& app, cache_arguments& a) {
         app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen");
     });
-    add("verify", verify,
-        [](CLI::App& app, cache_arguments& a) { app.add_flag("--repair", a.repair, "remove bad entries"); });
+    cache.add("verify", verify,
+              [](CLI::App& app, cache_arguments& a) { app.add_flag("--repair", a.repair, "remove bad entries"); });
 }
 
 }  // namespace kiln::cli

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "remote/shipping.hpp"
 #include "remote/upkeep.hpp"
 
 #include "making.hpp"
 #include "misuse.hpp"
 #include "progress.hpp"
+#include "store/bundle.hpp"
 #include "store/maintenance.hpp"
+#include "subcommands.hpp"
 #include "warmup/profile_file.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <iostream>
 #include <random>
 #include <set>
 
@@ -28,6 +32,9 @@ struct remote_arguments {
     std::vector<std::string> profiles;
     std::vector<std::string> archs;
     std::string output;
+    std::string place;  // of a whole bundle
+    std::string key;
+    remote::shipping_options shipping;
 };
 
 using remote_ptr = std::shared_ptr<remote::remote_tier>;
@@ -134,7 +141,55 @@ std::vector<store::entry_ptr> entries_of_cache() {
     return out;
 }
 
+int ship(remote_arguments const& a) {
+    (void)entries_of_bundle(a.bundle);  // nothing leaves that is no bundle
+    auto data = base::read_file(a.bundle).value();
+    if (!data) throw fail(errc::not_found, "{}: there is no such file", a.bundle);
+    auto const bytes = data->size();
+    auto const title = std::filesystem::path{a.bundle}.filename().native();
+    auto const sent = remote::ship_bundle(a.place, *std::move(data), title, a.shipping).value();
+    if (a.as_json)
+        print_json(json{{"to", remote::shown_url(a.place)},
+                        {"digest", "sha256:" + sent.of.hex()},
+                        {"bytes", bytes},
+                        {"there_already", sent.was_there}});
+    else
+        print(fmt::format("{} {} ({}), sha256:{}\n", remote::shown_url(a.place),
+                          sent.was_there ? "had it already" : "has it", bytes_text(bytes), sent.of.hex()));
+    return ok;
+}
+
+// Whole, whose it must be, and only then under its name.
+int fetch(remote_arguments const& a) {
+    if (a.output.empty()) throw fail(errc::invalid_argument, "say with -o FILE where the bundle is to be");
+    check_output(a.output).value();
+    auto place = a.place;
+    // What permits to read it is better not on a command line.
+    if (place == "-" && !std::getline(std::cin, place)) throw fail(errc::invalid_argument, "no URL on standard input");
+    store::signature_policy policy;
+    if (!a.key.empty())
+        policy = {.what = store::signature_policy::need::trusted, .keys = {store::public_key::load(a.key).value()}};
+    auto const data = remote::fetch_bundle(place, a.shipping).value();
+    auto const bundle = store::bundle_tier::from_memory(data, remote::shown_url(place), policy).value();
+    if (auto const bad = bundle->verify().value(); !bad.empty())
+        throw fail(errc::corrupt, "{}: {} of its entries are damaged; nothing was written", remote::shown_url(place),
+                   bad.size());
+    base::replace_file(a.output, data, 0644).value();
+    auto const about = bundle->info();
+    if (a.as_json)
+        print_json(json{{"from", remote::shown_url(place)},
+                        {"digest", "sha256:" + base::sha256_of(base::byte_span{data}).hex()},
+                        {"bytes", data.size()},
+                        {"entries", about.entries},
+                        {"signature", store::name_of(about.signed_by)}});
+    else
+        print(fmt::format("{}: {}, {}, signature {}\n", a.output, count_of(about.entries, "entry", "entries"),
+                          bytes_text(data.size()), store::name_of(about.signed_by)));
+    return ok;
+}
+
 int push(remote_arguments const& a) {
+    if (!a.place.empty()) return ship(a);
     if (a.bundle.empty() == !a.cache) throw misuse{fail(errc::invalid_argument, "name a bundle, or say --cache")};
     auto const entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle);
     auto const all = some_remotes(a.url);
@@ -183,6 +238,8 @@ int push(remote_arguments const& a) {
 
 // By the profile, from the remotes alone: what is not there is said and not compiled.
 int pull(remote_arguments const& a) {
+    if (!a.place.empty()) return fetch(a);
+    if (a.profiles.empty()) throw fail(errc::invalid_argument, "name profiles with --profile, or where a bundle is");
     (void)some_remotes();
     warmup::profile from;
     for (auto const& file : a.profiles) from.merge(warmup::read_profile(file).value());
@@ -279,36 +336,42 @@ int verify(remote_arguments const& a) {
     return good ? ok : failed;
 }
 
+void add_shipping(CLI::App& app, remote_arguments& a) {
+    app.add_option("--token-file", a.shipping.token_file, "who we are there");
+    app.add_option("--ca", a.shipping.ca, "whose certificates are believed");
+    app.add_option("--endpoint", a.shipping.endpoint, "of S3");
+    app.add_option("--credentials-file", a.shipping.credentials_file, "of S3");
+}
+
 }  // namespace
 
 void add_remote(CLI::App& root, std::vector<command>& commands) {
-    auto* const all = add_command(root, "remote");
-    all->require_subcommand(1);
-    auto add = [&](std::string const& name, int (*run)(remote_arguments const&), auto&& options) {
-        auto arguments = std::make_shared<remote_arguments>();
-        auto* const app = add_command(*all, name, "remote");
-        app->add_flag("--json", arguments->as_json, "JSON on stdout");
-        options(*app, *arguments);
-        commands.push_back({app, [arguments, run] { return run(*arguments); }});
-    };
-    add("status", status, [](CLI::App& app, remote_arguments& a) { app.add_option("URL", a.url, "only this one"); });
-    add("push", push, [](CLI::App& app, remote_arguments& a) {
+    subcommands<remote_arguments> remote{root, commands, "remote"};
+    remote.add("status", status,
+               [](CLI::App& app, remote_arguments& a) { app.add_option("URL", a.url, "only this one"); });
+    remote.add("push", push, [](CLI::App& app, remote_arguments& a) {
         app.add_option("BUNDLE", a.bundle, "a bundle");
+        app.add_option("PLACE", a.place, "where the whole bundle goes: oci://, https://, s3://");
+        add_shipping(app, a);
         app.add_flag("--cache", a.cache, "what the cache directory has");
         app.add_option("--to", a.url, "only to this one");
     });
-    add("pull", pull, [](CLI::App& app, remote_arguments& a) {
-        app.add_option("--profile", a.profiles, "profiles")->required();
+    remote.add("pull", pull, [](CLI::App& app, remote_arguments& a) {
+        app.add_option("PLACE", a.place,
+                       "where a whole bundle is: oci://, https://, s3://, or - to read it from stdin");
+        app.add_option("--key", a.key, "who must have signed the bundle");
+        add_shipping(app, a);
+        app.add_option("--profile", a.profiles, "profiles");
         app.add_option("--arch", a.archs, "architectures")->delimiter(',');
         app.add_option("-o,--output", a.output, "a bundle of it");
     });
-    add("prune", prune, [](CLI::App& app, remote_arguments& a) {
+    remote.add("prune", prune, [](CLI::App& app, remote_arguments& a) {
         app.add_option("--older-than", a.older_than, "age")->required();
         app.add_flag("--dry-run,-n", a.dry_run, "only say what would happen");
         app.add_option("--dir", a.folder, "the folder on the server's disk");
         app.add_option("URL", a.url, "only this one");
     });
-    add("verify", verify, [](CLI::App& app, remote_arguments& a) {
+    remote.add("verify", verify, [](CLI::App& app, remote_arguments& a) {
         app.add_option("--sample", a.sample, "so many of them");
         app.add_option("--dir", a.folder, "the folder on the server's disk");
         app.add_option("URL", a.url, "only this one");

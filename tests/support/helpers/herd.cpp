@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One machine of many: asks for KEYS kernels and says what came of it. Its compiler is none and takes MS milliseconds.
+// One machine of many: demands KEYS kernels, waits for one after the other, and says what came of it. Its compiler is none and takes MS milliseconds.
 //
-//     herd CACHE KEYS MS [hold] [salt=TEXT] [grow=BYTES]
+//     herd CACHE KEYS MS [hold] [salt=TEXT] [grow=BYTES] [count=FILE]
 //
 // "ready" is its first line; it begins when it is sent a line. Then one of JSON: requests, compiled, fleet, wall_ms, wrong. With
-// `hold` the compiler never ends, and "begun" is printed when it has something.
+// `hold` the compiler never ends, and "begun" is printed when it has something. FILE grows by a byte with every compile, also of those
+// that are killed later.
 #include "engine/engine_state.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -26,7 +28,14 @@ struct herd_options {
     bool hold = false;
     std::string salt = {};
     std::size_t grow = 0;
+    std::string count = {};
 };
+
+void count_one(std::string const& file) {
+    if (file.empty()) return;
+    base::file_descriptor const fd{::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+    (void)!::write(fd.get(), "x", 1);
+}
 
 // Whoever makes it, the same bytes.
 std::string image_of(std::string const& source, std::size_t grow) {
@@ -42,6 +51,7 @@ result<compile::product> make(compile::job const& j, herd_options const& o) {
         for (;;) ::pause();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{o.ms});
+    count_one(o.count);
     auto const& c = std::get<compile::compile_job>(j.task);
     artifact out{.unit = c.unit.name, .target = c.target, .toolchain = "nvrtc fake"};
     auto const image = image_of(c.unit.source, o.grow);
@@ -65,19 +75,16 @@ int run(engine& e, herd_options const& o) {
     auto& s = e.internals();
     auto const t = target::parse("sm_90").value();
     base::stopwatch const watch;
-    std::vector<pending<obtained>> all;
-    std::vector<std::string> sources;
+    std::vector<unit> all;
     for (int i = 0; i < o.keys; ++i) {
-        unit const u{.name = fmt::format("k{}", i),
-                     .source = fmt::format("__global__ void k{}() {{}} // {}", i, o.salt)};
-        sources.push_back(u.source);
-        all.push_back(s.requests->ask(order_of(u, t), priority::declared).answer);
+        all.push_back(
+            {.name = fmt::format("k{}", i), .source = fmt::format("__global__ void k{}() {{}} // {}", i, o.salt)});
+        (void)s.requests->ask(order_of(all.back(), t), priority::declared);
     }
     int wrong = 0;
-    for (int i = 0; i < o.keys; ++i) {
-        auto const got = all[static_cast<std::size_t>(i)].wait_sync();
-        auto const expected = image_of(sources[static_cast<std::size_t>(i)], o.grow);
-        if (!got || base::as_text(got->what->image) != expected) ++wrong;
+    for (auto const& u : all) {
+        auto const got = s.requests->ask(order_of(u, t), priority::blocking).answer.wait_sync();
+        if (!got || base::as_text(got->what->image) != image_of(u.source, o.grow)) ++wrong;
     }
     auto const wall = watch.ms();
     auto const n = s.requests->status();
@@ -100,6 +107,7 @@ int main(int count, char** arguments) {
         std::string const word = arguments[i];
         if (word == "hold") o.hold = true;
         if (word.starts_with("salt=")) o.salt = word.substr(5);
+        if (word.starts_with("count=")) o.count = word.substr(6);
         if (word.starts_with("grow=")) o.grow = static_cast<std::size_t>(std::atoll(word.c_str() + 5));
     }
     std::puts("ready");

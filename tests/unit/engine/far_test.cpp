@@ -151,6 +151,31 @@ TEST_F(far_tiers, an_answer_after_the_end_reaches_nobody) {
     q.then({.hit = made_elsewhere(unit_named("u"))});
 }
 
+TEST_F(far_tiers, R1_who_waits_for_what_was_demanded_waits_no_longer_than_others) {
+    auto const u = unit_named("u");
+    (void)ask(u);
+    auto const first = far_->next();
+    ASSERT_EQ(first.what.how, store::urgency::nobody_waits);
+    auto waiting = requests().ask(order_of(u), priority::blocking).answer;
+    auto const second = far_->next();
+    EXPECT_EQ(second.what.how, store::urgency::somebody_waits);
+    EXPECT_EQ(second.what.claims, store::claiming::no) << "the first has the claim, if anybody";
+    second.then({.late = "fleet-late", .is_last = false});
+    EXPECT_EQ(waiting.wait_sync().value().from, provenance::compiled);
+    first.then({.hit = made_elsewhere(u)});  // nobody cares any more
+}
+
+TEST_F(far_tiers, who_waits_for_what_was_demanded_is_given_its_answer) {
+    auto const u = unit_named("u");
+    (void)ask(u);
+    auto const first = far_->next();
+    auto waiting = requests().ask(order_of(u), priority::blocking).answer;
+    far_->next().then({});
+    first.then({.hit = made_elsewhere(u)});
+    EXPECT_EQ(waiting.wait_sync().value().from, provenance::fleet);
+    EXPECT_TRUE(compiler_.begun().empty()) << "that it is not there is for the first to say: another may be making it";
+}
+
 }  // namespace
 
 }  // namespace kiln::engine_detail

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of servers, by the names of docs/faults.md: each is a miss within its budget, counted, and nothing of it is used.
+#include "remote/curl.hpp"
 #include "remote/remote_tier.hpp"
-#include "support/fault_proxy.hpp"
+#include "store/store.hpp"
 #include "support/store_entries.hpp"
+#include "support/told_http.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <future>
 
 namespace kiln::remote {
@@ -47,6 +50,16 @@ heard first_answer(remote_tier& t, store::question const& q) {
 }
 
 constexpr double slack_ms = 150;  // what a loaded machine may add
+
+// Asks until the answer is of this kind: who was sent away is let in with another token, and looks for one now and then.
+template <class Good>
+bool becomes(remote_tier& t, store::entry const& e, Good good) {
+    auto const end = base::clock::now() + std::chrono::seconds{15};
+    while (base::clock::now() < end) {
+        if (good(first_answer(t, question_of(e)).what)) return true;
+    }
+    return false;
+}
 
 struct remote_faults : ::testing::Test {
     void SetUp() override {
@@ -144,6 +157,24 @@ TEST_F(remote_faults, R1_a_breaker_closes_when_the_server_is_back) {
     bool back = false;
     while (!back && base::clock::now() < end) back = first_answer(*t, question_of(*entry)).what.hit != nullptr;
     EXPECT_TRUE(back) << "one question in the background tries again";
+}
+
+TEST_F(remote_faults, R1_an_outage_with_many_questions_under_way_is_one_outage) {
+    put(entry);
+    auto const t = fault_tier(proxy->redis(), "trust=server");
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    proxy->set([](std::string&) { return false; });
+    std::promise<void> all;
+    std::atomic<int> left{200};
+    for (unsigned n = 0; n < 200; ++n) {
+        t->ask(question_of(*entry_of(2 * n + 100)), [&](store::answer const& a) {
+            if (a.is_last && --left == 0) all.set_value();
+        });
+    }
+    all.get_future().get();
+    proxy->set({});
+    // A second or so; were each a failure of its own, a minute.
+    EXPECT_TRUE(becomes(*t, *entry, [](store::answer const& a) { return a.hit != nullptr; }));
 }
 
 TEST_F(remote_faults, R7_who_may_not_write_reads_on) {
@@ -279,6 +310,125 @@ TEST_F(remote_faults, a_kept_connection_that_died_is_tried_once_more) {
     (void)server->say("CLIENT KILL TYPE normal SKIPME yes");
     EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
     EXPECT_TRUE(t->take_counts().errors.empty());
+}
+
+TEST(remote_questions, R1_the_same_is_asked_once_and_who_waits_is_told_in_time) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    std::atomic<int> asked{0};
+    std::atomic<bool> go{false};
+    test::told_http const server{[&](test::told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            ++asked;
+            while (!go) ::usleep(1'000);
+            c.answer(404);
+        }
+    }};
+    auto const t = fault_tier(server.url(), "trust=server");
+    auto const e = entry_of(1), other = entry_of(9);
+    struct told {
+        std::promise<double> late, last;
+    };
+    std::array<told, 3> all;
+    base::stopwatch const watch;
+    auto const ask = [&](store::question const& q, told& to) {
+        t->ask(q, [&to, &watch](store::answer const& a) { (a.is_last ? to.last : to.late).set_value(watch.ms()); });
+    };
+    ask(question_of(*e, store::urgency::nobody_waits), all[0]);
+    ask(question_of(*other, store::urgency::nobody_waits), all[1]);
+    ask(question_of(*e, store::urgency::somebody_waits), all[2]);
+    // He who waits is late; then nobody waits for this server any more, also not those who had more time.
+    for (auto& one : all) EXPECT_LE(one.late.get_future().get(), 250 + 2 * slack_ms);
+    go = true;
+    for (auto& one : all) (void)one.last.get_future().get();
+    EXPECT_EQ(asked, 2) << "two names, two requests";
+}
+
+TEST(remote_uploads, R15_an_upload_under_way_does_not_hold_up_the_end) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    std::promise<void> begun;
+    std::atomic<bool> end{false}, told{false};
+    test::told_http const server{[&](test::told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            if (!r.starts_with("PUT")) {
+                c.answer(404);
+                continue;
+            }
+            if (!told.exchange(true)) begun.set_value();
+            while (!end) ::usleep(1'000);
+        }
+    }};
+    base::stopwatch watch;
+    {
+        event_log log;
+        store::store_options o;
+        store::store all{o, log};
+        all.add_tier(fault_tier(server.url(), "trust=server timeout=30s"));
+        all.put(entry_of(1));
+        begun.get_future().get();
+        watch = {};
+    }
+    EXPECT_LE(watch.ms(), 200 + 2 * slack_ms);
+    end = true;
+}
+
+TEST(remote_tokens, R11_an_expired_token_is_one_event_and_heals_with_its_file) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    auto const scratch = base::temporary_directory::make("kiln-token").value();
+    auto const file = (scratch.path() / "token").native();
+    base::replace_file(file, base::as_bytes("old\n")).value();
+    std::atomic<int> refused{0};
+    test::told_http const server{[&](test::told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            bool const known = r.find("Authorization: Bearer new\r\n") != r.npos;
+            if (!known) ++refused;
+            c.answer(known ? 404 : 401);
+        }
+    }};
+    event_log log;
+    auto const t = fault_tier(server.url(), "trust=server token-file=" + file, &log);
+    auto const e = entry_of(1);
+    EXPECT_EQ(t->find(e->about.at, {}).value().why, miss::disabled);
+    // Well over the pause after which a server that does not answer would be tried again.
+    base::stopwatch const watch;
+    while (watch.ms() < 2'500) EXPECT_FALSE(first_answer(*t, question_of(*e)).what.hit);
+    EXPECT_EQ(refused, 1) << "not asked again with what was refused";
+    EXPECT_EQ(log.count(event_kind::fault), 1u);
+    base::replace_file(file, base::as_bytes("new\n")).value();
+    EXPECT_TRUE(becomes(*t, *e, [](store::answer const& a) { return a.why == miss::absent; }));
+    EXPECT_EQ(refused, 1);
+}
+
+TEST_F(remote_faults, R11_a_rotated_password_heals_with_its_file) {
+    auto const scratch = base::temporary_directory::make("kiln-token").value();
+    auto const file = (scratch.path() / "token").native();
+    base::replace_file(file, base::as_bytes("kiln:old")).value();
+    put(entry);
+    (void)server->say("ACL SETUSER kiln on >old ~* +@all");
+    event_log log;
+    auto const t = fault_tier(server->url(), "trust=server token-file=" + file, &log);
+    ASSERT_TRUE(t->find(entry->about.at, {}).value().hit);
+    (void)server->say("ACL SETUSER kiln <old >new");
+    (void)server->say("CLIENT KILL TYPE normal SKIPME yes");
+    EXPECT_EQ(why(*t, *entry), miss::disabled);
+    EXPECT_EQ(log.count(event_kind::fault), 1u);
+    base::replace_file(file, base::as_bytes("kiln:new")).value();
+    EXPECT_TRUE(becomes(*t, *entry, [](store::answer const& a) { return a.hit != nullptr; }));
+    EXPECT_EQ(log.count(event_kind::fault), 1u) << "one event, and it is over";
+}
+
+TEST_F(remote_faults, R11_who_may_write_by_now_writes) {
+    auto const scratch = base::temporary_directory::make("kiln-token").value();
+    auto const file = (scratch.path() / "token").native();
+    base::replace_file(file, base::as_bytes("reader:x")).value();
+    (void)server->say("ACL SETUSER reader on >x ~* +get +mget +ping");
+    (void)server->say("ACL SETUSER writer on >x ~* +@all");
+    auto const t = fault_tier(server->url(), "trust=server token-file=" + file);
+    ASSERT_EQ(t->put(entry).value().why, "denied");
+    base::replace_file(file, base::as_bytes("writer:x")).value();
+    auto const end = base::clock::now() + std::chrono::seconds{15};
+    bool kept = false;
+    while (!kept && base::clock::now() < end) kept = t->put(entry).value().kept;
+    EXPECT_TRUE(kept);
 }
 
 }  // namespace

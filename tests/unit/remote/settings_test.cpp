@@ -69,6 +69,8 @@ TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
     EXPECT_THAT(why_off("redis://h trust=server", {.has_token = true}), HasSubstr("clear text"));
     EXPECT_EQ(parse_remotes("redis://127.0.0.1 trust=server", {.has_token = true}).usable.size(), 1u);
     EXPECT_EQ(parse_remotes("rediss://h trust=server", {.has_token = true}).usable.size(), 1u);
+    EXPECT_THAT(why_off("http://127.example.org trust=server", {.has_token = true}), HasSubstr("clear text"))
+        << "a name that looks like this machine is another's";
 }
 
 TEST(remote_settings, four_at_most) {
