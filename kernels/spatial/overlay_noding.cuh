@@ -19,6 +19,15 @@ struct worlds_of_keys {
     i32* world;
     KILN_HD void operator()(u64 i) const { world[i] = key[i] >= 0 && key[i] < keys ? key[i] : -1; }
 };
+// Row by row: the left and the right row of one number.
+struct worlds_of_pairs {
+    i32 left_rows;
+    i32* world;
+    KILN_HD void operator()(u64 i) const {
+        i32 const row = static_cast<i32>(i);
+        world[i] = row < left_rows ? row : row - left_rows;
+    }
+};
 struct leave_rows_out {
     layer l;
     i32 const* world;  // by row
@@ -217,6 +226,7 @@ struct spread_moved {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(overlay_worlds, kiln_spatial::worlds_of_keys, 256, 1)
+KILN_KERNEL(overlay_pair_worlds, kiln_spatial::worlds_of_pairs, 256, 1)
 KILN_KERNEL(overlay_left_out, kiln_spatial::leave_rows_out, 256, 1)
 KILN_KERNEL(overlay_join_rows, kiln_spatial::join_rows, 256, 1)
 KILN_KERNEL(overlay_join_paths, kiln_spatial::join_paths, 256, 1)

@@ -352,16 +352,20 @@ struct write_row_offsets {
     i32* row_first;
     KILN_HD void operator()(u64 i) const { row_first[i] = static_cast<i32>(polygons[i]); }
 };
-// Eight rows: those that are not null.
+// Eight rows: those that are not null, here and there.
 struct set_validity {
     u8 const* state;
+    u8 const* other;
     u64 rows;
     u8* to;
     KILN_HD void operator()(u64 i) const {
         u32 bits = 0;
-        for (u64 k = 0; k < 8 && 8 * i + k < rows; ++k) bits |= static_cast<u32>(state[8 * i + k] != row_null) << k;
+        for (u64 k = 0; k < 8 && 8 * i + k < rows; ++k) bits |= static_cast<u32>(is_there(8 * i + k)) << k;
         to[i] = static_cast<u8>(bits);
     }
+
+private:
+    KILN_HD bool is_there(u64 row) const { return state[row] != row_null && other[row] != row_null; }
 };
 // Every ring from its lowest vertex on.
 struct write_ring_vertices {

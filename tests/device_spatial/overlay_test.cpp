@@ -5,6 +5,7 @@
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/overlay.hpp>
 
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -42,6 +43,19 @@ protected:
         for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i % 5) - 1;
         auto const key = buffer<std::int32_t>::copy_of(keys);
         check(dissolve(on(), a_there, key, 4), here([&] { return dissolve({}, a, key, 4); }), name + " dissolve");
+        if (a.rows() == b.rows()) {
+            check(overlay_row_by_row(on(), a_there, b_there, overlay_kind::symmetric_difference),
+                  here([&] { return overlay_row_by_row({}, a, b, overlay_kind::symmetric_difference); }),
+                  name + " row by row");
+            auto const bits = [](std::vector<double> const& values) {
+                std::vector<std::uint64_t> out;
+                for (double const v : values) out.push_back(std::bit_cast<std::uint64_t>(v));
+                return out;
+            };
+            EXPECT_EQ(bits(values_of(take(iou(on(), a_there, b_there)))),
+                      bits(spatial_tests::values_of(here([&] { return iou({}, a, b); }))))
+                << name;
+        }
         auto const table = take(area_table(on(), a_there, b_there));
         auto const expected = here([&] { return area_table({}, a, b); });
         EXPECT_EQ(values_of(table.area), spatial_tests::values_of(expected.area)) << name;

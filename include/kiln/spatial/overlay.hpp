@@ -45,6 +45,15 @@ struct area_list {
 };
 [[nodiscard]] result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right);
 
+// Row by row, as many as both have, else errc::invalid_argument: intersection, union_, difference or symmetric_difference of the two rows
+// of one number, as one row. Null where one of them is.
+[[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
+                                                    overlay_kind what);
+// Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows of few vertices are not
+// overlaid for it, and must be valid.
+[[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
+[[nodiscard]] result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right);
+
 // A row for each key from 0 to before `keys`: all rows with that key as one. Rows with another key are left out.
 [[nodiscard]] result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key,
                                           std::size_t keys);
