@@ -213,22 +213,35 @@ private:
         return no_row;
     }
 };
+// The first ones are kept, so that few are looked for twice.
+constexpr u64 covers_kept = 4;
+KILN_HD u32 cover_of(i32 row, u32 sides) { return static_cast<u32>(row) << 2 | sides; }
+
 struct count_covers {
     cover_search of;
+    u64 borders;
+    u32* kept;
     i64* count;
     KILN_HD void operator()(u64 i) const {
-        i64 n = 0;
-        of.each(i, [&](i32, u32) { ++n; });
-        count[i] = n;
+        u64 n = 0;
+        of.each(i, [&](i32 row, u32 sides) {
+            if (n < covers_kept) kept[n * borders + i] = cover_of(row, sides);
+            ++n;
+        });
+        count[i] = static_cast<i64>(n);
     }
 };
 struct list_covers {
     cover_search of;
+    u64 borders;
+    u32 const* kept;
     i64 const* place;
     u32* cover;
     KILN_HD void operator()(u64 i) const {
         i64 at = place[i];
-        of.each(i, [&](i32 row, u32 sides) { cover[at++] = static_cast<u32>(row) << 2 | sides; });
+        u64 const n = static_cast<u64>(place[i + 1] - at);
+        if (n > covers_kept) return of.each(i, [&](i32 row, u32 sides) { cover[at++] = cover_of(row, sides); });
+        for (u64 k = 0; k < n; ++k) cover[at++] = kept[k * borders + i];
     }
 };
 

@@ -31,10 +31,13 @@ struct set_results {
     i32* result;    // by piece
     i32* left;      // by result
     i32* right;
+    i32* first;     // one more: among pieces
+    u64 pieces;
     KILN_HD void operator()(u64 i) const {
         i64 const r = is_new[i + 1] - 1;
         to[i] = piece[number[i]], result[i] = static_cast<i32>(r);
-        if (is_new[i + 1] != is_new[i]) left[r] = left_of_key(key[i]), right[r] = right_of_key(key[i]);
+        if (is_new[i + 1] != is_new[i]) left[r] = left_of_key(key[i]), right[r] = right_of_key(key[i]), first[r] = static_cast<i32>(i);
+        if (i + 1 == pieces) first[r + 1] = static_cast<i32>(pieces);
     }
 };
 

@@ -83,7 +83,7 @@ geometries rosettes(std::size_t rows, double at) {
 }  // namespace
 
 TEST_F(spatial_overlay, is_that_of_the_host) {
-    std::size_t const rows = quick() ? 12 : 200;
+    std::size_t const rows = quick() ? 12 : 80;
     check_all(
         lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
         lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
@@ -109,11 +109,13 @@ TEST_F(spatial_overlay, of_counties_has_their_areas) {
     };
     double common = 0;
     for (double const v : values_of(table.area)) common += v;
-    double const one = total(a_there), other = total(b_there);
+    double const one = total(a_there);
     double const alone = total(take(overlay(on(), a_there, b_there, overlay_kind::difference)).rows);
     EXPECT_NEAR(common + alone, one, 1e-10 * one);
+    // Rows of 2010 overlap each other in places, so what is in them is not counted from their areas.
+    double const others = total(take(overlay(on(), b_there, a_there, overlay_kind::difference)).rows);
     double const both = total(take(overlay(on(), a_there, b_there, overlay_kind::union_)).rows);
-    EXPECT_NEAR(both, one + other - common, 1e-10 * one);
+    EXPECT_NEAR(both, common + alone + others, 1e-10 * one);
 }
 
 }  // namespace kiln::device_tests

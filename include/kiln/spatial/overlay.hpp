@@ -3,7 +3,8 @@
 // Areas put over each other: what rows of two arrays have in common and what they have alone, rows of one array made one, and rows put
 // right. Results are multipolygons, valid as OGC means it whatever came in: rings of the input may cross, overlap and touch, and
 // count by the even-odd rule. Everything follows from exact signs; where segments cross, the crossing is correctly rounded, and should that
-// make others cross, they are divided too, until nothing does. Decided once per call, on the CPU or the GPU, with the same bits; results
+// make others cross, they are divided too, until nothing does. (Should that not end, coordinates are rounded to 2^-46 of the largest, and an
+// event says so.) Decided once per call, on the CPU or the GPU, with the same bits; results
 // live where it ran. Waits for sizes.
 //
 //     auto const parts = spatial::overlay(stream, zones, floods, spatial::overlay_kind::intersection).value();
@@ -34,8 +35,13 @@ struct overlay_rows {
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
 };
 // Of polygons and multipolygons; of other families errc::unsupported. Null and empty rows have nothing in common with anything.
+struct overlay_options {
+    // Above 0: coordinates of results are whole multiples of it. Vertices of the operands are rounded too, and segments go through the middle
+    // of every square of the grid that they come through and a vertex or crossing lies in.
+    double grid = 0;
+};
 [[nodiscard]] result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right,
-                                           overlay_kind what);
+                                           overlay_kind what, overlay_options const& how = {});
 
 // Areas of the intersection.
 struct area_list {

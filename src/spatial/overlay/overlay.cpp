@@ -45,14 +45,20 @@ result<void> require_areas(std::string_view operation, geometries const& of) {
     return fail(errc::unsupported, "{}: polygons and multipolygons are needed, not {}", operation, name_of(of.kind()));
 }
 
-// Rounded crossings that made others cross: told, because a result that follows them was moved twice.
-void tell(std::string_view operation, arrangement const& of) {
-    if (of.moved_again() == 0) return;
-    event_log::process().emit({.kind = event_kind::note,
-                               .unit = operation,
-                               .reason = "divided-again",
-                               .detail = "segments onto which rounded crossings had moved others",
-                               .value = static_cast<std::int64_t>(of.moved_again())});
+// Rounded crossings that made others cross are told, and so is a grid that nobody asked for.
+void tell(std::string_view operation, arrangement const& of, double asked) {
+    if (of.moved_again() > 0)
+        event_log::process().emit({.kind = event_kind::note,
+                                   .unit = operation,
+                                   .reason = "divided-again",
+                                   .detail = "segments onto which rounded crossings had moved others",
+                                   .value = static_cast<std::int64_t>(of.moved_again())});
+    if (of.grid() != asked)
+        event_log::process().emit(
+            {.kind = event_kind::note,
+             .unit = operation,
+             .reason = "snapped",
+             .detail = fmt::format("rounded crossings did not come to rest: on a grid of {}", of.grid())});
 }
 
 template <class Rule>
@@ -79,10 +85,11 @@ struct world_question {
     buffer<std::int32_t> worlds;
     std::size_t left_rows = 0;
     set_operation what = set_operation::union_;
+    double grid = 0;
 };
 result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how, std::size_t rows) {
-    KILN_TRY(auto const in, arrangement::make(on, std::move(of), how.worlds));
-    tell(how.operation, in);
+    KILN_TRY(auto const in, arrangement::make(on, std::move(of), how.worlds, how.grid));
+    tell(how.operation, in, how.grid);
     KILN_TRY(auto const covers, in.find_covers(on));
     KILN_TRY(auto const borders,
              borders_of(on, in, covers, world_rule{how.worlds.data(), static_cast<i32>(how.left_rows), how.what}));
@@ -101,17 +108,31 @@ std::optional<overlay_kind> overlay_kind_of(std::string_view name) noexcept {
     return static_cast<overlay_kind>(found - kind_names.begin());
 }
 
-result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what) {
+namespace {
+
+result<arrangement> arranged(queue& on, geometries const& left, geometries const& right, double grid) {
     KILN_TRY(auto const a, kept_layer::distinct(on, left));
     KILN_TRY(auto const b, kept_layer::distinct(on, right));
     KILN_TRY(auto both, kept_layer::joined(on, a, b));
-    KILN_TRY(auto const in, arrangement::make(on, std::move(both)));
-    tell("spatial_overlay", in);
+    KILN_TRY(auto out, arrangement::make(on, std::move(both), {}, grid));
+    tell("spatial_overlay", out, grid);
+    return out;
+}
+// What is wanted of two layers that are arranged, ready to be drawn or measured.
+result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, overlay_kind what) {
     KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders,
-             borders_of(on, in, covers, overlay_rule{static_cast<i32>(left.rows()), parts_of(what)}));
-    drawing drawn{on, in};
-    KILN_CHECK(drawn.order(borders));
+    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts_of(what)}));
+    drawing out{on, in};
+    KILN_CHECK(out.order(borders));
+    return out;
+}
+
+}  // namespace
+
+result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what,
+                                   overlay_options const& how) {
+    KILN_TRY(auto const in, arranged(on, left, right, how.grid));
+    KILN_TRY(auto drawn, ordered_parts(on, in, left.rows(), what));
     KILN_TRY(auto parts, drawn.draw());
     overlay_rows out;
     KILN_TRY(out.rows, geometries::make(std::move(parts)));
@@ -120,10 +141,10 @@ result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries
 }
 
 result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const made, overlaid_rows(on, left, right, overlay_kind::intersection));
-    KILN_TRY(auto const of, row_measures::make(on, made.rows));
-    area_list out{made.left, made.right, {}};
-    KILN_TRY(out.area, of.area());
+    KILN_TRY(auto const in, arranged(on, left, right, 0));
+    KILN_TRY(auto const parts, ordered_parts(on, in, left.rows(), overlay_kind::intersection));
+    area_list out{parts.left(), parts.right(), {}};
+    KILN_TRY(out.area, parts.areas());
     return out;
 }
 
@@ -242,9 +263,13 @@ std::optional<set_operation> set_operation_of(overlay_kind what) noexcept {
 
 }  // namespace
 
-result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right, overlay_kind what) {
-    return with_both("overlay", on, left, right,
-                     [&](queue& q, geometries const& a, geometries const& b) { return overlaid_rows(q, a, b, what); });
+result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right, overlay_kind what,
+                             overlay_options const& how) {
+    if (how.grid != 0 && !(how.grid > 0 && in_domain(how.grid) && in_domain(1 / how.grid)))
+        return fail(errc::invalid_argument, "overlay: a grid of {}", how.grid);
+    return with_both("overlay", on, left, right, [&](queue& q, geometries const& a, geometries const& b) {
+        return overlaid_rows(q, a, b, what, how);
+    });
 }
 result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right) {
     return with_both("area_table", on, left, right,

@@ -10,7 +10,7 @@
 namespace kiln::spatial {
 
 [[nodiscard]] result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right,
-                                                 overlay_kind what);
+                                                 overlay_kind what, overlay_options const& how = {});
 [[nodiscard]] result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right);
 [[nodiscard]] result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right,
                                                      kiln_spatial::set_operation what);

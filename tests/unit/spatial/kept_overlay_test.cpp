@@ -220,24 +220,23 @@ TEST(overlay, areas_in_common_of_rows) {
 TEST(overlay, rounding_that_makes_others_cross_is_followed) {
     std::mt19937_64 random{3};
     auto const real = [&] { return static_cast<double>(random()) * 0x1p-64; };
-    std::size_t again = 0;
+    std::size_t again = 0, snapped = 0;
     auto const token = event_log::process().subscribe([&](event const& e) {
         if (e.reason.view() == "divided-again") again += static_cast<std::size_t>(e.value);
+        if (e.reason.view() == "snapped") ++snapped;
     });
-    for (int turn = 0; turn < 20; ++turn) {
+    for (int turn = 0; turn < 4; ++turn) {
         auto const slivers = [&](std::size_t n) {
             geometry_builder to;
             for (std::size_t i = 0; i < n; ++i) {
-                double const far = 1000 * (1 + real()), thin = 1e-13 * (1 + real());
+                double const x = real() * 1e-12, y = real() * 1e-12;
+                auto const far = [&] { return 1000 + 1e-11 * real(); };
                 to.begin(family::polygon), to.begin_ring();
-                double const x = real(), y = real() * 1e-12;
-                to.vertex(x - far, y - far * 1e-15), to.vertex(x + far, y + thin),
-                    to.vertex(x + far, y + 2 * thin + 1e-12 * real());
-                to.vertex(x - far, y - far * 1e-15), to.end();
+                to.vertex(x, y), to.vertex(far(), far()), to.vertex(far(), far()), to.vertex(x, y), to.end();
             }
             return to.finish(family::polygon).value();
         };
-        auto const a = slivers(12), b = slivers(12);
+        auto const a = slivers(turn < 2 ? 4 : 12), b = slivers(turn < 2 ? 4 : 12);
         host_queue on;
         auto const made = overlaid_rows(on, a, b, overlay_kind::union_).value();
         ASSERT_TRUE(require_valid(made.rows));
@@ -247,6 +246,27 @@ TEST(overlay, rounding_that_makes_others_cross_is_followed) {
 #endif
     }
     EXPECT_GT(again, 0U);
+    EXPECT_GT(snapped, 0U);
+}
+
+TEST(overlay, on_a_grid) {
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+        auto const a = stars(20, seed), b = stars(20, seed + 50);
+        for (double const grid : {0.25, 0.01, 1e-7}) {
+            host_queue on{item_order::scrambled};
+            auto const made = overlaid_rows(on, a, b, overlay_kind::union_, {.grid = grid}).value();
+            auto const& p = made.rows.parts();
+            for (auto const* const values : {&p.x, &p.y})
+                for (double const v : values->host_span()) ASSERT_EQ(v, std::round(v / grid) / (1 / grid)) << grid;
+#ifdef KILN_TEST_GEOS
+            geos by;
+            for (auto const* g : by.read(made.rows)) ASSERT_TRUE(by.is_valid(g)) << seed << " " << grid;
+#endif
+        }
+    }
+    scoped_execution_mode const mode{execution_mode::cpu};
+    EXPECT_EQ(overlay({}, areas({}), areas({}), overlay_kind::union_, {.grid = -1}).error().code(),
+              errc::invalid_argument);
 }
 
 // Whatever the rows: areas add up, a layer with itself is itself, sides can be exchanged, and no order of threads matters.
@@ -270,6 +290,12 @@ TEST(overlay, areas_add_up) {
         EXPECT_NEAR(all(overlay_kind::intersection, b, a), common, 1e-12 * both) << seed;
         auto const alone = overlaid(a, a, overlay_kind::difference);
         EXPECT_EQ(alone.size(), 0U) << seed;
+        auto const table = areas_in_common(on, a, b).value();
+        auto const parts = overlaid(a, b, overlay_kind::intersection);
+        auto const sizes = cpu::area(parts.rows).value();
+        ASSERT_EQ(table.size(), parts.size()) << seed;
+        EXPECT_EQ(values_of(table.left), values_of(parts.left)) << seed;
+        for (std::size_t i = 0; i < sizes.size(); ++i) EXPECT_NEAR(table.area.data()[i], *sizes[i], 1e-13) << seed;
         for (auto const what : all_kinds_of_overlay) {
             auto const there = overlaid(a, b, what, item_order::ascending), here = overlaid(a, b, what);
             EXPECT_EQ(texts(there), texts(here)) << seed;
