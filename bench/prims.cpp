@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <future>
 
 namespace {
 
@@ -23,8 +24,8 @@ using namespace kiln::bench;
 constexpr char usage[] =
     "usage: bench_prims [--quick] [--only PART]... [--name TEXT] [--rounds N] [--json FILE] [--plot FILE.svg]\n"
     "  --quick       sizes up to 2^20\n"
-    "  --only PART   source, first, device, shapes, host; may be repeated\n"
-    "  --name TEXT   of device and host, only what has this in its name\n"
+    "  --only PART   source, first, device, types, shapes, host; may be repeated\n"
+    "  --name TEXT   of device, types and host, only what has this in its name\n"
     "  --rounds N    processes per first call (3)\n"
     "  --json FILE   all numbers and goals\n"
     "  --plot FILE   throughput by CUB's, as SVG; a plot in text comes last anyway\n"
@@ -107,19 +108,41 @@ void compare_on_host(report& to, arena& a, cub_function cub, contender const& c)
     to.add({"host", c.name, n, ours, other, "us"});
 }
 
+// Compiled side by side, then timed one after the other.
+void compare_types(report& to, arena& a, cub_function cub, std::vector<planned> const& all) {
+    std::vector<std::future<contender>> made;
+    for (auto const& p : all) made.push_back(std::async(std::launch::async, p.make));
+    for (auto& m : made) {
+        auto const c = m.get();
+        for (int const log : {20, 24, 26}) {
+            // Structs are twice as wide as what the arena counts in.
+            if ((std::size_t{2} << log) <= a.most) compare(to, "types", a, cub, c, std::size_t{1} << log);
+        }
+    }
+}
+
+template <class Named>
+void keep_those_with(std::string const& name, std::vector<Named>& all) {
+    std::erase_if(all, [&](Named const& c) { return c.name.find(name) == std::string::npos; });
+}
+
 void run_on_device(report& to, options const& how) {
     auto const cub = load_cub();
-    arena a{std::size_t{1} << (how.quick ? 20 : 28)};
-    auto all = specs();
-    std::erase_if(all, [&](contender const& c) { return c.name.find(how.name) == std::string::npos; });
-    if (all.empty()) throw std::runtime_error{"nothing has '" + how.name + "' in its name"};
+    arena a{std::size_t{1} << (how.quick ? 21 : 28)};
+    auto all = how.wants("device") || how.wants("host") ? specs() : std::vector<contender>{};
+    auto types = how.wants("types") ? every_type() : std::vector<planned>{};
+    keep_those_with(how.name, all);
+    keep_those_with(how.name, types);
+    if (all.empty() && types.empty() && !how.name.empty())
+        throw std::runtime_error{"nothing has '" + how.name + "' in its name"};
     for (auto const& c : all) {
         if (!how.wants("device")) break;
         for (int const log : {20, 24, 26, 28}) {
             if ((std::size_t{1} << log) <= a.most) compare(to, "device", a, cub, c, std::size_t{1} << log);
         }
     }
-    std::size_t const middle = std::min(a.most, std::size_t{1} << 26);
+    compare_types(to, a, cub, types);
+    std::size_t const middle = std::min(a.most / 2, std::size_t{1} << 26);
     if (how.wants("shapes")) {
         for (auto const& c : special_shapes()) compare(to, "shape", a, cub, c, middle);
     }
@@ -139,7 +162,8 @@ int run(options const& how) {
                       : "no GPU"};
     if (how.wants("source")) measure_sources(to, target);
     if (how.wants("first")) measure_first_calls(to, how.rounds);
-    if (how.wants("device") || how.wants("shapes") || how.wants("host")) run_on_device(to, how);
+    bool const on_device = how.wants("device") || how.wants("types") || how.wants("shapes") || how.wants("host");
+    if (on_device) run_on_device(to, how);
     if (how.wants("device")) to.print_plot();
     to.print_goals();
     if (!how.json.empty()) to.write_json(how.json);

@@ -24,4 +24,12 @@ struct contender {
 // Short and long segments, sorted queries.
 [[nodiscard]] std::vector<contender> special_shapes();
 
+// Radix sorts of every type of keys, alone and with values, and one struct per algorithm that takes one. Few of them ship:
+// making one compiles, and several may be made at once.
+struct planned {
+    std::string name;
+    std::function<contender()> make;
+};
+[[nodiscard]] std::vector<planned> every_type();
+
 }  // namespace kiln::bench

@@ -11,7 +11,21 @@
 #include <thrust/execution_policy.h>
 #include <thrust/iterator/counting_iterator.h>
 
+#define KILN_CUB_KEYS(use) \
+    use(i8) use(u8) use(i16) use(u16) use(i32) use(u32) use(i64) use(u64) use(f16) use(bf16) use(f32) use(f64)
+#define KILN_DECLARED(key) int cub_radix_sort_##key(cub_call const*, cub_sorted);
+#define KILN_LISTED(key) cub_radix_sort_##key,
+extern "C" {
+KILN_CUB_KEYS(KILN_DECLARED)
+int cub_run_records(int algorithm, cub_call const*);
+}
+
 namespace {
+
+int sort(int which, cub_call const* call) {
+    constexpr int (*by_key[])(cub_call const*, cub_sorted) = {KILN_CUB_KEYS(KILN_LISTED)};
+    return by_key[which / 2](call, cub_sorted(which % 2));
+}
 
 struct saturating_sum {
     __host__ __device__ int operator()(int a, int b) const { return a + b > 1000000 ? 1000000 : a + b; }
@@ -83,6 +97,8 @@ struct runner {
 }  // namespace
 
 extern "C" int cub_run(int algorithm, cub_call const* call) {
+    if (algorithm >= cub_sort_first) return sort(algorithm - cub_sort_first, call);
+    if (algorithm >= cub_scan_record) return cub_run_records(algorithm, call);
     runner r{*call, call->scratch_bytes, static_cast<cudaStream_t>(call->stream)};
     cub_call const& c = *call;
     switch (algorithm) {

@@ -29,8 +29,17 @@ enum cub_algorithm : int {
     cub_scan_i32_functor,  // operators CUB does not know: a saturating sum, a saturating sum, a remainder
     cub_reduce_i32_functor,
     cub_select_if_i32,
-    cub_algorithm_count,
+    cub_scan_record,  // a struct of 16 bytes, in cub_records.cu
+    cub_reduce_record,
+    cub_segmented_reduce_record,
+    cub_select_if_record,
+    cub_lower_bound_record,
+    cub_merge_sort_record,
+    cub_unique_by_key_record,
+    cub_sort_first,  // of these on, a radix sort: keys of a kiln::scalar, twice its number, and with values one more
 };
+
+enum cub_sorted : int { cub_keys_alone, cub_keys_with_values };
 
 struct cub_call {
     void const* keys;

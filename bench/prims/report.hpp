@@ -9,7 +9,7 @@
 namespace kiln::bench {
 
 struct measured {
-    std::string what;  // device, shape, host, cold, disk, shipped, source
+    std::string what;  // device, types, shape, host, cold, disk, shipped, source
     std::string name;
     std::size_t n = 0;
     double kiln = 0;

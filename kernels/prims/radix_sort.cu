@@ -38,6 +38,11 @@ using histogram_agent =
 using sweep_agent = cub::detail::radix_sort::AgentRadixSortOnesweep<sweep_policy, descending, kiln_value, mapped, kiln_offset,
                                                                     int, decomposer>;
 
+// Three blocks of a multiprocessor sweep keys without values faster than two: those of four bytes by a tenth to a sixth, and they fit without
+// spilling; those of eight by a hundredth, though a few words spill. A compiler that is not told takes the registers of one
+// of them: of floats alone it depended on what else was in the kernel. 0: its choice.
+constexpr int sweep_blocks = keys_only && sizeof(kiln_value) >= 4 && sweep_policy::BLOCK_THREADS == 384 ? 3 : 0;
+
 KILN_PRIM_INFO(sweep_policy::BLOCK_THREADS, sweep_policy::ITEMS_PER_THREAD, int(policy::ONESWEEP_RADIX_BITS),
                histogram_policy::BLOCK_THREADS, sum_policy::BLOCK_THREADS, small_policy::BLOCK_THREADS,
                small_policy::ITEMS_PER_THREAD, int(sizeof(kiln_offset)));
@@ -73,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(sum_policy::BLOCK_THREADS) kiln_rad
 
 // Besides its own work, a sweep clears what the next one looks back at: without anything between them, that one may begin
 // while this one ends.
-extern "C" __global__ void __launch_bounds__(sweep_policy::BLOCK_THREADS)
+extern "C" __global__ void __launch_bounds__(sweep_policy::BLOCK_THREADS, sweep_blocks)
     kiln_radix_sweep(int* lookback, int* next_lookback, int next_words, int* counter, kiln_offset* bins_out,
                      kiln_offset const* bins_in, kiln_value* keys_out, kiln_value const* keys_in, mapped* values_out,
                      mapped const* values_in, int n, int bit, int bits) {

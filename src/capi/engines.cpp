@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines, units as C gives them, devices, streams, memory.
+#include "base/text.hpp"
 #include "capi/boxes.hpp"
 
 #include <kiln/status.hpp>
@@ -81,10 +82,14 @@ nlohmann::json describe(unit_status const& u) {
 std::string as_json(warm_status const& all) {
     nlohmann::json units = nlohmann::json::array();
     for (auto const& u : all.units) units.push_back(describe(u));
-    return nlohmann::json{{"submitted", all.submitted},   {"ready", all.ready},       {"pending", all.pending},
-                          {"failed", all.failed},         {"compiled", all.compiled}, {"waits", all.waits},
-                          {"blocked_ms", all.blocked_ms}, {"units", std::move(units)}}
-        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return base::json_text(nlohmann::json{{"submitted", all.submitted},
+                                          {"ready", all.ready},
+                                          {"pending", all.pending},
+                                          {"failed", all.failed},
+                                          {"compiled", all.compiled},
+                                          {"waits", all.waits},
+                                          {"blocked_ms", all.blocked_ms},
+                                          {"units", std::move(units)}});
 }
 
 // For kiln_free.

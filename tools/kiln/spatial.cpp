@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
 #include "command.hpp"
 #include "spatial_calls.hpp"
 #include "spatial_files.hpp"
@@ -49,7 +50,7 @@ void deliver(spatial_arguments const& a, std::string_view text) {
 }
 void deliver_json(spatial_arguments const& a, json const& data) {
     if (a.output.empty()) return print_json(data);
-    deliver(a, data.dump(2) + "\n");
+    deliver(a, base::json_text(data, 2) + "\n");
 }
 void check_spatial_output(spatial_arguments const& a) {
     if (!a.output.empty()) check_text_output(a.output).value();
@@ -156,7 +157,7 @@ spatial::geometries boxes_as_polygons(std::vector<std::optional<spatial::boundin
 }
 std::vector<std::string> properties_of(std::vector<json> const& rows) {
     std::vector<std::string> out;
-    for (auto const& r : rows) out.push_back(r.dump());
+    for (auto const& r : rows) out.push_back(base::json_text(r));
     return out;
 }
 
