@@ -55,7 +55,8 @@ void measure(stream const& on, std::string const& name, geometries const& a, geo
     double const ms = device_ms(on, [&] { parts = made(overlay(on, left, right, overlay_kind::intersection)); });
     row({name + ", intersection, valid polygons", ms, "ms", before.polygons, better::lower, right_areas});
     auto all = made(overlay(on, left, right, overlay_kind::union_));
-    double const both = common + alone + (total_area(on, right) - common);
+    double const others = total_area(on, made(overlay(on, right, left, overlay_kind::difference)).rows);
+    double const both = common + alone + others;
     double const union_ms = device_ms(on, [&] { all = made(overlay(on, left, right, overlay_kind::union_)); });
     row({name + ", union, valid polygons", union_ms, "ms", 0, better::lower, is_near(total_area(on, all.rows), both)});
     std::printf("    %zu parts, %zu vertices\n", parts.size(), parts.rows.vertices());

@@ -213,22 +213,35 @@ private:
         return no_row;
     }
 };
+// The first ones are kept, so that few are looked for twice.
+constexpr u64 covers_kept = 4;
+KILN_HD u32 cover_of(i32 row, u32 sides) { return static_cast<u32>(row) << 2 | sides; }
+
 struct count_covers {
     cover_search of;
+    u64 borders;
+    u32* kept;
     i64* count;
     KILN_HD void operator()(u64 i) const {
-        i64 n = 0;
-        of.each(i, [&](i32, u32) { ++n; });
-        count[i] = n;
+        u64 n = 0;
+        of.each(i, [&](i32 row, u32 sides) {
+            if (n < covers_kept) kept[n * borders + i] = cover_of(row, sides);
+            ++n;
+        });
+        count[i] = static_cast<i64>(n);
     }
 };
 struct list_covers {
     cover_search of;
+    u64 borders;
+    u32 const* kept;
     i64 const* place;
     u32* cover;
     KILN_HD void operator()(u64 i) const {
         i64 at = place[i];
-        of.each(i, [&](i32 row, u32 sides) { cover[at++] = static_cast<u32>(row) << 2 | sides; });
+        u64 const n = static_cast<u64>(place[i + 1] - at);
+        if (n > covers_kept) return of.each(i, [&](i32 row, u32 sides) { cover[at++] = cover_of(row, sides); });
+        for (u64 k = 0; k < n; ++k) cover[at++] = kept[k * borders + i];
     }
 };
 
@@ -259,15 +272,21 @@ struct overlay_rule {
             put_side(all.sides(j) & ((what & right_rows) != 0 ? ~0U : ~left), pair_key(-1, all.row(j) - left_rows), put);
     }
 };
-// Of one layer: what any row of a world has.
-struct union_rule {
+// Of each world: what any of its left rows and any of its right ones has, put together.
+struct world_rule {
     i32 const* world;  // by row
+    i32 left_rows;     // 0: all rows are right ones
+    set_operation what;
 
     template <class Put>
     KILN_HD void each(cover_range const& all, Put put) const {
         if (all.first == all.last) return;
-        u32 sides = 0;
-        for (u64 i = all.first; i < all.last; ++i) sides |= all.sides(i);
+        u32 left = 0, right = 0;
+        for (u64 i = all.first; i < all.last; ++i) (all.row(i) < left_rows ? left : right) |= all.sides(i);
+        u32 sides = left | right;
+        if (what == set_operation::intersection) sides = left & right;
+        if (what == set_operation::difference) sides = left & ~right;
+        if (what == set_operation::symmetric_difference) sides = left ^ right;
         put_side(sides, pair_key(world[all.row(all.first)], -1), put);
     }
 };
@@ -316,5 +335,5 @@ KILN_KERNEL(overlay_cover_count, kiln_spatial::count_covers, 128, 1)
 KILN_KERNEL(overlay_covers, kiln_spatial::list_covers, 128, 1)
 KILN_KERNEL(overlay_pair_count, kiln_spatial::count_result_borders<kiln_spatial::overlay_rule>, 256, 1)
 KILN_KERNEL(overlay_pairs, kiln_spatial::list_result_borders<kiln_spatial::overlay_rule>, 256, 1)
-KILN_KERNEL(overlay_union_count, kiln_spatial::count_result_borders<kiln_spatial::union_rule>, 256, 1)
-KILN_KERNEL(overlay_unions, kiln_spatial::list_result_borders<kiln_spatial::union_rule>, 256, 1)
+KILN_KERNEL(overlay_world_count, kiln_spatial::count_result_borders<kiln_spatial::world_rule>, 256, 1)
+KILN_KERNEL(overlay_world_borders, kiln_spatial::list_result_borders<kiln_spatial::world_rule>, 256, 1)

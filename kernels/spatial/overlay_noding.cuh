@@ -19,6 +19,15 @@ struct worlds_of_keys {
     i32* world;
     KILN_HD void operator()(u64 i) const { world[i] = key[i] >= 0 && key[i] < keys ? key[i] : -1; }
 };
+// Row by row: the left and the right row of one number.
+struct worlds_of_pairs {
+    i32 left_rows;
+    i32* world;
+    KILN_HD void operator()(u64 i) const {
+        i32 const row = static_cast<i32>(i);
+        world[i] = row < left_rows ? row : row - left_rows;
+    }
+};
 struct leave_rows_out {
     layer l;
     i32 const* world;  // by row
@@ -67,6 +76,31 @@ struct join_vertices {
     }
 };
 
+// ---- A grid ------------------------------------------------------------------------------------------------------------
+
+// Coordinates that are whole multiples of 1 / scale; 0: all doubles.
+struct coordinate_grid {
+    double scale;
+    KILN_HD bool is_there() const { return scale != 0; }
+    KILN_HD double nearest(double v) const {
+        if (!is_there()) return v;
+        double const k = whole(add(mul(v, scale), 0.5));
+        return k == 0 ? 0 : quotient(k, scale);
+    }
+    KILN_HD point nearest(point p) const { return {nearest(p.x), nearest(p.y)}; }
+    // Where coordinates round to those of p, and its edge.
+    KILN_HD box around(point p) const {
+        double const half = quotient(0.5, scale);
+        return {sub(p.x, half), sub(p.y, half), add(p.x, half), add(p.y, half)};
+    }
+};
+struct round_vertices {
+    point const* from;
+    coordinate_grid grid;
+    point* to;
+    KILN_HD void operator()(u64 i) const { to[i] = grid.nearest(from[i]); }
+};
+
 // ---- What may have to be divided ---------------------------------------------------------------------------------------
 
 // False for what certainly needs no division: segments apart, the same one twice, and two that only share an end.
@@ -82,6 +116,8 @@ KILN_HD bool may_divide(point a, point b, point c, point d) {
     return quick_contact(a, b, c, d) != apart;
 }
 
+constexpr i32 segments_together = 4;
+
 struct meeting_search {
     layer l;
     tree t;
@@ -90,17 +126,33 @@ struct meeting_search {
     u32 const* moved;         // by segment; null: all are. Those that did not move have asked each other.
 
     KILN_HD bool asks(i32 v) const { return moved == nullptr || moved[v] != 0; }
+    // Neighbours along a path are near each other, so that they ask the tree together.
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
-        i32 const v = static_cast<i32>(i);
-        if (!is_ring(l.kind[l.path_of[v]]) || !is_segment(l, v) || !asks(v)) return;
-        segment const own{l.at[v], l.at[v + 1]};
-        query_tree(t, outwards(box_of(own)), [&](u32 slot) {
+        i32 const first = static_cast<i32>(i) * segments_together;
+        u32 asking = 0;
+        rough_box reach = nothing_met();
+        for (i32 k = 0; k < segments_together; ++k) {
+            i32 const v = first + k;
+            if (v >= l.vertices || !is_ring(l.kind[l.path_of[v]]) || !is_segment(l, v) || !asks(v)) continue;
+            asking |= 1U << k;
+            rough_box const own = outwards(box_of({l.at[v], l.at[v + 1]}));
+            reach = {own.min_x < reach.min_x ? own.min_x : reach.min_x, own.min_y < reach.min_y ? own.min_y : reach.min_y,
+                     own.max_x > reach.max_x ? own.max_x : reach.max_x, own.max_y > reach.max_y ? own.max_y : reach.max_y};
+        }
+        if (asking == 0) return;
+        query_tree(t, reach, [&](u32 slot) {
             i32 const w = static_cast<i32>(t.item[slot]);
-            if (w <= v && asks(w)) return;  // each pair once
-            if (world != nullptr && world[row_at(l, v)] != world[row_at(l, w)]) return;
             segment const other = elements[slot];
-            if (may_divide(own.a, own.b, other.a, other.b)) found(w);
+            bool const answers = asks(w);
+            for (u32 left = asking; left != 0; left &= left - 1) {
+                i32 const v = first + lowest_bit(left);
+                if (w <= v && answers) continue;  // each pair once
+                point const a = l.at[v], b = l.at[v + 1];
+                if (!boxes_meet(a, b, other.a, other.b) || !may_divide(a, b, other.a, other.b)) continue;
+                if (world != nullptr && world[row_at(l, v)] != world[row_at(l, w)]) continue;
+                found(v, w);
+            }
         });
     }
 };
@@ -109,7 +161,7 @@ struct count_meetings {
     i64* count;
     KILN_HD void operator()(u64 i) const {
         i64 n = 0;
-        of.each(i, [&](i32) { ++n; });
+        of.each(i, [&](i32, i32) { ++n; });
         count[i] = n;
     }
 };
@@ -121,7 +173,7 @@ struct list_meetings {
     KILN_HD void operator()(u64 i) const {
         u64 at = static_cast<u64>(place[i]);
         if (static_cast<u64>(place[i + 1]) == at) return;
-        of.each(i, [&](i32 w) { left[at] = static_cast<i32>(i), right[at++] = w; });
+        of.each(i, [&](i32 v, i32 w) { left[at] = v, right[at++] = w; });
     }
 };
 
@@ -137,6 +189,7 @@ struct find_divisions {
     i32 const* left;
     i32 const* right;
     division_pair to;
+    coordinate_grid grid;
     i64* count;
     u32* moved;  // by segment, of 0
     KILN_HD void operator()(u64 i) const {
@@ -146,7 +199,7 @@ struct find_divisions {
         segment_contact const how = contact_of(a, b, c, d);
         if (how == crossing) {
             point const exact = crossing_point(a, b, c, d);
-            point const p{in_range(exact.x), in_range(exact.y)};
+            point const p = grid.nearest(point{in_range(exact.x), in_range(exact.y)});
             n = cross(i, n, v, a, b, p);
             n = cross(i, n, w, c, d, p);
         } else if (how != apart) {
@@ -185,6 +238,69 @@ struct gather_divisions {
         }
     }
 };
+// ---- Snapping ----------------------------------------------------------------------------------------------------------
+
+// On a grid, vertices and crossings make the squares hot in which they are rounded, and every segment that comes through a hot one goes
+// through its middle: then no two segments cross any more but in such middles, which dividing alone would reach only after many turns,
+// if at all.
+struct hot_search {
+    layer l;
+    tree t;
+    segment const* elements;
+    i32 const* world;
+    coordinate_grid grid;
+    u64 vertices;       // those of the layer first
+    point const* more;  // then crossings, with their segments
+    i32 const* segment_of;
+
+    template <class Found>
+    KILN_HD void each(u64 i, Found found) const {
+        bool const own = i < vertices;
+        i32 const v = own ? static_cast<i32>(i) : segment_of[i - vertices];
+        if (!is_ring(l.kind[l.path_of[v]])) return;
+        point const p = own ? l.at[i] : more[i - vertices];
+        box const hot = grid.around(p);
+        query_tree(t, outwards(hot), [&](u32 slot) {
+            i32 const w = static_cast<i32>(t.item[slot]);
+            segment const s = elements[slot];
+            if (s.a == s.b || p == s.a || p == s.b || !comes_through(s, hot)) return;
+            if (world != nullptr && world[row_at(l, v)] != world[row_at(l, w)]) return;
+            found(w, p);
+        });
+    }
+
+private:
+    KILN_HD static bool comes_through(segment const& s, box const& b) {
+        box const own = box_of(s);
+        if (own.max_x < b.min_x || own.min_x > b.max_x || own.max_y < b.min_y || own.min_y > b.max_y) return false;
+        int const first = orient(s.a, s.b, {b.min_x, b.min_y}), second = orient(s.a, s.b, {b.max_x, b.min_y});
+        int const third = orient(s.a, s.b, {b.max_x, b.max_y}), last = orient(s.a, s.b, {b.min_x, b.max_y});
+        bool const all_left = first > 0 && second > 0 && third > 0 && last > 0;
+        return !all_left && !(first < 0 && second < 0 && third < 0 && last < 0);
+    }
+};
+struct count_hot {
+    hot_search of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i64 n = 0;
+        of.each(i, [&](i32, point) { ++n; });
+        count[i] = n;
+    }
+};
+struct list_hot {
+    hot_search of;
+    i64 const* place;
+    i32* segment_of;
+    point* at;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        i64 k = place[i];
+        if (place[i + 1] == k) return;
+        of.each(i, [&](i32 w, point p) { segment_of[k] = w, at[k] = p, number[k] = static_cast<i32>(k), ++k; });
+    }
+};
+
 // Numbers that grow along the segment, by y and then by x: both coordinates go one way along it, also rounded ones.
 struct division_keys {
     layer l;
@@ -217,6 +333,7 @@ struct spread_moved {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(overlay_worlds, kiln_spatial::worlds_of_keys, 256, 1)
+KILN_KERNEL(overlay_pair_worlds, kiln_spatial::worlds_of_pairs, 256, 1)
 KILN_KERNEL(overlay_left_out, kiln_spatial::leave_rows_out, 256, 1)
 KILN_KERNEL(overlay_join_rows, kiln_spatial::join_rows, 256, 1)
 KILN_KERNEL(overlay_join_paths, kiln_spatial::join_paths, 256, 1)
@@ -225,5 +342,8 @@ KILN_KERNEL(overlay_meeting_count, kiln_spatial::count_meetings, 128, 1)
 KILN_KERNEL(overlay_meetings, kiln_spatial::list_meetings, 128, 1)
 KILN_KERNEL(overlay_division_pairs, kiln_spatial::find_divisions, 128, 1)
 KILN_KERNEL(overlay_divisions, kiln_spatial::gather_divisions, 256, 1)
+KILN_KERNEL(overlay_rounded, kiln_spatial::round_vertices, 256, 1)
+KILN_KERNEL(overlay_hot_count, kiln_spatial::count_hot, 128, 1)
+KILN_KERNEL(overlay_hot, kiln_spatial::list_hot, 128, 1)
 KILN_KERNEL(overlay_division_keys, kiln_spatial::division_keys, 256, 1)
 KILN_KERNEL(overlay_moved, kiln_spatial::spread_moved, 256, 1)

@@ -31,10 +31,13 @@ struct set_results {
     i32* result;    // by piece
     i32* left;      // by result
     i32* right;
+    i32* first;     // one more: among pieces
+    u64 pieces;
     KILN_HD void operator()(u64 i) const {
         i64 const r = is_new[i + 1] - 1;
         to[i] = piece[number[i]], result[i] = static_cast<i32>(r);
-        if (is_new[i + 1] != is_new[i]) left[r] = left_of_key(key[i]), right[r] = right_of_key(key[i]);
+        if (is_new[i + 1] != is_new[i]) left[r] = left_of_key(key[i]), right[r] = right_of_key(key[i]), first[r] = static_cast<i32>(i);
+        if (i + 1 == pieces) first[r + 1] = static_cast<i32>(pieces);
     }
 };
 
@@ -352,16 +355,20 @@ struct write_row_offsets {
     i32* row_first;
     KILN_HD void operator()(u64 i) const { row_first[i] = static_cast<i32>(polygons[i]); }
 };
-// Eight rows: those that are not null.
+// Eight rows: those that are not null, here and there.
 struct set_validity {
     u8 const* state;
+    u8 const* other;
     u64 rows;
     u8* to;
     KILN_HD void operator()(u64 i) const {
         u32 bits = 0;
-        for (u64 k = 0; k < 8 && 8 * i + k < rows; ++k) bits |= static_cast<u32>(state[8 * i + k] != row_null) << k;
+        for (u64 k = 0; k < 8 && 8 * i + k < rows; ++k) bits |= static_cast<u32>(is_there(8 * i + k)) << k;
         to[i] = static_cast<u8>(bits);
     }
+
+private:
+    KILN_HD bool is_there(u64 row) const { return state[row] != row_null && other[row] != row_null; }
 };
 // Every ring from its lowest vertex on.
 struct write_ring_vertices {

@@ -141,6 +141,7 @@ enum overlay_parts : u32 {
     right_parts = 4,   // of a right row, in no left one
     right_rows = 8,    // right rows as they are
 };
+enum class set_operation : int { intersection, union_, difference, symmetric_difference };
 template <class Put>
 KILN_HD void put_side(u32 sides, u64 key, Put put) {
     if ((sides & 3) == left_side) put(key, 0U);

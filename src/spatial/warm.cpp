@@ -26,7 +26,7 @@ requirement const lines{"spatial_lines",
 // What lies inside.
 requirement const areas{"spatial_areas",
                         {"point_location", "point_in_polygon", "path_points", "rectangles", "overlay_noding",
-                         "overlay_borders", "overlay_rings"},
+                         "overlay_borders", "overlay_rings", "overlay_areas"},
                         {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
 
 constexpr requirement const* all[] = {&all_rows, &lines, &areas};

@@ -5,6 +5,7 @@
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/overlay.hpp>
 
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -42,6 +43,19 @@ protected:
         for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i % 5) - 1;
         auto const key = buffer<std::int32_t>::copy_of(keys);
         check(dissolve(on(), a_there, key, 4), here([&] { return dissolve({}, a, key, 4); }), name + " dissolve");
+        if (a.rows() == b.rows()) {
+            check(overlay_row_by_row(on(), a_there, b_there, overlay_kind::symmetric_difference),
+                  here([&] { return overlay_row_by_row({}, a, b, overlay_kind::symmetric_difference); }),
+                  name + " row by row");
+            auto const bits = [](std::vector<double> const& values) {
+                std::vector<std::uint64_t> out;
+                for (double const v : values) out.push_back(std::bit_cast<std::uint64_t>(v));
+                return out;
+            };
+            EXPECT_EQ(bits(values_of(take(iou(on(), a_there, b_there)))),
+                      bits(spatial_tests::values_of(here([&] { return iou({}, a, b); }))))
+                << name;
+        }
         auto const table = take(area_table(on(), a_there, b_there));
         auto const expected = here([&] { return area_table({}, a, b); });
         EXPECT_EQ(values_of(table.area), spatial_tests::values_of(expected.area)) << name;
@@ -69,7 +83,7 @@ geometries rosettes(std::size_t rows, double at) {
 }  // namespace
 
 TEST_F(spatial_overlay, is_that_of_the_host) {
-    std::size_t const rows = quick() ? 12 : 200;
+    std::size_t const rows = quick() ? 12 : 80;
     check_all(
         lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
         lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
@@ -95,11 +109,13 @@ TEST_F(spatial_overlay, of_counties_has_their_areas) {
     };
     double common = 0;
     for (double const v : values_of(table.area)) common += v;
-    double const one = total(a_there), other = total(b_there);
+    double const one = total(a_there);
     double const alone = total(take(overlay(on(), a_there, b_there, overlay_kind::difference)).rows);
     EXPECT_NEAR(common + alone, one, 1e-10 * one);
+    // Rows of 2010 overlap each other in places, so what is in them is not counted from their areas.
+    double const others = total(take(overlay(on(), b_there, a_there, overlay_kind::difference)).rows);
     double const both = total(take(overlay(on(), a_there, b_there, overlay_kind::union_)).rows);
-    EXPECT_NEAR(both, one + other - common, 1e-10 * one);
+    EXPECT_NEAR(both, common + alone + others, 1e-10 * one);
 }
 
 }  // namespace kiln::device_tests

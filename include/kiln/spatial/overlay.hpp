@@ -3,7 +3,8 @@
 // Areas put over each other: what rows of two arrays have in common and what they have alone, rows of one array made one, and rows put
 // right. Results are multipolygons, valid as OGC means it whatever came in: rings of the input may cross, overlap and touch, and
 // count by the even-odd rule. Everything follows from exact signs; where segments cross, the crossing is correctly rounded, and should that
-// make others cross, they are divided too, until nothing does. Decided once per call, on the CPU or the GPU, with the same bits; results
+// make others cross, they are divided too, until nothing does. (Should that not end, coordinates are rounded to 2^-46 of the largest, and an
+// event says so.) Decided once per call, on the CPU or the GPU, with the same bits; results
 // live where it ran. Waits for sizes.
 //
 //     auto const parts = spatial::overlay(stream, zones, floods, spatial::overlay_kind::intersection).value();
@@ -34,8 +35,13 @@ struct overlay_rows {
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
 };
 // Of polygons and multipolygons; of other families errc::unsupported. Null and empty rows have nothing in common with anything.
+struct overlay_options {
+    // Above 0: coordinates of results are whole multiples of it. Vertices of the operands are rounded too, and segments go through the middle
+    // of every square of the grid that they come through and a vertex or crossing lies in.
+    double grid = 0;
+};
 [[nodiscard]] result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right,
-                                           overlay_kind what);
+                                           overlay_kind what, overlay_options const& how = {});
 
 // Areas of the intersection.
 struct area_list {
@@ -44,6 +50,15 @@ struct area_list {
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
 };
 [[nodiscard]] result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right);
+
+// Row by row, as many as both have, else errc::invalid_argument: intersection, union_, difference or symmetric_difference of the two rows
+// of one number, as one row. Null where one of them is.
+[[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
+                                                    overlay_kind what);
+// Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows of few vertices are not
+// overlaid for it, and must be valid.
+[[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
+[[nodiscard]] result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right);
 
 // A row for each key from 0 to before `keys`: all rows with that key as one. Rows with another key are left out.
 [[nodiscard]] result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key,

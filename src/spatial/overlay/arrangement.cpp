@@ -6,6 +6,9 @@
 #include "spatial/overlay_borders.cuh"
 #include "spatial/overlay_noding.cuh"
 
+#include <algorithm>
+#include <cmath>
+
 namespace kiln::spatial {
 
 using namespace kiln_spatial;
@@ -15,37 +18,117 @@ namespace {
 // An index that is asked once for every border: built quickly rather than finely.
 constexpr cell_options coarse_cells{.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16};
 
-// Crossings move segments by rounding, and that ends: mostly after one turn, after four in all that was ever tried.
-constexpr int most_rounds = 64;
+// Crossings move segments by rounding, and that ends soon, unless many of them run nearly along each other.
+constexpr int most_rounds = 12;
+constexpr std::size_t grows_by_chance = 1000;
+constexpr int most_rounds_on_a_grid = 64;
 
-struct found_divisions {
+// Of coordinates up to this size, a step that is coarse beside their rounding and fine beside everything else: 2^-46 of it.
+double step_for(box const& around) {
+    double const size =
+        std::max({std::abs(around.min_x), std::abs(around.min_y), std::abs(around.max_x), std::abs(around.max_y)});
+    return size > 0 ? std::ldexp(1.0, std::ilogb(size) - 46) : 1;
+}
+
+}  // namespace
+
+struct arrangement::found_divisions {
     std::size_t count = 0;
     buffer<std::int32_t> segment_of, number;
     buffer<point> at;
 };
 
+result<arrangement> arrangement::make(queue& on, kept_layer of, buffer<std::int32_t> worlds, double grid) {
+    if (!worlds.empty()) KILN_CHECK(of.leave_out(on, worlds));
+    arrangement out{std::move(of), std::move(worlds)};
+    bool is_noded = false;
+    if (grid == 0) {
+        auto const before = out.layer_;
+        KILN_TRY(is_noded, out.node(on));
+        if (!is_noded) {
+            out.layer_ = before;  // not what crossings made of it
+            KILN_TRY(auto const around, out.layer_.bounds(on, ring_kinds));
+            grid = step_for(around);
+        }
+    }
+    if (!is_noded) KILN_CHECK(out.snap(on, grid));
+    KILN_CHECK(out.find_places(on));
+    KILN_CHECK(out.find_strands(on));
+    KILN_CHECK(out.find_borders(on));
+    return out;
+}
+
+result<bool> arrangement::node(queue& on) {
+    buffer<std::uint32_t> asks;  // empty: all
+    std::size_t before = 0;
+    for (int round = 0; round < most_rounds; ++round) {
+        auto const n = layer_.vertices();
+        if (n == 0) return true;
+        KILN_CHECK(layer_.keep_elements(on));
+        KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
+        KILN_TRY(auto found, find_divisions(on, asks.empty() ? nullptr : asks.data(), moved));
+        if (found.count == 0) return true;
+        if (round > 0 && found.count > before + grows_by_chance) return false;
+        if (round > 3 && 2 * found.count > before) return false;
+        before = found.count;
+        if (round > 0) moved_again_ += found.count;
+        KILN_TRY(auto const place, divide(on, std::move(found)));
+        KILN_TRY(asks, on.room<std::uint32_t>(layer_.vertices()));
+        KILN_TRY(auto parts, on.filled<std::int64_t>(1, 0));
+        KILN_CHECK(on.launch(spread_moved{moved.data(), raw(place), asks.data(), counts_in(parts)}, n));
+        std::int64_t left = 0;
+        KILN_CHECK(on.read_sync({{parts.data(), left}}));
+        if (left == 0) return true;
+    }
+    return false;
+}
+
+result<void> arrangement::snap(queue& on, double grid) {
+    grid_ = grid;
+    KILN_CHECK(layer_.round(on, 1 / grid));
+    for (int round = 0; round < most_rounds_on_a_grid; ++round) {
+        auto const n = layer_.vertices();
+        if (n == 0) return {};
+        KILN_CHECK(layer_.keep_elements(on));
+        KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
+        KILN_TRY(auto const crossings, find_divisions(on, nullptr, moved));
+        if (round > 0 && crossings.count == 0) return {};
+        // After the first turn only what is new is hot: others have had their segments.
+        KILN_TRY(auto hot, find_hot(on, crossings, round == 0 ? n : 0));
+        if (hot.count == 0) return {};
+        KILN_TRY(auto const place, divide(on, std::move(hot)));
+    }
+    return fail(errc::internal, "overlay: crossings still move segments on a grid of {} after {} rounds", grid,
+                most_rounds_on_a_grid);
+}
+
 // Pairs of segments that meet otherwise than in common ends, and where that divides them.
-result<found_divisions> divisions_of(queue& on, kept_layer const& l, std::int32_t const* worlds,
-                                     std::uint32_t const* asks, buffer<std::uint32_t> const& moved) {
+result<arrangement::found_divisions> arrangement::find_divisions(queue& on, std::uint32_t const* asks,
+                                                                 buffer<std::uint32_t> const& moved) const {
     found_divisions out;
-    auto const n = l.vertices();
-    auto const& elements = l.elements();
-    meeting_search const search{l.view(), elements.tree.view(), elements.in_order.data(), worlds, asks};
-    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_meetings{search, raw(place)}, n));
+    auto const n = layer_.vertices();
+    auto const& elements = layer_.elements();
+    meeting_search const search{layer_.view(), elements.tree.view(), elements.in_order.data(), worlds(), asks};
+    auto const groups = (n + segments_together - 1) / segments_together;
+    KILN_TRY(auto place, on.room<std::int64_t>(groups + 1));
+    KILN_CHECK(on.launch(count_meetings{search, raw(place)}, groups));
     KILN_TRY(auto const met, on.total_sync(place));
     auto const pairs = static_cast<std::size_t>(met);
     if (pairs > 0x3fffffff)
         return fail(errc::unsupported, "overlay: {} pairs of segments that meet: take the arrays in parts", pairs);
+    if (pairs == 0) return out;
     KILN_TRY(auto left, on.room<std::int32_t>(pairs));
     KILN_TRY(auto right, on.room<std::int32_t>(pairs));
-    KILN_CHECK(on.launch(list_meetings{search, raw(place), left.data(), right.data()}, n));
+    KILN_CHECK(on.launch(list_meetings{search, raw(place), left.data(), right.data()}, groups));
 
     KILN_TRY(auto segments, on.room<std::int32_t>(2 * pairs));
     KILN_TRY(auto points, on.room<point>(2 * pairs));
     KILN_TRY(auto counts, on.room<std::int64_t>(pairs + 1));
     division_pair const found{segments.data(), points.data()};
-    KILN_CHECK(on.launch(find_divisions{l.view(), left.data(), right.data(), found, raw(counts), moved.data()}, pairs));
+    coordinate_grid const grid{grid_ == 0 ? 0 : 1 / grid_};
+    KILN_CHECK(on.launch(
+        kiln_spatial::find_divisions{layer_.view(), left.data(), right.data(), found, grid, raw(counts), moved.data()},
+        pairs));
     KILN_TRY(auto const total, on.total_sync(counts));
     out.count = static_cast<std::size_t>(total);
     KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
@@ -56,50 +139,41 @@ result<found_divisions> divisions_of(queue& on, kept_layer const& l, std::int32_
     return out;
 }
 
-}  // namespace
-
-result<arrangement> arrangement::make(queue& on, kept_layer of, buffer<std::int32_t> worlds) {
-    if (!worlds.empty()) KILN_CHECK(of.leave_out(on, worlds));
-    arrangement out{std::move(of), std::move(worlds)};
-    KILN_CHECK(out.node(on));
-    KILN_CHECK(out.find_places(on));
-    KILN_CHECK(out.find_strands(on));
-    KILN_CHECK(out.find_borders(on));
+// Segments that come through the squares of vertices, the first so many of the layer's, and of crossings.
+result<arrangement::found_divisions> arrangement::find_hot(queue& on, found_divisions const& crossings,
+                                                           std::size_t vertices) const {
+    found_divisions out;
+    auto const& elements = layer_.elements();
+    hot_search const search{layer_.view(), elements.tree.view(), elements.in_order.data(),   worlds(), {1 / grid_},
+                            vertices,      crossings.at.data(),  crossings.segment_of.data()};
+    auto const n = vertices + crossings.count;
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_hot{search, raw(place)}, n));
+    KILN_TRY(auto const total, on.total_sync(place));
+    out.count = static_cast<std::size_t>(total);
+    if (out.count > 0x7fffffff)
+        return fail(errc::unsupported, "overlay: {} segments to snap: take the arrays in parts", out.count);
+    KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
+    KILN_TRY(out.at, on.room<point>(out.count));
+    KILN_TRY(out.number, on.room<std::int32_t>(out.count));
+    KILN_CHECK(on.launch(list_hot{search, raw(place), out.segment_of.data(), out.at.data(), out.number.data()}, n));
     return out;
 }
 
-result<void> arrangement::node(queue& on) {
-    buffer<std::uint32_t> asks;  // empty: all
-    for (int round = 0; round < most_rounds; ++round) {
-        auto const n = layer_.vertices();
-        if (n == 0) return {};
-        KILN_CHECK(layer_.keep_elements(on));
-        KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
-        KILN_TRY(auto found, divisions_of(on, layer_, worlds(), asks.empty() ? nullptr : asks.data(), moved));
-        if (found.count == 0) return {};
-        if (round > 0) moved_again_ += found.count;
-        auto const m = found.count;
-        KILN_TRY(auto key, on.room<std::uint64_t>(m));
-        KILN_TRY(auto own, on.room<std::int32_t>(m));
-        KILN_CHECK(on.launch(number_words{own.data()}, m));
-        for (i32 step = 0; step < 2; ++step) {
-            KILN_CHECK(on.launch(division_keys{layer_.view(), found.segment_of.data(), found.at.data(),
-                                               found.number.data(), step, raw(key)},
-                                 m));
-            KILN_CHECK(on.sort(key, found.number, 64));
-        }
-        KILN_CHECK(on.launch(segment_keys{found.number.data(), found.segment_of.data(), raw(key)}, m));
-        KILN_CHECK(on.sort(key, found.number, bits_for(n)));
-        KILN_TRY(auto const place,
-                 layer_.divide(on, {std::move(key), std::move(found.number), std::move(own), found.at.data()}));
-        KILN_TRY(asks, on.room<std::uint32_t>(layer_.vertices()));
-        KILN_TRY(auto parts, on.filled<std::int64_t>(1, 0));
-        KILN_CHECK(on.launch(spread_moved{moved.data(), raw(place), asks.data(), counts_in(parts)}, n));
-        std::int64_t left = 0;
-        KILN_CHECK(on.read_sync({{parts.data(), left}}));
-        if (left == 0) return {};
+result<buffer<std::int64_t>> arrangement::divide(queue& on, found_divisions at) {
+    auto const m = at.count;
+    KILN_TRY(auto key, on.room<std::uint64_t>(m));
+    KILN_TRY(auto own, on.room<std::int32_t>(m));
+    KILN_CHECK(on.launch(number_words{own.data()}, m));
+    for (i32 step = 0; step < 2; ++step) {
+        KILN_CHECK(on.launch(
+            division_keys{layer_.view(), at.segment_of.data(), at.at.data(), at.number.data(), step, raw(key)}, m));
+        KILN_CHECK(on.sort(key, at.number, 64));
     }
-    return fail(errc::internal, "overlay: crossings still move segments after {} rounds", most_rounds);
+    KILN_CHECK(on.launch(segment_keys{at.number.data(), at.segment_of.data(), raw(key)}, m));
+    KILN_CHECK(on.sort(key, at.number, bits_for(layer_.vertices())));
+    KILN_TRY(auto place, layer_.divide(on, {std::move(key), std::move(at.number), std::move(own), at.at.data()}));
+    return place;
 }
 
 result<void> arrangement::find_places(queue& on) {
@@ -172,10 +246,11 @@ result<arrangement::covers> arrangement::find_covers(queue& on) const {
     KILN_TRY(auto const cells, kept_cells::make(on, layer_, coarse_cells));
     cover_search const search{view(), cells.view(), worlds()};
     KILN_TRY(out.first, on.room<std::int64_t>(borders_ + 1));
-    KILN_CHECK(on.launch(count_covers{search, raw(out.first)}, borders_));
+    KILN_TRY(auto kept, on.room<std::uint32_t>(covers_kept * borders_));
+    KILN_CHECK(on.launch(count_covers{search, borders_, kept.data(), raw(out.first)}, borders_));
     KILN_TRY(auto const total, on.total_sync(out.first));
     KILN_TRY(out.cover, on.room<std::uint32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(list_covers{search, raw(out.first), out.cover.data()}, borders_));
+    KILN_CHECK(on.launch(list_covers{search, borders_, kept.data(), raw(out.first), out.cover.data()}, borders_));
     return out;
 }
 
@@ -183,6 +258,15 @@ result<arrangement::covers> arrangement::find_covers(queue& on) const {
 
 result<void> kept_layer::leave_out(queue& on, buffer<std::int32_t> const& numbers) {
     return on.launch(leave_rows_out{view(), numbers.data(), kind_.data()}, paths());
+}
+
+result<void> kept_layer::round(queue& on, double scale) {
+    KILN_TRY(auto at, on.room<point>(vertices()));
+    KILN_CHECK(on.launch(round_vertices{at_.data(), {scale}, at.data()}, vertices()));
+    at_ = std::move(at);
+    KILN_CHECK(drop_repeated(on));
+    elements_.reset();
+    return {};
 }
 
 result<kept_layer> kept_layer::joined(queue& on, kept_layer const& first, kept_layer const& second) {

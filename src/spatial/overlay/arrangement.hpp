@@ -12,7 +12,9 @@ class arrangement {
 public:
     // Rows may overlap and cross themselves. Where there are worlds, one for each row, rows of different ones do not meet, and those
     // of a negative one are left out; else all rows are in one.
-    [[nodiscard]] static result<arrangement> make(queue& on, kept_layer of, buffer<std::int32_t> worlds = {});
+    // With a grid, coordinates are whole multiples of its step.
+    [[nodiscard]] static result<arrangement> make(queue& on, kept_layer of, buffer<std::int32_t> worlds = {},
+                                                  double grid = 0);
 
     [[nodiscard]] kiln_spatial::border_list view() const noexcept;
     [[nodiscard]] std::size_t borders() const noexcept { return borders_; }
@@ -26,13 +28,24 @@ public:
     };
     [[nodiscard]] result<covers> find_covers(queue& on) const;
 
-    // Segments that had to be divided because rounded crossings had moved others onto them.
+    // Divisions that were needed because rounded crossings had moved segments onto others.
     [[nodiscard]] std::size_t moved_again() const noexcept { return moved_again_; }
+    // The step of the grid that it is on, because it was asked for or because these did not end; else 0.
+    [[nodiscard]] double grid() const noexcept { return grid_; }
 
 private:
     arrangement(kept_layer of, buffer<std::int32_t> worlds) noexcept
         : layer_{std::move(of)}, worlds_{std::move(worlds)} {}
-    [[nodiscard]] result<void> node(queue& on);
+    // False where crossings go on moving segments.
+    [[nodiscard]] result<bool> node(queue& on);
+    [[nodiscard]] result<void> snap(queue& on, double grid);
+    struct found_divisions;
+    [[nodiscard]] result<found_divisions> find_divisions(queue& on, std::uint32_t const* asks,
+                                                         buffer<std::uint32_t> const& moved) const;
+    [[nodiscard]] result<found_divisions> find_hot(queue& on, found_divisions const& crossings,
+                                                   std::size_t vertices) const;
+    // Returns where each vertex went.
+    [[nodiscard]] result<buffer<std::int64_t>> divide(queue& on, found_divisions at);
     [[nodiscard]] result<void> find_places(queue& on);
     [[nodiscard]] result<void> find_strands(queue& on);
     [[nodiscard]] result<void> find_borders(queue& on);
@@ -45,6 +58,7 @@ private:
     buffer<std::int64_t> strand_number_;
     buffer<std::int32_t> start_, member_, border_first_;
     std::size_t places_ = 0, borders_ = 0, moved_again_ = 0;
+    double grid_ = 0;
 };
 
 }  // namespace kiln::spatial

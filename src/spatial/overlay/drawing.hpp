@@ -24,6 +24,8 @@ public:
     [[nodiscard]] buffer<std::int32_t> const& left() const noexcept { return left_; }
     [[nodiscard]] buffer<std::int32_t> const& right() const noexcept { return right_; }
 
+    // Their areas, without drawing them.
+    [[nodiscard]] result<buffer<double>> areas() const;
     // Their polygons, as valid as OGC wants them. A row for every result; or, where there is a number of rows, that many, each with
     // the result whose left() it is. Without results, empty rows.
     [[nodiscard]] result<geometry_parts> draw();
@@ -44,7 +46,7 @@ private:
     queue& on_;
     arrangement const& of_;
     std::size_t results_ = 0;
-    buffer<std::int32_t> piece_, result_, left_, right_, next_;
+    buffer<std::int32_t> piece_, result_, left_, right_, first_, next_;
 };
 
 }  // namespace kiln::spatial

@@ -3,6 +3,7 @@
 
 #include "spatial/operations.hpp"
 #include "spatial/overlay/drawing.hpp"
+#include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_borders.cuh"
 #include "spatial/overlay_noding.cuh"
 #include "spatial/overlay_rings.cuh"
@@ -44,14 +45,20 @@ result<void> require_areas(std::string_view operation, geometries const& of) {
     return fail(errc::unsupported, "{}: polygons and multipolygons are needed, not {}", operation, name_of(of.kind()));
 }
 
-// Rounded crossings that made others cross: told, because a result that follows them was moved twice.
-void tell(std::string_view operation, arrangement const& of) {
-    if (of.moved_again() == 0) return;
-    event_log::process().emit({.kind = event_kind::note,
-                               .unit = operation,
-                               .reason = "divided-again",
-                               .detail = "segments onto which rounded crossings had moved others",
-                               .value = static_cast<std::int64_t>(of.moved_again())});
+// Rounded crossings that made others cross are told, and so is a grid that nobody asked for.
+void tell(std::string_view operation, arrangement const& of, double asked) {
+    if (of.moved_again() > 0)
+        event_log::process().emit({.kind = event_kind::note,
+                                   .unit = operation,
+                                   .reason = "divided-again",
+                                   .detail = "segments onto which rounded crossings had moved others",
+                                   .value = static_cast<std::int64_t>(of.moved_again())});
+    if (of.grid() != asked)
+        event_log::process().emit(
+            {.kind = event_kind::note,
+             .unit = operation,
+             .reason = "snapped",
+             .detail = fmt::format("rounded crossings did not come to rest: on a grid of {}", of.grid())});
 }
 
 template <class Rule>
@@ -72,13 +79,20 @@ result<result_borders> borders_of(queue& on, arrangement const& in, arrangement:
     return out;
 }
 
-// Of each world, all its rows as one.
-result<geometry_parts> united(queue& on, std::string_view operation, kept_layer of, buffer<std::int32_t> const& worlds,
-                              std::size_t rows) {
-    KILN_TRY(auto const in, arrangement::make(on, std::move(of), worlds));
-    tell(operation, in);
+// Of each world, all its rows together: its left ones, of which there are so many in all, with its right ones.
+struct world_question {
+    std::string_view operation;
+    buffer<std::int32_t> worlds;
+    std::size_t left_rows = 0;
+    set_operation what = set_operation::union_;
+    double grid = 0;
+};
+result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how, std::size_t rows) {
+    KILN_TRY(auto const in, arrangement::make(on, std::move(of), how.worlds, how.grid));
+    tell(how.operation, in, how.grid);
     KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders, borders_of(on, in, covers, union_rule{worlds.data()}));
+    KILN_TRY(auto const borders,
+             borders_of(on, in, covers, world_rule{how.worlds.data(), static_cast<i32>(how.left_rows), how.what}));
     drawing out{on, in};
     KILN_CHECK(out.order(borders));
     return out.draw(rows);
@@ -94,17 +108,31 @@ std::optional<overlay_kind> overlay_kind_of(std::string_view name) noexcept {
     return static_cast<overlay_kind>(found - kind_names.begin());
 }
 
-result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what) {
+namespace {
+
+result<arrangement> arranged(queue& on, geometries const& left, geometries const& right, double grid) {
     KILN_TRY(auto const a, kept_layer::distinct(on, left));
     KILN_TRY(auto const b, kept_layer::distinct(on, right));
     KILN_TRY(auto both, kept_layer::joined(on, a, b));
-    KILN_TRY(auto const in, arrangement::make(on, std::move(both)));
-    tell("spatial_overlay", in);
+    KILN_TRY(auto out, arrangement::make(on, std::move(both), {}, grid));
+    tell("spatial_overlay", out, grid);
+    return out;
+}
+// What is wanted of two layers that are arranged, ready to be drawn or measured.
+result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, overlay_kind what) {
     KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders,
-             borders_of(on, in, covers, overlay_rule{static_cast<i32>(left.rows()), parts_of(what)}));
-    drawing drawn{on, in};
-    KILN_CHECK(drawn.order(borders));
+    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts_of(what)}));
+    drawing out{on, in};
+    KILN_CHECK(out.order(borders));
+    return out;
+}
+
+}  // namespace
+
+result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what,
+                                   overlay_options const& how) {
+    KILN_TRY(auto const in, arranged(on, left, right, how.grid));
+    KILN_TRY(auto drawn, ordered_parts(on, in, left.rows(), what));
     KILN_TRY(auto parts, drawn.draw());
     overlay_rows out;
     KILN_TRY(out.rows, geometries::make(std::move(parts)));
@@ -113,10 +141,60 @@ result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries
 }
 
 result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const made, overlaid_rows(on, left, right, overlay_kind::intersection));
-    KILN_TRY(auto const of, row_measures::make(on, made.rows));
-    area_list out{made.left, made.right, {}};
-    KILN_TRY(out.area, of.area());
+    KILN_TRY(auto const in, arranged(on, left, right, 0));
+    KILN_TRY(auto const parts, ordered_parts(on, in, left.rows(), overlay_kind::intersection));
+    area_list out{parts.left(), parts.right(), {}};
+    KILN_TRY(out.area, parts.areas());
+    return out;
+}
+
+result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right, set_operation what) {
+    auto const rows = left.rows();
+    KILN_TRY(auto const a, kept_layer::distinct(on, left));
+    KILN_TRY(auto const b, kept_layer::distinct(on, right));
+    KILN_TRY(auto both, kept_layer::joined(on, a, b));
+    KILN_TRY(auto worlds, on.room<std::int32_t>(2 * rows));
+    KILN_CHECK(on.launch(worlds_of_pairs{static_cast<i32>(rows), worlds.data()}, 2 * rows));
+    KILN_TRY(auto parts, put_together(on, std::move(both), {"spatial_overlay", worlds, rows, what}, rows));
+    KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
+    KILN_CHECK(
+        on.launch(set_validity{a.states().data(), b.states().data(), rows, parts.validity->data()}, (rows + 7) / 8));
+    return geometries::make(std::move(parts));
+}
+
+result<buffer<double>> areas_in_common_row_by_row(queue& on, geometries const& left, geometries const& right,
+                                                  std::size_t most_edges) {
+    auto const rows = left.rows();
+    KILN_TRY(auto const a, kept_layer::plain(on, left));
+    KILN_TRY(auto const b, kept_layer::plain(on, right));
+    // Of rows with many vertices, pairs of edges would be too many.
+    if (std::max(a.vertices(), b.vertices()) > most_edges * rows) {
+        KILN_TRY(auto const parts, overlaid_row_by_row(on, left, right, set_operation::intersection));
+        KILN_TRY(auto const of, row_measures::make(on, parts));
+        return of.area();
+    }
+    KILN_TRY(auto a_signs, on.room<double>(a.paths()));
+    KILN_TRY(auto b_signs, on.room<double>(b.paths()));
+    KILN_CHECK(on.launch(find_path_signs{a.view(), a_signs.data()}, a.paths()));
+    KILN_CHECK(on.launch(find_path_signs{b.view(), b_signs.data()}, b.paths()));
+    KILN_TRY(auto shares, on.room<double>(a.vertices()));
+    KILN_CHECK(
+        on.launch(common_areas{a.view(), b.view(), a_signs.data(), b_signs.data(), shares.data()}, a.vertices()));
+    KILN_TRY(auto out, on.room<double>(rows));
+    KILN_CHECK(
+        on.launch(sum_common_areas{a.view(), a.states().data(), b.states().data(), shares.data(), out.data()}, rows));
+    return out;
+}
+
+result<buffer<double>> overlaps_row_by_row(queue& on, geometries const& left, geometries const& right) {
+    KILN_TRY(auto const common, areas_in_common_row_by_row(on, left, right));
+    KILN_TRY(auto const a, row_measures::make(on, left));
+    KILN_TRY(auto const b, row_measures::make(on, right));
+    KILN_TRY(auto const left_areas, a.area());
+    KILN_TRY(auto const right_areas, b.area());
+    KILN_TRY(auto out, on.room<double>(left.rows()));
+    KILN_CHECK(
+        on.launch(overlap_ratios{common.data(), left_areas.data(), right_areas.data(), out.data()}, left.rows()));
     return out;
 }
 
@@ -124,14 +202,14 @@ result<geometries> dissolved_rows(queue& on, geometries const& of, buffer<std::i
     KILN_TRY(auto l, kept_layer::distinct(on, of));
     KILN_TRY(auto worlds, on.room<std::int32_t>(of.rows()));
     KILN_CHECK(on.launch(worlds_of_keys{key.data(), static_cast<i32>(keys), worlds.data()}, of.rows()));
-    KILN_TRY(auto parts, united(on, "spatial_dissolve", std::move(l), worlds, keys));
+    KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_dissolve", worlds}, keys));
     return geometries::make(std::move(parts));
 }
 
 result<geometries> united_rows(queue& on, geometries const& of) {
     KILN_TRY(auto l, kept_layer::distinct(on, of));
     KILN_TRY(auto const worlds, on.filled<std::int32_t>(of.rows(), 0));
-    KILN_TRY(auto parts, united(on, "spatial_dissolve", std::move(l), worlds, 1));
+    KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_dissolve", worlds}, 1));
     return geometries::make(std::move(parts));
 }
 
@@ -141,36 +219,80 @@ result<geometries> valid_rows(queue& on, geometries const& of) {
     auto const states = l.states();
     KILN_TRY(auto const worlds, on.room<std::int32_t>(rows));
     KILN_CHECK(on.launch(number_words{worlds.data()}, rows));
-    KILN_TRY(auto parts, united(on, "spatial_dissolve", std::move(l), worlds, rows));
+    KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_dissolve", worlds}, rows));
     KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
-    KILN_CHECK(on.launch(set_validity{states.data(), rows, parts.validity->data()}, (rows + 7) / 8));
+    KILN_CHECK(on.launch(set_validity{states.data(), states.data(), rows, parts.validity->data()}, (rows + 7) / 8));
     return geometries::make(std::move(parts));
 }
 
-result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right, overlay_kind what) {
-    KILN_CHECK(require_areas("overlay", left));
-    KILN_CHECK(require_areas("overlay", right));
+namespace {
+
+// A call of two operands, both areas.
+template <class Use>
+auto with_both(std::string_view name, stream_ref on, geometries const& left, geometries const& right, Use const& use)
+    -> decltype(use(std::declval<queue&>(), left, right)) {
+    KILN_CHECK(require_areas(name, left));
+    KILN_CHECK(require_areas(name, right));
     return with_operands(overlay_operation, on, left, right,
-                         [&](queue& q, geometries const& a, geometries const& b) -> result<overlay_rows> {
+                         [&](queue& q, geometries const& a, geometries const& b) -> decltype(use(q, a, b)) {
                              if (q.where() == residency::host) {
                                  KILN_CHECK(require_valid(a));
                                  KILN_CHECK(require_valid(b));
                              }
-                             return overlaid_rows(q, a, b, what);
+                             return use(q, a, b);
                          });
 }
+// The same of as many rows on both sides.
+template <class Use>
+auto with_row_pairs(std::string_view name, stream_ref on, geometries const& left, geometries const& right,
+                    Use const& use) -> decltype(use(std::declval<queue&>(), left, right)) {
+    if (left.rows() != right.rows())
+        return fail(errc::invalid_argument, "{}: {} left rows and {} right ones", name, left.rows(), right.rows());
+    return with_both(name, on, left, right, use);
+}
 
+std::optional<set_operation> set_operation_of(overlay_kind what) noexcept {
+    switch (what) {
+        case overlay_kind::intersection: return set_operation::intersection;
+        case overlay_kind::union_: return set_operation::union_;
+        case overlay_kind::difference: return set_operation::difference;
+        case overlay_kind::symmetric_difference: return set_operation::symmetric_difference;
+        default: return {};
+    }
+}
+
+}  // namespace
+
+result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right, overlay_kind what,
+                             overlay_options const& how) {
+    if (how.grid != 0 && !(how.grid > 0 && in_domain(how.grid) && in_domain(1 / how.grid)))
+        return fail(errc::invalid_argument, "overlay: a grid of {}", how.grid);
+    return with_both("overlay", on, left, right, [&](queue& q, geometries const& a, geometries const& b) {
+        return overlaid_rows(q, a, b, what, how);
+    });
+}
 result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right) {
-    KILN_CHECK(require_areas("area_table", left));
-    KILN_CHECK(require_areas("area_table", right));
-    return with_operands(overlay_operation, on, left, right,
-                         [&](queue& q, geometries const& a, geometries const& b) -> result<area_list> {
-                             if (q.where() == residency::host) {
-                                 KILN_CHECK(require_valid(a));
-                                 KILN_CHECK(require_valid(b));
-                             }
-                             return areas_in_common(q, a, b);
-                         });
+    return with_both("area_table", on, left, right,
+                     [](queue& q, geometries const& a, geometries const& b) { return areas_in_common(q, a, b); });
+}
+result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
+                                      overlay_kind what) {
+    auto const operation = set_operation_of(what);
+    if (!operation)
+        return fail(errc::invalid_argument, "overlay_row_by_row: {} is of layers, not of rows", name_of(what));
+    return with_row_pairs(
+        "overlay_row_by_row", on, left, right,
+        [&](queue& q, geometries const& a, geometries const& b) { return overlaid_row_by_row(q, a, b, *operation); });
+}
+result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right) {
+    return with_row_pairs("intersection_area", on, left, right, [](queue& q, geometries const& a, geometries const& b) {
+        return areas_in_common_row_by_row(q, a, b);
+    });
+}
+result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right) {
+    return with_row_pairs("iou", on, left, right, [](queue& q, geometries const& a, geometries const& b) {
+        return overlaps_row_by_row(q, a, b);
+    });
 }
 
 namespace {

@@ -173,6 +173,7 @@ TEST(spatial_declarations, are_what_is_launched) {
                             .value();
     check(overlay_operation, [&](queue& on) {
         (void)areas_in_common(on, areas, areas).value();
+        (void)overlaps_row_by_row(on, areas, areas).value();
         (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
     });
     check(dissolve_operation,

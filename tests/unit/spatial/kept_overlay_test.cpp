@@ -4,6 +4,7 @@
 #include "samples.hpp"
 #include "spatial/overlay/overlay.hpp"
 
+#include <kiln/event.hpp>
 #include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/validate.hpp>
@@ -173,6 +174,101 @@ TEST(overlay, is_a_call_that_is_decided_once) {
     EXPECT_FALSE(overlay_kind_of("xor"));
 }
 
+TEST(overlay, row_by_row) {
+    auto const a = areas({"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "NULL", "POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))",
+                          "POLYGON ((0 0, 1 0, 1 1, 0 0))"});
+    auto const b = areas({"POLYGON ((1 1, 2 1, 2 2, 1 2, 1 1))", "POLYGON ((0 0, 1 0, 1 1, 0 0))",
+                          "POLYGON ((1 1, 3 1, 3 3, 1 3, 1 1))", "POLYGON EMPTY"});
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const of = [&](overlay_kind what) { return to_wkt(overlay_row_by_row({}, a, b, what).value()).value(); };
+    EXPECT_THAT(of(overlay_kind::intersection),
+                ElementsAre("MULTIPOLYGON (((1 1, 2 1, 2 2, 1 2, 1 1)))", "NULL",
+                            "MULTIPOLYGON (((1 1, 2 1, 2 2, 1 2, 1 1)))", "MULTIPOLYGON EMPTY"));
+    EXPECT_THAT(of(overlay_kind::union_), ElementsAre("MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)))", "NULL",
+                                                      "MULTIPOLYGON (((0 0, 2 0, 2 1, 3 1, 3 3, 1 3, 1 2, 0 2, 0 0)))",
+                                                      "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"));
+    EXPECT_THAT(
+        of(overlay_kind::difference),
+        ElementsAre("MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 1 2, 2 2, 2 1, 1 1)))", "NULL",
+                    "MULTIPOLYGON (((0 0, 2 0, 2 1, 1 1, 1 2, 0 2, 0 0)))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"));
+    EXPECT_EQ(of(overlay_kind::symmetric_difference)[3], "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))");
+    EXPECT_EQ(overlay_row_by_row({}, a, b, overlay_kind::update).error().code(), errc::invalid_argument);
+    EXPECT_EQ(overlay_row_by_row({}, a, areas({}), overlay_kind::union_).error().code(), errc::invalid_argument);
+
+    auto const common = intersection_area({}, a, b).value(), ratio = iou({}, a, b).value();
+    EXPECT_EQ(common.data()[0], 1);
+    EXPECT_TRUE(std::isnan(common.data()[1]) && std::isnan(ratio.data()[1]));
+    EXPECT_EQ(common.data()[2], 1);
+    EXPECT_EQ(common.data()[3], 0);
+    EXPECT_EQ(ratio.data()[0], 1.0 / 16);
+    EXPECT_EQ(ratio.data()[2], 1.0 / 7);
+}
+
+// Edge by edge and by overlay: the same areas.
+TEST(overlay, areas_in_common_of_rows) {
+    host_queue on{item_order::scrambled};
+    for (bool const general : {false, true}) {
+        auto const a = general ? stars(60, 7) : lattice(family::multipolygon, {.rows = 60, .size = 9, .seed = 7});
+        auto const b = general ? stars(60, 8) : lattice(family::polygon, {.rows = 60, .size = 9, .seed = 8});
+        auto const quick = areas_in_common_row_by_row(on, a, b).value(),
+                   drawn = areas_in_common_row_by_row(on, a, b, 0).value();
+        for (std::size_t i = 0; i < a.rows(); ++i) EXPECT_NEAR(quick.data()[i], drawn.data()[i], 1e-13) << i;
+    }
+}
+
+// Bundles of lines that nearly run along each other: rounded crossings make others cross, again and again.
+TEST(overlay, rounding_that_makes_others_cross_is_followed) {
+    std::mt19937_64 random{3};
+    auto const real = [&] { return static_cast<double>(random()) * 0x1p-64; };
+    std::size_t again = 0, snapped = 0;
+    auto const token = event_log::process().subscribe([&](event const& e) {
+        if (e.reason.view() == "divided-again") again += static_cast<std::size_t>(e.value);
+        if (e.reason.view() == "snapped") ++snapped;
+    });
+    for (int turn = 0; turn < 4; ++turn) {
+        auto const slivers = [&](std::size_t n) {
+            geometry_builder to;
+            for (std::size_t i = 0; i < n; ++i) {
+                double const x = real() * 1e-12, y = real() * 1e-12;
+                auto const far = [&] { return 1000 + 1e-11 * real(); };
+                to.begin(family::polygon), to.begin_ring();
+                to.vertex(x, y), to.vertex(far(), far()), to.vertex(far(), far()), to.vertex(x, y), to.end();
+            }
+            return to.finish(family::polygon).value();
+        };
+        auto const a = slivers(turn < 2 ? 4 : 12), b = slivers(turn < 2 ? 4 : 12);
+        host_queue on;
+        auto const made = overlaid_rows(on, a, b, overlay_kind::union_).value();
+        ASSERT_TRUE(require_valid(made.rows));
+#ifdef KILN_TEST_GEOS
+        geos by;
+        for (auto const* g : by.read(made.rows)) ASSERT_TRUE(by.is_valid(g)) << turn;
+#endif
+    }
+    EXPECT_GT(again, 0U);
+    EXPECT_GT(snapped, 0U);
+}
+
+TEST(overlay, on_a_grid) {
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+        auto const a = stars(20, seed), b = stars(20, seed + 50);
+        for (double const grid : {0.25, 0.01, 1e-7}) {
+            host_queue on{item_order::scrambled};
+            auto const made = overlaid_rows(on, a, b, overlay_kind::union_, {.grid = grid}).value();
+            auto const& p = made.rows.parts();
+            for (auto const* const values : {&p.x, &p.y})
+                for (double const v : values->host_span()) ASSERT_EQ(v, std::round(v / grid) / (1 / grid)) << grid;
+#ifdef KILN_TEST_GEOS
+            geos by;
+            for (auto const* g : by.read(made.rows)) ASSERT_TRUE(by.is_valid(g)) << seed << " " << grid;
+#endif
+        }
+    }
+    scoped_execution_mode const mode{execution_mode::cpu};
+    EXPECT_EQ(overlay({}, areas({}), areas({}), overlay_kind::union_, {.grid = -1}).error().code(),
+              errc::invalid_argument);
+}
+
 // Whatever the rows: areas add up, a layer with itself is itself, sides can be exchanged, and no order of threads matters.
 TEST(overlay, areas_add_up) {
     for (unsigned seed = 1; seed <= 4; ++seed) {
@@ -194,6 +290,12 @@ TEST(overlay, areas_add_up) {
         EXPECT_NEAR(all(overlay_kind::intersection, b, a), common, 1e-12 * both) << seed;
         auto const alone = overlaid(a, a, overlay_kind::difference);
         EXPECT_EQ(alone.size(), 0U) << seed;
+        auto const table = areas_in_common(on, a, b).value();
+        auto const parts = overlaid(a, b, overlay_kind::intersection);
+        auto const sizes = cpu::area(parts.rows).value();
+        ASSERT_EQ(table.size(), parts.size()) << seed;
+        EXPECT_EQ(values_of(table.left), values_of(parts.left)) << seed;
+        for (std::size_t i = 0; i < sizes.size(); ++i) EXPECT_NEAR(table.area.data()[i], *sizes[i], 1e-13) << seed;
         for (auto const what : all_kinds_of_overlay) {
             auto const there = overlaid(a, b, what, item_order::ascending), here = overlaid(a, b, what);
             EXPECT_EQ(texts(there), texts(here)) << seed;
@@ -242,6 +344,31 @@ std::size_t invalid_rows(geos& by, geometries const& of) {
 
 namespace {
 
+// Row by row, of all four operations.
+void check_rows_against_geos(geos& by, geometries const& a, geometries const& b, std::vector<GEOSGeometry*> const& left,
+                             std::vector<GEOSGeometry*> const& right) {
+    using set = kiln_spatial::set_operation;
+    using geos_operation = GEOSGeometry* (*)(GEOSContextHandle_t, GEOSGeometry const*, GEOSGeometry const*);
+    for (auto const& [ours, theirs] : {std::pair<set, geos_operation>{set::intersection, &GEOSIntersection_r},
+                                       {set::union_, &GEOSUnion_r},
+                                       {set::difference, &GEOSDifference_r},
+                                       {set::symmetric_difference, &GEOSSymDifference_r}}) {
+        host_queue on;
+        auto const made = by.read(overlaid_row_by_row(on, a, b, ours).value());
+        for (std::size_t i = 0; i < made.size(); ++i) {
+            EXPECT_TRUE(by.is_valid(made[i]));
+            auto* const own = theirs(by.handle(), left[i], right[i]);
+            if (own == nullptr) continue;
+            auto* const gap = GEOSSymDifference_r(by.handle(), own, made[i]);
+            double size = 1;
+            if (gap != nullptr) GEOSArea_r(by.handle(), gap, &size);
+            EXPECT_LT(size, 1e-11) << i;
+            if (gap != nullptr) GEOSGeom_destroy_r(by.handle(), gap);
+            GEOSGeom_destroy_r(by.handle(), own);
+        }
+    }
+}
+
 void check_against_geos(unsigned seeds, std::size_t rows) {
     for (unsigned seed = 1; seed <= seeds; ++seed) {
         bool const general = seed % 2 == 0;
@@ -269,6 +396,7 @@ void check_against_geos(unsigned seeds, std::size_t rows) {
                   pairs)
             << seed;
         for (auto const what : all_kinds_of_overlay) EXPECT_EQ(invalid_rows(by, overlaid(a, b, what).rows), 0U) << seed;
+        check_rows_against_geos(by, a, b, left, right);
     }
 }
 
