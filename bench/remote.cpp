@@ -139,13 +139,9 @@ public:
         base::replace_file(key_ + ".pub", base::as_bytes(signer_.public_half().pem())).value();
         for (unsigned n = 0; n < many; ++n) all_.push_back(entry_of(n));
         auto const stored = store::encode_entry(*all_[0]).value();
-        auto const packet = remote::encode_packet(std::array{remote::sign_entry({signer_, 0}, space_, stored)}, stored);
-        remote::trust const rule{.in = remote::belief::signatures, .space = space_, .keys = {signer_.public_half()}};
-        auto const& at = all_[0]->about.at;
-        checks_us_ = median_us(rounds, [&](int) {
-            (void)remote::open_packet(packet, rule,
-                                      {.family = at.family, .request = at.request, .key = at.key, .expected = {}});
-        });
+        packet_ = remote::encode_packet(std::array{remote::sign_entry({signer_, 0}, space_, stored)}, stored);
+        rule_ = {.in = remote::belief::signatures, .space = space_, .keys = {signer_.public_half()}};
+        checks_us_ = median_us(rounds, [&](int) { check_one(); });
     }
 
     // The times of the model are told of `url`.
@@ -209,11 +205,23 @@ private:
         if (list.usable.empty()) throw fail(errc::invalid_argument, "{}: {}", url, list.off.at(0).why);
         return list.usable[0];
     }
+    void check_one() const {
+        auto const& at = all_[0]->about.at;
+        (void)remote::open_packet(packet_, rule_,
+                                  {.family = at.family, .request = at.request, .key = at.key, .expected = {}});
+    }
+    // The checks alone, by a thread that was woken by an answer, as they are in a hit: one after the other they are faster.
     ratio hit(raw_server& raw, remote::remote_tier& tier, std::vector<base::digest> const& names) {
         auto const at = [](int i) { return static_cast<unsigned>(i) % many; };
+        std::vector<double> checks;
         auto const raw_us = median_us(rounds, [&](int i) { raw.get({names[at(i)]}); });
+        for (int i = 0; i < rounds; ++i) {
+            raw.get({names[at(i)]});
+            checks.push_back(median_us(1, [&](int) { check_one(); }));
+        }
+        std::ranges::nth_element(checks, checks.begin() + rounds / 2);
         auto const with_us = median_us(rounds, [&](int i) { (void)tier.ask_sync(question_of(*all_[at(i)])); });
-        return {raw_us, checks_us_, with_us};
+        return {raw_us, checks[rounds / 2], with_us};
     }
     void occupy_redis(raw_server& raw, remote::remote_options const& options) {
         std::vector<base::digest> absent;
@@ -231,6 +239,8 @@ private:
     store::private_key signer_ = store::private_key::generate().value();
     std::shared_ptr<store::event_outlet> quiet_ = std::make_shared<store::event_outlet>(nullptr);
     std::vector<store::entry_ptr> all_;
+    base::bytes packet_;
+    remote::trust rule_;
     double checks_us_ = 0;
     nlohmann::json times_;
 };

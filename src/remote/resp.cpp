@@ -41,7 +41,8 @@ std::optional<std::string_view> scanner::line() {
     auto const rest = base::as_text(data_.subspan(at_));
     auto const end = rest.substr(0, most_.line + 2).find("\r\n");
     if (end == rest.npos) {
-        if (rest.size() > most_.line) refuse(errc::corrupt, "a line without an end");
+        // Not before its end could have come: it is the same however it is cut.
+        if (rest.size() >= most_.line + 2) refuse(errc::corrupt, "a line without an end");
         return std::nullopt;
     }
     at_ += end + 2;

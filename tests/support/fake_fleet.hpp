@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tier as a remote one will be: far away, written to, filling the disk on a hit. Nothing outside the tests knows of it.
+// A tier as a remote one is: far away, written to, filling the disk on a hit. It answers at once, or later when and what the test says.
+// Nothing outside the tests knows of it.
 #pragma once
 
 #include "store/expectations.hpp"
@@ -7,6 +8,8 @@
 #include "store/tier.hpp"
 
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -15,14 +18,20 @@ namespace kiln::test {
 
 class fake_fleet final : public store::tier {
 public:
+    enum class answers { at_once, later };
+    explicit fake_fleet(answers when = answers::at_once) : when_{when} {}
+
     [[nodiscard]] std::string_view name() const noexcept override { return "a server far away"; }
     [[nodiscard]] store::tier_traits traits() const noexcept override {
+        bool const later = when_ == answers::later;
         return {.where = store::location::fleet,
                 .writable = true,
                 .persistent = true,
                 .headers_sealed = false,
                 .any_compiler = false,
-                .on_hit = store::fill::machine};
+                .on_hit = store::fill::machine,
+                .lists_families = !later,
+                .answers_later = later};
     }
     [[nodiscard]] result<store::lookup> find(store::address const& at, store::expectation const& expected) override {
         ++finds;
@@ -51,8 +60,11 @@ public:
         if (on_put) on_put();
         auto copy = std::make_shared<store::entry>(*what);
         copy->from = store::origin_of(traits());
-        std::lock_guard const lock{mutex_};
-        entries_[copy->about.at.key] = copy;
+        {
+            std::lock_guard const lock{mutex_};
+            entries_[copy->about.at.key] = copy;
+        }
+        note("put " + what->about.name);
         return store::put_outcome{};
     }
     void used(store::address const&) noexcept override { ++uses; }
@@ -65,10 +77,55 @@ public:
     std::atomic<int> finds{0}, lists{0}, uses{0};
     std::function<void()> on_find, on_put;
 
+    // The rest is of answers that come later.
+    void ask(store::question const& what, store::answered then) override {
+        if (when_ == answers::at_once) return store::tier::ask(what, std::move(then));
+        std::lock_guard const lock{mutex_};
+        asked_.push_back({what, std::move(then)});
+        changed_.notify_all();
+    }
+    struct asked {
+        store::question what;
+        store::answered then;
+    };
+    // The next question; blocks until there is one.
+    [[nodiscard]] asked next() {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return !asked_.empty(); });
+        auto out = std::move(asked_.front());
+        asked_.pop_front();
+        return out;
+    }
+    [[nodiscard]] store::claim_ptr claim() { return std::make_shared<told_claim>(*this); }
+    // What was put, and what became of claims, in order.
+    [[nodiscard]] std::vector<std::string> notes() const {
+        std::lock_guard const lock{mutex_};
+        return notes_;
+    }
+    void wait_for_notes(std::size_t count) {
+        std::unique_lock lock{mutex_};
+        changed_.wait(lock, [&] { return notes_.size() >= count; });
+    }
+
 private:
-    std::mutex mutex_;
+    struct told_claim final : store::claim {
+        explicit told_claim(fake_fleet& of) : of_{of} {}
+        ~told_claim() override { of_.note("let go"); }
+        void cannot_publish(std::string_view why) noexcept override { of_.note("open " + std::string{why}); }
+        fake_fleet& of_;
+    };
+    void note(std::string what) {
+        std::lock_guard const lock{mutex_};
+        notes_.push_back(std::move(what));
+        changed_.notify_all();
+    }
+    answers const when_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
     std::map<store::digest, store::entry_ptr> entries_;
     store::refusals refused_;
+    std::deque<asked> asked_;
+    std::vector<std::string> notes_;
 };
 
 }  // namespace kiln::test

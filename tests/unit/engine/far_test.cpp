@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the coordinator does with tiers that answer later.
 #include "coordinator_fixture.hpp"
-#include "support/fake_far.hpp"
+#include "support/fake_fleet.hpp"
 
 namespace kiln::engine_detail {
 
@@ -29,7 +29,7 @@ protected:
         a.dependencies = std::move(read);
         return entry_for(order_of(u), a, "elsewhere");
     }
-    std::shared_ptr<test::fake_far> far_ = std::make_shared<test::fake_far>();
+    std::shared_ptr<test::fake_fleet> far_ = std::make_shared<test::fake_fleet>(test::fake_fleet::answers::later);
 };
 
 TEST_F(far_tiers, a_hit_is_the_answer_and_nothing_is_compiled) {
