@@ -289,6 +289,22 @@ result<difference> compare(report_input const& before, report_input const& after
     return out;
 }
 
+namespace {
+
+// Processes that used no GPU at all leave no recording of their own; those that only started others (a shell, a test runner) are no
+// unit of work.
+std::vector<health::unit> units_without_gpu(model const& m) {
+    std::set<std::uint32_t> starters, recorded;
+    for (auto const& c : m.children) starters.insert(c.parent);
+    for (auto const& p : m.processes) recorded.insert(p.pid);
+    std::vector<health::unit> out;
+    for (auto const& c : m.children)
+        if (!c.is_compiler && !starters.contains(c.pid) && !recorded.contains(c.pid)) out.push_back({c.name, 0, false});
+    return out;
+}
+
+}  // namespace
+
 void add_health(model const& m, std::string const& name, health& to) {
     for (auto const& p : m.processes) {
         std::uint64_t kernels = 0;
@@ -315,7 +331,10 @@ void add_health(model const& m, std::string const& name, health& to) {
         }
         to.units.push_back({name.empty() ? p.program.substr(0, 60) : name, kernels, kernels > 0});
     }
-    if (m.processes.empty()) to.units.push_back({name.empty() ? m.command.substr(0, 60) : name, 0, false});
+    auto const others = units_without_gpu(m);
+    to.units.insert(to.units.end(), others.begin(), others.end());
+    if (m.processes.empty() && others.empty())
+        to.units.push_back({name.empty() ? m.command.substr(0, 60) : name, 0, false});
     if (to.of_dispatches) return;
     to.all = to.units.size();
     to.gpu = to.verified = static_cast<std::uint64_t>(std::ranges::count_if(to.units, &health::unit::on_gpu));

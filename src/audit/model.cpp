@@ -353,6 +353,11 @@ std::string short_kernel_name(std::string const& name, std::size_t most) {
         else if (c == '(' && depth == 0 && !out.empty() && whole.substr(i, 11) != "(anonymous ") break;
         else if (depth == 0) out += c;
     }
+    // Libraries of NVIDIA's put their version and every architecture into the name.
+    for (auto const* const begin : {"CUB_", "THRUST_", "_V_"})
+        if (auto const at = out.find(begin); at != out.npos)
+            if (auto const end = out.find("::", at); end != out.npos && (at == 0 || out[at - 1] == ':'))
+                out.erase(at, end + 2 - at);
     if (auto const space = out.rfind(' '); space != out.npos && plain && out.find("(anonymous") == out.npos)
         out.erase(0, space + 1);
     if (auto const colons = out.rfind("::"); colons != out.npos && out.size() > most) out.erase(0, colons + 2);

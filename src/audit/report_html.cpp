@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One page that needs nothing else: no script, no font, no request. What a program wrote is escaped, whatever it is.
-#include "audit/report.hpp"
+// One page that needs nothing else: no script, no font, no request.
+#include "audit/html_parts.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kiln::audit {
 
-namespace {
-
-constexpr std::size_t most_table_rows = 40, most_cards = 60, strip_columns = 240, most_step_bars = 300;
+namespace html {
 
 std::string escaped(std::string_view text) {
     std::string out;
@@ -53,6 +50,14 @@ std::string bytes_text(std::uint64_t bytes) {
     return {};
 }
 
+}  // namespace html
+
+namespace {
+
+using namespace html;
+
+constexpr std::size_t most_cards = 60;
+
 constexpr std::string_view style = R"(
 :root{color-scheme:light dark;--bg:#fbfaf7;--fg:#1d1f22;--dim:#62666d;--card:#fff;--line:#dedbd2;--blocking:#b3261e;--high:#c2570c;--medium:#97700a;--low:#3f6f9f;--info:#62666d;--busy:#2f7d4f;--mark:#fff3c4}
 @media(prefers-color-scheme:dark){:root{--bg:#15171a;--fg:#e7e6e3;--dim:#9a9ea6;--card:#1d2024;--line:#33373d;--blocking:#ff8a80;--high:#ffab6b;--medium:#e6c35c;--low:#8ab8e6;--info:#9a9ea6;--busy:#6fc492;--mark:#4a4119}}
@@ -67,149 +72,8 @@ main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}h1{font-size:1.1rem;
 pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem;overflow-x:auto;margin:.5rem 0}pre mark{background:var(--mark);color:inherit;display:block;margin:0 -.7rem;padding:0 .7rem}
 .blocking{--c:var(--blocking)}.high{--c:var(--high)}.medium{--c:var(--medium)}.low{--c:var(--low)}.info{--c:var(--info)}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.87rem}th,td{text-align:left;padding:.3rem .8rem .3rem 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}td.name{overflow-wrap:anywhere;min-width:12rem}
-details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg text{fill:var(--dim);font:12px system-ui,sans-serif}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
+details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg.wide{height:5.2rem}.ends{display:flex;justify-content:space-between;margin:.2rem 0 0}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
 )";
-
-constexpr std::array palette{"#8c8f94", "#5b7fa6", "#2f7d4f", "#b3261e", "#c2570c",
-                             "#c29a0c", "#7a5aa6", "#3aa6a0", "#a65a8c", "#6b8e23"};
-
-struct share {
-    std::string name;
-    time_ns time = 0;
-    std::string colour;
-};
-
-void put_bar(std::string& out, std::vector<share> const& parts) {
-    time_ns all = 0;
-    for (auto const& p : parts) all += p.time;
-    if (all == 0) return;
-    out += "<div class=\"bar\" role=\"img\" aria-label=\"shares, listed below\">";
-    for (auto const& p : parts)
-        out += fmt::format("<span style=\"width:{:.3f}%;background:{}\" title=\"{}\"></span>",
-                           100 * static_cast<double>(p.time) / static_cast<double>(all), p.colour, escaped(p.name));
-    out += "</div><ul class=\"legend\">";
-    for (auto const& p : parts) {
-        auto const percent = 100 * static_cast<double>(p.time) / static_cast<double>(all);
-        if (percent < 0.5) continue;
-        out += fmt::format("<li><i style=\"background:{}\"></i>{} <span class=\"dim\">{} · {:.0f} %</span></li>",
-                           p.colour, escaped(p.name), time_text(p.time), percent);
-    }
-    out += "</ul>";
-}
-
-std::string colour_of(gap_cause c) {
-    switch (c) {
-        case gap_cause::first_call: return "#7a5aa6";
-        case gap_cause::allocation: return "#c29a0c";
-        case gap_cause::sync_bubble: return "#b3261e";
-        case gap_cause::host_compute: return "#c2570c";
-        case gap_cause::host_wait: return "#a65a8c";
-        case gap_cause::dependency: return "#5b7fa6";
-        case gap_cause::latency: return "#9aa7b5";
-        case gap_cause::tool: return "#3aa6a0";
-        case gap_cause::other: return "#8c8f94";
-    }
-    return {};
-}
-
-void put_steady_bar(std::string& out, process_model const& p) {
-    std::map<gap_cause, time_ns> by_cause;
-    time_ns gaps = 0;
-    for (auto const& g : p.gaps) {
-        by_cause[g.cause] += g.when.length();
-        gaps += g.when.length();
-    }
-    std::vector<share> parts{{"GPU busy", p.steady_busy, "#2f7d4f"}};
-    for (auto const& [cause, t] : by_cause)
-        parts.push_back({fmt::format("idle: {}", name_of(cause)), t, colour_of(cause)});
-    auto const short_gaps = p.span() - std::min(p.span(), p.steady_busy + gaps);
-    parts.push_back({"idle: gaps below 5 µs", short_gaps, "#c9c6bd"});
-    put_bar(out, parts);
-}
-
-void put_ledger(std::string& out, process_model const& p) {
-    std::vector<share> parts;
-    for (std::size_t i = 0; i < p.ledger.size(); ++i)
-        parts.push_back({p.ledger[i].cause + (p.ledger[i].inferred ? " (inferred)" : ""), p.ledger[i].wall,
-                         palette[i % palette.size()]});
-    put_bar(out, parts);
-    out +=
-        "<details><summary>Row by row</summary><div class=\"scroll\"><table><tr><th>cause<th class=n>time<th "
-        "class=n>times<th>how it is known</tr>";
-    for (auto const& r : p.ledger)
-        out += fmt::format("<tr><td>{}<td class=n>{}<td class=n>{}<td>{}</tr>", escaped(r.cause), time_text(r.wall),
-                           r.count, r.inferred ? "inferred" : "measured");
-    out += "</table></div></details>";
-}
-
-// How busy the GPU was over the run, and where the steady state begins.
-void put_strip(std::string& out, process_model const& p) {
-    if (p.busy.empty()) return;
-    auto const from = p.busy.front().from, to = std::max(p.busy.back().to, from + 1);
-    auto const width = static_cast<double>(to - from);
-    std::array<double, strip_columns> busy{};
-    for (auto const& b : p.busy) {
-        auto const first = std::min(
-            strip_columns - 1, static_cast<std::size_t>(static_cast<double>(b.from - from) / width * strip_columns));
-        auto const last = std::min(strip_columns - 1,
-                                   static_cast<std::size_t>(static_cast<double>(b.to - from) / width * strip_columns));
-        for (auto i = first; i <= last; ++i) {
-            auto const left = static_cast<double>(from) + width * static_cast<double>(i) / strip_columns;
-            auto const right = left + width / strip_columns;
-            busy[i] += std::max(0.0, std::min(right, static_cast<double>(b.to)) -
-                                         std::max(left, static_cast<double>(b.from))) /
-                       (width / strip_columns);
-        }
-    }
-    out +=
-        "<svg viewBox=\"0 0 960 110\" role=\"img\" aria-label=\"GPU use over time\"><rect width=\"960\" height=\"80\" "
-        "fill=\"none\" stroke=\"var(--line)\"/>";
-    for (std::size_t i = 0; i < strip_columns; ++i) {
-        auto const h = 80 * std::min(1.0, busy[i]);
-        if (h > 0)
-            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"4.2\" height=\"{:.1f}\" fill=\"var(--busy)\"/>",
-                               static_cast<double>(i) * 4, 80 - h, h);
-    }
-    auto const x = 960 * static_cast<double>(p.steady.from - std::min(p.steady.from, from)) / width;
-    if (p.steady.from >= from && x <= 960)
-        out += fmt::format(
-            "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"0\" y2=\"90\" stroke=\"var(--fg)\" stroke-dasharray=\"3 "
-            "3\"/><text x=\"{1:.1f}\" y=\"103\" text-anchor=\"{2}\">steady from here</text>",
-            x, std::min(x, 955.0), x > 800 ? "end" : "start");
-    if (x > 130) out += fmt::format("<text x=\"0\" y=\"103\">0 ms</text>");
-    if (x < 800) out += fmt::format("<text x=\"960\" y=\"103\" text-anchor=\"end\">{}</text>", time_text(to - from));
-    out += "</svg>";
-}
-
-time_ns mean_of(std::vector<time_ns> const& all, std::size_t from, std::size_t to) {
-    time_ns sum = 0;
-    for (auto i = from; i < to; ++i) sum += all[i];
-    return sum / std::max<std::size_t>(1, to - from);
-}
-
-void put_step_times(std::string& out, process_model const& p) {
-    if (!p.cycle.found() || p.durations.size() < 2) return;
-    auto const group = (p.durations.size() + most_step_bars - 1) / most_step_bars;
-    std::vector<time_ns> bars;
-    for (std::size_t i = 0; i < p.durations.size(); i += group)
-        bars.push_back(mean_of(p.durations, i, std::min(i + group, p.durations.size())));
-    auto const cap = static_cast<double>(p.median) * 4;
-    out += fmt::format(
-        "<h2>Step times</h2><p class=\"small dim\">{} steps, found by {}; median {}; steady from step {}. Bars are cut "
-        "at four medians{}.</p>",
-        p.cycle.starts.size(), escaped(p.cycle.anchor), time_text(p.median), p.steady_from_step,
-        group > 1 ? fmt::format("; each is the mean of {} steps", group) : "");
-    out += "<svg viewBox=\"0 0 960 90\" role=\"img\" aria-label=\"time of each step\">";
-    auto const w = 960 / static_cast<double>(bars.size());
-    for (std::size_t i = 0; i < bars.size(); ++i) {
-        auto const h = 84 * std::min(1.0, static_cast<double>(bars[i]) / std::max(1.0, cap));
-        bool const is_steady = i * group >= p.steady_from_step;
-        out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>",
-                           static_cast<double>(i) * w, 84 - h, std::max(0.6, w - 0.6), std::max(0.5, h),
-                           is_steady ? "var(--low)" : "var(--info)");
-    }
-    out += "</svg>";
-}
 
 // The lines around it, if the file has not changed since it ran.
 std::string source_around(place const& where, time_ns) {
@@ -236,15 +100,15 @@ void put_card(std::string& out, model const& m, finding const& f) {
     std::ranges::transform(level, level.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     auto const& rule = *find_rule(f.rule);
     out += fmt::format(
-        "<article class=\"card {}\"><h3><span class=\"level\">{}</span><span>{} {}</span><span "
+        "<article class=\"card {}\"><h3><span class=\"level\">{}</span><span>{}</span><span "
         "class=\"where\">{}</span>",
-        level, name_of(f.level), f.rule, rule.name, escaped(place_text(f.where)));
+        level, name_of(f.level), escaped(capital(std::string{rule.plain})), escaped(place_text(f.where)));
     if (f.cost >= 0.001) out += fmt::format("<span class=\"cost\">at most {:.1f} %</span>", f.cost * 100);
     out += fmt::format("</h3><p>{}.</p>", escaped(capital(f.what)));
     if (f.level > severity::info)
         out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{rule.remedy})));
     out += "<p class=\"tags\">";
-    out += fmt::format("<span>{}</span><span>{}</span><span>{}</span>",
+    out += fmt::format("<span>{} {}</span><span>{}</span><span>{}</span><span>{}</span>", f.rule, rule.name,
                        f.count == 1 ? "once" : fmt::format("{} times", f.count), name_of(f.sure),
                        f.structural ? "structural" : "incidental");
     if (f.per_step >= 0.05) out += fmt::format("<span>{:.1f} per step</span>", f.per_step);
@@ -263,124 +127,6 @@ void put_card(std::string& out, model const& m, finding const& f) {
         out += "</pre></details>";
     }
     out += "</article>";
-}
-
-struct kernel_row {
-    std::string name;
-    std::uint64_t count = 0;
-    time_ns time = 0;
-    std::uint32_t blocks = 0, threads = 0;
-    std::uint16_t registers = 0;
-};
-
-void put_kernels(std::string& out, process_model const& p) {
-    std::unordered_map<std::uint32_t, kernel_row> by_name;
-    time_ns all = 0;
-    for (auto const& o : p.ops) {
-        if (o.kind != op_kind::kernel) continue;
-        auto& r = by_name[o.name];
-        ++r.count;
-        r.time += o.length();
-        r.blocks = o.blocks;
-        r.threads = o.threads;
-        r.registers = o.registers;
-        all += o.length();
-    }
-    std::vector<kernel_row> rows;
-    for (auto& [name, r] : by_name) {
-        r.name = p.text(name);
-        rows.push_back(r);
-    }
-    std::ranges::sort(rows, std::greater{}, &kernel_row::time);
-    out += fmt::format(
-        "<details open><summary>Kernels ({})</summary><div class=\"scroll\"><table><tr><th>name<th class=n>times<th "
-        "class=n>time<th class=n>share<th class=n>blocks × threads<th class=n>registers</tr>",
-        rows.size());
-    for (std::size_t i = 0; i < std::min(rows.size(), most_table_rows); ++i) {
-        auto const& r = rows[i];
-        out += fmt::format(
-            "<tr><td class=name><code>{}</code><td class=n>{}<td class=n>{}<td class=n>{:.1f} %<td class=n>{} × {}<td "
-            "class=n>{}</tr>",
-            escaped(short_kernel_name(r.name, 100)), r.count, time_text(r.time),
-            100 * static_cast<double>(r.time) / static_cast<double>(std::max<time_ns>(1, all)), r.blocks, r.threads,
-            r.registers);
-    }
-    out += "</table></div>";
-    if (rows.size() > most_table_rows)
-        out += fmt::format("<p class=\"small dim\">{} more are not shown.</p>", rows.size() - most_table_rows);
-    out += "</details>";
-}
-
-void put_copies(std::string& out, process_model const& p) {
-    struct row {
-        std::uint64_t count = 0, bytes = 0;
-        time_ns time = 0;
-    };
-    std::map<std::pair<std::string, std::string>, row> rows;
-    for (auto const& o : p.ops) {
-        if (o.kind == op_kind::kernel) continue;
-        std::string const kind = o.kind == op_kind::set          ? "set"
-                                 : o.way == direction::to_host   ? "to the host"
-                                 : o.way == direction::to_device ? "to the device"
-                                 : o.way == direction::on_device ? "on the device"
-                                                                 : "other";
-        auto& r = rows[{kind, p.place_at(p.place_of(o.correlation)).label}];
-        ++r.count;
-        r.bytes += o.bytes;
-        r.time += o.length();
-    }
-    if (rows.empty()) return;
-    out +=
-        "<details><summary>Copies and sets, by line</summary><div class=\"scroll\"><table><tr><th>what<th>line<th "
-        "class=n>times<th class=n>bytes<th class=n>time</tr>";
-    std::size_t n = 0;
-    for (auto const& [key, r] : rows) {
-        if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>", key.first,
-                           escaped(key.second), r.count, bytes_text(r.bytes), time_text(r.time));
-    }
-    out += "</table></div></details>";
-}
-
-void put_waits(std::string& out, process_model const& p) {
-    static constexpr std::array names{"a read", "a timing", "housekeeping", "nobody"};
-    std::map<std::tuple<std::string, std::size_t, std::string>, std::pair<std::uint64_t, time_ns>> rows;
-    for (auto const& w : p.waits) {
-        auto const& c = p.calls[static_cast<std::size_t>(w.call)];
-        auto& r = rows[{p.text(c.name), static_cast<std::size_t>(w.by), p.place_at(p.place_of(c.correlation)).label}];
-        ++r.first;
-        r.second += c.end - c.start;
-    }
-    if (rows.empty()) return;
-    out +=
-        "<details><summary>Waits of the host</summary><div class=\"scroll\"><table><tr><th>call<th>needed "
-        "by<th>line<th class=n>times<th class=n>time</tr>";
-    std::size_t n = 0;
-    for (auto const& [key, r] : rows) {
-        if (++n > most_table_rows) break;
-        out += fmt::format("<tr><td><code>{}</code><td>{}<td>{}<td class=n>{}<td class=n>{}</tr>",
-                           escaped(std::get<0>(key)), names[std::get<1>(key)], escaped(std::get<2>(key)), r.first,
-                           time_text(r.second));
-    }
-    out += "</table></div></details>";
-}
-
-void put_stages(std::string& out, process_model const& p) {
-    auto const all = stages_of(p);
-    if (all.empty()) return;
-    out +=
-        "<h2>Stages</h2><p class=\"small dim\">Functions of your own, by what they queued: where they really ran, and "
-        "where data left the device.</p><div class=\"scroll\"><table><tr><th>function<th>ran on<th class=n>kernels<th "
-        "class=n>GPU time<th class=n>from first to last<th class=n>to host<th>left the device at</tr>";
-    for (std::size_t i = 0; i < std::min<std::size_t>(12, all.size()); ++i) {
-        auto const& s = all[i];
-        out += fmt::format(
-            "<tr><td class=name><code>{}</code><td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
-            "class=n>{}<td>{}</tr>",
-            escaped(s.name), s.actual, s.kernels, time_text(s.busy), time_text(s.wall), bytes_text(s.to_host),
-            s.left_at.empty() ? "it stayed" : escaped(s.left_at));
-    }
-    out += "</table></div>";
 }
 
 void put_lists(std::string& out, report_input const& in) {

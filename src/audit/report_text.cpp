@@ -100,10 +100,17 @@ std::string verdict(report_input const& in) {
     std::size_t counts[5] = {};
     for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
     auto const first =
-        in.result.findings.empty() ? std::string_view{} : find_rule(in.result.findings.front().rule)->name;
-    if (counts[4] > 0)
-        return fmt::format("it runs on the GPU, but {} at {} keeps it from scaling", first,
-                           place_text(in.result.findings.front().where));
+        in.result.findings.empty() ? std::string_view{} : find_rule(in.result.findings.front().rule)->plain;
+    if (counts[4] > 0) {
+        // Rather one that names a line than one that names the program.
+        auto const& all = in.result.findings;
+        auto const blocks = [](finding const& f) { return f.level == severity::blocking; };
+        auto at = std::ranges::find_if(all, [&](finding const& f) { return blocks(f) && f.place != 0; });
+        bool const has_line = at != all.end();
+        if (!has_line) at = std::ranges::find_if(all, blocks);
+        return fmt::format("it runs on the GPU, but {}{} keeps it from scaling", find_rule(at->rule)->plain,
+                           has_line ? " at " + place_text(at->where) : "");
+    }
     if (counts[3] > 0)
         return fmt::format("it runs on the GPU, but {} of HIGH severity {} a good part of it: first {}",
                            count_text(counts[3], "finding"), counts[3] == 1 ? "costs" : "cost", first);

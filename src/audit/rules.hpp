@@ -42,6 +42,7 @@ enum class scope : std::uint8_t { process, tree };
 
 struct rule {
     std::string_view id, name;
+    std::string_view plain;  // what it is about, in a sentence: "but PLAIN at a.py:3 keeps it from scaling"
     audit_step step;
     std::string_view fires, level, not_when, remedy;
     void (*apply)(judge&);  // null: `kiln audit diff` judges it

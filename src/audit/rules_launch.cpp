@@ -376,7 +376,7 @@ void tool_cost(judge& j) {
     auto const wall = has_window ? p.steady.length() : p.ended - std::min(p.ended, p.begun);
     if (!has_window) tool = p.tool;
     auto const share = static_cast<double>(tool) / static_cast<double>(std::max<time_ns>(1, wall));
-    if (share < 0.05 || tool < 10 * ms) return;
+    if (share < 0.05 || tool < 100 * ms) return;
     finding f = j.at("R90", 0);
     f.where = "this tool";
     f.count = 1;

@@ -62,11 +62,12 @@ bool is_fence(judge const& j, group const& g) {
     return sized * 10 >= looked * 9 || grids.size() * 2 >= looked;
 }
 
+bool is_upload(operation const& o) { return o.kind == op_kind::copy && o.way == direction::to_device; }
+
 // As much is uploaded again soon after: where a step begins says nothing then.
 bool goes_back(process_model const& p, std::size_t at) {
     for (auto i = at + 1; i < p.ops.size() && p.ops[i].start < p.ops[at].end + 20 * ms; ++i)
-        if (p.ops[i].kind == op_kind::copy && p.ops[i].way == direction::to_device && p.ops[i].bytes == p.ops[at].bytes)
-            return true;
+        if (is_upload(p.ops[i]) && p.ops[i].bytes == p.ops[at].bytes) return true;
     return false;
 }
 
@@ -199,7 +200,9 @@ void bulk_read(judge& j) {
                 auto const next_step = std::ranges::upper_bound(p.cycle.starts, o.start);
                 auto const until = next_step == p.cycle.starts.end() ? p.ended : *next_step;
                 auto const next = static_cast<std::size_t>(at) + 1;
-                if (next >= p.ops.size() || p.ops[next].start >= until) ++last_acts;
+                // New input right after it begins a step as well, whichever line the steps were counted by.
+                bool const ends = next >= p.ops.size() || p.ops[next].start >= until || is_upload(p.ops[next]);
+                if (ends) ++last_acts;
             }
             if (last_acts * 10 >= g.count * 9) {
                 j.exempt("R23", g.count, g.place, "boundary: the last act of a step");

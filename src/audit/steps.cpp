@@ -86,12 +86,16 @@ std::size_t begin_of_cycle(std::vector<std::uint32_t> const& symbols, std::size_
     if (at + window + lag > symbols.size()) return symbols.size() % lag;
     std::size_t same = 0;
     for (auto i = at; i < at + window; ++i) same += repeats(i);
-    while (at > 0 && 2 * (same + repeats(at - 1) - repeats(at + window - 1)) >= window) {
+    while (at > 0 && 4 * (same + repeats(at - 1) - repeats(at + window - 1)) >= 3 * window) {
         --at;
         same = same + repeats(at) - repeats(at + window);
     }
+    // What came before may look alike here and there, but not for two rounds.
     auto const last = at + window;
-    while (at < last && repeats(at) == 0) ++at;
+    for (std::size_t row = 0, i = at; i < last; ++i) {
+        row = repeats(i) == 1 ? row + 1 : 0;
+        if (row == 2 * lag) return i + 1 - row;
+    }
     return at;
 }
 
@@ -243,6 +247,9 @@ void find_windows(process_model& p) {
         for (auto const& f : p.firsts)
             if (f.when.from < half) last = std::max(last, f.when.to);
         for (auto const* t : p.trials) last = std::max(last, t->end);
+        // A step many times as long as the others, early on, is still the beginning.
+        for (std::size_t i = 0; i < p.durations.size() / 4; ++i)
+            if (p.durations[i] > 20 * p.median && p.durations[i] > 5 * ms) last = std::max(last, starts[i + 1]);
         std::set<std::size_t> late_steps;
         for (auto const& f : p.firsts) {
             if (f.when.from < half || f.when.from <= last || f.kind == first_kind::lazy) continue;

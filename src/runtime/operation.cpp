@@ -2,6 +2,7 @@
 #include <kiln/runtime/operation.hpp>
 
 #include "cuda/activity.hpp"
+#include "runtime/audit_words.hpp"
 #include "runtime/calibration.hpp"
 #include "runtime/execution.hpp"
 
@@ -216,6 +217,7 @@ private:
 
     void record() const noexcept {
         using cuda::dispatch;
+        runtime::note_items(call_.items);
         cuda::count_dispatch(out_.selected == place::gpu ? dispatch::gpu
                              : out_.fell_back            ? dispatch::cpu_as_fallback
                                                          : dispatch::cpu);

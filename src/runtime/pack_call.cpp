@@ -2,6 +2,7 @@
 #include <kiln/runtime/pack_call.hpp>
 
 #include "cuda/activity.hpp"
+#include "runtime/audit_words.hpp"
 
 #include <kiln/runtime/memory.hpp>
 
@@ -12,7 +13,9 @@ operation_call::operation_call(operation const& what, residency of_input, decisi
     : how_{how},
       entered_{cuda::enter_operation(what.name(), strict() && (how.selected == place::cpu || on_device(of_input))
                                                       ? cuda::moves::undeclared
-                                                      : cuda::moves::declared)} {}
+                                                      : cuda::moves::declared)} {
+    if (entered_) tell_dispatch(what, how_, of_input);
+}
 result<operation_call> operation_call::begin(operation const& what, call_facts const& facts) {
     auto how = decide(what, facts);
     if (!how) return std::move(how).error();
@@ -21,7 +24,9 @@ result<operation_call> operation_call::begin(operation const& what, call_facts c
 operation_call::operation_call(operation_call&& other) noexcept
     : how_{other.how_}, entered_{std::exchange(other.entered_, false)} {}
 operation_call::~operation_call() {
-    if (entered_) cuda::leave_operation();
+    if (!entered_) return;
+    end_dispatch();
+    cuda::leave_operation();
 }
 
 result<std::uint64_t> room_for(std::uint64_t elements, std::size_t size, int device) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger of the first call, with empty caches and again with full ones, beside what the frameworks say of themselves.
 
-    ledger.py KILN [--out DIR]
+    ledger.py KILN [--out DIR] [--only REGEX]
 
 Needs a GPU and the frameworks; 77 without.
 """
@@ -42,6 +42,7 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("kiln")
     arguments.add_argument("--out", default="audit-ledger")
+    arguments.add_argument("--only", default="")
     arguments = arguments.parse_args()
     if shutil.which("nvidia-smi") is None:
         print("skipped: no GPU here")
@@ -73,8 +74,8 @@ def main():
         return lines
 
     with concurrent.futures.ThreadPoolExecutor(len(PROGRAMS)) as pool:
-        for lines in pool.map(both, PROGRAMS):
-            print(*lines, sep="\n", flush=True)
+        for done in concurrent.futures.as_completed([pool.submit(both, name) for name in PROGRAMS if re.search(arguments.only, name)]):
+            print(*done.result(), sep="\n", flush=True)
     return 0
 
 

@@ -35,7 +35,7 @@ def needed(library):
 
 
 recorder, companion = PARTS / "libkiln-recorder.so", PARTS / "libkiln-companion.so"
-check(exported(recorder) == {"InitializeInjection", "kiln_recorder_v1"}, "the recorder exports what is looked up in it", exported(recorder))
+check(exported(recorder) - {"InitializeInjectionNvtx2"} == {"InitializeInjection", "kiln_recorder_v1"}, "the recorder exports what is looked up in it", exported(recorder))
 check(exported(companion) == {"la_version", "la_objopen", "la_symbind64"}, "the companion exports what the loader asks", exported(companion))
 for library, most in ((recorder, 1 << 20), (companion, 100 << 10)):
     libc = {n for n in needed(library) if not re.match(r"(libc|ld-linux.*|libdl|libpthread)\.so", n)}
@@ -119,6 +119,28 @@ run("audit", "--keep", kept, "--", "true", status=1)
 # A call site, through Python.
 sites = told(play(session(3) , "for i in range(30): step()\n"))
 check(not sites["why_not"], "sites do no harm", sites)
+
+# Ranges of the program's own, as NVTX hands them over: a table of places for functions.
+if "InitializeInjectionNvtx2" in exported(recorder):
+    ranged = told(play(session(9), r'''
+from ctypes import CFUNCTYPE, POINTER, Structure, addressof, c_char_p, c_int, c_size_t, c_uint, c_void_p
+slots = (c_void_p * 32)()
+table = (c_void_p * 32)(*[addressof(slots) + 8 * i for i in range(32)])
+@CFUNCTYPE(c_int, c_int, POINTER(c_void_p), POINTER(c_uint))
+def functions(module, to, size):
+    to[0], size[0] = addressof(table), 32
+    return module == 1
+class callbacks(Structure):
+    _fields_ = [("size", c_size_t), ("functions", c_void_p)]
+given = callbacks(16, ctypes.cast(functions, c_void_p))
+export = CFUNCTYPE(c_void_p, c_uint)(lambda which: addressof(given))
+assert ctypes.CDLL(os.environ["NVTX_INJECTION64_PATH"]).InitializeInjectionNvtx2(export) == 1
+push, pop = CFUNCTYPE(c_int, c_char_p)(slots[9]), CFUNCTYPE(c_int)(slots[11])
+for _ in range(10):
+    push(b"train"); push(b"inner"); pop(); pop()
+assert pop() == -1
+''', options=("--step", "train")))
+    check(ranged["processes"][0]["steps"]["count"] == 10 and "train" in ranged["processes"][0]["steps"]["anchor"], "ranges are recorded", ranged["processes"][0]["steps"])
 
 # Judged.
 write("kept.budget", "R22.count <= 40\nseverity <= high\n")
@@ -216,4 +238,15 @@ run("audit", "health", SCRATCH / "one", "--baseline", SCRATCH / "base.json")
 play(session(0), keep=SCRATCH / "idle")
 fell = run("audit", "health", SCRATCH / "one", SCRATCH / "idle", "--baseline", SCRATCH / "base.json", status=3)
 check("fell from 100.00 % to 50.00 %" in fell.stderr, "a GPU path that is turned off is noticed", fell.stderr)
+# ---- Kiln's own words
+
+example = BIN / "example_operations"
+if example.exists():
+    shutil.rmtree(kept, ignore_errors=True)
+    write("script", session(1))
+    run("audit", "--keep", kept, "--", "env", f"LD_PRELOAD={BIN / 'kiln-test-driver_start.so'}", example, KILN_EXECUTION_MODE="cpu", KILN_AUDIT_CUPTI_ALWAYS=FAKE, KILN_TEST_CUPTI=SCRATCH / "script")
+    words = run("audit", "health", kept).stderr
+    check("6 dispatches: 0 on the GPU, 6 on the CPU, 0 fell back, 0 failed" in words, "every dispatch is told, once", words)
+    said = told(run("audit", "report", kept, "--json"))
+    check("6 dispatches ran where they said" in said["good"] and not any(f["rule"] == "R07" for f in said["findings"]), "requested, selected, ran", said["good"])
 print("ok")

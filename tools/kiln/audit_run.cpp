@@ -78,6 +78,7 @@ void put_around(audit_run const& what, std::filesystem::path const& to,
         return complain(fmt::format(
             "audit: nothing is recorded: CUDA_INJECTION64_PATH is taken by {}; audit without it", taken->second));
     environment["CUDA_INJECTION64_PATH"] = recorder.native();
+    environment.emplace("NVTX_INJECTION64_PATH", recorder.native());  // where somebody else listens, ranges are theirs
     environment["KILN_AUDIT_DIR"] = to.native();
     environment["KILN_AUDIT_LEVEL"] = std::to_string(what.level);
     environment["KILN_AUDIT_KEY"] = std::to_string(std::strtoull(base::random_name().c_str(), nullptr, 16));

@@ -121,6 +121,18 @@ TEST(health, the_classes_add_up) {
     EXPECT_EQ(h.reasons.at("small"), 1u);
 }
 
+TEST(health, counts_processes_that_used_no_gpu_but_not_those_that_only_started_others) {
+    scene x;
+    x.launch("k").child("/usr/bin/python3", 10).child("/usr/bin/gcc", 10).child("/bin/sh", 10);
+    x.p().children.push_back({.pid = 2000, .parent = 1003, .name = x.text("/usr/bin/python3"), .event = 1, .time = 5});
+    auto const seen = judge_scene(x);
+    health h;
+    add_health(seen.m, "a", h);
+    EXPECT_EQ(h.all, 3u);  // the one that launched, and two of Python
+    EXPECT_EQ(h.gpu, 1u);
+    EXPECT_EQ(h.cpu, 2u);
+}
+
 TEST(health, counts_processes_where_kiln_says_nothing) {
     scene x, idle;
     x.launch("k");

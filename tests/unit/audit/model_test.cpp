@@ -131,6 +131,8 @@ TEST(audit_places, name_the_line_of_the_user) {
     EXPECT_FALSE(wrapped.caller);
     EXPECT_EQ(place_from("garbage").label, "?");
     EXPECT_EQ(short_kernel_name("_ZN3cub18DeviceReduceKernelIfEEvPT_i"), "cub::DeviceReduceKernel");
+    EXPECT_EQ(short_kernel_name("_ZN3cub16CUB_300102_SM_906detail6reduce28DeviceReduceSingleTileKernelIfEEvPT_", 100),
+              "cub::detail::reduce::DeviceReduceSingleTileKernel");
     EXPECT_EQ(short_kernel_name("spin"), "spin");
 }
 

@@ -8,64 +8,28 @@
 //   KILN_AUDIT_LEVEL   0: subscribed only; 1: what rules need (default); 2: every call
 //   KILN_AUDIT_CUPTI   a libcupti to use where the program has none mapped
 //   KILN_AUDIT_KEY     of the hashes of contents, a number new in every run
-#include "activity.hpp"
-#include "audit/call_class.hpp"
-#include "call_sites.hpp"
 #include "python_frames.hpp"
+#include "watched_calls.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <vector>
 
 namespace kiln::recorder {
 
-namespace {
-
-using audit::call_class;
-
-constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
-constexpr unsigned launches_watched_at_first = 2000;
-constexpr std::uint64_t least_hashed = 1024;
-constexpr std::size_t most_calls = 2048;
-constexpr std::size_t most_threads = 64;
-
-enum class watch : int { off, on };
-
-std::uint64_t clock_ns(::clockid_t which) {
-    ::timespec t{};
-    ::clock_gettime(which, &t);
-    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-std::uint64_t CUPTIAPI now_ns() { return clock_ns(CLOCK_MONOTONIC); }
-
-// All of it lives as long as the process: nothing here is destroyed while other threads may still call.
-struct recorder {
-    cupti_calls cupti;
-    recording_file file;
-    site_ring ring;
-    activity_counts counts;
-    CUpti_SubscriberHandle subscriber = nullptr;
-    std::array<std::array<call_class, most_calls>, 2> classes{};  // runtime, driver
-    std::array<std::array<bool, most_calls>, 2> is_async{};
-    std::vector<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> launch_calls;
-    std::atomic<unsigned> launches{0};
-    std::array<std::atomic<std::uint32_t>, most_threads> threads{};
-    std::uint64_t dropped = 0;
-    std::uint64_t key = 0;
-    unsigned level = 1;
-    ::pid_t owner = 0;
-};
 std::atomic<bool> on{false};
 recorder* self = nullptr;
+
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 
 // ---- buffers
 
@@ -131,163 +95,6 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
         self->file.flush();
     }
     if (buffer != nullptr) keep_spare(buffer);
-}
-
-// ---- calls
-
-struct transfer {
-    void const* host = nullptr;
-    std::uint64_t bytes = 0;
-    enum class way { other, to_device, to_host } direction = way::other;
-};
-
-// Of the copies that frameworks make; others are seen without their pointers.
-transfer runtime_transfer(CUpti_CallbackId id, void const* parameters) {
-    switch (id) {
-        case CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020:
-        case CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020:
-        case CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_ptds_v7000:
-        case CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_ptsz_v7000: {
-            auto const& p = *static_cast<cudaMemcpy_v3020_params const*>(parameters);  // all four begin alike
-            if (p.kind == cudaMemcpyHostToDevice) return {p.src, p.count, transfer::way::to_device};
-            if (p.kind == cudaMemcpyDeviceToHost) return {p.dst, p.count, transfer::way::to_host};
-            return {nullptr, p.count, transfer::way::other};
-        }
-        default: return {};
-    }
-}
-transfer driver_transfer(CUpti_CallbackId id, void const* parameters) {
-    switch (id) {
-        case CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoD_v2:
-        case CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2: {
-            auto const& p = *static_cast<cuMemcpyHtoD_v2_params const*>(parameters);
-            return {p.srcHost, p.ByteCount, transfer::way::to_device};
-        }
-        case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoH_v2:
-        case CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2: {
-            auto const& p = *static_cast<cuMemcpyDtoH_v2_params const*>(parameters);
-            return {p.dstHost, p.ByteCount, transfer::way::to_host};
-        }
-        case CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2:
-            return {nullptr, static_cast<cuMemAlloc_v2_params const*>(parameters)->bytesize, transfer::way::other};
-        default: return {};
-    }
-}
-
-// 1 cubin, 2 PTX, 3 fat binary; 0: something else.
-std::uint64_t image_kind(void const* image) {
-    std::uint32_t begin = 0;
-    ::iovec here{&begin, sizeof begin}, there{const_cast<void*>(image), sizeof begin};
-    if (image == nullptr || ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) != sizeof begin) return 0;
-    switch (begin) {
-        case 0x464c'457fu: return 1;
-        case 0xba55'ed50u:
-        case 0x4662'43b1u: return 3;
-        default: break;
-    }
-    auto const first = static_cast<char>(begin & 0xffu);
-    return first == '/' || first == '.' || first == '\n' || first == ' ' ? 2 : 0;
-}
-std::uint64_t loaded_image(CUpti_CallbackDomain domain, CUpti_CallbackId id, void const* parameters) {
-    if (domain != CUPTI_CB_DOMAIN_DRIVER_API) return 0;
-    switch (id) {
-        case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadData:
-        case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadDataEx:
-        case CUPTI_DRIVER_TRACE_CBID_cuModuleLoadFatBinary:
-        case CUPTI_DRIVER_TRACE_CBID_cuLibraryLoadData:  // all four begin with where it goes and what it is
-            return image_kind(static_cast<cuModuleLoadData_params const*>(parameters)->image);
-        default: return 0;
-    }
-}
-
-struct thread_facts {
-    std::uint32_t id = 0;
-    int depth = 0;  // calls of ours around this one
-    std::uint32_t last_launch = 0;
-    // What came to the host is looked at when somebody has waited for it.
-    std::uint32_t read_correlation = 0;
-    void const* read_to = nullptr;
-    std::uint64_t read_bytes = 0;
-};
-thread_local thread_facts mine;
-
-void remember_thread() {
-    mine.id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-    for (auto& t : self->threads) {
-        std::uint32_t none = 0;
-        if (t.compare_exchange_strong(none, mine.id)) return;
-    }
-}
-
-void watch_launches(watch how) {
-    for (auto const& [domain, id] : self->launch_calls)
-        self->cupti.enable_callback(how == watch::on ? 1 : 0, self->subscriber, domain, id);
-}
-
-void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id, call_class what, CUpti_CallbackData const& call) {
-    site_sample s;
-    s.correlation = call.correlationId;
-    s.thread = mine.id;
-    s.time = now_ns();
-    s.stack = this_stack(self->file);
-    if (what == call_class::copy || what == call_class::allocate) {
-        auto const moved = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtime_transfer(id, call.functionParams)
-                                                                 : driver_transfer(id, call.functionParams);
-        s.pointer = reinterpret_cast<std::uintptr_t>(moved.host);
-        s.bytes = moved.bytes;
-        if (moved.host != nullptr && moved.bytes >= least_hashed && moved.direction == transfer::way::to_device)
-            s.hash = content_hash(moved.host, moved.bytes, self->key);
-        if (moved.direction == transfer::way::to_host && moved.bytes >= least_hashed) {
-            mine.read_correlation = call.correlationId;
-            mine.read_to = moved.host;
-            mine.read_bytes = moved.bytes;
-        }
-    }
-    if (what == call_class::load) s.bytes = loaded_image(domain, id, call.functionParams);
-    if (what == call_class::wait) s.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    self->ring.put(s);
-}
-
-void leave(call_class what, bool waits) {
-    if (waits && mine.read_to != nullptr) {
-        site_sample s;
-        s.correlation = mine.read_correlation;
-        s.thread = mine.id;
-        s.time = now_ns();
-        s.pointer = reinterpret_cast<std::uintptr_t>(mine.read_to);
-        s.bytes = mine.read_bytes;
-        s.hash = content_hash(mine.read_to, mine.read_bytes, self->key);
-        mine.read_to = nullptr;
-        self->ring.put(s);
-    }
-    if (what != call_class::wait) return;
-    site_sample s;
-    s.thread = mine.id;
-    s.time = now_ns();
-    s.cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    self->ring.put(s);
-}
-
-void on_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, CUpti_CallbackData const& call) {
-    if (id >= most_calls) return;
-    auto const which = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? 0u : 1u;
-    auto const what = self->classes[which][id];
-    if (mine.id == 0) remember_thread();
-    if (what == call_class::launch) {  // watched now and then, so that one end of a call may be missing
-        if (call.callbackSite != CUPTI_API_ENTER || mine.depth > 0 || mine.last_launch == call.correlationId) return;
-        mine.last_launch = call.correlationId;
-        enter(domain, id, what, call);
-        if (self->launches.fetch_add(1, std::memory_order_relaxed) == launches_watched_at_first)
-            watch_launches(watch::off);
-        return;
-    }
-    if (call.callbackSite == CUPTI_API_ENTER) {
-        if (mine.depth++ == 0) enter(domain, id, what, call);
-        return;
-    }
-    if (mine.depth > 0) --mine.depth;
-    if (mine.depth == 0)
-        leave(what, what == call_class::wait || (what == call_class::copy && !self->is_async[which][id]));
 }
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, void const* data) {
