@@ -19,6 +19,15 @@ error shutting_down(subject const& of) { return fail(errc::cancelled, "'{}': the
 
 error withdrawn(subject const& of) { return fail(errc::cancelled, "'{}': the demand was withdrawn", of.name); }
 
+std::string_view reason_of(compile::header_use headers) {
+    switch (headers) {
+        case compile::header_use::made: return "headers-made";
+        case compile::header_use::reused: return "headers-reused";
+        case compile::header_use::plain: break;
+    }
+    return {};
+}
+
 }  // namespace
 
 std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a, std::string const& producer) {
@@ -75,6 +84,8 @@ struct coordinator::flight {
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{first_pause};
     cuda::nvtx_span compiling;
+    compile::header_use headers =
+        compile::header_use::plain;  // told before the flight is completed, on the same thread
     std::atomic<bool> finished{false};
 
     std::mutex mutex;
@@ -408,9 +419,10 @@ void coordinator::compile(flight_ptr const& f) {
         book_.compiling(f->line(), f->target);
     };
     // Not under the flight's lock: a pool that is going down answers at once, on this thread.
-    auto const ticket = pool_.submit(
-        f->order.job, how,
-        [this, f](result<compile::product> made) { guarded(f, [&] { complete(f, std::move(made)); }); }, started);
+    auto const ticket =
+        pool_.submit(f->order.job, how,
+                     [this, f](result<compile::product> made) { guarded(f, [&] { complete(f, std::move(made)); }); },
+                     {.started = started, .headers = [f](compile::header_use what) { f->headers = what; }});
     {
         std::lock_guard const lock{f->mutex};
         f->ticket = ticket;
@@ -442,8 +454,11 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     done.key = entry->about.at.key.prefix();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());
+    done.reason = reason_of(f->headers);
     events_.emit(done);
     counts_.compiled.fetch_add(1, std::memory_order_relaxed);
+    if (f->headers == compile::header_use::made) counts_.headers_made.fetch_add(1, std::memory_order_relaxed);
+    if (f->headers == compile::header_use::reused) counts_.headers_reused.fetch_add(1, std::memory_order_relaxed);
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
     bool const shared = a.compile_ms >= options_.least_shared_ms && is_shared(f->order);
@@ -538,6 +553,8 @@ engine_status coordinator::status() const {
     out.from_fleet = load(counts_.fleet);
     out.compiled = load(counts_.compiled);
     out.failed = load(counts_.failed);
+    out.headers_made = load(counts_.headers_made);
+    out.headers_reused = load(counts_.headers_reused);
     out.blocked = load(counts_.blocked);
     out.blocked_ms = static_cast<double>(load(counts_.blocked_ns)) * 1e-6;
     std::lock_guard const lock{mutex_};
