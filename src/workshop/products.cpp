@@ -21,7 +21,7 @@ result<void> product_files::add(store::entry const& what) {
 
 result<void> product_files::add_beside(arch a, store::entry const& what) {
     std::scoped_lock const lock{mutex_};
-    return beside_[a].add(what);
+    return beside_.try_emplace(a, store::packing::where_it_pays).first->second.add(what);
 }
 
 void product_files::add_file(std::string name, base::bytes data, std::size_t entries) {

@@ -69,19 +69,23 @@ private:
         }
     }
 
-    result<void> make_cubin(request const& what, arch a) {
+    // Linked, also where there is no operator: what headers define and nobody uses is then left out, and an image is a third of its size.
+    result<store::entry_ptr> linked(request const& what, arch a) {
         target const t{a, artifact_kind::cubin};
         KILN_TRY(auto const skeleton, obtain_template(engine_, what, t, header_source::machine, {}));
         KILN_TRY(auto const image, obtain(engine_, what, t, closeness::exact, prim_route::linked, {}));
         note_headers(*skeleton.what);
-        return to_.add(*entry_at(shipped_address(family_of(what, part::whole), t), *image.got.what, engine_));
+        return store::entry_ptr{entry_at(shipped_address(family_of(what, part::whole), t), *image.got.what, engine_)};
+    }
+
+    result<void> make_cubin(request const& what, arch a) {
+        KILN_TRY(auto const made, linked(what, a));
+        return to_.add(*made);
     }
 
     result<void> make_sort(request const& what, arch a) {
-        target const t{a, artifact_kind::cubin};
-        KILN_TRY(auto const made, obtain(engine_, what, t, closeness::exact, prim_route::full, {}));
-        note_headers(*made.got.what);
-        return to_.add_beside(a, *entry_at(shipped_address(family_of(what, part::whole), t), *made.got.what, engine_));
+        KILN_TRY(auto const made, linked(what, a));
+        return to_.add_beside(a, *made);
     }
 
     // By the same CUDA as the linker.
