@@ -52,6 +52,12 @@ function(kiln_add_kernels target)
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
         message(FATAL_ERROR "kiln_add_kernels(${target}): SOURCES are needed; unknown: ${arg_UNPARSED_ARGUMENTS}")
     endif()
+    # What is generated is C++, and CMake drops sources of a language nobody enabled without a word.
+    get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+    if(NOT CXX IN_LIST languages)
+        message(FATAL_ERROR "kiln_add_kernels(${target}): it makes a C++ source, and this project has no C++; write "
+                            "project(${PROJECT_NAME} LANGUAGES CXX ${languages})")
+    endif()
     if(NOT arg_ARCHS AND CMAKE_CUDA_ARCHITECTURES)
         set(arg_ARCHS ${CMAKE_CUDA_ARCHITECTURES})
     endif()
@@ -137,7 +143,8 @@ function(kiln_add_kernels target)
 
 #include <kiln/unit.hpp>
 
-namespace @arg_NAME@ {
+// Hidden: another library of the program may have kernels by the same name.
+namespace @arg_NAME@ __attribute__((visibility(\"hidden\"))) {
 @declarations@}
 ")
     # The assembler takes in what the compiler does not know of.

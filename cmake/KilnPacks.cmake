@@ -152,8 +152,8 @@ function(kiln_pack_products name root more_files)
     endif()
 endfunction()
 
-# kiln_link_packs(): after the last kiln_pack of libkiln. Makes kiln_packs, a library of objects to link: what ships of every
-# pack, and kiln_has_packs, the one symbol that brings all of them out of an archive.
+# kiln_link_packs(): after the last kiln_pack of libkiln. Puts objects to link into the global property KILN_PACK_OBJECTS: what
+# ships of every pack, and kiln_has_packs, the one symbol that brings all of them out of an archive.
 function(kiln_link_packs)
     get_property(packs GLOBAL PROPERTY KILN_PACKS)
     set(declarations "void kiln_has_packs();\n")

@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 from . import _kiln
 from ._errors import InvalidArgument, Unsupported
 from ._types import Struct, type_name
+
+Array = _kiln.Array
+
+_JAX = ("jax", "jaxlib")
+
+
+def is_jax(x: Any) -> bool:
+    return _library(x) in _JAX
 
 
 def _library(x: Any) -> str:
@@ -27,22 +35,18 @@ def device_of(x: Any) -> int:
     device = getattr(x, "device", None)
     if device is None or isinstance(device, str):
         return 0
-    for name in ("index", "id"):
+    for name in ("index", "local_hardware_id", "id"):  # torch's, JAX's, CuPy's
         number = getattr(device, name, None)
         if isinstance(number, int):
             return number
     return 0
 
 
-def length(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
-
-
-def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
-    """An array of the same library, on the same device, from its allocator."""
+def empty(shape: tuple[int, ...], like: Any, *, type: str | None) -> Any:
+    """An array of the same library, on the same device, from its allocator; of the same type where none is named."""
     library = _library(like)
-    if isinstance(type, Struct):
-        type = str(like.dtype)
+    if type is None:
+        type = str(type_of(like))
     if library == "torch":
         import torch
 
@@ -54,7 +58,7 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
             return cupy.empty(shape, dtype=type)
     if isinstance(like, _kiln.Array):
         return _kiln.Array.empty(list(shape), type, like.ordinal)
-    if library in ("jax", "jaxlib"):
+    if library in _JAX:
         return _kiln.Array.empty(list(shape), type, device_of(like))
     if library == "numpy":
         import numpy
@@ -63,40 +67,53 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
     raise InvalidArgument(f"an array of {library}: pass out=, an array to write to")
 
 
-def empty_like(x: Any, n: int | None = None, *, type: str | Struct) -> Any:
+def empty_like(x: Any, n: int | None = None, *, type: str | None) -> Any:
     """As many items as `x` has, or `n` of them."""
     return empty(tuple(x.shape) if n is None else (n,), x, type=type)
 
 
-def _same(out: Any) -> Any:
-    return out
+def through(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more: dict[str, Any]) -> Any:
+    """handle(*inputs, **outputs, **more), with results of the first input's library. Arrays of the host go to the GPU and their
+    results come back, where the execution mode allows it; arrays on a device are as they are."""
+    library = _library(inputs[0])
+    if library == "numpy":
+        return _by_way_of_the_gpu(handle, inputs, outputs, more)
+    found = handle(*inputs, **outputs, **more)
+    return found if library not in _JAX else tuple(map(to_jax, found)) if isinstance(found, tuple) else to_jax(found)
 
 
-def on_device(x: Any, out: Any = None) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """(x, out, back): arrays of the host go to the GPU and their results come back, where the execution mode allows it. Arrays
-    on a device are as they are."""
-    if _library(x) != "numpy":
-        return x, out, _same
+def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], more: dict[str, Any]) -> Any:
     import numpy
 
     if _kiln.execution_mode() == "cpu":
         raise Unsupported("x is on the host and the execution mode is cpu: primitives with operators of one's own run on a GPU")
-    there = _kiln.Array.from_host_sync(numpy.ascontiguousarray(x), 0)
+    there = [None if x is None else _kiln.Array.from_host_sync(numpy.ascontiguousarray(x), 0) for x in inputs]
+    found = handle(*there, **more)
 
-    def back(result: Any) -> Any:
+    def back(result: Any, out: Any) -> Any:
         to = numpy.empty(tuple(result.shape), dtype=result.dtype) if out is None else out
         result.to_host_sync(to)
         return to
 
-    return there, None, back
+    if isinstance(found, tuple):
+        return tuple(back(result, out) for result, out in zip(found, outputs.values()))
+    return back(found, outputs["out"])
 
 
-def item_bytes(value: Any, type: str | Struct) -> bytes | None:
-    if value is None:
-        return None
-    from ._types import _captured
+def to_jax(x: Any) -> Any:
+    """JAX's arrays cannot be written to: results are in memory of Kiln's own, which JAX takes over."""
+    if not isinstance(x, _kiln.Array):
+        return x
+    import jax.dlpack
 
-    return _captured(value, None if hasattr(value, "dtype") else type)[0]
+    return jax.dlpack.from_dlpack(x)
+
+
+def item_bytes(value: Any, type: str | None) -> bytes:
+    """One item as it lies in memory. Of a struct, or where it has a type of its own, as it is."""
+    from ._types import captured
+
+    return captured(value, None if hasattr(value, "dtype") else type)[0]
 
 
 def first_item_sync(x: Any) -> Any:
@@ -107,12 +124,3 @@ def first_item_sync(x: Any) -> Any:
         x.to_host_sync(host)
         return host[0].item()
     return x[0].item()
-
-
-def given_back(out: Any, like: Any) -> Any:
-    """An array of Kiln's own as one of `like`'s library, where that library can take it."""
-    if isinstance(out, _kiln.Array) and _library(like) in ("jax", "jaxlib"):
-        import jax.dlpack
-
-        return jax.dlpack.from_dlpack(out)
-    return out

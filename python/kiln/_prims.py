@@ -5,233 +5,148 @@ in _sync."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from . import _arrays, _kiln
 from ._types import ItemType, Op, as_op, element, type_name
 
 _KEPT = 1024  # handles
+_Handle = TypeVar("_Handle")
 
 
-@lru_cache(_KEPT)
+def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
+    """Handles are made once for the same arguments, and know them: a pickle of one is how it was made."""
+
+    @lru_cache(_KEPT)
+    @wraps(make)
+    def kept(*arguments: Any) -> Any:
+        handle: Any = make(*arguments)
+        handle.recipe = (kept, arguments)
+        return handle
+
+    return kept
+
+
+@_keeping
 def _scan(inclusive: bool, type: Any, by: Op, device: int) -> _kiln.Scan:
     return _kiln.make_scan(inclusive, element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _reduce(type: Any, by: Op, device: int) -> _kiln.Reduce:
     return _kiln.make_reduce(element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _segmented(type: Any, by: Op, device: int) -> _kiln.SegmentedReduce:
     return _kiln.make_segmented_reduce(element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _select(indices: bool, type: Any, by: Op | None, device: int) -> _kiln.Select:
     return _kiln.make_select(indices, element(type), by.made() if by else None, device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _bounds(upper: bool, type: Any, by: Op, device: int) -> _kiln.Bounds:
     return _kiln.make_bounds(upper, element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _radix(key: Any, value: Any, descending: bool, device: int) -> _kiln.RadixSort:
     return _kiln.make_radix_sort(element(key), element(value), descending, device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _merge(key: Any, value: Any, by: Op, device: int) -> _kiln.MergeSort:
     return _kiln.make_merge_sort(element(key), element(value), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _unique(key: Any, value: Any, by: Op, device: int) -> _kiln.UniqueByKey:
     return _kiln.make_unique_by_key(element(key), element(value), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _transform(source: Any, to: Any, by: Op, device: int) -> _kiln.Transform:
     return _kiln.make_transform(element(source), element(to), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _gather(type: Any, index: Any, device: int) -> _kiln.Gather:
     return _kiln.make_gather(element(type), element(index), device, None)
 
 
-class _Handle:
-    """A primitive for one type and device: `scan(x, out=y)`. Pickles as what it was made of."""
-
-    def __init__(self, maker: Any, arguments: tuple[Any, ...]) -> None:
-        self._maker = maker
-        self._arguments = arguments
-        self._made = maker(*arguments)
-
-    @property
-    def name(self) -> str:
-        return str(self._made.name)
-
-    def __repr__(self) -> str:
-        return repr(self._made)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._maker, self._arguments)
+def make_exclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Scan:
+    return _scan(False, type_name(type), as_op(op), device)
 
 
-class ScanHandle(_Handle):
-    def __call__(self, x: Any, *, out: Any = None, init: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, type=self._arguments[1])
-        self._made(x, out, _arrays.item_bytes(init, self._arguments[1]), stream)
-        return out
+def make_inclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Scan:
+    return _scan(True, type_name(type), as_op(op), device)
 
 
-class ReduceHandle(_Handle):
-    def __call__(self, x: Any, *, out: Any = None, init: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, 1, type=self._arguments[0])
-        self._made(x, out, _arrays.item_bytes(init, self._arguments[0]), stream)
-        return out
+def make_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Reduce:
+    return _reduce(type_name(type), as_op(op), device)
 
 
-class SegmentedReduceHandle(_Handle):
-    def __call__(self, x: Any, offsets: Any, *, out: Any = None, init: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, max(_arrays.length(offsets) - 1, 0), type=self._arguments[0])
-        self._made(x, offsets, out, _arrays.item_bytes(init, self._arguments[0]), stream)
-        return out
+def make_segmented_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.SegmentedReduce:
+    return _segmented(type_name(type), as_op(op), device)
 
 
-class SelectHandle(_Handle):
-    def __call__(self, x: Any, mask: Any = None, *, out: Any = None, count: Any = None, stream: Any = None) -> tuple[Any, Any]:
-        first = mask if x is None else x
-        if out is None:
-            out = _arrays.empty_like(first, type="int32" if x is None else self._arguments[1])
-        if count is None:
-            count = _arrays.empty_like(first, 1, type="int64")
-        self._made(x, mask, out, count, stream)
-        return out, count
+def make_select(type: ItemType, op: Op | str | None = None, *, indices: bool = False, device: int = 0) -> _kiln.Select:
+    return _select(indices, type_name(type), as_op(op) if op is not None else None, device)
 
 
-class BoundsHandle(_Handle):
-    def __call__(self, sorted: Any, queries: Any, *, out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(queries, type="int64")
-        self._made(sorted, queries, out, stream)
-        return out
+def make_lower_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> _kiln.Bounds:
+    return _bounds(False, type_name(type), as_op(op), device)
 
 
-class SortHandle(_Handle):
-    def __call__(self, keys: Any, values: Any = None, *, out: Any = None, values_out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(keys, type=self._arguments[0])
-        if values is not None and values_out is None:
-            values_out = _arrays.empty_like(values, type=self._arguments[1])
-        self._made(keys, values, out, values_out, None, stream)
-        return out if values is None else (out, values_out)
+def make_upper_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> _kiln.Bounds:
+    return _bounds(True, type_name(type), as_op(op), device)
 
 
-class UniqueHandle(_Handle):
-    def __call__(self, keys: Any, values: Any = None, *, out: Any = None, values_out: Any = None, count: Any = None,
-                 stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(keys, type=self._arguments[0])
-        if values is not None and values_out is None:
-            values_out = _arrays.empty_like(values, type=self._arguments[1])
-        if count is None:
-            count = _arrays.empty_like(keys, 1, type="int64")
-        self._made(keys, values, out, values_out, count, stream)
-        return (out, count) if values is None else (out, values_out, count)
+def make_radix_sort(key: ItemType, value: ItemType | None = None, *, descending: bool = False, device: int = 0) -> _kiln.RadixSort:
+    return _radix(type_name(key), type_name(value) if value is not None else None, descending, device)
 
 
-class TransformHandle(_Handle):
-    def __call__(self, x: Any, *, out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, type=self._arguments[1])
-        self._made(x, out, stream)
-        return out
+def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Op | str = "less", *, device: int = 0) -> _kiln.MergeSort:
+    return _merge(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
-class GatherHandle(_Handle):
-    def __call__(self, x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, _arrays.length(index), type=self._arguments[0])
-        self._made(x, index, out, stream)
-        return out
+def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Op | str = "equal", *, device: int = 0) -> _kiln.UniqueByKey:
+    return _unique(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
-def make_exclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> ScanHandle:
-    return ScanHandle(_scan, (False, type_name(type), as_op(op), device))
+def make_transform(source: ItemType, to: ItemType, op: Op | str, *, device: int = 0) -> _kiln.Transform:
+    return _transform(type_name(source), type_name(to), as_op(op), device)
 
 
-def make_inclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> ScanHandle:
-    return ScanHandle(_scan, (True, type_name(type), as_op(op), device))
+def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -> _kiln.Gather:
+    return _gather(type_name(type), type_name(index), device)
 
 
-def make_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> ReduceHandle:
-    return ReduceHandle(_reduce, (type_name(type), as_op(op), device))
-
-
-def make_segmented_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> SegmentedReduceHandle:
-    return SegmentedReduceHandle(_segmented, (type_name(type), as_op(op), device))
-
-
-def make_select(type: ItemType, op: Op | str | None = None, *, indices: bool = False, device: int = 0) -> SelectHandle:
-    return SelectHandle(_select, (indices, type_name(type), as_op(op) if op is not None else None, device))
-
-
-def make_lower_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> BoundsHandle:
-    return BoundsHandle(_bounds, (False, type_name(type), as_op(op), device))
-
-
-def make_upper_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> BoundsHandle:
-    return BoundsHandle(_bounds, (True, type_name(type), as_op(op), device))
-
-
-def make_radix_sort(key: ItemType, value: ItemType | None = None, *, descending: bool = False, device: int = 0) -> SortHandle:
-    return SortHandle(_radix, (type_name(key), type_name(value) if value is not None else None, descending, device))
-
-
-def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Op | str = "less", *, device: int = 0) -> SortHandle:
-    return SortHandle(_merge, (type_name(key), type_name(value) if value is not None else None, as_op(op), device))
-
-
-def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Op | str = "equal", *, device: int = 0) -> UniqueHandle:
-    return UniqueHandle(_unique, (type_name(key), type_name(value) if value is not None else None, as_op(op), device))
-
-
-def make_transform(source: ItemType, to: ItemType, op: Op | str, *, device: int = 0) -> TransformHandle:
-    return TransformHandle(_transform, (type_name(source), type_name(to), as_op(op), device))
-
-
-def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -> GatherHandle:
-    return GatherHandle(_gather, (type_name(type), type_name(index), device))
+def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: Any) -> Any:
+    return _arrays.through(handle, inputs, outputs, more)
 
 
 def exclusive_scan(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """out[i] = init (+) x[0] (+) ... (+) x[i - 1]"""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
-    return _arrays.given_back(back(make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream)), like)
+    handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
 def inclusive_scan(x: Any, op: Op | str = "plus", *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[0] (+) ... (+) x[i]"""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
-    return _arrays.given_back(back(make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, stream=stream)), like)
+    handle = make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x,), {"out": out}, stream=stream)
 
 
 def reduce(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
-    """init (+) x[0] (+) ..., as an array of one item that stays on the device."""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
-    return _arrays.given_back(back(make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, out=out, init=init, stream=stream)), like)
+    """init (+) x[0] (+) ..., as an array of one item that stays where x is."""
+    handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
 def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any = None) -> Any:
@@ -241,15 +156,17 @@ def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any 
 
 def segmented_reduce(x: Any, offsets: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """One result for each x[offsets[i]:offsets[i + 1]]."""
-    return make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))(x, offsets, out=out, init=init, stream=stream)
+    handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
+    return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
 
 
 def select(x: Any, by: Op | str | Any, *, out: Any = None, count: Any = None, stream: Any = None) -> tuple[Any, Any]:
     """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count). `kept` has room for all; the first `count` items
     count, and `count` stays on the device. select_sync() trims."""
-    if isinstance(by, (Op, str)):
-        return make_select(_arrays.type_of(x), by, device=_arrays.device_of(x))(x, out=out, count=count, stream=stream)
-    return make_select(_arrays.type_of(x), device=_arrays.device_of(x))(x, by, out=out, count=count, stream=stream)
+    told = isinstance(by, (Op, str))
+    handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
+    kept: tuple[Any, Any] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
+    return kept
 
 
 def select_sync(x: Any, by: Op | str | Any, *, stream: Any = None) -> Any:
@@ -260,36 +177,43 @@ def select_sync(x: Any, by: Op | str | Any, *, stream: Any = None) -> Any:
 
 def lower_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The first place of each query in `sorted` that keeps it in order."""
-    return make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))(sorted, queries, out=out, stream=stream)
+    handle = make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
+    return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
 
 def upper_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The last one."""
-    return make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))(sorted, queries, out=out, stream=stream)
+    handle = make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
+    return _run(handle, (sorted, queries), {"out": out}, stream=stream)
+
+
+def _with_values(keys_out: Any, values: Any, values_out: Any) -> dict[str, Any]:
+    return {"out": keys_out} if values is None else {"out": keys_out, "values_out": values_out}
+
+
+def _type_if_any(values: Any) -> ItemType | None:
+    return None if values is None else _arrays.type_of(values)
 
 
 def radix_sort(keys: Any, values: Any = None, *, descending: bool = False, out: Any = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in order, with their values where there are any: stable."""
-    value = _arrays.type_of(values) if values is not None else None
-    handle = make_radix_sort(_arrays.type_of(keys), value, descending=descending, device=_arrays.device_of(keys))
-    return handle(keys, values, out=out, values_out=values_out, stream=stream)
+    handle = make_radix_sort(_arrays.type_of(keys), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
+    return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
 def merge_sort(keys: Any, values: Any = None, op: Op | str = "less", *, out: Any = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in the order of an operator, with their values where there are any: stable."""
-    value = _arrays.type_of(values) if values is not None else None
-    handle = make_merge_sort(_arrays.type_of(keys), value, op, device=_arrays.device_of(keys))
-    return handle(keys, values, out=out, values_out=values_out, stream=stream)
+    handle = make_merge_sort(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
+    return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
 def unique_by_key(keys: Any, values: Any = None, op: Op | str = "equal", *, out: Any = None, values_out: Any = None,
                   count: Any = None, stream: Any = None) -> Any:
     """The first of each run of equal keys: (keys, count) or (keys, values, count)."""
-    value = _arrays.type_of(values) if values is not None else None
-    handle = make_unique_by_key(_arrays.type_of(keys), value, op, device=_arrays.device_of(keys))
-    return handle(keys, values, out=out, values_out=values_out, count=count, stream=stream)
+    handle = make_unique_by_key(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
+    return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
 
 
 def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *, stream: Any = None) -> Any:
@@ -301,13 +225,11 @@ def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *,
 
 def transform(x: Any, op: Op | str, *, to: ItemType | None = None, out: Any = None, stream: Any = None) -> Any:
     """An operator of `a` for each item."""
-    like = x
-    x, out, back = _arrays.on_device(x, out)
     source = _arrays.type_of(x)
-    return _arrays.given_back(back(make_transform(source, to or source, op, device=_arrays.device_of(x))(x, out=out, stream=stream)), like)
+    return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
 
 def gather(x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[index[i]]"""
     handle = make_gather(_arrays.type_of(x), _arrays.type_of(index), device=_arrays.device_of(x))
-    return handle(x, index, out=out, stream=stream)
+    return _run(handle, (x, index), {"out": out}, stream=stream)

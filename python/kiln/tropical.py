@@ -31,4 +31,6 @@ def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winn
         raise InvalidArgument(f"out is {tuple(out.shape)}, the product is {shape}")
     won = _arrays.empty(shape, a, type=winners) if winners is not None else None
     _kiln.tropical_product(semiring, a, b, out, won, stream, timeout)
+    if _arrays.is_jax(a):
+        out, won = _arrays.to_jax(out), _arrays.to_jax(won)
     return out if won is None else (out, won)

@@ -4,6 +4,7 @@
 import time
 
 import kiln
+import numpy
 
 
 def each(call, n=2000, rounds=7):
@@ -42,6 +43,33 @@ try:
     print("CuPy's RawKernel                     ", each(lambda: cupy_kernel((1,), (32,), (1000, cx, cy))))
 except ImportError:
     print("CuPy is not here")
+
+try:
+    import cuda.compute as parallel
+
+    def add(a, b):
+        return a + b
+
+    begin = numpy.array([0], dtype=numpy.int32)
+    theirs = parallel.make_inclusive_scan(x, y, add, begin)
+    room = torch.empty(theirs(None, x, y, add, 1000, begin), dtype=torch.uint8, device="cuda")
+    print("cuda.compute's scan, object kept     ", each(lambda: theirs(room, x, y, add, 1000, begin), 500))
+    print("cuda.compute's scan, one call        ", each(lambda: parallel.inclusive_scan(x, y, add, begin, 1000), 300))
+except Exception as why:  # its interface changes from version to version
+    print("cuda.compute:", type(why).__name__, str(why)[:120])
+try:
+    from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+
+    device = Device()
+    device.set_current()
+    code = Program('extern "C" __global__ void k(int n, const int* x, int* y) { }', "c++", options=ProgramOptions(std="c++17"))
+    core_kernel = code.compile("cubin").get_kernel("k")
+    stream, shape = device.default_stream, LaunchConfig(grid=1, block=32)
+    px, py, n = x.data_ptr(), y.data_ptr(), numpy.int32(1000)
+    print("cuda.core's launch                   ", each(lambda: launch(stream, shape, core_kernel, n, px, py)))
+except Exception as why:
+    print("cuda.core:", type(why).__name__, str(why)[:120])
+print("torch.cumsum, out=                   ", each(lambda: torch.cumsum(x, 0, dtype=torch.int32, out=y)))
 begun = time.perf_counter()
 kiln.inclusive_scan(x, kiln.op(f"a + b + {time.time_ns() % 1000}"), out=y)
 print(f"an operator nobody has seen: {(time.perf_counter() - begun) * 1e3:.0f} ms")

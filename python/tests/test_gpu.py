@@ -30,9 +30,10 @@ def on_host(x):
 
 LIBRARIES = {"torch": torch_array, "cupy": cupy_array, "jax": jax_array, "numpy": lambda x: x}
 both = pytest.mark.parametrize("library", ["torch", "cupy"])
+every = pytest.mark.parametrize("library", LIBRARIES)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@every
 def test_scan(library):
     host = numpy.random.default_rng(1).integers(0, 10, 100_000).astype("i4")
     x = LIBRARIES[library](host)
@@ -42,7 +43,11 @@ def test_scan(library):
     assert type(kiln.inclusive_scan(x)).__module__.partition(".")[0] in (library, library + "lib")
 
 
-@both
+def library_of(x):
+    return type(x).__module__.partition(".")[0].removesuffix("lib")
+
+
+@every
 def test_all_primitives(library):
     to = LIBRARIES[library]
     rng = numpy.random.default_rng(2)
@@ -67,12 +72,54 @@ def test_all_primitives(library):
     assert numpy.array_equal(on_host(kiln.gather(x, to(values[::-1].copy()))), host[::-1])
 
 
-@both
-@pytest.mark.parametrize("semiring", ["max_plus", "min_plus"])
+@every
+def test_results_are_of_the_first_inputs_library(library):
+    x = LIBRARIES[library](numpy.arange(100, dtype="i4"))
+    kept, count = kiln.select(x, "a % 2 == 0")
+    keys, values, runs = kiln.unique_by_key(x, x)
+    for one in (kept, count, keys, values, runs, kiln.gather(x, x), kiln.lower_bound(x, x), kiln.reduce(x), *kiln.radix_sort(x, x)):
+        assert library_of(one) == library
+    assert (on_host(count)[0], on_host(runs)[0]) == (50, 100)
+
+
+@every
+@pytest.mark.parametrize("type", ["int8", "uint16", "int64", "float32", "float64"])
+def test_types(library, type):
+    if library == "jax" and type.endswith("64"):
+        pytest.skip("JAX has 64 bits only where they are switched on")
+    host = numpy.random.default_rng(5).integers(0, 100, 1000).astype(type)
+    x = LIBRARIES[library](host)
+    assert numpy.array_equal(on_host(kiln.inclusive_scan(x, "max")), numpy.maximum.accumulate(host))
+    assert kiln.reduce_sync(x, "min") == host.min()
+
+
+def test_half_precision():
+    torch = pytest.importorskip("torch")
+    for type in (torch.float16, torch.bfloat16):
+        x = torch.randint(0, 8, (100,), device="cuda").to(type)
+        assert torch.equal(kiln.inclusive_scan(x, "max"), torch.cummax(x, 0).values)
+
+
+@every
+def test_sizes_at_the_edge(library):
+    for n in (0, 1, 2):
+        x = LIBRARIES[library](numpy.arange(n, dtype="i4"))
+        assert on_host(kiln.inclusive_scan(x)).tolist() == numpy.cumsum(numpy.arange(n)).tolist()
+        assert on_host(kiln.select_sync(x, "a == 1")).tolist() == [1] * (n == 2)
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax"])
+@pytest.mark.parametrize("semiring", ["max_plus", "min_plus", "max_mul"])
 def test_tropical(library, semiring):
+    to = LIBRARIES[library]
     a, b = numpy.random.default_rng(3).random((3, 40, 50), dtype="f4"), numpy.random.default_rng(4).random((3, 50, 30), dtype="f4")
-    there = on_host(kiln.tropical.product(LIBRARIES[library](a), LIBRARIES[library](b), semiring))
-    assert numpy.array_equal(there, kiln.tropical.product(a, b, semiring))
+    there = kiln.tropical.product(to(a), to(b), semiring)
+    assert library_of(there) == library
+    assert numpy.array_equal(on_host(there), kiln.tropical.product(a, b, semiring))
+    assert numpy.array_equal(on_host(kiln.tropical.product(to(a), to(b[0]), semiring)), kiln.tropical.product(a, b[0], semiring))
+    c, won = kiln.tropical.product(to(a), to(b), semiring, winners="int32")
+    expected = kiln.tropical.product(a, b, semiring, winners="int32")
+    assert numpy.array_equal(on_host(c), expected[0]) and numpy.array_equal(on_host(won), expected[1])
 
 
 @both
@@ -132,19 +179,64 @@ def test_the_callers_stream_is_used():
             assert last == numpy.int64(i * n).astype("i4")
 
 
-def test_capture():
+def test_a_stream_that_is_named_waits_for_the_arrays_own():
+    """Poisoned data: what the array's library has queued and not done is in the result, and what it queues next comes after."""
     torch = pytest.importorskip("torch")
-    x = torch.ones(1000, dtype=torch.int32, device="cuda")
-    y = torch.empty_like(x)
+    n = 1 << 26
+    x, y = torch.zeros(n, dtype=torch.int32, device="cuda"), torch.empty(n, dtype=torch.int32, device="cuda")
     scan = kiln.make_inclusive_scan("int32")
     scan(x, out=y)
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        scan(x, out=y)
-    x.fill_(2)
-    graph.replay()
-    assert y[-1].item() == 2000
+    side = torch.cuda.Stream()
+    for _ in range(3):
+        x.zero_()
+        for i in range(1, 6):
+            x.fill_(i)
+        scan(x, out=y, stream=side)
+        x.fill_(-1)  # after the scan, although on another stream
+        total = y[-1].item()
+        assert total == numpy.int64(5 * n).astype("i4")
+
+
+def test_an_array_may_go_right_after_the_call():
+    torch = pytest.importorskip("torch")
+    n = 1 << 25
+    side = torch.cuda.Stream()
+    scan = kiln.make_inclusive_scan("int32")
+    y = torch.empty(n, dtype=torch.int32, device="cuda")
+    scan(torch.ones(n, dtype=torch.int32, device="cuda"), out=y)
+    for _ in range(5):
+        scan(torch.ones(n, dtype=torch.int32, device="cuda"), out=y, stream=side)
+        trash = torch.full((n,), 7, dtype=torch.int32, device="cuda")  # would be given the same memory
+        assert y[-1].item() == n
+        del trash
+
+
+@both
+def test_capture(library):
+    module = pytest.importorskip(library)
+    x = LIBRARIES[library](numpy.ones(1000, "i4"))
+    y = LIBRARIES[library](numpy.zeros(1000, "i4"))
+    scan = kiln.make_inclusive_scan("int32")
+    scan(x, out=y)
+    if library == "torch":
+        module.cuda.synchronize()
+        graph = module.cuda.CUDAGraph()
+        with module.cuda.graph(graph):
+            scan(x, out=y)
+        x.fill_(2)
+        graph.replay()
+    else:
+        module.cuda.Device().synchronize()
+        stream = module.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            scan(x, out=y)
+            graph = stream.end_capture()
+            x.fill(2)
+            graph.launch(stream)
+            stream.synchronize()
+    assert int(y[-1]) == 2000
 
 
 def test_arrays_of_our_own():

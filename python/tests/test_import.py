@@ -2,6 +2,7 @@
 """Importing costs little and touches nothing."""
 
 import os
+import pathlib
 import re
 
 
@@ -20,10 +21,17 @@ def test_no_thread_and_no_file(python, tmp_path):
 
 
 def test_importing_takes_milliseconds(python):
-    text = "import time; t = time.perf_counter(); import kiln; print(time.perf_counter() - t)"
+    text = "import time; t = time.process_time(); import kiln; print(time.process_time() - t)"
     python(text)  # bytecode
-    assert min(float(python(text).stdout) for _ in range(5)) < 0.1  # 20 ms is the goal; this machine may be busy
+    assert min(float(python(text).stdout) for _ in range(5)) < 0.04  # of the processor; 20 ms is the goal, and machines differ
 
 
 def test_every_name_that_is_listed_is_there(python):
     python("import kiln\nfor n in kiln.__all__:\n    if n != 'torch': getattr(kiln, n)\nassert set(kiln.__all__) <= set(dir(kiln))")
+
+
+def test_type_checkers_are_told_the_same_names():
+    import kiln
+
+    told = (pathlib.Path(kiln.__file__).parent / "__init__.pyi").read_text()
+    assert {n for n, again in re.findall(r"(\w+) as (\w+)", told) if n == again} == set(kiln.__all__)

@@ -77,6 +77,24 @@ bool take_line_cycle(process_model& p, launches which) {
     return false;
 }
 
+// From where on a sequence repeats with that lag: before it a program does other things (a framework tries its kernels out), and
+// counting those as steps would make a steady state of them. An act now and then (a log line, a checkpoint) does not end it.
+std::size_t begin_of_cycle(std::vector<std::uint32_t> const& symbols, std::size_t lag) {
+    auto const window = least_steps * lag;
+    auto const repeats = [&](std::size_t i) { return symbols[i] == symbols[i + lag] ? std::size_t{1} : 0; };
+    auto at = symbols.size() / 2;
+    if (at + window + lag > symbols.size()) return symbols.size() % lag;
+    std::size_t same = 0;
+    for (auto i = at; i < at + window; ++i) same += repeats(i);
+    while (at > 0 && 2 * (same + repeats(at - 1) - repeats(at + window - 1)) >= window) {
+        --at;
+        same = same + repeats(at) - repeats(at + window);
+    }
+    auto const last = at + window;
+    while (at < last && repeats(at) == 0) ++at;
+    return at;
+}
+
 bool take_operation_cycle(process_model& p) {
     std::vector<std::uint32_t> symbols;
     std::map<std::tuple<int, std::uint32_t, std::uint64_t>, std::uint32_t> ids;
@@ -87,7 +105,7 @@ bool take_operation_cycle(process_model& p) {
     }
     auto const lag = period_of(symbols);
     if (lag == 0) return false;
-    for (auto i = symbols.size() % lag; i < symbols.size(); i += lag) p.cycle.starts.push_back(p.ops[i].start);
+    for (auto i = begin_of_cycle(symbols, lag); i < symbols.size(); i += lag) p.cycle.starts.push_back(p.ops[i].start);
     p.cycle.anchor = lag == 1 ? "every operation" : fmt::format("every {} operations", lag);
     if (p.cycle.starts.size() >= least_steps) return true;
     p.cycle = {};
@@ -121,6 +139,17 @@ bool take_ranges(process_model& p) {
         return true;
     }
     return false;
+}
+
+// Launches are only watched now and then in a long run: the lines of a few say nothing of where steps begin.
+bool knows_most_launches(process_model const& p) {
+    std::size_t all = 0, known = 0;
+    for (auto const& c : p.calls) {
+        if (c.what != call_class::launch) continue;
+        ++all;
+        known += p.place_of(c.correlation) != 0 ? 1 : 0;
+    }
+    return 10 * known >= 9 * all;
 }
 
 }  // namespace
@@ -159,7 +188,8 @@ std::size_t period_of(std::vector<std::uint32_t> const& symbols) {
 void find_steps(process_model& p, model_options const& how) {
     if (p.ops.empty()) return;
     if (!how.step.empty() && take_named(p, how.step)) return;
-    if (take_ranges(p) || take_line_cycle(p, launches::left_out) || take_line_cycle(p, launches::too)) return;
+    if (take_ranges(p) || take_line_cycle(p, launches::left_out)) return;
+    if (knows_most_launches(p) && take_line_cycle(p, launches::too)) return;
     take_operation_cycle(p);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines, units as C gives them, devices, streams, memory.
+#include "base/text.hpp"
 #include "capi/boxes.hpp"
 #include "engine/status_json.hpp"
 
@@ -65,10 +66,14 @@ namespace {
 std::string as_json(warm_status const& all) {
     nlohmann::ordered_json units = nlohmann::ordered_json::array();
     for (auto const& u : all.units) units.push_back(engine_detail::to_json(u));
-    return nlohmann::ordered_json{{"submitted", all.submitted},   {"ready", all.ready},       {"pending", all.pending},
-                                  {"failed", all.failed},         {"compiled", all.compiled}, {"waits", all.waits},
-                                  {"blocked_ms", all.blocked_ms}, {"units", std::move(units)}}
-        .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return base::json_text(nlohmann::ordered_json{{"submitted", all.submitted},
+                                                  {"ready", all.ready},
+                                                  {"pending", all.pending},
+                                                  {"failed", all.failed},
+                                                  {"compiled", all.compiled},
+                                                  {"waits", all.waits},
+                                                  {"blocked_ms", all.blocked_ms},
+                                                  {"units", std::move(units)}});
 }
 
 // For kiln_free.

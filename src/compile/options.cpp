@@ -15,9 +15,8 @@ constexpr std::string_view use_target = "the architecture and kind come from the
 constexpr std::string_view no_pch =
     "compile processes keep precompiled headers by themselves (KILN_PCH=0 turns that off); remove the option";
 constexpr std::string_view writes_file =
-    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options, "
-    "which "
-    "compiles around the cache";
+    "it writes a file of its own, which a cached result would not; remove the option, or put it in uncached_options "
+    "(kiln compile --uncached-option=OPT), which compiles around the cache";
 
 constexpr option_row table[] = {
     {"--define-macro", "-D", value::required, macro, "A=1"},
@@ -55,13 +54,13 @@ constexpr option_row table[] = {
     {"--frandom-seed", "-frandom-seed", value::required, keyed, "7"},
     {"--no-source-include", "-no-source-include", value::none, keyed, ""},
     {"--disable-warnings", "-w", value::none, keyed, ""},  // changes the bytes, and who did not ask wants the warnings
+    {"--split-compile", "-split-compile", value::required, keyed, "2"},  // the parts come out in another order
     {"--diag-error", "-diag-error", value::required, repeated, "177"},
     {"--diag-suppress", "-diag-suppress", value::required, repeated, "177"},
     {"--diag-warn", "-diag-warn", value::required, repeated, "177"},
     {"--brief-diagnostics", "-brief-diag", value::required, unkeyed, "true"},
     {"--display-error-number", "-err-no", value::none, unkeyed, ""},
     {"--no-display-error-number", "-no-err-no", value::none, unkeyed, ""},
-    {"--split-compile", "-split-compile", value::required, unkeyed, "2"},
     {"--no-cache", "-no-cache", value::none, unkeyed, ""},
     {"--gpu-architecture", "-arch", value::required, refused, use_target},
     {"--dlink-time-opt", "-dlto", value::none, refused, use_target},
@@ -113,10 +112,12 @@ result<found_option> parse_one(std::span<std::string const> options, std::size_t
             return found_option{&row, std::string{text.substr(equals + 1)}, true};
         }
     }
-    return fail(errc::unsupported,
-                "option '{}' is not in Kiln's option table, so its effect could not be part of the key; "
-                "remove it, ask for it to be added, or put it in uncached_options, which compiles around the cache",
-                text);
+    return fail(
+        errc::unsupported,
+        "option '{}' is not in Kiln's option table, so its effect could not be part of the key; "
+        "remove it, ask for it to be added, or put it in uncached_options (kiln compile --uncached-option=OPT), "
+        "which compiles around the cache",
+        text);
 }
 
 std::string macro_name(std::string_view definition) {

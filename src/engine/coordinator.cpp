@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/coordinator.hpp"
-
-#include "cuda/nvtx.hpp"
+#include "engine/flight.hpp"
 #include "engine/nearest.hpp"
 #include "engine/pack_verbs.hpp"
 
 #include <algorithm>
-#include <new>
 
 namespace kiln::engine_detail {
 
 namespace {
 
-constexpr std::chrono::milliseconds first_pause{2};
 constexpr std::chrono::milliseconds longest_pause{50};
-
-error shutting_down(subject const& of) { return fail(errc::cancelled, "'{}': the engine is shutting down", of.name); }
-
-error withdrawn(subject const& of) { return fail(errc::cancelled, "'{}': the demand was withdrawn", of.name); }
 
 std::string_view reason_of(compile::header_use headers) {
     switch (headers) {
@@ -48,54 +40,6 @@ known_as line_of(order const& of) {
     bool const links = std::holds_alternative<compile::link_job>(of.job.task);
     return {of.subject.name, links ? base::digest{} : identity_of(of.subject)};
 }
-
-// One order in progress. `mutex` guards what several threads touch; the rest belongs to whoever runs the step.
-struct coordinator::flight {
-    explicit flight(engine_detail::order o)
-        : order{std::move(o)},
-          identity{identity_of(order.subject)},
-          target{order.subject.target.arch.name()},
-          answer{std::make_shared<pending<obtained>::state>()} {}
-
-    [[nodiscard]] known_as line() const { return line_of(order); }
-    [[nodiscard]] event describe(event_kind kind) const {
-        auto const key = key_in_advance(order.subject);
-        return {.kind = kind,
-                .unit = order.subject.name,
-                .target = target,
-                .key = key ? key->prefix() : 0,
-                .request = identity.prefix()};
-    }
-
-    engine_detail::order const order;
-    base::digest const identity;
-    std::string const target;
-    std::shared_ptr<pending<obtained>::state> answer;
-    base::stopwatch watch;
-    store::flight lead;
-    bool missed = false;                        // the first look found nothing
-    found_artifact why;                         // and this is why
-    bool asked_further = false;                 // the miss is told when all have answered
-    unsigned nth = 0;                           // entries from afar that were made from other headers
-    store::claim_ptr claim;                     // others wait for what is made here
-    std::string said;                           // by those far away, for error messages
-    bool hedging = false;                       // a worker has it, and those far away may still answer
-    std::atomic<bool> decided{false};           // by one of the two
-    std::optional<store::leader_watch> leader;  // of another process that compiles this
-    std::chrono::milliseconds pause{first_pause};
-    cuda::nvtx_span compiling;
-    compile::header_use headers =
-        compile::header_use::plain;  // told before the flight is completed, on the same thread
-    std::atomic<bool> finished{false};
-
-    std::mutex mutex;
-    priority how = priority::predicted;
-    std::size_t asks = 0;    // not taken back
-    bool running = false;    // a process has it
-    bool withdrawn = false;  // by all who asked; no longer in the table
-    std::optional<compile::worker_pool::ticket> ticket;
-    std::optional<base::time_point> failed_at;
-};
 
 coordinator::coordinator(coordinator_options options, parts of)
     : options_{std::move(options)},
@@ -264,19 +208,6 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     return true;
 }
 
-// An order in hand is answered, whatever happens to its step: shortage of memory, a fault of ours. On a thread of our own
-// nobody else could catch it, and the host program would end.
-template <class Body>
-void coordinator::guarded(flight_ptr const& f, Body body) noexcept {
-    try {
-        body();
-    } catch (std::bad_alloc const&) {
-        finish(f, fail(errc::out_of_memory, "'{}': out of memory", f->order.subject.name));
-    } catch (std::exception const& e) {
-        finish(f, fail(errc::internal, "'{}': {}", f->order.subject.name, e.what()));
-    }
-}
-
 void coordinator::step(flight_ptr const& f) noexcept {
     guarded(f, [&] { advance(f); });
 }
@@ -316,91 +247,6 @@ void coordinator::advance(flight_ptr const& f) {
     if (!background_.post_at(when, [this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
 }
 
-bool coordinator::is_shared(order const& what) const {
-    auto const* const c = std::get_if<compile::compile_job>(&what.job.task);
-    if (c == nullptr) return true;
-    auto const options = compile::normalize(c->unit.options);
-    return options && !options->debug;  // their keys have this machine's paths
-}
-
-store::question coordinator::question_for(flight& f) const {
-    auto const& s = f.order.subject;
-    bool const can_compile = !s.toolchain.empty() && options_.jit != jit_policy::forbid;
-    store::question out{.family = s.id.family,
-                        .key = key_in_advance(s),
-                        .expected = {f.target, std::string{name_of(s.target.kind)}, s.toolchain},
-                        .nth = f.nth};
-    if (!s.toolchain.empty()) out.request = s.id.request;
-    std::lock_guard const lock{f.mutex};
-    out.how = !can_compile                  ? store::urgency::nothing_else_will_do
-              : f.how == priority::blocking ? store::urgency::somebody_waits
-                                            : store::urgency::nobody_waits;
-    if (can_compile) {
-        out.claims = store::claiming::wanted;
-        out.makers = static_cast<std::size_t>(std::max(1, pool_.capacity()));
-    }
-    return out;
-}
-
-void coordinator::look_further(flight_ptr const& f) {
-    if (!f->asked_further) return compile(f);
-    if (!is_shared(f->order)) {
-        if (is_allowed(f, f->why)) compile(f);
-        return;
-    }
-    store_.ask(question_for(*f), [back = way_back_, f](store::far_answer what) {
-        std::lock_guard const lock{back->mutex};
-        auto* const me = back->to;
-        if (me == nullptr) return;
-        auto const posted =
-            me->background_.post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
-        if (!posted) me->finish(f, shutting_down(f->order.subject));
-    });
-}
-
-bool coordinator::take_from_afar(flight_ptr const& f, store::far_answer const& what) {
-    auto found = accept(store_, f->order.subject, what.what);
-    if (!found.what) {
-        f->why.reason = found.reason;
-        f->why.detail = found.detail;
-        return false;
-    }
-    if (f->decided.exchange(true)) return true;
-    store_.used(what.what, std::move(f->lead));
-    count_hit(found.from);
-    book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
-    finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
-    std::optional<compile::worker_pool::ticket> ticket;
-    {
-        std::lock_guard const lock{f->mutex};
-        ticket = f->ticket;
-    }
-    if (ticket) pool_.cancel(*ticket);
-    return true;
-}
-
-void coordinator::heard_of(flight_ptr const& f, store::far_answer const& what) {
-    if (f->finished.load()) return;  // made here in the meantime
-    if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
-    if (what.what.hit) {
-        if (take_from_afar(f, what)) return;
-        // Sound, and made from other headers than this machine has: there may be one more.
-        f->nth = what.next;
-        if (f->why.reason == "header-changed" && !f->hedging) return look_further(f);
-    }
-    if (!what.late.empty()) {
-        auto late = f->describe(event_kind::fell_back);
-        late.reason = what.late;
-        late.detail = "nobody waits longer for what other machines may have; compiling here";
-        events_.emit(late);
-    }
-    if (f->hedging) return;
-    f->hedging = !what.is_last;
-    f->claim = what.mine;
-    if (!what.said.empty()) f->said = fmt::format(", fleet ({})", what.said);
-    if (is_allowed(f, f->why)) compile(f);
-}
-
 void coordinator::compile(flight_ptr const& f) {
     auto how = priority::predicted;
     {
@@ -437,11 +283,6 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     if (f->decided.exchange(true)) return;  // it came from afar meanwhile
     if (!made) {
         if (f->claim) f->claim->cannot_publish("failed");
-        auto failed = f->describe(event_kind::compile_failed);
-        failed.reason = name_of(made.error().code());
-        failed.detail = made.error().message();
-        events_.emit(failed);
-        f->lead.release();
         finish(f, std::move(made).error());
         return;
     }
@@ -495,7 +336,13 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
             }
         }
     }
-    if (!with) book_.failed(f->line(), f->target, with.error());
+    if (!with) {
+        auto failed = f->describe(is_withdrawn ? event_kind::note : event_kind::compile_failed);
+        failed.reason = name_of(with.error().code());
+        failed.detail = with.error().message();
+        events_.emit(failed);
+        book_.failed(f->line(), f->target, with.error());
+    }
     f->answer->finish(std::move(with));
 }
 

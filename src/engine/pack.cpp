@@ -112,7 +112,7 @@ result<pack const*> pack_named(std::string_view name) {
     if (auto const* const found = find_pack(name)) return found;
     std::string known;
     for (auto const* p : packs()) known += fmt::format("{}{}", known.empty() ? "" : ", ", p->name());
-    return fail(errc::not_found, "there is no pack '{}'; there are: {}; 'kiln list' shows what is in them", name,
+    return fail(errc::invalid_argument, "there is no pack '{}'; there are: {}; 'kiln list' shows what is in them", name,
                 known.empty() ? "none" : known);
 }
 

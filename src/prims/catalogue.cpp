@@ -30,6 +30,9 @@ std::vector<named_request> build() {
     for (auto const t : {scalar::i32, scalar::i64}) {
         out.add("exclusive_scan", {t}, "plus", scan_request(scan_form::exclusive, type_of(t), plus));
     }
+    for (auto const t : {scalar::i32, scalar::i64}) {
+        out.add("inclusive_scan", {t}, "plus", scan_request(scan_form::inclusive, type_of(t), plus));
+    }
     for (auto const t : {scalar::i32, scalar::i64})
         out.add("select", {t}, "", select_request(select_form::indices, type_of(t), nullptr));
     for (auto const t : {scalar::f64, scalar::i32}) out.add("reduce", {t}, "plus", reduce_request(type_of(t), plus));
@@ -44,10 +47,15 @@ std::vector<named_request> build() {
         }
     }
     auto const i32 = type_of(scalar::i32);
+    auto const none = element_type{};  // keys alone
     for (auto const t : {scalar::i32, scalar::u64}) {
+        out.add("radix_sort", {t}, "",
+                radix_sort_request(type_of(t), none, sort_order::ascending, item_range::ordinary));
         out.add("radix_sort", {t, scalar::i32}, "",
                 radix_sort_request(type_of(t), i32, sort_order::ascending, item_range::ordinary));
     }
+    out.add("merge_sort", {scalar::u64}, "less",
+            merge_sort_request(type_of(scalar::u64), none, less, item_range::ordinary));
     out.add("merge_sort", {scalar::u64, scalar::i32}, "less",
             merge_sort_request(type_of(scalar::u64), i32, less, item_range::ordinary));
     for (auto const t : {scalar::i32, scalar::u64}) {

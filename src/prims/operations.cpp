@@ -40,7 +40,7 @@ constexpr std::array<variant, 2> radix_sort_variants{
     variant{.name = "gpu", .where = place::gpu, .types = numbers, .needs = "radix_sort_{type}"},
     variant{.name = "cpu", .where = place::cpu, .types = numbers}};
 constexpr auto merge_sort_variants = both("merge_sort_{type}");
-constexpr auto unique_by_key_variants = both("unique_by_key_{type}");
+constexpr auto unique_by_key_variants = both("unique_by_key_{type}_i32");
 
 }  // namespace
 

@@ -17,9 +17,9 @@ constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data 
               header_data = 10029, ssl_version = 32, custom_request = 10036, no_body = 44, upload = 46, netrc = 51,
               follow = 52, verify_peer = 64, ca_file = 10065, most_redirects = 68, header_function = 20079,
               verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
-              timeout_ms = 155, connect_timeout_ms = 156, protocols = 181, redirect_protocols = 182,
-              http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305, ready_function = 20312,
-              ready_data = 10313;
+              permission_ms = 227, timeout_ms = 155, connect_timeout_ms = 156, protocols = 181,
+              redirect_protocols = 182, http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305,
+              ready_function = 20312, ready_data = 10313;
 }  // namespace option
 namespace info {
 constexpr int response_code = 0x200002, active_socket = 0x500000 + 44;
@@ -342,8 +342,9 @@ void curl_client::start(std::unique_ptr<transfer> t) {
         set(option::read_function, &curl_client::on_read);
         set(option::read_data, static_cast<void*>(t.get()));
         set(option::in_file_size, static_cast<long long>(t->what.body->size()));
-        // Nobody here waits for a permission to go on.
-        t->headers = a.slist_append(t->headers, "Expect:");
+        // Nobody here waits for a permission to go on. Where requests are signed libcurl would sign the empty line too.
+        if (options_.aws.empty()) t->headers = a.slist_append(t->headers, "Expect:");
+        else set(option::permission_ms, 1L);
     }
     for (auto const& line : t->what.headers) t->headers = a.slist_append(t->headers, line.c_str());
     if (t->headers != nullptr) set(option::http_header, static_cast<void*>(t->headers));

@@ -2,45 +2,14 @@
 #include "remote/http_server.hpp"
 
 #include "remote/action_result.hpp"
-#include "remote/curl.hpp"
+#include "remote/http_answers.hpp"
 #include "remote/s3.hpp"
+#include "remote/s3_claims.hpp"
 #include "remote/secrets.hpp"
-
-#include <algorithm>
-#include <charconv>
 
 namespace kiln::remote {
 
 namespace {
-
-constexpr std::chrono::milliseconds longest_retry{60'000};
-
-std::chrono::milliseconds retry_after(http_response const& r) {
-    auto const text = r.header("retry-after");
-    int seconds = 0;
-    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    if (why != std::errc{} || end != text.data() + text.size() || seconds < 0) return std::chrono::milliseconds{0};
-    return std::min(longest_retry, std::chrono::milliseconds{std::int64_t{seconds} * 1000});
-}
-
-// Whatever is neither what was asked for nor "it is not there".
-failure failure_of(http_response const& r) {
-    if (r.why) return r.why;
-    auto const said = fmt::format("HTTP {}", r.status);
-    switch (r.status) {
-        case 401:
-        case 403: return {trouble::denied, said};
-        case 413:
-        case 507: return {trouble::full, said};
-        case 429:
-        case 503: return {trouble::busy, said, retry_after(r)};
-        default: break;
-    }
-    return {r.status >= 500 ? trouble::server : trouble::protocol, said};
-}
-
-bool is_good(http_response const& r) { return !r.why && r.status >= 200 && r.status < 300; }
-bool is_absent(http_response const& r) { return !r.why && (r.status == 404 || r.status == 410); }
 
 got failed_get(http_response const& r) {
     if (is_absent(r)) return {};
@@ -91,11 +60,7 @@ protected:
     virtual void send(http_request what, curl_client::answered then) {
         auto const token = token_source{options_.token_file}.read();
         if (!token) what.refused = {trouble::denied, std::string{token.error().message()}};
-        else if (!token->empty()) {
-            bool const basic = token->find(':') != token->npos;
-            what.headers.push_back(basic ? "Authorization: Basic " + base64(*token)
-                                         : "Authorization: Bearer " + *token);
-        }
+        else if (!token->empty()) what.headers.push_back(authorization(*token));
         curl_.send(std::move(what), std::move(then));
     }
     // PUT of a whole object. No server here can make only what is not there yet, so it is looked at first.
@@ -210,7 +175,12 @@ private:
 class s3_server final : public http_base {
 public:
     s3_server(reactor& loop, remote_options const& o, s3_access access)
-        : http_base{loop, o, signed_by(o, access)}, access_{std::move(access)} {}
+        : http_base{loop, o, signed_by(o, access)},
+          access_{std::move(access)},
+          claims_{access_.base + "/claims",
+                  [this](http_request what, curl_client::answered then) { send(std::move(what), std::move(then)); }} {}
+
+    [[nodiscard]] lease_server* leases() noexcept override { return &claims_; }
 
     void put(digest const& name, std::shared_ptr<base::bytes const> packet, put_rule rule,
              std::function<void(put_answer)> then) override {
@@ -251,6 +221,7 @@ private:
         });
     }
     s3_access access_;
+    s3_claims claims_;
 };
 
 }  // namespace

@@ -60,7 +60,11 @@ private:
 
     void end_compile(past_event const& e, span::kind how) {
         auto const at = open_.find({e.pid, std::string{e.what.unit.view()}, std::string{e.what.target.view()}});
-        if (at == open_.end()) return;
+        if (at == open_.end()) {
+            // It came to nothing before any process took it.
+            if (how == span::kind::failed) add(span::kind::mark, e, std::string{e.what.detail.view()});
+            return;
+        }
         auto s = std::move(at->second);
         open_.erase(at);
         s.what = how;

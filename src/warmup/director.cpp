@@ -40,11 +40,11 @@ director::~director() {
 void director::add(batch_ptr const& batch) {
     if (batch->how.targets.empty() && !may_have_gpu()) {
         for (auto const& w : batch->what) {
-            engine_.internals().book.deferred(w.name(), batch->how.consumer);
-            batch->hopeless.push_back({.name = w.name(),
-                                       .target = {},
-                                       .state = work_state::deferred,
-                                       .why = "no GPU on this machine, and no target was named"});
+            constexpr std::string_view why = "no GPU on this machine, and no target was named";
+            write_down_demand(*batch, {w.name()}, {}, batch->how.how);
+            write_down_deferred(w.name(), why);
+            batch->hopeless.push_back(
+                {.name = w.name(), .target = {}, .state = work_state::deferred, .why = std::string{why}});
         }
         batch->taken = true;
         return;
@@ -96,13 +96,39 @@ std::string director::label_of(int device) {
     return info ? info->target() : std::string{};
 }
 
+// What goes into the ledger goes into the events too: whoever reads them later is told the same.
+void director::write_down_demand(demanded::state const& batch, engine_detail::known_as thing, std::string_view target,
+                                 priority how) {
+    auto& s = engine_.internals();
+    s.book.demanded(thing, target, how, batch.how.consumer);
+    s.events.emit({.kind = event_kind::demanded,
+                   .unit = thing.name,
+                   .target = target,
+                   .reason = name_of(how),
+                   .detail = batch.how.consumer,
+                   .request = thing.id.prefix()});
+}
+
+void director::write_down_deferred(std::string_view name, std::string_view why) {
+    auto& s = engine_.internals();
+    s.book.deferred(name, {});
+    s.events.emit({.kind = event_kind::note, .unit = name, .reason = name_of(work_state::deferred), .detail = why});
+}
+
+void director::write_down_failure(std::string_view name, std::string_view target, error const& why) {
+    auto& s = engine_.internals();
+    s.book.failed(name, target, why);
+    s.events.emit({.kind = why.code() == errc::cancelled ? event_kind::note : event_kind::compile_failed,
+                   .unit = name,
+                   .target = target,
+                   .reason = name_of(why.code()),
+                   .detail = why.message()});
+}
+
 void director::refuse(batch_ptr const& batch, want const& w, work_state state, error const& why) {
-    auto& book = engine_.internals().book;
-    if (state == work_state::deferred) book.deferred(w.name(), batch->how.consumer);
-    else {
-        book.demanded(w.name(), {}, batch->how.how, batch->how.consumer);
-        book.failed(w.name(), {}, why);
-    }
+    write_down_demand(*batch, {w.name()}, {}, batch->how.how);
+    if (state == work_state::deferred) write_down_deferred(w.name(), why.message());
+    else write_down_failure(w.name(), {}, why);
     {
         std::lock_guard const lock{mutex_};
         batch->hopeless.push_back(
@@ -178,23 +204,16 @@ void director::place(batch_ptr const& batch, want const& w, std::optional<kiln::
     auto const found = item_for(batch, w, t);
     if (!found) return;
     auto const& i = *found;
-    auto& s = engine_.internals();
     auto how = priority::predicted;
     switch (join(batch, i, how)) {
         case placement::nothing: return withdraw_untouched(i);
         case placement::raised:
-            s.book.demanded(i->line(), i->label, how, batch->how.consumer);
-            if (i->is_unit()) s.requests->raise(i->identity, how);
+            write_down_demand(*batch, i->line(), i->label, how);
+            if (i->is_unit()) engine_.internals().requests->raise(i->identity, how);
             return;
         case placement::started: break;
     }
-    s.book.demanded(i->line(), i->label, how, batch->how.consumer);
-    s.events.emit({.kind = event_kind::demanded,
-                   .unit = i->name,
-                   .target = i->label,
-                   .reason = name_of(how),
-                   .detail = batch->how.consumer,
-                   .request = i->identity.prefix()});
+    write_down_demand(*batch, i->line(), i->label, how);
     if (i->is_unit()) ask_for_unit(i);
     else queue_load(i, task_kind::try_pack);
 }
@@ -256,10 +275,9 @@ void director::set_state(item& i, work_state state) {
 }
 
 void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how) {
-    auto& book = engine_.internals().book;
     // Of a unit the engine has written everything down; a pack may have failed before it came to the engine.
-    if (!how && !i->is_unit()) book.failed(i->line(), i->label, how.error());
-    auto const seen = book.find(i->line(), i->label);
+    if (!how && !i->is_unit()) write_down_failure(i->name, i->label, how.error());
+    auto const seen = engine_.internals().book.find(i->line(), i->label);
     auto state = work_state::ready;
     progress_board::expectation expected;
     {
@@ -284,18 +302,20 @@ void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how
 }
 
 void director::raise(batch_ptr const& batch, priority how) {
-    std::vector<base::digest> in_engine;
+    std::vector<item_ptr> raised;
     {
         std::lock_guard const lock{mutex_};
         batch->how.how = std::max(batch->how.how, how);
         for (auto const& i : batch->items) {
             if (i->how >= how || is_done(i->state)) continue;
             i->how = how;
-            engine_.internals().book.raised(i->line(), i->label, how);
-            if (i->is_unit()) in_engine.push_back(i->identity);
+            raised.push_back(i);
         }
     }
-    for (auto const& identity : in_engine) engine_.internals().requests->raise(identity, how);
+    for (auto const& i : raised) {
+        write_down_demand(*batch, i->line(), i->label, how);
+        if (i->is_unit()) engine_.internals().requests->raise(i->identity, how);
+    }
 }
 
 void director::cancel(batch_ptr const& batch) {

@@ -129,6 +129,10 @@ private:
     void settle(item_ptr const& i, result<std::shared_ptr<void const>> how);
     void withdraw_untouched(item_ptr const& i);
     void refuse(batch_ptr const& batch, want const& w, work_state state, error const& why);
+    void write_down_demand(demanded::state const& batch, engine_detail::known_as thing, std::string_view target,
+                           priority how);
+    void write_down_deferred(std::string_view name, std::string_view why);
+    void write_down_failure(std::string_view name, std::string_view target, error const& why);
     void set_state(item& i, work_state state);
     [[nodiscard]] std::string label_of(int device);
     template <class Body>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs for `kiln audit`: plain NAME [TIMES]. "embedded_ptx" wants a build without -arch.
+// Programs for `kiln audit`: plain NAME [TIMES]. "embedded_ptx" wants a build with PTX alone, the others one for the GPU.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

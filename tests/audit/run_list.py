@@ -52,7 +52,7 @@ LIST = {
     "shapes": ("jax", "new_shapes", 30, {"R16": None}, set(), {}),
     "op-by-op": ("jax", "reads_op_by_op", 200, {"R22": None, "R31": 801}, set(), {}),
     "cpu": ("torch", "on_the_cpu", 50, {"R01": 1}, set(), {}),
-    "embedded": ("plain", "embedded_ptx", 1, {"R04": 1, "R11": 1}, {"R10"}, {}),
+    "embedded": ("plain-ptx", "embedded_ptx", 1, {"R04": 1, "R11": 1}, {"R10"}, {}),
     "synchronous": ("plain", "synchronous", 100, {"R24": 200, "R27": None, "R28": None, "R52": None, "R53": 200}, set(), {}),
 }
 CACHES = "CUPY_CACHE_DIR TRITON_CACHE_DIR TORCHINDUCTOR_CACHE_DIR PYTORCH_KERNEL_CACHE_PATH CUDA_CACHE_PATH XDG_CACHE_HOME".split()
@@ -61,10 +61,13 @@ CACHES = "CUPY_CACHE_DIR TRITON_CACHE_DIR TORCHINDUCTOR_CACHE_DIR PYTORCH_KERNEL
 def build_plain(out):
     nvcc = shutil.which("nvcc") or (shutil.which("/usr/local/cuda/bin/nvcc"))
     if nvcc is None:
-        return None
-    program = out / "plain"
-    done = subprocess.run([nvcc, "-std=c++17", "-O2", "-o", str(program), str(HERE / "plain.cu")], capture_output=True)
-    return program if done.returncode == 0 else None
+        return {}
+    programs = {"plain": out / "plain", "plain-ptx": out / "plain-ptx"}
+    for program, options in zip(programs.values(), (["-arch=native"], ["-gencode=arch=compute_75,code=compute_75"])):
+        done = subprocess.run([nvcc, "-std=c++17", "-O2", *options, "-o", str(program), str(HERE / "plain.cu")], capture_output=True)
+        if done.returncode != 0:
+            return {}
+    return programs
 
 
 def wrong_about(name, report):
@@ -102,7 +105,7 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     plain = build_plain(out)
-    there = {f for f in ("torch", "cupy", "jax", "triton") if importlib.util.find_spec(f)} | ({"plain"} if plain else set())
+    there = {f for f in ("torch", "cupy", "jax", "triton") if importlib.util.find_spec(f)} | plain.keys()
 
     def one(name):
         framework, program, times, *_ = LIST[name]
@@ -113,7 +116,7 @@ def main():
         place.mkdir()
         env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
         env.update({k: str(place / "cache" / k.lower()) for k in CACHES}, XLA_PYTHON_CLIENT_PREALLOCATE="false")
-        command = [str(plain)] if framework == "plain" else [sys.executable, str(HERE / f"with_{framework}.py")]
+        command = [str(plain[framework])] if framework in plain else [sys.executable, str(HERE / f"with_{framework}.py")]
         try:
             done = subprocess.run([arguments.kiln, "audit", "--json", "-o", str(place / "report.html"), "--keep", str(place / "recording"), "--", *command, program, str(times)],
                                   capture_output=True, text=True, errors="replace", env=env, timeout=min(left, 60))

@@ -45,11 +45,12 @@ def sizes_an_output(times):
 
 
 def uploads(times, pinned=False):
-    host = torch.empty(32 << 20, dtype=torch.uint8)
+    size = 32 << 20
+    host = torch.randint(256, (size + 4096 * times,), dtype=torch.uint8)
     if pinned:
         host = host.pin_memory()
-    for _ in range(times):
-        there = host.to("cuda", non_blocking=True)
+    for step in range(times):  # other bytes in each step: this is about how they travel
+        there = host[4096 * step : 4096 * step + size].to("cuda", non_blocking=True)
         there.add_(1)
     torch.cuda.synchronize()
 

@@ -35,5 +35,5 @@ echoed = run("bench", "echo", "--json", "a b", "--help", "-x", "7", program=kiln
 check(echoed.stdout == "--json|a b|--help|-x|7|", "what follows the name is the benchmark's", echoed.stdout)
 run("bench", "far", program=kiln, status=77)
 missing = run("bench", "nosuch", program=kiln, status=1)
-check("nosuch" in missing.stderr and "make bench" in missing.stderr and "echo, far" in missing.stderr, "a missing one", missing.stderr)
+check("nosuch" in missing.stderr and "before it was installed" in missing.stderr and "make bench" in missing.stderr and "echo, far" in missing.stderr, "a missing one", missing.stderr)
 check("kiln bench NAME" in run("bench", "--help", program=kiln).stdout, "help is the page")

@@ -87,9 +87,14 @@ check(data("inspect", "part.kiln")["artifacts"] == 1, "and the rest is there")
 
 shutil.rmtree(CACHE)
 run("verify", "nowhere.kiln", status=1)
+nothing = json.loads(run("build", "broken.cu", "--arch", "sm_90", "-o", "none.kiln", "--json", status=1).stdout)
+check(nothing["bundle"] is None and not (SCRATCH / "none.kiln").exists(), "no bundle is named where none was written", nothing)
+here = run("build", "j.cu", "-o", "here.kiln", "--json")
+check(("no GPU here" not in here.stderr) or ("for sm_90" in here.stderr and json.loads(here.stdout)["items"][0]["target"] == "sm_90"),
+      "it is said for what, where nobody and nothing says it", here)
 
 # A whole pack, named instead of files.
-check("kiln list" in run("build", "--pack", "nowhere", "--arch", "sm_90", "-o", "p.kiln", status=1).stderr, "an unknown pack names the list")
+check("kiln list" in run("build", "--pack", "nowhere", "--arch", "sm_90", "-o", "p.kiln", status=2).stderr, "an unknown pack names the list")
 run("build", "--arch", "sm_90", "-o", "p.kiln", status=2)
 
 # Several at once: one bad bundle among good ones is found.

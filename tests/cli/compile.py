@@ -41,7 +41,7 @@ run("compile", "with_header.cu", "--arch", "sm_90", "--kind", "ptx", "-DMORE=2",
 check(".entry k" in (SCRATCH / "images/with_header.compute_90.ptx").read_text(), "PTX is written")
 
 # Misuse is told from failure.
-check("sm_75" in run("compile", "scale.cu", "--arch", "sm_91", status=1).stderr, "an unknown architecture names the known ones")
+check("sm_75" in run("compile", "scale.cu", "--arch", "sm_91", status=2).stderr, "an unknown architecture names the known ones")
 run("compile", status=2)
 run("compile", "scale.cu", "--no-such-flag", status=2)
 check("--gpu-architecture" in run("compile", "scale.cu", "--option=--gpu-architecture=sm_90", status=1).stderr, "a refused option is named")
@@ -52,7 +52,17 @@ check("kiln compile FILE" in run("compile", "--help").stdout, "--help is the pag
 for words in (["frob"], ["cache", "frob"], ["compile", "--frob"], ["build", "--frob"]):
     check(f"'{words[-1]}' is not a command" in run(*words, status=2).stderr, "an unknown word is named", words)
 check("1024" in run("compile", "scale.cu", "-j", "many", status=2).stderr, "a number of processes is a number")
-check("prims, spatial, tropical" in run("list", "--pack", "nope", status=1).stderr, "an unknown pack names the known ones")
+check("prims, spatial, tropical" in run("list", "--pack", "nope", status=2).stderr, "an unknown pack names the known ones")
+check("--spec" in run("warm", "--spec", status=2).stderr and "no pack has 'nope'" in run("warm", "--spec", "nope", status=2).stderr, "nor is a name")
+
+# An option no key can have: refused with a remedy that works, and then nothing is said to be lost.
+write("timed.cu", KERNEL.replace("VALUE", "3"))
+refused = run("compile", "timed.cu", "--arch", "sm_90", "-X", "--time=times.csv", status=1).stderr
+check("--uncached-option=OPT" in refused, "the remedy is one of the command line", refused)
+for turn in range(2):
+    made = run("compile", "timed.cu", "--arch", "sm_90", f"--uncached-option=--time={SCRATCH}/times.csv")
+    check("compiled" in made.stdout and "not kept" not in made.stderr, "around the cache", made)
+check((SCRATCH / "times.csv").exists(), "with what it writes")
 
 # Two files of one name must not become one image.
 write("a/same.cu", KERNEL.replace("VALUE", "1"))

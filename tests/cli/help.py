@@ -22,6 +22,15 @@ check("did you mean" not in run("doctor", "-z", status=2).stderr, "one letter is
 far = run("frobnicate", status=2).stderr
 check("did you mean" not in far and "frobnicate" in far, "and one that is not", far)
 
+# The parser's complaints are ours: by whom, and what to do.
+for words, told in ((["cache"], "kiln: 'kiln cache' needs a command: stats, list, path, prune, clear, verify"),
+                    (["cache", "frob"], "kiln: 'frob' is not a command of 'kiln cache'; there are: stats, list, path"),
+                    (["build", "--pack"], "kiln: --pack needs a value; 'kiln build --help'"),
+                    (["compile"], "kiln: 'kiln compile' needs FILE; 'kiln compile --help'"),
+                    (["compile", "x.cu", "-j", "many"], "kiln: --jobs: value many not in range 0 to 1024; 'kiln compile --help'")):
+    said = run(*words, status=2).stderr
+    check(said.startswith(told) and said.count("\n") == 1, "one line that names the remedy", words, said)
+
 environment = dict(os.environ, KILN_CACHE_DIR=str(CACHE), KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""))
 done = subprocess.run([CLI, "compile", "-", "-a", "sm_90", "--json"], input=KERNEL.replace("VALUE", "1"), capture_output=True,
                       text=True, env=environment, cwd=SCRATCH)

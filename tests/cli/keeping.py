@@ -21,6 +21,9 @@ for where, why in ((open_to_all, "chmod go-w"), (cannot_be, "/proc/kiln")):
 for setting in ("KILN_READONLY", "KILN_DISABLE"):
     check(setting in run(*warm, status=1, **{setting: 1}).stderr, "warm cannot warm what is off", setting)
     check("not kept" not in run("compile", "k.cu", "-a", "sm_90", **{setting: 1}).stderr, "compile may", setting)
+# What ships was compiled elsewhere: nothing is lost where it is not kept here.
+shipped = run("build", "--pack", "tropical", "--arch", "sm_90", "-o", "shipped.kiln", KILN_JIT="forbid", KILN_CACHE_DIR=cannot_be, status=None)
+check(shipped.returncode == 1 or "not kept" not in shipped.stderr, "a shipped pack is built in silence", shipped)
 run(*warm)
 check("not kept" not in run(*warm).stderr, "what is there is there")
 run(*warm, KILN_READONLY=1)

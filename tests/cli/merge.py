@@ -26,7 +26,7 @@ check(all(t.endswith("ptx") for t in targets("86-89", "-k", "ptx")), "of the kin
 major = targets("all-major")
 check("sm_80 cubin" in major and "sm_90 cubin" in major and "sm_86 cubin" not in major and major[-1].endswith("ptx"), "one of each major, and PTX of the newest", major)
 for wrong in ("80-", "real", "90-fake", "121-75", "all-minor"):
-    run("compile", "heat.cu", "--arch", wrong, status=1)
+    run("compile", "heat.cu", "--arch", wrong, status=2)
 
 # One bundle of several, as if it had been built at once.
 run("build", "heat.cu", "--arch", "80", "-o", "one.kiln")
@@ -34,6 +34,12 @@ run("build", "heat.cu", "--arch", "80,compute_90", "-o", "two.kiln")
 merged = data("merge", "one.kiln", "two.kiln", "both.kiln", "-o", "merged.kiln")
 check(merged["artifacts"] == 3, "each artifact once", merged)
 check(data("verify", "merged.kiln")["bad"] == [], "and whole")
+# Also where it was made twice, by two machines: neither what it cost nor where its warnings came from makes it another.
+for folder in ("here", "there"):
+    write(f"{folder}/warned.cu", '#warning "old"\nextern "C" __global__ void warned(float* x) { *x += 2; }\n')
+    run("build", f"{folder}/warned.cu", "--arch", "80", "-o", f"{folder}.kiln", KILN_CACHE_DIR=SCRATCH / f"cache-{folder}")
+twice = data("merge", "here.kiln", "there.kiln", "-o", "twice.kiln")
+check(twice["artifacts"] == 1, "made twice, in it once", twice)
 run("build", "heat.cu", "--arch", "80,compute_90", "-o", "heat.kiln")
 run("merge", "two.kiln", "-o", "same.kiln", "--title", "heat.kiln")
 check((SCRATCH / "same.kiln").read_bytes() == (SCRATCH / "heat.kiln").read_bytes(), "the same artifacts make the same file")

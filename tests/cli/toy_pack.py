@@ -17,7 +17,7 @@ rows = toy("list", "--pack", "toy")
 check([r["name"] for r in rows] == NAMES and all(r["pack"] == "toy" for r in rows), "listed", rows)
 packs = [r["pack"] for r in toy("list")]
 check(sorted(set(packs)) == ["prims", "spatial", "toy", "tropical"] and packs == sorted(packs), "beside the others, in order", packs)
-check("there are: prims, spatial, toy, tropical" in run("list", "--pack", "nosuch", status=1, program=TOY).stderr, "in errors")
+check("there are: prims, spatial, toy, tropical" in run("list", "--pack", "nosuch", status=2, program=TOY).stderr, "in errors")
 check("toy" not in {r["pack"] for r in data("list")}, "and only where it is linked")
 
 built = toy("build", "--pack", "toy", "--arch", "sm_80,sm_90", "-o", "toy.kiln")

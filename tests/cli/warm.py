@@ -32,10 +32,13 @@ def is_running(pid):
 # What an operation declares, and nothing else.
 operations = {o["operation"]: o for o in data("warm", "--operations")}
 check(operations["exclusive_scan"]["specs"] == ["exclusive_scan_i32", "exclusive_scan_i64"], "what its variants say", operations)
+for name, specs in (("inclusive_scan", "inclusive_scan_i32 inclusive_scan_i64"), ("radix_sort", "radix_sort_i32 radix_sort_u64"),
+                    ("merge_sort", "merge_sort_u64"), ("unique_by_key", "unique_by_key_i32_i32 unique_by_key_u64_i32")):
+    check(operations[name]["specs"] == specs.split(), "of every primitive", name, operations)
 check(operations["tropical_product"]["pack"] == "tropical" and operations["tropical_product"]["count"] == 12, "of every pack", operations)
 known = {s["name"] for s in data("list")}
 check(all(set(o["specs"]) <= known for o in operations.values()), "every declared name exists", operations)
-unknown = run("warm", "--operation", "nothing", status=1).stderr
+unknown = run("warm", "--operation", "nothing", status=2).stderr
 check("kiln warm --operations" in unknown, "an unknown operation names the remedy", unknown)
 
 # Recording from outside; the second run needs no compiler.
@@ -114,6 +117,18 @@ states = {u["name"]: u["state"] for u in seen["units"]}
 check(states == {"bad": "failed", "good": "ready"} and seen["failed"] == 1 and not seen["alive"], "from outside too", seen)
 for field in ("submitted", "compiled", "pending", "failed", "wall_ms"):
     check(field in seen, "the seed's fields are there", seen)
+
+# What comes to nothing, in every way, is told from outside as it is from inside.
+events = SCRATCH / "hopeless.jsonl"
+said = run("hopeless", program=PROGRAM, KILN_EVENTS=events, KILN_JIT="forbid").stdout
+inside = {name: rest for name, *rest in (line.split(";", 4) for line in said.splitlines())}
+check(inside["select_i23"][0] == inside["option"][0] == inside["never_made"][0] == "failed", "it comes to nothing", inside)
+outside = {u["name"]: [u["state"], u["priority"], u["consumers"], u["error"]] for u in data("status", events)["units"]}
+check(set(inside) == set(outside), "all of it", inside, outside)
+for name, (state, priority, consumers, error) in inside.items():
+    seen = outside[name]
+    check(seen[:3] == [state, priority, consumers], "with who wanted it and how much", name, inside[name], seen)
+    check(error.startswith(seen[3]) and bool(seen[3]) == bool(error), "and why", name, error, seen)
 
 # Leaving while compiles run takes no time and leaves nothing running.
 times = []

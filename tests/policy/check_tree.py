@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Reads a checkout's sources and fails on what the compiler cannot see: an include against the direction of the
-architecture, a library that prints, a to-do nobody owns, a file that has grown too long, a page that forgot a header.
+architecture, a library that prints, a to-do nobody owns, a file that has grown too long, a page that forgot a header, a
+module's README that forgot a file.
 
     check_tree.py ROOT     prints "file:line: rule: what and why" per finding; exit status 1 if there are any
 """
 
+import fnmatch
 import pathlib
 import re
 import sys
@@ -59,10 +61,12 @@ PRINTS = re.compile(r"(?<![\w:.>])(?:std::)?(?:printf|puts|putchar|perror|vprint
                     r"\bstd::(?:cout|cerr|clog)\b|"
                     r"\bfmt::print(?:ln)?\s*\(|"
                     r"(?<![\w:.>])(?:std::|::)?(?:_?exit|quick_exit)\s*\(")
+DUMPS = re.compile(r"\.dump\s*\(")
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\s*\(#\d+\)|\s*#\d+)")
 TEST_MACRO = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|INSTANTIATE_TEST_SUITE_P|"
                         r"INSTANTIATE_TYPED_TEST_SUITE_P)\s*\(", re.MULTILINE)
 
+CODE_WORD = re.compile(r"`([\w*]+)(?:\.\w+)?`")
 PAGE_ROW = re.compile(r"^\| `(kiln/[^`]*)` \| (\w+) \|")
 
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
@@ -122,6 +126,9 @@ class checker:
         for path in self.files("include", SOURCE_SUFFIXES | {".h"}):
             self.check_public_header(path)
         self.check_page_of_headers(self.root / "docs/headers.md")
+        for folder in sorted((self.root / "src").iterdir()):
+            if folder.name in self.allowed:
+                self.check_readme(folder)
         for folder in ("src", "include", "tools", "kernels", "bench", "examples", "tests", "scripts", "cmake"):
             for path in self.files(folder, TEXT_SUFFIXES):
                 if "policy" not in path.relative_to(self.root).parts:
@@ -219,12 +226,25 @@ class checker:
             elif owner_of(name) and owner != owner_of(name):
                 self.report(page, line, "page", f"<{name}> belongs to {owner_of(name)}, not to {owner}")
 
+    def check_readme(self, folder):
+        """A stranger finds every file of a module in its README: `stem`, or `cpu_*` for several."""
+        readme = folder / "README.md"
+        named = CODE_WORD.findall(readme.read_text(encoding="utf-8")) if readme.exists() else []
+        stems = {p.stem: p for p in sorted(folder.iterdir()) if p.suffix in SOURCE_SUFFIXES}
+        for stem, path in stems.items():
+            if not any(fnmatch.fnmatchcase(stem, word) for word in named):
+                self.report(path, 1, "readme", f"`{stem}` is not in {readme.relative_to(self.root)}: say what it is for")
+
     def check_any_file(self, path):
         text = path.read_text(encoding="utf-8")
         lines = text.splitlines()
         for number, line in enumerate(lines, 1):
             if match := TODO.search(line):
                 self.report(path, number, "todo", f"{match.group()} without an issue: write {match.group()}(#12)")
+        if path.parts[len(self.root.parts)] in ("src", "tools") and path.name != "text.hpp":
+            for number, line in enumerate(blank_comments_and_strings(text).splitlines(), 1):
+                if DUMPS.search(line):
+                    self.report(path, number, "json", "dump() throws at a name that is not UTF-8: base::json_text() does not")
         if path.suffix in {".cpp", ".cu", ".cuh"} and len(lines) > MOST_LINES:
             self.report(path, MOST_LINES, "length",
                         f"{len(lines)} lines, {MOST_LINES} at most: find the second concept in it and name it")

@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from check_tree import MOST_LINES, checker, owner_of
+from check_tree import ALLOWED, MOST_LINES, checker, owner_of
 
 GOOD = {
     "include/kiln/language.hpp": "#pragma once\n",
@@ -24,6 +24,8 @@ GOOD = {
     "tools/kiln/main.cpp": '#include "engine/engine.hpp"\nint main() { std::cout << 1; }\n',
     "tests/unit/base/files_test.cpp": "TEST(files, exist) {}\n",
 }
+GOOD.update({f"src/{module}/README.md": "| `*` | all of it |\n"
+             for module in (*ALLOWED, "prims", "tropical", "tiles")})
 
 
 LANGUAGE = "#include <kiln/language.hpp>\n"
@@ -53,6 +55,18 @@ class rules(unittest.TestCase):
 
     def test_good_tree_passes(self):
         self.assertEqual(self.findings({}), [])
+
+    def test_readme_names_every_file(self):
+        found = self.findings({"src/base/README.md": "only `clock` is here\n"})
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith("src/base/files.cpp:1: readme:") or
+                        found[0].startswith("src/base/files.hpp:1: readme:"), found)
+        self.assertEqual(self.findings({"src/base/README.md": "`files.hpp`: reading\n"}), [])
+        self.assertEqual(self.findings({"src/base/README.md": "`fi*`\n"}), [])
+
+    def test_json_that_throws(self):
+        self.expect("json", "src/engine/bad.cpp", "\nauto text = data.dump(2);\n", line=2)
+        self.expect("json", "tools/kiln/bad.cpp", "print(rows.dump());\n")
 
     def test_arrow_upward(self):
         self.expect("arrow", "src/base/bad.cpp", '#include "cuda/driver.hpp"\n')

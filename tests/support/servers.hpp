@@ -162,30 +162,60 @@ private:
     std::optional<actor> process_;
 };
 
-// S3 as moto plays it, with signatures checked once a user is there.
+// S3 as moto plays it, with every signature checked: tests/support/s3_checked.py.
 class moto_process {
 public:
     static std::string missing() { return program_named("moto_server") ? "" : "moto_server"; }
 
-    moto_process() {
-        ::setenv("AWS_ACCESS_KEY_ID", "kiln", 1);
-        ::setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
-        process_.emplace(std::vector<std::string>{"-H", "127.0.0.1", "-p", std::to_string(port_)},
-                         std::vector<std::string>{}, *program_named("moto_server"));
-        (void)wait_for_port(port_);
-        auto const s = connect_to(port_);
-        std::string const make =
-            "PUT /bucket HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        (void)!::write(s.get(), make.data(), make.size());
-        char some[512];
-        while (::read(s.get(), some, sizeof some) > 0) {
-        }
+    moto_process()
+        : process_{{KILN_TEST_SOURCE_DIR "/tests/support/s3_checked.py", std::to_string(port_)},
+                   {},
+                   *program_named("python3")} {
+        auto const said = process_.line();
+        auto const space = said.find(' ');
+        write_credentials(credentials(), said.substr(0, space), said.substr(space + 1));
+        // The right name and another's secret.
+        write_credentials(wrong_credentials(), said.substr(0, space), "hunter2");
     }
     [[nodiscard]] static std::string url() { return "s3://bucket/kiln"; }
     static constexpr unsigned many = 50;
-    [[nodiscard]] std::string attributes() const { return "endpoint=http://127.0.0.1:" + std::to_string(port_); }
+    [[nodiscard]] std::string attributes() const { return place() + " credentials-file=" + credentials().native(); }
+    [[nodiscard]] std::string place() const { return "endpoint=http://127.0.0.1:" + std::to_string(port_); }
+    [[nodiscard]] std::filesystem::path credentials() const { return scratch_.path() / "credentials"; }
+    [[nodiscard]] std::filesystem::path wrong_credentials() const { return scratch_.path() / "wrong"; }
 
 private:
+    static void write_credentials(std::filesystem::path const& file, std::string const& id, std::string const& secret) {
+        auto const text = "[default]\naws_access_key_id = " + id + "\naws_secret_access_key = " + secret + "\n";
+        base::replace_file(file, base::as_bytes(text)).value();
+    }
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-s3").value();
+    std::uint16_t port_ = free_port();
+    actor process_;
+};
+
+// Keeps whole bundles, as images are kept.
+class registry_process {
+public:
+    static std::string missing() { return program_named("docker-registry") ? "" : "docker-registry"; }
+
+    registry_process() {
+        auto const root = scratch_.path();
+        auto const conf =
+            "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: " + (root / "kept").native() +
+            "}}\nhttp: {addr: '127.0.0.1:" + std::to_string(port_) + "'}\n";
+        base::replace_file(root / "config.yml", base::as_bytes(conf)).value();
+        process_.emplace(std::vector<std::string>{"serve", (root / "config.yml").native()}, std::vector<std::string>{},
+                         *program_named("docker-registry"));
+        (void)wait_for_port(port_);
+    }
+    [[nodiscard]] std::string url(std::string const& name) const {
+        return "oci://127.0.0.1:" + std::to_string(port_) + "/" + name;
+    }
+    [[nodiscard]] std::filesystem::path files() const { return scratch_.path() / "kept"; }
+
+private:
+    base::temporary_directory scratch_ = base::temporary_directory::make("kiln-registry").value();
     std::uint16_t port_ = free_port();
     std::optional<actor> process_;
 };

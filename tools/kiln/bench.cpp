@@ -13,7 +13,9 @@ namespace kiln::cli {
 namespace {
 
 constexpr std::string_view prefix = "bench_";
-constexpr std::string_view remedy = "'make bench' builds them in build-release/bin, beside a kiln of their own";
+constexpr std::string_view remedy =
+    "in Kiln's tree 'make bench' builds them in build-release/bin, beside a kiln of their own; an installed Kiln has "
+    "those that were built before it was installed";
 
 // Beside this program, as in a build; in libexec, as installed.
 std::vector<std::filesystem::path> bench_folders() {

@@ -4,6 +4,7 @@
 #include "engine/engine_state.hpp"
 #include "engine/pack_verbs.hpp"
 #include "keeping.hpp"
+#include "misuse.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
 
@@ -185,12 +186,14 @@ int run(build_arguments const& a) {
     auto units = a.what.units().value();
     std::vector<recipe> recipes;
     for (auto const& name : a.packs) {
-        auto const& pack = *engine_detail::pack_named(name).value();
+        auto const& pack = *meant(engine_detail::pack_named(name));
         units.insert(units.end(), pack.units().begin(), pack.units().end());
         if (!pack.units().empty()) continue;
         for (auto& r : pack.recipes()) recipes.push_back(std::move(r));
     }
-    auto const targets = a.what.targets().value();
+    auto const targets = meant(a.what.targets());
+    if (a.what.archs.empty() && !arch_of_this_machine().found)
+        complain(fmt::format("no --arch, and no GPU here: for {}", targets.front().arch.name()));
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();  // before the work, not after it
     std::vector<item> items;
     for (auto const& t : targets) {
@@ -209,22 +212,25 @@ int run(build_arguments const& a) {
     // A bundle with what did succeed is still of use; the exit status and the report say that it is not whole. A program is not.
     std::vector<embedded_unit> embedded;
     if (!a.embed.empty() && bad == 0) embedded = embed_units(a, e, units, items);
-    if (!a.output.empty() && bad < items.size() && (a.embed.empty() || bad == 0))
-        write_bundle(a, e.internals(), items).value();
+    bool const writes_bundle = !a.output.empty() && bad < items.size() && (a.embed.empty() || bad == 0);
+    if (writes_bundle) write_bundle(a, e.internals(), items).value();
     if (!embedded.empty()) {
         auto const name = a.embed_name.empty() ? std::filesystem::path{a.embed}.stem().native() : a.embed_name;
         write_embedding(a.embed, {name, a.output, std::move(embedded)}).value();
     }
     keeping made;
     for (auto const& i : items) {
-        if (*i.answer) made.expect((*i.answer)->at, *(*i.answer)->got.what);
+        if (*i.answer && (*i.answer)->got.from == provenance::compiled)
+            made.expect((*i.answer)->at, *(*i.answer)->got.what);
     }
     made.complain_of_lost(e, keeping::chosen::silent);
     if (a.as_json) {
         json list = json::array();
         for (auto const& i : items) list.push_back(describe(i));
-        print_json(
-            json{{"bundle", a.output}, {"artifacts", items.size() - bad}, {"failed", bad}, {"items", std::move(list)}});
+        print_json(json{{"bundle", writes_bundle ? json(a.output) : json()},
+                        {"artifacts", items.size() - bad},
+                        {"failed", bad},
+                        {"items", std::move(list)}});
     } else {
         print(fmt::format("{}: {} of {} ({}, {}){}\n", bad < items.size() ? a.product() : "nothing written",
                           items.size() - bad, count_of(items.size(), "artifact"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command.hpp"
+#include "misuse.hpp"
 
 #include "base/config.hpp"
 #include "intercept/foreign_store.hpp"
@@ -49,7 +49,7 @@ std::chrono::seconds duration_of(std::string const& text) {
                                : suffix == "s" ? 1
                                                : 0;
     if (why != std::errc{} || scale == 0 || number < 0)
-        throw fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text);
+        throw misuse{fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text)};
     return std::chrono::seconds{number * scale};
 }
 
@@ -65,9 +65,9 @@ std::uint64_t sum_of(store::counter_map const& m) {
     return out;
 }
 
-// The three that every store has, also while they are zero, and whatever else was asked.
+// Every tier there may be, also while it is zero: whoever reads this by a program need not ask first.
 store::counter_map hits_of(store::statistics const& s) {
-    store::counter_map out{{"memory", 0}, {"disk", 0}, {"bundle", 0}};
+    store::counter_map out{{"memory", 0}, {"disk", 0}, {"bundle", 0}, {"fleet", 0}};
     for (auto const& [tier, n] : s.hits) out[tier] = n;
     return out;
 }
@@ -195,7 +195,7 @@ int prune(cache_arguments const& a) {
     if (!a.to_size.empty()) {
         options.to_bytes = base::parse_size(a.to_size);
         if (!options.to_bytes)
-            throw fail(errc::invalid_argument, "'{}' is not a size; write for example 500M or 2G", a.to_size);
+            throw misuse{fail(errc::invalid_argument, "'{}' is not a size; write for example 500M or 2G", a.to_size)};
     } else if (a.older_than.empty()) options.to_bytes = o.max_bytes;
     return report(a, o.cache.prune(options).value());
 }

@@ -4,6 +4,7 @@
 #include "compile/reproduction.hpp"
 #include "engine/engine_state.hpp"
 #include "keeping.hpp"
+#include "misuse.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
 
@@ -166,7 +167,7 @@ int run(compile_arguments const& a) {
     }
     if (reproductions > 0) return run_reproductions(a);
     auto const units = a.what.units().value();
-    auto const targets = a.what.targets().value();
+    auto const targets = meant(a.what.targets());
     if (!a.output.empty()) {
         std::set<std::string> names;
         for (auto const& u : units) {
@@ -217,6 +218,8 @@ void add_compile(CLI::App& root, std::vector<command>& commands) {
     auto arguments = std::make_shared<compile_arguments>();
     auto* const app = add_command(root, "compile");
     arguments->what.add_to(*app);
+    app->add_option("--uncached-option", arguments->what.uncached_options, "an NVRTC option no key can have")
+        ->allow_extra_args(false);
     app->add_option("-o,--output", arguments->output, "directory for the images");
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] { return run(*arguments); }});

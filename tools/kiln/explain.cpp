@@ -2,6 +2,7 @@
 // Why this is or is not a hit: field by field against the nearest thing that was kept.
 #include "engine/engine_state.hpp"
 #include "engine/nearest.hpp"
+#include "misuse.hpp"
 #include "unit_arguments.hpp"
 
 namespace kiln::cli {
@@ -79,7 +80,7 @@ void add_explain(CLI::App& root, std::vector<command>& commands) {
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] {
                             auto const units = arguments->what.units().value();
-                            auto const targets = arguments->what.targets().value();
+                            auto const targets = meant(arguments->what.targets());
                             engine e{arguments->what.engine()};
                             json all = json::array();
                             for (auto const& u : units) {

@@ -45,7 +45,8 @@ void keeping::expect(store::address const& at, artifact const& made) {
 
 void keeping::expect(engine& e, unit const& u, obtained const& got) {
     if (got.from != provenance::compiled) return;
-    if (auto const order = e.internals().order_for(u, got.what->target))
+    auto const order = e.internals().order_for(u, got.what->target);
+    if (order && !order->goes_around_the_cache())
         expect({order->subject.id.family, order->subject.id.request, {}}, *got.what);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command.hpp"
 #include "engine/pack.hpp"
+#include "misuse.hpp"
 
 namespace kiln::cli {
 
@@ -20,7 +20,7 @@ std::string some_of(std::vector<std::string> const& texts) {
 }
 
 int list_packs(std::string const& pack, bool as_json) {
-    if (!pack.empty()) (void)engine_detail::pack_named(pack).value();
+    if (!pack.empty()) (void)meant(engine_detail::pack_named(pack));
     json all = json::array();
     std::vector<std::vector<std::string>> rows{{"name", "kind", "types", "operator", "kernels", "pack"}};
     for (auto const& s : catalogue()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command.hpp"
+#include "misuse.hpp"
 
 #include <kiln/version.hpp>
 
@@ -7,35 +7,6 @@
 #include <filesystem>
 
 namespace {
-
-// The command in use: of 'kiln cache stats --jsn' it is stats.
-CLI::App const& used_command(CLI::App const& root) {
-    auto const* app = &root;
-    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
-    return *app;
-}
-
-// What the command in use could have been given instead of a word: options for an option, else commands.
-std::vector<std::string> possible_words(CLI::App const& app, std::string_view word) {
-    std::vector<std::string> out;
-    if (!word.starts_with('-')) {
-        for (auto const* c : kiln::cli::all_commands(app)) out.push_back(c->get_name());
-        return out;
-    }
-    if (word.size() < 3) return out;  // one letter is near to anything
-    for (auto const* o : app.get_options()) {
-        for (auto const& name : o->get_lnames()) out.push_back("--" + name);
-    }
-    return out;
-}
-
-std::string unknown_word(CLI::App const& root, std::string_view word) {
-    auto const name = word.substr(0, word.find('='));
-    return fmt::format(
-        "'{}' is not a command or option here{}; 'kiln --help' lists the commands, 'kiln COMMAND --help' the options "
-        "of one",
-        word, kiln::cli::did_you_mean(name, possible_words(used_command(root), name)));
-}
 
 void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     using namespace kiln::cli;
@@ -89,19 +60,18 @@ int main(int count, char** arguments) {
     try {
         root.parse(count, arguments);
     } catch (CLI::ParseError const& e) {
-        // What nobody knows comes before what is missing: a misspelt word is both.
-        auto const unknown = root.remaining(true);
-        if (e.get_exit_code() != 0 && !unknown.empty()) {
-            complain(unknown_word(root, unknown.front()));
-            return misused;
-        }
         // Help and version arrive here too, with status 0.
-        return root.exit(e) == 0 ? ok : misused;
+        if (e.get_exit_code() == 0) return root.exit(e);
+        complain(in_words(root, e));
+        return misused;
     }
     try {
         for (auto const& c : commands) {
             if (c.app->parsed()) return c.run();
         }
+    } catch (misuse const& e) {
+        complain(e);
+        return misused;
     } catch (kiln::error const& e) {
         complain(e);
         return failed;

@@ -57,8 +57,9 @@ void take_status(engine& e, thing& t) {
 result<std::vector<recipe>> recipes_named(std::vector<std::string> const& names) {
     std::vector<recipe> out;
     for (auto const& n : names) {
-        KILN_TRY(auto r, engine_detail::find_recipe(n));
-        out.push_back(std::move(r));
+        auto r = engine_detail::find_recipe(n);
+        if (!r) return fail(errc::invalid_argument, "{}", r.error().message());
+        out.push_back(*std::move(r));
     }
     return out;
 }

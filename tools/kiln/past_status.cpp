@@ -24,6 +24,14 @@ priority priority_named(std::string_view name) {
     return priority::declared;
 }
 
+// What comes to nothing without having failed.
+void write_down_note(engine_detail::ledger& book, event const& e) {
+    engine_detail::moment const when{e.time_ns};
+    std::string const why{e.detail.view()};
+    if (e.reason.view() == name_of(work_state::deferred)) book.deferred(e.unit, {}, when);
+    if (e.reason.view() == name_of(errc::cancelled)) book.failed(e.unit, e.target, error{errc::cancelled, why}, when);
+}
+
 void write_down(engine_detail::ledger& book, event const& e) {
     engine_detail::moment const when{e.time_ns};
     auto const bytes = static_cast<std::uint64_t>(e.value);
@@ -41,6 +49,7 @@ void write_down(engine_detail::ledger& book, event const& e) {
         case event_kind::compile_failed:
             book.failed(e.unit, e.target, error{errc::compile_failed, std::string{e.detail.view()}}, when);
             break;
+        case event_kind::note: write_down_note(book, e); break;
         case event_kind::loading: book.loading(e.unit, e.target, when); break;
         case event_kind::loaded: book.loaded(e.unit, e.target, ms, when); break;
         case event_kind::waited:

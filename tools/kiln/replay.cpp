@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
+#include "misuse.hpp"
 
 #include "replay_foreign.hpp"
 #include "store/signing.hpp"
@@ -73,7 +74,7 @@ int run(replay_arguments const& a) {
     // All that can be wrong with the arguments, before the work.
     if (!a.bundle.empty()) check_output(a.bundle).value();
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();
-    for (auto const& arch : a.archs) (void)target::parse(arch, artifact_kind::cubin).value();
+    for (auto const& arch : a.archs) (void)meant(target::parse(arch, artifact_kind::cubin));
     auto const from = merged(a.profiles).value();
     auto things = things_of(from, a.archs).value();
     engine_options options;

@@ -3,6 +3,7 @@
 
 #include "base/clock.hpp"
 #include "base/config.hpp"
+#include "base/text.hpp"
 #include "command.hpp"
 #include "compile/host_resources.hpp"
 #include "intercept/foreign_store.hpp"
@@ -230,7 +231,8 @@ int replay_foreign(foreign_replay const& what) {
     auto const ready =
         static_cast<std::size_t>(std::ranges::count_if(all, [](auto const& r) { return r.at.has_value(); }));
     show(all, ready, watch.ms(), what.as_json);
-    if (!what.output.empty()) write_text_output(what.output, base::as_bytes(record_of(all).dump(1) + "\n")).value();
+    if (!what.output.empty())
+        write_text_output(what.output, base::as_bytes(base::json_text(record_of(all), 1) + "\n")).value();
     if (ready == all.size()) return ok;
     return ready == 0 ? failed : partial;
 }

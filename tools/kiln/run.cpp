@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "base/text.hpp"
 #include "capsule.hpp"
 #include "run_session.hpp"
 
@@ -53,8 +54,9 @@ run_outcome run_and_tell(run_arguments const& a) {
         auto const place =
             unpack_for_run(a.capsule, {.key = a.key, .unsigned_too = a.unsigned_too}, surroundings.private_folder())
                 .value();
-        surroundings.add_read_only_cache(place / "cache");
-        if (!a.no_frameworks) surroundings.use_framework_caches(place / "caches", framework_use::filled);
+        if (!place.empty()) surroundings.add_read_only_cache(place / "cache");
+        if (!place.empty() && !a.no_frameworks)
+            surroundings.use_framework_caches(place / "caches", framework_use::filled);
     }
     if (!a.record.empty() && base::make_directories(requests_of(a), 0700))
         surroundings.set("KILN_RUN_REQUESTS", requests_of(a).native());
@@ -66,10 +68,10 @@ run_outcome run_and_tell(run_arguments const& a) {
     auto out = run_in(surroundings, settings, a.session);
     if (!out.is_started) return out;
     auto const& all = out.log.happenings;
-    if (a.json) std::fputs((record_of(a, all, caches).dump() + "\n").c_str(), stderr);
+    if (a.json) std::fputs((base::json_text(record_of(a, all, caches)) + "\n").c_str(), stderr);
     else tell(a.session.talk, all);
     if (!a.record.empty())
-        write_text_output(a.record, base::as_bytes(record_of(a, all, caches).dump(1) + "\n")).value();
+        write_text_output(a.record, base::as_bytes(base::json_text(record_of(a, all, caches), 1) + "\n")).value();
     return out;
 }
 

@@ -110,6 +110,7 @@ result<std::vector<unit>> unit_arguments::units() const {
         for (auto const& d : undefines) u.options.push_back("-U" + d);
         if (!standard.empty()) u.options.push_back("--std=" + standard);
         u.options.insert(u.options.end(), options.begin(), options.end());
+        u.uncached_options = uncached_options;
         u.exports = exports;
         u.licence = licence;
         out.push_back(std::move(u));

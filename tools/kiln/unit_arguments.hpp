@@ -14,6 +14,7 @@ struct unit_arguments {
     std::vector<std::string> undefines;
     std::vector<std::string> includes;
     std::vector<std::string> options;
+    std::vector<std::string> uncached_options;
     std::vector<std::string> exports;
     std::string standard;
     std::string kind;  // empty: a cubin, or PTX for a virtual architecture

@@ -2,6 +2,7 @@
 #include "declared.hpp"
 #include "keeping.hpp"
 #include "making.hpp"
+#include "misuse.hpp"
 #include "unit_arguments.hpp"
 
 #include <kiln/status.hpp>
@@ -21,7 +22,7 @@ struct warm_arguments {
 
 int show_operations(bool as_json) {
     json all = json::array();
-    std::vector<std::vector<std::string>> rows{{"first operation used", "pack", "specs", "names"}};
+    std::vector<std::vector<std::string>> rows{{"operation", "pack", "specs", "names"}};
     for (auto const& d : declarations()) {
         std::string joined;
         for (auto const& n : d.names) joined += (joined.empty() ? "" : " ") + n;
@@ -66,7 +67,8 @@ result<std::vector<engine_detail::recipe>> chosen(warm_arguments const& a) {
             KILN_TRY(auto more, recipes_named(d.names));
             add(std::move(more));
         }
-        if (!known) return fail(errc::not_found, "nobody declared '{}'; 'kiln warm --operations' shows who did", o);
+        if (!known)
+            return fail(errc::invalid_argument, "nobody declared '{}'; 'kiln warm --operations' shows who did", o);
     }
     if (a.what.files.empty() && a.specs.empty() && a.packs.empty() && a.operations.empty())
         add(recipes_of_everything());
@@ -75,9 +77,9 @@ result<std::vector<engine_detail::recipe>> chosen(warm_arguments const& a) {
 
 int run(warm_arguments const& a) {
     if (a.show_operations) return show_operations(a.as_json);
-    auto const recipes = chosen(a).value();
+    auto const recipes = meant(chosen(a));
     std::vector<thing> things;
-    for (auto const& t : a.what.targets().value()) {
+    for (auto const& t : meant(a.what.targets())) {
         for (auto const& r : recipes) things.push_back({.by = r, .for_target = t});
     }
     engine e{a.what.engine()};

@@ -74,5 +74,15 @@ result<void> unique_by_key(stream_ref on, sort_arguments<K, V> const& what, std:
     return kiln::unique_by_key<K, V>(by).and_then([&](auto const& handle) { return handle(on, what, count); });
 }
 
+template <class T, class R = T>
+result<void> transform(stream_ref on, device_span<T const> in, device_span<R> out, op const& by) {
+    return kiln::transform<T, R>(by).and_then([&](auto const& handle) { return handle(on, in, out); });
+}
+// out[i] = in[index[i]]; the indices are not checked.
+template <class T, class Index>
+result<void> gather(stream_ref on, T const* in, device_span<Index const> index, device_span<T> out) {
+    return kiln::gather<T, Index>().and_then([&](auto const& handle) { return handle(on, in, index, out); });
+}
+
 }  // namespace once
 }  // namespace kiln

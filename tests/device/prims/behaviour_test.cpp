@@ -229,6 +229,16 @@ TEST_F(handles, are_not_needed_for_a_single_call) {
     EXPECT_EQ(count.get(on()).front(), even.size());
     EXPECT_TRUE(equals("select", even, out.get(on(), even.size())));
 
+    once::transform<std::int32_t>(on(), in.in(), out.span(), op{"a ^ 5"}).value();
+    std::ranges::transform(data, expected.begin(), [](int a) { return a ^ 5; });
+    EXPECT_TRUE(equals("transform", expected, out.get(on())));
+
+    std::vector<std::uint32_t> backwards(n);
+    for (std::size_t i = 0; i < n; ++i) backwards[i] = static_cast<std::uint32_t>(n - 1 - i);
+    device_vector<std::uint32_t> const index{on(), backwards};
+    once::gather<std::int32_t, std::uint32_t>(on(), in.in().data, index.in(), out.span()).value();
+    EXPECT_TRUE(equals("gather", {data.rbegin(), data.rend()}, out.get(on())));
+
     EXPECT_EQ(once::reduce<std::int32_t>(on(), in.in(), out.data(), op{"a +"}).error().code(), errc::compile_failed);
 }
 

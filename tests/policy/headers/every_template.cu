@@ -81,6 +81,8 @@ namespace {
     once::upper_bound<float>(on, floats, floats, ints).value();
     once::radix_sort<int>(on, {.keys_in = ints, .keys_out = ints.data}).value();
     once::merge_sort<int>(on, {.keys_in = ints, .keys_out = ints.data}).value();
+    once::transform<int, float>(on, ints, floats, op{"a * 2"}).value();
+    once::gather<float, int>(on, floats.data, ints, floats).value();
     return once::unique_by_key<int, float>(on, {.keys_in = ints, .keys_out = ints.data}, count);
 }
 

@@ -8,6 +8,7 @@
 //     warm_program busy N          demands N units that compile for long and leaves while they do
 //     warm_program forge FILE      writes a profile of a unit that can be made and of recipes that went stale in every way
 //     warm_program broken          demands a unit that cannot be compiled and one that can, and works on
+//     warm_program hopeless        demands what comes to nothing in every way, and prints what became of each
 //
 // Prints what it did; "leaving <monotonic ns> <worker pids>" just before it goes.
 #include "base/clock.hpp"
@@ -138,6 +139,24 @@ int broken() {
     return 0;
 }
 
+int hopeless() {
+    auto option = small("option");
+    option.options = {"--zork"};
+    auto const settle = [](std::vector<want> what, demand_options how) {
+        (void)plan{"settle", std::move(what), std::move(how)}.ensure_warm(std::chrono::minutes{1});
+    };
+    settle({"select_i23"}, {.targets = {sm90()}, .consumer = "typo"});
+    settle({option}, {.targets = {sm90()}, .consumer = "typo"});
+    settle({small("nowhere")}, {.consumer = "join"});
+    settle({small("never_made")}, {.targets = {sm90()}, .consumer = "join"});
+    demand({small("never_made")}, {.targets = {sm90()}, .how = priority::blocking, .consumer = "another"});
+    settle({small("never_made")}, {.targets = {sm90()}, .consumer = "a third"});
+    for (auto const& u : status().units)
+        say(u.name + ";" + std::string{name_of(u.state)} + ";" + std::string{name_of(u.how)} + ";" + u.consumers + ";" +
+            u.error);
+    return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -145,6 +164,7 @@ int main(int count, char** arguments) {
     (void)kiln_profile_is_on();
     std::string const mode = arguments[1];
     if (mode == "broken") return broken();
+    if (mode == "hopeless") return hopeless();
     if (mode == "forge" && count == 3) return forge(arguments[2]);
     if (mode == "busy" && count == 3) return busy(std::atoi(arguments[2]));
     if (mode != "use" && mode != "hold") return 2;

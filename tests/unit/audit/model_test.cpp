@@ -69,6 +69,20 @@ TEST(audit_steps, are_found_by_lines_then_by_operations) {
     EXPECT_FALSE(c.m.processes.front().cycle.found());
 }
 
+TEST(audit_steps, begin_where_the_cycle_begins) {
+    scene x;
+    x.repeat(60, [](scene& y, int i) { y.launch(fmt::format("variant{}", i)).passes(100); });
+    x.repeat(100, [](scene& y, int i) {
+        y.launch("mul").launch("add").passes(100);
+        if (i % 25 == 24) y.launch("log");  // now and then
+    });
+    auto const seen = judge_scene(x);
+    auto const& p = seen.m.processes.front();
+    EXPECT_EQ(p.cycle.anchor, "every 2 operations");
+    EXPECT_EQ(p.cycle.starts.front(), p.ops[60].start);
+    EXPECT_EQ(p.steady.from, p.ops[60].start);
+}
+
 TEST(audit_steps, an_inner_loop_of_one_line_is_one_entry) {
     scene x;
     x.repeat(20, [](scene& y, int) {

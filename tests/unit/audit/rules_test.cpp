@@ -17,6 +17,7 @@ struct rule_case {
     expected what;
     std::function<void(scene&)> make;
     rule_options how = {};
+    std::uint64_t times = 0;  // that it must count; 0: any
 };
 
 using s = scene&;
@@ -119,6 +120,12 @@ std::vector<rule_case> cases() {
                 if (copies) x.copy(on_device, 1 << 20);
             }
             x.repeat(10, [](s y, int) { plain_step(y); });
+        };
+    };
+    auto const costs = [](double from, double us) {  // beside 100 ms of steps that begin at 20 ms
+        return [=](s x) {
+            x.p().overheads.push_back({.what = 2, .start = scene::ns(from), .end = scene::ns(from + us)});
+            x.passes(18000).repeat(1000, [](s y, int) { plain_step(y); });
         };
     };
     return {
@@ -273,6 +280,16 @@ std::vector<rule_case> cases() {
                   y.on("a.py:1").launch("k").on("a.py:2").wait("cudaStreamSynchronize").call("cudaEventElapsedTime", 1);
                   y.passes(30);
               })},
+        {"R20", "tried_out", exempt,
+         [](s x) {
+             x.repeat(60, [](s y, int i) {
+                 y.launch(fmt::format("variant{}", i)).wait("cudaStreamSynchronize").passes(30);
+             });
+             x.repeat(200, [](s y, int i) {
+                 y.launch("mul").launch("add").passes(94);
+                 if (i % 20 == 0) y.wait("cudaStreamSynchronize").passes(30);
+             });
+         }},
         {"R21", "fires", fires,
          loop(40, [](s y, int) { y.on("a.py:1").launch("k").on("a.py:2").wait("cudaDeviceSynchronize").passes(30); })},
         {"R21", "few", quiet,
@@ -339,6 +356,15 @@ std::vector<rule_case> cases() {
         {"R28", "fires", fires, two_streams(2, 9, 8)},
         {"R28", "one_stream", quiet, two_streams(2, 8, 8)},
         {"R28", "full_kernels", exempt, two_streams(2, 9, 1000)},
+        {"R28", "next_to_nothing", exempt,
+         loop(60,
+              [](s y, int) {
+                  y.on("a.py:1")
+                      .launch("k", {.takes = 2, .blocks = 8, .on_stream = 8})
+                      .passes(20000)
+                      .on("a.py:2")
+                      .copy(to_device, 16, {.takes = 1, .on_stream = 9});
+              })},
         {"R30", "fires", fires,
          loop(20,
               [](s y, int) {
@@ -467,20 +493,30 @@ std::vector<rule_case> cases() {
          loop(40, [](s y, int) { y.on("a.py:1").allocate().on("a.py:2").launch("k").on("a.py:3").release(); })},
         {"R40", "few", quiet,
          loop(19, [](s y, int) { y.on("a.py:1").allocate().on("a.py:2").launch("k").on("a.py:3").release(); })},
+        {"R40", "one_slow_call", fires,
+         [](s x) {
+             x.repeat(40, [](s y, int i) {
+                 y.on("a.py:1").allocate(i == 38 ? 60000 : 20).on("a.py:2").launch("k").on("a.py:3").release();
+             });
+         }},
         {"R40", "from_a_pool", quiet,
          loop(40,
               [](s y, int) {
                   y.on("a.py:1").call("cudaMallocAsync", 5);
                   y.on("a.py:2").launch("k").on("a.py:3").call("cudaFreeAsync", 5);
               })},
-        {"R41", "fires", fires,
+        {"R41",
+         "fires",
+         fires,
          loop(20,
               [](s y, int) {
                   y.repeat(6, [](s z, int) { z.on("a.py:1").allocate(); })
                       .on("a.py:2")
                       .launch("k")
                       .repeat(6, [](s z, int) { z.on("a.py:3").release(); });
-              })},
+              }),
+         {},
+         20},
         {"R41", "four_frees", quiet,
          loop(20,
               [](s y, int) {
@@ -696,16 +732,9 @@ std::vector<rule_case> cases() {
                   y.on("a.py:1").launch("k", {.takes = 3000}).on("a.py:2").launch("l", {.takes = 1}).passes(6000);
               }),
          {.numbers = {{"R66.share", 0.99}}}},
-        {"R90", "fires", fires,
-         [](s x) {
-             x.p().overheads.push_back({.what = 2, .start = scene::ns(3000), .end = scene::ns(203000)});
-             x.repeat(40, [](s y, int) { plain_step(y); });
-         }},
-        {"R90", "little", quiet,
-         [](s x) {
-             x.p().overheads.push_back({.what = 2, .start = scene::ns(3000), .end = scene::ns(53000)});
-             x.repeat(40, [](s y, int) { plain_step(y); });
-         }},
+        {"R90", "fires", fires, costs(20000, 20000)},
+        {"R90", "below", quiet, costs(20000, 3000)},
+        {"R90", "once_at_the_beginning", quiet, costs(1200, 18000)},
         {"R91", "fires", fires,
          [](s x) {
              x.repeat(40, [](s y, int) { plain_step(y); });
@@ -754,6 +783,9 @@ TEST_P(audit_rule, fires_where_it_should) {
     if (c.what == expected::fires) {
         ASSERT_NE(f, nullptr) << seen.rules();
         EXPECT_FALSE(f->what.empty());
+        if (c.times > 0) {
+            EXPECT_EQ(f->count, c.times) << seen.rules();
+        }
     } else {
         EXPECT_EQ(f, nullptr) << seen.rules();
     }

@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(catalogue, holds_the_eighteen_of_the_plan_by_name) {
+TEST(catalogue, holds_the_eighteen_of_the_plan_and_what_operations_launch_by_name) {
     std::vector<std::string> names;
     for (auto const& s : catalogue()) names.push_back(s.name);
     EXPECT_THAT(
@@ -27,7 +27,8 @@ TEST(catalogue, holds_the_eighteen_of_the_plan_by_name) {
                    "exclusive_scan_i32", "exclusive_scan_i64", "select_i32", "select_i64", "reduce_sum_f64",
                    "reduce_sum_i32", "segmented_reduce_sum_f64", "segmented_reduce_min_f64", "segmented_reduce_max_f64",
                    "lower_bound_i32", "lower_bound_u64", "upper_bound_i32", "upper_bound_u64", "radix_sort_i32_i32",
-                   "radix_sort_u64_i32", "merge_sort_u64_i32", "unique_by_key_i32_i32", "unique_by_key_u64_i32"));
+                   "radix_sort_u64_i32", "merge_sort_u64_i32", "unique_by_key_i32_i32", "unique_by_key_u64_i32",
+                   "inclusive_scan_i32", "inclusive_scan_i64", "radix_sort_i32", "radix_sort_u64", "merge_sort_u64"));
     auto const* const sort = find_spec("radix_sort_u64_i32");
     ASSERT_NE(sort, nullptr);
     EXPECT_THAT(sort->types, testing::ElementsAre("u64", "i32"));
@@ -177,6 +178,26 @@ TEST(operations, every_name_an_operation_needs_is_what_its_kernels_are_called) {
     EXPECT_EQ(needs(sum_operation, 0, scalar::f64),
               reduce_request(kiln::type_of<two_floats>(), sum_of_two_floats()).name);
     EXPECT_EQ(needs(sum_operation, 1, scalar::f64), reduce_request(type_of(scalar::f64), plus).name);
+}
+
+// Whoever warms an operation up by its name gets something.
+TEST(operations, every_gpu_variant_needs_something_that_has_a_name) {
+    for (auto const* const what : operations()) {
+        for (auto const& v : what->variants()) {
+            if (v.where != place::gpu || v.needs.find("{type}") == v.needs.npos) continue;
+            std::vector<std::string> known;
+            for (int kind = 0; kind <= static_cast<int>(scalar::record); ++kind) {
+                auto const type = static_cast<scalar>(kind);
+                for (auto const& name : needs_of(v, type))
+                    if (v.types.has(type) && find_request(name) != nullptr) known.push_back(name);
+            }
+            EXPECT_FALSE(known.empty()) << what->name() << " " << v.name << ": " << v.needs;
+        }
+    }
+    EXPECT_NE(
+        find_request(radix_sort_request(type_of(scalar::i32), {}, sort_order::ascending, item_range::ordinary).name),
+        nullptr)
+        << "run::radix_sort sorts keys alone";
 }
 
 TEST(operations, a_term_is_narrowed_only_if_it_is_an_expression_of_a) {

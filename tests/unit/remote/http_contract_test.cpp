@@ -43,6 +43,16 @@ struct nginx_server : nginx_process {
 
 }  // namespace
 
+TEST(s3, who_signs_with_a_wrong_secret_is_refused) {
+    if (auto const what = http_fixture<moto_process>::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    auto const& server = *http_fixture<moto_process>::one();
+    auto const stranger = http_tier(
+        server.url(), "trust=server " + server.place() + " credentials-file=" + server.wrong_credentials().native());
+    EXPECT_EQ(stranger->examine().why.what, remote::trouble::denied);
+    auto const known = http_tier(server.url(), "trust=server " + server.attributes());
+    EXPECT_FALSE(known->examine().why) << known->examine().why.detail;
+}
+
 using every_http = ::testing::Types<http_fixture<nginx_server>, http_fixture<bazel_like>, http_fixture<moto_process>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(http, tier_contract, every_http);
 

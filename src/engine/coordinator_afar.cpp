@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the coordinator asks of tiers that answer later, and what it does with their answers.
+#include "engine/flight.hpp"
+
+#include <algorithm>
+
+namespace kiln::engine_detail {
+
+bool coordinator::is_shared(order const& what) const {
+    auto const* const c = std::get_if<compile::compile_job>(&what.job.task);
+    if (c == nullptr) return true;
+    auto const options = compile::normalize(c->unit.options);
+    return options && !options->debug;  // their keys have this machine's paths
+}
+
+store::question coordinator::question_for(flight& f) const {
+    auto const& s = f.order.subject;
+    bool const can_compile = !s.toolchain.empty() && options_.jit != jit_policy::forbid;
+    store::question out{.family = s.id.family,
+                        .key = key_in_advance(s),
+                        .expected = {f.target, std::string{name_of(s.target.kind)}, s.toolchain},
+                        .nth = f.nth};
+    if (!s.toolchain.empty()) out.request = s.id.request;
+    std::lock_guard const lock{f.mutex};
+    out.how = !can_compile                  ? store::urgency::nothing_else_will_do
+              : f.how == priority::blocking ? store::urgency::somebody_waits
+                                            : store::urgency::nobody_waits;
+    if (can_compile) {
+        out.claims = store::claiming::wanted;
+        out.makers = static_cast<std::size_t>(std::max(1, pool_.capacity()));
+    }
+    return out;
+}
+
+void coordinator::look_further(flight_ptr const& f) {
+    if (!f->asked_further) return compile(f);
+    if (!is_shared(f->order)) {
+        if (is_allowed(f, f->why)) compile(f);
+        return;
+    }
+    store_.ask(question_for(*f), [back = way_back_, f](store::far_answer what) {
+        std::lock_guard const lock{back->mutex};
+        auto* const me = back->to;
+        if (me == nullptr) return;
+        auto const posted =
+            me->background_.post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
+        if (!posted) me->finish(f, shutting_down(f->order.subject));
+    });
+}
+
+bool coordinator::take_from_afar(flight_ptr const& f, store::far_answer const& what) {
+    auto found = accept(store_, f->order.subject, what.what);
+    if (!found.what) {
+        f->why.reason = found.reason;
+        f->why.detail = found.detail;
+        return false;
+    }
+    if (f->decided.exchange(true)) return true;
+    store_.used(what.what, std::move(f->lead));
+    count_hit(found.from);
+    book_.obtained(f->line(), f->target, {found.from, found.what->compile_ms, found.what->image.size()});
+    finish(f, obtained{std::move(found.what), found.from, f->watch.ms(), std::move(found.detail)});
+    std::optional<compile::worker_pool::ticket> ticket;
+    {
+        std::lock_guard const lock{f->mutex};
+        ticket = f->ticket;
+    }
+    if (ticket) pool_.cancel(*ticket);
+    return true;
+}
+
+void coordinator::heard_of(flight_ptr const& f, store::far_answer const& what) {
+    if (f->finished.load()) return;  // made here in the meantime
+    if (is_withdrawn(*f)) return finish(f, withdrawn(f->order.subject));
+    if (what.what.hit) {
+        if (take_from_afar(f, what)) return;
+        // Sound, and made from other headers than this machine has: there may be one more.
+        f->nth = what.next;
+        if (f->why.reason == "header-changed" && !f->hedging) return look_further(f);
+    }
+    if (!what.late.empty()) {
+        auto late = f->describe(event_kind::fell_back);
+        late.reason = what.late;
+        late.detail = "nobody waits longer for what other machines may have; compiling here";
+        events_.emit(late);
+    }
+    if (f->hedging) return;
+    f->hedging = !what.is_last;
+    f->claim = what.mine;
+    if (!what.said.empty()) f->said = fmt::format(", fleet ({})", what.said);
+    if (is_allowed(f, f->why)) compile(f);
+}
+
+}  // namespace kiln::engine_detail

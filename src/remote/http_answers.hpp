@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an answer over HTTP means to us, and how we say who we are.
+#pragma once
+
+#include "remote/curl.hpp"
+
+#include <optional>
+
+namespace kiln::remote {
+
+[[nodiscard]] bool is_good(http_response const& r) noexcept;
+[[nodiscard]] bool is_absent(http_response const& r) noexcept;
+// Of an answer that is neither what was asked for nor "it is not there".
+[[nodiscard]] failure failure_of(http_response const& r);
+
+// Seconds since 1970 of "Mon, 16 Nov 2026 15:24:35 GMT", the one form that servers write today.
+[[nodiscard]] std::optional<std::int64_t> http_date(std::string_view text);
+// How old the server says that what it sent is, by its own clock. Nothing where it does not say.
+[[nodiscard]] std::optional<std::chrono::seconds> age_of(http_response const& r);
+
+// The header for a bearer token, or for "user:password".
+[[nodiscard]] std::string authorization(std::string_view token);
+
+}  // namespace kiln::remote

@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""s3_checked.py PORT: moto's S3 on loopback with a bucket named "bucket" and one user; every later request must be signed rightly by
+him. Prints his key id and secret on one line when it is ready."""
+import json
+import os
+import sys
+
+import boto3
+import requests
+from moto.server import ThreadedMotoServer
+
+port = int(sys.argv[1])
+base = f"http://127.0.0.1:{port}"
+out = os.fdopen(os.dup(1), "w")
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+os.dup2(1, 2)  # it tells of every request
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=port)
+server.start()
+
+
+def client(service):
+    return boto3.client(service, endpoint_url=base, region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
+
+
+client("s3").create_bucket(Bucket="bucket")
+people = client("iam")
+people.create_user(UserName="kiln")
+key = people.create_access_key(UserName="kiln")["AccessKey"]
+people.put_user_policy(UserName="kiln", PolicyName="all", PolicyDocument=json.dumps(
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}))
+requests.post(base + "/moto-api/reset-auth", data="0", timeout=10)
+print(key["AccessKeyId"], key["SecretAccessKey"], file=out, flush=True)
+sys.stdin.read()
