@@ -11,6 +11,9 @@
 # beside the library, lib/kiln/<name>-sm_<number>.kiln. Kiln's own cache keeps what was compiled, so that only the first build
 # on a machine takes minutes; KILN_CACHE_DIR moves it.
 #
+# LTO-IR is read only by linkers of the CUDA that made it. With KILN_CUDA12_ROOT, a CUDA 12 toolkit or the nvidia folder of pip's wheels
+# nvidia-cuda-nvrtc-cu12 and nvidia-nvjitlink-cu12, BESIDE is made by it too: lib/kiln/<name>-sm_<number>-cuda12.kiln.
+#
 # src/<name>/tool/*.cpp is for Kiln's own programs and no part of libkiln. ROOT is another tree that holds src/<name> and
 # kernels/<name>: tests have a pack there.
 set(kiln_products_preset ON)
@@ -18,6 +21,23 @@ if(KILN_SANITIZE OR KILN_FUZZ)
     set(kiln_products_preset OFF)  # those builds compile what they test
 endif()
 option(KILN_PRODUCTS "Make what ships of every pack; needs NVRTC and nvJitLink. KILN_<PACK>_PRODUCTS decides for one" ${kiln_products_preset})
+
+set(KILN_CUDA12_ROOT "" CACHE PATH "CUDA 12 with NVRTC and nvJitLink: what lies beside libkiln is then made for its linker too")
+if(KILN_CUDA12_ROOT)
+    # A toolkit like the other one, with its headers and these libraries.
+    set(kiln_cuda12 ${PROJECT_BINARY_DIR}/products/cuda12)
+    file(GLOB_RECURSE libraries ${KILN_CUDA12_ROOT}/libnvrtc.so.12 ${KILN_CUDA12_ROOT}/libnvrtc-builtins.so.12.* ${KILN_CUDA12_ROOT}/libnvJitLink.so.12)
+    list(LENGTH libraries count)
+    if(count LESS 3)
+        message(FATAL_ERROR "KILN_CUDA12_ROOT=${KILN_CUDA12_ROOT} has not libnvrtc.so.12, its builtins and libnvJitLink.so.12, but: ${libraries}")
+    endif()
+    file(MAKE_DIRECTORY ${kiln_cuda12}/lib64)
+    foreach(library IN LISTS libraries)
+        cmake_path(GET library FILENAME file)
+        file(CREATE_LINK ${library} ${kiln_cuda12}/lib64/${file} SYMBOLIC)
+    endforeach()
+    file(CREATE_LINK ${KILN_CUDA_ROOT}/include ${kiln_cuda12}/include SYMBOLIC)
+endif()
 
 # All that ships, for whoever wants no more than that.
 add_custom_target(kiln_products)
@@ -102,6 +122,21 @@ function(kiln_pack_products name root more_files)
             DEPENDS ${inputs}
             COMMENT "Compiling the ${name} pack for ${archs} (once; Kiln's cache keeps it)"
             VERBATIM)
+        if(KILN_CUDA12_ROOT AND files_beside)
+            set(more_beside "")
+            foreach(arch IN LISTS KILN_${upper}_BESIDE)
+                list(APPEND more_beside ${beside}/${name}-sm_${arch}-cuda12.kiln)
+            endforeach()
+            add_custom_command(
+                OUTPUT ${more_beside}
+                COMMAND ${CMAKE_COMMAND} -E env KILN_CUDA_PATH=${kiln_cuda12} KILN_WORKER=$<TARGET_FILE:kiln_worker>
+                        --unset=KILN_BUNDLES --unset=KILN_JIT --unset=KILN_DISABLE
+                        $<TARGET_FILE:kiln_${name}_maker> ${name} ${inside}-cuda12 ${beside} "" "${archs_beside}" -cuda12
+                DEPENDS ${inputs}
+                COMMENT "Compiling what lies beside of the ${name} pack with CUDA 12"
+                VERBATIM)
+            list(APPEND files_beside ${more_beside})
+        endif()
         add_custom_target(kiln_${name}_products DEPENDS ${embedded} ${files_beside})
         add_dependencies(kiln_${name}_products kiln_${name}_maker kiln_worker)
         add_dependencies(kiln_products kiln_${name}_products)

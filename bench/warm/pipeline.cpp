@@ -70,8 +70,14 @@ int run_pipeline(operators const& with) {
     stamp("data there");
     sort_arguments<int, int> const what{
         .keys_in = {a.as<int>(), n}, .keys_out = b.as<int>(), .values_in = v.as<int>(), .values_out = w.as<int>()};
-    if (with.by_comparison) merge_sort<int, int>(op{"a < b ? true : false"}, how).value()(s, what).value();
-    else radix_sort<int, int>(sort_order::ascending, how).value()(s, what).value();
+    if (with.by_comparison) {
+        merge_sort<int, int>(op{"a < b ? true : false"}, how).value()(s, what).value();
+    } else {
+        auto const sort = radix_sort<int, int>(sort_order::ascending, how).value();
+        stamp("sort");
+        if (with.stamped) sort.reserve(s, n).value(), stamp("scratch there");
+        sort(s, what).value();
+    }
     stamp("sort queued");
     scan(s, {b.as<int>(), n}, {a.as<int>(), n}).value();
     total(s, {b.as<int>(), n}, sum.as<int>()).value();

@@ -97,6 +97,7 @@ struct engine_status {
     std::uint64_t requests = 0;
     std::uint64_t from_memory = 0, from_disk = 0, from_bundle = 0, from_fleet = 0;
     std::uint64_t compiled = 0;
+    std::uint64_t headers_made = 0, headers_reused = 0;  // of those compiled: with a precompiled header made, used
     std::uint64_t failed = 0;
     std::uint64_t blocked = 0;  // requests that made a caller wait for a compile
     double blocked_ms = 0;

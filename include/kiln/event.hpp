@@ -22,13 +22,13 @@
 namespace KILN_PUBLIC kiln {
 
 enum class event_kind : std::uint8_t {
-    demanded,        // somebody will need it; reason = priority, detail = who
-    found,           // a tier had it; reason = tier
-    missed,          // no tier had it; reason = why (absent, header-changed, recache, ...)
-    rejected,        // an entry was there and failed a check; reason = which
-    fault,           // a tier failed and was passed over; reason = tier, detail = error
-    compiling,       // a process took it; value = pid
-    compiled,        // the compiler made it; duration = compile time
+    demanded,   // somebody will need it; reason = priority, detail = who
+    found,      // a tier had it; reason = tier
+    missed,     // no tier had it; reason = why (absent, header-changed, recache, ...)
+    rejected,   // an entry was there and failed a check; reason = which
+    fault,      // a tier failed and was passed over; reason = tier, detail = error
+    compiling,  // a process took it; value = pid
+    compiled,  // the compiler made it; duration = compile time, reason = headers-made, headers-reused: a precompiled header
     compile_failed,  // detail = first line of the log
     linked,          // nvJitLink made it
     waited,          // a caller was blocked; duration = how long, reason = for what, detail = who and which miss

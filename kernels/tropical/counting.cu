@@ -50,6 +50,23 @@ struct fetched {
     }
 };
 
+// One more where both are equal. Of floats a comparison that gives a number and a sum: they go different ways through the machine.
+__device__ __forceinline__ float counted(float ways, float next, float best) {
+    float one;
+    asm("set.eq.f32.f32 %0, %1, %2;" : "=f"(one) : "f"(next), "f"(best));
+    return ways + one;
+}
+__device__ __forceinline__ int counted(int ways, double next, double best) { return next == best ? ways + 1 : ways; }
+
+template <class T>
+struct counted_in {
+    using type = int;
+};
+template <>
+struct counted_in<float> {
+    using type = float;
+};
+
 template <bool Weighted>
 struct counts;
 template <>
@@ -59,7 +76,8 @@ struct counts<true> {
 };
 template <>
 struct counts<false> {
-    using type = int;  // at most one per step
+    // At most one per step, and the host sees to it that there are no more steps than a float counts exactly.
+    using type = typename counted_in<element>::type;
     static constexpr int per = is_f32 ? 8 : 4;
 };
 
@@ -148,10 +166,16 @@ struct tile {
             if constexpr (Weighted) of.fetch_ways(k);
         }
         __device__ __forceinline__ void operator()(int step) {
+            if constexpr (Weighted) {
+                // Ties are rare, and multiplying is long: whether there is any is asked of all at once.
+                bool any = false;
+                of.sums(step, [&](int j, int i, element next) { any |= next == of.best[j][i]; });
+                if (!any) return;
+            }
             of.sums(step, [&](int j, int i, element next) {
-                if (next != of.best[j][i]) return;
-                if constexpr (Weighted) of.ways[j][i] += of.shared.a_ways[step][of.x + 16 * i] * of.shared.b_ways[step][of.y + 16 * j];
-                else ++of.ways[j][i];
+                if constexpr (!Weighted) of.ways[j][i] = counted(of.ways[j][i], next, of.best[j][i]);
+                else if (next == of.best[j][i])
+                    of.ways[j][i] += of.shared.a_ways[step][of.x + 16 * i] * of.shared.b_ways[step][of.y + 16 * j];
             });
         }
     };
@@ -177,7 +201,7 @@ struct tile {
             for (int i = 0; i < per; ++i) {
                 int const row = m + x + 16 * i, column = n + y + 16 * j;
                 if (row >= all.values.m || column >= all.values.n) continue;
-                store(all, which * all.values.stride_c + column * all.values.ldc + row, best[j][i], ways[j][i]);
+                store(all, which * all.values.stride_c + column * all.values.ldc + row, best[j][i], static_cast<i64>(ways[j][i]));
             }
         }
     }

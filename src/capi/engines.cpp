@@ -2,6 +2,7 @@
 // Engines, units as C gives them, devices, streams, memory.
 #include "base/text.hpp"
 #include "capi/boxes.hpp"
+#include "engine/status_json.hpp"
 
 #include <kiln/status.hpp>
 
@@ -62,34 +63,17 @@ result<target> read_target(char const* arch, kiln_kind kind) {
 
 namespace {
 
-nlohmann::json describe(unit_status const& u) {
-    return {{"name", u.name},
-            {"target", u.target},
-            {"state", name_of(u.state)},
-            {"priority", name_of(u.how)},
-            {"from", u.from ? nlohmann::json(name_of(*u.from)) : nlohmann::json()},
-            {"miss", u.miss},
-            {"consumers", u.consumers},
-            {"ready_ms", u.ready_ms},
-            {"compile_ms", u.compile_ms},
-            {"load_ms", u.load_ms},
-            {"bytes", u.bytes},
-            {"waits", u.waits},
-            {"blocked_ms", u.blocked_ms},
-            {"error", u.error}};
-}
-
 std::string as_json(warm_status const& all) {
-    nlohmann::json units = nlohmann::json::array();
-    for (auto const& u : all.units) units.push_back(describe(u));
-    return base::json_text(nlohmann::json{{"submitted", all.submitted},
-                                          {"ready", all.ready},
-                                          {"pending", all.pending},
-                                          {"failed", all.failed},
-                                          {"compiled", all.compiled},
-                                          {"waits", all.waits},
-                                          {"blocked_ms", all.blocked_ms},
-                                          {"units", std::move(units)}});
+    nlohmann::ordered_json units = nlohmann::ordered_json::array();
+    for (auto const& u : all.units) units.push_back(engine_detail::to_json(u));
+    return base::json_text(nlohmann::ordered_json{{"submitted", all.submitted},
+                                                  {"ready", all.ready},
+                                                  {"pending", all.pending},
+                                                  {"failed", all.failed},
+                                                  {"compiled", all.compiled},
+                                                  {"waits", all.waits},
+                                                  {"blocked_ms", all.blocked_ms},
+                                                  {"units", std::move(units)}});
 }
 
 // For kiln_free.

@@ -27,7 +27,7 @@ private:
         worker_pool::ticket id = 0;
         std::shared_ptr<job const> work;
         worker_pool::completion done;
-        worker_pool::start_notice notice{};
+        job_notices tell{};
         attempts tries{};
         std::optional<base::digest> prefix{};  // of its headers: source_prefix.hpp
         base::time_point started{};

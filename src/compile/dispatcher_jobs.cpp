@@ -29,7 +29,7 @@ dispatcher::active_job dispatcher::active(queued_job next) {
     return {.id = next.id,
             .work = std::make_shared<job const>(std::move(next.work)),
             .done = std::move(next.done),
-            .notice = std::move(next.started),
+            .tell = std::move(next.tell),
             .prefix = next.prefix};
 }
 
@@ -98,7 +98,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
         retries_.push_front(std::move(j));
         return lost_stream(w, {});
     }
-    if (j.notice) j.notice(w.process.pid());
+    if (j.tell.started) j.tell.started(w.process.pid());
     if (j.prefix) w.prefixes.add(*j.prefix);
     j.started = now;
     j.left = patience{now, core_.options.compile_timeout, w.process.time_had()};
@@ -124,6 +124,7 @@ void dispatcher::settle(worker& w, result<product> outcome, header_use headers) 
         if (headers == header_use::made) ++c.headers_made;
         if (headers == header_use::reused) ++c.headers_reused;
     });
+    if (j.tell.headers) j.tell.headers(headers);
     finish(j, std::move(outcome));
 }
 
@@ -199,7 +200,7 @@ void dispatcher::run_here(base::time_point now) {
                                .detail = trouble_.why()});
         }
         core_.count([](auto& c) { ++c.in_process; });
-        if (next->notice) next->notice(core_.owner);
+        if (next->tell.started) next->tell.started(core_.owner);
         if (auto started = here_.start(next->work); !started) finish(*next, std::move(started).error());
         else here_job_ = std::move(next);
     }

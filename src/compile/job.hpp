@@ -69,6 +69,13 @@ using product = kiln::artifact;
 // Runs the job in this process: loads NVRTC or nvJitLink on first use. Compile errors are errc::compile_failed with the log.
 [[nodiscard]] result<product> run_job(job const& j);
 
+// What precompiled headers had to do with a job.
+enum class header_use : std::uint8_t {
+    plain,   // none took part
+    made,    // one was made, and is kept for the next job
+    reused,  // one was used
+};
+
 class precompiled_headers;
 // The same in a worker, which keeps precompiled headers from job to job. What is made is the same to the byte.
 [[nodiscard]] result<product> run_job_with(precompiled_headers& kept, job const& j);

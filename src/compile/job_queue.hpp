@@ -16,7 +16,7 @@ struct queued_job {
     priority how = priority::predicted;
     job work;
     worker_pool::completion done;
-    worker_pool::start_notice started = {};
+    job_notices tell = {};
     std::optional<base::digest> prefix = {};  // of its headers: source_prefix.hpp
 };
 

@@ -3,6 +3,8 @@
 
 #include "cuda/nvrtc_builtins.hpp"
 
+#include <charconv>
+
 namespace kiln::compile {
 
 namespace {
@@ -35,7 +37,22 @@ result<tool> find_tool(cuda::library_search const& search, std::span<std::string
         .with_log(unusable);
 }
 
+int number_in(std::string_view file_name) {
+    constexpr std::string_view before = ".so.";
+    auto const at = file_name.find(before);
+    int out = 0;
+    if (at != file_name.npos)
+        std::from_chars(file_name.data() + at + before.size(), file_name.data() + file_name.size(), out);
+    return out;
+}
+
 }  // namespace
+
+int major_of(fs::path const& library) {
+    if (int const told = number_in(library.filename().native()); told != 0) return told;
+    std::error_code none;
+    return number_in(fs::canonical(library, none).filename().native());
+}
 
 result<tool> nvrtc_at(fs::path const& file) {
     auto const path = fs::absolute(file);

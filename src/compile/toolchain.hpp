@@ -27,6 +27,9 @@ struct tool {
 [[nodiscard]] result<tool> nvrtc_at(std::filesystem::path const& file);
 [[nodiscard]] result<tool> nvjitlink_at(std::filesystem::path const& file);
 
+// The number in the name of a library's file, or of the file a link leads to: 13 of libnvJitLink.so.13. 0: it has none.
+[[nodiscard]] int major_of(std::filesystem::path const& library);
+
 // The identity text of a loaded compiler; equal to tool::toolchain of the same file.
 [[nodiscard]] std::string toolchain_text(cuda::nvrtc_api const& api);
 [[nodiscard]] std::string toolchain_text(cuda::nvjitlink_api const& api);

@@ -151,7 +151,7 @@ void worker_pool::stop() noexcept {
     }
 }
 
-worker_pool::ticket worker_pool::submit(job work, priority how, completion done, start_notice started) {
+worker_pool::ticket worker_pool::submit(job work, priority how, completion done, job_notices tell) {
     auto const core = state_->core();
     make_absolute(work);
     auto const prefix =
@@ -162,7 +162,7 @@ worker_pool::ticket worker_pool::submit(job work, priority how, completion done,
         if (!core->wake) KILN_CHECK(start(core));
         auto const id = ++core->last_ticket;
         ++core->counters.submitted;
-        core->queue.push({id, how, std::move(work), std::move(done), std::move(started), prefix});
+        core->queue.push({id, how, std::move(work), std::move(done), std::move(tell), prefix});
         core->wake->ring();
         return id;
     };

@@ -46,6 +46,12 @@ struct pool_options {
     reply_check check = check_product;  // of what a worker sent; one that lies is a worker that crashed
 };
 
+// Called on a thread of the pool, with no lock held; must be quick and must not throw.
+struct job_notices {
+    std::function<void(int)> started = {};         // each time a process takes the job, with its pid
+    std::function<void(header_use)> headers = {};  // before the completion, of jobs a worker has done
+};
+
 class worker_pool {
 public:
     worker_pool(pool_options options, event_log& events);
@@ -60,11 +66,9 @@ public:
     // Called once, on a thread of the pool (for a withdrawn job on the caller's), with no lock held; must be quick and
     // must not throw.
     using completion = std::function<void(result<product>)>;
-    // Called on a thread of the pool each time a process takes the job, with its pid; quick, and does not throw.
-    using start_notice = std::function<void(int)>;
 
     // Never blocks on a compiler. Relative directories in the job mean this process's working directory at the call.
-    ticket submit(job work, priority how, completion done, start_notice started = {});
+    ticket submit(job work, priority how, completion done, job_notices tell = {});
     // Raises (never lowers) a queued job; no effect once it runs.
     void raise(ticket which, priority how);
     // Withdraws a queued job (completion gets errc::cancelled); a running one is left to finish. True if it was withdrawn.

@@ -6,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "compile/job.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -40,14 +41,8 @@ struct worker_limits {
     std::uint64_t precompiled = 0;  // bytes of precompiled headers it may keep, and one may have; 0: none are made
 };
 
-// What a request allows, and what an answer tells of it.
-enum class header_use : std::uint8_t {
-    plain,   // request: no precompiled header; answer: none took part
-    made,    // answer: one was made, and is kept
-    reused,  // request: one may be used or made; answer: one was used
-};
-
-// Request, reply and failure: which job it is about, and the encoded job, artifact or error.
+// Request, reply and failure: which job it is about, and the encoded job, artifact or error. A request allows precompiled headers
+// (reused) or none (plain); an answer tells what became of that.
 struct numbered_body {
     std::uint64_t id = 0;
     header_use headers = header_use::plain;

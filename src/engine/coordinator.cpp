@@ -11,6 +11,15 @@ namespace {
 
 constexpr std::chrono::milliseconds longest_pause{50};
 
+std::string_view reason_of(compile::header_use headers) {
+    switch (headers) {
+        case compile::header_use::made: return "headers-made";
+        case compile::header_use::reused: return "headers-reused";
+        case compile::header_use::plain: break;
+    }
+    return {};
+}
+
 }  // namespace
 
 std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a, std::string const& producer) {
@@ -259,9 +268,10 @@ void coordinator::compile(flight_ptr const& f) {
         book_.compiling(f->line(), f->target);
     };
     // Not under the flight's lock: a pool that is going down answers at once, on this thread.
-    auto const ticket = pool_.submit(
-        f->order.job, how,
-        [this, f](result<compile::product> made) { guarded(f, [&] { complete(f, std::move(made)); }); }, started);
+    auto const ticket =
+        pool_.submit(f->order.job, how,
+                     [this, f](result<compile::product> made) { guarded(f, [&] { complete(f, std::move(made)); }); },
+                     {.started = started, .headers = [f](compile::header_use what) { f->headers = what; }});
     {
         std::lock_guard const lock{f->mutex};
         f->ticket = ticket;
@@ -288,8 +298,11 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     done.key = entry->about.at.key.prefix();
     done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
     done.value = static_cast<std::int64_t>(a.image.size());
+    done.reason = reason_of(f->headers);
     events_.emit(done);
     counts_.compiled.fetch_add(1, std::memory_order_relaxed);
+    if (f->headers == compile::header_use::made) counts_.headers_made.fetch_add(1, std::memory_order_relaxed);
+    if (f->headers == compile::header_use::reused) counts_.headers_reused.fetch_add(1, std::memory_order_relaxed);
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
     bool const shared = a.compile_ms >= options_.least_shared_ms && is_shared(f->order);
@@ -390,6 +403,8 @@ engine_status coordinator::status() const {
     out.from_fleet = load(counts_.fleet);
     out.compiled = load(counts_.compiled);
     out.failed = load(counts_.failed);
+    out.headers_made = load(counts_.headers_made);
+    out.headers_reused = load(counts_.headers_reused);
     out.blocked = load(counts_.blocked);
     out.blocked_ms = static_cast<double>(load(counts_.blocked_ns)) * 1e-6;
     std::lock_guard const lock{mutex_};

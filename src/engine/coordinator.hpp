@@ -133,7 +133,7 @@ private:
     std::map<base::digest, flight_ptr> flights_;  // by identity: in progress, and failures for a moment
     struct counts {
         std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, fleet{0}, compiled{0}, failed{0},
-            blocked{0};
+            blocked{0}, headers_made{0}, headers_reused{0};
         std::atomic<std::int64_t> blocked_ns{0};
     } counts_;
     // The way back for answers that come from threads of tiers, which may outlive this.

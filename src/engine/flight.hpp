@@ -52,6 +52,8 @@ struct coordinator::flight {
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{2};
     cuda::nvtx_span compiling;
+    // Told before the flight is completed, on the same thread.
+    compile::header_use headers = compile::header_use::plain;
     std::atomic<bool> finished{false};
 
     std::mutex mutex;

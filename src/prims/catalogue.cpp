@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prims/catalogue.hpp"
 
+#include <algorithm>
+
 namespace kiln::prims {
 
 namespace {
@@ -77,18 +79,54 @@ request const* find_request(std::string_view name) {
     return nullptr;
 }
 
+namespace {
+
+// Numbers, and structs by size and alignment.
+std::vector<element_type> template_types() {
+    std::vector<element_type> out;
+    for (auto const kind : {scalar::i32, scalar::u32, scalar::i64, scalar::u64, scalar::f32, scalar::f64})
+        out.push_back(type_of(kind));
+    struct shape {
+        std::size_t size, align;
+    };
+    for (auto const& s : {shape{8, 4}, shape{12, 4}, shape{16, 4}, shape{16, 8}, shape{24, 8}, shape{32, 8}})
+        out.push_back(shape_of(element_type{scalar::record, {}, {}, s.size, s.align}));
+    return out;
+}
+
+}  // namespace
+
 std::vector<request> template_requests() {
     std::vector<request> out;
     auto const v = type_of(scalar::u32);
-    for (auto const kind : {scalar::i32, scalar::u32, scalar::i64, scalar::u64, scalar::f32, scalar::f64}) {
-        auto const t = type_of(kind);
-        op const condition{"true"};
-        out.push_back(scan_request(scan_form::exclusive, t, plus));
-        out.push_back(reduce_request(t, plus));  // and segmented
-        out.push_back(select_request(select_form::items, t, &condition));
-        out.push_back(bounds_request(bound_side::lower, t, less));
-        out.push_back(merge_sort_request(t, v, less, item_range::ordinary));
-        out.push_back(unique_request(t, v, equal, item_range::ordinary));
+    op const any{"true"};  // operators are no part of a template
+    for (auto const& t : template_types()) {
+        out.push_back(scan_request(scan_form::exclusive, t, any));
+        out.push_back(reduce_request(t, any));  // and segmented
+        out.push_back(select_request(select_form::items, t, &any));
+        out.push_back(bounds_request(bound_side::lower, t, any));
+        out.push_back(merge_sort_request(t, v, any, item_range::ordinary));
+        out.push_back(unique_request(t, v, any, item_range::ordinary));
+    }
+    return out;
+}
+
+std::vector<request> sort_requests() {
+    std::vector<request> out;
+    auto const add = [&](scalar key, element_type const& value, sort_order order) {
+        auto made = radix_sort_request(type_of(key), value, order, item_range::ordinary);
+        auto const family = family_of(made, part::whole);
+        bool const named = std::ranges::any_of(
+            named_requests(), [&](named_request const& r) { return family_of(r.what, part::whole) == family; });
+        if (!named) out.push_back(std::move(made));
+    };
+    for (auto const key : {scalar::i8, scalar::u8, scalar::i16, scalar::u16, scalar::i32, scalar::u32, scalar::i64,
+                           scalar::u64, scalar::f16, scalar::bf16, scalar::f32, scalar::f64}) {
+        for (auto const order : {sort_order::ascending, sort_order::descending}) {
+            add(key, {}, order);
+            add(key, type_of(scalar::u32), order);
+        }
+        add(key, type_of(scalar::u64), sort_order::ascending);
     }
     return out;
 }

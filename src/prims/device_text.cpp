@@ -77,7 +77,9 @@ std::string source_of(request const& r, part which, header_source from, std::vec
 
 // Every operator and every entry point of an algorithm shares one template, whoever asks for it.
 std::string template_name(request const& r) {
-    auto out = fmt::format("{} {}", text_of(r, part::skeleton), r.value.label());
+    auto const value =
+        r.value.kind == scalar::record ? fmt::format("{}bytes{}", r.value.size, r.value.align) : r.value.label();
+    auto out = fmt::format("{} {}", text_of(r, part::skeleton), value);
     if (r.mapped.size != 0) out += " " + r.mapped.label();
     for (auto const& define : r.defines) out += " " + define;
     return out + " template";
@@ -85,7 +87,8 @@ std::string template_name(request const& r) {
 
 }  // namespace
 
-unit device_unit(request const& r, part which, header_source from) {
+unit device_unit(request const& asked, part which, header_source from) {
+    auto const r = which == part::skeleton ? shape_of(asked) : asked;
     auto kernels = which == part::whole ? r.kernels : template_kernels(r);
     unit out{.name = which == part::whole ? r.name : template_name(r), .source = source_of(r, which, from, kernels)};
     out.kernels = std::move(kernels);
@@ -133,7 +136,8 @@ base::digest text_digest(std::string_view name) {
 
 }  // namespace
 
-base::digest family_of(request const& r, part which) {
+base::digest family_of(request const& asked, part which) {
+    auto const r = which == part::skeleton ? shape_of(asked) : asked;
     base::key_builder key{"kiln.prims.family.v1"};
     key.add("kernels", text_digest(text_of(r, which))).add("algorithm", text_of(r, which)).add("types", spec_text(r));
     for (auto const& define : r.defines) key.add("define", define);

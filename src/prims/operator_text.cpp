@@ -143,8 +143,31 @@ std::optional<std::string> builtin_expression(std::string_view name, element_typ
     return std::nullopt;
 }
 
+namespace {
+
+// What a template calls: the operator, of words that are the user's struct.
+std::string operator_of_shapes(request const& shape, signature const& s) {
+    bool const two = s.arguments == 2;
+    auto const taken = [](std::string_view name) {
+        return fmt::format("reinterpret_cast<kiln_value const&>({})", name);
+    };
+    auto const call = fmt::format("kiln_written({}{}, kiln_captured)", taken("a"), two ? ", " + taken("b") : "");
+    auto out = fmt::format(
+        "{}\nextern \"C\" __device__ {} kiln_operator(kiln_shape a{}, void const* kiln_captured) {{\n",
+        shape.value.definition, s.result == "kiln_value" ? "kiln_shape" : s.result, two ? ", kiln_shape b" : "");
+    if (s.result == "kiln_value") {
+        out += fmt::format("    kiln_value const kiln_made = {};\n", call);
+        return out + "    return reinterpret_cast<kiln_shape const&>(kiln_made);\n}\n";
+    }
+    return out + fmt::format("    return {};\n}}\n", call);
+}
+
+}  // namespace
+
 std::string operator_text(request const& r, linkage how) {
     auto const& by = *r.by;
+    auto const shape = shape_of(r);
+    bool const of_shapes = how == linkage::external && shape.value != r.value;
     auto const s = signature_of(r);
     std::string out;
     if (by.state_type().size != 0 && by.state_type() != r.value && by.state_type() != r.mapped)
@@ -154,12 +177,14 @@ std::string operator_text(request const& r, linkage how) {
         out += fmt::format("extern \"C\" __device__ {} {}(kiln_value{}{});\n", s.result, by.name(),
                            s.arguments == 2 ? ", kiln_value" : "", by.state_type().size != 0 ? ", void const*" : "");
     }
-    out += fmt::format("#line 1 \"operator call\"\n{} {} kiln_operator(kiln_value a{}, void const* kiln_captured) {{\n",
-                       how == linkage::external ? "extern \"C\" __device__" : "static __device__ __forceinline__",
-                       s.result, s.arguments == 2 ? ", kiln_value b" : "");
+    bool const is_exported = how == linkage::external && !of_shapes;
+    out += fmt::format("#line 1 \"operator call\"\n{} {} {}(kiln_value a{}, void const* kiln_captured) {{\n",
+                       is_exported ? "extern \"C\" __device__" : "static __device__ __forceinline__", s.result,
+                       of_shapes ? "kiln_written" : "kiln_operator", s.arguments == 2 ? ", kiln_value b" : "");
     if (by.state_type().size != 0)
         out += fmt::format("    auto const& s = *static_cast<{} const*>(kiln_captured);\n", by.state_type().name);
     out += fmt::format("    return {};\n}}\n", body_of(r, by, s));
+    if (of_shapes) out += operator_of_shapes(shape, s);
     return out;
 }
 

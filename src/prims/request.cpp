@@ -51,6 +51,25 @@ void add_range(request& r, item_range items) {
 
 }  // namespace
 
+element_type shape_of(element_type const& type) {
+    std::string_view const word = type.align >= 8   ? "kiln_u64"
+                                  : type.align >= 4 ? "kiln_u32"
+                                  : type.align >= 2 ? "kiln_u16"
+                                                    : "kiln_u8";
+    auto const width = std::min<std::size_t>(type.align, 8);
+    element_type out{scalar::record, "kiln_shape", {}, type.size, type.align};
+    out.definition =
+        fmt::format("struct alignas({}) kiln_shape {{ {} words[{}]; }};", type.align, word, type.size / width);
+    return out;
+}
+
+request shape_of(request what) {
+    bool const is_looked_at = what.by && what.value.kind == scalar::record && what.what != algorithm::transform;
+    if (is_looked_at) what.value = shape_of(what.value);
+    if (what.by) what.by = op{"true"};
+    return what;
+}
+
 std::string_view name_of(algorithm what) noexcept {
     constexpr std::array<std::string_view, 10> names{"scan",      "reduce",     "segmented_reduce", "select",
                                                      "bounds",    "radix_sort", "merge_sort",       "unique",

@@ -54,6 +54,12 @@ struct request {
 // errc::invalid_argument for what cannot be right, before any compiler sees it: sizes, empty or huge text, names.
 [[nodiscard]] result<void> check(request const& r);
 
+// A struct as its template knows it: words of its alignment. All structs of one size and alignment share a template; only the
+// operator looks inside.
+[[nodiscard]] element_type shape_of(element_type const& type);
+// The request a template is made for: structs reduced to their shape where an operator takes them, and any operator for all.
+[[nodiscard]] request shape_of(request what);
+
 enum class part {
     whole,     // with the operator inside
     skeleton,  // the operator left out, to be linked

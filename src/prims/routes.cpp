@@ -72,7 +72,7 @@ public:
         KILN_TRY(auto const skeleton, obtain_template(engine_, what_, target_, from, wait_));
         link.inputs.insert(link.inputs.begin(), skeleton.what);
         auto made = engine_.link_sync(link, wait_);
-        // A template made by a newer compiler than this machine's linker understands: make one here.
+        // A template made by a later minor version than this machine's linker understands: make one here.
         if (!made && made.error().code() == errc::link_failed && skeleton.from == provenance::bundle) {
             fell_back("template", made.error());
             KILN_TRY(auto const own, engine_.artifact_sync(device_unit(what_, part::skeleton, from), ir, wait_));
@@ -96,6 +96,14 @@ public:
         return operator_error(std::move(made).error());
     }
 
+    // Linked wherever a template may be shipped or shared; other types compile in one go, which is quicker once.
+    [[nodiscard]] bool prefers_link() const {
+        if (!what_.by) return false;
+        if (what_.by->kind() == op::form::ltoir) return true;
+        if (what_.what == algorithm::transform) return false;
+        return is_template_type(what_.value) || ships_a_template();
+    }
+
     void fell_back(std::string_view from, error const& why) const {
         state().events.emit({.kind = event_kind::fell_back,
                              .unit = what_.name,
@@ -108,6 +116,10 @@ public:
 
 private:
     [[nodiscard]] engine::state& state() const noexcept { return engine_.internals(); }
+
+    [[nodiscard]] bool ships_a_template() const {
+        return find_shipped_template(engine_, what_, {target_.arch, artifact_kind::ltoir}).has_value();
+    }
 
     [[nodiscard]] store::address local_address() const {
         auto const name = [](result<compile::tool> const& tool) {
@@ -153,12 +165,6 @@ private:
 
 header_source best_headers() { return pinned_digest() ? header_source::pinned : header_source::machine; }
 
-// Linked wherever a template may be shipped or shared; other types compile in one go, which is quicker once.
-bool prefers_link(request const& r) {
-    if (!r.by) return false;
-    return r.by->kind() == op::form::ltoir || (is_template_type(r.value) && r.what != algorithm::transform);
-}
-
 result<made_artifact> make_image(router& by, request const& what) {
     std::optional<error> first;
     auto const step = [&](std::string_view name, result<made_artifact> made) -> std::optional<result<made_artifact>> {
@@ -167,7 +173,7 @@ result<made_artifact> make_image(router& by, request const& what) {
         if (!first) first = made.error();
         return std::nullopt;
     };
-    if (prefers_link(what)) {
+    if (by.prefers_link()) {
         if (auto done = step("linked", by.linked(best_headers()))) return *std::move(done);
         if (what.by->kind() == op::form::ltoir) return *std::move(first);  // it exists only as something to link
     } else if (what.by) {
@@ -184,18 +190,18 @@ result<made_artifact> make_image(router& by, request const& what) {
 result<obtained> obtain_template(engine& with, request const& what, target t, header_source from, wait_options wait) {
     target const ir{t.arch, artifact_kind::ltoir};
     auto& state = with.internals();
-    if (auto found = find_shipped(with, family_of(what, part::skeleton), ir, closeness::exact))
-        return std::move(found->got);
+    if (auto found = find_shipped_template(with, what, ir)) return std::move(found->got);
     auto const unit = device_unit(what, part::skeleton, from);
     auto made = with.artifact_sync(unit, ir, wait);
     // A step down only where templates ship at all and may be used, and only the first time on a machine.
     bool const recache = state.config.flag("KILN_RECACHE");
     if (made && made->from == provenance::compiled && pinned_digest() && !recache) {
-        state.events.emit({.kind = event_kind::fell_back,
-                           .unit = unit.name,
-                           .target = ir.arch.name(),
-                           .reason = "prims-template",
-                           .detail = "it does not ship with this build; made here"});
+        state.events.emit(
+            {.kind = event_kind::fell_back,
+             .unit = unit.name,
+             .target = ir.arch.name(),
+             .reason = "prims-template",
+             .detail = fmt::format("it does not ship with this build for CUDA {}; made here", linker_major(with))});
     }
     return made;
 }

@@ -24,6 +24,12 @@ std::vector<target> elders_of(arch device, base::digest const& family, store::st
     return out;
 }
 
+std::optional<engine_detail::made_artifact> find_at(engine& with, store::address const& at, target const& t) {
+    auto found = engine_detail::find_kept(with, at, t);
+    if (!found) return std::nullopt;
+    return engine_detail::made_artifact{*std::move(found), at, std::string{licence}};
+}
+
 }  // namespace
 
 store::address address_of(base::digest const& family, target const& t, std::string_view toolchain) {
@@ -42,6 +48,15 @@ store::address shipped_address(base::digest const& family, target const& t) {
     return address_of(family, t, any_toolchain);
 }
 
+store::address template_address(base::digest const& family, target const& t, int cuda_major) {
+    return address_of(family, t, fmt::format("{} for CUDA {}", any_toolchain, cuda_major));
+}
+
+int linker_major(engine& with) {
+    auto const& linker = with.internals().nvjitlink();
+    return linker ? compile::major_of(linker->path) : 0;
+}
+
 std::shared_ptr<store::entry> entry_at(store::address const& at, artifact a, engine& with) {
     a.key = at.key.hex();
     a.dependencies.clear();
@@ -51,18 +66,19 @@ std::shared_ptr<store::entry> entry_at(store::address const& at, artifact a, eng
 
 std::optional<engine_detail::made_artifact> find_shipped(engine& with, base::digest const& family, target const& t,
                                                          closeness how) {
-    auto const find = [&](target const& of) -> std::optional<engine_detail::made_artifact> {
-        auto const at = shipped_address(family, of);
-        auto found = engine_detail::find_kept(with, at, of);
-        if (!found) return std::nullopt;
-        return engine_detail::made_artifact{*std::move(found), at, std::string{licence}};
-    };
+    auto const find = [&](target const& of) { return find_at(with, shipped_address(family, of), of); };
     if (auto found = find(t)) return found;
     if (how == closeness::exact) return std::nullopt;
     for (auto const& elder : elders_of(t.arch, family, *with.internals().store)) {
         if (auto found = find(elder)) return found;
     }
     return std::nullopt;
+}
+
+std::optional<engine_detail::made_artifact> find_shipped_template(engine& with, request const& what, target const& ir) {
+    auto const major = linker_major(with);
+    if (major == 0) return std::nullopt;
+    return find_at(with, template_address(family_of(what, part::skeleton), ir, major), ir);
 }
 
 }  // namespace kiln::prims

@@ -16,6 +16,10 @@ inline constexpr std::string_view licence = "Apache-2.0 WITH LLVM-exception";
 [[nodiscard]] store::address address_of(base::digest const& family, target const& t, std::string_view toolchain);
 // The same whoever compiled it.
 [[nodiscard]] store::address shipped_address(base::digest const& family, target const& t);
+// LTO-IR is read by linkers of the CUDA that made it: 12, 13.
+[[nodiscard]] store::address template_address(base::digest const& family, target const& t, int cuda_major);
+// Of the machine's linker; 0: there is none, or its file does not tell.
+[[nodiscard]] int linker_major(engine& with);
 
 // The artifact as an entry to keep; what it was compiled from is left out.
 [[nodiscard]] std::shared_ptr<store::entry> entry_at(store::address const& at, artifact a, engine& with);
@@ -23,5 +27,8 @@ inline constexpr std::string_view licence = "Apache-2.0 WITH LLVM-exception";
 // Shipped with the library, beside it, or in a bundle of the program's; nullopt: not shipped.
 [[nodiscard]] std::optional<engine_detail::made_artifact> find_shipped(engine& with, base::digest const& family,
                                                                        target const& t, closeness how);
+// A template this machine's linker can read.
+[[nodiscard]] std::optional<engine_detail::made_artifact> find_shipped_template(engine& with, request const& what,
+                                                                                target const& ir);
 
 }  // namespace kiln::prims

@@ -6,6 +6,7 @@
 #include "store/wait_lock.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -46,7 +47,18 @@ void add_to(counter_map& sums, counter_map const& more) {
     for (auto const& [name, value] : more) sums[name] += value;
 }
 
+constexpr std::string_view since_name = "since";  // a time, not a number to add up
+
+std::uint64_t seconds_since_1970() {
+    using namespace std::chrono;
+    return static_cast<std::uint64_t>(duration_cast<seconds>(system_clock::now().time_since_epoch()).count());
+}
+
 void set_by_name(statistics& s, std::string_view name, std::uint64_t value) {
+    if (name == since_name) {
+        s.since = value;
+        return;
+    }
     for (auto const& [known, member] : numbers) {
         if (name == known) {
             s.*member = value;
@@ -68,6 +80,13 @@ void statistics::add(statistics const& more) {
     for (auto const& [name, member] : numbers) this->*member += more.*member;
     for (auto const& [prefix, member] : groups) add_to(this->*member, more.*member);
     add_to(other, more.other);
+    if (since == 0 || (more.since != 0 && more.since < since)) since = more.since;
+}
+
+std::uint64_t statistics::found() const noexcept {
+    std::uint64_t out = 0;
+    for (auto const& [tier, n] : hits) out += n;
+    return out;
 }
 
 bool statistics::empty() const noexcept { return *this == statistics{}; }
@@ -78,6 +97,7 @@ base::bytes encode_statistics(statistics const& s) {
     for (auto const& [prefix, member] : groups) {
         for (auto const& [name, value] : s.*member) flat[std::string{prefix} + name] = value;
     }
+    if (s.since != 0) flat[std::string{since_name}] = s.since;
     base::byte_writer w;
     w.put_raw(base::as_bytes(magic));
     w.put_u32(version);
@@ -124,6 +144,8 @@ result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::
     if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{50}) == lock_attempt::busy)
         return false;
     KILN_TRY(auto sum, read_statistics(file));
+    // Of a sum that an older version began, nobody knows.
+    if (sum.empty()) sum.since = seconds_since_1970();
     sum.add(more);
     KILN_CHECK(base::replace_quickly(file, encode_statistics(sum)));
     return true;

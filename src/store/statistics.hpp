@@ -29,12 +29,15 @@ struct statistics {
     std::uint64_t evicted_bytes = 0;
     std::uint64_t dropped = 0;    // puts not persisted: queue full, resting, too large
     std::uint64_t divergent = 0;  // puts whose bytes differed from the valid entry already there
+    std::uint64_t since = 0;      // when counting began, in seconds since 1970; 0: not known, or nothing counted yet
     counter_map hits{};           // by tier: what was used, not what was looked at
     counter_map rejected{};       // by reason
     counter_map errors{};         // by reason
     counter_map fleet{};          // of tiers far away: asked, misses, late, bytes, leases, ...
     counter_map other{};          // names this version does not know
 
+    // Of the requests, those that were hits.
+    [[nodiscard]] std::uint64_t found() const noexcept;
     void add(statistics const& more);
     [[nodiscard]] bool empty() const noexcept;
     bool operator==(statistics const&) const = default;

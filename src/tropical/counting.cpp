@@ -21,6 +21,7 @@ struct counting_problem {
 static_assert(sizeof(counting_problem) == 160);
 constexpr std::int64_t side = 64, side_of_plain_f32 = 128;
 constexpr unsigned threads = 256;
+constexpr int most_exact = 1 << 24;
 
 result<void> check(semiring s, scalar type) {
     if (s != semiring::max_plus && s != semiring::min_plus)
@@ -101,7 +102,8 @@ result<void> untyped_counting::run(stream_ref on, counting_call const& call) con
     KILN_TRY(auto p, problem_of(call));
     auto const& v = p.values;
     if (v.m == 0 || v.n == 0 || v.batch == 0) return {};
-    bool const is_weighted = p.a_counts != nullptr || p.b_counts != nullptr;
+    // Without multiplicities the kernel counts in floats. They are exact as far as this, and the other kernel takes ones.
+    bool const is_weighted = p.a_counts != nullptr || p.b_counts != nullptr || v.k > most_exact;
     auto const tile = is_weighted ? side : state_->side_of_plain;
     auto const tiles = (v.m + tile - 1) / tile * ((v.n + tile - 1) / tile) * v.batch;
     auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(tiles, std::numeric_limits<std::int32_t>::max()));

@@ -21,7 +21,7 @@ result<void> product_files::add(store::entry const& what) {
 
 result<void> product_files::add_beside(arch a, store::entry const& what) {
     std::scoped_lock const lock{mutex_};
-    return beside_[a].add(what);
+    return beside_.try_emplace(a, store::packing::where_it_pays).first->second.add(what);
 }
 
 void product_files::add_file(std::string name, base::bytes data, std::size_t entries) {
@@ -29,8 +29,7 @@ void product_files::add_file(std::string name, base::bytes data, std::size_t ent
     files_[std::move(name)] = {std::move(data), entries};
 }
 
-result<std::vector<product_report>> product_files::write(std::string_view pack, std::filesystem::path const& inside,
-                                                         std::filesystem::path const& beside) const {
+result<std::vector<product_report>> product_files::write(std::string_view pack, places const& to) const {
     std::scoped_lock const lock{mutex_};
     std::vector<product_report> out;
     auto const write_one = [&](std::filesystem::path const& file, base::bytes const& data,
@@ -46,13 +45,16 @@ result<std::vector<product_report>> product_files::write(std::string_view pack, 
         KILN_TRY(auto const data, bundle.encode());
         return write_one(file, data, bundle.size());
     };
-    KILN_CHECK(write_bundle(inside / (std::string{pack} + ".kiln"), inside_));
-    for (auto const& [name, file] : files_) KILN_CHECK(write_one(inside / name, file.data, file.entries));
-    for (auto const& [a, bundle] : beside_) KILN_CHECK(write_bundle(beside / name_beside(pack, a), bundle));
+    KILN_CHECK(write_bundle(to.inside / (std::string{pack} + ".kiln"), inside_));
+    for (auto const& [name, file] : files_) KILN_CHECK(write_one(to.inside / name, file.data, file.entries));
+    for (auto const& [a, bundle] : beside_)
+        KILN_CHECK(write_bundle(to.beside / name_beside(pack, a, to.suffix), bundle));
     return out;
 }
 
-std::string name_beside(std::string_view pack, arch a) { return fmt::format("{}-{}.kiln", pack, a.name()); }
+std::string name_beside(std::string_view pack, arch a, std::string_view suffix) {
+    return fmt::format("{}-{}{}.kiln", pack, a.name(), suffix);
+}
 
 result<void> run_all(std::vector<task> const& tasks, unsigned threads) {
     std::atomic<std::size_t> next{0};

@@ -35,9 +35,12 @@ public:
     // A file of its own that becomes part of libkiln: FILES of kiln_pack.
     void add_file(std::string name, base::bytes data, std::size_t entries);
 
-    // <inside>/<pack>.kiln and files, <beside>/<pack>-sm_90.kiln. What is there already and the same is left alone.
-    [[nodiscard]] result<std::vector<product_report>> write(std::string_view pack, std::filesystem::path const& inside,
-                                                            std::filesystem::path const& beside) const;
+    struct places {
+        std::filesystem::path inside, beside;
+        std::string suffix = {};  // of names beside
+    };
+    // <inside>/<pack>.kiln and files, <beside>/<pack>-sm_90<suffix>.kiln. What is there already and the same is left alone.
+    [[nodiscard]] result<std::vector<product_report>> write(std::string_view pack, places const& to) const;
 
 private:
     struct plain_file {
@@ -51,8 +54,8 @@ private:
     std::map<std::string, plain_file> files_;
 };
 
-// "prims-sm_90.kiln"
-[[nodiscard]] std::string name_beside(std::string_view pack, arch a);
+// "prims-sm_90.kiln", "prims-sm_90-cuda12.kiln"
+[[nodiscard]] std::string name_beside(std::string_view pack, arch a, std::string_view suffix);
 
 // Runs tasks on a few threads; the first error wins and the rest are skipped.
 using task = std::function<result<void>()>;

@@ -14,7 +14,7 @@ def story(pid):
     return [line(1000000, "demanded", "a", reason="planned", detail="join"),
             line(1100000, "missed", "a", reason="absent"),
             line(1200000, "compiling", "a", value=99),
-            line(9200000, "compiled", "a", ns=8000000, value=512),
+            line(9200000, "compiled", "a", ns=8000000, value=512, reason="headers-reused"),
             line(9300000, "waited", "a", reason="compile", ns=2000000),
             line(9300000, "compiling", "b", value=99),
             line(12300000, "note", "")]
@@ -27,6 +27,9 @@ def save(name, events):
 save("one.jsonl", story(FIRST))
 one = data("status", "one.jsonl")
 check((one["pid"], one["submitted"], one["ready"], one["compiled"], one["compiling"], one["pending"]) == (FIRST, 2, 1, 1, 1, 1), "counts", one)
+check((one["headers_made"], one["headers_reused"]) == (0, 1), "precompiled headers", one)
+check("1 of them with precompiled headers" in run("status", "one.jsonl").stdout, "in the line too")
+check([(c["what"], c["times"]) for c in data("events", "one.jsonl", "--summary")["compiles"]] == [("headers-reused", 1)], "and in the summary")
 units = {u["name"]: u for u in one["units"]}
 a = units["a"]
 check((a["consumers"], a["priority"], a["miss"], a["bytes"], a["waits"]) == ("join", "planned", "absent", 512, 1), "a unit", a)
@@ -68,3 +71,10 @@ write("new.cu", KERNEL.replace("VALUE", "3"))
 run("compile", "new.cu", "-a", "sm_90", KILN_EVENTS=SCRATCH / "end.jsonl")
 ended = data("events", "end.jsonl", "--kind", "worker_ended")
 check(ended and all("killed" not in e.get("detail", "") for e in ended), "let go", ended)
+
+# Two units that begin with the same headers, on one worker: the second is compiled with what was kept of them.
+for name in ("first", "second"):
+    write(f"{name}.cu", f'#include <cuda_fp16.h>\nextern "C" __global__ void {name}(__half* x) {{ x[0] = x[1]; }}\n')
+data("compile", "first.cu", "second.cu", "-a", "sm_90", KILN_WORKERS=1, KILN_EVENTS=SCRATCH / "kept.jsonl")
+kept = data("status", "kept.jsonl")
+check((kept["compiled"], kept["headers_made"], kept["headers_reused"]) == (2, 1, 1), "made by one, used by the other", kept)

@@ -146,6 +146,97 @@ TEST_F(prims_compile, a_new_operator_is_linked_once_and_then_found) {
     EXPECT_EQ(e->status().requests, 1U);
 }
 
+// A linker of another CUDA is not given templates that it cannot read: it would fail each time, and only then another way be taken.
+TEST_F(prims_compile, templates_are_those_of_the_linkers_cuda) {
+    if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
+    if (!std::string_view{KILN_TEST_CUDA12_PATH}.empty()) GTEST_SKIP() << "templates for CUDA 12 ship with this build";
+    auto const toolkit = std::filesystem::path{libraries_alone({"libnvrtc"})};
+    auto const linker = make_engine()->internals().nvjitlink().value().path;
+    std::filesystem::create_symlink(linker, toolkit / "lib64/libnvJitLink.so.12");
+    auto const e = make_engine({{"KILN_CUDA_PATH", toolkit}});
+    ASSERT_EQ(linker_major(*e), 12);
+    auto const made = get(*e, scan_by(op{"a < b ? a : b + 12"}), prim_route::linked);
+    ASSERT_TRUE(made) << made.error().what() << made.error().log();
+    ASSERT_EQ(count(event_kind::fell_back, "prims-template"), 1U);
+    for (auto const& happened : events_.recent()) {
+        if (happened.kind == event_kind::fell_back)
+            EXPECT_THAT(std::string{happened.detail.view()}, HasSubstr("CUDA 12"));
+    }
+    // Made once, found by the next operator.
+    ASSERT_TRUE(get(*e, scan_by(op{"a < b ? a : b + 13"}), prim_route::linked));
+    EXPECT_EQ(count(event_kind::fell_back), 1U);
+}
+
+TEST_F(prims_compile, a_new_operator_links_with_what_ships_for_cuda_12) {
+    if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
+    if (std::string_view{KILN_TEST_CUDA12_PATH}.empty()) GTEST_SKIP() << "configured without KILN_CUDA12_ROOT";
+    auto const e = make_engine({{"KILN_CUDA_PATH", KILN_TEST_CUDA12_PATH}});
+    ASSERT_EQ(linker_major(*e), 12);
+    auto const what = scan_by(op{"a < b ? a : b + 12"});
+    auto const made = get(*e, what);
+    ASSERT_TRUE(made) << made.error().what() << made.error().log();
+    check_image(what, *made->got.what);
+    EXPECT_EQ(count(event_kind::fell_back), 0U);
+    EXPECT_EQ(e->status().compiled, 2U) << "the operator and the link";
+}
+
+namespace {
+element_type tally_type() {
+    return {scalar::record, "tally", "struct tally { double total; int count, most; };", 16, 8};
+}
+op tally_sum() { return op{"tally{a.total + b.total, a.count + b.count, a.most > b.most ? a.most : b.most}"}; }
+}  // namespace
+
+// What the template moves as words is the user's struct again when the linker has inlined the operator.
+TEST_F(prims_compile, an_operator_of_structs_links_as_if_compiled_whole) {
+    auto const e = make_engine();
+    auto const sum = scan_request(scan_form::exclusive, tally_type(), tally_sum());
+    auto const order =
+        merge_sort_request(tally_type(), type_of(scalar::u32), op{"a.count < b.count"}, item_range::ordinary);
+    for (auto const& what : {sum, order}) {
+        auto const linked = get(*e, what, prim_route::linked);
+        ASSERT_TRUE(linked) << linked.error().what() << linked.error().log();
+        check_image(what, *linked->got.what);
+        auto const whole = get(*e, what, prim_route::full);
+        ASSERT_TRUE(whole) << whole.error().what() << whole.error().log();
+        for (auto const& name : what.kernels) {
+            auto const* const one = linked->got.what->find_kernel(name);
+            auto const* const other = whole->got.what->find_kernel(name);
+            EXPECT_LE(one->registers, other->registers + 4) << what.name << " " << name;
+            EXPECT_EQ(one->local_bytes, other->local_bytes) << what.name << " " << name;
+            EXPECT_EQ(one->shared_bytes, other->shared_bytes) << what.name << " " << name;
+        }
+        EXPECT_EQ(linked->got.what->find_constant(info_name)->bytes, whole->got.what->find_constant(info_name)->bytes);
+    }
+}
+
+TEST_F(prims_compile, operators_of_structs_and_sorts_of_all_keys_need_no_headers) {
+    if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
+    auto const e = make_engine();
+    op const chosen{"a.count % 2 == 0"}, order{"a.count < b.count"}, same{"a.count == b.count"};
+    auto const v = type_of(scalar::f32);
+    for (auto const& what :
+         {scan_request(scan_form::inclusive, tally_type(), tally_sum()), reduce_request(tally_type(), tally_sum()),
+          segmented_reduce_request(tally_type(), tally_sum()),
+          select_request(select_form::items, tally_type(), &chosen),
+          bounds_request(bound_side::upper, tally_type(), order),
+          merge_sort_request(tally_type(), v, order, item_range::ordinary),
+          unique_request(tally_type(), v, same, item_range::ordinary)}) {
+        auto const made = get(*e, what);
+        ASSERT_TRUE(made) << what.name << ": " << made.error().what() << made.error().log();
+        check_image(what, *made->got.what);
+    }
+    EXPECT_EQ(e->status().compiled, 14U) << "an operator and a link each";
+    for (auto const& what : sort_requests()) {
+        auto const found = get(*e, what);
+        ASSERT_TRUE(found) << what.name << ": " << found.error().what();
+        EXPECT_EQ(found->got.from, provenance::bundle) << what.name;
+        check_image(what, *found->got.what);
+    }
+    EXPECT_EQ(e->status().compiled, 14U);
+    EXPECT_EQ(count(event_kind::fell_back), 0U);
+}
+
 TEST_F(prims_compile, nothing_but_the_compiler_libraries_is_needed) {
     if (!has_products()) GTEST_SKIP() << "built with KILN_PRIMS_PRODUCTS=OFF";
     auto const bare = libraries_alone();

@@ -3,13 +3,14 @@
 """Configures, builds and runs tests/install/consumer against a tree of Kiln: the build tree or an installed one. With
 'shipped', the program of it that looks for what a pack ships, against an installed one."""
 
-import argparse
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+
+import _building
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -21,12 +22,8 @@ def run(*command, **kwargs):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = _building.parser()
     parser.add_argument("what", choices=["build", "installed", "shipped"])
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--cmake", default="cmake")
-    parser.add_argument("--generator", default="Ninja")
-    parser.add_argument("--cxx", default="c++")
     parser.add_argument("--pack", help="with 'shipped': whose products")
     parser.add_argument("--archs", nargs="*", help="for which architectures they were made; none: they were not")
     args = parser.parse_args()

@@ -5,7 +5,6 @@ every code of an error is explained; every page is listed and every link leads s
 
 A block of C++ is a program if it begins with an #include and defines a function; others are fragments for people."""
 
-import argparse
 import os
 import pathlib
 import re
@@ -13,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import _building
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GUIDE = ROOT / "docs/guide"
@@ -100,12 +101,7 @@ def check_words():
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--cmake", default="cmake")
-    parser.add_argument("--generator", default="Ninja")
-    parser.add_argument("--cxx", default="c++")
-    args = parser.parse_args()
+    args = _building.parser().parse_args()
     check_words()
     with tempfile.TemporaryDirectory(prefix="kiln-guide-") as scratch:
         check_programs(args, pathlib.Path(scratch))

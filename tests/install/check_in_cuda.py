@@ -3,12 +3,13 @@
 """Builds examples/in_cuda as its users would, against the build tree, with nvcc and no word about C++20 of its own, and runs
 it: the right answer on a GPU, plain words where there is none."""
 
-import argparse
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+import _building
 
 
 def run(*command, **kwargs):
@@ -18,12 +19,8 @@ def run(*command, **kwargs):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = _building.parser()
     parser.add_argument("example", type=pathlib.Path)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--cmake", default="cmake")
-    parser.add_argument("--generator", default="Ninja")
-    parser.add_argument("--cxx", default="c++")
     parser.add_argument("--nvcc", required=True)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kiln-in-cuda-") as scratch:

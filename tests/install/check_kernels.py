@@ -3,13 +3,14 @@
 """What kiln_add_kernels ships is what was built: a header is edited, the program built again and moved to an empty root; it has the
 new kernel, whatever lies at the paths where it was built."""
 
-import argparse
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+
+import _building
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -66,12 +67,7 @@ class project:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--cmake", default="cmake")
-    parser.add_argument("--generator", default="Ninja")
-    parser.add_argument("--cxx", default="c++")
-    args = parser.parse_args()
+    args = _building.parser().parse_args()
     with tempfile.TemporaryDirectory(prefix="kiln-kernels-") as scratch:
         p = project(args, pathlib.Path(scratch))
         p.build()

@@ -3,7 +3,6 @@
 """Makes the .deb, unpacks it into an empty root, and uses what is there as somebody would who installed it: kiln doctor, the
 man pages, a consumer by CMake and by pkg-config."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -12,17 +11,14 @@ import subprocess
 import sys
 import tempfile
 
+import _building
 import check_consumer
 from check_consumer import HERE, run
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--cmake", default="cmake")
+    parser = _building.parser()
     parser.add_argument("--cpack", default="cpack")
-    parser.add_argument("--generator", default="Ninja")
-    parser.add_argument("--cxx", default="c++")
     args = parser.parse_args()
     for tool in ("dpkg-deb", "dpkg-shlibdeps", "file"):
         if not shutil.which(tool):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kiln-pack PACK INSIDE BESIDE ARCHS ARCHS_BESIDE: makes what ships of a pack, as a step of Kiln's own build and not a tool
+// kiln-pack PACK INSIDE BESIDE ARCHS ARCHS_BESIDE [SUFFIX]: makes what ships of a pack, as a step of Kiln's own build and not a tool
 // for users. INSIDE is the folder for what becomes part of libkiln, BESIDE the one for bundles beside it; architectures are
-// numbers with commas. The build links it once per pack (cmake/KilnPacks.cmake), without what it makes.
+// numbers with commas; SUFFIX tells bundles beside it apart that another CUDA made. The build links it once per pack (cmake/KilnPacks.cmake), without what it makes.
 #include "base/clock.hpp"
 #include "workshop/pack_tool.hpp"
 
@@ -30,16 +30,17 @@ result<void> build(char const* const* arguments) {
     KILN_TRY(plan.archs, archs_of(arguments[4]));
     KILN_TRY(plan.archs_beside, archs_of(arguments[5]));
     plan.threads = std::max(2U, std::thread::hardware_concurrency());
-    std::filesystem::path const inside{arguments[2]}, beside{arguments[3]};
+    workshop::product_files::places const to{
+        .inside = arguments[2], .beside = arguments[3], .suffix = arguments[6] != nullptr ? arguments[6] : ""};
     // What an earlier build left would be found as shipped, and shipped things do not tell what they were made from.
     std::error_code ignored;
     for (auto const a : plan.archs_beside)
-        std::filesystem::remove(beside / workshop::name_beside(pack->name(), a), ignored);
+        std::filesystem::remove(to.beside / workshop::name_beside(pack->name(), a, to.suffix), ignored);
     base::stopwatch const watch;
     auto& engine = engine::process();
     workshop::product_files files;
     KILN_CHECK(workshop::tool_of(*pack).make_products(engine, *pack, plan, files));
-    KILN_TRY(auto const reports, files.write(pack->name(), inside, beside));
+    KILN_TRY(auto const reports, files.write(pack->name(), to));
     engine.flush_sync();
     for (auto const& r : reports) std::printf("%-20s %4zu entries %8zu bytes\n", r.name.c_str(), r.entries, r.bytes);
     auto const status = engine.status();
@@ -52,8 +53,8 @@ result<void> build(char const* const* arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 6) {
-        std::fprintf(stderr, "usage: kiln-pack PACK INSIDE BESIDE ARCHS ARCHS_BESIDE\n");
+    if (count != 6 && count != 7) {
+        std::fprintf(stderr, "usage: kiln-pack PACK INSIDE BESIDE ARCHS ARCHS_BESIDE [SUFFIX]\n");
         return 2;
     }
     auto const built = build(arguments);

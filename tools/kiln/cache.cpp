@@ -8,6 +8,8 @@
 #include "subcommands.hpp"
 
 #include <charconv>
+#include <ctime>
+#include <fmt/chrono.h>
 
 namespace kiln::cli {
 
@@ -71,6 +73,15 @@ store::counter_map hits_of(store::statistics const& s) {
     return out;
 }
 
+double rate_of(store::statistics const& s) { return static_cast<double>(s.found()) / static_cast<double>(s.requests); }
+
+// "2026-11-16 15:40:07 UTC"
+std::string time_text(std::uint64_t seconds) {
+    return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(seconds)));
+}
+
+json since_of(store::statistics const& s) { return s.since == 0 ? json() : json(time_text(s.since)); }
+
 int stats(cache_arguments const& a) {
     auto o = open();
     if (a.zero) o.cache.zero_counters().value();
@@ -79,6 +90,9 @@ int stats(cache_arguments const& a) {
     auto const served = s.requests - std::min(s.requests, s.blocked);
     if (a.as_json) {
         print_json(json{{"requests", s.requests},
+                        {"found", s.found()},
+                        {"hit_rate", s.requests == 0 ? json() : json(rate_of(s))},
+                        {"since", since_of(s)},
                         {"served_without_waiting", served},
                         {"blocked", s.blocked},
                         {"blocked_ms", s.blocked_ms},
@@ -102,7 +116,10 @@ int stats(cache_arguments const& a) {
         {"served without waiting", fmt::format("{} of {}", served, s.requests)},
         {"blocked", std::to_string(s.blocked)},
         {"time blocked", fmt::format("{:.1f} s", static_cast<double>(s.blocked_ms) / 1000)},
+        {"found", s.requests == 0 ? "nothing asked for yet"
+                                  : fmt::format("{} of {} ({:.2f} %)", s.found(), s.requests, 100 * rate_of(s))},
         {"compiled, failed", fmt::format("{}, {}", s.compiled, s.failed)}};
+    if (s.since != 0) rows.push_back({"since", time_text(s.since)});
     for (auto const& [tier, n] : hits_of(s)) rows.push_back({"hits: " + tier, std::to_string(n)});
     for (auto const& [name, n] : s.rejected) rows.push_back({"rejected: " + name, std::to_string(n)});
     for (auto const& [name, n] : s.errors) rows.push_back({"errors: " + name, std::to_string(n)});

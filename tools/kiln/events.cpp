@@ -31,8 +31,9 @@ struct summary {
     std::map<std::string, tally> fallbacks;   // by reason
     std::map<std::string, tally> transfers;   // "to-host by buffer::to_host_sync in select"
     std::map<std::string, tally> waits_for_device, allocations, rewrites;
-    tally blocked;       // callers that waited for a compile
-    tally plans_waited;  // plans wait on purpose, for many things at once
+    std::map<std::string, tally> compiles;  // by what precompiled headers did for them
+    tally blocked;                          // callers that waited for a compile
+    tally plans_waited;                     // plans wait on purpose, for many things at once
 
     void add(event const& e) {
         auto const text = [](std::string_view t) { return std::string{t}; };
@@ -56,6 +57,7 @@ struct summary {
             case event_kind::synchronised: count(waits_for_device[reason + within]); break;
             case event_kind::allocated: count(allocations[reason + within]); break;
             case event_kind::rewritten: count(rewrites[reason]); break;
+            case event_kind::compiled: count(compiles[reason.empty() ? "headers-read" : reason]); break;
             case event_kind::waited: count(reason.starts_with("plan") ? plans_waited : blocked); break;
             default: break;
         }
@@ -111,6 +113,7 @@ void show(summary const& s) {
     section("waits for the device by site (times)", s.waits_for_device, false);
     section("allocations by site (times, bytes)", s.allocations, true);
     section("rewrites (times)", s.rewrites, false);
+    section("compiles by what became of their headers (times, bytes)", s.compiles, true);
 }
 
 // A word that is no kind would choose nothing, and look like a file without such events.
@@ -163,6 +166,7 @@ int events(arguments const& args) {
                 {"waits_for_device", to_json(s.waits_for_device)},
                 {"allocations", to_json(s.allocations)},
                 {"rewrites", to_json(s.rewrites)},
+                {"compiles", to_json(s.compiles)},
                 {"blocked", s.blocked.times},
                 {"blocked_ms", static_cast<double>(s.blocked.ns) * 1e-6},
                 {"plans_waited", s.plans_waited.times},

@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include "base/clock.hpp"
+#include "engine/status_json.hpp"
 #include "past_status.hpp"
 
 #include <algorithm>
@@ -17,41 +18,38 @@ struct status_arguments {
     bool as_json = false;
 };
 
-json describe(unit_status const& u) {
-    return {{"name", u.name},
-            {"target", u.target},
-            {"state", name_of(u.state)},
-            {"priority", name_of(u.how)},
-            {"from", u.from ? json(name_of(*u.from)) : json()},
-            {"miss", u.miss},
-            {"consumers", u.consumers},
-            {"submitted_ms", u.submitted_ms},
-            {"since_ms", u.since_ms},
-            {"ready_ms", u.ready_ms},
-            {"compile_ms", u.compile_ms},
-            {"load_ms", u.load_ms},
-            {"bytes", u.bytes},
-            {"waits", u.waits},
-            {"blocked_ms", u.blocked_ms},
-            {"error", u.error}};
+// Of what was compiled: with a precompiled header made, with one used.
+struct header_counts {
+    std::uint64_t made = 0, reused = 0;
+};
+
+header_counts headers_of(report::event_file const& file, std::int64_t pid) {
+    header_counts out;
+    for (auto const& e : file.events) {
+        if (e.pid != pid || e.what.kind != event_kind::compiled) continue;
+        if (e.what.reason.view() == "headers-made") ++out.made;
+        if (e.what.reason.view() == "headers-reused") ++out.reused;
+    }
+    return out;
 }
 
 struct process {
     std::int64_t pid = 0;
     bool alive = false;
     warm_status is = {};
+    header_counts headers = {};
 };
 
 process look_at(report::event_file const& file, std::int64_t pid) {
     bool const alive = ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
     // The monotonic clock is the machine's, so that "since" means now for a process that lives.
-    return {pid, alive, status_of(file, pid, alive ? base::now_ns() : 0)};
+    return {pid, alive, status_of(file, pid, alive ? base::now_ns() : 0), headers_of(file, pid)};
 }
 
 json describe(process const& p) {
     auto const& s = p.is;
     json units = json::array();
-    for (auto const& u : s.units) units.push_back(describe(u));
+    for (auto const& u : s.units) units.push_back(engine_detail::to_json(u));
     return {{"pid", p.pid},
             {"alive", p.alive},
             {"submitted", s.submitted},
@@ -63,6 +61,8 @@ json describe(process const& p) {
             {"cancelled", s.cancelled},
             {"deferred", s.deferred},
             {"compiled", s.compiled},
+            {"headers_made", p.headers.made},
+            {"headers_reused", p.headers.reused},
             {"pending", s.pending},
             {"waits", s.waits},
             {"blocked_ms", s.blocked_ms},
@@ -73,10 +73,11 @@ json describe(process const& p) {
 std::string in_one_line(process const& p) {
     auto const& s = p.is;
     return fmt::format(
-        "process {} ({}): {} submitted, {} ready ({} compiled), {} loading, {} compiling, {} queued, {} failed; "
+        "process {} ({}): {} submitted, {} ready ({} compiled, {} of them with precompiled headers), {} loading, {} "
+        "compiling, {} queued, {} failed; "
         "{}, {:.0f} ms blocked, {:.0f} ms in all\n",
-        p.pid, p.alive ? "running" : "ended", s.submitted, s.ready, s.compiled, s.loading, s.compiling, s.queued,
-        s.failed, count_of(s.waits, "wait"), s.blocked_ms, s.wall_ms);
+        p.pid, p.alive ? "running" : "ended", s.submitted, s.ready, s.compiled, p.headers.reused, s.loading,
+        s.compiling, s.queued, s.failed, count_of(s.waits, "wait"), s.blocked_ms, s.wall_ms);
 }
 
 void show(process const& p) {

@@ -53,6 +53,11 @@ private:
             }
         }
         for (auto const a : plan_.archs_beside) {
+            if (plan_.archs.empty()) break;  // another CUDA's templates: images of one are as good as the other's
+            for (auto& what : sort_requests())
+                tasks_.emplace_back([this, a, what = std::move(what)] { return make_sort(what, a); });
+        }
+        for (auto const a : plan_.archs_beside) {
             for (auto& what : template_requests()) {
                 tasks_.emplace_back([this, a, what = std::move(what)] { return make_template(what, a); });
             }
@@ -64,19 +69,32 @@ private:
         }
     }
 
-    result<void> make_cubin(request const& what, arch a) {
+    // Linked, also where there is no operator: what headers define and nobody uses is then left out, and an image is a third of its size.
+    result<store::entry_ptr> linked(request const& what, arch a) {
         target const t{a, artifact_kind::cubin};
         KILN_TRY(auto const skeleton, obtain_template(engine_, what, t, header_source::machine, {}));
         KILN_TRY(auto const image, obtain(engine_, what, t, closeness::exact, prim_route::linked, {}));
         note_headers(*skeleton.what);
-        return to_.add(*entry_at(shipped_address(family_of(what, part::whole), t), *image.got.what, engine_));
+        return store::entry_ptr{entry_at(shipped_address(family_of(what, part::whole), t), *image.got.what, engine_)};
     }
 
+    result<void> make_cubin(request const& what, arch a) {
+        KILN_TRY(auto const made, linked(what, a));
+        return to_.add(*made);
+    }
+
+    result<void> make_sort(request const& what, arch a) {
+        KILN_TRY(auto const made, linked(what, a));
+        return to_.add_beside(a, *made);
+    }
+
+    // By the same CUDA as the linker.
     result<void> make_template(request const& what, arch a) {
         target const t{a, artifact_kind::ltoir};
         KILN_TRY(auto const made, obtain_template(engine_, what, t, header_source::machine, {}));
         note_headers(*made.what);
-        return to_.add_beside(a, *entry_at(shipped_address(family_of(what, part::skeleton), t), *made.what, engine_));
+        return to_.add_beside(a, *entry_at(template_address(family_of(what, part::skeleton), t, linker_major(engine_)),
+                                           *made.what, engine_));
     }
 
     result<void> read_headers(request const& what, arch a) {

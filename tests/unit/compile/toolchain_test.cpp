@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <fstream>
 #include <link.h>
 #include <sys/stat.h>
 
@@ -40,6 +41,18 @@ void set_time_zero(std::filesystem::path const& file) {
 }
 
 }  // namespace
+
+TEST(toolchain, a_librarys_name_tells_its_major_version) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const link = scratch.path() / "libnvJitLink.so";
+    std::filesystem::create_symlink(scratch.path() / "libnvJitLink.so.13.0.88", link);
+    EXPECT_EQ(major_of(link), 0) << "a link to nowhere";
+    std::ofstream{scratch.path() / "libnvJitLink.so.13.0.88"} << "x";
+    EXPECT_EQ(major_of(link), 13);
+    EXPECT_EQ(major_of("/cuda/lib64/libnvJitLink.so.12"), 12);
+    EXPECT_EQ(major_of("/cuda/lib64/libnvJitLink.so"), 0);
+    EXPECT_EQ(major_of(""), 0);
+}
 
 TEST(faults, V1_V2_the_compiler_is_known_by_its_build_id_and_not_by_name_time_or_size) {
     auto const scratch = base::temporary_directory::make().value();

@@ -10,6 +10,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 namespace kiln::prims {
 
 namespace {
@@ -56,6 +58,33 @@ TEST(request, values_that_are_only_moved_share_kernels_by_size) {
     EXPECT_EQ(key(type_of(scalar::i32)), key(type_of(scalar::f32)));
     EXPECT_NE(key(type_of(scalar::i32)), key(type_of(scalar::f64)));
     EXPECT_NE(key(type_of(scalar::i32)), key({}));
+}
+
+TEST(request, structs_of_one_size_and_alignment_share_a_template) {
+    element_type const tally{scalar::record, "tally", "struct tally { double total; int count, most; };", 16, 8};
+    element_type const span{scalar::record, "span", "struct span { long long from, to; };", 16, 8};
+    element_type const four{scalar::record, "four", "struct four { float x, y, z, w; };", 16, 4};
+    auto const skeleton = [](element_type const& t, std::string text) {
+        return family_of(scan_request(scan_form::exclusive, t, op{std::move(text)}), part::skeleton);
+    };
+    EXPECT_EQ(skeleton(tally, "a"), skeleton(span, "b"));
+    EXPECT_NE(skeleton(tally, "a"), skeleton(four, "a"));
+    EXPECT_EQ(skeleton(tally, "a"), skeleton(tally, "__half2float(__float2half(1)) > 0 ? a : b"));
+    EXPECT_NE(family_of(scan_request(scan_form::exclusive, tally, op{"a"}), part::whole),
+              family_of(scan_request(scan_form::exclusive, span, op{"a"}), part::whole));
+    auto const of_numbers = scan_request(scan_form::exclusive, type_of(scalar::i32), op{"a"});
+    EXPECT_EQ(shape_of(of_numbers).value, of_numbers.value);
+    EXPECT_EQ(shape_of(shape_of(tally)), shape_of(tally));
+}
+
+TEST(request, radix_sorts_that_ship_are_told_once) {
+    std::set<base::digest> families;
+    for (auto const& r : named_requests()) families.insert(family_of(r.what, part::whole));
+    auto const named = families.size();
+    auto const sorts = sort_requests();
+    for (auto const& r : sorts) families.insert(family_of(r, part::whole));
+    EXPECT_EQ(families.size(), named + sorts.size());
+    EXPECT_EQ(sorts.size(), 12 * 5 - 2U) << "but the two that have names";
 }
 
 TEST(request, sizes_beyond_the_limits_are_refused) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <fstream>
 #include <sys/file.h>
 
@@ -36,6 +37,36 @@ TEST(statistics, add_up_name_by_name) {
     EXPECT_EQ(s.other.at("from.the.future"), 18u);
     EXPECT_FALSE(s.empty());
     EXPECT_TRUE(statistics{}.empty());
+}
+
+TEST(statistics, tell_since_when_they_count) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "stats", lock = scratch.path() / "stats.lock";
+    auto const now = static_cast<std::uint64_t>(std::time(nullptr));
+    EXPECT_TRUE(add_statistics(file, lock, some()).value());
+    auto const first = read_statistics(file).value().since;
+    EXPECT_GE(first, now);
+    EXPECT_LE(first, now + 600);
+    EXPECT_TRUE(add_statistics(file, lock, some()).value());
+    EXPECT_EQ(read_statistics(file).value().since, first);
+    // A sum from before there was such a time: unknown, and not "now".
+    std::ofstream{file, std::ios::binary} << base::as_text(encode_statistics(some()));
+    EXPECT_TRUE(add_statistics(file, lock, some()).value());
+    EXPECT_EQ(read_statistics(file).value().since, 0u);
+}
+
+TEST(statistics, sums_of_two_begin_with_the_earlier) {
+    auto early = some(), late = some();
+    early.since = 100;
+    late.since = 200;
+    auto one = early, other = late, without = some();
+    one.add(late);
+    other.add(early);
+    without.add(late);
+    EXPECT_EQ(one.since, 100u);
+    EXPECT_EQ(other.since, 100u);
+    EXPECT_EQ(without.since, 200u);
+    EXPECT_EQ(one.found(), 14u);
 }
 
 TEST(statistics, damaged_bytes_are_refused) {
