@@ -19,6 +19,9 @@ if(KILN_SANITIZE OR KILN_FUZZ)
 endif()
 option(KILN_PRODUCTS "Make what ships of every pack; needs NVRTC and nvJitLink. KILN_<PACK>_PRODUCTS decides for one" ${kiln_products_preset})
 
+# For packages that hold the library and the command line: what both would carry lies beside them once.
+option(KILN_PRODUCTS_BESIDE "Put what ships of every pack into lib/kiln/<pack>.kiln, not into libkiln" OFF)
+
 # All that ships, for whoever wants no more than that.
 add_custom_target(kiln_products)
 
@@ -73,10 +76,16 @@ function(kiln_pack_products name root more_files)
     if(KILN_${upper}_PRODUCTS)
         set(inside ${PROJECT_BINARY_DIR}/products/${name})
         set(beside ${PROJECT_BINARY_DIR}/lib/kiln)
-        set(embedded ${inside}/${name}.kiln)
         foreach(file IN LISTS more_files)
             list(APPEND embedded ${inside}/${file})
         endforeach()
+        if(KILN_PRODUCTS_BESIDE)
+            install(FILES ${inside}/${name}.kiln DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln COMPONENT kiln)
+        else()
+            list(PREPEND embedded ${inside}/${name}.kiln)
+        endif()
+        set(products ${inside}/${name}.kiln ${embedded})
+        list(REMOVE_DUPLICATES products)
         set(files_beside "")
         foreach(arch IN LISTS KILN_${upper}_BESIDE)
             list(APPEND files_beside ${beside}/${name}-sm_${arch}.kiln)
@@ -95,14 +104,14 @@ function(kiln_pack_products name root more_files)
             list(APPEND inputs ${PROJECT_SOURCE_DIR}/src/${source}.cpp)
         endforeach()
         add_custom_command(
-            OUTPUT ${embedded} ${files_beside}
+            OUTPUT ${products} ${files_beside}
             COMMAND ${CMAKE_COMMAND} -E env KILN_CUDA_PATH=${KILN_CUDA_ROOT} KILN_WORKER=$<TARGET_FILE:kiln_worker>
                     --unset=KILN_BUNDLES --unset=KILN_JIT --unset=KILN_DISABLE
                     $<TARGET_FILE:kiln_${name}_maker> ${name} ${inside} ${beside} "${archs}" "${archs_beside}"
             DEPENDS ${inputs}
             COMMENT "Compiling the ${name} pack for ${archs} (once; Kiln's cache keeps it)"
             VERBATIM)
-        add_custom_target(kiln_${name}_products DEPENDS ${embedded} ${files_beside})
+        add_custom_target(kiln_${name}_products DEPENDS ${products} ${files_beside})
         add_dependencies(kiln_${name}_products kiln_${name}_maker kiln_worker)
         add_dependencies(kiln_products kiln_${name}_products)
         if(files_beside)
