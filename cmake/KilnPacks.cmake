@@ -39,6 +39,9 @@ if(KILN_CUDA12_ROOT)
     file(CREATE_LINK ${KILN_CUDA_ROOT}/include ${kiln_cuda12}/include SYMBOLIC)
 endif()
 
+# For packages that hold the library and the command line: what both would carry lies beside them once.
+option(KILN_PRODUCTS_BESIDE "Put what ships of every pack into lib/kiln/<pack>.kiln, not into libkiln" OFF)
+
 # All that ships, for whoever wants no more than that.
 add_custom_target(kiln_products)
 
@@ -93,10 +96,16 @@ function(kiln_pack_products name root more_files)
     if(KILN_${upper}_PRODUCTS)
         set(inside ${PROJECT_BINARY_DIR}/products/${name})
         set(beside ${PROJECT_BINARY_DIR}/lib/kiln)
-        set(embedded ${inside}/${name}.kiln)
         foreach(file IN LISTS more_files)
             list(APPEND embedded ${inside}/${file})
         endforeach()
+        if(KILN_PRODUCTS_BESIDE)
+            install(FILES ${inside}/${name}.kiln DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln COMPONENT kiln)
+        else()
+            list(PREPEND embedded ${inside}/${name}.kiln)
+        endif()
+        set(products ${inside}/${name}.kiln ${embedded})
+        list(REMOVE_DUPLICATES products)
         set(files_beside "")
         foreach(arch IN LISTS KILN_${upper}_BESIDE)
             list(APPEND files_beside ${beside}/${name}-sm_${arch}.kiln)
@@ -115,7 +124,7 @@ function(kiln_pack_products name root more_files)
             list(APPEND inputs ${PROJECT_SOURCE_DIR}/src/${source}.cpp)
         endforeach()
         add_custom_command(
-            OUTPUT ${embedded} ${files_beside}
+            OUTPUT ${products} ${files_beside}
             COMMAND ${CMAKE_COMMAND} -E env KILN_CUDA_PATH=${KILN_CUDA_ROOT} KILN_WORKER=$<TARGET_FILE:kiln_worker>
                     --unset=KILN_BUNDLES --unset=KILN_JIT --unset=KILN_DISABLE
                     $<TARGET_FILE:kiln_${name}_maker> ${name} ${inside} ${beside} "${archs}" "${archs_beside}"
@@ -137,7 +146,7 @@ function(kiln_pack_products name root more_files)
                 VERBATIM)
             list(APPEND files_beside ${more_beside})
         endif()
-        add_custom_target(kiln_${name}_products DEPENDS ${embedded} ${files_beside})
+        add_custom_target(kiln_${name}_products DEPENDS ${products} ${files_beside})
         add_dependencies(kiln_${name}_products kiln_${name}_maker kiln_worker)
         add_dependencies(kiln_products kiln_${name}_products)
         if(files_beside)

@@ -127,24 +127,36 @@ def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -
     return _gather(type_name(type), type_name(index), device)
 
 
+def _host() -> Any:
+    from . import _host as here
+
+    return here
+
+
 def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: Any) -> Any:
     return _arrays.through(handle, inputs, outputs, more)
 
 
 def exclusive_scan(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """out[i] = init (+) x[0] (+) ... (+) x[i - 1]"""
+    if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op)):
+        return _host().scan(False, x, as_op(op), init, out)
     handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
 def inclusive_scan(x: Any, op: Op | str = "plus", *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[0] (+) ... (+) x[i]"""
+    if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op)):
+        return _host().scan(True, x, as_op(op), None, out)
     handle = make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, stream=stream)
 
 
 def reduce(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """init (+) x[0] (+) ..., as an array of one item that stays where x is."""
+    if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op)):
+        return _host().reduce(x, as_op(op), init, out)
     handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
@@ -156,6 +168,8 @@ def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any 
 
 def segmented_reduce(x: Any, offsets: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
     """One result for each x[offsets[i]:offsets[i + 1]]."""
+    if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op)):
+        return _host().segmented_reduce(x, offsets, as_op(op), init, out)
     handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
     return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
 
@@ -163,6 +177,9 @@ def segmented_reduce(x: Any, offsets: Any, op: Op | str = "plus", *, init: Any =
 def select(x: Any, by: Op | str | Any, *, out: Any = None, count: Any = None, stream: Any = None) -> tuple[Any, Any]:
     """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count). `kept` has room for all; the first `count` items
     count, and `count` stays on the device. select_sync() trims."""
+    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if isinstance(by, (Op, str)) else None):
+        here: tuple[Any, Any] = _host().select(x, by, out, count)
+        return here
     told = isinstance(by, (Op, str))
     handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
     kept: tuple[Any, Any] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
@@ -177,12 +194,16 @@ def select_sync(x: Any, by: Op | str | Any, *, stream: Any = None) -> Any:
 
 def lower_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The first place of each query in `sorted` that keeps it in order."""
+    if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op)) and as_op(op).name == "less":
+        return _host().bounds(False, sorted, queries, out)
     handle = make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
 
 def upper_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
     """The last one."""
+    if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op)) and as_op(op).name == "less":
+        return _host().bounds(True, sorted, queries, out)
     handle = make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
@@ -198,6 +219,8 @@ def _type_if_any(values: Any) -> ItemType | None:
 def radix_sort(keys: Any, values: Any = None, *, descending: bool = False, out: Any = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in order, with their values where there are any: stable."""
+    if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None):
+        return _host().sort(keys, values, descending, out, values_out)
     handle = make_radix_sort(_arrays.type_of(keys), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
@@ -205,6 +228,8 @@ def radix_sort(keys: Any, values: Any = None, *, descending: bool = False, out: 
 def merge_sort(keys: Any, values: Any = None, op: Op | str = "less", *, out: Any = None, values_out: Any = None,
                stream: Any = None) -> Any:
     """Keys in the order of an operator, with their values where there are any: stable."""
+    if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op)):
+        return _host().sort(keys, values, as_op(op).name == "greater", out, values_out)
     handle = make_merge_sort(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
@@ -212,6 +237,8 @@ def merge_sort(keys: Any, values: Any = None, op: Op | str = "less", *, out: Any
 def unique_by_key(keys: Any, values: Any = None, op: Op | str = "equal", *, out: Any = None, values_out: Any = None,
                   count: Any = None, stream: Any = None) -> Any:
     """The first of each run of equal keys: (keys, count) or (keys, values, count)."""
+    if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op)):
+        return _host().unique_by_key(keys, values, out, values_out, count)
     handle = make_unique_by_key(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
 
@@ -225,11 +252,15 @@ def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *,
 
 def transform(x: Any, op: Op | str, *, to: ItemType | None = None, out: Any = None, stream: Any = None) -> Any:
     """An operator of `a` for each item."""
+    if _arrays.is_numpy(x):
+        _host().runs_here("transform", as_op(op))  # never: its operators are one's own
     source = _arrays.type_of(x)
     return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
 
 def gather(x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:
     """out[i] = x[index[i]]"""
+    if _arrays.is_numpy(x) and _host().runs_here("gather", None):
+        return _host().gather(x, index, out)
     handle = make_gather(_arrays.type_of(x), _arrays.type_of(index), device=_arrays.device_of(x))
     return _run(handle, (x, index), {"out": out}, stream=stream)

@@ -105,6 +105,9 @@ void bind_views(nb::module_& m) {
     bind_block<no_sync>(m, "no_sync", "with kiln.no_sync(): a wait for the GPU inside, of Kiln and on this thread, is kiln.Forbidden.");
     bind_block<no_transfers>(m, "no_transfers", "with kiln.no_transfers(): a copy between host and device inside, of Kiln and on this thread, is kiln.Forbidden.");
     m.def("activity", &activity_now);
+    m.def("tell_cpu", [](std::string const& operation, std::string const& why) {
+        event_log::process().emit({.kind = event_kind::dispatched, .unit = operation, .target = "cpu", .reason = why});
+    });
     m.def("status", &status_of);
     m.def("events", &recent);
     m.def("event_kinds", [] {

@@ -122,7 +122,7 @@ def test_every_row(fake_driver, python):
 def test_gpu_that_is_not_there(python):
     if pathlib.Path("/dev/nvidiactl").exists():
         pytest.skip("there is a GPU")
-    python("import kiln, numpy\nfor call in (lambda: kiln.inclusive_scan(numpy.zeros(3, 'i4')), lambda: kiln.Unit('k', '__global__ void k() {}').kernel('k'), kiln.devices):\n"
+    python("import kiln, numpy\ndef wanted():\n    with kiln.execution('gpu'): kiln.inclusive_scan(numpy.zeros(3, 'i4'))\nfor call in (lambda: kiln.inclusive_scan(numpy.zeros(3, 'i4'), 'a + b + 1'), wanted, lambda: kiln.Unit('k', '__global__ void k() {}').kernel('k'), kiln.devices):\n"
            "    try: call()\n    except kiln.NoDevice as why: assert 'driver' in str(why), why\n    else: raise AssertionError(call)")
 
 

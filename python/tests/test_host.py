@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Primitives of NumPy's arrays on the CPU: what a GPU gives, where there is none or it is not wanted."""
+
+import kiln
+import numpy
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    with kiln.execution("cpu"):
+        yield
+
+
+HOST = numpy.random.default_rng(6).integers(-100, 100, 5001).astype("i4")
+
+
+def test_all():
+    x, values = HOST, numpy.arange(HOST.size, dtype="i4")
+    ordered = numpy.sort(x)
+    assert numpy.array_equal(kiln.inclusive_scan(x), numpy.cumsum(x, dtype="i4"))
+    assert numpy.array_equal(kiln.exclusive_scan(x, init=5), 5 + numpy.concatenate([[0], numpy.cumsum(x)[:-1]]))
+    assert numpy.array_equal(kiln.inclusive_scan(x, "max"), numpy.maximum.accumulate(x))
+    assert (kiln.reduce_sync(x), kiln.reduce_sync(x, "min", init=-500)) == (x.sum(), -500)
+    offsets = numpy.array([0, 10, 10, 5001])
+    assert kiln.segmented_reduce(x, offsets).tolist() == [x[:10].sum(), 0, x[10:].sum()]
+    assert numpy.array_equal(kiln.select_sync(x, x > 0), x[x > 0])
+    assert numpy.array_equal(kiln.lower_bound(ordered, x), numpy.searchsorted(ordered, x))
+    assert numpy.array_equal(kiln.upper_bound(ordered, x), numpy.searchsorted(ordered, x, "right"))
+    keys, carried = kiln.radix_sort(x, values)
+    assert numpy.array_equal(keys, ordered) and numpy.array_equal(carried, numpy.argsort(x, kind="stable"))
+    keys, carried = kiln.merge_sort(x, values, "greater")
+    assert numpy.array_equal(keys, ordered[::-1]) and numpy.array_equal(carried, numpy.argsort(-x, kind="stable"))
+    assert numpy.array_equal(kiln.unique_by_key_sync(ordered), numpy.unique(x))
+    assert numpy.array_equal(kiln.gather(x, values[::-1]), x[::-1])
+    assert kiln.inclusive_scan(x).dtype == numpy.int32
+
+
+def test_integers_wrap_around_and_nans_lose():
+    assert kiln.inclusive_scan(numpy.array([100, 100], "i1")).tolist() == [100, -56]
+    assert kiln.reduce_sync(numpy.array([numpy.nan, 2, 1]), "max") == 2
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_little(n):
+    x = numpy.arange(n, dtype="i4") + 3
+    assert kiln.inclusive_scan(x).tolist() == x.tolist() and kiln.exclusive_scan(x, init=7).tolist() == [7] * n
+    assert kiln.reduce_sync(x) == x.sum() and kiln.radix_sort(x).tolist() == x.tolist()
+    assert kiln.unique_by_key_sync(x).tolist() == x.tolist()
+
+
+def test_outputs_are_written_to():
+    out = numpy.zeros(HOST.size, "i4")
+    assert kiln.inclusive_scan(HOST, out=out) is out and out[-1] == HOST.sum()
+
+
+def test_it_is_told():
+    kiln.inclusive_scan(HOST)
+    last = [e for e in kiln.events("dispatched") if e["unit"] == "inclusive_scan"][-1]
+    assert (last["target"], last["reason"]) == ("cpu", "the execution mode is cpu")
+
+
+def test_operators_of_ones_own_need_a_gpu():
+    for call in (lambda: kiln.inclusive_scan(HOST, "a + b + 1"), lambda: kiln.select(HOST, "a > 0"), lambda: kiln.transform(HOST, "a * 2")):
+        with pytest.raises(kiln.Unsupported, match="operators of one's own are compiled for a GPU"):
+            call()
