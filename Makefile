@@ -7,10 +7,12 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 CTEST := ctest --output-on-failure --no-tests=error
+# The Python package too, where python3 has what it is built and tested with.
+PYTHON_PACKAGE := $(shell python3 -c 'import nanobind, numpy, pytest' 2>/dev/null && echo -DKILN_PYTHON=ON)
 # For `make test T='-L unit -R disk'`: more arguments to ctest.
 T ?=
 
-.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install package wheel docs clean
+.PHONY: help setup build run test bench device-test device-bench format format-check tidy asan tsan fuzz release install package wheel test-wheel docs clean
 
 help: ## what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -19,7 +21,7 @@ setup: ## packages and CUDA headers; every other target does this by itself
 	@scripts/setup
 
 build: setup ## build/bin/kiln, the libraries and the tests
-	@cmake --preset dev --log-level=WARNING -DKILN_ONLY_ARCHS= $(CMAKE_ARGS) >/dev/null
+	@cmake --preset dev --log-level=WARNING -DKILN_ONLY_ARCHS= $(PYTHON_PACKAGE) $(CMAKE_ARGS) >/dev/null
 	@cmake --build build -j $(JOBS)
 
 # Only what the run needs. In a tree where nothing was built yet, what ships is made for this machine's GPU alone;
@@ -77,6 +79,9 @@ release: setup ## what packagers build, in build-release
 
 wheel: setup ## the Python package, in dist/, checked (needs pip; fetches scikit-build-core and nanobind where they are missing)
 	@scripts/wheel
+
+test-wheel: setup ## the same, installed in a fresh environment and tested there
+	@scripts/wheel --test
 
 install: release ## install to PREFIX (default /usr/local)
 	@cmake --install build-release --prefix $(PREFIX)

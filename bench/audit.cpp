@@ -121,7 +121,7 @@ step_of(8192, 8192, 4, torch.bfloat16, 5)
 // ---- processes
 
 struct ended {
-    double ms = 0, peak_mib = 0;
+    double ms = 0, cpu_s = 0, peak_mib = 0;
     int status = 0;
     std::vector<double> told;
 };
@@ -144,6 +144,10 @@ ended run(words const& command) {
     ::rusage used{};
     ::wait4(pid, &out.status, 0, &used);
     out.ms = watch.ms();
+    auto const seconds = [](::timeval t) {
+        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+    };
+    out.cpu_s = seconds(used.ru_utime) + seconds(used.ru_stime);
     out.peak_mib = static_cast<double>(used.ru_maxrss) / 1024;
     std::string text(1 << 16, '\0');
     auto const size = ::pread(output.get(), text.data(), text.size(), 0);
@@ -232,7 +236,7 @@ void measure_bytes(settings const& s) {
 }
 
 void measure_reports(settings const& s) {
-    std::printf("%-52s %10s %10s %10s\n", "read, judged, reported", "s", "MiB", "page MiB");
+    std::printf("%-52s %10s %10s %10s %10s\n", "read, judged, reported", "s", "CPU s", "MiB", "page MiB");
     for (std::uint64_t launches : {100'000ull, 1'000'000ull, 10'000'000ull}) {
         if (launches > s.most) break;
         auto const place = s.scratch / "long";
@@ -240,9 +244,9 @@ void measure_reports(settings const& s) {
         auto const made = bench::write_long_recording(place, launches);
         auto const done = run({s.kiln, "audit", "report", place.native(), "-o", page.native()});
         std::error_code none;
-        std::printf("%-52s %10.2f %10.0f %10.2f\n",
+        std::printf("%-52s %10.2f %10.2f %10.0f %10.2f\n",
                     fmt::format("{} launches, {} records, {} MiB", launches, made.records, made.bytes >> 20).c_str(),
-                    done.ms / 1000, done.peak_mib,
+                    done.ms / 1000, done.cpu_s, done.peak_mib,
                     static_cast<double>(std::filesystem::file_size(page, none)) / (1 << 20));
         std::fflush(stdout);
         std::filesystem::remove_all(place, none);

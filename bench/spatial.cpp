@@ -8,6 +8,7 @@
 #include "spatial/kept_elements.hpp"
 #include "spatial/limits.hpp"
 #include "spatial/near.hpp"
+#include "spatial/overlays.hpp"
 
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/locate.hpp>
@@ -265,7 +266,7 @@ int main(int argc, char** argv) {
     bool named = false;
     for (auto const& p : {part{"boxes", boxes}, part{"segments", segments}, part{"nearest", nearest_of},
                           part{"relations", relations}, part{"orientations", orientations}, part{"growth", growth},
-                          part{"undecided", all_undecided}, part{"calls", calls}}) {
+                          part{"undecided", all_undecided}, part{"calls", calls}, part{"overlays", overlays}}) {
         named |= how.only == p.name;
         if (how.only.empty() || how.only == p.name) p.measure(on, how);
     }

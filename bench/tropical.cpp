@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tropical pack on this GPU, beside what its peer's kernels reached on an H200 (docs/tropical.md): products by type and
-// size, batches, gradients, then compiling everything from nothing, then first calls. `bench_tropical [--quick] [--json FILE]
-// [--first-call]`; with --first-call only the time of one first call in this process is printed, as the outer run does in
+// size, batches, gradients, products that count, then compiling everything from nothing, then first calls. `bench_tropical [--quick]
+// [--only counting] [--json FILE] [--first-call]`; with --first-call only the time of one first call in this process is printed, as the outer run does in
 // fresh processes. The caches of NVRTC and the driver are off.
 #include "base/clock.hpp"
 #include "engine/engine_state.hpp"
@@ -10,7 +10,9 @@
 #include "tropical/units.hpp"
 
 #include <kiln/plan.hpp>
-#include <kiln/tropical/product.hpp>
+#include <kiln/tropical/counting.hpp>
+
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -33,7 +35,7 @@ nlohmann::json rows = nlohmann::json::array();
 constexpr bench::batches long_batches{.length_ms = 15, .most_calls = 500};
 
 struct options {
-    bool quick = false, first_call = false;
+    bool quick = false, first_call = false, only_counting = false;
     std::string json;
 };
 
@@ -121,6 +123,37 @@ void backward_row(stream const& on, std::int64_t n) {
     rows.push_back({{"name", "f32 backward " + std::to_string(n)}, {"ms", ms}});
 }
 
+// Beside the plain product, which is two operations a step and tuned: what counting costs.
+template <class T>
+void counting_rows(stream const& on, std::int64_t n) {
+    auto const elements = static_cast<std::size_t>(n * n);
+    auto a = device_memory::make(elements * sizeof(T)).value(), b = device_memory::make(elements * sizeof(T)).value();
+    auto const c = device_memory::make(elements * sizeof(T)).value(), ways = device_memory::make(elements * 8).value();
+    auto ones = device_memory::make(elements * 8).value();
+    fill<T>(a, on, elements, 1);
+    fill<T>(b, on, elements, 2);
+    ones.upload_sync(on, std::vector<std::int64_t>(elements, 1)).value();
+    shape const size{.m = n, .n = n, .k = n};
+    auto const plain = product<T>(semiring::max_plus).value();
+    plain.wait_tuned_sync();
+    auto const by = counting<T>(semiring::max_plus).value();
+    double const least = bench::device_ms(
+        on, [&] { plain(on, size, {a.as<T const>()}, {b.as<T const>()}, {c.as<T>()}).value(); }, long_batches);
+    for (auto const* const counts : {static_cast<std::int64_t const*>(nullptr), ones.as<std::int64_t const>()}) {
+        double const ms = bench::device_ms(
+            on,
+            [&] {
+                by(on, size, {a.as<T const>(), counts}, {b.as<T const>(), counts}, {c.as<T>(), ways.as<std::int64_t>()})
+                    .value();
+            },
+            long_batches);
+        auto const name = fmt::format("{} maxplus counting{} {}", kiln::name_of(scalar_of<T>()),
+                                      counts != nullptr ? " weighted" : "", n);
+        std::printf("%-34s %10.4f ms   plain %.4f ms  %.2f of its time\n", name.c_str(), ms, least, ms / least);
+        rows.push_back({{"name", name}, {"ms", ms}, {"plain_ms", least}});
+    }
+}
+
 // In this process, beside creating the context: from nothing to a result on the device.
 int first_call() {
     auto const on = stream::make().value();
@@ -183,6 +216,9 @@ int run(options const& o) {
     }
     auto const on = stream::make().value();
     std::printf("%s; peer: its published kernels on an H200, 2026-11-15\n", device(0).value().name.c_str());
+    counting_rows<float>(on, 4096);
+    counting_rows<double>(on, 4096);
+    if (o.only_counting) return 0;
     constexpr auto no = with_winners::no, yes = with_winners::yes;
     constexpr auto max_plus = semiring::max_plus;
     product_row<float>(on, max_plus, no, 256, 1, {.peer = 1768, .floor = 2.0, .goal = 8000});
@@ -219,9 +255,11 @@ int main(int count, char** arguments) {
         std::string const word = arguments[i];
         if (word == "--quick") o.quick = true;
         else if (word == "--first-call") o.first_call = true;
+        else if (word == "--only" && i + 1 < count && std::string_view{arguments[i + 1]} == "counting")
+            o.only_counting = true, ++i;
         else if (word == "--json" && i + 1 < count) o.json = arguments[++i];
         else {
-            std::fprintf(stderr, "usage: bench_tropical [--quick] [--json FILE]\n");
+            std::fprintf(stderr, "usage: bench_tropical [--quick] [--only counting] [--json FILE]\n");
             return 2;
         }
     }

@@ -143,7 +143,8 @@ function(kiln_add_kernels target)
 
 #include <kiln/unit.hpp>
 
-namespace @arg_NAME@ {
+// Hidden: another library of the program may have kernels by the same name.
+namespace @arg_NAME@ __attribute__((visibility(\"hidden\"))) {
 @declarations@}
 ")
     # The assembler takes in what the compiler does not know of.

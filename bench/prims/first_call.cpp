@@ -5,6 +5,7 @@
 #include "base/files.hpp"
 #include "prims/catalogue.hpp"
 #include "prims/routes.hpp"
+#include "prims/tally.hpp"
 
 #include <kiln/prims/handles.hpp>
 
@@ -24,13 +25,18 @@ constexpr std::size_t items = 1 << 16;
 
 struct call_data {
     stream on = stream::make().value();
-    device_memory a = device_memory::make(items * 8).value();
-    device_memory b = device_memory::make(items * 8).value();
-    device_memory c = device_memory::make(items * 8).value();
-    device_memory d = device_memory::make(items * 8).value();
+    device_memory a = device_memory::make(items * 16).value();
+    device_memory b = device_memory::make(items * 16).value();
+    device_memory c = device_memory::make(items * 16).value();
+    device_memory d = device_memory::make(items * 16).value();
 
     device_span<int const> in() const { return {a.as<int>(), items}; }
     device_span<int> out() const { return {b.as<int>(), items}; }
+    device_span<tally const> tallies() const { return {a.as<tally>(), items}; }
+    device_span<tally> tallies_out() const { return {b.as<tally>(), items}; }
+    sort_arguments<tally, int> tallies_with_values() const {
+        return {.keys_in = tallies(), .keys_out = b.as<tally>(), .values_in = c.as<int>(), .values_out = d.as<int>()};
+    }
 };
 
 using first = std::function<void(call_data&, int)>;
@@ -81,8 +87,47 @@ std::map<std::string, first> const& user_calls() {
                           d.c.as<std::uint64_t>())
                  .value();
          }},
+        {"scan, struct",
+         [](call_data& d, int seed) {
+             exclusive_scan<tally>(tally_sum(seed)).value()(d.on, d.tallies(), d.tallies_out()).value();
+         }},
+        {"reduce, struct",
+         [](call_data& d, int seed) {
+             reduce<tally>(tally_sum(seed)).value()(d.on, d.tallies(), d.b.as<tally>()).value();
+         }},
+        {"segmented reduce, struct",
+         [](call_data& d, int seed) {
+             segmented_reduce<tally>(tally_sum(seed))
+                 .value()(d.on, d.tallies(), device_span<int>{d.c.as<int>(), 65}, d.tallies_out())
+                 .value();
+         }},
+        {"select if, struct",
+         [](call_data& d, int seed) {
+             select_if<tally>(even(seed)).value()(d.on, d.tallies(), d.b.as<tally>(), d.c.as<std::uint64_t>()).value();
+         }},
+        {"lower bound, struct",
+         [](call_data& d, int seed) {
+             lower_bound<tally>(fewer(seed))
+                 .value()(d.on, d.tallies(), d.tallies(), device_span<std::uint32_t>{d.b.as<std::uint32_t>(), items})
+                 .value();
+         }},
+        {"merge sort, struct",
+         [](call_data& d, int seed) {
+             merge_sort<tally, int>(fewer(seed)).value()(d.on, d.tallies_with_values()).value();
+         }},
+        {"unique by key, struct",
+         [](call_data& d, int seed) {
+             unique_by_key<tally, int>(as_many(seed))
+                 .value()(d.on, d.tallies_with_values(), d.c.as<std::uint64_t>())
+                 .value();
+         }},
     };
     return all;
+}
+
+template <class Key>
+void sorted_alone(call_data& d) {
+    radix_sort<Key>().value()(d.on, {.keys_in = {d.a.as<Key>(), items}, .keys_out = d.b.as<Key>()}).value();
 }
 
 std::map<std::string, first> const& shipped_calls() {
@@ -96,6 +141,9 @@ std::map<std::string, first> const& shipped_calls() {
                  .value()(d.on, {d.a.as<std::uint8_t>(), items}, d.b.as<int>(), d.c.as<std::uint64_t>())
                  .value();
          }},
+        {"radix_sort_f32", [](call_data& d, int) { sorted_alone<float>(d); }},
+        {"radix_sort_u16", [](call_data& d, int) { sorted_alone<std::uint16_t>(d); }},
+        {"radix_sort_i64", [](call_data& d, int) { sorted_alone<std::int64_t>(d); }},
         {"radix_sort_i32_i32",
          [](call_data& d, int) {
              radix_sort<int, int>()

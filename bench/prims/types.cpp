@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prims/contenders.hpp"
 #include "prims/cub_reference.hpp"
+#include "prims/tally.hpp"
 
 #include <kiln/prims/handles.hpp>
 
 #include <fmt/format.h>
 
-namespace {
-
-struct tally {
-    double total;
-    int count;
-    int most;
-};
-
-}  // namespace
-
-template <>
-struct kiln::device_type<tally> {
-    static constexpr std::string_view name = "tally";
-    static constexpr std::string_view definition = "struct tally { double total; int count; int most; };";
-};
-
 namespace kiln::bench {
 
 namespace {
 
-op const sum{"tally{a.total + b.total, a.count + b.count, a.most > b.most ? a.most : b.most}"};
-op const fewer{"a.count < b.count"};
 constexpr std::size_t segment = 1024;
 
 void random_bits(arena& a, std::size_t n, std::size_t width) {
@@ -79,13 +62,13 @@ sort_arguments<tally, std::int32_t> with_values(arena& a, std::size_t n) {
 
 contender scan_of_tallies() {
     return {"exclusive_scan, struct", cub_scan_record, random_tallies,
-            [h = exclusive_scan<tally>(sum).value()](arena& a, std::size_t n) {
+            [h = exclusive_scan<tally>(tally_sum()).value()](arena& a, std::size_t n) {
                 h(a.on, tallies(a, n), {a.keys_out.as<tally>(), n}).value();
             }};
 }
 contender reduction_of_tallies() {
     return {"reduce, struct", cub_reduce_record, random_tallies,
-            [h = reduce<tally>(sum).value()](arena& a, std::size_t n) {
+            [h = reduce<tally>(tally_sum()).value()](arena& a, std::size_t n) {
                 h(a.on, tallies(a, n), a.keys_out.as<tally>()).value();
             }};
 }
@@ -93,7 +76,7 @@ contender segmented_tallies() {
     return {"segmented_reduce, struct",
             cub_segmented_reduce_record,
             tallies_in_segments,
-            [h = segmented_reduce<tally>(sum).value()](arena& a, std::size_t n) {
+            [h = segmented_reduce<tally>(tally_sum()).value()](arena& a, std::size_t n) {
                 h(a.on, tallies(a, n), device_span<std::int32_t>{a.offsets.as<std::int32_t>(), n / segment + 1},
                   {a.keys_out.as<tally>(), n / segment})
                     .value();
@@ -103,13 +86,13 @@ contender segmented_tallies() {
 }
 contender chosen_tallies() {
     return {"select_if, struct", cub_select_if_record, random_tallies,
-            [h = select_if<tally>(op{"a.count % 2 == 0"}).value()](arena& a, std::size_t n) {
+            [h = select_if<tally>(even()).value()](arena& a, std::size_t n) {
                 h(a.on, tallies(a, n), a.keys_out.as<tally>(), a.count.as<std::uint64_t>()).value();
             }};
 }
 contender bounds_of_tallies() {
     return {"lower_bound, struct", cub_lower_bound_record, sorted_tallies,
-            [h = lower_bound<tally>(fewer).value()](arena& a, std::size_t n) {
+            [h = lower_bound<tally>(fewer()).value()](arena& a, std::size_t n) {
                 h(a.on, tallies(a, n), {a.values.as<tally>(), n},
                   device_span<std::uint32_t>{a.keys_out.as<std::uint32_t>(), n})
                     .value();
@@ -117,13 +100,13 @@ contender bounds_of_tallies() {
 }
 contender sorted_by_count() {
     return {"merge_sort, struct and i32", cub_merge_sort_record, random_tallies,
-            [h = merge_sort<tally, std::int32_t>(fewer).value()](arena& a, std::size_t n) {
+            [h = merge_sort<tally, std::int32_t>(fewer()).value()](arena& a, std::size_t n) {
                 h(a.on, with_values(a, n)).value();
             }};
 }
 contender first_of_each_count() {
     return {"unique_by_key, struct and i32", cub_unique_by_key_record, runs_of_tallies,
-            [h = unique_by_key<tally, std::int32_t>(op{"a.count == b.count"}).value()](arena& a, std::size_t n) {
+            [h = unique_by_key<tally, std::int32_t>(as_many()).value()](arena& a, std::size_t n) {
                 h(a.on, with_values(a, n), a.count.as<std::uint64_t>()).value();
             }};
 }

@@ -102,9 +102,9 @@ private:
 };
 
 // found(row, place) for every row that the point is inside or on, in order of rows; it returns true to stop. False where a
-// filter failed before that: ask again with certainty::exact.
-template <tie Mode, certainty How, class Found>
-KILN_HD bool locate(cell_grid const& g, point p, Found found) {
+// filter failed before that: ask again with certainty::exact. begin(corner, inside) makes the walk from a cell's corner.
+template <class Begin, class Found>
+KILN_HD bool locate_by(cell_grid const& g, point p, Begin begin, Found found) {
     i32 const column = whole_number(mul(sub(p.x, g.x), g.per_width)), row = whole_number(mul(sub(p.y, g.y), g.per_height));
     if (static_cast<u32>(column) >= static_cast<u32>(g.columns) || static_cast<u32>(row) >= static_cast<u32>(g.rows)) return true;
     u32 head = g.head[static_cast<u32>(row) * static_cast<u32>(g.columns) + static_cast<u32>(column)];
@@ -135,7 +135,7 @@ KILN_HD bool locate(cell_grid const& g, point p, Found found) {
         if ((r.row & record_full) != 0) {
             ++at;
         } else {
-            cell_walk<Mode, How> walk{p, corner, (r.row & record_corner) != 0};
+            auto walk = begin(corner, (r.row & record_corner) != 0);
             for (;;) {
                 point a = g.at[r.first];
                 for (u32 v = r.first; v < r.last; ++v) {
@@ -155,6 +155,11 @@ KILN_HD bool locate(cell_grid const& g, point p, Found found) {
         if (where != place::outside && found(id, where)) return true;
         if (last) return true;
     }
+}
+
+template <tie Mode, certainty How, class Found>
+KILN_HD bool locate(cell_grid const& g, point p, Found found) {
+    return locate_by(g, p, [&](point corner, bool inside) { return cell_walk<Mode, How>{p, corner, inside}; }, found);
 }
 
 // ---- For whoever builds it ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "grid.cuh"
+#include "hash.cuh"
 #include "layer.cuh"
 #include "tree.cuh"
 
@@ -211,11 +212,6 @@ struct ring_kinds_of {
 
 // ---- Groups ------------------------------------------------------------------------------------------------------------
 
-KILN_HD u64 mixed_bits(u64 k) {
-    k = (k ^ (k >> 30)) * 0xbf58476d1ce4e5b9U;
-    k = (k ^ (k >> 27)) * 0x94d049bb133111ebU;
-    return k ^ (k >> 31);
-}
 // Vertices that are in groups.
 struct count_members {
     layer l;

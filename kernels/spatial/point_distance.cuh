@@ -10,17 +10,24 @@
 
 namespace kiln_spatial {
 
-// Is a quotient, rounded, more than `best`? Told without dividing; false where it cannot be told.
-KILN_HD bool quotient_beyond(double dividend, double divisor, double best) {
-    // The product is rounded twice and the quotient once: four times their error is added, and the least normal number for those
-    // too small to have one. Infinite and undefined products say no.
-    double const error = 0x1p-50, least_normal = 0x1p-1022;
-    return dividend > add(mul(mul(best, divisor), 1 + error), least_normal);
+// Whether a point is certainly farther from a segment than `best`, a square: told by products alone, without dividing and without
+// asking whether it lies on the segment. What this leaves out would be left out by square_between_elements, however that rounds.
+KILN_HD bool is_beyond(point p, segment const& s, double best) {
+    double const dx = sub(s.b.x, s.a.x), dy = sub(s.b.y, s.a.y), length = add(mul(dx, dx), mul(dy, dy));
+    double const ux = sub(p.x, s.a.x), uy = sub(p.y, s.a.y), from_a = add(mul(ux, ux), mul(uy, uy));
+    double const from_b = square_between(p, s.b), along = add(mul(ux, dx), mul(uy, dy));
+    // Roundings are below 2^-50 of |u||d|: what is 2^-48 of it away from an end or from the line is so without them.
+    double const error = 0x1p-96, ends = least(from_a, from_b);
+    if (!(ends > best && ends > mul(length, error))) return false;
+    if (!(along > 0 && along < length)) return true;
+    // The quotient aside^2 / length is rounded once, the product twice: four times their error is added, and the least normal
+    // number for those too small to have one. Infinite and undefined products say no.
+    double const aside = sub(mul(uy, dx), mul(ux, dy)), square = mul(aside, aside), least_normal = 0x1p-1022;
+    return square > add(mul(mul(best, length), 1 + 0x1p-50), least_normal) && square > mul(mul(from_a, length), error);
 }
 
-// As square_between_elements of a point: whether it is 0 is left open where a filter cannot tell. What is beyond `best` need not
-// be measured to the end: something beyond it is answered.
-KILN_HD double quick_square(point p, segment const& s, double best, bool& unsure) {
+// As square_between_elements of a point: whether it is 0 is left open where a filter cannot tell.
+KILN_HD double quick_square(point p, segment const& s, bool& unsure) {
     if (s.a == s.b) {
         double const out = square_between(s.a, p);
         return out > 0 || p == s.a ? out : from_bits(1);
@@ -30,14 +37,7 @@ KILN_HD double quick_square(point p, segment const& s, double best, bool& unsure
         if (p == s.a || p == s.b || (g.certain && g.side == 0)) return 0;
         unsure |= !g.certain;
     }
-    double const ends = least(square_between(s.a, p), square_between(s.b, p));
-    if (ends > best) {
-        double const dx = sub(s.b.x, s.a.x), dy = sub(s.b.y, s.a.y), length = add(mul(dx, dx), mul(dy, dy));
-        double const ux = sub(p.x, s.a.x), uy = sub(p.y, s.a.y), along = add(mul(ux, dx), mul(uy, dy));
-        double const aside = sub(mul(uy, dx), mul(ux, dy));
-        if (!(along > 0 && along < length) || quotient_beyond(mul(aside, aside), length, best)) return ends;
-    }
-    double const out = least(square_from_segment(p, s.a, s.b), ends);
+    double const out = least(square_from_segment(p, s.a, s.b), least(square_between(s.a, p), square_between(s.b, p)));
     return out > 0 ? out : from_bits(1);
 }
 
@@ -73,7 +73,8 @@ struct find_least_squares {
             if (s.a == s.b) {
                 double best = unordered(*own);
                 nearest_in_tree(q.t, q.around(s), best, [&](u32 slot, double) {
-                    best = least(best, quick_square(s.a, q.elements[slot], best, unsure));
+                    segment const e = q.elements[slot];
+                    if (!is_beyond(s.a, e, best)) best = least(best, quick_square(s.a, e, unsure));
                     return best;
                 });
                 if (!unsure) lower_to(own, ordered(best));
@@ -182,9 +183,10 @@ struct nearest_rows {
         }
         nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), best, [&](u32 slot, double) {
             segment const s = elements[slot];
+            if (is_beyond(at, s, best)) return best;
             double d;
             if constexpr (How == certainty::exact) d = square_between_elements(at, at, s.a, s.b);
-            else d = quick_square(at, s, best, unsure);
+            else d = quick_square(at, s, unsure);
             if (d <= best) {
                 i32 const r = rows[slot];
                 found = d < best || found < 0 || r < found ? r : found;
@@ -286,7 +288,7 @@ KILN_KERNEL(nearest_least_exact, kiln_spatial::find_least_squares_exactly, 128, 
 KILN_KERNEL(nearest_inside, kiln_spatial::set_no_distance, 256, 1)
 KILN_KERNEL(nearest_count, kiln_spatial::count_nearest, 128, 1)
 KILN_KERNEL(nearest_scatter, kiln_spatial::list_nearest, 128, 1)
-KILN_KERNEL(nearest_first, kiln_spatial::nearest_rows, 128, 10)
+KILN_KERNEL(nearest_first, kiln_spatial::nearest_rows, 128, 9)
 KILN_KERNEL(nearest_first_exact, kiln_spatial::nearest_rows_exactly, 128, 1)
 KILN_KERNEL(nearest_rows_in_order, kiln_spatial::rows_in_order, 256, 1)
 KILN_KERNEL(nearest_point_keys, kiln_spatial::point_keys, 256, 1)

@@ -7,28 +7,15 @@ Importing this starts nothing: no CUDA library is opened, no thread, no process,
 from __future__ import annotations
 
 import atexit as _atexit
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _kiln
 
-if _TYPE_CHECKING:
-    from ._bundles import add_bundle, build, configure
-    from ._errors import (Cancelled, CompileFailed, Corrupt, DriverError, Error, Forbidden, InternalError, InvalidArgument, IoError,
-                          LinkFailed, NoDevice, NotFound, OutOfMemory, Timeout, Unsupported, WorkerFailed)
-    from ._prims import (exclusive_scan, gather, inclusive_scan, lower_bound, make_exclusive_scan, make_gather, make_inclusive_scan,
-                         make_lower_bound, make_merge_sort, make_radix_sort, make_reduce, make_segmented_reduce, make_select,
-                         make_transform, make_unique_by_key, make_upper_bound, merge_sort, radix_sort, reduce, reduce_sync,
-                         segmented_reduce, select, select_sync, transform, unique_by_key, unique_by_key_sync, upper_bound)
-    from ._types import Op, Struct, op, struct
-    from ._units import Artifact, Future, Kernel, RawModule, Unit
-    from ._views import devices, events, execution, status
-    from ._warmup import Plan, Requirement, catalogue, record, replay, requires
-    from . import torch, tropical
-
 __version__: str = _kiln.version
 
-# Where each name is: read when it is first asked for, so that importing the package costs a few milliseconds.
+# Where each name is: read when it is first asked for, so that importing the package costs a few milliseconds. __init__.pyi says the
+# same to type checkers.
 _PLACES = {
+    "_arrays": ("Array",),
     "_bundles": ("add_bundle", "build", "configure"),
     "_errors": ("Cancelled", "CompileFailed", "Corrupt", "DriverError", "Error", "Forbidden", "InternalError",
         "InvalidArgument", "IoError", "LinkFailed", "NoDevice", "NotFound", "OutOfMemory", "Timeout", "Unsupported",
@@ -44,13 +31,14 @@ _PLACES = {
     "_warmup": ("Plan", "Requirement", "catalogue", "record", "replay", "requires"),
 }
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}
-__all__ = [*sorted(_WHERE), "torch", "tropical"]
+_MODULES = ("spatial", "torch", "tropical")
+__all__ = [*sorted(_WHERE), *_MODULES]
 
 
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name in ("torch", "tropical"):
+    if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")

@@ -9,6 +9,7 @@ from . import _kiln
 from ._errors import InvalidArgument, Unsupported
 from ._types import Struct, type_name
 
+Array = _kiln.Array
 
 _JAX = ("jax", "jaxlib")
 
@@ -41,15 +42,11 @@ def device_of(x: Any) -> int:
     return 0
 
 
-def length(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
-
-
-def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
-    """An array of the same library, on the same device, from its allocator."""
+def empty(shape: tuple[int, ...], like: Any, *, type: str | None) -> Any:
+    """An array of the same library, on the same device, from its allocator; of the same type where none is named."""
     library = _library(like)
-    if isinstance(type, Struct):
-        type = str(like.dtype)
+    if type is None:
+        type = str(type_of(like))
     if library == "torch":
         import torch
 
@@ -70,7 +67,7 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | Struct) -> Any:
     raise InvalidArgument(f"an array of {library}: pass out=, an array to write to")
 
 
-def empty_like(x: Any, n: int | None = None, *, type: str | Struct) -> Any:
+def empty_like(x: Any, n: int | None = None, *, type: str | None) -> Any:
     """As many items as `x` has, or `n` of them."""
     return empty(tuple(x.shape) if n is None else (n,), x, type=type)
 
@@ -112,12 +109,11 @@ def to_jax(x: Any) -> Any:
     return jax.dlpack.from_dlpack(x)
 
 
-def item_bytes(value: Any, type: str | Struct) -> bytes | None:
-    if value is None:
-        return None
-    from ._types import _captured
+def item_bytes(value: Any, type: str | None) -> bytes:
+    """One item as it lies in memory. Of a struct, or where it has a type of its own, as it is."""
+    from ._types import captured
 
-    return _captured(value, None if hasattr(value, "dtype") else type)[0]
+    return captured(value, None if hasattr(value, "dtype") else type)[0]
 
 
 def first_item_sync(x: Any) -> Any:

@@ -77,19 +77,29 @@ def _record_units(profile: str, units: Sequence[Any], archs: Sequence[str]) -> N
         raise Error("build: " + done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
 
 
-_SETTINGS = {"jit": "KILN_JIT", "cache_dir": "KILN_CACHE_DIR", "readonly": "KILN_READONLY", "workers": "KILN_WORKERS", "events": "KILN_EVENTS",
-             "bundles": "KILN_BUNDLES", "trusted_key": "KILN_TRUSTED_KEY"}
+# As in docs/guide/settings.md, without KILN_.
+SETTINGS = ("cache_dir", "cache_path_ro", "cache_mode", "max_size", "readonly", "disable", "recache", "bundles", "bundle_key", "remote", "jit", "workers",
+            "worker", "worker_memory", "compile_timeout", "pch", "cuda_path", "events", "execution_mode", "determinism", "strict", "rewrites",
+            "gpu_pool_limit", "gpu_oom_safety", "gpu_managed_memory", "nvtx", "trace_launches", "profile")
 
 
 def configure(**settings: object) -> None:
     """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_."""
+    unknown = [name for name in settings if name not in SETTINGS]
+    if unknown:
+        raise InvalidArgument(f"configure: there is no setting '{unknown[0]}'; there are {', '.join(SETTINGS)}")
+    if _kiln.in_use():
+        raise InvalidArgument("configure: Kiln is in use already, and its settings are read; call this before the first unit, primitive or demand")
     for name, value in settings.items():
-        variable = _SETTINGS.get(name, "KILN_" + name.upper())
-        os.environ[variable] = str(int(value)) if isinstance(value, bool) else str(value)
+        os.environ["KILN_" + name.upper()] = str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def add_bundle(file: Any) -> None:
     """Looks for artifacts in this bundle too. Reads nothing yet; call it before the first use."""
-    path = os.fspath(file) if not hasattr(file, "read_bytes") or isinstance(file, pathlib.Path) else str(file)
+    path = os.fspath(file) if hasattr(file, "__fspath__") else str(file)
+    if _kiln.in_use():
+        import warnings
+
+        warnings.warn(f"kiln.add_bundle('{path}'): Kiln is in use already, and does not look there", RuntimeWarning, stacklevel=2)
     known = os.environ.get("KILN_BUNDLES", "")
     os.environ["KILN_BUNDLES"] = path if not known else known + os.pathsep + path

@@ -5,212 +5,126 @@ in _sync."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from . import _arrays, _kiln
 from ._types import ItemType, Op, as_op, element, type_name
 
 _KEPT = 1024  # handles
+_Handle = TypeVar("_Handle")
 
 
-@lru_cache(_KEPT)
+def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
+    """Handles are made once for the same arguments, and know them: a pickle of one is how it was made."""
+
+    @lru_cache(_KEPT)
+    @wraps(make)
+    def kept(*arguments: Any) -> Any:
+        handle: Any = make(*arguments)
+        handle.recipe = (kept, arguments)
+        return handle
+
+    return kept
+
+
+@_keeping
 def _scan(inclusive: bool, type: Any, by: Op, device: int) -> _kiln.Scan:
     return _kiln.make_scan(inclusive, element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _reduce(type: Any, by: Op, device: int) -> _kiln.Reduce:
     return _kiln.make_reduce(element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _segmented(type: Any, by: Op, device: int) -> _kiln.SegmentedReduce:
     return _kiln.make_segmented_reduce(element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _select(indices: bool, type: Any, by: Op | None, device: int) -> _kiln.Select:
     return _kiln.make_select(indices, element(type), by.made() if by else None, device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _bounds(upper: bool, type: Any, by: Op, device: int) -> _kiln.Bounds:
     return _kiln.make_bounds(upper, element(type), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _radix(key: Any, value: Any, descending: bool, device: int) -> _kiln.RadixSort:
     return _kiln.make_radix_sort(element(key), element(value), descending, device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _merge(key: Any, value: Any, by: Op, device: int) -> _kiln.MergeSort:
     return _kiln.make_merge_sort(element(key), element(value), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _unique(key: Any, value: Any, by: Op, device: int) -> _kiln.UniqueByKey:
     return _kiln.make_unique_by_key(element(key), element(value), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _transform(source: Any, to: Any, by: Op, device: int) -> _kiln.Transform:
     return _kiln.make_transform(element(source), element(to), by.made(), device, None)
 
 
-@lru_cache(_KEPT)
+@_keeping
 def _gather(type: Any, index: Any, device: int) -> _kiln.Gather:
     return _kiln.make_gather(element(type), element(index), device, None)
 
 
-class _Handle:
-    """A primitive for one type and device: `scan(x, out=y)`. Pickles as what it was made of."""
-
-    def __init__(self, maker: Any, arguments: tuple[Any, ...]) -> None:
-        self._maker = maker
-        self._arguments = arguments
-        self._made = maker(*arguments)
-
-    @property
-    def name(self) -> str:
-        return str(self._made.name)
-
-    def __repr__(self) -> str:
-        return repr(self._made)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._maker, self._arguments)
+def make_exclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Scan:
+    return _scan(False, type_name(type), as_op(op), device)
 
 
-class ScanHandle(_Handle):
-    def __call__(self, x: Any, *, out: Any = None, init: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, type=self._arguments[1])
-        self._made(x, out, _arrays.item_bytes(init, self._arguments[1]), stream)
-        return out
+def make_inclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Scan:
+    return _scan(True, type_name(type), as_op(op), device)
 
 
-class ReduceHandle(_Handle):
-    def __call__(self, x: Any, *, out: Any = None, init: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, 1, type=self._arguments[0])
-        self._made(x, out, _arrays.item_bytes(init, self._arguments[0]), stream)
-        return out
+def make_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Reduce:
+    return _reduce(type_name(type), as_op(op), device)
 
 
-class SegmentedReduceHandle(_Handle):
-    def __call__(self, x: Any, offsets: Any, *, out: Any = None, init: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, max(_arrays.length(offsets) - 1, 0), type=self._arguments[0])
-        self._made(x, offsets, out, _arrays.item_bytes(init, self._arguments[0]), stream)
-        return out
+def make_segmented_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.SegmentedReduce:
+    return _segmented(type_name(type), as_op(op), device)
 
 
-class SelectHandle(_Handle):
-    def __call__(self, x: Any, mask: Any = None, *, out: Any = None, count: Any = None, stream: Any = None) -> tuple[Any, Any]:
-        first = mask if x is None else x
-        if out is None:
-            out = _arrays.empty_like(first, type="int32" if x is None else self._arguments[1])
-        if count is None:
-            count = _arrays.empty_like(first, 1, type="int64")
-        self._made(x, mask, out, count, stream)
-        return out, count
+def make_select(type: ItemType, op: Op | str | None = None, *, indices: bool = False, device: int = 0) -> _kiln.Select:
+    return _select(indices, type_name(type), as_op(op) if op is not None else None, device)
 
 
-class BoundsHandle(_Handle):
-    def __call__(self, sorted: Any, queries: Any, *, out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(queries, type="int64")
-        self._made(sorted, queries, out, stream)
-        return out
+def make_lower_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> _kiln.Bounds:
+    return _bounds(False, type_name(type), as_op(op), device)
 
 
-class SortHandle(_Handle):
-    def __call__(self, keys: Any, values: Any = None, *, out: Any = None, values_out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(keys, type=self._arguments[0])
-        if values is not None and values_out is None:
-            values_out = _arrays.empty_like(values, type=self._arguments[1])
-        self._made(keys, values, out, values_out, None, stream)
-        return out if values is None else (out, values_out)
+def make_upper_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> _kiln.Bounds:
+    return _bounds(True, type_name(type), as_op(op), device)
 
 
-class UniqueHandle(_Handle):
-    def __call__(self, keys: Any, values: Any = None, *, out: Any = None, values_out: Any = None, count: Any = None,
-                 stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(keys, type=self._arguments[0])
-        if values is not None and values_out is None:
-            values_out = _arrays.empty_like(values, type=self._arguments[1])
-        if count is None:
-            count = _arrays.empty_like(keys, 1, type="int64")
-        self._made(keys, values, out, values_out, count, stream)
-        return (out, count) if values is None else (out, values_out, count)
+def make_radix_sort(key: ItemType, value: ItemType | None = None, *, descending: bool = False, device: int = 0) -> _kiln.RadixSort:
+    return _radix(type_name(key), type_name(value) if value is not None else None, descending, device)
 
 
-class TransformHandle(_Handle):
-    def __call__(self, x: Any, *, out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, type=self._arguments[1])
-        self._made(x, out, stream)
-        return out
+def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Op | str = "less", *, device: int = 0) -> _kiln.MergeSort:
+    return _merge(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
-class GatherHandle(_Handle):
-    def __call__(self, x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:
-        if out is None:
-            out = _arrays.empty_like(x, _arrays.length(index), type=self._arguments[0])
-        self._made(x, index, out, stream)
-        return out
+def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Op | str = "equal", *, device: int = 0) -> _kiln.UniqueByKey:
+    return _unique(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
-def make_exclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> ScanHandle:
-    return ScanHandle(_scan, (False, type_name(type), as_op(op), device))
+def make_transform(source: ItemType, to: ItemType, op: Op | str, *, device: int = 0) -> _kiln.Transform:
+    return _transform(type_name(source), type_name(to), as_op(op), device)
 
 
-def make_inclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> ScanHandle:
-    return ScanHandle(_scan, (True, type_name(type), as_op(op), device))
-
-
-def make_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> ReduceHandle:
-    return ReduceHandle(_reduce, (type_name(type), as_op(op), device))
-
-
-def make_segmented_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> SegmentedReduceHandle:
-    return SegmentedReduceHandle(_segmented, (type_name(type), as_op(op), device))
-
-
-def make_select(type: ItemType, op: Op | str | None = None, *, indices: bool = False, device: int = 0) -> SelectHandle:
-    return SelectHandle(_select, (indices, type_name(type), as_op(op) if op is not None else None, device))
-
-
-def make_lower_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> BoundsHandle:
-    return BoundsHandle(_bounds, (False, type_name(type), as_op(op), device))
-
-
-def make_upper_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> BoundsHandle:
-    return BoundsHandle(_bounds, (True, type_name(type), as_op(op), device))
-
-
-def make_radix_sort(key: ItemType, value: ItemType | None = None, *, descending: bool = False, device: int = 0) -> SortHandle:
-    return SortHandle(_radix, (type_name(key), type_name(value) if value is not None else None, descending, device))
-
-
-def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Op | str = "less", *, device: int = 0) -> SortHandle:
-    return SortHandle(_merge, (type_name(key), type_name(value) if value is not None else None, as_op(op), device))
-
-
-def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Op | str = "equal", *, device: int = 0) -> UniqueHandle:
-    return UniqueHandle(_unique, (type_name(key), type_name(value) if value is not None else None, as_op(op), device))
-
-
-def make_transform(source: ItemType, to: ItemType, op: Op | str, *, device: int = 0) -> TransformHandle:
-    return TransformHandle(_transform, (type_name(source), type_name(to), as_op(op), device))
-
-
-def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -> GatherHandle:
-    return GatherHandle(_gather, (type_name(type), type_name(index), device))
+def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -> _kiln.Gather:
+    return _gather(type_name(type), type_name(index), device)
 
 
 def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: Any) -> Any:

@@ -116,26 +116,26 @@ class _OpMaker:
     """`kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))`: of `a` and `b`, and of `s` where a value is captured."""
 
     def __call__(self, text: str, *, s: Any = None, type: ItemType | None = None) -> Op:
-        state, state_type = _captured(s, type)
+        state, state_type = captured(s, type)
         return Op("expression", text, state=state, state_type=state_type)
 
     @staticmethod
     def function(name: str, text: str, *, s: Any = None, type: ItemType | None = None) -> Op:
         """Device text that defines the function `name`, called with (a, b) or (a, b, s)."""
-        state, state_type = _captured(s, type)
+        state, state_type = captured(s, type)
         return Op("function", text, name, state=state, state_type=state_type)
 
     @staticmethod
     def ltoir(symbol: str, image: bytes, *, s: Any = None, type: ItemType | None = None) -> Op:
         """LTO-IR with an extern "C" __device__ function `symbol`."""
-        state, state_type = _captured(s, type)
+        state, state_type = captured(s, type)
         return Op("ltoir", "", symbol, bytes(image), state, state_type)
 
 
 op = _OpMaker()
 
 
-def _captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | None]:
+def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | None]:
     from ._errors import InvalidArgument
 
     if value is None:

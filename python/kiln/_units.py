@@ -104,7 +104,7 @@ class Unit:
 
 def _unit_again(*recipe: Any) -> Unit:
     out = Unit.__new__(Unit)
-    out._recipe = recipe  # type: ignore[assignment]
+    out._recipe = recipe
     out._made = None
     return out
 

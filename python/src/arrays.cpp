@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrays.hpp"
 
+#include "device_array.hpp"
 #include "gil.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <pthread.h>
+
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -14,7 +18,7 @@ namespace kiln::python {
 
 namespace {
 
-enum class way : std::uint8_t { exchange, cuda_interface, dlpack, buffer, none };
+enum class way : std::uint8_t { own, exchange, cuda_interface, dlpack, buffer, none };
 struct known_type {
     way how = way::none;
     dlpack::exchange_api const* api = nullptr;
@@ -38,6 +42,7 @@ dlpack::exchange_api const* exchange_of(PyTypeObject* type) {
 
 known_type learn(nb::handle object) {
     auto* const type = Py_TYPE(object.ptr());
+    if (nb::isinstance<device_array>(object)) return {way::own};
     if (auto const* const api = exchange_of(type)) return {way::exchange, api};
     if (nb::hasattr(object, "__cuda_array_interface__")) return {way::cuda_interface};
     if (PyObject_CheckBuffer(object.ptr()) != 0) return {way::buffer};
@@ -48,10 +53,13 @@ known_type learn(nb::handle object) {
 known_type way_of(nb::handle object) {
     static std::mutex mutex;
     static std::unordered_map<PyTypeObject*, known_type> known;
+    // Arrays of one call are mostly of one type.
+    thread_local std::pair<PyTypeObject*, known_type> last{};
     auto* const type = Py_TYPE(object.ptr());
+    if (last.first == type) return last.second;
     {
         std::lock_guard const lock{mutex};
-        if (auto const at = known.find(type); at != known.end()) return at->second;
+        if (auto const at = known.find(type); at != known.end()) return (last = *at).second;
     }
     auto const found = learn(object);
     // JAX's arrays answer __cuda_array_interface__ without a stream: DLPack orders the work.
@@ -149,6 +157,7 @@ dlpack::data_type type_of(scalar kind) {
 // Through the other constructor, so that what was taken is given back if reading it throws.
 array::array(nb::handle object, char const* argument) : array{argument, object} {
     auto const known = way_of(object);
+    if (known.how == way::own) take_own();
     if (known.how == way::exchange) take_exchange(*known.api);
     if (known.how == way::cuda_interface) take_cuda_interface();
     if (known.how == way::dlpack) take_dlpack();
@@ -171,6 +180,7 @@ array::array(array&& other) noexcept
       type_{other.type_},
       read_only_{other.read_only_},
       stream_{other.stream_},
+      api_{other.api_},
       legacy_{std::exchange(other.legacy_, nullptr)},
       versioned_{std::exchange(other.versioned_, nullptr)},
       buffer_{std::exchange(other.buffer_, Py_buffer{})} {}
@@ -208,6 +218,20 @@ void array::take(dlpack::tensor const& from) {
         throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
 }
 
+void array::take_own() {
+    auto const& from = nb::cast<device_array const&>(object_);
+    type_ = from.type;
+    if (from.shape.size() > most_dimensions)
+        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
+    dimensions_ = static_cast<int>(from.shape.size());
+    std::int64_t next = 1;
+    for (auto i = from.shape.size(); i-- > 0;) shape_[i] = from.shape[i], strides_[i] = next, next *= from.shape[i];
+    data_ = from.memory.data();
+    if (!from.on_device()) return;
+    device_ = from.memory.device();
+    stream_ = default_stream.get();
+}
+
 void array::take_exchange(dlpack::exchange_api const& api) {
     dlpack::tensor t{};
     if (api.to_tensor(object_.ptr(), &t) != 0) throw nb::python_error();
@@ -219,10 +243,14 @@ void array::take_exchange(dlpack::exchange_api const& api) {
     else if (wants.ptr() == Py_True && nb::cast<bool>(nb::module_::import_("torch").attr("is_grad_enabled")()))
         throw error{errc::invalid_argument, std::string{argument_} + " requires a gradient, which this call does not carry: pass "
                                                                      "it detached, or use kiln.torch"};
-    if (!on_device()) return;
-    void* stream = nullptr;
-    if (api.current_stream(dlpack::cuda, device_, &stream) != 0) throw nb::python_error();
-    stream_ = static_cast<CUstream_st*>(stream);
+    if (on_device()) api_ = &api;
+}
+
+std::optional<CUstream_st*> array::stream() const {
+    if (api_ == nullptr) return stream_;
+    void* current = nullptr;
+    if (api_->current_stream(dlpack::cuda, device_, &current) != 0) throw nb::python_error();
+    return static_cast<CUstream_st*>(current);
 }
 
 void array::take_dlpack() {
@@ -324,6 +352,45 @@ void want_writable(array const& a) {
     if (a.read_only()) throw error{errc::invalid_argument, std::string{a.argument()} + " cannot be written to: " + a.describe()};
 }
 
+void want_apart(array const& out, std::initializer_list<array const*> inputs, in_place same) {
+    auto const bytes = [](array const& a) { return a.items() * (a.type().bits / 8U) * a.type().lanes; };
+    auto const* const begin = static_cast<char const*>(out.data());
+    for (auto const* in : inputs) {
+        if (in == nullptr) continue;
+        auto const* const from = static_cast<char const*>(in->data());
+        if (same == in_place::allowed && from == begin) continue;
+        if (from < begin + bytes(out) && begin < from + bytes(*in))
+            throw error{errc::invalid_argument, std::string{out.argument()} + " and " + in->argument() + " overlap: " + out.describe() +
+                                                    (same == in_place::allowed ? "; write to the same array or to another one" : "; write to another array")};
+    }
+}
+
+namespace {
+
+std::atomic<bool> gpu_used{false};
+std::atomic<bool> forked_after_use{false};
+
+// Objects of torch, CuPy and cuda.core say which device their stream is of.
+void want_stream_of(nb::handle asked, int device) {
+    if (PyLong_Check(asked.ptr()) || !nb::hasattr(asked, "device")) return;
+    nb::object const where = asked.attr("device");
+    for (auto const* const name : {"index", "device_id", "id"}) {
+        if (!nb::hasattr(where, name)) continue;
+        nb::object const ordinal = where.attr(name);
+        if (PyLong_Check(ordinal.ptr()) && nb::cast<int>(ordinal) != device)
+            throw error{errc::invalid_argument, "stream is of cuda:" + std::to_string(nb::cast<int>(ordinal)) + ", the arrays are on cuda:" +
+                                                    std::to_string(device) + ": pass a stream of their device"};
+        return;
+    }
+}
+
+}  // namespace
+
+void note_gpu_use() noexcept {
+    if (gpu_used.exchange(true, std::memory_order_relaxed)) return;
+    ::pthread_atfork(nullptr, nullptr, [] { forked_after_use.store(true, std::memory_order_relaxed); });
+}
+
 CUstream_st* stream_of(nb::handle asked) {
     if (PyLong_Check(asked.ptr())) return static_cast<CUstream_st*>(PyLong_AsVoidPtr(asked.ptr()));
     if (nb::hasattr(asked, "__cuda_stream__")) {
@@ -356,15 +423,18 @@ bool same_stream(CUstream_st* a, CUstream_st* b) {
     return plain(a) == plain(b);
 }
 
+}  // namespace
+
 void order(int device, stream_ref first, stream_ref then) {
     auto mark = device_event::make(device, event_timing::off).value();
     mark.record(first).value();
     mark.hold(then).value();
 }
 
-}  // namespace
-
 call_stream::call_stream(nb::handle asked, std::initializer_list<array const*> arrays) {
+    if (forked_after_use.load(std::memory_order_relaxed))
+        throw error{errc::no_device, "this process was forked after its parent used the GPU, and cannot use it: start processes with 'spawn' or "
+                                     "'forkserver', or fork before the first use"};
     array const* first = nullptr;
     for (auto const* a : arrays) {
         if (a == nullptr) continue;
@@ -374,12 +444,17 @@ call_stream::call_stream(nb::handle asked, std::initializer_list<array const*> a
                                                     " is " + a->describe() + ": bring them to one place"};
     }
     if (first != nullptr) device_ = std::max(first->device(), 0);
-    if (asked.is_valid() && !asked.is_none()) on_ = stream_of(asked);
-    else if (first != nullptr && first->stream()) on_ = *first->stream();
+    bool const named = asked.is_valid() && !asked.is_none();
+    auto const own = first != nullptr && !named ? first->stream() : std::nullopt;
+    if (named) want_stream_of(asked, device_), on_ = stream_of(asked);
+    else if (own) on_ = *own;
     else on_ = own_stream(device_);
     for (auto const* a : arrays) {
-        if (a == nullptr || !a->stream() || same_stream(*a->stream(), on_.get())) continue;
-        auto* const other = *a->stream();
+        // The first one's stream is the call's; arrays of its library work on the same.
+        if (a == nullptr || (own && (a == first || a->shares_stream_with(*first)))) continue;
+        auto const theirs = a->stream();
+        if (!theirs || same_stream(*theirs, on_.get())) continue;
+        auto* const other = *theirs;
         auto const end = others_.begin() + static_cast<std::ptrdiff_t>(other_count_);
         if (std::find(others_.begin(), end, other) != end || other_count_ == others_.size()) continue;
         others_[other_count_++] = other;

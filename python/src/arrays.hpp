@@ -44,7 +44,8 @@ public:
     [[nodiscard]] nb::handle object() const noexcept { return object_; }
     [[nodiscard]] char const* argument() const noexcept { return argument_; }
     // That the array's library works on; nullopt where it says nothing.
-    [[nodiscard]] std::optional<CUstream_st*> stream() const noexcept { return stream_; }
+    [[nodiscard]] std::optional<CUstream_st*> stream() const;
+    [[nodiscard]] bool shares_stream_with(array const& other) const noexcept { return api_ != nullptr && api_ == other.api_; }
 
     // "int32[1000] on cuda:0"
     [[nodiscard]] std::string describe() const;
@@ -53,6 +54,7 @@ private:
     array(char const* argument, nb::handle object) noexcept : object_{object}, argument_{argument} {}
     void release() noexcept;
     void take(dlpack::tensor const& from);
+    void take_own();
     void take_exchange(dlpack::exchange_api const& api);
     void take_dlpack();
     void take_cuda_interface();
@@ -68,6 +70,7 @@ private:
     dlpack::data_type type_{};
     bool read_only_ = false;
     std::optional<CUstream_st*> stream_;
+    dlpack::exchange_api const* api_ = nullptr;  // that tells the stream when it is asked for
     dlpack::managed* legacy_ = nullptr;
     dlpack::managed_versioned* versioned_ = nullptr;
     Py_buffer buffer_{};
@@ -82,9 +85,15 @@ private:
 // errc::invalid_argument with shape and strides unless its items are one after the other.
 void want_contiguous(array const& a);
 void want_writable(array const& a);
+// errc::invalid_argument where what is written lies over what is read; `in_place`: the very same memory is allowed.
+enum class in_place : std::uint8_t { refused, allowed };
+void want_apart(array const& out, std::initializer_list<array const*> inputs, in_place same = in_place::refused);
+// From the first use of a GPU on: a child that is forked later cannot use it.
+void note_gpu_use() noexcept;
 
 // The stream of a call: `asked`, else that of the first device array's library, else Kiln's own. Work queued on other
-// libraries' streams before this call comes first. errc::invalid_argument with both places where arrays are on two.
+// libraries' streams before this call comes first. errc::invalid_argument with both places where arrays are on two, or the stream
+// is of another device; errc::no_device in a child that was forked after the GPU was used.
 class call_stream {
 public:
     call_stream(nb::handle asked, std::initializer_list<array const*> arrays);

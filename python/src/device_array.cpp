@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kiln.Array: device memory of Kiln's own, for callers whose arrays are on the host and for libraries whose arrays cannot be
-// written to. Other libraries take it by DLPack or __cuda_array_interface__, without a copy.
+#include "device_array.hpp"
+
 #include "arrays.hpp"
 #include "gil.hpp"
 #include "module.hpp"
@@ -10,24 +10,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <memory>
 #include <span>
 
 namespace kiln::python {
 
 namespace {
-
-struct device_array {
-    std::shared_ptr<device_memory> memory;
-    std::vector<std::int64_t> shape;
-    dlpack::data_type type;
-
-    [[nodiscard]] std::size_t bytes() const {
-        std::size_t n = type.bits / 8U;
-        for (auto const extent : shape) n *= static_cast<std::size_t>(extent);
-        return n;
-    }
-};
 
 dlpack::data_type type_by_name(std::string const& name) {
     for (auto const kind : {scalar::i8, scalar::u8, scalar::i16, scalar::u16, scalar::i32, scalar::u32, scalar::i64, scalar::u64,
@@ -38,12 +27,17 @@ dlpack::data_type type_by_name(std::string const& name) {
     throw error{errc::unsupported, "items of type '" + name + "' are not known"};
 }
 
+storage storage_of(device_memory owned, std::size_t bytes) {
+    auto const keep = std::make_shared<device_memory>(std::move(owned));
+    return storage::borrow(keep->get(), bytes, residency::device, keep->device(), keep);
+}
+
 device_array make(std::vector<std::int64_t> shape, std::string const& type, int device) {
-    device_array out{nullptr, std::move(shape), type_by_name(type)};
+    device_array out{{}, std::move(shape), type_by_name(type)};
     for (auto const extent : out.shape)
         if (extent < 0) throw error{errc::invalid_argument, "an array cannot have " + std::to_string(extent) + " items"};
     without_gil const unlocked;
-    out.memory = std::make_shared<device_memory>(device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value());
+    out.memory = storage_of(device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value(), out.bytes());
     return out;
 }
 
@@ -51,12 +45,13 @@ device_array from_host(nb::handle object, int device) {
     array const host{object, "x"};
     want_contiguous(host);
     if (host.on_device()) throw error{errc::invalid_argument, "x is " + host.describe() + ": it is on a device already"};
-    device_array out{nullptr, {}, host.type()};
+    device_array out{{}, {}, host.type()};
     for (int i = 0; i < host.dimensions(); ++i) out.shape.push_back(host.extent(i));
     without_gil const unlocked;
-    out.memory = std::make_shared<device_memory>(device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value());
+    auto memory = device_memory::make(std::max<std::size_t>(out.bytes(), 1), device).value();
     auto const on = stream::make(device).value();
-    out.memory->upload_sync(on, std::span{static_cast<std::byte const*>(host.data()), out.bytes()}).value();
+    memory.upload_sync(on, std::span{static_cast<std::byte const*>(host.data()), out.bytes()}).value();
+    out.memory = storage_of(std::move(memory), out.bytes());
     return out;
 }
 
@@ -65,9 +60,11 @@ void to_host(device_array const& from, nb::handle object, nb::handle stream) {
     want_contiguous(host), want_writable(host);
     if (host.on_device() || host.items() * (host.type().bits / 8U) < from.bytes())
         throw error{errc::invalid_argument, "out is " + host.describe() + ": " + std::to_string(from.bytes()) + " bytes of host memory are needed"};
-    stream_ref const on = stream.is_none() ? stream_ref{reinterpret_cast<CUstream_st*>(1)} : stream_ref{stream_of(stream)};
+    if (from.bytes() == 0) return;
+    stream_ref const on = stream.is_none() ? default_stream : stream_ref{stream_of(stream)};
     without_gil const unlocked;
-    from.memory->download_sync(on, std::span{static_cast<std::byte*>(host.data()), from.bytes()}).value();
+    auto const there = from.memory.to_host_sync(on).value();
+    std::memcpy(host.data(), there.data(), from.bytes());
 }
 
 // What another library holds of it.
@@ -75,12 +72,21 @@ struct shared_tensor {
     dlpack::managed_versioned versioned{};
     dlpack::managed legacy{};
     device_array keep;
+    std::optional<CUstream_st*> consumer;
+
+    // What the consumer has queued comes before the memory is used again.
+    ~shared_tensor() {
+        if (!consumer || ending.load(std::memory_order_relaxed)) return;
+        auto mark = device_event::make(keep.memory.device(), event_timing::off);
+        if (mark && mark->record(*consumer)) (void)mark->hold(default_stream);
+    }
 };
 
 template <class Managed>
 Managed* tensor_of(shared_tensor* all, Managed* managed) {
-    managed->tensor = {.data = all->keep.memory->get(),
-                       .device = {dlpack::cuda, all->keep.memory->device()},
+    bool const there = all->keep.on_device();
+    managed->tensor = {.data = all->keep.memory.data(),
+                       .device = {there ? dlpack::cuda : dlpack::cpu, there ? all->keep.memory.device() : 0},
                        .ndim = static_cast<std::int32_t>(all->keep.shape.size()),
                        .dtype = all->keep.type,
                        .shape = all->keep.shape.data(),
@@ -100,16 +106,16 @@ void drop(PyObject* capsule, char const* name) {
 }
 
 nb::object capsule_of(device_array const& from, nb::handle stream, nb::handle max_version) {
+    std::optional<CUstream_st*> consumer;
     // -1: the consumer orders the work itself. Else what was queued on the default stream comes before the consumer's.
-    if (!stream.is_none() && !(PyLong_Check(stream.ptr()) && nb::cast<std::int64_t>(stream) == -1)) {
-        auto* const consumer = stream_of(stream);
-        if (consumer != nullptr && consumer != reinterpret_cast<CUstream_st*>(1)) {
-            auto mark = device_event::make(from.memory->device(), event_timing::off).value();
-            mark.record(stream_ref{reinterpret_cast<CUstream_st*>(1)}).value();
-            mark.hold(consumer).value();
+    if (from.on_device() && !stream.is_none() && !(PyLong_Check(stream.ptr()) && nb::cast<std::int64_t>(stream) == -1)) {
+        auto* const other = stream_of(stream);
+        if (other != nullptr && other != default_stream.get()) {
+            order(from.memory.device(), default_stream, other);
+            consumer = other;
         }
     }
-    auto* const all = new shared_tensor{.keep = from};
+    auto* const all = new shared_tensor{.keep = from, .consumer = consumer};
     bool const newer = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
     if (newer) {
         auto* const managed = tensor_of(all, &all->versioned);
@@ -127,35 +133,57 @@ std::string interface_type(dlpack::data_type type) {
 
 nb::tuple shape_of(device_array const& a) { return nb::tuple(nb::cast(a.shape)); }
 
+nb::dict interface_of(device_array const& a) {
+    nb::dict out;
+    out["shape"] = shape_of(a);
+    out["typestr"] = interface_type(a.type);
+    out["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(a.memory.data()), false);
+    out["strides"] = nb::none();
+    out["version"] = 3;
+    return out;
+}
+
+nb::object numpy_of(nb::handle self) {
+    auto const numpy = nb::module_::import_("numpy");
+    auto const& a = nb::cast<device_array const&>(self);
+    if (!a.on_device()) return numpy.attr("asarray")(self);
+    nb::object const out = numpy.attr("empty")(shape_of(a), name_of(a.type));
+    to_host(a, out, nb::none());
+    return out;
+}
+
 }  // namespace
 
 void bind_device_array(nb::module_& m) {
-    nb::class_<device_array>(m, "Array", "Device memory of Kiln's own. Other libraries take it by DLPack or __cuda_array_interface__.")
+    nb::class_<device_array>(m, "Array", "Memory of Kiln's own. Other libraries take it by DLPack or by their array interface, without a copy.")
         .def_static("empty", &make, nb::arg("shape"), nb::arg("dtype"), nb::arg("device") = 0)
         .def_static("from_host_sync", &from_host, nb::arg("x"), nb::arg("device") = 0)
         .def_prop_ro("shape", &shape_of)
         .def_prop_ro("dtype", [](device_array const& a) { return name_of(a.type); })
         .def_prop_ro("nbytes", &device_array::bytes)
-        .def_prop_ro("ordinal", [](device_array const& a) { return a.memory->device(); })
+        .def_prop_ro("ordinal", [](device_array const& a) { return a.on_device() ? a.memory.device() : -1; }, "Of its device; -1 for the host.")
         .def("to_host_sync", &to_host, nb::arg("out"), nb::arg("stream") = nb::none())
+        .def("numpy_sync", &numpy_of, nb::sig("def numpy_sync(self) -> typing.Any"), "A NumPy array: the same memory where it is on the host, else a copy that is waited for.")
         .def("__len__", [](device_array const& a) { return a.shape.empty() ? 0 : a.shape[0]; })
-        .def("__dlpack_device__", [](device_array const& a) { return nb::make_tuple(static_cast<int>(dlpack::cuda), a.memory->device()); })
+        .def("__dlpack_device__", [](device_array const& a) {
+            return a.on_device() ? nb::make_tuple(static_cast<int>(dlpack::cuda), a.memory.device()) : nb::make_tuple(static_cast<int>(dlpack::cpu), 0);
+        })
         .def("__dlpack__", [](device_array const& a, nb::handle stream, nb::handle max_version, nb::handle, nb::handle) { return capsule_of(a, stream, max_version); },
              nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
         .def_prop_ro("__cuda_array_interface__", [](device_array const& a) {
-            nb::dict out;
-            out["shape"] = shape_of(a);
-            out["typestr"] = interface_type(a.type);
-            out["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(a.memory->get()), false);
-            out["strides"] = nb::none();
-            out["version"] = 3;
+            if (!a.on_device()) throw nb::attribute_error("this array is on the host");
+            auto out = interface_of(a);
             out["stream"] = 1;
             return out;
+        })
+        .def_prop_ro("__array_interface__", [](device_array const& a) {
+            if (a.on_device()) throw nb::attribute_error("this array is on a device: numpy_sync() brings it to the host");
+            return interface_of(a);
         })
         .def("__repr__", [](device_array const& a) {
             std::string shape;
             for (auto const extent : a.shape) shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
-            return "<kiln.Array " + name_of(a.type) + "[" + shape + "] on cuda:" + std::to_string(a.memory->device()) + ">";
+            return "<kiln.Array " + name_of(a.type) + "[" + shape + "]" + (a.on_device() ? " on cuda:" + std::to_string(a.memory.device()) : " on the host") + ">";
         });
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // kiln::error becomes the Python exception of its code.
+#include "calls.hpp"
 #include "module.hpp"
 
 #include <kiln/result.hpp>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <new>
 
 namespace kiln::python {
 
@@ -20,6 +23,25 @@ void raise(error const& e) {
 }
 
 }  // namespace
+
+void raise_current() noexcept {
+    namespace nb = nanobind;
+    try {
+        try {
+            throw;
+        } catch (nb::python_error& e) {
+            e.restore();
+        } catch (nb::builtin_exception const& e) {
+            PyErr_SetString(e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError, e.what());
+        } catch (error const& e) {
+            raise(e);
+        } catch (std::bad_alloc const&) {
+            PyErr_NoMemory();
+        }
+    } catch (std::exception const& e) {
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
+}
 
 void bind_errors(nanobind::module_& m) {
     nanobind::register_exception_translator(

@@ -19,11 +19,14 @@ namespace kiln::python {
 // Set when the interpreter ends: from then on no thread but the main one may take the lock again.
 inline std::atomic<bool> ending{false};
 
+// Whether anything was asked of Kiln yet: settings are read then.
+inline std::atomic<bool> in_use{false};
+
 // Lets the lock go. A thread that would take it back from an interpreter that ends stays where it is: Python would end it by
 // unwinding, in the middle of C++.
 class without_gil {
 public:
-    without_gil() noexcept : state_{PyEval_SaveThread()} {}
+    without_gil() noexcept : state_{PyEval_SaveThread()} { in_use.store(true, std::memory_order_relaxed); }
     ~without_gil();
     without_gil(without_gil const&) = delete;
     without_gil& operator=(without_gil const&) = delete;
@@ -31,6 +34,9 @@ public:
 private:
     PyThreadState* state_;
 };
+
+// A reference that any thread may let go: the interpreter takes it back when it next can. The caller has the lock.
+[[nodiscard]] std::shared_ptr<void const> kept(nanobind::handle object);
 
 // Seconds as Python gives them, None for ever.
 using seconds = std::optional<double>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Units, what they become, and launching it.
 #include "arrays.hpp"
+#include "calls.hpp"
 #include "gil.hpp"
 #include "module.hpp"
 
@@ -46,6 +47,9 @@ struct packed {
 };
 
 void pack_int(packed& out, nb::handle value, std::size_t size, std::size_t index) {
+    if (size != 1 && size != 2 && size != 4 && size != 8)
+        throw error{errc::invalid_argument, place_text(index) + " is an int, which does not fit into the parameter's " + std::to_string(size) +
+                                                " bytes: pass a NumPy scalar or record of that size"};
     int overflow = 0;
     auto const number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
     std::uint64_t bits = static_cast<std::uint64_t>(number);
@@ -92,10 +96,13 @@ bool pack_buffer(packed& out, nb::handle value) {
 class kernel_object {
 public:
     kernel_object(untyped_kernel kernel, std::string name)
-        : kernel_{std::move(kernel)}, name_{std::move(name)}, sizes_{kernel_.parameters().value()} {}
+        : kernel_{std::move(kernel)}, name_{std::move(name)}, sizes_{kernel_.parameters().value()} {
+        note_gpu_use();
+    }
 
-    void launch(nb::handle grid, nb::handle block, nb::handle arguments, nb::handle stream, unsigned shared, nb::handle cluster,
-                bool cooperative) const;
+    // def kernel(grid, block, args=(), *, stream=None, shared=0, cluster=None, cooperative=False)
+    static constexpr signature<7> how_called{"kernel", {"grid", "block", "args", "stream", "shared", "cluster", "cooperative"}, 2, 3};
+    nb::object launch(decltype(how_called)::arguments const& given) const;
 
     [[nodiscard]] std::string const& name() const { return name_; }
     [[nodiscard]] untyped_kernel const& kernel() const { return kernel_; }
@@ -107,11 +114,11 @@ private:
     std::optional<std::vector<std::size_t>> sizes_;  // nullopt: the driver does not tell
 };
 
-void kernel_object::launch(nb::handle grid, nb::handle block, nb::handle arguments, nb::handle stream, unsigned shared,
-                           nb::handle cluster, bool cooperative) const {
+nb::object kernel_object::launch(decltype(how_called)::arguments const& how) const {
+    auto const& [grid, block, arguments, stream, shared, cluster, cooperative] = how;
     constexpr std::size_t most = 128;
-    auto const given = static_cast<std::size_t>(PyTuple_Check(arguments.ptr()) ? PyTuple_Size(arguments.ptr()) : -1);
-    if (!PyTuple_Check(arguments.ptr())) throw nb::type_error("the kernel's arguments must be a tuple");
+    if (!PyTuple_Check(arguments.ptr()) && !arguments.is_none()) throw nb::type_error("the kernel's arguments must be a tuple");
+    auto const given = arguments.is_none() ? std::size_t{0} : static_cast<std::size_t>(PyTuple_Size(arguments.ptr()));
     if (given > most) throw error{errc::unsupported, "more than 128 arguments"};
     if (sizes_ && sizes_->size() != given)
         throw error{errc::invalid_argument, "kernel '" + name_ + "' has " + std::to_string(sizes_->size()) + " parameters, " +
@@ -147,16 +154,21 @@ void kernel_object::launch(nb::handle grid, nb::handle block, nb::handle argumen
     }
     pointers[given] = nullptr;
     call_stream on{stream, {first}};
-    launch_shape shape{.grid = dim_of(grid, "grid"), .block = dim_of(block, "block"), .shared_bytes = shared};
+    launch_shape shape{.grid = dim_of(grid, "grid"), .block = dim_of(block, "block")};
+    if (!shared.is_none()) shape.shared_bytes = nb::cast<unsigned>(shared);
     if (!cluster.is_none()) shape.cluster = dim_of(cluster, "cluster");
-    if (cooperative) shape.kind = grid_kind::cooperative;
+    if (cooperative.ptr() == Py_True) shape.kind = grid_kind::cooperative;
     auto const done = [&] {
         without_gil const unlocked;
         return kernel_.launch(on.get(), shape, pointers);
     }();
     done.value();
     on.done();
+    return nb::none();
 }
+
+nb::object launch_kernel(kernel_object const& k, decltype(kernel_object::how_called)::arguments const& given) { return k.launch(given); }
+PyType_Slot kernel_slots[] = {{Py_tp_call, reinterpret_cast<void*>(&called<kernel_object, kernel_object::how_called, &launch_kernel>)}, {0, nullptr}};
 
 nb::bytes bytes_of(std::vector<std::byte> const& from) { return nb::bytes(from.data(), from.size()); }
 
@@ -208,11 +220,9 @@ void bind_kernels(nb::module_& m) {
             return "<kiln.Artifact '" + a.unit + "' for " + a.target.arch.name() + ", " + std::to_string(a.image.size()) + " bytes>";
         });
 
-    nb::class_<kernel_object>(m, "Kernel", "A kernel on one device, ready to launch.")
-        .def("__call__", &kernel_object::launch, nb::arg("grid"), nb::arg("block"), nb::arg("args") = nb::make_tuple(), nb::kw_only(),
-             nb::arg("stream") = nb::none(), nb::arg("shared") = 0U, nb::arg("cluster") = nb::none(),
-             nb::arg("cooperative") = false,
-             "Queues the kernel and returns. Arrays are passed by their address; an int or float takes the parameter's size.")
+    nb::class_<kernel_object>(m, "Kernel", nb::type_slots(kernel_slots),
+                              "A kernel on one device: kernel(grid, block, args=(), *, stream=None, shared=0, cluster=None, cooperative=False) queues it\n"
+                              "and returns. Arrays are passed by their address; an int or float takes the parameter's size.")
         .def_prop_ro("name", &kernel_object::name)
         .def_prop_ro("device", [](kernel_object const& k) { return k.kernel().device(); })
         .def_prop_ro("registers", [](kernel_object const& k) { return k.kernel().resources().registers; })

@@ -15,6 +15,7 @@ namespace {
 // At exit: nobody waits any more, and what was compiled has a moment to reach the disk.
 void end() {
     ending.store(true);
+    if (!in_use.load()) return;
     without_gil const unlocked;
     engine::process().flush_sync(std::chrono::milliseconds{200});
 }
@@ -34,5 +35,8 @@ NB_MODULE(_kiln, m) {
     bind_warmup(m);
     bind_views(m);
     bind_device_array(m);
+    bind_geometries(m);
+    bind_spatial(m);
     m.def("end", &end);
+    m.def("in_use", [] { return in_use.load(); });
 }

@@ -13,5 +13,7 @@ void bind_tropical(nanobind::module_& m);
 void bind_warmup(nanobind::module_& m);
 void bind_views(nanobind::module_& m);
 void bind_device_array(nanobind::module_& m);
+void bind_geometries(nanobind::module_& m);
+void bind_spatial(nanobind::module_& m);
 
 }  // namespace kiln::python

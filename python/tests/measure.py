@@ -4,6 +4,7 @@
 import time
 
 import kiln
+import numpy
 
 
 def each(call, n=2000, rounds=7):
@@ -48,8 +49,6 @@ try:
 
     def add(a, b):
         return a + b
-
-    import numpy
 
     begin = numpy.array([0], dtype=numpy.int32)
     theirs = parallel.make_inclusive_scan(x, y, add, begin)

@@ -83,7 +83,7 @@ def test_results_are_of_the_first_inputs_library(library):
 
 
 @every
-@pytest.mark.parametrize("type", ["int8", "uint8", "int16", "int64", "float32", "float64"])
+@pytest.mark.parametrize("type", ["int8", "uint16", "int64", "float32", "float64"])
 def test_types(library, type):
     if library == "jax" and type.endswith("64"):
         pytest.skip("JAX has 64 bits only where they are switched on")
@@ -91,7 +91,6 @@ def test_types(library, type):
     x = LIBRARIES[library](host)
     assert numpy.array_equal(on_host(kiln.inclusive_scan(x, "max")), numpy.maximum.accumulate(host))
     assert kiln.reduce_sync(x, "min") == host.min()
-    assert numpy.array_equal(on_host(kiln.merge_sort(x)), numpy.sort(host))
 
 
 def test_half_precision():

@@ -2,6 +2,7 @@
 """Importing costs little and touches nothing."""
 
 import os
+import pathlib
 import re
 
 
@@ -27,3 +28,10 @@ def test_importing_takes_milliseconds(python):
 
 def test_every_name_that_is_listed_is_there(python):
     python("import kiln\nfor n in kiln.__all__:\n    if n != 'torch': getattr(kiln, n)\nassert set(kiln.__all__) <= set(dir(kiln))")
+
+
+def test_type_checkers_are_told_the_same_names():
+    import kiln
+
+    told = (pathlib.Path(kiln.__file__).parent / "__init__.pyi").read_text()
+    assert {n for n, again in re.findall(r"(\w+) as (\w+)", told) if n == again} == set(kiln.__all__)

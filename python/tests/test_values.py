@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators, structs, bundles, recordings, tables."""
 
+import json
 import pickle
+import subprocess
 
 import kiln
 import numpy
@@ -33,6 +35,40 @@ def test_a_bundle_is_all_a_program_needs(tmp_path, python):
     kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_80", "sm_90"])
     text = f"import kiln\nkiln.configure(jit='forbid')\nkiln.add_bundle('{file}')\nprint(len(kiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_80').image) > 0, kiln.status()[0]['origin'])"
     assert python(text).stdout == "True bundle\n"
+
+
+def test_settings(python):
+    python("""import kiln, os
+kiln.configure(bundle_key='release.pem.pub', readonly=True)
+assert (os.environ['KILN_BUNDLE_KEY'], os.environ['KILN_READONLY']) == ('release.pem.pub', '1')
+for wrong in ({'trusted_key': 'x'}, {'jit_': 'forbid'}):
+    try: kiln.configure(**wrong)
+    except kiln.InvalidArgument as why: assert 'there is no setting' in str(why) and 'bundle_key' in str(why)
+    else: raise AssertionError(wrong)
+kiln.status()
+try: kiln.configure(jit='forbid')
+except kiln.InvalidArgument as why: assert 'in use already' in str(why)
+else: raise AssertionError('too late, and nobody said so')
+""")
+
+
+def test_every_setting_there_is_can_be_configured():
+    from kiln import _bundles
+
+    listed = subprocess.run([_bundles.command(), "config", "--json"], capture_output=True, text=True, check=True).stdout
+    assert {one["name"].removeprefix("KILN_").lower() for one in json.loads(listed)["settings"]} == set(_bundles.SETTINGS)
+
+
+def test_an_unsigned_bundle_is_not_believed_where_a_key_is_named(tmp_path, python):
+    from kiln import _bundles
+
+    file, key = tmp_path / "all.kiln", tmp_path / "release.pem"
+    _bundles.run_command(["key", str(key)])
+    text = f"import kiln\nkiln.configure(bundle_key='{key}.pub', bundles='{file}', jit='forbid')\nunit = kiln.Unit('saxpy', r'''{SAXPY}''')\n"
+    kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"])
+    assert python(text + "try: unit.artifact('sm_90')\nexcept kiln.Forbidden: print('refused')").stdout == "refused\n"
+    kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"], sign=str(key))
+    python(text + "unit.artifact('sm_90')")
 
 
 def test_build_names_what_it_cannot_do(tmp_path):

@@ -126,11 +126,12 @@ void find_gaps(process_model& p) {
 
 void find_consumers(process_model& p) {
     std::unordered_map<std::int32_t, time_ns> idle_after;  // by call
-    std::unordered_map<time_ns, time_ns> idle_from;        // by when it began
-    for (auto const& g : p.gaps) {
-        idle_from[g.when.from] = g.when.length();
+    for (auto const& g : p.gaps)
         if (g.after_wait >= 0) idle_after[g.after_wait] += g.when.length();
-    }
+    auto const idle_from = [&](time_ns end) {
+        auto const at = std::ranges::lower_bound(p.gaps, end, {}, [](gap const& g) { return g.when.from; });
+        return at == p.gaps.end() || at->when.from != end ? time_ns{0} : at->when.length();
+    };
     auto const idle_of = [&](std::int32_t call) {
         auto const at = idle_after.find(call);
         return at == idle_after.end() ? time_ns{0} : at->second;
@@ -151,7 +152,7 @@ void find_consumers(process_model& p) {
     for (auto const& c : p.calls)
         if (c.what == call_class::launch) launches.push_back(c.start);
     std::unordered_map<std::uint32_t, time_ns> last_wait;
-    std::set<std::int32_t> read;
+    std::vector<bool> read(p.ops.size());
     for (std::size_t i = 0; i < p.calls.size(); ++i) {
         auto const& c = p.calls[i];
         if (c.waits == wait_class::none) continue;
@@ -164,8 +165,8 @@ void find_consumers(process_model& p) {
              d != downloads.end() && d->asked <= c.start; ++d) {
             auto const& o = p.ops[static_cast<std::size_t>(d->op)];
             bool const is_its = c.waits != wait_class::stream || c.stream == 0 || c.stream == o.stream;
-            if (!is_its || !o.async || read.contains(d->op)) continue;
-            read.insert(d->op);
+            if (!is_its || !o.async || read[static_cast<std::size_t>(d->op)]) continue;
+            read[static_cast<std::size_t>(d->op)] = true;
             taken = d->op;
             p.reads.push_back({.op = d->op, .wait = static_cast<std::int32_t>(p.waits.size())});
         }
@@ -190,7 +191,7 @@ void find_consumers(process_model& p) {
         p.waits.push_back(w);
     }
     for (auto const& d : downloads) {
-        if (read.contains(d.op)) continue;
+        if (read[static_cast<std::size_t>(d.op)]) continue;
         auto const& o = p.ops[static_cast<std::size_t>(d.op)];
         read_use r{.op = d.op, .place = p.place_of(o.correlation)};
         if (!o.async) {
@@ -199,7 +200,7 @@ void find_consumers(process_model& p) {
             auto const next = std::ranges::upper_bound(launches, d.asked);
             if (next == launches.end() || *next <= o.end) continue;
             r.sure = false;
-            if (auto const at = idle_from.find(o.end); at != idle_from.end()) r.idle = at->second;
+            r.idle = idle_from(o.end);
         }
         p.reads.push_back(r);
     }

@@ -3,6 +3,7 @@
 #include "audit/model.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace kiln::audit {
 
@@ -69,22 +70,42 @@ struct piece {
     cause why;
 };
 
+// Sorted and disjoint, each list; a moment is known if it lies in one of them.
+using known_lists = std::array<std::vector<interval> const*, 3>;
+
+// The unknown time right before `at`: from the end of what is known before, to the beginning of what is known up to it.
+interval unknown_before(known_lists const& known, time_ns at) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (auto const* const list : known) {
+            auto const around = std::ranges::lower_bound(*list, at, {}, &interval::to);
+            if (around == list->end() || around->from >= at) continue;
+            at = around->from;
+            moved = true;
+        }
+    }
+    time_ns before = 0;
+    for (auto const* const list : known) {
+        auto const around = std::ranges::lower_bound(*list, at, {}, &interval::to);
+        if (around != list->begin()) before = std::max(before, std::prev(around)->to);
+    }
+    return {before, at};
+}
+
 // Compilers that are linked into a framework make no call: the time before a first-seen load, on a thread that was on a processor
 // all along and had no other cause, is theirs by inference.
 void infer_compiles(process_model& p, std::vector<piece>& pieces) {
-    std::vector<interval> known;
-    for (auto const& k : pieces) known.push_back(k.when);
-    for (auto const& o : p.ops) known.push_back({o.start, o.end});
-    for (auto const& c : p.calls) known.push_back({c.start, c.end});
-    known = joined(std::move(known));
+    std::vector<interval> causes;
+    for (auto const& k : pieces)
+        if (k.why != cause::gpu) causes.push_back(k.when);
+    causes = joined(std::move(causes));
+    auto const calls = joined_in_order(p.calls);
+    known_lists const known{&causes, &calls, &p.busy};
     std::vector<interval> found;
     for (auto const& f : p.firsts) {
         if (f.kind != first_kind::load && f.kind != first_kind::child) continue;
-        auto const at = std::ranges::lower_bound(known, f.when.from, {}, &interval::to);
-        if (at == known.begin() || at == known.end()) continue;
-        auto const before = std::prev(at)->to;
-        interval const when{before, std::min(at->from, f.when.from)};
-        if (when.length() >= least_inferred && before > p.begun) found.push_back(when);
+        auto const when = unknown_before(known, f.when.from);
+        if (when.length() >= least_inferred && when.from > p.begun) found.push_back(when);
     }
     for (auto const& when : found) {
         if (!pieces.empty() && pieces.back().why == cause::inferred && pieces.back().when.from == when.from) continue;
@@ -114,11 +135,13 @@ void make_ledger(process_model& p) {
     for (auto const& c : p.calls)
         if (c.what == call_class::context) pieces.push_back({{c.start, c.end}, cause::context});
     for (auto const& f : p.firsts) pieces.push_back({f.when, cause_of(f.kind)});
-    for (auto const& b : p.busy) pieces.push_back({b, cause::gpu});
+    for (auto const& b : p.busy) {
+        if (b.from >= end) break;
+        pieces.push_back({b, cause::gpu});
+    }
     for (auto const* t : p.trials) pieces.push_back({{t->start, t->end}, cause::trials});
     for (auto const& o : p.from->overheads)
-        if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8)
-            pieces.push_back({{o.start, o.end}, cause::tool});
+        if (is_of_the_tool(o)) pieces.push_back({{o.start, o.end}, cause::tool});
     pieces.push_back({{p.begun, p.begun + p.from->about.set_up}, cause::tool});
     infer_compiles(p, pieces);
 

@@ -49,10 +49,14 @@ direction way_of(std::uint8_t kind) {
 }
 memory_kind memory_of(std::uint8_t kind) { return kind <= 5 ? static_cast<memory_kind>(kind) : memory_kind::unknown; }
 
-void take_operations(process_model& p) {
-    auto const& r = *p.from;
+template <class Records>
+void let_go(Records& all) {
+    Records{}.swap(all);
+}
+
+void take_operations(process_model& p, process_recording& r) {
     p.ops.reserve(r.kernels.size() + r.copies.size() + r.sets.size());
-    for (auto const& k : r.kernels) {
+    r.kernels.consume([&](format::kernel_record const& k) {
         operation o{.start = k.start, .end = k.end, .correlation = k.correlation, .stream = k.stream, .name = k.name};
         o.blocks = k.grid_x * std::max(1u, k.grid_y) * std::max(1u, k.grid_z);
         o.threads =
@@ -61,7 +65,7 @@ void take_operations(process_model& p) {
         o.graph = k.graph;
         o.registers = k.registers;
         p.ops.push_back(o);
-    }
+    });
     for (auto const& c : r.copies) {
         operation o{.start = c.start, .end = c.end, .bytes = c.bytes, .correlation = c.correlation, .stream = c.stream};
         o.graph = c.graph;
@@ -77,6 +81,8 @@ void take_operations(process_model& p) {
         o.kind = op_kind::set;
         p.ops.push_back(o);
     }
+    let_go(r.copies);
+    let_go(r.sets);
     std::erase_if(p.ops, [](operation const& o) { return o.start == 0 || o.end < o.start; });
     std::ranges::sort(p.ops, [](operation const& a, operation const& b) {
         return std::pair{a.start, a.end} < std::pair{b.start, b.end};
@@ -84,12 +90,11 @@ void take_operations(process_model& p) {
 }
 
 // A driver call inside a runtime call of the same class is the same call.
-void take_calls(process_model& p) {
-    auto const& r = *p.from;
+void take_calls(process_model& p, process_recording& r) {
     std::unordered_map<std::uint32_t, call_class> classes;
-    std::vector<call> all;
+    auto& all = p.calls;
     all.reserve(r.calls.size());
-    for (auto const& c : r.calls) {
+    r.calls.consume([&](format::call_record const& c) {
         auto const [at, fresh] = classes.try_emplace(c.name, call_class::other);
         if (fresh) at->second = class_of(p.text(c.name));
         call out{.start = c.start, .end = std::max(c.start, c.end), .thread = c.thread, .correlation = c.correlation};
@@ -98,36 +103,40 @@ void take_calls(process_model& p) {
         out.what = at->second;
         if (out.what == call_class::wait) out.waits = wait_of(p.text(c.name));
         all.push_back(out);
-    }
+    });
     std::ranges::sort(all, [](call const& a, call const& b) {
         return std::pair{a.start, b.end} < std::pair{b.start, a.end};
     });
     std::unordered_map<std::uint32_t, call> open;  // the last outer call of each thread
+    std::size_t kept = 0;
     for (auto const& c : all) {
         auto& outer = open[c.thread];
         bool const is_inside = c.start >= outer.start && c.end <= outer.end && outer.end > 0;
         if (is_inside && c.what == outer.what) continue;
         if (!is_inside) outer = c;
-        p.calls.push_back(c);
+        all[kept++] = c;
     }
+    all.resize(kept);
     std::unordered_map<std::uint32_t, std::uint32_t> wait_streams;
     for (auto const& w : r.waits) wait_streams[w.correlation] = w.stream;
+    let_go(r.waits);
+    p.call_of = map_for(p.calls);
     for (std::size_t i = 0; i < p.calls.size(); ++i) {
         auto& c = p.calls[i];
-        p.call_of.try_emplace(c.correlation, static_cast<std::int32_t>(i));
+        p.call_of.insert(c.correlation, static_cast<std::int32_t>(i));
         if (c.waits == wait_class::none) continue;
         if (auto const at = wait_streams.find(c.correlation); at != wait_streams.end()) c.stream = at->second;
     }
-    for (auto& o : p.ops) {
-        if (auto const at = p.call_of.find(o.correlation); at != p.call_of.end()) o.call = at->second;
-    }
+    for (auto& o : p.ops) o.call = p.call_of.find(o.correlation);
 }
 
 void take_sites(process_model& p) {
     std::unordered_map<std::uint32_t, std::uint32_t> known;  // string to place
     p.places.resize(1);
+    p.site_of = map_for(p.from->sites);
     for (auto const& s : p.from->sites) {
-        auto& to = p.sites[s.correlation];
+        if (p.site_of.insert(s.correlation, static_cast<std::int32_t>(p.sites.size()))) p.sites.emplace_back();
+        auto& to = p.sites[static_cast<std::size_t>(p.site_of.find(s.correlation))];
         if (s.stack != 0) {
             auto const [at, fresh] = known.try_emplace(s.stack, static_cast<std::uint32_t>(p.places.size()));
             if (fresh) p.places.push_back(place_from(p.text(s.stack)));
@@ -183,17 +192,15 @@ void take_firsts(process_model& p, std::vector<child_process> const& children) {
         if ((c.what != call_class::load && c.what != call_class::link) ||
             p.text(c.name).find("GetFunction") != std::string::npos)
             continue;
-        auto const at = p.sites.find(c.correlation);
         auto& e = add({c.start, c.end}, first_kind::load, c.name, c.thread);
-        if (at != p.sites.end()) {
-            e.bytes = at->second.bytes;
-            if (at->second.place != 0) e.place = at->second.place;
+        if (auto const* const at = p.site_for(c.correlation)) {
+            e.bytes = at->bytes;
+            if (at->place != 0) e.place = at->place;
         }
     }
     for (auto const& o : r.overheads) {
         if (o.what == 4 || o.what == 5) add({o.start, o.end}, first_kind::lazy, 0, 0);
-        else if (o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8)
-            p.tool += interval{o.start, o.end}.length();
+        else if (is_of_the_tool(o)) p.tool += interval{o.start, o.end}.length();
     }
     for (auto const& c : children)
         if (c.is_outermost && c.is_compiler) add(c.when, first_kind::child, 0, 0);
@@ -254,7 +261,7 @@ void take_about(recording const& from, model& to) {
     to.host_device = text("device");
 }
 
-process_model process_from(recording const& all, process_recording const& r, std::vector<child_process> const& children,
+process_model process_from(recording const& all, process_recording& r, std::vector<child_process> const& children,
                            model_options const& how) {
     process_model p;
     p.from = &r;
@@ -269,18 +276,15 @@ process_model process_from(recording const& all, process_recording const& r, std
         p.ended_well = true;
     }
     take_devices(p);
-    take_operations(p);
-    take_calls(p);
+    take_operations(p, r);
+    take_calls(p, r);
     take_sites(p);
     std::vector<child_process> mine;
     for (auto const& c : children)
         if (c.parent == p.pid || (all.processes.size() > 0 && c.is_outermost && c.when.from >= p.started))
             mine.push_back(c);
     take_firsts(p, mine);
-    std::vector<interval> busy;
-    busy.reserve(p.ops.size());
-    for (auto const& o : p.ops) busy.push_back({o.start, o.end});
-    p.busy = joined(std::move(busy));
+    p.busy = joined_in_order(p.ops);
     if (p.ended == 0) {
         p.ended = p.ops.empty() ? p.begun : p.busy.back().to;
         if (!p.calls.empty()) p.ended = std::max(p.ended, p.calls.back().end);
@@ -312,8 +316,8 @@ std::string_view name_of(gap_cause cause) noexcept {
 }
 
 std::uint32_t process_model::place_of(std::uint32_t correlation) const {
-    auto const at = sites.find(correlation);
-    return at == sites.end() ? 0 : at->second.place;
+    auto const* const at = site_for(correlation);
+    return at == nullptr ? 0 : at->place;
 }
 std::uint32_t process_model::place_near(std::uint32_t thread, time_ns at) const {
     auto i = std::ranges::upper_bound(calls, at, {}, &call::start);
@@ -326,7 +330,11 @@ std::uint32_t process_model::place_near(std::uint32_t thread, time_ns at) const 
 }
 call const* process_model::call_for(std::uint32_t correlation) const {
     auto const at = call_of.find(correlation);
-    return at == call_of.end() ? nullptr : &calls[static_cast<std::size_t>(at->second)];
+    return at < 0 ? nullptr : &calls[static_cast<std::size_t>(at)];
+}
+site const* process_model::site_for(std::uint32_t correlation) const {
+    auto const at = site_of.find(correlation);
+    return at < 0 ? nullptr : &sites[static_cast<std::size_t>(at)];
 }
 std::size_t process_model::steady_steps() const {
     return cycle.found() && cycle.starts.size() > steady_from_step ? cycle.starts.size() - steady_from_step : 0;
@@ -349,6 +357,10 @@ std::string short_kernel_name(std::string const& name, std::size_t most) {
         out.erase(0, space + 1);
     if (auto const colons = out.rfind("::"); colons != out.npos && out.size() > most) out.erase(0, colons + 2);
     return out.substr(0, most);
+}
+
+bool is_of_the_tool(format::overhead_record const& o) noexcept {
+    return o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8;
 }
 
 std::vector<interval> joined(std::vector<interval> all) {
@@ -414,11 +426,11 @@ place place_from(std::string_view stack) {
     return out;
 }
 
-model model_of(recording const& from, model_options const& how) {
+model model_of(recording& from, model_options const& how) {
     model out;
     take_about(from, out);
     out.children = children_of(from);
-    for (auto const& r : from.processes) {
+    for (auto& r : from.processes) {
         out.skipped_bytes += r.skipped_bytes;
         out.records += r.kernels.size() + r.copies.size() + r.sets.size() + r.calls.size() + r.waits.size();
         for (auto const& c : r.compiles) {

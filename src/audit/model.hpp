@@ -6,6 +6,7 @@
 #pragma once
 
 #include "audit/call_class.hpp"
+#include "audit/correlation_map.hpp"
 #include "audit/recording.hpp"
 
 #include <map>
@@ -46,7 +47,6 @@ struct call {
     call_class what = call_class::other;
     wait_class waits = wait_class::none;
     std::uint32_t stream = 0;  // of a wait; 0: not known
-    bool is_query = false;
 };
 
 // A line of the program. 0 is "not known".
@@ -146,8 +146,8 @@ struct process_model {
     std::vector<operation> ops;
     std::vector<call> calls;
     std::vector<place> places;
-    std::unordered_map<std::uint32_t, std::int32_t> call_of;  // by correlation
-    std::unordered_map<std::uint32_t, site> sites;            // by correlation
+    std::vector<site> sites;
+    correlation_map call_of, site_of;  // into calls and sites
     std::set<std::uint32_t> null_streams;
     std::unordered_map<std::uint32_t, std::uint32_t> stream_flags;
     std::string device;
@@ -178,7 +178,9 @@ struct process_model {
     [[nodiscard]] std::uint32_t place_of(std::uint32_t correlation) const;
     // Of the last call before that time, of that thread (0: of any), whose place is known: launches are only watched now and then.
     [[nodiscard]] std::uint32_t place_near(std::uint32_t thread, time_ns at) const;
+    // Null where nothing is known.
     [[nodiscard]] call const* call_for(std::uint32_t correlation) const;
+    [[nodiscard]] site const* site_for(std::uint32_t correlation) const;
     [[nodiscard]] time_ns span() const { return std::max<time_ns>(1, steady.length()); }
     [[nodiscard]] bool in_steady(time_ns t) const { return t >= steady.from && t < steady.to; }
     [[nodiscard]] std::size_t steady_steps() const;
@@ -203,17 +205,38 @@ struct model_options {
     std::string step;  // a line or a name to take as the beginning of a step
 };
 
-[[nodiscard]] model model_of(recording const& from, model_options const& how = {});
+// Kernels, copies, sets, calls and waits, which are nearly all of a long recording, move into the model; the rest stays in `from`, which the
+// model refers to.
+[[nodiscard]] model model_of(recording& from, model_options const& how = {});
 
 // As people write it: demangled, without arguments and template arguments, at most so long.
 [[nodiscard]] std::string short_kernel_name(std::string const& name, std::size_t most = 48);
 
 // ---- parts, each in a file of its own
 [[nodiscard]] std::vector<interval> joined(std::vector<interval> all);
+// The same of what is sorted by when it starts.
+template <class Sorted>
+[[nodiscard]] std::vector<interval> joined_in_order(Sorted const& all) {
+    std::vector<interval> out;
+    std::size_t count = 0;
+    time_ns last = 0;
+    for (auto const& i : all) {
+        count += count == 0 || i.start > last ? 1 : 0;
+        last = std::max(last, i.end);
+    }
+    out.reserve(count);
+    for (auto const& i : all) {
+        if (!out.empty() && i.start <= out.back().to) out.back().to = std::max(out.back().to, i.end);
+        else out.push_back({i.start, i.end});
+    }
+    return out;
+}
 [[nodiscard]] time_ns overlap(interval with, std::vector<interval> const& sorted);
 [[nodiscard]] place place_from(std::string_view stack);
 // The smallest lag at which a sequence repeats over its last half; 0: none.
 [[nodiscard]] std::size_t period_of(std::vector<std::uint32_t> const& symbols);
+// Whether CUPTI counts that time as its own.
+[[nodiscard]] bool is_of_the_tool(format::overhead_record const& o) noexcept;
 void find_steps(process_model& p, model_options const& how);
 void find_windows(process_model& p);
 void find_gaps(process_model& p);

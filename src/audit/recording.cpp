@@ -4,8 +4,12 @@
 #include "base/files.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <map>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace kiln::audit {
 
@@ -21,9 +25,70 @@ namespace {
 
 unsigned char const* raw(base::byte_span data) { return reinterpret_cast<unsigned char const*>(data.data()); }
 
+// Bytes of a recording from anywhere on: at least the longest chunk, or all that is left.
+class byte_source {
+public:
+    virtual ~byte_source() = default;
+    [[nodiscard]] virtual std::size_t size() const = 0;
+    // Good until the next one is asked for.
+    [[nodiscard]] virtual base::byte_span from(std::size_t at) = 0;
+};
+
+class held_bytes final : public byte_source {
+public:
+    explicit held_bytes(base::byte_span data) : data_{data} {}
+    [[nodiscard]] std::size_t size() const override { return data_.size(); }
+    [[nodiscard]] base::byte_span from(std::size_t at) override { return data_.subspan(std::min(at, data_.size())); }
+
+private:
+    base::byte_span data_;
+};
+
+// A window that moves on through a file: a long recording is larger than what is made of it. What the file grows by meanwhile is left
+// out, and where it has become shorter it ends.
+class file_bytes final : public byte_source {
+public:
+    static result<file_bytes> open(std::filesystem::path const& file) {
+        KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+        struct ::stat about {};
+        if (::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode))
+            return fail(errc::corrupt, "{}: it is no file", file.native());
+        return file_bytes{std::move(fd), static_cast<std::size_t>(about.st_size)};
+    }
+    [[nodiscard]] std::size_t size() const override { return size_; }
+    [[nodiscard]] base::byte_span from(std::size_t at) override {
+        bool const is_held = at >= begin_ && (begin_ + held_ >= at + least || begin_ + held_ >= size_);
+        if (!is_held) fill(at);
+        return base::byte_span{window_}.subspan(std::min(at - begin_, held_), held_ - std::min(at - begin_, held_));
+    }
+
+private:
+    static constexpr std::size_t least = format::chunk_header_bytes + format::most_chunk_bytes, window = 8 * least;
+
+    file_bytes(base::file_descriptor fd, std::size_t size) : fd_{std::move(fd)}, size_{size} {}
+
+    void fill(std::size_t at) {
+        window_.resize(std::min(window, size_ - std::min(size_, at)));
+        begin_ = at;
+        held_ = 0;
+        while (held_ < window_.size()) {
+            auto const more = ::pread(fd_.get(), window_.data() + held_, window_.size() - held_,
+                                      static_cast<::off_t>(begin_ + held_));
+            if (more < 0 && errno == EINTR) continue;
+            if (more <= 0) break;
+            held_ += static_cast<std::size_t>(more);
+        }
+        if (held_ < window_.size()) size_ = begin_ + held_;
+    }
+
+    base::file_descriptor fd_;
+    std::size_t size_ = 0, begin_ = 0, held_ = 0;
+    std::vector<std::byte> window_;
+};
+
 class file_parser {
 public:
-    file_parser(base::byte_span data, string_table& strings, process_recording& to)
+    file_parser(byte_source& data, string_table& strings, process_recording& to)
         : data_{data}, strings_{strings}, to_{to} {}
 
     result<void> parse() {
@@ -35,11 +100,12 @@ public:
     }
 
 private:
-    result<void> check_head() const {
-        if (data_.size() < format::file_header_bytes ||
-            std::memcmp(data_.data(), format::file_magic.data(), format::file_magic.size()) != 0)
+    result<void> check_head() {
+        auto const data = data_.from(0);
+        if (data.size() < format::file_header_bytes ||
+            std::memcmp(data.data(), format::file_magic.data(), format::file_magic.size()) != 0)
             return error{errc::corrupt, "not a recording of kiln audit"};
-        base::byte_reader head{data_.subspan(format::file_magic.size(), 4)};
+        base::byte_reader head{data.subspan(format::file_magic.size(), 4)};
         if (auto const version = head.get_u32(); version > format::version)
             return fail(errc::unsupported,
                         "recording of format {}, and this Kiln reads {}: read it with the Kiln that made it", version,
@@ -49,15 +115,16 @@ private:
 
     // Where the next one may begin. After something unreadable: at the next magic number.
     std::size_t next_chunk(std::size_t at) {
-        if (auto const size = take_chunk(data_.subspan(at)); size > 0) return at + size;
+        if (auto const size = take_chunk(data_.from(at)); size > 0) return at + size;
         auto next = at + 1;
-        for (; next + 4 <= data_.size(); ++next) {
-            base::byte_reader word{data_.subspan(next, 4)};
-            if (word.get_u32() == format::chunk_magic) break;
-        }
+        while (next + 4 <= data_.size() && !has_magic(next)) ++next;
         if (next + 4 > data_.size()) next = data_.size();
         to_.skipped_bytes += next - at;
         return next;
+    }
+    bool has_magic(std::size_t at) {
+        auto const word = data_.from(at);
+        return word.size() >= 4 && base::byte_reader{word.first(4)}.get_u32() == format::chunk_magic;
     }
 
     // The size of the chunk that stands there; 0: there is none, or not all of it.
@@ -92,12 +159,14 @@ private:
         return at == ids_.end() ? 0 : at->second;
     }
 
-    template <class Record, class Each>
-    void take(base::byte_span contents, std::vector<Record>& to, Each const& each) {
-        constexpr auto size = format::bytes_of<Record>();
+    template <class Records, class Each>
+    void take(base::byte_span contents, Records& to, Each const& each) {
+        using record = std::remove_cvref_t<decltype(to.back())>;
+        constexpr auto size = format::bytes_of<record>();
         for (; contents.size() >= size; contents = contents.subspan(size)) {
-            to.push_back(format::read_record<Record>(raw(contents)));
-            each(to.back());
+            auto r = format::read_record<record>(raw(contents));
+            each(r);
+            to.push_back(r);
         }
         to_.skipped_bytes += contents.size();
     }
@@ -141,14 +210,12 @@ private:
         }
     }
 
-    base::byte_span data_;
+    byte_source& data_;
     string_table& strings_;
     process_recording& to_;
     std::unordered_map<std::uint32_t, std::uint32_t> ids_;
     std::uint64_t next_sequence_ = 0;
 };
-
-constexpr std::size_t most_file_bytes = std::size_t{4} << 30;
 
 // "p123.0.kilnrec" and "c123.kilnrec": 123. 0 for another file.
 std::uint32_t pid_of(std::string const& name) {
@@ -159,7 +226,8 @@ std::uint32_t pid_of(std::string const& name) {
 }  // namespace
 
 result<void> parse_process(base::byte_span data, string_table& strings, process_recording& to) {
-    return file_parser{data, strings, to}.parse();
+    held_bytes source{data};
+    return file_parser{source, strings, to}.parse();
 }
 
 result<recording> read_recording(std::filesystem::path const& from) {
@@ -184,10 +252,9 @@ result<recording> read_recording(std::filesystem::path const& from) {
     // What the recorder and the companion saw of one process belongs together; one pid may have come twice.
     std::map<std::uint32_t, process_recording> by_pid;
     for (auto const& file : files) {
-        KILN_TRY(auto const data, base::read_file(file, most_file_bytes));
-        if (!data) return fail(errc::not_found, "{}: no such file", file.native());
+        KILN_TRY(auto data, file_bytes::open(file));
         auto& to = by_pid[pid_of(file.filename().native())];
-        if (auto const read = parse_process(*data, out.strings, to); !read) {
+        if (auto const read = file_parser{data, out.strings, to}.parse(); !read) {
             if (read.error().code() == errc::unsupported || !is_folder)
                 return error{read.error()}.within(file.native());
             ++out.foreign_files;

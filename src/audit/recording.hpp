@@ -29,16 +29,47 @@ private:
     std::vector<std::string const*> all_;
 };
 
+// Records that there may be millions of: in blocks, so that growing copies nothing and what has been taken out is given back at once.
+template <class Record>
+class record_blocks {
+public:
+    void push_back(Record const& r) {
+        if (size_ % per_block == 0) blocks_.emplace_back().reserve(size_ == 0 ? 64 : per_block);
+        blocks_.back().push_back(r);
+        ++size_;
+    }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+    [[nodiscard]] Record& back() { return blocks_.back().back(); }
+    [[nodiscard]] Record const& operator[](std::size_t i) const { return blocks_[i / per_block][i % per_block]; }
+    // Each in turn; none is left afterwards.
+    template <class Visit>
+    void consume(Visit const& visit) {
+        for (auto& block : blocks_) {
+            for (auto const& r : block) visit(r);
+            std::vector<Record>{}.swap(block);
+        }
+        blocks_.clear();
+        size_ = 0;
+    }
+
+private:
+    // So large that the allocator maps each by itself: a smaller one it would keep when it is given back.
+    static constexpr std::size_t per_block = (std::size_t{40} << 20) / sizeof(Record);
+    std::vector<std::vector<Record>> blocks_;
+    std::size_t size_ = 0;
+};
+
 // What one file holds. String fields are ids of the recording's table.
 struct process_recording {
     format::process_record about;
     std::vector<format::device_record> devices;
     std::vector<format::context_record> contexts;
     std::vector<format::stream_record> streams;
-    std::vector<format::kernel_record> kernels;
+    record_blocks<format::kernel_record> kernels;
     std::vector<format::copy_record> copies;
     std::vector<format::set_record> sets;
-    std::vector<format::call_record> calls;
+    record_blocks<format::call_record> calls;
     std::vector<format::wait_record> waits;
     std::vector<format::memory_record> memory;
     std::vector<format::jit_record> jits;

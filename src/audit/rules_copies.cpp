@@ -105,11 +105,11 @@ void round_trip(judge& j) {
             o.start - std::min(o.start, down->end) > 20 * ms)
             continue;
         if (p.cycle.found() && step_of(p, o.start) > step_of(p, down->start) + 1) continue;
-        auto const from = p.sites.find(down->correlation), to = p.sites.find(o.correlation);
-        bool const known = from != p.sites.end() && to != p.sites.end();
-        bool const same_pointer = known && from->second.pointer != 0 && from->second.pointer == to->second.pointer;
-        bool const hashed = known && from->second.hash != 0 && to->second.hash != 0;
-        if (hashed && from->second.hash != to->second.hash && !same_pointer) {
+        auto const *const from = p.site_for(down->correlation), *const to = p.site_for(o.correlation);
+        bool const known = from != nullptr && to != nullptr;
+        bool const same_pointer = known && from->pointer != 0 && from->pointer == to->pointer;
+        bool const hashed = known && from->hash != 0 && to->hash != 0;
+        if (hashed && from->hash != to->hash && !same_pointer) {
             down = nullptr;  // as large, and something else
             continue;
         }
@@ -146,12 +146,12 @@ void re_upload(judge& j) {
     std::map<std::pair<std::string, std::uint64_t>, upload> all;
     for (auto const& o : p.ops) {
         if (!is_copy(o, direction::to_device) || o.bytes < 4 * kib) continue;
-        auto const site = p.sites.find(o.correlation);
-        if (site == p.sites.end() || site->second.hash == 0) continue;
-        auto& u = all[{p.place_at(site->second.place).label, site->second.hash}];
+        auto const* const site = p.site_for(o.correlation);
+        if (site == nullptr || site->hash == 0) continue;
+        auto& u = all[{p.place_at(site->place).label, site->hash}];
         ++u.count;
         u.bytes = o.bytes;
-        u.place = site->second.place;
+        u.place = site->place;
         if (p.in_steady(o.start)) u.cost += o.length() + call_time(p, o);
     }
     for (auto const& [key, u] : all) {
@@ -211,6 +211,9 @@ void churn(judge& j) {
     std::uint64_t allocations = 0, frees = 0, steady = 0, late = 0, steady_frees = 0;
     time_ns cost = 0;
     std::map<std::uint32_t, std::uint64_t> places;
+    // Half of the steps, where there are any: a single slow call may take half of the time.
+    auto const half = p.steady_steps() >= 2 ? p.cycle.starts[(p.steady_from_step + p.cycle.starts.size()) / 2]
+                                            : p.steady.from + p.steady.length() / 2;
     for (auto const& c : p.calls) {
         bool const is_allocation = c.what == call_class::allocate || c.what == call_class::allocate_host;
         bool const is_free = c.what == call_class::release || c.what == call_class::release_host;
@@ -219,7 +222,7 @@ void churn(judge& j) {
         if (!p.in_steady(c.start)) continue;
         cost += c.end - c.start;
         ++(is_allocation ? steady : steady_frees);
-        if (is_allocation && c.start > p.steady.from + p.steady.length() / 2) ++late;
+        if (is_allocation && c.start >= half) ++late;
         if (is_allocation) ++places[p.place_of(c.correlation)];
     }
     auto const steps = std::max<std::size_t>(1, p.steady_steps());

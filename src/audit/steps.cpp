@@ -141,6 +141,17 @@ bool take_ranges(process_model& p) {
     return false;
 }
 
+// Launches are only watched now and then in a long run: the lines of a few say nothing of where steps begin.
+bool knows_most_launches(process_model const& p) {
+    std::size_t all = 0, known = 0;
+    for (auto const& c : p.calls) {
+        if (c.what != call_class::launch) continue;
+        ++all;
+        known += p.place_of(c.correlation) != 0 ? 1 : 0;
+    }
+    return 10 * known >= 9 * all;
+}
+
 }  // namespace
 
 std::size_t period_of(std::vector<std::uint32_t> const& symbols) {
@@ -177,7 +188,8 @@ std::size_t period_of(std::vector<std::uint32_t> const& symbols) {
 void find_steps(process_model& p, model_options const& how) {
     if (p.ops.empty()) return;
     if (!how.step.empty() && take_named(p, how.step)) return;
-    if (take_ranges(p) || take_line_cycle(p, launches::left_out) || take_line_cycle(p, launches::too)) return;
+    if (take_ranges(p) || take_line_cycle(p, launches::left_out)) return;
+    if (knows_most_launches(p) && take_line_cycle(p, launches::too)) return;
     take_operation_cycle(p);
 }
 

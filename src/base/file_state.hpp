@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <ctime>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 namespace kiln::base {
 
@@ -22,12 +24,30 @@ using file_state = std::array<std::uint64_t, 5>;
             ns_of(about.st_ctim)};
 }
 
-// Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
-[[nodiscard]] inline bool is_settled(file_state const& state) noexcept {
-    constexpr std::uint64_t two_seconds = 2'000'000'000;
+[[nodiscard]] inline bool is_older(file_state const& state, std::uint64_t ns) noexcept {
     ::timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    return ns_of(now) > state[4] + two_seconds;
+    return ns_of(now) > state[4] + ns;
+}
+
+// Of a directory. Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
+[[nodiscard]] inline bool is_settled(file_state const& state) noexcept { return is_older(state, 2'000'000'000); }
+
+// Of a file's content. Whoever has it mapped sets its times by the first store alone, until the system has written it back:
+// half a minute as systems are set up. Shorter in tests.
+inline std::atomic<std::uint64_t> content_settles_after_ns{45'000'000'000};
+
+// A file system in memory never writes back.
+[[nodiscard]] inline bool is_kept_in_memory(char const* path) noexcept {
+    constexpr unsigned long tmpfs = 0x01021994, ramfs = 0x858458f6, hugetlbfs = 0x958458f6;
+    struct ::statfs about {};
+    if (::statfs(path, &about) != 0) return true;
+    auto const kind = static_cast<unsigned long>(about.f_type) & 0xffffffffUL;
+    return kind == tmpfs || kind == ramfs || kind == hugetlbfs;
+}
+
+[[nodiscard]] inline bool is_content_settled(file_state const& state, char const* path) noexcept {
+    return is_older(state, content_settles_after_ns.load(std::memory_order_relaxed)) && !is_kept_in_memory(path);
 }
 
 }  // namespace kiln::base

@@ -110,7 +110,7 @@ result<std::string> header_memory::content_at(std::string const& path) {
     KILN_TRY(auto read, read_content(path));
     std::scoped_lock const lock{mutex_};
     ++reads_;
-    if (!read.content.empty() && base::is_settled(read.state)) {
+    if (!read.content.empty() && base::is_content_settled(read.state, path.c_str())) {
         if (known_.size() >= most_known) known_.clear();
         known_.insert_or_assign(path, known{read.state, read.content});
         to_be_kept_ = true;

@@ -259,10 +259,10 @@ bool include_capture::take_over(header_looks const& others) {
     return true;
 }
 
-bool include_capture::any_text_has(std::string_view word) const {
+bool include_capture::any_text_is(bool (*such)(std::string_view)) const {
     return std::ranges::any_of(files_, [&](auto const& named) {
         auto const& text = named.second.text;
-        return text && base::as_text(*text).find(word) != std::string_view::npos;
+        return text && such(base::as_text(*text));
     });
 }
 

@@ -71,8 +71,8 @@ public:
     [[nodiscard]] header_looks const& looks() const noexcept { return seen_; }
     // Makes the looks of another compile this one's own, if they would find the same now. All or none.
     [[nodiscard]] bool take_over(header_looks const& others);
-    // In a header that was read so far.
-    [[nodiscard]] bool any_text_has(std::string_view word) const;
+    // Of the headers that were read so far.
+    [[nodiscard]] bool any_text_is(bool (*such)(std::string_view)) const;
 
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;

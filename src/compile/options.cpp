@@ -54,13 +54,13 @@ constexpr option_row table[] = {
     {"--frandom-seed", "-frandom-seed", value::required, keyed, "7"},
     {"--no-source-include", "-no-source-include", value::none, keyed, ""},
     {"--disable-warnings", "-w", value::none, keyed, ""},  // changes the bytes, and who did not ask wants the warnings
+    {"--split-compile", "-split-compile", value::required, keyed, "2"},  // the parts come out in another order
     {"--diag-error", "-diag-error", value::required, repeated, "177"},
     {"--diag-suppress", "-diag-suppress", value::required, repeated, "177"},
     {"--diag-warn", "-diag-warn", value::required, repeated, "177"},
     {"--brief-diagnostics", "-brief-diag", value::required, unkeyed, "true"},
     {"--display-error-number", "-err-no", value::none, unkeyed, ""},
     {"--no-display-error-number", "-no-err-no", value::none, unkeyed, ""},
-    {"--split-compile", "-split-compile", value::required, unkeyed, "2"},
     {"--no-cache", "-no-cache", value::none, unkeyed, ""},
     {"--gpu-architecture", "-arch", value::required, refused, use_target},
     {"--dlink-time-opt", "-dlto", value::none, refused, use_target},

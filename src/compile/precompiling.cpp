@@ -163,8 +163,7 @@ std::optional<std::string> precompiling::finish(nvrtcProgram of, nvrtcResult sta
 void precompiling::finish_making(nvrtcProgram of, std::string_view log) {
     struct ::stat about {};
     bool const made = api_.get_pch_create_status(of) == NVRTC_SUCCESS && ::fstat(made_.file.get(), &about) == 0;
-    // What a header knows of the source that includes it holds for that source only.
-    if (!made || headers_.any_text_has("__BASE_FILE__")) return kept_->refuse(*prefix_);
+    if (!made || headers_.any_text_is(may_name_its_source)) return kept_->refuse(*prefix_);
     made_.bytes = static_cast<std::uint64_t>(about.st_size);
     made_.log = log;
     made_.source = source_;

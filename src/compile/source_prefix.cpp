@@ -69,6 +69,18 @@ private:
     std::size_t at_ = 0;
 };
 
+// Of a line end that counts as none; 0: there is none here.
+std::size_t splice_length(std::string_view text) {
+    for (std::string_view const mark : {"\\", "?\?/"})
+        for (std::string_view const end : {"\n", "\r\n"})
+            if (text.starts_with(mark) && text.substr(mark.size()).starts_with(end)) return mark.size() + end.size();
+    return 0;
+}
+
+bool is_of_a_word(char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
 bool opens_group(std::string_view directive) {
     return directive == "if" || directive == "ifdef" || directive == "ifndef";
 }
@@ -110,6 +122,29 @@ std::vector<std::string_view> included_names(std::string_view directives) {
     return out;
 }
 
+bool may_name_its_source(std::string_view text) {
+    constexpr std::string_view name = "__BASE_FILE__";
+    constexpr std::size_t least = 4;
+    std::string word;
+    auto const ends_here = [&] {
+        bool const is_piece = word.size() >= least && name.find(word) != name.npos;
+        word.clear();
+        return is_piece;
+    };
+    while (!text.empty()) {
+        if (auto const splice = splice_length(text); splice != 0) {  // a word goes on behind it
+            text.remove_prefix(splice);
+            continue;
+        }
+        char const c = text.front();
+        text.remove_prefix(1);
+        if (is_of_a_word(c)) {
+            if (word.size() <= name.size()) word += c;
+        } else if (ends_here()) return true;
+    }
+    return ends_here();
+}
+
 std::optional<base::digest> prefix_of(job const& j) {
     auto const* const c = std::get_if<compile_job>(&j.task);
     // What is compiled around the cache is compiled as it was asked for and in no other way.
@@ -119,6 +154,11 @@ std::optional<base::digest> prefix_of(job const& j) {
     if (directives.empty() || !options) return std::nullopt;
     auto const is_pre_include = [](std::string const& option) { return option.starts_with("--pre-include"); };
     if (std::ranges::any_of(options->arguments, is_pre_include)) return std::nullopt;
+    // What a header knows of the source that includes it holds for that source only. Headers in files are looked at when they are read.
+    auto const text_of = [](header const& h) -> std::string_view { return h.text; };
+    if (may_name_its_source(directives) || std::ranges::any_of(options->arguments, may_name_its_source) ||
+        std::ranges::any_of(c->unit.headers, may_name_its_source, text_of))
+        return std::nullopt;
 
     base::key_builder key{"kiln.prefix.v1"};
     key.add("nvrtc", j.tools.nvrtc).add("arch", c->target.arch.name()).add("kind", name_of(c->target.kind));

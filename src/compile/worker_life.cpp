@@ -17,6 +17,7 @@ namespace kiln::compile {
 namespace {
 
 constexpr int keep_on_heap = 256 << 20;
+constexpr int grow_heap_by = 8 << 20;
 
 bool is_hung_up(int socket, int patience_ms) {
     ::pollfd hangup{socket, POLLRDHUP, 0};
@@ -37,6 +38,7 @@ void settle_in_as_worker() {
     // not paged in anew for every compile.
     ::mallopt(M_TRIM_THRESHOLD, keep_on_heap);
     ::mallopt(M_MMAP_THRESHOLD, keep_on_heap);
+    ::mallopt(M_TOP_PAD, grow_heap_by);
     ::rlimit const no_core{0, 0};
     ::setrlimit(RLIMIT_CORE, &no_core);
     // When memory runs out the kernel should take a worker, never the program that uses it.

@@ -12,6 +12,8 @@ namespace kiln::intercept {
 struct viewpoint {
     std::array<std::uint64_t, 4> about{};  // mount namespace and root directory: device and inode of each
     [[nodiscard]] static viewpoint of_this_process() noexcept;
+    // Without /proc it is not: then nobody is in the same place for sure.
+    [[nodiscard]] bool is_known() const noexcept { return about[1] != 0; }
     bool operator==(viewpoint const&) const = default;
 };
 

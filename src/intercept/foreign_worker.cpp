@@ -42,7 +42,7 @@ private:
 
 result<base::bytes> product_of(base::byte_span job, only_library& library) {
     KILN_TRY(auto const work, decode_foreign_job(job));
-    if (work.seen_from != viewpoint::of_this_process())
+    if (auto const here = viewpoint::of_this_process(); !here.is_known() || work.seen_from != here)
         return fail(errc::unsupported, "the program sees other files than this worker");
     if (::chdir(work.directory.c_str()) != 0) return io_error(work.directory, errno);
     KILN_CHECK(library.open(work.library, work.toolchain));

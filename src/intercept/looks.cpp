@@ -19,20 +19,38 @@ namespace kiln::intercept {
 namespace {
 
 using base::file_state;
-using base::is_settled;
+using base::is_content_settled;
 using base::state_of;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::string_view known_magic = "KILNHDRS1";
 
 struct header_text {
+    base::file_descriptor file;  // at its beginning
     base::bytes text;
     file_state state{};  // before it was read
 };
 
+// Compilers read hundreds of headers: each is read at once, and a file that is as long as the file system says has no more.
+result<base::bytes> whole_text(int fd, std::size_t expected) {
+    base::bytes out(expected + 1);
+    std::size_t size = 0;
+    while (size == 0 || size != expected) {
+        if (size > largest_header) return fail(errc::corrupt, "more than the {} bytes allowed", largest_header);
+        auto const count = base::sys().pread(fd, out.data() + size, out.size() - size, static_cast<long>(size));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return io_error("read", errno);
+        if (count == 0) break;
+        size += static_cast<std::size_t>(count);
+        if (size == out.size()) out.resize(out.size() * 2);
+    }
+    out.resize(size);
+    return out;
+}
+
 // As base::read_file. nullopt: there is no such file.
 result<std::optional<header_text>> read_header(std::string const& path) {
-    auto const fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
+    auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!fd) {
         if (fd.error().status() == ENOENT || fd.error().status() == ENOTDIR) return std::optional<header_text>{};
         return fd.error();
@@ -40,9 +58,11 @@ result<std::optional<header_text>> read_header(std::string const& path) {
     struct ::stat about {};
     if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
     if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", path);
-    auto text = base::read_all(fd->get(), largest_header);
+    auto const expected = static_cast<std::size_t>(about.st_size);
+    if (expected > largest_header) return fail(errc::corrupt, "{}: more than {} bytes", path, largest_header);
+    auto text = whole_text(fd->get(), expected);
     if (!text) return std::move(text).error().within(path);
-    return std::optional{header_text{*std::move(text), state_of(about)}};
+    return std::optional{header_text{*std::move(fd), *std::move(text), state_of(about)}};
 }
 
 struct hashed_file {
@@ -139,7 +159,7 @@ std::optional<base::digest> header_contents::of(std::string const& path) {
     }
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
-    if (is_settled(hashed->state)) {
+    if (is_content_settled(hashed->state, path.c_str())) {
         std::lock_guard const lock{mutex_};
         known_.insert_or_assign(path, known{hashed->state, hashed->content, true});
     }
@@ -177,7 +197,7 @@ std::vector<std::string> header_contents::to_be_read_ahead() {
 
 std::optional<known_file> read_settled(std::string const& path) {
     auto const hashed = hash_of(path);
-    if (!hashed || !is_settled(hashed->state)) return std::nullopt;
+    if (!hashed || !is_content_settled(hashed->state, path.c_str())) return std::nullopt;
     return known_file{path, hashed->state, hashed->content};
 }
 
@@ -228,6 +248,7 @@ std::FILE* look_capture::refuse(error why) {
 }
 
 std::FILE* look_capture::open(std::string const& path) {
+    base::file_descriptor file;  // read just now
     auto at = seen_.find(path);
     if (at == seen_.end()) {
         auto what = parse_look(path);
@@ -240,9 +261,10 @@ std::FILE* look_capture::open(std::string const& path) {
         if (read && *read) {
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
-            if (is_settled((*read)->state) && real->starts_with('/'))
+            if (is_content_settled((*read)->state, real->c_str()) && real->starts_with('/')) {
                 one.known = known_file{*real, (*read)->state, *one.what.content};
-            else one.text = std::move((*read)->text);
+                file = std::move((*read)->file);
+            } else one.text = std::move((*read)->text);
         }
         at = seen_.emplace(path, std::move(one)).first;
     }
@@ -251,7 +273,9 @@ std::FILE* look_capture::open(std::string const& path) {
         errno = ENOENT;
         return nullptr;
     }
-    auto stream = found.known ? stream_of(*found.known) : compile::stream_over(*found.text);
+    auto stream = file          ? stream_of(std::move(file))
+                  : found.known ? stream_of(*found.known)
+                                : compile::stream_over(*found.text);
     if (!stream) return refuse(std::move(stream).error().within(path));
     return *stream;
 }

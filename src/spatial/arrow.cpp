@@ -7,6 +7,7 @@
 #include <kiln/spatial/wkb.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace kiln::spatial {
 
@@ -92,42 +93,87 @@ result<family> family_of(std::string_view extension, ArrowSchema const& schema) 
 
 enum class nulls : std::uint8_t { allowed, refused };
 
-result<void> check(ArrowSchema const& schema, ArrowArray const& array, std::int64_t buffers, std::int64_t children,
-                   nulls allowed) {
+result<void> check(source const& from, ArrowSchema const& schema, ArrowArray const& array, std::int64_t buffers,
+                   std::int64_t children, nulls allowed) {
     if (array.n_buffers != buffers || array.n_children != children || schema.n_children != children || array.length < 0)
         return fail(errc::invalid_argument, "from_arrow: an array of format '{}' with {} buffers and {} children",
                     schema.format, array.n_buffers, array.n_children);
-    if (array.offset != 0)
-        return fail(errc::unsupported, "from_arrow: an array with offset {}: slice it with a copy first", array.offset);
+    if (array.offset != 0 && from.where == residency::device)
+        return fail(errc::unsupported, "from_arrow: an array on a device with offset {}: slice it with a copy first",
+                    array.offset);
     if (allowed == nulls::refused && array.null_count > 0)
         return fail(errc::invalid_argument, "from_arrow: nulls below the rows");
     return {};
 }
 
+// A part of a level: a slice of an array says which of its own rows count, and those which of the next level.
+struct extent {
+    std::int64_t begin = 0, count = 0;
+};
+
+// Offsets that begin at 0, and what they span. On a device nobody looks at them: they are as they came.
+struct divided {
+    buffer<std::int32_t> offsets;
+    extent inner;
+};
+result<divided> divide(source const& from, void const* raw, extent const& rows, std::int64_t inner) {
+    if (rows.count == 0) return divided{buffer<std::int32_t>::copy_of({0}), {}};
+    if (from.where == residency::device)
+        return divided{from.borrow<std::int32_t>(raw, rows.count + 1), {.begin = 0, .count = inner}};
+    auto const* const offsets = static_cast<std::int32_t const*>(raw) + rows.begin;
+    auto const first = offsets[0], last = offsets[rows.count];
+    if (first < 0 || last < first || last > inner)
+        return fail(errc::invalid_argument, "from_arrow: offsets from {} to {} of {}", first, last, inner);
+    if (first == 0) return divided{from.borrow<std::int32_t>(offsets, rows.count + 1), {.begin = 0, .count = last}};
+    auto moved = buffer<std::int32_t>::on_host(static_cast<std::size_t>(rows.count + 1));
+    for (std::int64_t i = 0; i <= rows.count; ++i) moved.data()[i] = offsets[i] - first;
+    return divided{std::move(moved), {.begin = first, .count = last - first}};
+}
+
+// The bits of an array's own rows, the first of them in the lowest bit.
+buffer<std::uint8_t> bits_of(source const& from, ArrowArray const& array) {
+    auto const* const all = static_cast<std::uint8_t const*>(array.buffers[0]) + array.offset / 8;
+    auto const shift = static_cast<unsigned>(array.offset % 8);
+    auto const bytes = (array.length + 7) / 8;
+    if (shift == 0) return from.borrow<std::uint8_t>(all, bytes);
+    auto moved = buffer<std::uint8_t>::on_host(static_cast<std::size_t>(bytes));
+    auto const there = (array.length + shift + 7) / 8;
+    for (std::int64_t i = 0; i < bytes; ++i) {
+        auto const next = i + 1 < there ? unsigned{all[i + 1]} << (8 - shift) : 0U;
+        moved.data()[i] = static_cast<std::uint8_t>(unsigned{all[i]} >> shift | next);
+    }
+    return moved;
+}
+
 result<void> import_coordinates(source const& from, ArrowSchema const& schema, ArrowArray const& array,
-                                geometry_parts& to) {
+                                extent const& vertices, geometry_parts& to) {
     std::string_view const format{schema.format};
+    auto const allowed = levels_of(to.kind) == 0 ? nulls::allowed : nulls::refused;
+    auto const begin = array.offset + vertices.begin;
     if (format == "+s") {
-        KILN_CHECK(check(schema, array, 1, 2, levels_of(to.kind) == 0 ? nulls::allowed : nulls::refused));
+        KILN_CHECK(check(from, schema, array, 1, 2, allowed));
         for (int i = 0; i < 2; ++i) {
-            KILN_CHECK(check(*schema.children[i], *array.children[i], 2, 0, nulls::refused));
-            if (std::string_view{schema.children[i]->format} != "g" || array.children[i]->length < array.length)
+            auto const& child = *array.children[i];
+            KILN_CHECK(check(from, *schema.children[i], child, 2, 0, nulls::refused));
+            if (std::string_view{schema.children[i]->format} != "g" || child.length < begin + vertices.count)
                 return fail(errc::invalid_argument, "from_arrow: coordinates are doubles, not '{}'",
                             schema.children[i]->format);
-            (i == 0 ? to.x : to.y) = from.borrow<double>(array.children[i]->buffers[1], array.length);
+            auto const* const all = static_cast<double const*>(child.buffers[1]) + child.offset + begin;
+            (i == 0 ? to.x : to.y) = from.borrow<double>(all, vertices.count);
         }
         return {};
     }
     if (format != "+w:2")
         return fail(errc::unsupported, "from_arrow: coordinates of format '{}'; x and y as +s or +w:2 are taken",
                     format);
-    KILN_CHECK(check(schema, array, 1, 1, levels_of(to.kind) == 0 ? nulls::allowed : nulls::refused));
-    KILN_CHECK(check(*schema.children[0], *array.children[0], 2, 0, nulls::refused));
+    KILN_CHECK(check(from, schema, array, 1, 1, allowed));
+    auto const& child = *array.children[0];
+    KILN_CHECK(check(from, *schema.children[0], child, 2, 0, nulls::refused));
     if (from.where == residency::device)
         return fail(errc::unsupported,
                     "from_arrow: interleaved coordinates on a device: separate them, or bring them to the host");
-    auto const n = static_cast<std::size_t>(array.length);
-    auto const* const xy = static_cast<double const*>(array.children[0]->buffers[1]);
+    auto const n = static_cast<std::size_t>(vertices.count);
+    auto const* const xy = static_cast<double const*>(child.buffers[1]) + child.offset + 2 * begin;
     to.x = buffer<double>::on_host(n), to.y = buffer<double>::on_host(n);
     for (std::size_t i = 0; i < n; ++i) to.x.data()[i] = xy[2 * i], to.y.data()[i] = xy[2 * i + 1];
     return {};
@@ -138,20 +184,21 @@ result<geometries> import_nested(source const& from, family kind, ArrowSchema co
     to.kind = kind;
     auto const* s = &schema;
     auto const* a = &array;
+    extent rows{.begin = 0, .count = array.length};
     for (std::size_t level = 0; level < levels_of(kind); ++level) {
         if (std::string_view{s->format} != "+l")
             return fail(errc::unsupported,
                         "from_arrow: level {} of a {} has format '{}', not lists with 32-bit offsets", level,
                         name_of(kind), s->format);
-        KILN_CHECK(check(*s, *a, 2, 1, level == 0 ? nulls::allowed : nulls::refused));
-        to.offsets[level] = a->buffers[1] != nullptr || a->length > 0
-                                ? from.borrow<std::int32_t>(a->buffers[1], a->length + 1)
-                                : buffer<std::int32_t>::copy_of({0});
+        KILN_CHECK(check(from, *s, *a, 2, 1, level == 0 ? nulls::allowed : nulls::refused));
+        extent const own{.begin = a->offset + rows.begin, .count = rows.count};
+        KILN_TRY(auto inside, divide(from, a->buffers[1], own, a->children[0]->length));
+        to.offsets[level] = std::move(inside.offsets);
+        rows = inside.inner;
         s = s->children[0], a = a->children[0];
     }
-    KILN_CHECK(import_coordinates(from, *s, *a, to));
-    if (array.buffers[0] != nullptr && array.null_count != 0)
-        to.validity = from.borrow<std::uint8_t>(array.buffers[0], (array.length + 7) / 8);
+    KILN_CHECK(import_coordinates(from, *s, *a, rows, to));
+    if (array.buffers[0] != nullptr && array.null_count != 0) to.validity = bits_of(from, array);
     return geometries::make(std::move(to));
 }
 
@@ -161,19 +208,22 @@ result<geometries> import_wkb(source const& from, ArrowSchema const& schema, Arr
                     schema.format);
     if (from.where == residency::device)
         return fail(errc::unsupported, "from_arrow: WKB on a device: bring it to the host");
-    KILN_CHECK(check(schema, array, 3, 0, nulls::allowed));
+    KILN_CHECK(check(from, schema, array, 3, 0, nulls::allowed));
     if (array.length == 0) return geometries{};
-    auto const offsets = from.borrow<std::int32_t>(array.buffers[1], array.length + 1);
+    extent const rows{.begin = array.offset, .count = array.length};
+    KILN_TRY(auto const inside, divide(from, array.buffers[1], rows, std::numeric_limits<std::int32_t>::max()));
     std::optional<buffer<std::uint8_t>> validity;
-    if (array.buffers[0] != nullptr) validity = from.borrow<std::uint8_t>(array.buffers[0], (array.length + 7) / 8);
-    auto const bytes = from.borrow<std::uint8_t>(array.buffers[2], offsets.data()[array.length]);
-    return from_wkb(column<std::uint8_t>::lists(bytes, offsets, std::move(validity)));
+    if (array.buffers[0] != nullptr) validity = bits_of(from, array);
+    auto const* const all = static_cast<std::uint8_t const*>(array.buffers[2]) + inside.inner.begin;
+    auto const bytes = from.borrow<std::uint8_t>(all, inside.inner.count);
+    return from_wkb(column<std::uint8_t>::lists(bytes, inside.offsets, std::move(validity)));
 }
 
 result<geometries> import_any(source const& from, ArrowSchema const& schema) {
     auto const& array = from.keep->value;
     auto const extension = metadata_value(schema.metadata, name_key);
-    if (extension == "geoarrow.wkb" || extension == "ogc.wkb") return import_wkb(from, schema, array);
+    bool const bytes = extension.empty() && std::string_view{schema.format} == "z";
+    if (bytes || extension == "geoarrow.wkb" || extension == "ogc.wkb") return import_wkb(from, schema, array);
     KILN_TRY(auto const kind, family_of(extension, schema));
     return import_nested(from, kind, schema, array);
 }

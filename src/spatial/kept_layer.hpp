@@ -32,6 +32,22 @@ public:
     // row's own vertices matter only where it meets another row in one of them.
     [[nodiscard]] result<void> node(queue& on, std::uint32_t const* rows);
 
+    // The rows of one, then those of the other; neither noded. No fence.
+    [[nodiscard]] static result<kept_layer> joined(queue& on, kept_layer const& first, kept_layer const& second);
+    // Without the rows whose number here is negative: they stay, and have no paths.
+    [[nodiscard]] result<void> leave_out(queue& on, buffer<std::int32_t> const& numbers);
+    // Rings as rows: `first` has one more than there are of them, `ring_of` one for every vertex. No fence.
+    [[nodiscard]] static result<kept_layer> of_rings(queue& on, buffer<kiln_spatial::point> at,
+                                                     buffer<std::int32_t> first, buffer<std::int32_t> ring_of);
+    // New vertices inside segments: numbers of divisions, those of one segment next to each other and in the order they have along
+    // it, with their segments; each is at places[vertex[number]]. Returns where each vertex went, one more than there were. One fence.
+    struct divisions {
+        buffer<std::uint64_t> segment_of;
+        buffer<std::int32_t> number, vertex;
+        kiln_spatial::point const* places;
+    };
+    [[nodiscard]] result<buffer<std::int64_t>> divide(queue& on, divisions const& at);
+
     [[nodiscard]] kiln_spatial::layer view() const noexcept;
     [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
     [[nodiscard]] std::size_t paths() const noexcept { return kind_.size(); }

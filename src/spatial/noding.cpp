@@ -8,8 +8,6 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
-namespace {}  // namespace
-
 result<kept_layer> kept_layer::distinct(queue& on, geometries const& from) {
     KILN_TRY(auto out, plain(on, from));
     KILN_CHECK(out.drop_repeated(on));
@@ -82,11 +80,21 @@ result<void> kept_layer::divide_at_own_vertices(queue& on, std::uint32_t const* 
     KILN_CHECK(on.launch(segment_keys{number.data(), segment_of.data(), raw(key)}, m));
     KILN_CHECK(on.sort(key, number, bits_for(n)));
 
+    KILN_TRY(auto const moved, divide(on, {std::move(key), std::move(number), std::move(vertex), at_.data()}));
+    return count_rows(on);
+}
+
+result<buffer<std::int64_t>> kept_layer::divide(queue& on, divisions const& at_places) {
+    auto const& [key, number, vertex, places] = at_places;
+    auto const n = vertices(), m = number.size();
+    auto divided = view();
+    divided.at = places;  // where new vertices are
     KILN_TRY(auto is_new, on.room<std::int64_t>(m + 1));
     KILN_TRY(auto by_segment, on.filled<std::uint64_t>(n, 0));
-    KILN_CHECK(
-        on.launch(count_new_vertices{view(), raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
+    KILN_CHECK(on.launch(
+        count_new_vertices{divided, raw(key), number.data(), vertex.data(), raw(is_new), raw(by_segment)}, m));
     KILN_CHECK(on.sum(is_new));
+    KILN_TRY(auto counts, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_with_divisions{raw(by_segment), raw(counts)}, n));
     KILN_TRY(auto const total, on.total_sync(counts));
     KILN_TRY(auto at, on.room<point>(static_cast<std::size_t>(total)));
@@ -95,12 +103,12 @@ result<void> kept_layer::divide_at_own_vertices(queue& on, std::uint32_t const* 
     KILN_TRY(auto kind, on.room<std::uint8_t>(paths()));
     KILN_CHECK(on.launch(move_paths{view(), raw(counts), path_first.data(), kind.data()}, paths() + 1));
     KILN_CHECK(on.launch(spread_vertices{view(), raw(counts), at.data(), path_of.data()}, n));
-    KILN_CHECK(on.launch(add_vertices{view(), raw(key), m, number.data(), vertex.data(), raw(is_new), raw(counts),
+    KILN_CHECK(on.launch(add_vertices{divided, raw(key), m, number.data(), vertex.data(), raw(is_new), raw(counts),
                                       at.data(), path_of.data()},
                          m));
     path_first_ = std::move(path_first), kind_ = std::move(kind), at_ = std::move(at), path_of_ = std::move(path_of);
     elements_.reset();
-    return count_rows(on);
+    return counts;
 }
 
 result<void> kept_layer::find_orientations(queue& on, std::uint32_t const* rows) {

@@ -43,6 +43,12 @@ constexpr auto nearest_many_variants = both(
 constexpr auto choose_variants = both("words row_choice exclusive_scan_i64");
 constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
 constexpr auto shapes_variants = both("words geometry_layers row_shapes exclusive_scan_i64");
+constexpr auto overlay_variants = both(
+    "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
+    "overlay_rings measures exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto dissolve_variants = both(
+    "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
+    "overlay_rings exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");
 
 }  // namespace
@@ -64,6 +70,8 @@ constinit operation const nearest_many_operation{
 constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, measures_variants};
 constinit operation const measures_operation{"spatial_measures", "spatial", {.pairwise = 1 << 16}, measures_variants};
 constinit operation const shapes_operation{"spatial_shapes", "spatial", {.pairwise = 1 << 16}, shapes_variants};
+constinit operation const overlay_operation{"spatial_overlay", "spatial", {.pairwise = 1 << 13}, overlay_variants};
+constinit operation const dissolve_operation{"spatial_dissolve", "spatial", {.pairwise = 1 << 13}, dissolve_variants};
 // These run where their rows are.
 constinit operation const choose_operation{
     "spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};

@@ -74,7 +74,7 @@ public:
     // A small number for each kernel's name, for tables of handles.
     [[nodiscard]] static std::size_t number_of(char const* kernel);
     [[nodiscard]] static char const* name_of(std::size_t number);
-    static constexpr std::size_t most_kernels = 256;
+    static constexpr std::size_t most_kernels = 512;
 
 protected:
     queue() = default;

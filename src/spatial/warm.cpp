@@ -25,7 +25,8 @@ requirement const lines{"spatial_lines",
                         {.when = {"linestring", "multilinestring", "polygon", "multipolygon"}, .pack = "spatial"}};
 // What lies inside.
 requirement const areas{"spatial_areas",
-                        {"point_location", "point_in_polygon", "path_points", "rectangles"},
+                        {"point_location", "point_in_polygon", "path_points", "rectangles", "overlay_noding",
+                         "overlay_borders", "overlay_rings"},
                         {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
 
 constexpr requirement const* all[] = {&all_rows, &lines, &areas};

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from _kiln import CLI, SCRATCH, SOURCE, check, write
+from _kiln import BIN, CLI, SCRATCH, SOURCE, check, run, write
 
 if not shutil.which("cmake"):
     print("cmake is not installed")
@@ -51,3 +51,20 @@ header.write_text("#define H 2\n")
 subprocess.run(["touch", "-d", "+2 seconds", header], check=True)
 cmake("--build", "build")
 check(bundle.stat().st_ino != first.st_ino, "a header was edited: the bundle is made anew")
+
+# Two libraries of one program with kernels by the same name: each has its own.
+compiler = shutil.which("c++") or shutil.which("g++")
+if compiler and (BIN.parent / "lib/libkiln.so").exists():
+    library = ["-I", SOURCE / "include", f"-L{BIN.parent / 'lib'}", "-lkiln", f"-Wl,-rpath,{SCRATCH}:{BIN.parent / 'lib'}"]
+    for name, number in (("a", 64), ("b", 256)):
+        write(f"two/{name}/k.cu", f'extern "C" __global__ void k(int* x) {{ x[{number}] = 1; }}\n')
+        run("build", f"two/{name}/k.cu", "-a", "sm_90", "--embed", f"two/{name}/kernels.cpp", "--embed-name", "kernels", "--as", "k")
+        shutil.copy(SCRATCH / "build/kernels/kernels.hpp", SCRATCH / "two" / name)
+        write(f"two/{name}/lib.cpp", f'#include "kernels.hpp"\nchar const* text_of_{name}() {{ return kernels::k().source.c_str(); }}\n')
+        done = subprocess.run(list(map(str, [compiler, "-std=c++20", "-fPIC", "-shared", "-o", f"lib{name}.so", f"two/{name}/kernels.cpp",
+                                             f"two/{name}/lib.cpp", *library])), capture_output=True, text=True, cwd=SCRATCH)
+        check(done.returncode == 0, "a library with kernels", done.stderr)
+    write("two/main.cpp", "#include <cstdio>\nchar const* text_of_a();\nchar const* text_of_b();\nint main() { std::printf(\"%s%s\", text_of_a(), text_of_b()); }\n")
+    subprocess.run(list(map(str, [compiler, "-o", "both", "two/main.cpp", "-L.", "-la", "-lb", *library])), check=True, cwd=SCRATCH)
+    said = subprocess.run([SCRATCH / "both"], capture_output=True, text=True).stdout
+    check("x[64]" in said and "x[256]" in said, "each library has its own kernel", said)

@@ -34,6 +34,12 @@ run("build", "heat.cu", "--arch", "80,compute_90", "-o", "two.kiln")
 merged = data("merge", "one.kiln", "two.kiln", "both.kiln", "-o", "merged.kiln")
 check(merged["artifacts"] == 3, "each artifact once", merged)
 check(data("verify", "merged.kiln")["bad"] == [], "and whole")
+# Also where it was made twice, by two machines: neither what it cost nor where its warnings came from makes it another.
+for folder in ("here", "there"):
+    write(f"{folder}/warned.cu", '#warning "old"\nextern "C" __global__ void warned(float* x) { *x += 2; }\n')
+    run("build", f"{folder}/warned.cu", "--arch", "80", "-o", f"{folder}.kiln", KILN_CACHE_DIR=SCRATCH / f"cache-{folder}")
+twice = data("merge", "here.kiln", "there.kiln", "-o", "twice.kiln")
+check(twice["artifacts"] == 1, "made twice, in it once", twice)
 run("build", "heat.cu", "--arch", "80,compute_90", "-o", "heat.kiln")
 run("merge", "two.kiln", "-o", "same.kiln", "--title", "heat.kiln")
 check((SCRATCH / "same.kiln").read_bytes() == (SCRATCH / "heat.kiln").read_bytes(), "the same artifacts make the same file")

@@ -491,6 +491,54 @@ def trouble_on_the_way():
     check(json.loads(done.stdout)["status"] == 0, "nowhere to put copies", done.stderr)
 
 
+# Runs a command as if the kernel did not have a system call (seccomp): old kernels, sandboxes.
+WITHOUT_CALL = r'''
+import ctypes as C, os, platform, struct, sys
+arch = {"aarch64": 0xC00000B7, "x86_64": 0xC000003E}[platform.machine()]
+load, equal, give, allow, no_such_call = 0x20, 0x15, 0x06, 0x7FFF0000, 0x50000 | 38
+steps = [(load, 0, 0, 4), (equal, 0, 2, arch), (load, 0, 0, 0), (equal, 1, 0, int(sys.argv[1])), (give, 0, 0, allow), (give, 0, 0, no_such_call)]
+code = C.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+class program(C.Structure): _fields_ = [("count", C.c_ushort), ("code", C.c_void_p)]
+libc = C.CDLL(None)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, C.byref(program(len(steps), C.cast(code, C.c_void_p))), 0, 0): sys.exit(77)
+os.execvp(sys.argv[2], sys.argv[2:])
+'''
+
+
+def kernels_and_sandboxes_that_know_less():
+    write("without.py", WITHOUT_CALL)
+    pidfd_open = 434
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 470, "-arch=sm_90"]
+    started = time.time()
+    done = run(SCRATCH / "without.py", pidfd_open, CLI, "run", "--", *words, program=PYTHON, status=None)
+    if done.returncode != 77:
+        check(not json.loads(done.stdout)["loaded"] and " 1 made" in done.stderr, "a worker makes it all the same", done.stdout, done.stderr)
+        check(time.time() - started < 9, "nobody waits for one that does not come", time.time() - started)
+    # Who started us may not want to hear of its children.
+    write("deaf.py", "import os, signal, sys\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nos.execvp(sys.argv[1], sys.argv[1:])\n")
+    told = "import signal, sys; sys.exit(5 if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else 6)"
+    run(SCRATCH / "deaf.py", CLI, "run", "--", PYTHON, "-c", told, program=PYTHON, status=5)
+    if not mounts_are_possible():
+        return
+    # Nothing in /proc: where kiln lies is known all the same; whether a worker sees the same files is not.
+    write("plain.py", (SCRATCH / "one.py").read_text().replace("loaded = ", "loaded = None # "))
+    words[1], words[3] = SCRATCH / "plain.py", KERNEL % 471
+    for what in (" 1 made", "1 compiles answered"):
+        done = run(*mounted("mount -t tmpfs none /proc", CLI, "run", "--", *words)[1:], program="unshare")
+        check(json.loads(done.stdout)["status"] == 0 and what in done.stderr, "without /proc", done.stdout, done.stderr)
+
+
+def nobody_is_left_wondering():
+    """What is made again each time, and what is not served, is said with its reason."""
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 480, "-arch=sm_90"]
+    done = under(*words, KILN_CACHE_DIR="/proc/nowhere")
+    check("1 made" in done.stderr and "1 could not be kept: see 'kiln doctor'" in done.stderr, "it was not kept", done.stderr)
+    done = under(*words, KILN_DISABLE=1)
+    check("1 left to the library itself: no cache directory" in done.stderr, "why it was not served", done.stderr)
+    done = under(*words, KILN_CACHE_DIR=SCRATCH / "wondering")
+    check("kept" not in done.stderr and "left" not in done.stderr, "nothing to say", done.stderr)
+
+
 def children_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -791,6 +839,18 @@ def capsules():
     (SCRATCH / "bad.capsule").write_bytes(bad)
     run("capsule", "verify", SCRATCH / "bad.capsule", status=1)
     run("run", "--capsule", SCRATCH / "bad.capsule", "--key", SCRATCH / "k.pem.pub", "--", "true", status=1, KILN_CACHE_DIR=SCRATCH / "container2")
+    # One that is cut off anywhere is refused; one there is no room for is done without.
+    whole = capsule.read_bytes()
+    for part in (0, 1, 7, 16, 64, len(whole) // 4, len(whole) // 2, len(whole) - 200, len(whole) - 1):
+        (SCRATCH / "cut.capsule").write_bytes(whole[:part])
+        for trust in (("--key", SCRATCH / "k.pem.pub"), ("--unsigned",)):
+            done = run("run", "--capsule", SCRATCH / "cut.capsule", *trust, "--", "echo", "started", status=1, KILN_CACHE_DIR=SCRATCH / "container3")
+            check(done.stdout == "" and "cut.capsule" in done.stderr, f"{part} bytes of a capsule", done.stdout, done.stderr)
+    if mounts_are_possible():
+        (SCRATCH / "narrow").mkdir()
+        script = f"mount -t tmpfs -o size=24k,mode=700 none {SCRATCH}/narrow"
+        done = run(*mounted(script, CLI, "run", "--capsule", capsule, "--key", SCRATCH / "k.pem.pub", "--", *words)[1:], program="unshare", KILN_CACHE_DIR=SCRATCH / "narrow")
+        check(json.loads(done.stdout)["status"] == 0 and "starts without it" in done.stderr, "no room for a capsule", done.stdout, done.stderr)
     run("capsule", "unpack", capsule, SCRATCH / "out")
     check((SCRATCH / "out/caches/triton/x/__grp__k.json").exists(), "unpacked")
 
@@ -799,7 +859,7 @@ chosen = sys.argv[1:]
 for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
-             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, the_cache_changes_under_a_program, places_that_refuse,
+             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
              a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()

@@ -70,6 +70,22 @@ check(out(*near, "-k", "2", "--most", "2") == "0,0,0\n0,2,1.4142135623730951\n1,
 check(out("relate", *both) == "0,0,0F2FF1FF2\n0,1,FF20F1FF2\n2,1,0F2FF1FF2\n", "relate")
 check(out("relate", *both, "--rows") == "0,0,0F2FF1FF2\n2,2,FF2FF10F2\n3,3,FFFFFFFF2\n", "row by row")
 
+# Areas over each other.
+write("left.csv", 'name,wkt\nw,"POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))"\ne,"POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))"\nw,"POLYGON ((0 2, 4 2, 4 3, 0 3, 0 2))"\n')
+write("right.wkt", "POLYGON ((1 1, 3 1, 3 5, 1 5, 1 1))\n")
+over = ("overlay", "--left", "left.csv", "--left-id", "name", "--right", "right.wkt")
+check(out(*over) == "w,0,1\ne,0,1\nw,0,2\n", "overlay: parts with their areas", out(*over))
+check(out(*over, "--how", "difference") == "w,,3\ne,,3\nw,,2\n", "difference")
+check(out(*over, "--how", "union") == "w,0,1\nw,,3\ne,0,1\ne,,3\nw,0,2\nw,,2\n,0,4\n", "union")
+out(*over, "-o", "parts.geojson")
+parts = json.loads((SCRATCH / "parts.geojson").read_text())
+check(parts["features"][0]["geometry"]["type"] == "MultiPolygon" and parts["features"][0]["properties"] == {"left": "w", "right": 0, "area": 1.0}, "parts as GeoJSON", parts)
+check(data("spatial", *over)["rows"][2] == {"left": "w", "right": 0, "area": 2.0}, "overlay as JSON")
+check(out("dissolve", "left.csv", "--key", "name") == "w,2,8\ne,1,4\n", "dissolve by key")
+check(out("dissolve", "left.csv") == "all,3,12\n", "all rows as one")
+run("spatial", *over, "--how", "xor", status=2)
+run("spatial", "overlay", "--left", "left.csv", "--right", "points.wkt", status=1)
+
 # What is wrong is said, with file, line and reason; nothing is written.
 for name, text, said in [
         ("a.wkt", "POINT (1 1)\nPOLYGON ((0 0, 1 0, 1 1, 0 1))\n", "a.wkt, line 2: row 1: ring 0 is open"),

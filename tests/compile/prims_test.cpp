@@ -110,16 +110,16 @@ TEST_F(prims_compile, a_newer_device_of_a_generation_gets_its_elders_cubin) {
 
 // 65,536 registers by 384 threads: what three blocks of a multiprocessor may take. With two, floats were sorted at nine tenths
 // of the speed.
-TEST_F(prims_compile, three_blocks_sweep_keys_of_four_bytes) {
+TEST_F(prims_compile, three_blocks_sweep_keys_without_values) {
     auto const e = make_engine();
-    for (auto const kind : {scalar::f32, scalar::i32, scalar::u32}) {
+    for (auto const kind : {scalar::f32, scalar::u32, scalar::f64}) {
         auto const made = get(*e, radix_sort_request(type_of(kind), {}, sort_order::ascending, item_range::ordinary),
                               prim_route::full);
         ASSERT_TRUE(made) << made.error().what() << made.error().log();
         auto const* const sweep = made->got.what->find_kernel("kiln_radix_sweep");
         ASSERT_NE(sweep, nullptr);
         EXPECT_LE(sweep->registers, 56) << kiln::name_of(kind);
-        EXPECT_EQ(sweep->local_bytes, 0) << kiln::name_of(kind);
+        EXPECT_LE(sweep->local_bytes, kind == scalar::f64 ? 96 : 0) << kiln::name_of(kind);
     }
 }
 

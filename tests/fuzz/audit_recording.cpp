@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
     auto const records = read.kernels.size() * audit::format::bytes_of<audit::format::kernel_record>() +
                          read.calls.size() * audit::format::bytes_of<audit::format::call_record>();
     fuzz::must(records <= size && read.chunks * audit::format::chunk_header_bytes <= size);
-    for (auto const& k : read.kernels) fuzz::must(k.name < strings.size());
+    for (std::size_t i = 0; i < read.kernels.size(); ++i) fuzz::must(read.kernels[i].name < strings.size());
     for (auto const& s : read.sites) fuzz::must(s.stack < strings.size());
     return 0;
 }

@@ -2,8 +2,7 @@
 // Precompiled headers in the real kiln-worker with the real compiler: what comes out is what comes out without, to the byte, and
 // no edit of a header is missed. Skipped, by name, where there is no NVRTC.
 #include "compile/precompiled_headers.hpp"
-#include "compile/toolchain.hpp"
-#include "pool_fixture.hpp"
+#include "real_worker_fixture.hpp"
 
 #include <gmock/gmock.h>
 
@@ -16,21 +15,8 @@ namespace kiln::compile::testing {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class worker_headers_test : public worker_pool_test {
+class worker_headers_test : public real_worker_test {
 protected:
-    toolchain_paths tools_;
-
-    void SetUp() override {
-        auto environment = cuda::search_environment::process(base::config::load());
-        environment.kiln_cuda_path = KILN_TEST_CUDA_PATH;
-        tools_ = find_toolchain(cuda::library_search{environment});
-        if (tools_.nvrtc.empty()) GTEST_SKIP() << "NVRTC is not installed";
-    }
-    void open_real(int workers) {
-        auto o = options(workers);
-        o.worker = KILN_TEST_WORKER;
-        open(std::move(o));
-    }
     void write(std::string const& name, std::string_view text) const {
         fs::create_directories(scratch(name).parent_path());
         base::replace_file(scratch(name), base::as_bytes(text)).value();
@@ -145,10 +131,23 @@ TEST_F(worker_headers_test, errors_are_the_same_errors_and_a_mended_header_is_re
 }
 
 TEST_F(worker_headers_test, what_a_header_knows_of_its_source_is_not_passed_on) {
-    write("first/base.h", "__device__ char const* const made_by = __BASE_FILE__;\n");
-    std::string const prefix = std::string{toolkit_header} + "#include <base.h>\n";
+    std::string const paste = "#define PASTE_(a, b) a##b\n#define PASTE(a, b) PASTE_(a, b)\n";
+    for (auto const& word : {std::string{"__BASE_FILE__"}, std::string{"__BASE\\\n_FILE__"},
+                             std::string{"PASTE(__BASE,_FILE__)"}, std::string{"GIVEN"}}) {
+        std::string const text = paste + "__device__ char const made_by[] = " + word + ";\n";
+        write("first/base.h", word == "GIVEN" ? "__device__ char const made_by[] = GIVEN;\n" : text);
+        std::string const given = word == "GIVEN" ? "#define GIVEN __BASE_FILE__\n" : "";
+        std::string const prefix = std::string{toolkit_header} + given + "#include <base.h>\n";
+        for (auto const* const name : {"one", "another"}) {
+            auto const work = of(kernel(name, prefix, "made_by[x[1]] + sizeof made_by"));
+            expect_same(with(work), without(work));
+        }
+    }
+    // In memory as well.
     for (auto const* const name : {"one", "another"}) {
-        auto const work = of(kernel(name, prefix, "made_by[x[1]]"));
+        auto work = of(kernel(name, std::string{toolkit_header} + "#include <kept.h>\n", "sizeof made_by"));
+        auto& unit = std::get<compile_job>(work.task).unit;
+        unit.headers.push_back({"kept.h", "__device__ char const made_by[] = __BASE_FILE__;\n"});
         expect_same(with(work), without(work));
     }
     EXPECT_EQ(reused_, 0);

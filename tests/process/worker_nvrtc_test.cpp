@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real kiln-worker with the real compiler. Skipped, by name, where there is no NVRTC.
+// The pool with the real kiln-worker and the real compiler.
 #include "base/clock.hpp"
-#include "compile/toolchain.hpp"
-#include "pool_fixture.hpp"
+#include "real_worker_fixture.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,22 +12,11 @@ namespace kiln::compile::testing {
 
 using ::testing::HasSubstr;
 
-class nvrtc_pool_test : public worker_pool_test {
+class nvrtc_pool_test : public real_worker_test {
 protected:
-    toolchain_paths tools_;
-
     void SetUp() override {
-        auto environment = cuda::search_environment::process(base::config::load());
-        environment.kiln_cuda_path = KILN_TEST_CUDA_PATH;
-        tools_ = find_toolchain(cuda::library_search{environment});
-        if (tools_.nvrtc.empty()) GTEST_SKIP() << "NVRTC is not installed";
-        open_real(2);
-    }
-    void open_real(int workers, std::uint64_t memory = std::uint64_t{4} << 30) {
-        auto o = options(workers);
-        o.worker = KILN_TEST_WORKER;
-        o.worker_memory = memory;
-        open(std::move(o));
+        real_worker_test::SetUp();
+        if (!tools_.nvrtc.empty()) open_real(2);
     }
     [[nodiscard]] job kernel(std::string const& name, std::string body = "x[0] = 1;") const {
         unit u{.name = name,

@@ -290,7 +290,6 @@ result<std::string> identity_of(fs::path const& capsule) {
 }  // namespace
 
 result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& trust, fs::path const& folder) {
-    if (folder.empty()) return fail(errc::io, "{}: there is no folder to unpack it in", capsule.native());
     auto const key = trust.key.empty() ? base::config::load().text("KILN_BUNDLE_KEY") : trust.key;
     if (key.empty() && !trust.unsigned_too)
         return fail(
@@ -300,6 +299,11 @@ result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& tr
             capsule.native());
     // The signature is checked each time: the folder of an earlier run vouches for nothing.
     KILN_TRY(auto const opened, open_capsule(capsule, key));
+    auto const without = [&](std::string_view why) {
+        complain(fmt::format("run: {}: the program starts without it: {}", capsule.native(), why));
+        return fs::path{};
+    };
+    if (folder.empty()) return without("there is no folder of your own to unpack it in");
     KILN_TRY(auto const name, identity_of(capsule));
     auto const final = folder / "capsules" / name;
     if (::access(final.c_str(), R_OK | X_OK) == 0) return final;
@@ -307,6 +311,8 @@ result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& tr
     if (auto done = unpack(*opened, part, final); !done) {
         std::error_code ignored;
         fs::remove_all(part, ignored);
+        // A full disk is no reason not to start.
+        if (done.error().code() == errc::io) return without(done.error().message());
         return std::move(done).error().within(capsule.native());
     }
     std::error_code taken;

@@ -15,7 +15,8 @@ struct capsule_trust {
     bool unsigned_too = false;  // asked for by name: one that nobody vouches for
 };
 
-// Unpacked once into `folder` and then found there: where its "cache" and "caches" are. errc::forbidden without trust.
+// Unpacked once into `folder` and then found there: where its "cache" and "caches" are. errc::forbidden without trust. Empty, after
+// it was said why: there is no room for it here.
 [[nodiscard]] result<std::filesystem::path> unpack_for_run(std::filesystem::path const& capsule,
                                                            capsule_trust const& trust,
                                                            std::filesystem::path const& folder);

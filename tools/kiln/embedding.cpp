@@ -129,7 +129,8 @@ result<void> write_embedding(std::string const& file, embedding const& what) {
         "#include \"{0}.hpp\"\n\n#include <kiln/embedded.hpp>\n\n#include <cstddef>\n#include <string>\n\n"
         "asm(\".pushsection .rodata,\\\"a\\\"\\n\"\n{1}    \".popsection\\n\");\n\n"
         "extern \"C\" __attribute__((visibility(\"hidden\"))) char const kiln_{0}_texts_begin[];\n\n"
-        "namespace {0} {{\n[[maybe_unused]] static char const made_of[] = \"{4}\";\n{2}"
+        "namespace {0} __attribute__((visibility(\"hidden\"))) {{\n[[maybe_unused]] static char const made_of[] = "
+        "\"{4}\";\n{2}"
         "[[maybe_unused]] static std::string text(std::size_t at, std::size_t size) {{\n"
         "    return std::string(kiln_{0}_texts_begin + at, size);\n}}\n\n{3}}}\n",
         what.name, blobs, bundle, definitions, made_of);

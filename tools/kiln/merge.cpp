@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "compile/job.hpp"
 #include "store/bundle.hpp"
 
 #include <kiln/version.hpp>
+
+#include <map>
 
 namespace kiln::cli {
 
@@ -18,8 +21,35 @@ struct merge_arguments {
     bool as_json = false;
 };
 
+// What it cost and what the compiler said of its files are of the machine it was made on, and no part of what it is.
+result<base::bytes> essence_of(store::entry const& e) {
+    KILN_TRY(auto a, compile::decode_artifact(e.payload));
+    a.compile_ms = 0;
+    a.log.clear();
+    return a.to_bytes();
+}
+
+class merging {
+public:
+    explicit merging(store::bundle_writer& to) : to_{to} {}
+
+    // An artifact that another bundle gave counts once.
+    [[nodiscard]] result<void> add(store::entry const& what) {
+        KILN_TRY(auto essence, essence_of(what));
+        auto const& at = what.about.at;
+        auto const place = std::array{at.family, at.request, at.key};
+        if (auto const there = given_.find(place); there != given_.end() && there->second == essence) return {};
+        given_.insert_or_assign(place, std::move(essence));
+        return to_.add(what);
+    }
+
+private:
+    store::bundle_writer& to_;
+    std::map<std::array<store::digest, 3>, base::bytes> given_;
+};
+
 // Everything of one bundle, each entry read and checked. One that cannot be read ends it: a merged bundle is whole.
-result<void> add_all(store::bundle_writer& to, std::string const& file) {
+result<void> add_all(merging& to, std::string const& file) {
     KILN_TRY(auto const bundle, store::bundle_tier::open(file));
     std::vector<store::address> there;
     KILN_CHECK(bundle->for_each([&](store::summary const& s) { there.push_back(s.about.at); }));
@@ -41,7 +71,8 @@ int run(merge_arguments const& a) {
     store::bundle_writer writer;
     writer.set("title", a.title.empty() ? a.output : a.title);
     writer.set("producer", fmt::format("kiln {}", kiln::version));
-    for (auto const& file : a.files) add_all(writer, file).value();
+    merging all{writer};
+    for (auto const& file : a.files) add_all(all, file).value();
     writer.write(a.output, key ? &*key : nullptr, a.compress ? store::bundle_form::packed : store::bundle_form::plain)
         .value();
     if (a.as_json) print_json(json{{"bundle", a.output}, {"artifacts", writer.size()}, {"from", a.files}});

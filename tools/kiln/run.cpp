@@ -54,8 +54,9 @@ run_outcome run_and_tell(run_arguments const& a) {
         auto const place =
             unpack_for_run(a.capsule, {.key = a.key, .unsigned_too = a.unsigned_too}, surroundings.private_folder())
                 .value();
-        surroundings.add_read_only_cache(place / "cache");
-        if (!a.no_frameworks) surroundings.use_framework_caches(place / "caches", framework_use::filled);
+        if (!place.empty()) surroundings.add_read_only_cache(place / "cache");
+        if (!place.empty() && !a.no_frameworks)
+            surroundings.use_framework_caches(place / "caches", framework_use::filled);
     }
     if (!a.record.empty() && base::make_directories(requests_of(a), 0700))
         surroundings.set("KILN_RUN_REQUESTS", requests_of(a).native());

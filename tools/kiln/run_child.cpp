@@ -11,9 +11,9 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <functional>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,14 +21,29 @@ namespace kiln::cli {
 
 namespace {
 
+// What handlers know.
 std::atomic<pid_t> child_of_run{0};
+std::atomic<int> end_of_run{-1};  // an eventfd
 
 void pass_on(int signal) {
+    int const before = errno;
     if (auto const pid = child_of_run.load(); pid > 0) ::kill(pid, signal);
+    errno = before;
+}
+
+// Of any child: workers end, too. A pidfd would say the same, but not on kernels before 5.3 and not in every sandbox.
+void note_end(int) {
+    int const before = errno;
+    ::siginfo_t about{};
+    auto const pid = child_of_run.load();
+    if (pid > 0 && ::waitid(P_PID, static_cast<::id_t>(pid), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        about.si_pid == pid)
+        (void)!::eventfd_write(end_of_run.load(), 1);
+    errno = before;
 }
 
 // What a terminal sends goes to the program anyway, which is in our group; the rest is passed on. Nothing of it ends us before
-// the program.
+// the program. Who ignores SIGCHLD, and leaves that to us, would never learn how the program ended.
 constexpr std::array from_terminals{SIGINT, SIGQUIT};
 constexpr std::array passed_on{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGXCPU};
 
@@ -48,17 +63,21 @@ public:
         for (int const signal : from_terminals) ::sigaction(signal, &action, &*before++);
         action.sa_handler = pass_on;
         for (int const signal : passed_on) ::sigaction(signal, &action, &*before++);
+        action.sa_handler = note_end;
+        action.sa_flags |= SA_NOCLDSTOP;
+        ::sigaction(SIGCHLD, &action, &*before);
     }
     void release() const { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
     void restore() const {
         auto before = before_.begin();
         for (int const signal : from_terminals) ::sigaction(signal, &*before++, nullptr);
         for (int const signal : passed_on) ::sigaction(signal, &*before++, nullptr);
+        ::sigaction(SIGCHLD, &*before, nullptr);
         release();
     }
 
 private:
-    std::array<struct ::sigaction, from_terminals.size() + passed_on.size()> before_{};
+    std::array<struct ::sigaction, from_terminals.size() + passed_on.size() + 1> before_{};
     ::sigset_t mask_{};
 };
 
@@ -87,14 +106,6 @@ struct child {
         ::_exit(127);
     }
     return {pid, pid < 0 ? errno : failure};
-}
-
-// Compiles are made for the program while it runs. Where the kernel has no pidfds they are not, and it makes them itself.
-void work_for(pid_t pid, run_workers& workers, std::vector<std::string> const& environment) {
-#ifdef SYS_pidfd_open
-    base::file_descriptor const end{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
-    if (end && workers.is_open()) workers.serve_until_end(end.get(), environment);
-#endif
 }
 
 std::filesystem::path found_in_path(std::string const& program) {
@@ -128,15 +139,18 @@ std::optional<std::string> interpreter_of(std::filesystem::path const& file) {
     return std::string{};
 }
 
+// `meanwhile` is given a descriptor that can be read once the program has ended; -1: there is none to be had.
 result<int> run_while(std::vector<std::string> const& program, std::vector<std::string> const& environment,
-                      std::function<void(pid_t)> const& meanwhile) {
+                      std::function<void(int)> const& meanwhile) {
     auto const arguments = pointers(program);
     auto const variables = pointers(environment);
+    base::file_descriptor const end{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    end_of_run.store(end.get());
     signal_state const before;
     auto const started = start(arguments.data(), variables.data(), before);
     child_of_run.store(started.pid);
     before.release();
-    if (started.pid > 0 && started.why_not == 0) meanwhile(started.pid);
+    if (started.pid > 0 && started.why_not == 0) meanwhile(end.get());
     int status = 0;
     while (started.pid > 0 && ::waitpid(started.pid, &status, 0) < 0) {
         if (errno != EINTR) return io_error("waitpid", errno);
@@ -153,14 +167,14 @@ result<int> run_while(std::vector<std::string> const& program, std::vector<std::
 
 result<int> run_to_its_end(std::vector<std::string> const& program, std::vector<std::string> const& environment,
                            run_workers& workers, run_ahead& ahead) {
-    return run_while(program, environment, [&](pid_t pid) {
+    return run_while(program, environment, [&](int end) {
         ahead.start();
-        work_for(pid, workers, environment);
+        workers.serve_until_end(end, environment);
     });
 }
 
 result<int> run_alone(std::vector<std::string> const& program, std::vector<std::string> const& environment) {
-    return run_while(program, environment, [](pid_t) {});
+    return run_while(program, environment, [](int) {});
 }
 
 int end_like(int status) {

@@ -7,13 +7,27 @@ namespace kiln::cli {
 
 namespace {
 
+// The first few of them, each short enough for a line.
+std::string reasons(std::set<std::string> const& all) {
+    constexpr std::size_t most = 3, longest = 60;
+    std::string out;
+    std::size_t count = 0;
+    for (auto const& one : all) {
+        if (count++ == most) return out + ", ...";
+        out += fmt::format("{}{}", out.empty() ? "" : ", ", std::string_view{one}.substr(0, longest));
+    }
+    return out;
+}
+
 std::string sentence(run_summary const& s) {
     auto const seconds = [](auto t) { return std::chrono::duration<double>{t}.count(); };
     auto out = fmt::format("{} compiles answered in {:.3f} s, {} made", s.answered, seconds(s.answering), s.made);
     if (s.made > 0) out += fmt::format(" in {:.1f} s", seconds(s.making));
     out += fmt::format(", {:.1f} s not waited", seconds(s.saved));
+    if (s.not_kept > 0) out += fmt::format("; {} could not be kept: see 'kiln doctor'", s.not_kept);
     if (s.failed > 0) out += fmt::format("; {} did not compile", s.failed);
-    if (s.forwarded > 0) out += fmt::format("; {} left to the library itself", s.forwarded);
+    if (s.forwarded > 0)
+        out += fmt::format("; {} left to the library itself: {}", s.forwarded, reasons(s.why_forwarded));
     if (s.forbidden > 0) out += fmt::format("; {} forbidden", s.forbidden);
     if (s.verified + s.different > 0)
         out += fmt::format("; {} made again and the same, {} different", s.verified, s.different);
@@ -34,10 +48,14 @@ run_summary summed(std::vector<intercept::happening> const& all) {
                 break;
             case what::made:
                 ++out.made;
+                if (!h.at) ++out.not_kept;
                 out.making += h.took;
                 break;
             case what::failed: ++out.failed; break;
-            case what::forwarded: ++out.forwarded; break;
+            case what::forwarded:
+                ++out.forwarded;
+                out.why_forwarded.insert(h.detail);
+                break;
             case what::forbidden: ++out.forbidden; break;
             case what::verified: ++out.verified; break;
             case what::different: ++out.different; break;

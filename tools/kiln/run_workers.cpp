@@ -131,13 +131,14 @@ void run_workers::answer_door(std::vector<std::string> const& environment) {
     }
 }
 
-void run_workers::serve_until_end(int pidfd, std::vector<std::string> const& environment) {
-    for (;;) {
-        std::array<::pollfd, 2> either{{{pidfd, POLLIN, 0}, {door_.get(), POLLIN, 0}}};
-        if (::poll(either.data(), either.size(), -1) < 0 && errno != EINTR) return;
-        if (either[0].revents != 0) return;
+void run_workers::serve_until_end(int end, std::vector<std::string> const& environment) {
+    while (end >= 0 && door_) {
+        std::array<::pollfd, 2> either{{{end, POLLIN, 0}, {door_.get(), POLLIN, 0}}};
+        if (::poll(either.data(), either.size(), -1) < 0 && errno != EINTR) break;
+        if (either[0].revents != 0) break;
         if (either[1].revents != 0) answer_door(environment);
     }
+    if (std::exchange(door_, {})) ::unlink(address_.c_str());
 }
 
 }  // namespace kiln::cli

@@ -28,8 +28,8 @@ public:
     [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(door_); }
     [[nodiscard]] std::filesystem::path const& address() const noexcept { return address_; }
 
-    // Until the process that `pidfd` stands for has ended. `environment` is the programs' own.
-    void serve_until_end(int pidfd, std::vector<std::string> const& environment);
+    // Until `end` can be read; from then on nobody listens, and who calls hears that at once. `environment` is the programs' own.
+    void serve_until_end(int end, std::vector<std::string> const& environment);
 
 private:
     void answer_door(std::vector<std::string> const& environment);

@@ -17,7 +17,7 @@ struct spatial_arguments {
     std::vector<std::string> files;
     spatial_input left, right;
     spatial_reading reading;
-    std::string predicate = "intersects", pattern, mode = "auto", output, ties = "kept";
+    std::string predicate = "intersects", pattern, mode = "auto", output, ties = "kept", how = "intersection";
     std::optional<double> distance, most;
     std::size_t count = 1;
     bool as_json = false, row_by_row = false;
@@ -345,6 +345,94 @@ int write_relate(spatial_arguments const& a) {
     return ok;
 }
 
+// ---- overlay, dissolve ----
+
+// Rows that were made: as lines with their areas, or, where the file's name says so, as geometry.
+void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& made,
+                  std::vector<json> const& about_rows, std::vector<std::string> const& names) {
+    auto const kind = output_kind(a.output);
+    if (kind == spatial_output::geojson) {
+        auto rows = about_rows;
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.areas[i];
+        return deliver(a, spatial::to_geojson(made.rows, properties_of(rows)).value());
+    }
+    if (kind == spatial_output::wkb) return deliver(a, spatial::to_wkb_lines(made.rows).value());
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) text += names[i] + ',' + number_text(made.areas[i]) + '\n';
+    deliver(a, text);
+}
+
+int write_overlay(spatial_arguments const& a) {
+    auto const what = spatial::overlay_kind_of(a.how);
+    if (!what)
+        throw nonsense{fmt::format(
+            "--how '{}': intersection, union, difference, symmetric_difference, identity or update", a.how)};
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    spatial_progress bar{"overlay", 4, {a.left.file, a.right.file}};
+    auto const layers = read_both(a, bar);
+    auto const made = spatial_calls::overlay(layers.left.rows(), layers.right.rows(), *what).value();
+    bar.step(fmt::format("{} rows on the {}", made.data.left.size(), name_of(made.how.selected)));
+    std::vector<json> rows;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < made.data.left.size(); ++i) {
+        auto const l = made.data.left[i], r = made.data.right[i];
+        rows.push_back({{"left", l < 0 ? json(nullptr) : layers.left.name_in_json(l)},
+                        {"right", r < 0 ? json(nullptr) : layers.right.name_in_json(r)}});
+        names.push_back((l < 0 ? "" : layers.left.name(l)) + ',' + (r < 0 ? "" : layers.right.name(r)));
+    }
+    if (a.as_json) {
+        auto out = about(layers, made.how);
+        out["how"] = a.how;
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.data.areas[i];
+        out["rows"] = rows;
+        deliver_json(a, out);
+    } else {
+        deliver_rows(a, made.data, rows, names);
+    }
+    bar.step("written");
+    return ok;
+}
+
+int write_dissolve(spatial_arguments const& a) {
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    spatial_progress bar{"dissolve", 3, {a.left.file}};
+    auto const layer = read_layer(a.left, a.reading).value();
+    bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
+    // Keys in the order in which they come; without an id, all rows are of one.
+    std::map<std::string, std::int32_t> numbers;
+    std::vector<std::string> values;
+    std::vector<std::int32_t> keys;
+    std::vector<std::size_t> sizes;
+    for (std::size_t i = 0; i < layer.rows().rows(); ++i) {
+        auto const value = layer.data.ids.empty() ? std::string{"all"} : layer.data.ids[i];
+        auto const [found, is_new] = numbers.try_emplace(value, static_cast<std::int32_t>(values.size()));
+        if (is_new) values.push_back(value), sizes.push_back(0);
+        keys.push_back(found->second);
+        ++sizes[static_cast<std::size_t>(found->second)];
+    }
+    auto const made = spatial_calls::dissolve(layer.rows(), keys, values.size()).value();
+    bar.step(fmt::format("{} rows on the {}", values.size(), name_of(made.how.selected)));
+    std::vector<json> rows;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        rows.push_back({{"key", values[i]}, {"rows", sizes[i]}});
+        names.push_back(csv_field(values[i]) + ',' + std::to_string(sizes[i]));
+    }
+    if (a.as_json) {
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.data.areas[i];
+        deliver_json(a, json{{"file", a.left.file},
+                             {"where", name_of(made.how.selected)},
+                             {"reason", made.how.reason},
+                             {"rows", rows}});
+    } else {
+        deliver_rows(a, made.data, rows, names);
+    }
+    bar.step("written");
+    return ok;
+}
+
 }  // namespace
 
 void add_spatial(CLI::App& root, std::vector<command>& commands) {
@@ -390,6 +478,11 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     auto const [relate, relate_of] = of_two("relate", write_relate);
     relate->add_option("--pattern", relate_of->pattern, "of the matrix");
     relate->add_flag("--rows", relate_of->row_by_row, "row by row");
+    auto const [overlay, overlay_of] = of_two("overlay", write_overlay);
+    overlay->add_option("--how", overlay_of->how, "what of the two");
+    auto const [dissolve, dissolve_of] = computing("dissolve", write_dissolve);
+    dissolve->add_option("FILE", dissolve_of->left.file, "layer")->required();
+    dissolve->add_option("--key,--id", dissolve_of->left.id, "column or property");
 }
 
 }  // namespace kiln::cli

@@ -145,4 +145,39 @@ answers<std::optional<spatial::matrix>> relate(spatial::geometries const& left, 
     });
 }
 
+namespace {
+
+result<drawn_rows> drawn_here(own_stream const& on, spatial::geometries const& rows) {
+    KILN_TRY(auto const areas, spatial::area(on.get(), rows));
+    KILN_TRY(auto const sizes, on.here(areas));
+    drawn_rows out;
+    out.areas.assign(sizes.host_span().begin(), sizes.host_span().end());
+    KILN_TRY(out.rows, rows.to_host_sync(on.get()));
+    return out;
+}
+std::vector<std::int32_t> numbers_of(buffer<std::int32_t> const& b) {
+    return {b.host_span().begin(), b.host_span().end()};
+}
+
+}  // namespace
+
+result<answer<drawn_rows>> overlay(spatial::geometries const& left, spatial::geometries const& right,
+                                   spatial::overlay_kind what) {
+    return watched(items_of(left) + items_of(right), [&](own_stream const& on) -> result<drawn_rows> {
+        KILN_TRY(auto const made, spatial::overlay(on.get(), left, right, what));
+        KILN_TRY(auto out, drawn_here(on, made.rows));
+        KILN_TRY(auto const a, on.here(made.left));
+        KILN_TRY(auto const b, on.here(made.right));
+        out.left = numbers_of(a), out.right = numbers_of(b);
+        return out;
+    });
+}
+result<answer<drawn_rows>> dissolve(spatial::geometries const& of, std::vector<std::int32_t> const& key,
+                                    std::size_t keys) {
+    return watched(items_of(of), [&](own_stream const& on) {
+        return spatial::dissolve(on.get(), of, buffer<std::int32_t>::copy_of(key), keys)
+            .and_then([&](spatial::geometries const& rows) { return drawn_here(on, rows); });
+    });
+}
+
 }  // namespace kiln::cli::spatial_calls

@@ -6,6 +6,7 @@
 #include <kiln/runtime/operation.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/relate.hpp>
 
 namespace kiln::cli::spatial_calls {
@@ -36,5 +37,16 @@ using answers = result<answer<std::vector<T>>>;
 // Row by row.
 [[nodiscard]] answers<std::optional<spatial::matrix>> relate(spatial::geometries const& left,
                                                              spatial::geometries const& right);
+
+// Rows on the host, with their areas.
+struct drawn_rows {
+    spatial::geometries rows;
+    std::vector<double> areas;
+    std::vector<std::int32_t> left, right;  // of an overlay: -1 is none
+};
+[[nodiscard]] result<answer<drawn_rows>> overlay(spatial::geometries const& left, spatial::geometries const& right,
+                                                 spatial::overlay_kind what);
+[[nodiscard]] result<answer<drawn_rows>> dissolve(spatial::geometries const& of, std::vector<std::int32_t> const& key,
+                                                  std::size_t keys);
 
 }  // namespace kiln::cli::spatial_calls

@@ -91,6 +91,7 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
                              {"KILN_CACHE_PATH_RO", ""},
                              {"KILN_BUNDLES", ""},
                              {"KILN_RECACHE", "1"},  // also around the bundle beside this program and those inside it
+                             {"KILN_PCH", "0"},      // and in the plainest way, or a fault of that would be made again
                              {"KILN_JIT", "allow"}});
     ::setenv("CUDA_CACHE_DISABLE", "1", 1);  // the driver's; workers have our environment
     engine e{options};

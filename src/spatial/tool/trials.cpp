@@ -8,6 +8,7 @@
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
 #include <kiln/spatial/shapes.hpp>
@@ -124,6 +125,17 @@ public:
              [](stream_ref on, std::size_t n) -> result<void> {
                  KILN_TRY(auto out, to_wkb_sync(on, areas_of(n, 1)));
                  return workshop::settled(result<buffer<std::uint8_t>>{out.values()}, on);
+             }},
+            {&overlay_operation,
+             [=](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out,
+                          overlay(on, areas_of(half(n), 1), areas_of(half(n), 7), overlay_kind::intersection));
+                 return workshop::settled(result<buffer<std::int32_t>>{out.left}, on);
+             }},
+            {&dissolve_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, union_all(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
              }},
             {&choose_operation,
              [](stream_ref on, std::size_t n) -> result<void> {

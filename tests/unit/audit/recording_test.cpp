@@ -103,6 +103,27 @@ TEST(recording, a_flipped_byte_costs_its_chunk_alone) {
     }
 }
 
+TEST(recording, a_long_file_is_read_as_if_it_were_held_whole) {
+    auto f = sample();
+    constexpr auto in_a_chunk = format::most_chunk_bytes / format::bytes_of<format::kernel_record>();
+    for (int i = 0; i < 20; ++i) f.chunk(format::chunk::kernel, std::string(in_a_chunk * 68, '\1'));
+    for (auto const at : {3'000'000, 9'437'190, 17'000'000}) f.data[static_cast<std::size_t>(at)] ^= 0x41;
+    f.data.resize(f.data.size() - 5);
+    string_table strings;
+    auto const held = parsed(f.data, strings);
+    EXPECT_EQ(held.chunks, 4u + 20 + 1 - 4);
+    auto const place = base::temporary_directory::make().value();
+    auto const file = place.path() / "p7.0.kilnrec";
+    ASSERT_TRUE(base::replace_file(file, base::as_bytes(f.data)));
+    auto const all = read_recording(file).value();
+    auto const& read = all.processes.front();
+    EXPECT_EQ(read.chunks, held.chunks);
+    EXPECT_EQ(read.kernels.size(), held.kernels.size());
+    EXPECT_EQ(read.skipped_bytes, held.skipped_bytes);
+    EXPECT_EQ(read.missing_chunks, held.missing_chunks);
+    EXPECT_EQ(read.bytes, f.data.size());
+}
+
 TEST(recording, another_file_or_version_is_named) {
     string_table strings;
     process_recording r;

@@ -122,6 +122,12 @@ std::vector<rule_case> cases() {
             x.repeat(10, [](s y, int) { plain_step(y); });
         };
     };
+    auto const costs = [](double from, double us) {  // beside 100 ms of steps that begin at 20 ms
+        return [=](s x) {
+            x.p().overheads.push_back({.what = 2, .start = scene::ns(from), .end = scene::ns(from + us)});
+            x.passes(18000).repeat(1000, [](s y, int) { plain_step(y); });
+        };
+    };
     return {
         {"R01", "fires", fires, [](s) {}, {.expect_gpu = true}},
         {"R01", "one_kernel", quiet, [](s x) { x.launch("k"); }, {.expect_gpu = true}},
@@ -487,6 +493,12 @@ std::vector<rule_case> cases() {
          loop(40, [](s y, int) { y.on("a.py:1").allocate().on("a.py:2").launch("k").on("a.py:3").release(); })},
         {"R40", "few", quiet,
          loop(19, [](s y, int) { y.on("a.py:1").allocate().on("a.py:2").launch("k").on("a.py:3").release(); })},
+        {"R40", "one_slow_call", fires,
+         [](s x) {
+             x.repeat(40, [](s y, int i) {
+                 y.on("a.py:1").allocate(i == 38 ? 60000 : 20).on("a.py:2").launch("k").on("a.py:3").release();
+             });
+         }},
         {"R40", "from_a_pool", quiet,
          loop(40,
               [](s y, int) {
@@ -720,16 +732,9 @@ std::vector<rule_case> cases() {
                   y.on("a.py:1").launch("k", {.takes = 3000}).on("a.py:2").launch("l", {.takes = 1}).passes(6000);
               }),
          {.numbers = {{"R66.share", 0.99}}}},
-        {"R90", "fires", fires,
-         [](s x) {
-             x.p().overheads.push_back({.what = 2, .start = scene::ns(3000), .end = scene::ns(203000)});
-             x.repeat(40, [](s y, int) { plain_step(y); });
-         }},
-        {"R90", "little", quiet,
-         [](s x) {
-             x.p().overheads.push_back({.what = 2, .start = scene::ns(3000), .end = scene::ns(53000)});
-             x.repeat(40, [](s y, int) { plain_step(y); });
-         }},
+        {"R90", "fires", fires, costs(20000, 20000)},
+        {"R90", "below", quiet, costs(20000, 3000)},
+        {"R90", "once_at_the_beginning", quiet, costs(1200, 18000)},
         {"R91", "fires", fires,
          [](s x) {
              x.repeat(40, [](s y, int) { plain_step(y); });

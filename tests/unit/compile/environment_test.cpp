@@ -22,11 +22,12 @@ TEST(environment, workers_get_the_listed_variables_and_no_other) {
                                  "KILN_EVENTS=/x",
                                  "NVRTC_APPEND_FLAGS",
                                  "GCONV_PATH=/tmp",
+                                 "GLIBC_TUNABLES=glibc.malloc.check=3",
                                  "CUDA_CACHE_DISABLE=1",
                                  nullptr};
     EXPECT_THAT(environment_for_workers(given, trust::ordinary),
                 ElementsAre("PATH=/bin", "HOME=/home/ann", "LD_LIBRARY_PATH=/opt/lib", "LC_ALL=C",
-                            "KILN_WORKER_MEMORY=1G", "CUDA_CACHE_DISABLE=1"));
+                            "KILN_WORKER_MEMORY=1G", "CUDA_CACHE_DISABLE=1", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"));
     EXPECT_THAT(environment_for_workers(given, trust::secure), IsEmpty());
     EXPECT_THAT(environment_for_workers(nullptr, trust::ordinary), IsEmpty());
 }

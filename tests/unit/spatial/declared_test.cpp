@@ -8,6 +8,7 @@
 #include "spatial/near.hpp"
 #include "spatial/nearest_many.hpp"
 #include "spatial/operations.hpp"
+#include "spatial/overlay/overlay.hpp"
 #include "spatial/pairs.hpp"
 #include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
@@ -165,6 +166,17 @@ TEST(spatial_declarations, are_what_is_launched) {
     });
     check(shapes_operation, [&](queue& on) { (void)circles_around(on, points, 1, {}).value(); });
     check(wkb_operation, [&](queue& on) { (void)read_wkb(on, write_wkb(on, left).value()).value(); });
+    // Holes of several shells, so that they are looked for.
+    auto const nested = from_wkt(std::vector<std::string>{
+                                     "MULTIPOLYGON (((0 0, 20 0, 20 20, 0 20, 0 0), (2 2, 18 2, 18 18, 2 18, 2 2)), "
+                                     "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 14 6, 14 14, 6 14, 6 6)))"})
+                            .value();
+    check(overlay_operation, [&](queue& on) {
+        (void)areas_in_common(on, areas, areas).value();
+        (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
+    });
+    check(dissolve_operation,
+          [&](queue& on) { (void)united_rows(on, nested).value(), (void)united_rows(on, areas).value(); });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());
         std::fill_n(keep.data(), keep.size(), std::uint8_t{1});
@@ -182,7 +194,7 @@ TEST(spatial_declarations, by_operation_and_by_family) {
     auto both = declared_by(locate_operation);
     both.merge(declared_by(distance_operation));
     EXPECT_EQ(names(wants_of({"spatial_locate", "spatial_distance"}).value()), both);
-    EXPECT_EQ(wants_of({"spatial_overlay"}).error().code(), errc::not_found);
+    EXPECT_EQ(wants_of({"spatial_underlay"}).error().code(), errc::not_found);
 
     std::set<std::string> by_family;
     for (auto const* r : family_requirements()) by_family.merge(names(r->wants()));

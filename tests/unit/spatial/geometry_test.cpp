@@ -17,6 +17,7 @@ namespace {
 
 using namespace spatial;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 geometries read(std::vector<std::string> const& rows) { return from_wkt(rows).value(); }
@@ -210,6 +211,31 @@ TEST(arrow, gives_back_what_it_took) {
     }
 }
 
+TEST(arrow, takes_slices_as_they_are) {
+    for (auto const layout : {coordinates::separated, coordinates::interleaved}) {
+        for (std::size_t i = 0; i < one_of_each.size(); ++i) {
+            std::vector<std::string> rows;
+            for (int n = 0; n < 4; ++n) rows.insert(rows.end(), {one_of_each[i], "NULL", empties[i]});
+            auto const g = read(rows);
+            auto const all = text(g);
+            for (std::size_t begin = 0; begin <= rows.size(); ++begin) {
+                for (std::size_t count = 0; begin + count <= rows.size(); ++count) {
+                    ArrowSchema schema{};
+                    ArrowDeviceArray array{};
+                    arrow_options how;
+                    how.layout = layout;
+                    to_arrow({}, g, &schema, &array, how).value();
+                    array.array.offset = static_cast<std::int64_t>(begin);
+                    array.array.length = static_cast<std::int64_t>(count);
+                    auto const at = all.begin() + static_cast<std::ptrdiff_t>(begin);
+                    EXPECT_THAT(text(from_arrow({}, &schema, &array).value()),
+                                ElementsAreArray(at, at + static_cast<std::ptrdiff_t>(count)));
+                }
+            }
+        }
+    }
+}
+
 TEST(arrow, keeps_memory_until_the_last_array_is_gone) {
     geometries back;
     {
@@ -227,6 +253,7 @@ TEST(arrow, refuses_what_it_cannot_hold) {
     EXPECT_THAT(to_arrow({}, read(one_of_each), &schema, &array).error().message(), HasSubstr("a mixed array"));
     to_arrow({}, read({one_of_each[1]}), &schema, &array).value();
     array.array.offset = 1;
+    array.device_type = ARROW_DEVICE_CUDA;
     EXPECT_THAT(from_arrow({}, &schema, &array).error().message(), HasSubstr("offset 1"));
     EXPECT_EQ(schema.release, nullptr);  // taken over all the same
     to_arrow({}, read({one_of_each[1]}), &schema, &array).value();

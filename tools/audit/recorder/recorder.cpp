@@ -69,10 +69,27 @@ recorder* self = nullptr;
 
 // ---- buffers
 
+// The launching thread writes into them: pages that were touched before cost it no fault.
+std::array<std::atomic<void*>, 4> spare_buffers{};
+
+void* take_spare() {
+    for (auto& s : spare_buffers)
+        if (auto* const memory = s.exchange(nullptr)) return memory;
+    auto* const fresh = ::mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return fresh == MAP_FAILED ? nullptr : fresh;
+}
+void keep_spare(void* memory) {
+    for (auto& s : spare_buffers) {
+        void* none = nullptr;
+        if (s.compare_exchange_strong(none, memory)) return;
+    }
+    ::munmap(memory, buffer_bytes);
+}
+
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
-    auto* const memory = ::mmap(nullptr, buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    *buffer = memory == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(memory);
-    *bytes = memory == MAP_FAILED ? 0 : buffer_bytes;
+    auto* const memory = take_spare();
+    *buffer = static_cast<std::uint8_t*>(memory);
+    *bytes = memory == nullptr ? 0 : buffer_bytes;
     *most_records = 0;
 }
 
@@ -113,7 +130,7 @@ void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t*
         empty_ring();
         self->file.flush();
     }
-    if (buffer != nullptr) ::munmap(buffer, buffer_bytes);
+    if (buffer != nullptr) keep_spare(buffer);
 }
 
 // ---- calls

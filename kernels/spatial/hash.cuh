@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that are spread over all their bits, for sorts that only have to bring together what is equal.
+#pragma once
+
+#include "support.cuh"
+
+namespace kiln_spatial {
+
+KILN_HD u64 mixed_bits(u64 k) {
+    k = (k ^ (k >> 30)) * 0xbf58476d1ce4e5b9U;
+    k = (k ^ (k >> 27)) * 0x94d049bb133111ebU;
+    return k ^ (k >> 31);
+}
+
+}  // namespace kiln_spatial

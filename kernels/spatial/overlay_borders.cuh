@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an arrangement of rings consists of. A "place" is a point where vertices are. Most places are passed by rings that all come from
+// one neighbour and go to the other; the rest are "junctions". A "strand" is the part of a ring from a junction to the next; strands
+// that run along each other, whichever way, are one "border". All that is asked of the arrangement is asked of borders, of which there
+// are few: on every side of one lie the same rows from its beginning to its end.
+//
+// Which rows those are: of a border from a to b, the left side is the point a + e(b - a) + e^2 n, e infinitesimal and n to the left.
+// Rows that contain it are found by the cells (cells.cuh), with ties decided by which way that point has moved from a. On the right
+// are the same rows, but for those of which an odd number of strands runs along the border.
+#pragma once
+
+#include "cells.cuh"
+#include "grid.cuh"
+#include "hash.cuh"
+#include "overlay_views.cuh"
+
+namespace kiln_spatial {
+
+// ---- Places ------------------------------------------------------------------------------------------------------------
+
+// The vertex that closes a ring is its first one once more.
+KILN_HD bool is_corner(layer const& l, i32 v) { return is_ring(l.kind[l.path_of[v]]) && is_segment(l, v); }
+
+// Vertices at one place of a world, or of the world if there is one.
+struct placed_vertices {
+    layer l;
+    i32 const* world;  // by row, or null
+
+    KILN_HD i32 world_of(i32 v) const { return world != nullptr ? world[row_at(l, v)] : 0; }
+    KILN_HD bool are_together(i32 v, i32 w) const { return l.at[v] == l.at[w] && world_of(v) == world_of(w); }
+};
+// Next to each other, those that are no corners behind all others: by a hash, or, should two of them be the same, by y, x and world.
+struct place_hashes {
+    placed_vertices of;
+    u64* key;
+    i32* vertex;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        point const p = of.l.at[i];
+        u64 const world = static_cast<u64>(of.world_of(v)) * 0x9e3779b97f4a7c15U;
+        key[i] = is_corner(of.l, v) ? mixed_bits(mixed_bits(mixed_bits(bits_of(p.x)) + bits_of(p.y)) + world) >> 1 : ~u64{0};
+        vertex[i] = v;
+    }
+};
+struct check_place_hashes {
+    placed_vertices of;
+    u64 const* key;
+    i32 const* vertex;
+    u64* clash;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        if (i > 0 && key[i] == key[i - 1] && is_corner(of.l, vertex[i]) && !of.are_together(vertex[i], vertex[i - 1])) add_to(clash, 1);
+    }
+};
+struct place_keys {
+    placed_vertices of;
+    i32 step;
+    i32 const* vertex;
+    u64* key;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = vertex[i];
+        u64 const own = step == 2 ? static_cast<u64>(of.world_of(v)) : ordered(step == 0 ? of.l.at[v].y : of.l.at[v].x);
+        key[i] = is_corner(of.l, v) ? own : ~u64{0};
+    }
+};
+struct count_places {
+    placed_vertices of;
+    i32 const* vertex;
+    i64* is_new;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = vertex[i];
+        is_new[i] = is_corner(of.l, v) && (i == 0 || !of.are_together(v, vertex[i - 1])) ? 1 : 0;
+    }
+};
+struct set_places {
+    layer l;
+    i32 const* vertex;
+    i64 const* is_new;  // summed
+    u64 vertices;
+    i32* place_of;  // by vertex
+    i32* first;     // by place, one more: among `vertex`
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = vertex[i], place = static_cast<i32>(is_new[i + 1]) - 1;
+        if (!is_corner(l, v)) {
+            place_of[v] = -1;
+            return;
+        }
+        place_of[v] = place;
+        if (is_new[i + 1] != is_new[i]) first[place] = static_cast<i32>(i);
+        if (i + 1 == vertices || !is_corner(l, vertex[i + 1])) first[place + 1] = static_cast<i32>(i) + 1;
+    }
+};
+
+// ---- Junctions ---------------------------------------------------------------------------------------------------------
+
+// Where more vertices than this are at one place, it is a junction without looking.
+constexpr i32 most_passing = 8;
+
+struct find_junctions {
+    layer l;
+    i32 const* place_of;
+    i32 const* first;
+    i32 const* vertex;
+    i64* is_junction;
+    u64* of_path;  // how many, of 0
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        is_junction[i] = 0;
+        if (!is_corner(l, v) || is_passed(v)) return;
+        is_junction[i] = 1;
+        add_to(of_path + l.path_of[v], 1);
+    }
+
+private:
+    KILN_HD bool is_passed(i32 v) const {
+        i32 const p = place_of[vertex_before(l, v)], q = place_of[vertex_after(l, v)];
+        i32 const from = first[place_of[v]], to = first[place_of[v] + 1];
+        if (p == q || to - from > most_passing) return false;
+        for (i32 k = from; k < to; ++k) {
+            i32 const u = vertex[k], before = place_of[vertex_before(l, u)], after = place_of[vertex_after(l, u)];
+            if (!(before == p && after == q) && !(before == q && after == p)) return false;
+        }
+        return true;
+    }
+};
+// A ring without any has one where it is leftmost, and of that lowest: rings that are the same agree on it.
+struct find_anchors {
+    layer l;
+    u64 const* of_path;
+    u64* x;  // by path, of all bits set
+    u64* y;
+    i32 step;
+    i64* is_junction;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i), path = l.path_of[v];
+        if (!is_corner(l, v) || of_path[path] != 0) return;
+        u64 const px = ordered(l.at[v].x), py = ordered(l.at[v].y);
+        if (step == 0) lower_to(x + path, px);
+        if (step == 1 && px == x[path]) lower_to(y + path, py);
+        if (step == 2 && px == x[path] && py == y[path]) is_junction[i] = 1;
+    }
+};
+
+// ---- Strands and borders -----------------------------------------------------------------------------------------------
+
+struct set_strands {
+    i64 const* number;  // summed junctions
+    i32* start;
+    KILN_HD void operator()(u64 i) const {
+        if (number[i + 1] != number[i]) start[number[i]] = static_cast<i32>(i);
+    }
+};
+struct strand_keys {
+    strand_list s;
+    u64* key;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        i32 const c = static_cast<i32>(i);
+        u64 const there = s.key(c), back = s.key_backwards(c);
+        key[i] = there <= back ? there : back, number[i] = c;
+    }
+};
+struct count_borders {
+    u64 const* key;
+    i64* is_new;
+    KILN_HD void operator()(u64 i) const { is_new[i] = i == 0 || key[i] != key[i - 1] ? 1 : 0; }
+};
+struct set_borders {
+    i64 const* is_new;  // summed
+    u64 strands;
+    i32* first;  // by border, one more
+    KILN_HD void operator()(u64 i) const {
+        i64 const border = is_new[i + 1] - 1;
+        if (is_new[i + 1] != is_new[i]) first[border] = static_cast<i32>(i);
+        if (i + 1 == strands) first[border + 1] = static_cast<i32>(strands);
+    }
+};
+
+// ---- What lies on both sides -------------------------------------------------------------------------------------------
+
+struct cover_search {
+    border_list b;
+    cell_grid g;
+    i32 const* world;  // by row, or null
+
+    // found(row, sides), in order of rows.
+    template <class Found>
+    KILN_HD void each(u64 i, Found found) const {
+        i32 const border = static_cast<i32>(i), end = b.first[border + 1];
+        point const a = b.s.l.at[b.vertex(border, 0)], to = b.s.l.at[b.vertex(border, 1)];
+        i32 next = b.first[border];
+        i32 const own = world != nullptr ? world[b.row(next)] : 0;
+        i32 odd = odd_row(next, end);
+        locate_left_of(g, a, to, [&](i32 row) {
+            if (world != nullptr && world[row] != own) return;
+            for (; odd < row; odd = odd_row(next, end)) found(odd, right_side);
+            bool const along = odd == row;
+            found(row, along ? left_side : left_side | right_side);
+            if (along) odd = odd_row(next, end);
+        });
+        for (; odd != no_row; odd = odd_row(next, end)) found(odd, right_side);
+    }
+
+private:
+    static constexpr i32 no_row = 0x7fffffff;
+    // The next row that an odd number of strands is of. Strands are in the order of their rows.
+    KILN_HD i32 odd_row(i32& next, i32 end) const {
+        while (next < end) {
+            i32 const row = b.row(next);
+            i32 n = 0;
+            for (; next < end && b.row(next) == row; ++next) ++n;
+            if (n % 2 != 0) return row;
+        }
+        return no_row;
+    }
+};
+struct count_covers {
+    cover_search of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i64 n = 0;
+        of.each(i, [&](i32, u32) { ++n; });
+        count[i] = n;
+    }
+};
+struct list_covers {
+    cover_search of;
+    i64 const* place;
+    u32* cover;
+    KILN_HD void operator()(u64 i) const {
+        i64 at = place[i];
+        of.each(i, [&](i32 row, u32 sides) { cover[at++] = static_cast<u32>(row) << 2 | sides; });
+    }
+};
+
+// ---- Borders of results ------------------------------------------------------------------------------------------------
+
+// A result is a set of points given by which rows they are in. A border is one of it where one side is in it and the other is not,
+// run through so that it is on the left. put(key, backwards) for every result of a rule; keys are in the order of results.
+
+// Of two layers: what both have, by pair of rows, and what only one has, by row.
+struct overlay_rule {
+    i32 left_rows;
+    u32 what;  // overlay_parts
+
+    template <class Put>
+    KILN_HD void each(cover_range const& all, Put put) const {
+        u64 middle = all.first;
+        u32 left = 0, right = 0;
+        for (; middle < all.last && all.row(middle) < left_rows; ++middle) left |= all.sides(middle);
+        for (u64 k = middle; k < all.last; ++k) right |= all.sides(k);
+        for (u64 i = all.first; i < middle; ++i) {
+            u32 const own = all.sides(i);
+            if ((what & common_parts) != 0)
+                for (u64 j = middle; j < all.last; ++j) put_side(own & all.sides(j), pair_key(all.row(i), all.row(j) - left_rows), put);
+            if ((what & left_parts) != 0) put_side(own & ~right, pair_key(all.row(i), -1), put);
+        }
+        if ((what & (right_parts | right_rows)) == 0) return;
+        for (u64 j = middle; j < all.last; ++j)
+            put_side(all.sides(j) & ((what & right_rows) != 0 ? ~0U : ~left), pair_key(-1, all.row(j) - left_rows), put);
+    }
+};
+// Of one layer: what any row of a world has.
+struct union_rule {
+    i32 const* world;  // by row
+
+    template <class Put>
+    KILN_HD void each(cover_range const& all, Put put) const {
+        if (all.first == all.last) return;
+        u32 sides = 0;
+        for (u64 i = all.first; i < all.last; ++i) sides |= all.sides(i);
+        put_side(sides, pair_key(world[all.row(all.first)], -1), put);
+    }
+};
+template <class Rule>
+struct count_result_borders {
+    Rule rule;
+    u32 const* cover;
+    i64 const* place;  // of covers
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i64 n = 0;
+        rule.each({cover, static_cast<u64>(place[i]), static_cast<u64>(place[i + 1])}, [&](u64, u32) { ++n; });
+        count[i] = n;
+    }
+};
+template <class Rule>
+struct list_result_borders {
+    Rule rule;
+    u32 const* cover;
+    i64 const* place;  // of covers
+    i64 const* to;     // summed counts
+    u64* key;
+    i32* piece;  // border << 1 | backwards
+    KILN_HD void operator()(u64 i) const {
+        i64 at = to[i];
+        rule.each({cover, static_cast<u64>(place[i]), static_cast<u64>(place[i + 1])}, [&](u64 k, u32 backwards) {
+            key[at] = k, piece[at++] = static_cast<i32>(static_cast<u32>(i) << 1 | backwards);
+        });
+    }
+};
+
+}  // namespace kiln_spatial
+
+KILN_KERNEL(overlay_place_hashes, kiln_spatial::place_hashes, 256, 1)
+KILN_KERNEL(overlay_place_clashes, kiln_spatial::check_place_hashes, 256, 1)
+KILN_KERNEL(overlay_place_keys, kiln_spatial::place_keys, 256, 1)
+KILN_KERNEL(overlay_place_count, kiln_spatial::count_places, 256, 1)
+KILN_KERNEL(overlay_places, kiln_spatial::set_places, 256, 1)
+KILN_KERNEL(overlay_junctions, kiln_spatial::find_junctions, 256, 1)
+KILN_KERNEL(overlay_anchors, kiln_spatial::find_anchors, 256, 1)
+KILN_KERNEL(overlay_strands, kiln_spatial::set_strands, 256, 1)
+KILN_KERNEL(overlay_strand_keys, kiln_spatial::strand_keys, 256, 1)
+KILN_KERNEL(overlay_border_count, kiln_spatial::count_borders, 256, 1)
+KILN_KERNEL(overlay_borders, kiln_spatial::set_borders, 256, 1)
+KILN_KERNEL(overlay_cover_count, kiln_spatial::count_covers, 128, 1)
+KILN_KERNEL(overlay_covers, kiln_spatial::list_covers, 128, 1)
+KILN_KERNEL(overlay_pair_count, kiln_spatial::count_result_borders<kiln_spatial::overlay_rule>, 256, 1)
+KILN_KERNEL(overlay_pairs, kiln_spatial::list_result_borders<kiln_spatial::overlay_rule>, 256, 1)
+KILN_KERNEL(overlay_union_count, kiln_spatial::count_result_borders<kiln_spatial::union_rule>, 256, 1)
+KILN_KERNEL(overlay_unions, kiln_spatial::list_result_borders<kiln_spatial::union_rule>, 256, 1)

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes an arrangement of rings: after it, segments of any rows meet in vertices of both or not at all, and those that lie on each
+// other have the same ends. A segment is divided where a vertex lies on it, which moves nothing, and where it crosses another one, at
+// the correctly rounded crossing, which may move its parts by less than a unit in the last place. What was moved may meet what it did
+// not before, so it is asked again, until nothing moves. Everything after it is exact of the rings as they are then.
+#pragma once
+
+#include "grid.cuh"
+#include "layer.cuh"
+#include "segment_filter.cuh"
+#include "tree.cuh"
+
+namespace kiln_spatial {
+
+// Rows are in "worlds" that know nothing of each other: null, all are in one; rows of a negative one are in none.
+struct worlds_of_keys {
+    i32 const* key;
+    i32 keys;
+    i32* world;
+    KILN_HD void operator()(u64 i) const { world[i] = key[i] >= 0 && key[i] < keys ? key[i] : -1; }
+};
+struct leave_rows_out {
+    layer l;
+    i32 const* world;  // by row
+    u8* kind;
+    KILN_HD void operator()(u64 i) const {
+        if (world[l.row_of[i]] < 0) kind[i] = no_path;
+    }
+};
+
+// Of two layers, the rows of one and then those of the other.
+struct join_rows {
+    layer a, b;
+    u8 const* a_state;
+    u8 const* b_state;
+    i32* row_first;  // one more than rows
+    u8* state;
+    KILN_HD void operator()(u64 i) const {
+        bool const is_a = i < static_cast<u64>(a.rows);
+        i32 const k = static_cast<i32>(i) - (is_a ? 0 : a.rows);
+        row_first[i] = is_a ? a.row_first[k] : b.row_first[k] + a.paths;
+        if (is_a || k < b.rows) state[i] = is_a ? a_state[k] : b_state[k];
+    }
+};
+struct join_paths {
+    layer a, b;
+    i32* path_first;  // one more than paths
+    i32* row_of;
+    u8* kind;
+    KILN_HD void operator()(u64 i) const {
+        bool const is_a = i < static_cast<u64>(a.paths);
+        i32 const k = static_cast<i32>(i) - (is_a ? 0 : a.paths);
+        path_first[i] = is_a ? a.path_first[k] : b.path_first[k] + a.vertices;
+        if (!is_a && k == b.paths) return;
+        row_of[i] = is_a ? a.row_of[k] : b.row_of[k] + a.rows;
+        kind[i] = is_a ? a.kind[k] : b.kind[k];
+    }
+};
+struct join_vertices {
+    layer a, b;
+    point* at;
+    i32* path_of;
+    KILN_HD void operator()(u64 i) const {
+        bool const is_a = i < static_cast<u64>(a.vertices);
+        i32 const k = static_cast<i32>(i) - (is_a ? 0 : a.vertices);
+        at[i] = is_a ? a.at[k] : b.at[k], path_of[i] = is_a ? a.path_of[k] : b.path_of[k] + a.paths;
+    }
+};
+
+// ---- What may have to be divided ---------------------------------------------------------------------------------------
+
+// False for what certainly needs no division: segments apart, the same one twice, and two that only share an end.
+KILN_HD bool may_divide(point a, point b, point c, point d) {
+    if (c == d) return false;
+    bool const first = a == c, crossed = a == d, second = b == d, last = b == c;
+    if ((first && second) || (crossed && last)) return false;
+    if (first || crossed || second || last) {
+        point const p = first || crossed ? a : b, q = first || crossed ? b : a, r = first || last ? d : c;
+        guess const side = orient_filter(p, q, r);
+        return !side.certain || side.side == 0;
+    }
+    return quick_contact(a, b, c, d) != apart;
+}
+
+struct meeting_search {
+    layer l;
+    tree t;
+    segment const* elements;  // in the order of the leaves
+    i32 const* world;         // by row
+    u32 const* moved;         // by segment; null: all are. Those that did not move have asked each other.
+
+    KILN_HD bool asks(i32 v) const { return moved == nullptr || moved[v] != 0; }
+    template <class Found>
+    KILN_HD void each(u64 i, Found found) const {
+        i32 const v = static_cast<i32>(i);
+        if (!is_ring(l.kind[l.path_of[v]]) || !is_segment(l, v) || !asks(v)) return;
+        segment const own{l.at[v], l.at[v + 1]};
+        query_tree(t, outwards(box_of(own)), [&](u32 slot) {
+            i32 const w = static_cast<i32>(t.item[slot]);
+            if (w <= v && asks(w)) return;  // each pair once
+            if (world != nullptr && world[row_at(l, v)] != world[row_at(l, w)]) return;
+            segment const other = elements[slot];
+            if (may_divide(own.a, own.b, other.a, other.b)) found(w);
+        });
+    }
+};
+struct count_meetings {
+    meeting_search of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i64 n = 0;
+        of.each(i, [&](i32) { ++n; });
+        count[i] = n;
+    }
+};
+struct list_meetings {
+    meeting_search of;
+    i64 const* place;
+    i32* left;
+    i32* right;
+    KILN_HD void operator()(u64 i) const {
+        u64 at = static_cast<u64>(place[i]);
+        if (static_cast<u64>(place[i + 1]) == at) return;
+        of.each(i, [&](i32 w) { left[at] = static_cast<i32>(i), right[at++] = w; });
+    }
+};
+
+// ---- Divisions ---------------------------------------------------------------------------------------------------------
+
+// A segment and a place on it, or next to it: at most two for a pair of segments.
+struct division_pair {
+    i32* segment_of;  // two for each pair
+    point* at;
+};
+struct find_divisions {
+    layer l;
+    i32 const* left;
+    i32 const* right;
+    division_pair to;
+    i64* count;
+    u32* moved;  // by segment, of 0
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = left[i], w = right[i];
+        point const a = l.at[v], b = l.at[v + 1], c = l.at[w], d = l.at[w + 1];
+        int n = 0;
+        segment_contact const how = contact_of(a, b, c, d);
+        if (how == crossing) {
+            point const exact = crossing_point(a, b, c, d);
+            point const p{in_range(exact.x), in_range(exact.y)};
+            n = cross(i, n, v, a, b, p);
+            n = cross(i, n, w, c, d, p);
+        } else if (how != apart) {
+            n = touch(i, n, v, a, b, c), n = touch(i, n, v, a, b, d);
+            n = touch(i, n, w, c, d, a), n = touch(i, n, w, c, d, b);
+        }
+        count[i] = n;
+    }
+
+private:
+    // No negative zero, so that equal places have equal bits; what is too small for exact signs becomes 0.
+    KILN_HD static double in_range(double v) { return in_domain(v) ? add(v, 0.0) : 0.0; }
+    KILN_HD int put(u64 i, int n, i32 v, point p) const {
+        to.segment_of[2 * i + static_cast<u64>(n)] = v, to.at[2 * i + static_cast<u64>(n)] = p;
+        return n + 1;
+    }
+    KILN_HD int cross(u64 i, int n, i32 v, point a, point b, point p) const {
+        if (p == a || p == b) return n;
+        if (orient(a, b, p) != 0) or_into(moved + v, 1);
+        return put(i, n, v, p);
+    }
+    KILN_HD int touch(u64 i, int n, i32 v, point a, point b, point p) const {
+        return n < 2 && p != a && p != b && on_segment(a, b, p) ? put(i, n, v, p) : n;
+    }
+};
+struct gather_divisions {
+    division_pair from;
+    i64 const* place;  // summed counts
+    i32* segment_of;
+    point* at;
+    i32* number;
+    KILN_HD void operator()(u64 i) const {
+        for (i64 k = place[i]; k < place[i + 1]; ++k) {
+            u64 const source = 2 * i + static_cast<u64>(k - place[i]);
+            segment_of[k] = from.segment_of[source], at[k] = from.at[source], number[k] = static_cast<i32>(k);
+        }
+    }
+};
+// Numbers that grow along the segment, by y and then by x: both coordinates go one way along it, also rounded ones.
+struct division_keys {
+    layer l;
+    i32 const* segment_of;
+    point const* at;
+    i32 const* number;
+    i32 step;
+    u64* key;
+    KILN_HD void operator()(u64 i) const {
+        i32 const k = number[i], v = segment_of[k];
+        point const a = l.at[v], b = l.at[v + 1];
+        bool const falls = step == 0 ? a.y > b.y : a.x > b.x;
+        u64 const grows = ordered(step == 0 ? at[k].y : at[k].x);
+        key[i] = falls ? ~grows : grows;
+    }
+};
+// The parts of a segment that moved have.
+struct spread_moved {
+    u32 const* moved;
+    i64 const* place;  // of vertices
+    u32* to;
+    u64* parts;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        u32 const has = moved[i];
+        for (i64 k = place[i]; k < place[i + 1]; ++k) to[k] = has;
+        if (has != 0) add_to(parts, static_cast<u64>(place[i + 1] - place[i]));
+    }
+};
+
+}  // namespace kiln_spatial
+
+KILN_KERNEL(overlay_worlds, kiln_spatial::worlds_of_keys, 256, 1)
+KILN_KERNEL(overlay_left_out, kiln_spatial::leave_rows_out, 256, 1)
+KILN_KERNEL(overlay_join_rows, kiln_spatial::join_rows, 256, 1)
+KILN_KERNEL(overlay_join_paths, kiln_spatial::join_paths, 256, 1)
+KILN_KERNEL(overlay_join_vertices, kiln_spatial::join_vertices, 256, 1)
+KILN_KERNEL(overlay_meeting_count, kiln_spatial::count_meetings, 128, 1)
+KILN_KERNEL(overlay_meetings, kiln_spatial::list_meetings, 128, 1)
+KILN_KERNEL(overlay_division_pairs, kiln_spatial::find_divisions, 128, 1)
+KILN_KERNEL(overlay_divisions, kiln_spatial::gather_divisions, 256, 1)
+KILN_KERNEL(overlay_division_keys, kiln_spatial::division_keys, 256, 1)
+KILN_KERNEL(overlay_moved, kiln_spatial::spread_moved, 256, 1)

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the borders of results to polygons. A "piece" is a border as a result runs along it, with the result on its left; results
+// are numbered, and their pieces lie next to each other. At a place, a piece that arrives goes on with the one that is next clockwise: both
+// bound the same corner of the result. Following these gives one ring for each boundary of each connected part. Such a ring may
+// come to a place more than once, where a hole touches it; there it is cut: what arrives goes on with the next piece of the same ring
+// counter-clockwise, and hole and shell come apart. (Take two visits of a ring to a place. A curve inside the result from the
+// one corner to the other separates the plane, so the parts of the ring between its visits do not cross each other, and each begins
+// next to where it ends; closing each of them leaves rings that come to no place twice.) So every ring is simple, shells run
+// counter-clockwise, holes clockwise, and they meet in places only.
+#pragma once
+
+#include "grid.cuh"
+#include "overlay_views.cuh"
+
+namespace kiln_spatial {
+
+// ---- Results -----------------------------------------------------------------------------------------------------------
+
+// Of pieces in the order of their keys.
+struct count_results {
+    u64 const* key;
+    i64* is_new;
+    KILN_HD void operator()(u64 i) const { is_new[i] = i == 0 || key[i] != key[i - 1] ? 1 : 0; }
+};
+struct set_results {
+    u64 const* key;
+    i64 const* is_new;  // summed
+    i32 const* number;
+    i32 const* piece;
+    i32* to;        // pieces in their new order
+    i32* result;    // by piece
+    i32* left;      // by result
+    i32* right;
+    KILN_HD void operator()(u64 i) const {
+        i64 const r = is_new[i + 1] - 1;
+        to[i] = piece[number[i]], result[i] = static_cast<i32>(r);
+        if (is_new[i + 1] != is_new[i]) left[r] = left_of_key(key[i]), right[r] = right_of_key(key[i]);
+    }
+};
+
+// ---- From piece to piece -----------------------------------------------------------------------------------------------
+
+// The two ends of every piece: 2h leaves a place, 2h + 1 arrives at one.
+struct end_keys {
+    piece_list p;
+    i32 const* result;
+    i32 place_bits;
+    u64* key;
+    i32* end;
+    KILN_HD void operator()(u64 i) const {
+        i32 const h = static_cast<i32>(i >> 1);
+        bool const arrives = (i & 1) != 0;
+        u64 const place = static_cast<u64>(p.place(h, arrives ? p.length(h) : 0));
+        key[i] = static_cast<u64>(result[h]) << place_bits | place, end[i] = static_cast<i32>(i);
+    }
+};
+
+enum class turn : int { clockwise = -1, counter_clockwise = 1 };
+
+// Around w from the direction of r: is p reached before q?
+KILN_HD int sector_of(point w, point r, point p, turn way) {
+    int const side = orient(w, r, p);
+    return side == static_cast<int>(way) ? 0 : side == 0 ? 1 : 2;
+}
+KILN_HD bool reached_before(point w, point r, point p, point q, turn way) {
+    int const own = sector_of(w, r, p, way), other = sector_of(w, r, q, way);
+    if (own != other) return own < other;
+    return orient(w, p, q) == static_cast<int>(way);
+}
+
+// Ends in order: every one that arrives finds the one that leaves.
+struct link_pieces {
+    piece_list p;
+    u64 const* key;
+    i32 const* end;
+    u64 ends;
+    i32 const* ring;  // by piece; null: of any, clockwise. Else of the same ring, counter-clockwise.
+    i32* next;
+    u64* changed;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        if ((end[i] & 1) == 0) return;
+        i32 const h = end[i] >> 1;
+        i32 best = -1;
+        u64 from = i, to = i + 1;
+        while (from > 0 && key[from - 1] == key[i]) --from;
+        while (to < ends && key[to] == key[i]) ++to;
+        if (to - from == 2) {
+            best = end[end[from] == end[i] ? to - 1 : from] >> 1;
+        } else {
+            i32 const n = p.length(h);
+            point const w = p.at(h, n), r = p.at(h, n - 1);
+            turn const way = ring == nullptr ? turn::clockwise : turn::counter_clockwise;
+            for (u64 k = from; k < to; ++k) {
+                i32 const other = end[k] >> 1;
+                if ((end[k] & 1) != 0 || (ring != nullptr && ring[other] != ring[h])) continue;
+                if (best < 0 || reached_before(w, r, p.at(other, 1), p.at(best, 1), way)) best = other;
+            }
+        }
+        if (ring != nullptr && next[h] != best) add_to(changed, 1);
+        next[h] = best;
+    }
+};
+
+// ---- Rings -------------------------------------------------------------------------------------------------------------
+
+// The first piece of every piece's ring, by doubling: after k steps the least of 2^k pieces on.
+struct begin_rings {
+    i32 const* next;
+    i32* first;
+    i32* jump;
+    KILN_HD void operator()(u64 i) const { first[i] = static_cast<i32>(i), jump[i] = next[i]; }
+};
+struct double_rings {
+    i32 const* first;
+    i32 const* jump;
+    i32* first_to;
+    i32* jump_to;
+    u64* changed;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        i32 const far = jump[i], own = first[i], other = first[far];
+        first_to[i] = other < own ? other : own, jump_to[i] = jump[far];
+        if (other < own && *changed == 0) *changed = 1;
+    }
+};
+// How many vertices come from a piece on until its ring ends.
+struct begin_ranks {
+    piece_list p;
+    i32 const* next;
+    i32 const* first;
+    i32* jump;  // -1: the ring ends
+    i32* left;
+    KILN_HD void operator()(u64 i) const {
+        jump[i] = next[i] == first[i] ? -1 : next[i], left[i] = p.length(static_cast<i32>(i));
+    }
+};
+struct double_ranks {
+    i32 const* jump;
+    i32 const* left;
+    i32* jump_to;
+    i32* left_to;
+    u64* changed;  // of 0
+    KILN_HD void operator()(u64 i) const {
+        i32 const far = jump[i];
+        jump_to[i] = far < 0 ? -1 : jump[far], left_to[i] = left[i] + (far < 0 ? 0 : left[far]);
+        if (far >= 0 && *changed == 0) *changed = 1;
+    }
+};
+// Rings and their vertices, in one number.
+struct count_rings {
+    i32 const* first;
+    i32 const* left;
+    piece_list p;
+    i64* count;
+    i64* length;
+    KILN_HD void operator()(u64 i) const {
+        count[i] = first[i] == static_cast<i32>(i) ? both_counts(1, static_cast<u32>(left[i]) + 1) : 0;
+        length[i] = p.length(static_cast<i32>(i));
+    }
+};
+struct ring_table {
+    i32* first;   // one more: vertices
+    i32* result;  // by ring
+};
+struct set_rings {
+    i64 const* place;  // summed counts, by piece, one more
+    i32 const* result;
+    u64 pieces;
+    ring_table to;
+    KILN_HD void operator()(u64 i) const {
+        to.first[high_of(place[i])] = static_cast<i32>(low_of(place[i]));
+        if (i < pieces && place[i + 1] != place[i]) to.result[high_of(place[i])] = result[i];
+    }
+};
+// One item for every vertex of every piece.
+struct write_rings {
+    piece_list p;
+    u64 pieces;
+    double share;      // pieces in items
+    i64 const* begin;  // summed lengths
+    i64 const* place;
+    i32 const* first;
+    i32 const* left;
+    point* at;
+    i32* ring_of;
+    KILN_HD void operator()(u64 i) const {
+        u64 const h = last_not_above_near(evenly(i, share), pieces, static_cast<i64>(i), [&](u64 k) { return begin[k]; });
+        i32 const lead = first[h], k = static_cast<i32>(static_cast<i64>(i) - begin[h]);
+        u32 const base = low_of(place[lead]), ring = high_of(place[lead]);
+        point const q = p.at(static_cast<i32>(h), k);
+        put(base + static_cast<u32>(left[lead] - left[h] + k), q, ring);
+        if (static_cast<i32>(h) == lead && k == 0) put(base + static_cast<u32>(left[lead]), q, ring);
+    }
+
+private:
+    KILN_HD void put(u32 to, point q, u32 ring) const { at[to] = q, ring_of[to] = static_cast<i32>(ring); }
+};
+
+// ---- Shells and holes --------------------------------------------------------------------------------------------------
+
+struct drawn_rings {
+    point const* at;
+    i32 const* ring_of;  // by vertex
+    i32 const* first;    // by ring, one more
+    i32 const* result;
+};
+// Leftmost, and of those lowest.
+struct lowest_of_rings {
+    drawn_rings r;
+    u64* x;  // by ring, of all bits set
+    u64* y;
+    u64* vertex;
+    i32 step;
+    KILN_HD void operator()(u64 i) const {
+        i32 const ring = r.ring_of[i];
+        u64 const px = ordered(r.at[i].x), py = ordered(r.at[i].y);
+        if (step == 0) lower_to(x + ring, px);
+        if (step == 1 && px == x[ring]) lower_to(y + ring, py);
+        if (step == 2 && px == x[ring] && py == y[ring]) lower_to(vertex + ring, i);
+    }
+};
+// The vertex there is on the outside, so it turns the way the ring does.
+struct find_shells {
+    drawn_rings r;
+    u64 const* vertex;
+    u8* is_shell;
+    u64* shells;       // by result, of 0
+    u64* holes;
+    u64* first_shell;  // of all bits set
+    KILN_HD void operator()(u64 i) const {
+        i32 const first = r.first[i], last = r.first[i + 1] - 1, v = static_cast<i32>(vertex[i]);
+        point const before = r.at[v == first ? last - 1 : v - 1], after = r.at[v + 1];
+        bool const shell = orient(before, r.at[v], after) > 0;
+        is_shell[i] = shell ? 1 : 0;
+        i32 const of = r.result[i];
+        add_to((shell ? shells : holes) + of, 1);
+        if (shell) lower_to(first_shell + of, i);
+    }
+};
+struct shell_counts {
+    u64 const* shells;
+    u64 const* holes;
+    u64 const* first_shell;
+    KILN_HD bool is_ambiguous(i32 result) const { return shells[result] > 1 && holes[result] > 0; }
+};
+// A hole belongs to the only shell there is; else it is looked for.
+struct give_holes {
+    drawn_rings r;
+    u8 const* is_shell;
+    shell_counts counts;
+    i32* shell;       // by ring
+    u64* ambiguous;   // of 0
+    KILN_HD void operator()(u64 i) const {
+        shell[i] = is_shell[i] != 0 ? static_cast<i32>(i) : static_cast<i32>(counts.first_shell[r.result[i]]);
+        if (is_shell[i] == 0 && counts.is_ambiguous(r.result[i])) add_to(ambiguous, 1);
+    }
+};
+// Rings as rows of a layer.
+struct ring_rows {
+    i32* row_of;
+    i32* row_first;  // one more
+    u8* kind;
+    u64 rings;
+    KILN_HD void operator()(u64 i) const {
+        row_first[i] = static_cast<i32>(i);
+        if (i < rings) row_of[i] = static_cast<i32>(i), kind[i] = ring_path;
+    }
+};
+// Shells of the same result that contain what is on the left of a ring's lowest vertex. They lie one in the other.
+struct shells_around {
+    drawn_rings r;
+    u64 const* vertex;
+    u8 const* is_shell;
+    shell_counts counts;
+    cell_grid g;  // of rings
+    template <class Found>
+    KILN_HD void each(u64 i, Found found) const {
+        i32 const v = static_cast<i32>(vertex[i]);
+        locate_left_of(g, r.at[v], r.at[v + 1], [&](i32 ring) {
+            if (is_shell[ring] != 0 && r.result[ring] == r.result[i]) found(ring);
+        });
+    }
+};
+struct shell_depths {
+    shells_around of;
+    i32* depth;
+    KILN_HD void operator()(u64 i) const {
+        if (of.is_shell[i] == 0 || !of.counts.is_ambiguous(of.r.result[i])) return;
+        i32 n = 0;
+        of.each(i, [&](i32) { ++n; });
+        depth[i] = n;
+    }
+};
+struct innermost_shells {
+    shells_around of;
+    i32 const* depth;
+    i32* shell;
+    KILN_HD void operator()(u64 i) const {
+        if (of.is_shell[i] != 0 || !of.counts.is_ambiguous(of.r.result[i])) return;
+        i32 best = -1;
+        of.each(i, [&](i32 ring) {
+            if (best < 0 || depth[ring] > depth[best]) best = ring;
+        });
+        shell[i] = best;
+    }
+};
+
+// ---- Arrays ------------------------------------------------------------------------------------------------------------
+
+// Rings in the order of their polygons, the shell first.
+struct ring_keys {
+    u8 const* is_shell;
+    i32 const* shell;
+    u64* key;
+    i32* ring;
+    KILN_HD void operator()(u64 i) const {
+        key[i] = static_cast<u64>(shell[i]) << 1 | (is_shell[i] != 0 ? 0 : 1), ring[i] = static_cast<i32>(i);
+    }
+};
+struct ring_sizes {
+    drawn_rings r;
+    u8 const* is_shell;
+    i32 const* ring;
+    i32* rank;  // by ring
+    i64* size;  // polygons and vertices
+    KILN_HD void operator()(u64 i) const {
+        i32 const k = ring[i];
+        rank[k] = static_cast<i32>(i);
+        size[i] = both_counts(is_shell[k], static_cast<u32>(r.first[k + 1] - r.first[k]));
+    }
+};
+struct count_row_polygons {
+    drawn_rings r;
+    u8 const* is_shell;
+    i32 const* row;  // by result; null: results are rows
+    u64* polygons;   // by row, of 0
+    KILN_HD void operator()(u64 i) const {
+        if (is_shell[i] != 0) add_to(polygons + (row != nullptr ? row[r.result[i]] : r.result[i]), 1);
+    }
+};
+struct write_ring_offsets {
+    i64 const* size;  // summed, one more
+    u64 rings;
+    i32* polygon_first;
+    i32* ring_first;
+    KILN_HD void operator()(u64 i) const {
+        ring_first[i] = static_cast<i32>(low_of(size[i]));
+        if (i == rings || high_of(size[i + 1]) != high_of(size[i])) polygon_first[high_of(size[i])] = static_cast<i32>(i);
+    }
+};
+struct write_row_offsets {
+    i64 const* polygons;  // summed
+    i32* row_first;
+    KILN_HD void operator()(u64 i) const { row_first[i] = static_cast<i32>(polygons[i]); }
+};
+// Eight rows: those that are not null.
+struct set_validity {
+    u8 const* state;
+    u64 rows;
+    u8* to;
+    KILN_HD void operator()(u64 i) const {
+        u32 bits = 0;
+        for (u64 k = 0; k < 8 && 8 * i + k < rows; ++k) bits |= static_cast<u32>(state[8 * i + k] != row_null) << k;
+        to[i] = static_cast<u8>(bits);
+    }
+};
+// Every ring from its lowest vertex on.
+struct write_ring_vertices {
+    drawn_rings r;
+    u64 const* vertex;
+    i32 const* rank;
+    i64 const* size;
+    double* x;
+    double* y;
+    KILN_HD void operator()(u64 i) const {
+        i32 const ring = r.ring_of[i], first = r.first[ring], n = r.first[ring + 1] - first - 1;
+        i32 const lowest = static_cast<i32>(vertex[ring]), k = static_cast<i32>(i) - lowest;
+        bool const closes = static_cast<i32>(i) == first + n;
+        u64 const to = static_cast<u64>(low_of(size[rank[ring]])) + static_cast<u64>(closes ? n : k < 0 ? k + n : k);
+        point const p = r.at[closes ? lowest : static_cast<i32>(i)];
+        x[to] = p.x, y[to] = p.y;
+    }
+};
+
+}  // namespace kiln_spatial
+
+KILN_KERNEL(overlay_result_count, kiln_spatial::count_results, 256, 1)
+KILN_KERNEL(overlay_results, kiln_spatial::set_results, 256, 1)
+KILN_KERNEL(overlay_end_keys, kiln_spatial::end_keys, 256, 1)
+KILN_KERNEL(overlay_links, kiln_spatial::link_pieces, 128, 1)
+KILN_KERNEL(overlay_ring_begin, kiln_spatial::begin_rings, 256, 1)
+KILN_KERNEL(overlay_ring_double, kiln_spatial::double_rings, 256, 1)
+KILN_KERNEL(overlay_rank_begin, kiln_spatial::begin_ranks, 256, 1)
+KILN_KERNEL(overlay_rank_double, kiln_spatial::double_ranks, 256, 1)
+KILN_KERNEL(overlay_ring_count, kiln_spatial::count_rings, 256, 1)
+KILN_KERNEL(overlay_rings, kiln_spatial::set_rings, 256, 1)
+KILN_KERNEL(overlay_ring_vertices, kiln_spatial::write_rings, 256, 1)
+KILN_KERNEL(overlay_ring_lowest, kiln_spatial::lowest_of_rings, 256, 1)
+KILN_KERNEL(overlay_shells, kiln_spatial::find_shells, 128, 1)
+KILN_KERNEL(overlay_holes, kiln_spatial::give_holes, 256, 1)
+KILN_KERNEL(overlay_ring_rows, kiln_spatial::ring_rows, 256, 1)
+KILN_KERNEL(overlay_shell_depths, kiln_spatial::shell_depths, 128, 1)
+KILN_KERNEL(overlay_innermost, kiln_spatial::innermost_shells, 128, 1)
+KILN_KERNEL(overlay_ring_keys, kiln_spatial::ring_keys, 256, 1)
+KILN_KERNEL(overlay_ring_sizes, kiln_spatial::ring_sizes, 256, 1)
+KILN_KERNEL(overlay_row_polygons, kiln_spatial::count_row_polygons, 256, 1)
+KILN_KERNEL(overlay_ring_offsets, kiln_spatial::write_ring_offsets, 256, 1)
+KILN_KERNEL(overlay_row_offsets, kiln_spatial::write_row_offsets, 256, 1)
+KILN_KERNEL(overlay_validity, kiln_spatial::set_validity, 256, 1)
+KILN_KERNEL(overlay_output_vertices, kiln_spatial::write_ring_vertices, 256, 1)

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins, distances and measures of geometries: GeoSeries, shapely's arrays, GeoArrow on the host or a device, WKB, coordinates.
+
+Each operation runs where Kiln decides (kiln.execution says where) with the same result, and its arrays stay where it ran: NumPy's
+on the host, kiln.Array on a device. What ends in _sync brings them to the host. Rows that are missing are in no relation and have
+no measure; empty ones are disjoint from everything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+from . import _kiln
+from ._errors import InvalidArgument
+
+Geometries = _kiln.Geometries
+AreaIndex = _kiln.AreaIndex
+Rows = Union[Geometries, Any]  # or what geometries() takes
+RELATIONS: tuple[str, ...] = tuple(_kiln.spatial_relations())
+
+_FAMILIES = {0: "point", 1: "linestring", 3: "polygon", 4: "multipoint", 5: "multilinestring", 6: "multipolygon"}  # shapely's numbers
+
+
+# ---- In -------------------------------------------------------------------------------------------------------------------
+
+
+def geometries(rows: Any) -> Geometries:
+    """Geometries of any of these, without a copy where the layout allows it: a GeoSeries or GeoDataFrame, shapely geometries, one
+    or an array of them, anything with Arrow's protocols (GeoArrow, on the host or a device), a list of WKB or WKT, a pair (x, y)
+    of coordinates."""
+    if isinstance(rows, Geometries):
+        return rows
+    if hasattr(rows, "geometry") and hasattr(rows, "columns"):  # a GeoDataFrame
+        rows = rows.geometry
+    if hasattr(rows, "geom_type") and hasattr(rows, "wkb") and not hasattr(rows, "__len__"):  # one of shapely's
+        return _from_shapely([rows])
+    if hasattr(rows, "to_wkb") and hasattr(rows, "geom_type"):  # a GeoSeries or its array
+        return _from_shapely(getattr(rows, "values", rows))
+    if hasattr(rows, "__arrow_c_device_array__"):
+        return _kiln.geometries_from_arrow_device(*rows.__arrow_c_device_array__())
+    if hasattr(rows, "__arrow_c_array__"):
+        return _kiln.geometries_from_arrow(*rows.__arrow_c_array__())
+    if hasattr(rows, "__arrow_c_stream__"):
+        return _kiln.geometries_from_arrow_stream(rows.__arrow_c_stream__())
+    if isinstance(rows, tuple) and len(rows) == 2 and all(hasattr(r, "dtype") for r in rows):
+        return points(*rows)
+    return _from_list(rows)
+
+
+def points(x: Any, y: Any) -> Geometries:
+    """Points by their coordinates: arrays of float64 of any library, where they are."""
+    return _kiln.geometries_from_parts("point", x, y, [], None)
+
+
+def _from_list(rows: Any) -> Geometries:
+    if not hasattr(rows, "__iter__"):
+        raise TypeError(f"a {type(rows).__name__} holds no geometries: pass a GeoSeries, shapely geometries, an object with "
+                        "__arrow_c_array__, a list of WKB or WKT, or a pair of coordinate arrays")
+    rows = list(rows)
+    first = next((r for r in rows if r is not None), None)
+    if first is None or isinstance(first, bytes):
+        return _kiln.geometries_from_wkb(rows)
+    if isinstance(first, str):
+        return _kiln.geometries_from_wkt(["NULL" if r is None else r for r in rows])
+    if hasattr(first, "geom_type"):
+        return _from_shapely(rows)
+    raise TypeError(f"row 0 is a {type(first).__name__}: rows are shapely geometries, WKB or WKT")
+
+
+def _from_shapely(rows: Any) -> Geometries:
+    import numpy
+    import shapely
+
+    rows = numpy.asarray(rows, dtype=object)
+    missing = shapely.is_missing(rows)
+    try:
+        family, coordinates, offsets = shapely.to_ragged_array(rows, include_z=False)
+    except ValueError:  # of several families
+        return _kiln.geometries_from_wkb(list(shapely.to_wkb(rows, output_dimension=2)))
+    # Missing rows come out of it as empty ones.
+    validity = numpy.packbits(~missing, bitorder="little") if missing.any() else None
+    x, y = (numpy.ascontiguousarray(coordinates[:, i], dtype=numpy.float64) for i in (0, 1))
+    inward = [numpy.ascontiguousarray(o, dtype=numpy.int32) for o in reversed(offsets)]
+    return _kiln.geometries_from_parts(_FAMILIES[int(family)], x, y, inward, validity)
+
+
+def read_file(path: str | os.PathLike[str]) -> Geometries:
+    """GeoJSON, WKT, hexadecimal WKB or CSV; checked."""
+    rows: Geometries = _kiln.spatial_read_file(os.fspath(path), "")[0]
+    return rows
+
+
+# ---- Out ------------------------------------------------------------------------------------------------------------------
+
+
+def to_shapely_sync(rows: Geometries) -> Any:
+    """A NumPy array of shapely geometries, None for missing ones."""
+    import shapely
+
+    return shapely.from_wkb(rows.to_wkb_sync())
+
+
+def _host(x: Any) -> Any:
+    """Arrays on the host are NumPy's."""
+    return x.numpy_sync() if isinstance(x, _kiln.Array) and x.ordinal < 0 else x
+
+
+def _sync(x: Any) -> Any:
+    return x.numpy_sync() if isinstance(x, _kiln.Array) else x
+
+
+class _Columns:
+    """Arrays of one length, under names. They stay where they are; `<name>_sync()` and to_pandas_sync() bring them to the host."""
+
+    _names: tuple[str, ...] = ()
+
+    def __init__(self, *arrays: Any) -> None:
+        for name, array in zip(self._names, arrays):
+            setattr(self, name, _host(array))
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._names[0]))
+
+    def __iter__(self) -> Any:
+        return (getattr(self, name) for name in self._names)
+
+    def to_pandas_sync(self) -> Any:
+        import pandas
+
+        return pandas.DataFrame({name: _sync(getattr(self, name)) for name in self._names})
+
+    def __repr__(self) -> str:
+        return f"<kiln.spatial.{type(self).__name__}: {len(self)} of {', '.join(self._names)}>"
+
+
+class Pairs(_Columns):
+    """Rows that stand in a relation, by left, then right."""
+
+    _names: tuple[str, ...] = ("left", "right")
+    left: Any
+    right: Any
+
+    def left_sync(self) -> Any:
+        return _sync(self.left)
+
+    def right_sync(self) -> Any:
+        return _sync(self.right)
+
+
+class NearPairs(Pairs):
+    """The same with their distance; by left, then distance, then right."""
+
+    _names = ("left", "right", "distance")
+    distance: Any
+
+    def distance_sync(self) -> Any:
+        return _sync(self.distance)
+
+
+class Matrices(Pairs):
+    """Pairs that are not disjoint, with nine entries of three bits each; as kiln's C++ interface has them."""
+
+    _names = ("left", "right", "bits")
+    bits: Any
+
+
+class Crossings(Pairs):
+    """Where segments meet: `how` is 1 for a crossing, 2 for a touch, 3 for an overlap, whose x and y are NaN."""
+
+    _names = ("left", "right", "how", "x", "y")
+    how: Any
+    x: Any
+    y: Any
+
+
+class Boxes(_Columns):
+    _names = ("min_x", "min_y", "max_x", "max_y")
+    min_x: Any
+    min_y: Any
+    max_x: Any
+    max_y: Any
+
+
+class Locations(_Columns):
+    _names = ("x", "y")
+    x: Any
+    y: Any
+
+
+class Counts(_Columns):
+    _names = ("vertices", "paths")
+    vertices: Any
+    paths: Any
+
+
+# ---- Which rows ---------------------------------------------------------------------------------------------------------
+
+
+def _right(rows: Rows | AreaIndex) -> Geometries | AreaIndex:
+    return rows if isinstance(rows, AreaIndex) else geometries(rows)
+
+
+def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Pairs:
+    """Rows of which `left relation right` is true; exact. `gdf.iloc[pairs.left_sync()]` are the rows themselves."""
+    return Pairs(*_kiln.spatial_join(geometries(left), _right(right), relation, stream, timeout))
+
+
+def join_within(left: Rows, right: Rows, distance: float, *, stream: Any = None, timeout: float | None = None) -> Pairs:
+    """Rows no more than a distance apart."""
+    return Pairs(*_kiln.spatial_join_within(geometries(left), geometries(right), distance, stream, timeout))
+
+
+def join_in_chunks(left: Rows, right: Rows, take: Callable[[Pairs], object], relation: str = "intersects", *,
+                   distance: float | None = None, most_bytes: int = 0) -> None:
+    """The same list a part at a time, for lists that outgrow memory: `take` is called with each."""
+    _kiln.spatial_join_in_chunks(geometries(left), geometries(right), relation, distance, lambda a, b: take(Pairs(a, b)), most_bytes)
+
+
+def join_first(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
+    """For each left row the lowest right row, or -1: int32."""
+    return _host(_kiln.spatial_join_first(geometries(left), _right(right), relation, stream, timeout))
+
+
+def join_count(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
+    """For each left row how many: int64."""
+    return _host(_kiln.spatial_join_count(geometries(left), _right(right), relation, stream, timeout))
+
+
+def join_any(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
+    """For each left row whether there is any: uint8, 0 or 1."""
+    return _host(_kiln.spatial_join_any(geometries(left), _right(right), relation, stream, timeout))
+
+
+def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None,
+                   timeout: float | None = None) -> Any:
+    """For each right row how many left ones: int64."""
+    return _host(_kiln.spatial_join_histogram(geometries(left), _right(right), relation, stream, timeout))
+
+
+def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: Any = None, timeout: float | None = None) -> Pairs:
+    """Rows whose boxes meet, or are no more than a distance apart."""
+    return Pairs(*_kiln.spatial_query(geometries(left), geometries(right), distance, stream, timeout))
+
+
+def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = None, ties: bool = True, stream: Any = None,
+            timeout: float | None = None) -> NearPairs:
+    """For each left row the nearest right ones, at most `most` away; with ties, all that are as near as the last one."""
+    if count < 1:
+        raise InvalidArgument(f"nearest: count is {count}; at least 1 is looked for")
+    return NearPairs(*_kiln.spatial_nearest(geometries(left), geometries(right), count, most, ties, stream, timeout))
+
+
+def relate_join(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Matrices:
+    """All pairs that are not disjoint, with how they lie to each other."""
+    return Matrices(*_kiln.spatial_relate_join(geometries(left), geometries(right), stream, timeout))
+
+
+def segment_intersections(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Crossings:
+    """Where the segments of two arrays meet."""
+    return Crossings(*_kiln.spatial_segment_intersections(geometries(left), geometries(right), stream, timeout))
+
+
+# ---- Row by row ---------------------------------------------------------------------------------------------------------
+
+
+def relate(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """How row i of one lies to row i of the other: nine entries of three bits; 0 where one of them is missing."""
+    return _host(_kiln.spatial_relate(geometries(left), geometries(right), stream, timeout))
+
+
+def distance(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """Between row i of one and row i of the other; NaN where there is none."""
+    return _host(_kiln.spatial_distance(geometries(left), geometries(right), stream, timeout))
+
+
+def area(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    return _host(_kiln.spatial_area(geometries(rows), stream, timeout))
+
+
+def length(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    return _host(_kiln.spatial_length(geometries(rows), stream, timeout))
+
+
+def centroid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Locations:
+    return Locations(*_kiln.spatial_centroid(geometries(rows), stream, timeout))
+
+
+def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Boxes:
+    """Of each row; NaN where it has none."""
+    return Boxes(*_kiln.spatial_bounds(geometries(rows), stream, timeout))
+
+
+def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Boxes:
+    """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row."""
+    return Boxes(*_kiln.spatial_bounds_by_key(geometries(rows), key, keys, stream, timeout))
+
+
+def total_bounds_sync(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> tuple[float, float, float, float] | None:
+    """Of all rows; None where there is no vertex."""
+    return _kiln.spatial_total_bounds(geometries(rows), stream, timeout)
+
+
+def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Counts:
+    """Vertices, and points, lines and rings, of each row."""
+    return Counts(*_kiln.spatial_counts(geometries(rows), stream, timeout))
+
+
+# ---- Other rows ---------------------------------------------------------------------------------------------------------
+
+
+def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Row i is row which[i]; which is int32. No vertex is copied."""
+    return _kiln.spatial_gather(geometries(rows), which, stream, timeout)
+
+
+def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """The rows whose flag is not 0."""
+    return _kiln.spatial_filter(geometries(rows), keep, stream, timeout)
+
+
+def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Circles around points, as polygons with `quarter` sides in a quarter."""
+    return _kiln.spatial_point_buffer(geometries(rows), distance, quarter, stream, timeout)
+
+
+def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """The parts of points and lines in (min_x, min_y, max_x, max_y)."""
+    left, bottom, right, top = box
+    return _kiln.spatial_clip(geometries(rows), (left, bottom, right, top), stream, timeout)

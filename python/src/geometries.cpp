@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of geometries, in and out: GeoArrow on the host and on a device, WKB, WKT, coordinates with offsets. Which library an
+// object comes from is Python's part (kiln/spatial.py).
+#include "arrays.hpp"
+#include "device_array.hpp"
+#include "gil.hpp"
+#include "module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <kiln/spatial/arrow.hpp>
+#include <kiln/spatial/validate.hpp>
+#include <kiln/spatial/wkb.hpp>
+#include <kiln/spatial/wkt.hpp>
+
+#include <cstring>
+
+// Arrow's C stream interface, as it is in memory.
+extern "C" struct kiln_arrow_stream {
+    int (*get_schema)(kiln_arrow_stream*, ArrowSchema*);
+    int (*get_next)(kiln_arrow_stream*, ArrowArray*);
+    char const* (*get_last_error)(kiln_arrow_stream*);
+    void (*release)(kiln_arrow_stream*);
+    void* private_data;
+};
+
+namespace kiln::python {
+
+namespace {
+
+using spatial::family;
+using spatial::geometries;
+using spatial::geometry_parts;
+
+template <class T>
+T* capsule_pointer(nb::handle capsule, char const* name) {
+    auto* const at = PyCapsule_GetPointer(capsule.ptr(), name);
+    if (at == nullptr) throw nb::python_error();
+    return static_cast<T*>(at);
+}
+
+// ---- In ----
+
+geometries from_arrow_array(nb::handle schema, nb::handle rows) {
+    auto* const s = capsule_pointer<ArrowSchema>(schema, "arrow_schema");
+    auto* const a = capsule_pointer<ArrowArray>(rows, "arrow_array");
+    auto got = [&] {
+        without_gil const unlocked;
+        return spatial::from_arrow(s, a);
+    }();
+    return std::move(got).value();
+}
+
+geometries from_arrow_device(nb::handle schema, nb::handle rows) {
+    auto* const s = capsule_pointer<ArrowSchema>(schema, "arrow_schema");
+    auto* const a = capsule_pointer<ArrowDeviceArray>(rows, "arrow_device_array");
+    auto got = [&] {
+        without_gil const unlocked;
+        return spatial::from_arrow(default_stream, s, a);
+    }();
+    return std::move(got).value();
+}
+
+template <class T>
+void append(std::vector<T>& to, buffer<T> const& from) {
+    to.insert(to.end(), from.data(), from.data() + from.size());
+}
+
+// Rows of arrays of one family on the host, one array after the other.
+result<geometries> joined(std::vector<geometries> const& all) {
+    auto const kind = all.front().kind();
+    std::vector<double> x, y;
+    std::array<std::vector<std::int32_t>, 3> offsets;
+    std::vector<std::uint8_t> validity;
+    std::size_t rows = 0;
+    bool nulls = false;
+    for (auto const& one : all) {
+        auto const& parts = one.parts();
+        append(x, parts.x), append(y, parts.y);
+        for (std::size_t level = 0; level < spatial::levels_of(kind); ++level) {
+            auto& to = offsets[level];
+            auto const from = parts.offsets[level];
+            auto const base = to.empty() ? 0 : to.back();
+            if (to.empty()) to.push_back(0);
+            for (std::size_t i = 1; i < from.size(); ++i) {
+                auto const next = std::int64_t{base} + from.data()[i];
+                if (next > std::numeric_limits<std::int32_t>::max())
+                    return error{errc::unsupported, "the parts have more than 2^31 - 1 of something together: take fewer rows at a time"};
+                to.push_back(static_cast<std::int32_t>(next));
+            }
+        }
+        for (std::size_t i = 0; i < one.rows(); ++i, ++rows) {
+            if (rows % 8 == 0) validity.push_back(0);
+            bool const valid = !one.is_null(i);
+            nulls = nulls || !valid;
+            validity.back() = static_cast<std::uint8_t>(validity.back() | (valid ? 1U << rows % 8 : 0U));
+        }
+    }
+    geometry_parts out{.kind = kind, .x = buffer<double>::copy_of(x), .y = buffer<double>::copy_of(y)};
+    for (std::size_t level = 0; level < spatial::levels_of(kind); ++level) out.offsets[level] = buffer<std::int32_t>::copy_of(offsets[level]);
+    if (nulls) out.validity = buffer<std::uint8_t>::copy_of(validity);
+    return geometries::make(std::move(out));
+}
+
+// The same of arrays of several families.
+result<geometries> joined_by_wkb(std::vector<geometries> const& all) {
+    std::vector<std::uint8_t> bytes, validity;
+    std::vector<std::int32_t> offsets{0};
+    for (auto const& one : all) {
+        auto const rows = spatial::to_wkb(one);
+        if (!rows) return rows.error();
+        auto const base = offsets.back();
+        append(bytes, rows->values());
+        for (std::size_t i = 0; i < rows->rows(); ++i) {
+            if ((offsets.size() - 1) % 8 == 0) validity.push_back(0);
+            validity.back() = static_cast<std::uint8_t>(validity.back() | (one.is_null(i) ? 0U : 1U << (offsets.size() - 1) % 8));
+            offsets.push_back(base + rows->offsets()->data()[i + 1]);
+        }
+    }
+    return spatial::from_wkb(column<std::uint8_t>::lists(buffer<std::uint8_t>::copy_of(bytes), buffer<std::int32_t>::copy_of(offsets),
+                                                         buffer<std::uint8_t>::copy_of(validity)));
+}
+
+result<geometries> all_of(kiln_arrow_stream* from) {
+    std::vector<geometries> parts;
+    for (;;) {
+        ArrowSchema schema{};
+        ArrowArray rows{};
+        auto const told = [&](int code) {
+            auto const* const why = from->get_last_error(from);
+            return error{errc::invalid_argument, std::string{"the Arrow stream gives nothing: "} + (why != nullptr ? why : "no reason")}.with_status(code);
+        };
+        if (auto const code = from->get_schema(from, &schema); code != 0) return told(code);
+        if (auto const code = from->get_next(from, &rows); code != 0) {
+            schema.release(&schema);
+            return told(code);
+        }
+        if (rows.release == nullptr) {
+            schema.release(&schema);
+            break;
+        }
+        auto got = spatial::from_arrow(&schema, &rows);
+        if (!got) return got.error();
+        parts.push_back(*std::move(got));
+    }
+    if (parts.empty()) return geometries{};
+    if (parts.size() == 1) return parts.front();
+    for (auto const& one : parts)
+        if (one.kind() != parts.front().kind() || one.kind() == family::mixed) return joined_by_wkb(parts);
+    return joined(parts);
+}
+
+geometries from_arrow_stream(nb::handle capsule) {
+    auto* const from = capsule_pointer<kiln_arrow_stream>(capsule, "arrow_array_stream");
+    auto got = [&] {
+        without_gil const unlocked;
+        return all_of(from);
+    }();
+    return std::move(got).value();
+}
+
+geometries from_wkb_rows(nb::handle rows) {
+    std::vector<std::uint8_t> bytes, validity;
+    std::vector<std::int32_t> offsets{0};
+    std::size_t row = 0;
+    for (nb::handle const one : rows) {
+        if (row % 8 == 0) validity.push_back(0);
+        if (!one.is_none()) {
+            char* at = nullptr;
+            Py_ssize_t size = 0;
+            if (PyBytes_AsStringAndSize(one.ptr(), &at, &size) != 0) throw nb::python_error();
+            bytes.insert(bytes.end(), at, at + size);
+            validity.back() = static_cast<std::uint8_t>(validity.back() | 1U << row % 8);
+        }
+        if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+            throw error{errc::unsupported, "more than 2^31 - 1 bytes of WKB: take fewer rows at a time"};
+        offsets.push_back(static_cast<std::int32_t>(bytes.size()));
+        ++row;
+    }
+    auto got = [&] {
+        without_gil const unlocked;
+        return spatial::from_wkb(column<std::uint8_t>::lists(buffer<std::uint8_t>::copy_of(bytes), buffer<std::int32_t>::copy_of(offsets),
+                                                             buffer<std::uint8_t>::copy_of(validity)));
+    }();
+    return std::move(got).value();
+}
+
+geometries from_wkt_rows(std::vector<std::string> const& rows) {
+    auto got = [&] {
+        without_gil const unlocked;
+        return spatial::from_wkt(rows);
+    }();
+    return std::move(got).value();
+}
+
+family family_by_name(std::string const& name) {
+    for (int i = 1; i <= static_cast<int>(spatial::single_families); ++i)
+        if (name == spatial::name_of(static_cast<family>(i))) return static_cast<family>(i);
+    throw error{errc::invalid_argument, "there is no family '" + name + "'; there are point, linestring, polygon, multipoint, multilinestring, multipolygon"};
+}
+
+geometries from_parts(std::string const& kind, nb::handle x, nb::handle y, std::vector<nb::object> const& offsets, nb::handle validity) {
+    geometry_parts parts{.kind = family_by_name(kind), .x = borrowed<double>(x, "x"), .y = borrowed<double>(y, "y")};
+    if (offsets.size() != spatial::levels_of(parts.kind))
+        throw error{errc::invalid_argument, kind + "s have " + std::to_string(spatial::levels_of(parts.kind)) + " arrays of offsets, " +
+                                                std::to_string(offsets.size()) + " came"};
+    for (std::size_t i = 0; i < offsets.size(); ++i) parts.offsets[i] = borrowed<std::int32_t>(offsets[i], "offsets");
+    if (!validity.is_none()) parts.validity = borrowed<std::uint8_t>(validity, "validity");
+    return geometries::make(std::move(parts)).value();
+}
+
+// ---- Out ----
+
+geometries on_host(geometries const& from) {
+    if (from.where() == residency::host && !from.chosen()) return from;
+    auto got = [&] {
+        without_gil const unlocked;
+        return from.to_host_sync(default_stream).and_then([](geometries&& there) { return there.chosen() ? there.compact() : result<geometries>{std::move(there)}; });
+    }();
+    return std::move(got).value();
+}
+
+nb::list wkb_rows(geometries const& from) {
+    auto const here = on_host(from);
+    auto const rows = [&] {
+        without_gil const unlocked;
+        return spatial::to_wkb(here);
+    }().value();
+    nb::list out;
+    for (std::size_t i = 0; i < rows.rows(); ++i) {
+        if (here.is_null(i)) {
+            out.append(nb::none());
+            continue;
+        }
+        auto const begin = rows.offsets()->data()[i], end = rows.offsets()->data()[i + 1];
+        out.append(nb::bytes(rows.values().data() + begin, static_cast<std::size_t>(end - begin)));
+    }
+    return out;
+}
+
+nb::dict parts_of(geometries const& from) {
+    if (from.kind() == family::mixed || from.chosen())
+        throw error{errc::unsupported, "rows of several families, or chosen ones, have no arrays of their own: use to_wkb_sync()"};
+    auto const& parts = from.parts();
+    nb::dict out;
+    out["family"] = std::string{spatial::name_of(parts.kind)};
+    out["x"] = array_of(parts.x), out["y"] = array_of(parts.y);
+    nb::list offsets;
+    for (std::size_t i = 0; i < spatial::levels_of(parts.kind); ++i) offsets.append(nb::cast(array_of(parts.offsets[i])));
+    out["offsets"] = offsets;
+    out["validity"] = parts.validity ? nb::cast(array_of(*parts.validity)) : nb::none();
+    return out;
+}
+
+// The capsule's owner calls release unless a consumer has.
+template <class Struct>
+nb::object arrow_capsule(std::unique_ptr<Struct> what, char const* name, void (*drop)(PyObject*)) {
+    auto* const made = PyCapsule_New(what.get(), name, drop);
+    if (made == nullptr) throw nb::python_error();
+    (void)what.release();
+    return nb::steal(made);
+}
+template <class Struct>
+void drop_struct(Struct* held) {
+    if (held->release != nullptr) held->release(held);
+    delete held;
+}
+
+nb::object schema_capsule(std::unique_ptr<ArrowSchema> schema) {
+    return arrow_capsule(std::move(schema), "arrow_schema", [](PyObject* c) { drop_struct(static_cast<ArrowSchema*>(PyCapsule_GetPointer(c, "arrow_schema"))); });
+}
+
+struct exported {
+    std::unique_ptr<ArrowSchema> schema = std::make_unique<ArrowSchema>();
+    std::unique_ptr<ArrowDeviceArray> rows = std::make_unique<ArrowDeviceArray>();
+};
+exported export_rows(geometries const& from, std::string const& crs) {
+    exported out;
+    spatial::arrow_options how{.crs = crs};
+    auto const done = [&] {
+        without_gil const unlocked;
+        return spatial::to_arrow(default_stream, from, out.schema.get(), out.rows.get(), how);
+    }();
+    done.value();
+    return out;
+}
+
+nb::tuple to_arrow_array(geometries const& from, std::string const& crs) {
+    if (from.where() != residency::host) throw error{errc::invalid_argument, "these rows are on a device: to_host_sync() brings them here, or use __arrow_c_device_array__"};
+    auto all = export_rows(from.chosen() ? from.compact().value() : from, crs);
+    auto rows = std::make_unique<ArrowArray>(all.rows->array);
+    all.rows->array.release = nullptr;
+    auto const array = arrow_capsule(std::move(rows), "arrow_array", [](PyObject* c) { drop_struct(static_cast<ArrowArray*>(PyCapsule_GetPointer(c, "arrow_array"))); });
+    return nb::make_tuple(schema_capsule(std::move(all.schema)), array);
+}
+
+nb::tuple to_arrow_device(geometries const& from, std::string const& crs) {
+    auto all = export_rows(from, crs);
+    auto const array = arrow_capsule(std::move(all.rows), "arrow_device_array", [](PyObject* c) {
+        auto* const held = static_cast<ArrowDeviceArray*>(PyCapsule_GetPointer(c, "arrow_device_array"));
+        if (held->array.release != nullptr) held->array.release(&held->array);
+        delete held;
+    });
+    return nb::make_tuple(schema_capsule(std::move(all.schema)), array);
+}
+
+}  // namespace
+
+void bind_geometries(nb::module_& m) {
+    nb::class_<geometries>(m, "Geometries", "Geometries, one per row, on the host or on a device, in GeoArrow's layout. A missing row is not an empty one.")
+        .def("__len__", &geometries::rows)
+        .def_prop_ro("family", [](geometries const& g) { return std::string{spatial::name_of(g.kind())}; })
+        .def_prop_ro("vertices", &geometries::vertices)
+        .def_prop_ro("nbytes", &geometries::bytes)
+        .def_prop_ro("ordinal", [](geometries const& g) { return on_device(g.where()) ? g.device() : -1; }, "Of its device; -1 for the host.")
+        .def("to_device", [](geometries const& g, int device) { without_gil const unlocked; return g.to_device(default_stream, device).value(); }, nb::arg("device") = 0, "The same rows on a device; queued.")
+        .def("to_host_sync", &on_host, "The same rows on the host; waits.")
+        .def("to_wkb_sync", &wkb_rows, "One bytes object per row, None for missing ones.")
+        .def("to_wkt_sync", [](geometries const& g) { return spatial::to_wkt(on_host(g)).value(); }, "One line per row, \"NULL\" for missing ones.")
+        .def("parts", &parts_of, "Its arrays: family, x, y, offsets from the outside in, validity.")
+        .def("is_missing_sync", [](geometries const& g) {
+            auto const here = on_host(g);
+            std::vector<bool> out(here.rows());
+            for (std::size_t i = 0; i < out.size(); ++i) out[i] = here.is_null(i);
+            return out;
+        })
+        .def("validate", [](geometries const& g, std::size_t most) {
+            auto const here = on_host(g);
+            auto const found = [&] { without_gil const unlocked; return spatial::validate(here, most); }().value();
+            nb::list out;
+            for (auto const& f : found) out.append(nb::make_tuple(f.row, std::string{spatial::name_of(f.what)}, f.message));
+            return out;
+        }, nb::arg("most") = 100, "What is wrong, by row: (row, what, message).")
+        .def("__arrow_c_array__", [](geometries const& g, nb::handle) { return to_arrow_array(g, {}); }, nb::arg("requested_schema") = nb::none())
+        .def("__arrow_c_device_array__", [](geometries const& g, nb::handle, nb::kwargs const&) { return to_arrow_device(g, {}); }, nb::arg("requested_schema") = nb::none(), nb::arg("kwargs"))
+        .def("__repr__", [](geometries const& g) {
+            return "<kiln.spatial.Geometries: " + std::to_string(g.rows()) + " of family " + std::string{spatial::name_of(g.kind())} +
+                   (on_device(g.where()) ? " on cuda:" + std::to_string(g.device()) : " on the host") + ">";
+        });
+    m.def("geometries_from_arrow", &from_arrow_array);
+    m.def("geometries_from_arrow_device", &from_arrow_device);
+    m.def("geometries_from_arrow_stream", &from_arrow_stream);
+    m.def("geometries_from_wkb", &from_wkb_rows);
+    m.def("geometries_from_wkt", &from_wkt_rows);
+    m.def("geometries_from_parts", &from_parts, nb::arg("family"), nb::arg("x"), nb::arg("y"), nb::arg("offsets"), nb::arg("validity").none());
+}
+
+}  // namespace kiln::python

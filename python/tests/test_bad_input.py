@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be right is told before anything runs: each message names the argument, what came and what to do. Against a driver
+without a GPU, so that these run everywhere."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+FAKE = pathlib.Path(__file__).with_name("fake_cuda.c")
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler for the fake driver")
+    folder = tmp_path_factory.mktemp("fake")
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1", FAKE], check=True)
+    # In this process alone: the compiler's processes would take it for a real one.
+    return f"import ctypes; ctypes.CDLL({str(folder / 'libcuda.so.1')!r}, mode=ctypes.RTLD_GLOBAL)\n"
+
+
+BEGIN = '''
+import kiln, numpy, re, sys
+
+class Device:
+    def __init__(self, id): self.id = id
+
+class Array:
+    """A device array of a library nobody knows."""
+    def __init__(self, n=100, type="<i4", *, device=0, pointer=None, strides=None, shape=None, read_only=False, stream=1):
+        self._memory = numpy.zeros(8 * n + 8, "u1")
+        self.dtype = numpy.dtype(type)
+        self.shape = shape or (n,)
+        self.device = Device(device)
+        at = self._memory.ctypes.data if pointer is None else pointer
+        self.__cuda_array_interface__ = {"shape": self.shape, "typestr": type, "data": (at, read_only), "strides": strides, "version": 3, "stream": stream}
+        self.at = at
+
+def raises(kind, words, call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except kind as why:
+        assert re.search(words, str(why)), f"{why!s} has no {words!r}"
+        return
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+# What ships, so that nothing is compiled.
+scan = kiln.make_exclusive_scan("int32")
+sort = kiln.make_radix_sort("int32", "int32")
+unique = kiln.make_unique_by_key("int32")
+segmented = kiln.make_segmented_reduce("float64")
+chosen = kiln.make_select("int32", indices=True)
+x, y = Array(), Array()
+scan(x, out=y)
+'''
+ROWS = {
+    "no array": 'raises(TypeError, "x is a str, not an array: it has neither __dlpack__ nor __cuda_array_interface__ nor the buffer", scan, "x", out=y)',
+    "two devices": 'raises(kiln.InvalidArgument, r"x is int32\\[100\\] on cuda:0, out is int32\\[100\\] on cuda:1: bring them", scan, x, out=Array(device=1))',
+    "another device": 'raises(kiln.InvalidArgument, "cuda:1, the handle is for cuda:0", scan, Array(device=1), out=Array(device=1))',
+    "host and device": 'raises(kiln.InvalidArgument, "out is int32.100. on the host: bring them to one place", scan, x, out=numpy.zeros(100, "i4"))',
+    "the host alone": 'raises(kiln.InvalidArgument, "on the host; this handle takes arrays on cuda:0", scan, numpy.zeros(3, "i4"), out=numpy.zeros(3, "i4"))',
+    "no memory": 'raises(kiln.InvalidArgument, "x has 100 items and no memory", scan, Array(pointer=0), out=y)',
+    "not contiguous": 'raises(kiln.InvalidArgument, r"x is not contiguous: shape \\[50\\], strides \\[2\\]; pass x.contiguous\\(\\)", scan, Array(50, strides=(8,)), out=y)',
+    "another type": 'raises(kiln.InvalidArgument, r"x is float32\\[100\\] on cuda:0, the handle is for int32", scan, Array(type="<f4"), out=y)',
+    "another type out": 'raises(kiln.InvalidArgument, "out is int64.* the handle is for int32", scan, x, out=Array(type="<i8"))',
+    "complex": 'raises(kiln.Unsupported, "complex64", kiln.inclusive_scan, Array(type="<c8"), out=y)',
+    "byte order": 'raises(kiln.Unsupported, "\'>i4\' are in another byte order", scan, Array(type=">i4"), out=y)',
+    "text": 'raises(kiln.Unsupported, "<U4", scan, Array(type="<U4"), out=y)',
+    "too small": 'raises(kiln.InvalidArgument, "out has room for 10 items, 100 are needed", scan, x, out=Array(10))',
+    "read only": 'raises(kiln.InvalidArgument, "out cannot be written to", scan, x, out=Array(read_only=True))',
+    "overlapping": 'raises(kiln.InvalidArgument, "out and x overlap", scan, x, out=Array(pointer=x.at + 4))',
+    "in place": "scan(x, out=x)",
+    "overlapping sort": 'raises(kiln.InvalidArgument, "out and keys overlap", sort, x, y, out=x, values_out=Array())',
+    "values missing": 'raises(kiln.InvalidArgument, "pass values", sort, x, out=y)',
+    "values too many": 'raises(kiln.InvalidArgument, "keys alone", unique, x, x, out=y, count=Array(1, "<i8"))',
+    "values too few": 'raises(kiln.InvalidArgument, "values has 10 items, keys 100", sort, x, Array(10), out=y, values_out=Array(10))',
+    "no offsets": 'raises(kiln.InvalidArgument, "one item more", segmented, Array(type="<f8"), Array(0), out=Array(type="<f8"))',
+    "offsets of floats": 'raises(kiln.InvalidArgument, "offsets are float32", segmented, Array(type="<f8"), Array(2, "<f4"), out=Array(type="<f8"))',
+    "a mask of words": 'raises(kiln.InvalidArgument, "mask is int32", chosen, x, Array(), out=y, count=Array(1, "<i8"))',
+    "a short mask": 'raises(kiln.InvalidArgument, "mask has 5 items, x 100", chosen, x, Array(5, "|b1"), out=y, count=Array(1, "<i8"))',
+    "a small count": 'raises(kiln.InvalidArgument, "count is int32", chosen, x, Array(100, "|b1"), out=y, count=Array(1))',
+    "an unknown library": 'raises(kiln.InvalidArgument, "an array of __main__: pass out=", kiln.inclusive_scan, x)',
+    "destroyed stream": 'raises(kiln.DriverError, "CUDA_ERROR_INVALID_HANDLE", scan, x, out=y, stream=77777)',
+    "stream of another device": 'class S:\n    device = Device(1)\n    def __cuda_stream__(self): return (0, 0)\nraises(kiln.InvalidArgument, "stream is of cuda:1, the arrays are on cuda:0", scan, x, out=y, stream=S())',
+    "no stream": 'raises(TypeError, "stream must be an int or an object with __cuda_stream__", scan, x, out=y, stream="s")',
+    "unknown argument": 'raises(TypeError, r"scan\\(\\) has no argument \'outt\'", scan, x, outt=y)',
+    "too many arguments": 'raises(TypeError, "takes 1 positional", scan, x, y)',
+    "too few arguments": 'raises(TypeError, "missing its argument \'x\'", scan, out=y)',
+    "twice": 'raises(TypeError, "two values", scan, x, x=x, out=y)',
+    "a type nobody knows": 'raises(kiln.Unsupported, "items of type \'int33\' are not known", kiln.make_inclusive_scan, "int33")',
+    "no operator": 'raises(kiln.CompileFailed, "", kiln.make_inclusive_scan, "int32", "a +* b")',
+    "no device of that number": 'raises(kiln.Error, "", kiln.make_inclusive_scan, "int32", device=7)',
+    "kernel: too few": 'raises(kiln.InvalidArgument, "has 3 parameters, 2 arguments came", k, 1, 32, (1, x))',
+    "kernel: does not fit": 'raises(kiln.InvalidArgument, "argument 1 is 1099511627776, which does not fit into the parameter\'s 4 bytes", k, 1, 32, (1 << 40, x, y))',
+    "kernel: a number of another size": 'raises(kiln.InvalidArgument, "argument 1 has 8 bytes, parameter 1 of kernel .* 4", k, 1, 32, (numpy.float64(1), x, y))',
+    "kernel: of the host": 'raises(kiln.InvalidArgument, "argument 2 is int32.3. on the host: a kernel reads device memory", k, 1, 32, (1, numpy.zeros(3, "i4"), y))',
+    "kernel: an int for a struct": 's = kiln.Unit("s", "extern \\"C\\" __global__ void s__393() {}").kernel("s__393")\nraises(kiln.InvalidArgument, "argument 1 is an int, which does not fit into the parameter\'s 3 bytes", s, 1, 1, (5, 1, 2))\nraises(kiln.InvalidArgument, "argument 2 is an int, .* 9 bytes", s, 1, 1, (numpy.zeros((), "V3"), 1, 2))',
+    "kernel: no array": 'raises(TypeError, "not an array", k, 1, 32, (1, "x", y))',
+    "kernel: another device": 'raises(kiln.InvalidArgument, "argument 2 is .* on cuda:1, the kernel is loaded on cuda:0", k, 1, 32, (1, Array(device=1), y))',
+    "kernel: no tuple": 'raises(TypeError, "must be a tuple", k, 1, 32, [1, x, y])',
+    "kernel: no shape": 'raises(TypeError, "grid must be an int or one to three", k, "x", 32, (1, x, y))',
+    "kernel: fits": "k(1, (32, 1, 1), (numpy.int32(1), x, None)); k(grid=1, block=32, args=(1, x, y), stream=0, shared=16)",
+    "fork": 'import os\npid = os.fork()\nif pid == 0:\n    raises(kiln.NoDevice, "forked after its parent used the GPU.*spawn", scan, x, out=y)\n    raises(kiln.NoDevice, "spawn", k, 1, 32, (1, x, y))\n    os._exit(7)\nassert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7',
+}
+
+
+def test_every_row(fake_driver, python):
+    text = fake_driver + BEGIN + "k = kiln.Unit('k', 'extern \"C\" __global__ void k__488(int n, const int* x, int* y) {}').kernel('k__488')\nfailed = []\n"
+    text += "import traceback\n" + "".join(f"try: exec({body!r})\nexcept BaseException: failed.append({name!r}); print({name!r}); traceback.print_exc()\n" for name, body in ROWS.items())
+    text += "print('failed:', failed); assert not failed"
+    done = python(text, check=False, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_gpu_that_is_not_there(python):
+    if pathlib.Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a GPU")
+    python("import kiln, numpy\nfor call in (lambda: kiln.inclusive_scan(numpy.zeros(3, 'i4')), lambda: kiln.Unit('k', '__global__ void k() {}').kernel('k'), kiln.devices):\n"
+           "    try: call()\n    except kiln.NoDevice as why: assert 'driver' in str(why), why\n    else: raise AssertionError(call)")
+
+
+def test_streams_are_joined_both_ways(fake_driver, python, tmp_path):
+    log = tmp_path / "log"
+    python(fake_driver + BEGIN + "import os\nos.environ['KILN_FAKE_CUDA_LOG'] = sys.argv[1]\nscan(Array(stream=2), out=Array(stream=1), stream=0)\n", str(log))
+    lines = [line.split() for line in log.read_text().splitlines()]
+    kinds = [kind for kind, *_ in lines]
+    launch = kinds.index("launch")
+    assert "record" in kinds[:launch] and "wait" in kinds[:launch], "the launch waits for the other stream"
+    assert "record" in kinds[launch:] and "wait" in kinds[launch:], "and the other stream for the launch"

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spatial operations beside NumPy and shapely, on the CPU and, where there is one, on the GPU with the same result."""
+
+import kiln
+import numpy
+import pytest
+from kiln import spatial
+
+SQUARES = ["POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))", "POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))", None, "POLYGON EMPTY"]
+LINES = ["LINESTRING (0 0, 4 4)", "LINESTRING (0 4, 4 0)", None, "LINESTRING (10 10, 11 11)"]
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def place(request):
+    """Runs a test once on each side."""
+    if request.param == "gpu":
+        request.getfixturevalue("gpu")
+    with kiln.execution(request.param):
+        yield request.param
+
+
+def there(rows, place):
+    rows = spatial.geometries(rows)
+    return rows.to_device() if place == "gpu" else rows
+
+
+def host(x):
+    return x.numpy_sync() if isinstance(x, kiln.Array) else numpy.asarray(x)
+
+
+def random_points(n, seed=1, top=4.0):
+    rng = numpy.random.default_rng(seed)
+    return rng.random(n) * top, rng.random(n) * top
+
+
+# ---- What comes in ----
+
+
+def test_coordinates_are_taken_as_they_are():
+    x, y = random_points(1000)
+    rows = spatial.points(x, y)
+    assert (len(rows), rows.family, rows.ordinal) == (1000, "point", -1)
+    assert rows.parts()["x"].__array_interface__["data"][0] == x.ctypes.data  # the same memory
+    del x
+    assert host(rows.parts()["x"]).sum() > 0  # kept alive
+
+
+def test_missing_and_empty_are_two_things():
+    rows = spatial.geometries(SQUARES)
+    assert rows.is_missing_sync() == [False, False, True, False]
+    assert numpy.array_equal(numpy.isnan(host(spatial.area(rows))), [False, False, True, False])
+    assert rows.to_wkb_sync()[2] is None
+    assert spatial.geometries(rows.to_wkb_sync()).is_missing_sync() == rows.is_missing_sync()
+
+
+def test_wkb_and_wkt():
+    rows = spatial.geometries([*SQUARES, "POINT (1 1)"])  # of two families
+    assert rows.family == "mixed"
+    again = spatial.geometries(rows.to_wkb_sync())
+    assert again.to_wkt_sync() == rows.to_wkt_sync()
+
+
+@pytest.mark.parametrize("rows, error, words", [
+    (5, TypeError, "a int holds no geometries"),
+    ([object()], TypeError, "row 0 is a object"),
+    ([b"nonsense"], kiln.Error, "row 0"),
+    (["POLYGON ((0 0"], kiln.InvalidArgument, "row 0"),
+    ((numpy.zeros(3), numpy.zeros(4)), kiln.InvalidArgument, "4"),
+    ((numpy.zeros(3, "f4"), numpy.zeros(3, "f4")), kiln.InvalidArgument, "float64"),
+    ((numpy.zeros(6)[::2], numpy.zeros(3)), kiln.InvalidArgument, "not contiguous"),
+])
+def test_what_is_no_geometry(rows, error, words):
+    with pytest.raises(error, match=words):
+        spatial.geometries(rows)
+
+
+def test_unknown_relations_are_told():
+    with pytest.raises(kiln.InvalidArgument, match="there is no relation 'near'; there are intersects, "):
+        spatial.join(SQUARES, SQUARES, "near")
+
+
+def test_what_is_wrong_with_rows():
+    assert spatial.geometries(SQUARES).validate() == []
+    (row, what, message), = spatial.geometries(["POLYGON ((0 0, 1 0, 1 1, 0 1))"]).validate()
+    assert (row, what) == (0, "open-ring") or "open" in message
+
+
+# ---- Operations ----
+
+
+def test_joins(place):
+    x, y = random_points(2000)
+    inside = numpy.minimum((x // 2).astype(int), 1) * (y < 2) - (y >= 2)  # 0, 1 or -1
+    dots, areas = there((x, y), place), there(SQUARES, place)
+    pairs = spatial.join(dots, areas, "within")
+    assert numpy.array_equal(pairs.left_sync(), numpy.flatnonzero(inside >= 0))
+    assert numpy.array_equal(pairs.right_sync(), inside[inside >= 0])
+    index = spatial.AreaIndex(areas)
+    for right in (areas, index):
+        assert numpy.array_equal(host(spatial.join_first(dots, right, "within")), inside)
+        assert numpy.array_equal(host(spatial.join_any(dots, right, "within")), inside >= 0)
+        assert numpy.array_equal(host(spatial.join_count(dots, right, "within")), inside >= 0)
+        assert host(spatial.join_histogram(dots, right, "within")).tolist() == [(inside == 0).sum(), (inside == 1).sum(), 0, 0]
+        assert len(spatial.join(dots, right, "within")) == len(pairs)
+    assert isinstance(pairs.left, kiln.Array if place == "gpu" else numpy.ndarray)
+
+
+def test_parts_of_a_join():
+    x, y = random_points(5000)
+    seen = []
+    spatial.join_in_chunks(SQUARES, (x, y), seen.append, "contains", most_bytes=1 << 20)
+    assert sum(map(len, seen)) == (y < 2).sum()
+
+    def enough(_):
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError):
+        spatial.join_in_chunks(SQUARES, (x, y), enough, "contains")
+
+
+def test_nearest_and_distance(place):
+    ax, ay = random_points(300, 2)
+    bx, by = random_points(200, 3)
+    a, b = there((ax, ay), place), there((bx, by), place)
+    near = spatial.nearest(a, b)
+    apart = numpy.hypot(ax[:, None] - bx, ay[:, None] - by)
+    assert numpy.array_equal(near.left_sync(), numpy.arange(300))
+    assert numpy.array_equal(near.right_sync(), apart.argmin(1))
+    assert numpy.allclose(near.distance_sync(), apart.min(1))
+    assert numpy.allclose(host(spatial.distance(a, a)), 0)
+    assert len(spatial.nearest(a, b, 3, ties=False)) == 900
+    assert len(spatial.join_within(a, b, 0.1)) == (apart <= 0.1).sum()
+    with pytest.raises(kiln.InvalidArgument, match="at least 1"):
+        spatial.nearest(a, b, 0)
+
+
+def test_measures(place):
+    areas, lines = there(SQUARES, place), there(LINES, place)
+    assert numpy.array_equal(host(spatial.area(areas)), [4, 4, numpy.nan, 0], equal_nan=True)
+    assert numpy.allclose(host(spatial.length(lines)), [32**0.5, 32**0.5, numpy.nan, 2**0.5], equal_nan=True)
+    assert numpy.array_equal(host(spatial.centroid(areas).x), [1, 3, numpy.nan, numpy.nan], equal_nan=True)
+    assert numpy.array_equal(host(spatial.bounds(areas).max_x), [2, 4, numpy.nan, numpy.nan], equal_nan=True)
+    assert spatial.total_bounds_sync(areas) == (0, 0, 4, 2)
+    assert host(spatial.counts(areas).vertices).tolist() == [5, 5, 0, 0]
+
+
+def test_relations_and_crossings(place):
+    areas, lines = there(SQUARES, place), there(LINES, place)
+    found = spatial.relate_join(lines, areas)
+    assert list(zip(found.left_sync().tolist(), found.right_sync().tolist())) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert host(spatial.relate(areas, areas))[2] == 0
+    met = spatial.segment_intersections(lines, lines)
+    at = host(met.how) == 1
+    assert set(zip(host(met.x)[at].tolist(), host(met.y)[at].tolist())) == {(2.0, 2.0)}
+    assert len(spatial.query(areas, areas)) == 4
+
+
+def test_other_rows(place):
+    x, y = random_points(100)
+    dots = there((x, y), place)
+    which = numpy.array([5, 5, 7], dtype="i4")
+    keep = (x < 2).astype("u1")
+    if place == "gpu":
+        which, keep = kiln.Array.from_host_sync(which), kiln.Array.from_host_sync(keep)
+    chosen = spatial.gather(dots, which)
+    assert len(chosen) == 3 and host(chosen.to_host_sync().parts()["x"]).tolist() == [x[5], x[5], x[7]]
+    assert len(spatial.filter_sync(dots, keep)) == (x < 2).sum()
+    around = spatial.point_buffer(dots, 0.5, quarter=16)
+    assert around.family == "polygon" and numpy.allclose(host(spatial.area(around)), 0.25 * numpy.pi, rtol=0.01)
+    assert len(spatial.clip_by_rect(there(LINES, place), (0, 0, 1, 1))) == 4
+
+
+def test_the_gpus_pairs_are_the_cpus(gpu):
+    torch = pytest.importorskip("torch")
+    x, y = random_points(100_000)
+    tx, ty = torch.from_numpy(x).cuda(), torch.from_numpy(y).cuda()
+    with kiln.execution("cpu"):
+        expected = spatial.join((x, y), SQUARES, "intersects")
+    with kiln.execution("gpu"):
+        areas = spatial.geometries(SQUARES).to_device()
+        found = spatial.join((tx, ty), areas, "intersects")
+        assert found.left.ordinal == 0
+        left = torch.from_dlpack(found.left)
+        assert torch.equal(left.cpu(), torch.from_numpy(expected.left.copy()))
+        side = torch.cuda.Stream()
+        assert numpy.array_equal(spatial.join((tx, ty), areas, "intersects", stream=side).right_sync(), expected.right)
+
+
+def test_geoarrow_on_the_device(gpu):
+    class Other:
+        """An object of another library, with the protocol alone."""
+
+        def __arrow_c_device_array__(self, requested_schema=None):
+            return spatial.geometries(SQUARES).to_device().__arrow_c_device_array__()
+
+    again = spatial.geometries(Other())
+    assert again.ordinal == 0
+    assert again.to_wkt_sync() == spatial.geometries(SQUARES).to_wkt_sync()
+
+
+# ---- Beside other libraries ----
+
+
+def test_geoseries_and_shapely():
+    shapely = pytest.importorskip("shapely")
+    shapes = shapely.from_wkt(["POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0), (0.5 0.5, 1 0.5, 1 1, 0.5 0.5))", None, "POLYGON EMPTY", "MULTIPOLYGON (((2 0, 4 0, 4 2, 2 2, 2 0)))"])
+    rows = spatial.geometries(shapes)
+    assert rows.is_missing_sync() == [False, True, False, False]
+    assert numpy.array_equal(spatial.area(rows), shapely.area(shapes), equal_nan=True)
+    assert [None if s is None else s.equals(t) for s, t in zip(spatial.to_shapely_sync(rows), shapes)] == [True, None, True, True]
+    mixed = spatial.geometries([shapely.Point(1, 1), shapes[0], None])
+    assert mixed.family == "mixed" and mixed.is_missing_sync() == [False, False, True]
+    assert len(spatial.geometries(shapely.Point(1, 2))) == 1
+    with pytest.raises(kiln.Error, match="row 1"):
+        spatial.geometries([shapely.Point(1, 1), shapely.GeometryCollection([shapely.Point(0, 0)])])
+    geopandas = pytest.importorskip("geopandas")
+    series = geopandas.GeoSeries(shapes, crs="EPSG:4326")
+    frame = geopandas.GeoDataFrame({"name": list("abcd")}, geometry=series)
+    for given in (series, series.iloc[1:], frame, series.values):
+        assert numpy.array_equal(spatial.area(given), shapely.area(numpy.asarray(getattr(given, "geometry", given))), equal_nan=True)
+
+
+@pytest.fixture
+def pyarrow_with_types():
+    """pyarrow that keeps the names of these types, as geoarrow-pyarrow makes it."""
+    pyarrow = pytest.importorskip("pyarrow")
+
+    def type_named(name):
+        class Named(pyarrow.ExtensionType):
+            def __init__(self, storage):
+                super().__init__(storage, name)
+
+            def __arrow_ext_serialize__(self):
+                return b"{}"
+
+            @classmethod
+            def __arrow_ext_deserialize__(cls, storage, serialized):
+                return cls(storage)
+
+        return Named(pyarrow.null())
+
+    names = ("geoarrow.polygon", "geoarrow.wkb")
+    for name in names:
+        pyarrow.register_extension_type(type_named(name))
+    yield pyarrow
+    for name in names:
+        pyarrow.unregister_extension_type(name)
+
+
+@pytest.mark.parametrize("encoding, interleaved", [("geoarrow", True), ("geoarrow", False), ("WKB", None)])
+def test_geoarrow(encoding, interleaved, pyarrow_with_types):
+    pyarrow, geopandas, shapely = pyarrow_with_types, pytest.importorskip("geopandas"), pytest.importorskip("shapely")
+    shapes = shapely.from_wkt(["POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))", None, "POLYGON EMPTY", "POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))"])
+    array = geopandas.GeoSeries(shapes).to_arrow(geometry_encoding=encoding, **({"interleaved": interleaved} if encoding == "geoarrow" else {}))
+    rows = spatial.geometries(array)
+    assert numpy.array_equal(spatial.area(rows), [4, numpy.nan, 0, 4], equal_nan=True)
+    part = spatial.geometries(pyarrow.array(array)[1:])
+    assert numpy.array_equal(spatial.area(part), [numpy.nan, 0, 4], equal_nan=True)
+    chunks = pyarrow.chunked_array([pyarrow.array(array), pyarrow.array(array)[2:]])
+    assert numpy.array_equal(spatial.area(chunks), [4, numpy.nan, 0, 4, 0, 4], equal_nan=True)
+    back = geopandas.GeoSeries.from_arrow(rows)
+    assert back.isna().tolist() == [False, True, False, False] and back.iloc[3].equals(shapes[3])
+
+
+@pytest.mark.parametrize("relation", spatial.RELATIONS)
+def test_every_relation_beside_shapely(relation):
+    shapely = pytest.importorskip("shapely")
+    rng = numpy.random.default_rng(7)
+    boxes = shapely.box(*(c := rng.integers(0, 20, (2, 60))), *(c + rng.integers(1, 6, (2, 60))))
+    lines = shapely.linestrings(rng.integers(0, 20, (60, 3, 2)).astype(float))
+    for left, right in ((boxes, boxes), (lines, boxes), (boxes, lines)):
+        found = spatial.join(left, right, relation)
+        truth = getattr(shapely, relation)(left[:, None], right[None])
+        assert set(zip(found.left.tolist(), found.right.tolist())) == set(zip(*(i.tolist() for i in numpy.nonzero(truth))))

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/overlay/arrangement.hpp"
+
+#include "spatial/kept_elements.hpp"
+#include "spatial/noding.cuh"
+#include "spatial/overlay_borders.cuh"
+#include "spatial/overlay_noding.cuh"
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+// An index that is asked once for every border: built quickly rather than finely.
+constexpr cell_options coarse_cells{.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16};
+
+// Crossings move segments by rounding, and that ends: mostly after one turn, after four in all that was ever tried.
+constexpr int most_rounds = 64;
+
+struct found_divisions {
+    std::size_t count = 0;
+    buffer<std::int32_t> segment_of, number;
+    buffer<point> at;
+};
+
+// Pairs of segments that meet otherwise than in common ends, and where that divides them.
+result<found_divisions> divisions_of(queue& on, kept_layer const& l, std::int32_t const* worlds,
+                                     std::uint32_t const* asks, buffer<std::uint32_t> const& moved) {
+    found_divisions out;
+    auto const n = l.vertices();
+    auto const& elements = l.elements();
+    meeting_search const search{l.view(), elements.tree.view(), elements.in_order.data(), worlds, asks};
+    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_meetings{search, raw(place)}, n));
+    KILN_TRY(auto const met, on.total_sync(place));
+    auto const pairs = static_cast<std::size_t>(met);
+    if (pairs > 0x3fffffff)
+        return fail(errc::unsupported, "overlay: {} pairs of segments that meet: take the arrays in parts", pairs);
+    KILN_TRY(auto left, on.room<std::int32_t>(pairs));
+    KILN_TRY(auto right, on.room<std::int32_t>(pairs));
+    KILN_CHECK(on.launch(list_meetings{search, raw(place), left.data(), right.data()}, n));
+
+    KILN_TRY(auto segments, on.room<std::int32_t>(2 * pairs));
+    KILN_TRY(auto points, on.room<point>(2 * pairs));
+    KILN_TRY(auto counts, on.room<std::int64_t>(pairs + 1));
+    division_pair const found{segments.data(), points.data()};
+    KILN_CHECK(on.launch(find_divisions{l.view(), left.data(), right.data(), found, raw(counts), moved.data()}, pairs));
+    KILN_TRY(auto const total, on.total_sync(counts));
+    out.count = static_cast<std::size_t>(total);
+    KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
+    KILN_TRY(out.at, on.room<point>(out.count));
+    KILN_TRY(out.number, on.room<std::int32_t>(out.count));
+    KILN_CHECK(on.launch(gather_divisions{found, raw(counts), out.segment_of.data(), out.at.data(), out.number.data()},
+                         pairs));
+    return out;
+}
+
+}  // namespace
+
+result<arrangement> arrangement::make(queue& on, kept_layer of, buffer<std::int32_t> worlds) {
+    if (!worlds.empty()) KILN_CHECK(of.leave_out(on, worlds));
+    arrangement out{std::move(of), std::move(worlds)};
+    KILN_CHECK(out.node(on));
+    KILN_CHECK(out.find_places(on));
+    KILN_CHECK(out.find_strands(on));
+    KILN_CHECK(out.find_borders(on));
+    return out;
+}
+
+result<void> arrangement::node(queue& on) {
+    buffer<std::uint32_t> asks;  // empty: all
+    for (int round = 0; round < most_rounds; ++round) {
+        auto const n = layer_.vertices();
+        if (n == 0) return {};
+        KILN_CHECK(layer_.keep_elements(on));
+        KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
+        KILN_TRY(auto found, divisions_of(on, layer_, worlds(), asks.empty() ? nullptr : asks.data(), moved));
+        if (found.count == 0) return {};
+        if (round > 0) moved_again_ += found.count;
+        auto const m = found.count;
+        KILN_TRY(auto key, on.room<std::uint64_t>(m));
+        KILN_TRY(auto own, on.room<std::int32_t>(m));
+        KILN_CHECK(on.launch(number_words{own.data()}, m));
+        for (i32 step = 0; step < 2; ++step) {
+            KILN_CHECK(on.launch(division_keys{layer_.view(), found.segment_of.data(), found.at.data(),
+                                               found.number.data(), step, raw(key)},
+                                 m));
+            KILN_CHECK(on.sort(key, found.number, 64));
+        }
+        KILN_CHECK(on.launch(segment_keys{found.number.data(), found.segment_of.data(), raw(key)}, m));
+        KILN_CHECK(on.sort(key, found.number, bits_for(n)));
+        KILN_TRY(auto const place,
+                 layer_.divide(on, {std::move(key), std::move(found.number), std::move(own), found.at.data()}));
+        KILN_TRY(asks, on.room<std::uint32_t>(layer_.vertices()));
+        KILN_TRY(auto parts, on.filled<std::int64_t>(1, 0));
+        KILN_CHECK(on.launch(spread_moved{moved.data(), raw(place), asks.data(), counts_in(parts)}, n));
+        std::int64_t left = 0;
+        KILN_CHECK(on.read_sync({{parts.data(), left}}));
+        if (left == 0) return {};
+    }
+    return fail(errc::internal, "overlay: crossings still move segments after {} rounds", most_rounds);
+}
+
+result<void> arrangement::find_places(queue& on) {
+    auto const l = layer_.view();
+    placed_vertices const of{l, worlds()};
+    auto const n = layer_.vertices();
+    KILN_TRY(auto key, on.room<std::uint64_t>(n));
+    KILN_TRY(at_place_, on.room<std::int32_t>(n));
+    KILN_TRY(auto clashes, on.filled<std::int64_t>(1, 0));
+    KILN_CHECK(on.launch(place_hashes{of, raw(key), at_place_.data()}, n));
+    KILN_CHECK(on.sort(key, at_place_, 64));
+    KILN_CHECK(on.launch(check_place_hashes{of, raw(key), at_place_.data(), counts_in(clashes)}, n));
+    KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_places{of, at_place_.data(), raw(is_new)}, n));
+    KILN_CHECK(on.sum(is_new));
+    std::int64_t total = 0, clash = 0;
+    KILN_CHECK(on.read_sync({{is_new.data() + n, total}, {clashes.data(), clash}}));
+    if (clash > 0) {
+        for (i32 step = 0; step < (worlds_.empty() ? 2 : 3); ++step) {
+            KILN_CHECK(on.launch(place_keys{of, step, at_place_.data(), raw(key)}, n));
+            KILN_CHECK(on.sort(key, at_place_, 64));
+        }
+        KILN_CHECK(on.launch(count_places{of, at_place_.data(), raw(is_new)}, n));
+        KILN_TRY(total, on.total_sync(is_new));
+    }
+    places_ = static_cast<std::size_t>(total);
+    KILN_TRY(place_of_, on.room<std::int32_t>(n));
+    KILN_TRY(place_first_, on.room<std::int32_t>(places_ + 1));
+    return on.launch(set_places{l, at_place_.data(), raw(is_new), n, place_of_.data(), place_first_.data()}, n);
+}
+
+result<void> arrangement::find_strands(queue& on) {
+    auto const l = layer_.view();
+    auto const n = layer_.vertices(), paths = layer_.paths();
+    KILN_TRY(strand_number_, on.room<std::int64_t>(n + 1));
+    KILN_TRY(auto of_path, on.filled<std::uint64_t>(paths, 0));
+    KILN_CHECK(on.launch(
+        find_junctions{l, place_of_.data(), place_first_.data(), at_place_.data(), raw(strand_number_), raw(of_path)},
+        n));
+    KILN_TRY(auto x, on.filled<std::uint64_t>(paths, ~0U));
+    KILN_TRY(auto y, on.filled<std::uint64_t>(paths, ~0U));
+    for (i32 step = 0; step < 3; ++step)
+        KILN_CHECK(on.launch(find_anchors{l, raw(of_path), raw(x), raw(y), step, raw(strand_number_)}, n));
+    KILN_TRY(auto const total, on.total_sync(strand_number_));
+    KILN_TRY(start_, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    return on.launch(set_strands{raw(strand_number_), start_.data()}, n);
+}
+
+result<void> arrangement::find_borders(queue& on) {
+    auto const n = start_.size();
+    KILN_TRY(auto key, on.room<std::uint64_t>(n));
+    KILN_TRY(member_, on.room<std::int32_t>(n));
+    KILN_CHECK(on.launch(strand_keys{view().s, raw(key), member_.data()}, n));
+    KILN_CHECK(on.sort(key, member_, 32 + bits_for(places_)));
+    KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
+    KILN_CHECK(on.launch(count_borders{raw(key), raw(is_new)}, n));
+    KILN_TRY(auto const total, on.total_sync(is_new));
+    borders_ = static_cast<std::size_t>(total);
+    KILN_TRY(border_first_, on.room<std::int32_t>(borders_ + 1));
+    return on.launch(set_borders{raw(is_new), n, border_first_.data()}, n);
+}
+
+border_list arrangement::view() const noexcept {
+    return {
+        {layer_.view(), place_of_.data(), raw(strand_number_), start_.data()}, member_.data(), border_first_.data()};
+}
+
+result<arrangement::covers> arrangement::find_covers(queue& on) const {
+    covers out;
+    KILN_TRY(auto const cells, kept_cells::make(on, layer_, coarse_cells));
+    cover_search const search{view(), cells.view(), worlds()};
+    KILN_TRY(out.first, on.room<std::int64_t>(borders_ + 1));
+    KILN_CHECK(on.launch(count_covers{search, raw(out.first)}, borders_));
+    KILN_TRY(auto const total, on.total_sync(out.first));
+    KILN_TRY(out.cover, on.room<std::uint32_t>(static_cast<std::size_t>(total)));
+    KILN_CHECK(on.launch(list_covers{search, raw(out.first), out.cover.data()}, borders_));
+    return out;
+}
+
+// ---- Layers for it ----
+
+result<void> kept_layer::leave_out(queue& on, buffer<std::int32_t> const& numbers) {
+    return on.launch(leave_rows_out{view(), numbers.data(), kind_.data()}, paths());
+}
+
+result<kept_layer> kept_layer::joined(queue& on, kept_layer const& first, kept_layer const& second) {
+    auto const a = first.view(), b = second.view();
+    auto const rows = first.rows() + second.rows(), paths = first.paths() + second.paths(),
+               vertices = first.vertices() + second.vertices();
+    if (vertices > 0x7fffffff)
+        return fail(errc::unsupported, "overlay: {} vertices: take the arrays in parts", vertices);
+    kept_layer out;
+    out.rows_ = rows;
+    KILN_TRY(out.row_first_, on.room<std::int32_t>(rows + 1));
+    KILN_TRY(out.state_, on.room<std::uint8_t>(rows));
+    KILN_TRY(out.path_first_, on.room<std::int32_t>(paths + 1));
+    KILN_TRY(out.row_of_, on.room<std::int32_t>(paths));
+    KILN_TRY(out.kind_, on.room<std::uint8_t>(paths));
+    KILN_TRY(out.at_, on.room<point>(vertices));
+    KILN_TRY(out.path_of_, on.room<std::int32_t>(vertices));
+    KILN_CHECK(
+        on.launch(join_rows{a, b, first.state_.data(), second.state_.data(), out.row_first_.data(), out.state_.data()},
+                  rows + 1));
+    KILN_CHECK(on.launch(join_paths{a, b, out.path_first_.data(), out.row_of_.data(), out.kind_.data()}, paths + 1));
+    KILN_CHECK(on.launch(join_vertices{a, b, out.at_.data(), out.path_of_.data()}, vertices));
+    return out;
+}
+
+}  // namespace kiln::spatial

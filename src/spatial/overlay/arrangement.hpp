@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// All rings of one or two arrays of areas as one arrangement (kernels/spatial/overlay_noding.cuh, overlay_borders.cuh): what overlay,
+// dissolve, union and make_valid are made of, where a queue runs.
+#pragma once
+
+#include "spatial/kept_cells.hpp"
+#include "spatial/overlay_views.cuh"
+
+namespace kiln::spatial {
+
+class arrangement {
+public:
+    // Rows may overlap and cross themselves. Where there are worlds, one for each row, rows of different ones do not meet, and those
+    // of a negative one are left out; else all rows are in one.
+    [[nodiscard]] static result<arrangement> make(queue& on, kept_layer of, buffer<std::int32_t> worlds = {});
+
+    [[nodiscard]] kiln_spatial::border_list view() const noexcept;
+    [[nodiscard]] std::size_t borders() const noexcept { return borders_; }
+    [[nodiscard]] std::size_t places() const noexcept { return places_; }
+    [[nodiscard]] std::size_t rows() const noexcept { return layer_.rows(); }
+
+    // Rows on both sides of every border, as cover_range has them: of border i from first[i] to before first[i + 1].
+    struct covers {
+        buffer<std::uint32_t> cover;
+        buffer<std::int64_t> first;
+    };
+    [[nodiscard]] result<covers> find_covers(queue& on) const;
+
+    // Segments that had to be divided because rounded crossings had moved others onto them.
+    [[nodiscard]] std::size_t moved_again() const noexcept { return moved_again_; }
+
+private:
+    arrangement(kept_layer of, buffer<std::int32_t> worlds) noexcept
+        : layer_{std::move(of)}, worlds_{std::move(worlds)} {}
+    [[nodiscard]] result<void> node(queue& on);
+    [[nodiscard]] result<void> find_places(queue& on);
+    [[nodiscard]] result<void> find_strands(queue& on);
+    [[nodiscard]] result<void> find_borders(queue& on);
+
+    [[nodiscard]] std::int32_t const* worlds() const noexcept { return worlds_.empty() ? nullptr : worlds_.data(); }
+
+    kept_layer layer_;
+    buffer<std::int32_t> worlds_;
+    buffer<std::int32_t> place_of_, place_first_, at_place_;  // by vertex; by place; vertices by place
+    buffer<std::int64_t> strand_number_;
+    buffer<std::int32_t> start_, member_, border_first_;
+    std::size_t places_ = 0, borders_ = 0, moved_again_ = 0;
+};
+
+}  // namespace kiln::spatial

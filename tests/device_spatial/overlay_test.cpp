@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Areas put over each other on a device: the host's bits.
+#include "spatial_fixture.hpp"
+
+#include <kiln/spatial/measures.hpp>
+#include <kiln/spatial/overlay.hpp>
+
+#include <cmath>
+#include <numbers>
+
+namespace kiln::device_tests {
+
+namespace {
+
+class spatial_overlay : public on_spatial_device {
+protected:
+    // On the host, in the mode that is asked for.
+    template <class Call>
+    static auto here(Call const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call().value();
+    }
+    void check(result<geometries> made, geometries const& expected, std::string const& name) {
+        auto const there = take(std::move(made));
+        EXPECT_EQ(there.where(), residency::device);
+        EXPECT_EQ(to_wkt(there.to_host_sync(on()).value()).value(), to_wkt(expected).value()) << name;
+    }
+    void check_all(geometries const& a, geometries const& b, std::string const& name) {
+        auto const a_there = there(a), b_there = there(b);
+        for (auto const what : {overlay_kind::intersection, overlay_kind::union_, overlay_kind::difference,
+                                overlay_kind::symmetric_difference, overlay_kind::identity, overlay_kind::update}) {
+            auto const made = take(overlay(on(), a_there, b_there, what));
+            auto const expected = here([&] { return overlay({}, a, b, what); });
+            auto const label = name + " " + std::string{name_of(what)};
+            EXPECT_EQ(values_of(made.left), spatial_tests::values_of(expected.left)) << label;
+            EXPECT_EQ(values_of(made.right), spatial_tests::values_of(expected.right)) << label;
+            check(made.rows, expected.rows, label);
+        }
+        check(union_all(on(), a_there), here([&] { return union_all({}, a); }), name + " union_all");
+        check(make_valid(on(), b_there), here([&] { return make_valid({}, b); }), name + " make_valid");
+        std::vector<std::int32_t> keys(a.rows());
+        for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i % 5) - 1;
+        auto const key = buffer<std::int32_t>::copy_of(keys);
+        check(dissolve(on(), a_there, key, 4), here([&] { return dissolve({}, a, key, 4); }), name + " dissolve");
+        auto const table = take(area_table(on(), a_there, b_there));
+        auto const expected = here([&] { return area_table({}, a, b); });
+        EXPECT_EQ(values_of(table.area), spatial_tests::values_of(expected.area)) << name;
+    }
+};
+
+// Rings in general position that cross each other all over.
+geometries rosettes(std::size_t rows, double at) {
+    geometry_builder to;
+    for (std::size_t i = 0; i < rows; ++i) {
+        double const x = at + std::fmod(static_cast<double>(i) * 0.7548776662, 1),
+                     y = std::fmod(static_cast<double>(i) * 0.5698402910, 1);
+        to.begin(family::polygon), to.begin_ring();
+        int const corners = 48;
+        for (int k = 0; k <= corners; ++k) {
+            double const angle = 2 * std::numbers::pi * (k % corners) / corners;
+            double const far = 0.05 + 0.02 * std::sin(5 * angle + static_cast<double>(i));
+            to.vertex(x + far * std::cos(angle), y + far * std::sin(angle));
+        }
+        to.end();
+    }
+    return to.finish().value();
+}
+
+}  // namespace
+
+TEST_F(spatial_overlay, is_that_of_the_host) {
+    std::size_t const rows = quick() ? 12 : 200;
+    check_all(
+        lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
+        lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
+    check_all(rosettes(rows, 0), rosettes(rows, 0.01), "rosettes");
+}
+
+TEST_F(spatial_overlay, of_real_layers_is_that_of_the_host) {
+    auto const a = real_layer("ne110");
+    if (!a || quick()) GTEST_SKIP() << "no ne110, or no time";
+    check_all(*a, *a, "ne110");
+}
+
+TEST_F(spatial_overlay, of_counties_has_their_areas) {
+    auto const a = real_layer("county2010"), b = real_layer("county2016");
+    if (!a || !b || quick()) GTEST_SKIP() << "no counties, or no time";
+    auto const a_there = there(*a), b_there = there(*b);
+    auto const table = take(area_table(on(), a_there, b_there));
+    EXPECT_EQ(table.size(), values_of(table.area).size());
+    auto const total = [&](geometries const& of) {
+        double sum = 0;
+        for (double const v : values_of(take(area(on(), of)))) sum += std::isnan(v) ? 0 : v;
+        return sum;
+    };
+    double common = 0;
+    for (double const v : values_of(table.area)) common += v;
+    double const one = total(a_there), other = total(b_there);
+    double const alone = total(take(overlay(on(), a_there, b_there, overlay_kind::difference)).rows);
+    EXPECT_NEAR(common + alone, one, 1e-10 * one);
+    double const both = total(take(overlay(on(), a_there, b_there, overlay_kind::union_)).rows);
+    EXPECT_NEAR(both, one + other - common, 1e-10 * one);
+}
+
+}  // namespace kiln::device_tests

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// Areas put over each other, by the device's text run on the host, against GEOS and against what must be so.
+#include "geos.hpp"
+#include "samples.hpp"
+#include "spatial/overlay/overlay.hpp"
+
+#include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/measures.hpp>
+#include <kiln/spatial/validate.hpp>
+#include <kiln/spatial/wkt.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <random>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+using testing::ElementsAre;
+
+constexpr std::array all_kinds_of_overlay{overlay_kind::intersection, overlay_kind::union_,
+                                          overlay_kind::difference,   overlay_kind::symmetric_difference,
+                                          overlay_kind::identity,     overlay_kind::update};
+
+geometries areas(std::vector<std::string> const& rows) { return from_wkt(rows).value(); }
+
+overlay_rows overlaid(geometries const& left, geometries const& right, overlay_kind what,
+                      item_order order = item_order::scrambled) {
+    host_queue on{order};
+    auto out = overlaid_rows(on, left, right, what).value();
+    EXPECT_TRUE(require_valid(out.rows));
+    return out;
+}
+std::vector<std::string> texts(overlay_rows const& of) {
+    auto out = to_wkt(of.rows).value();
+    for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = std::to_string(of.left.data()[i]) + " " + std::to_string(of.right.data()[i]) + " " + out[i];
+    return out;
+}
+std::string valid(std::string const& row) {
+    host_queue on{item_order::scrambled};
+    return to_wkt(valid_rows(on, areas({row})).value()).value()[0];
+}
+double total_area(geometries const& of) {
+    double out = 0;
+    for (auto const& a : cpu::area(of).value()) out += a.value_or(0);
+    return out;
+}
+
+// Rings around random places with corners at random distances: they overlap, and cross all over.
+geometries stars(std::size_t rows, unsigned seed, double size = 0.3) {
+    std::mt19937_64 random{seed};
+    auto const real = [&](double from, double to) {
+        return from + (to - from) * static_cast<double>(random()) * 0x1p-64;
+    };
+    geometry_builder to;
+    for (std::size_t i = 0; i < rows; ++i) {
+        double const x = real(0, 1), y = real(0, 1);
+        int const corners = 5 + static_cast<int>(random() % 20);
+        to.begin(family::polygon);
+        for (int ring = 0; ring < 2; ++ring) {
+            if (ring == 1 && random() % 2 == 0) break;
+            to.begin_ring();
+            double first_x = 0, first_y = 0;
+            for (int k = 0; k < corners; ++k) {
+                double const angle = 2 * std::numbers::pi * k / corners;
+                double const far = ring == 0 ? real(size / 2, size) : real(size / 8, size / 4);
+                double const px = x + far * std::cos(angle), py = y + far * std::sin(angle);
+                if (k == 0) first_x = px, first_y = py;
+                to.vertex(px, py);
+            }
+            to.vertex(first_x, first_y);
+        }
+        to.end();
+    }
+    return to.finish(family::polygon).value();
+}
+
+}  // namespace
+
+TEST(overlay, two_squares) {
+    auto const a = areas({"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"}), b = areas({"POLYGON ((2 2, 6 2, 6 6, 2 6, 2 2))"});
+    auto const of = [&](overlay_kind what) { return texts(overlaid(a, b, what)); };
+    EXPECT_THAT(of(overlay_kind::intersection), ElementsAre("0 0 MULTIPOLYGON (((2 2, 4 2, 4 4, 2 4, 2 2)))"));
+    EXPECT_THAT(of(overlay_kind::difference), ElementsAre("0 -1 MULTIPOLYGON (((0 0, 4 0, 4 2, 2 2, 2 4, 0 4, 0 0)))"));
+    EXPECT_EQ(of(overlay_kind::union_).size(), 3U);
+    EXPECT_EQ(of(overlay_kind::symmetric_difference).size(), 2U);
+    EXPECT_EQ(of(overlay_kind::identity).size(), 2U);
+    EXPECT_EQ(of(overlay_kind::update).size(), 2U);
+}
+
+TEST(overlay, what_only_touches_has_nothing_in_common) {
+    auto const a = areas({"POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))", "NULL", "POLYGON EMPTY"});
+    auto const b = areas({"POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))", "POLYGON ((2 2, 3 3, 2 3, 2 2))", "NULL"});
+    EXPECT_EQ(overlaid(a, b, overlay_kind::intersection).size(), 0U);
+    EXPECT_THAT(texts(overlaid(a, b, overlay_kind::difference)),
+                ElementsAre("0 -1 MULTIPOLYGON (((0 0, 2 0, 2 2, 0 2, 0 0)))"));
+    EXPECT_EQ(overlaid(areas({}), b, overlay_kind::union_).size(), 2U);
+    EXPECT_EQ(overlaid(areas({}), areas({}), overlay_kind::union_).size(), 0U);
+}
+
+TEST(overlay, a_hole_that_touches_its_shell_stays_a_hole) {
+    // The right row cuts a diamond out that touches the left row's side in one point, and another in its middle.
+    auto const a = areas({"POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0))"});
+    auto const b = areas({"POLYGON ((0 4, 2 2, 4 4, 2 6, 0 4))", "POLYGON ((4 4, 6 2, 8 4, 6 6, 4 4))"});
+    auto const cut = overlaid(a, b, overlay_kind::difference);
+    ASSERT_EQ(cut.size(), 1U);
+    EXPECT_DOUBLE_EQ(total_area(cut.rows), 64 - 16);
+    // The two touch each other and both sides: what is left falls into two.
+    EXPECT_EQ(cut.rows.parts().offsets[1].size() - 1, 2U);
+    auto const one = overlaid(a, areas({"POLYGON ((0 4, 2 2, 4 4, 2 6, 0 4))"}), overlay_kind::difference);
+    EXPECT_EQ(one.rows.parts().offsets[1].size() - 1, 1U);
+    EXPECT_EQ(one.rows.parts().offsets[2].size() - 1, 2U);
+}
+
+TEST(overlay, islands_in_holes_get_the_hole_around_them) {
+    // A ring in a ring in a ring: each a shell with a hole.
+    auto const a = areas({"POLYGON ((0 0, 20 0, 20 20, 0 20, 0 0))"});
+    auto const b = areas({"POLYGON ((2 2, 18 2, 18 18, 2 18, 2 2), (4 4, 16 4, 16 16, 4 16, 4 4))",
+                          "POLYGON ((6 6, 14 6, 14 14, 6 14, 6 6), (8 8, 12 8, 12 12, 8 12, 8 8))"});
+    auto const left = overlaid(a, b, overlay_kind::difference);
+    ASSERT_EQ(left.size(), 1U);
+    EXPECT_THAT(texts(left),
+                ElementsAre("0 -1 MULTIPOLYGON (((0 0, 20 0, 20 20, 0 20, 0 0), (2 2, 2 18, 18 18, 18 2, 2 2)), "
+                            "((8 8, 12 8, 12 12, 8 12, 8 8)), "
+                            "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 6 14, 14 14, 14 6, 6 6)))"));
+}
+
+TEST(overlay, rows_that_are_not_valid_are_put_right) {
+    EXPECT_EQ(valid("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"),
+              "MULTIPOLYGON (((0 0, 1 1, 0 2, 0 0)), ((1 1, 2 0, 2 2, 1 1)))");
+    EXPECT_EQ(valid("POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))"), "MULTIPOLYGON EMPTY");
+    EXPECT_EQ(valid("POLYGON ((0 0, 4 0, 4 0, 6 0, 4 0, 4 4, 0 4, 0 0))"),
+              "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)))");  // a spike
+    EXPECT_EQ(valid("POLYGON ((0 0, 1 1, 0 0))"), "MULTIPOLYGON EMPTY");
+    EXPECT_EQ(valid("NULL"), "NULL");
+    EXPECT_EQ(valid("POLYGON EMPTY"), "MULTIPOLYGON EMPTY");
+    // A shell that touches itself is a shell with a hole.
+    EXPECT_EQ(valid("POLYGON ((0 0, 4 0, 4 4, 2 4, 3 2, 1 2, 2 4, 0 4, 0 0))"),
+              "MULTIPOLYGON (((0 0, 4 0, 4 4, 2 4, 0 4, 0 0), (1 2, 2 4, 3 2, 1 2)))");
+}
+
+TEST(overlay, rows_of_a_key_become_one) {
+    host_queue on{item_order::scrambled};
+    auto const tiles = areas({"POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))", "POLYGON ((1 0, 2 0, 2 1, 1 1, 1 0))",
+                              "POLYGON ((2 0, 3 0, 3 1, 2 1, 2 0))", "POLYGON ((0 1, 3 1, 3 2, 0 2, 0 1))"});
+    auto const keys = buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, 0, 2, -1});
+    EXPECT_THAT(to_wkt(dissolved_rows(on, tiles, keys, 3).value()).value(),
+                ElementsAre("MULTIPOLYGON (((0 0, 1 0, 2 0, 2 1, 1 1, 0 1, 0 0)))", "MULTIPOLYGON EMPTY",
+                            "MULTIPOLYGON (((2 0, 3 0, 3 1, 2 1, 2 0)))"));
+    EXPECT_DOUBLE_EQ(total_area(united_rows(on, tiles).value()), 6);
+    EXPECT_EQ(to_wkt(united_rows(on, areas({})).value()).value(), std::vector<std::string>{"MULTIPOLYGON EMPTY"});
+}
+
+TEST(overlay, is_a_call_that_is_decided_once) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const a = areas({"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"}), b = areas({"POLYGON ((2 2, 6 2, 6 6, 2 6, 2 2))"});
+    auto const table = area_table({}, a, b).value();
+    ASSERT_EQ(table.size(), 1U);
+    EXPECT_EQ(table.area.data()[0], 4);
+    EXPECT_EQ(overlay({}, a, areas({"POINT (1 1)"}), overlay_kind::union_).error().code(), errc::unsupported);
+    auto const keys = buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, 1});
+    EXPECT_EQ(dissolve({}, a, keys, 2).error().code(), errc::invalid_argument);
+    EXPECT_EQ(union_all({}, a).value().rows(), 1U);
+    EXPECT_EQ(make_valid({}, a).value().rows(), 1U);
+    for (auto const kind : all_kinds_of_overlay) EXPECT_EQ(overlay_kind_of(name_of(kind)), kind);
+    EXPECT_FALSE(overlay_kind_of("xor"));
+}
+
+// Whatever the rows: areas add up, a layer with itself is itself, sides can be exchanged, and no order of threads matters.
+TEST(overlay, areas_add_up) {
+    for (unsigned seed = 1; seed <= 4; ++seed) {
+        auto const a =
+            seed % 2 == 0 ? stars(20, seed) : lattice(family::polygon, {.rows = 20, .size = 9, .seed = seed});
+        auto const b = seed % 2 == 0 ? stars(15, seed + 50)
+                                     : lattice(family::multipolygon, {.rows = 15, .size = 9, .seed = seed + 50});
+        host_queue on;
+        double const one = total_area(united_rows(on, a).value()), other = total_area(united_rows(on, b).value());
+        auto const all = [&](overlay_kind what, geometries const& l, geometries const& r) {
+            return total_area(united_rows(on, overlaid(l, r, what).rows).value());
+        };
+        double const common = all(overlay_kind::intersection, a, b), both = all(overlay_kind::union_, a, b);
+        EXPECT_NEAR(both + common, one + other, 1e-12 * both) << seed;
+        EXPECT_NEAR(all(overlay_kind::difference, a, b), one - common, 1e-12 * both) << seed;
+        EXPECT_NEAR(all(overlay_kind::symmetric_difference, a, b), both - common, 1e-12 * both) << seed;
+        EXPECT_NEAR(all(overlay_kind::identity, a, b), one, 1e-12 * both) << seed;
+        EXPECT_NEAR(all(overlay_kind::update, a, b), both, 1e-12 * both) << seed;
+        EXPECT_NEAR(all(overlay_kind::intersection, b, a), common, 1e-12 * both) << seed;
+        auto const alone = overlaid(a, a, overlay_kind::difference);
+        EXPECT_EQ(alone.size(), 0U) << seed;
+        for (auto const what : all_kinds_of_overlay) {
+            auto const there = overlaid(a, b, what, item_order::ascending), here = overlaid(a, b, what);
+            EXPECT_EQ(texts(there), texts(here)) << seed;
+        }
+    }
+}
+
+#ifdef KILN_TEST_GEOS
+
+namespace {
+
+struct judged {
+    std::size_t rows = 0, invalid = 0, different = 0;
+    double worst = 0;
+};
+// Every row of an overlay: valid for GEOS, and the same points as GEOS's result but for slivers of rounding.
+judged judge(geos& by, geometries const& left, geometries const& right, overlay_rows const& made, double tolerance) {
+    auto const a = by.read(left), b = by.read(right), c = by.read(made.rows);
+    judged out;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        ++out.rows;
+        if (!by.is_valid(c[i])) ++out.invalid;
+        auto const l = made.left.data()[i], r = made.right.data()[i];
+        if (l < 0 || r < 0) continue;
+        std::unique_ptr<GEOSGeometry, std::function<void(GEOSGeometry*)>> const own{
+            GEOSIntersection_r(by.handle(), a[static_cast<std::size_t>(l)], b[static_cast<std::size_t>(r)]),
+            [&](GEOSGeometry* g) { GEOSGeom_destroy_r(by.handle(), g); }};
+        std::unique_ptr<GEOSGeometry, std::function<void(GEOSGeometry*)>> const gap{
+            own ? GEOSSymDifference_r(by.handle(), own.get(), c[i]) : nullptr,
+            [&](GEOSGeometry* g) { GEOSGeom_destroy_r(by.handle(), g); }};
+        double size = 0;
+        if (!gap || GEOSArea_r(by.handle(), gap.get(), &size) != 1) size = 1;
+        out.worst = std::max(out.worst, size);
+        if (size > tolerance) ++out.different;
+    }
+    return out;
+}
+std::size_t invalid_rows(geos& by, geometries const& of) {
+    std::size_t out = 0;
+    for (auto const* g : by.read(of))
+        if (g != nullptr && !by.is_valid(g)) ++out;
+    return out;
+}
+
+}  // namespace
+
+namespace {
+
+void check_against_geos(unsigned seeds, std::size_t rows) {
+    for (unsigned seed = 1; seed <= seeds; ++seed) {
+        bool const general = seed % 2 == 0;
+        auto const a = general ? stars(rows, seed) : lattice(family::polygon, {.rows = rows, .size = 8, .seed = seed});
+        auto const b = general ? stars(rows, seed + 50)
+                               : lattice(family::multipolygon, {.rows = rows, .size = 8, .seed = seed + 50});
+        geos by;
+        auto const made = overlaid(a, b, overlay_kind::intersection);
+        auto const found = judge(by, a, b, made, 1e-11);
+        EXPECT_GT(found.rows, rows);
+        EXPECT_EQ(found.invalid, 0U) << seed;
+        EXPECT_EQ(found.different, 0U) << seed << ": " << found.worst;
+        // Nothing is left out: as many pairs as GEOS finds area in common.
+        auto const left = by.read(a), right = by.read(b);
+        std::size_t pairs = 0;
+        for (auto const* l : left)
+            for (auto const* r : right) {
+                auto* const own = GEOSIntersection_r(by.handle(), l, r);
+                double size = 0;
+                if (own != nullptr && GEOSArea_r(by.handle(), own, &size) == 1 && size > 1e-14) ++pairs;
+                if (own != nullptr) GEOSGeom_destroy_r(by.handle(), own);
+            }
+        auto const sizes = cpu::area(made.rows).value();
+        EXPECT_EQ(static_cast<std::size_t>(std::ranges::count_if(sizes, [](auto const& s) { return *s > 1e-14; })),
+                  pairs)
+            << seed;
+        for (auto const what : all_kinds_of_overlay) EXPECT_EQ(invalid_rows(by, overlaid(a, b, what).rows), 0U) << seed;
+    }
+}
+
+}  // namespace
+
+TEST(overlay, rows_are_what_geos_says) { check_against_geos(4, 16); }
+// By hand: more than 10,000 pairs of each generator.
+TEST(overlay, DISABLED_many_rows_are_what_geos_says) { check_against_geos(12, 50); }
+
+TEST(overlay, real_layers_give_valid_rows) {
+    auto const a = real_layer("ne110");
+    if (!a) GTEST_SKIP() << "no ne110: see KILN_SPATIAL_DATA";
+    geos by;
+    host_queue on;
+    auto const itself = overlaid_rows(on, *a, *a, overlay_kind::intersection).value();
+    EXPECT_EQ(judge(by, *a, *a, itself, 1e-9).different, 0U);
+    EXPECT_EQ(invalid_rows(by, itself.rows), 0U);
+    EXPECT_EQ(invalid_rows(by, united_rows(on, *a).value()), 0U);
+}
+
+// By hand: all six kinds, with the worst difference to GEOS's own intersections.
+TEST(overlay, DISABLED_counties_give_valid_rows) {
+    auto const a = real_layer("county2010"), b = real_layer("county2016");
+    if (!a || !b) GTEST_SKIP() << "no counties: see KILN_SPATIAL_DATA";
+    geos by;
+    host_queue on;
+    for (auto const what : all_kinds_of_overlay) {
+        auto const made = overlaid_rows(on, *a, *b, what).value();
+        auto const invalid = invalid_rows(by, made.rows);
+        std::printf("%s: %zu rows, %zu vertices, %zu invalid\n", std::string{name_of(what)}.c_str(), made.size(),
+                    made.rows.vertices(), invalid);
+        std::fflush(stdout);
+        EXPECT_EQ(invalid, 0U);
+        if (what != overlay_kind::intersection) continue;
+        auto const found = judge(by, *a, *b, made, 1e-9);
+        std::printf("    different from GEOS %zu, by at most %g\n", found.different, found.worst);
+    }
+}
+
+#endif
+
+}  // namespace kiln::spatial_tests
