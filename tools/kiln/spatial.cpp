@@ -365,7 +365,7 @@ void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& m
 int write_overlay(spatial_arguments const& a) {
     auto const what = spatial::overlay_kind_of(a.how);
     if (!what)
-        throw nonsense{fmt::format(
+        throw misuse{fmt::format(
             "--how '{}': intersection, union, difference, symmetric_difference, identity or update", a.how)};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
