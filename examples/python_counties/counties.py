@@ -51,15 +51,18 @@ def timed(what: str, call: Any) -> Any:
     return out
 
 
-def draw(counties: Any, counts: Any, to: pathlib.Path) -> None:
+def draw(counties: Any, counts: Any, total: int, to: pathlib.Path) -> None:
     import matplotlib
+    from matplotlib.colors import LogNorm
 
     matplotlib.use("Agg")
     west, south, east, north = CONTIGUOUS
-    axes = counties.assign(points=counts).plot("points", figsize=(10, 5.6), cmap="viridis", vmax=float(numpy.quantile(counts, 0.98)))
+    some = counties.assign(points=counts)[counts > 0]
+    low, high = (float(numpy.quantile(counts[counts > 0], q)) for q in (0.01, 0.99))
+    axes = some.plot("points", figsize=(10, 5.6), cmap="viridis", norm=LogNorm(low, high), legend=True, legend_kwds={"shrink": 0.6})
     axes.set_xlim(west, east), axes.set_ylim(south, north)
     axes.set_axis_off()
-    axes.set_title("Points in each county, of ten million")
+    axes.set_title(f"Points in each county, of {total:,}")
     axes.figure.savefig(to, dpi=80, bbox_inches="tight")
 
 
@@ -87,7 +90,7 @@ def main() -> None:
         assert numpy.array_equal(numpy.where(lowest == len(counties), -1, lowest), first), "the two do not agree"
         print("GeoPandas has the same county for every point")
     if asked.map:
-        draw(counties, counts, asked.map)
+        draw(counties, counts, asked.points, asked.map)
 
 
 if __name__ == "__main__":

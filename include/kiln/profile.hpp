@@ -8,10 +8,31 @@
 
 #include <kiln/demand.hpp>
 
+#include <functional>
+#include <utility>
+
 namespace KILN_PUBLIC kiln {
 
-// Records from now on, until the engine goes. The file must not exist; where it does, FILE.<pid>-<random> is written.
-void record_profile(std::string const& file, engine& of = engine::process());
+// Ends a recording before its engine goes. Dropping it changes nothing.
+class recording {
+public:
+    explicit recording(std::function<void()> end) : end_{std::move(end)} {}
+    // What is used from now on is not written. Again: nothing.
+    void stop() {
+        if (auto const end = std::exchange(end_, nullptr)) end();
+    }
+
+private:
+    std::function<void()> end_;
+};
+
+// Records from now on, until it is stopped or the engine goes. The file must not exist; where it does, FILE.<pid>-<random> is
+// written. The engine must outlive a call of stop().
+recording record_profile(std::string const& file, engine& of = engine::process());
+
+// A profile of a program that would ask for these, in this order: for those who know without a run. Replaces the file.
+// errc::not_found for a name that is none.
+[[nodiscard]] result<void> write_profile(std::string const& file, std::vector<want> const& what);
 
 struct replayed {
     std::uint64_t demanded = 0;

@@ -7,8 +7,14 @@ Importing this starts nothing: no CUDA library is opened, no thread, no process,
 from __future__ import annotations
 
 import atexit as _atexit
+import os as _os
+import sys as _sys
 
 from . import _kiln
+
+# NVIDIA's compiler may be in this environment's own packages. A venv whose python is run by its path does not say so.
+if _sys.prefix != _sys.base_prefix:
+    _os.environ.setdefault("VIRTUAL_ENV", _sys.prefix)
 
 __version__: str = _kiln.version
 
@@ -27,8 +33,8 @@ _PLACES = {
         "unique_by_key_sync", "upper_bound"),
     "_types": ("Op", "Struct", "op", "struct"),
     "_units": ("Artifact", "Future", "Kernel", "RawModule", "Unit"),
-    "_views": ("devices", "events", "execution", "status"),
-    "_warmup": ("Plan", "Requirement", "catalogue", "record", "replay", "requires"),
+    "_views": ("activity", "devices", "events", "execution", "no_sync", "no_transfers", "status"),
+    "_warmup": ("Plan", "Requirement", "Spec", "catalogue", "record", "replay", "requires", "spec"),
 }
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}
 _MODULES = ("spatial", "torch", "tropical")

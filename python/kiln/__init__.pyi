@@ -19,10 +19,11 @@ from ._prims import (
     unique_by_key as unique_by_key, unique_by_key_sync as unique_by_key_sync, upper_bound as upper_bound)
 from ._types import Op as Op, Struct as Struct, op as op, struct as struct
 from ._units import Artifact as Artifact, Future as Future, Kernel as Kernel, RawModule as RawModule, Unit as Unit
-from ._views import devices as devices, events as events, execution as execution, status as status
+from ._views import (activity as activity, devices as devices, events as events, execution as execution, no_sync as no_sync,
+    no_transfers as no_transfers, status as status)
 from ._warmup import (
-    Plan as Plan, Requirement as Requirement, catalogue as catalogue, record as record, replay as replay,
-    requires as requires)
+    Plan as Plan, Requirement as Requirement, Spec as Spec, catalogue as catalogue, record as record, replay as replay,
+    requires as requires, spec as spec)
 
 __version__: str
 __all__: list[str]

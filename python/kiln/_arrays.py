@@ -22,11 +22,17 @@ def _library(x: Any) -> str:
     return type(x).__module__.partition(".")[0]
 
 
+_TYPES: dict[Any, str | Struct] = {}  # of the types that were seen
+
+
 def type_of(x: Any) -> str | Struct:
     found = getattr(x, "dtype", None)
     if found is None:
         raise TypeError(f"{type(x).__name__} is not an array: it has no dtype")
-    return type_name(found)
+    known = _TYPES.get(found)
+    if known is None:
+        known = _TYPES[found] = type_name(found)
+    return known
 
 
 def device_of(x: Any) -> int:
@@ -87,12 +93,19 @@ def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, 
 
     if _kiln.execution_mode() == "cpu":
         raise Unsupported("x is on the host and the execution mode is cpu: primitives with operators of one's own run on a GPU")
-    there = [None if x is None else _kiln.Array.from_host_sync(numpy.ascontiguousarray(x), 0) for x in inputs]
+    def plain(x: Any) -> Any:  # records as rows of bytes
+        x = numpy.ascontiguousarray(x)
+        return x.view("u1").reshape(len(x), -1) if x.dtype.fields else x
+
+    there = [None if x is None else _kiln.Array.from_host_sync(plain(x), 0) for x in inputs]
     found = handle(*there, **more)
+    records = inputs[0].dtype if inputs[0].dtype.fields else None
 
     def back(result: Any, out: Any) -> Any:
+        if records is not None and out is None and result.dtype == "uint8":
+            out = numpy.empty(result.nbytes // records.itemsize, dtype=records)
         to = numpy.empty(tuple(result.shape), dtype=result.dtype) if out is None else out
-        result.to_host_sync(to)
+        result.to_host_sync(plain(to) if to.dtype.fields else to)
         return to
 
     if isinstance(found, tuple):

@@ -44,37 +44,22 @@ def run_command(words: Sequence[str]) -> None:
 
 
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
-    """Compiles units for these architectures into one bundle; needs no GPU."""
+    """Compiles units and specs for these architectures into one bundle; needs no GPU."""
     from ._units import Unit
+    from ._warmup import Spec, _asked
 
     if not archs:
         raise InvalidArgument("build: name the architectures, archs=['sm_90']")
-    units = [w for w in what if isinstance(w, Unit)]
-    if len(units) != len(what):
-        raise InvalidArgument("build: units alone can be built; of primitives, record a run and use kiln.replay(..., bundle=...)")
+    wrong = [w for w in what if not isinstance(w, (Unit, Spec, str))]
+    if wrong:
+        raise InvalidArgument(f"build: a {type(wrong[0]).__name__} is no unit, spec or name of what ships")
     with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
         profile = os.path.join(scratch, "units.profile")
-        _record_units(profile, units, archs)
+        _kiln.write_profile(profile, _asked(what))
         words = ["replay", profile, "--arch", ",".join(archs), "-o", os.fspath(file)]
         if sign is not None:
             words += ["--sign", sign]
         run_command(words)
-
-
-def _record_units(profile: str, units: Sequence[Any], archs: Sequence[str]) -> None:
-    """In a process of its own: a recording goes on until its process ends."""
-    import pickle
-
-    script = ("import pickle, sys, kiln\n"
-              "units, archs, profile = pickle.load(sys.stdin.buffer)\n"
-              "with kiln.record(profile):\n"
-              "    for unit in units:\n"
-              "        for arch in archs: unit.artifact(arch)\n")
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, (str(pathlib.Path(__file__).parent.parent), os.environ.get("PYTHONPATH")))))
-    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps((list(units), list(archs), profile)), capture_output=True,
-                          env=environment)
-    if done.returncode != 0:
-        raise Error("build: " + done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
 
 
 # As in docs/guide/settings.md, without KILN_.

@@ -62,11 +62,31 @@ ItemType = Union[str, Struct, Any]
 
 def type_name(given: ItemType) -> str | Struct:
     """'int32' of "int32", numpy.int32, numpy.dtype('int32') or torch.int32."""
-    if isinstance(given, Struct):
+    if isinstance(given, Struct) or (isinstance(given, str) and given in _SIZES):
         return given
+    fields = getattr(given, "fields", None)
+    if fields and getattr(given, "itemsize", None):
+        return _struct_of(given)
     text = given if isinstance(given, str) else getattr(given, "name", None) or getattr(given, "__name__", None) or str(given)
     text = text.rpartition(".")[2]
     return {"float": "float64", "int": "int64", "half": "float16", "bool_": "bool"}.get(text, text)
+
+
+def _struct_of(dtype: Any) -> Struct:
+    """A structured type of NumPy's, laid out as C does it: numpy.dtype([("x", "f4"), ("y", "f4")], align=True)."""
+    from ._errors import InvalidArgument
+
+    letters = {name: letter for letter, (name, _) in reversed(_C_TYPES.items())}
+    members = []
+    for name in dtype.names:
+        field = type_name(dtype.fields[name][0])
+        if isinstance(field, Struct) or field not in letters:
+            raise InvalidArgument(f"field '{name}' of {dtype} is a {field}; fields are plain numbers")
+        members.append(f"{letters[field]} {name};")
+    out = struct("record_" + "_".join(dtype.names), " ".join(members))
+    if out.size != dtype.itemsize:
+        raise InvalidArgument(f"{dtype} has {dtype.itemsize} bytes, as a C struct it has {out.size}: make it with align=True")
+    return out
 
 
 def element(given: ItemType | None) -> _kiln.ElementType:
@@ -92,6 +112,13 @@ class Op:
     state: bytes = b""
     state_type: str | Struct | None = None
     _made: list[_kiln.Operator] = field(default_factory=list, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        found = self.__dict__.get("_hash")
+        if found is None:
+            found = hash((self.form, self.text, self.name, self.image, self.state, self.state_type))
+            object.__setattr__(self, "_hash", found)
+        return found
 
     def made(self) -> _kiln.Operator:
         if not self._made:
@@ -159,9 +186,10 @@ def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | N
     return data, found
 
 
+_BUILTIN_OPS = {name: Op("builtin", "", name) for name in BUILTIN}
+
+
 def as_op(given: Op | str) -> Op:
     if isinstance(given, Op):
         return given
-    if given in BUILTIN:
-        return Op("builtin", "", given)
-    return Op("expression", given)
+    return _BUILTIN_OPS.get(given) or Op("expression", given)

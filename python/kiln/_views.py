@@ -12,6 +12,15 @@ from . import _kiln
 from ._errors import InvalidArgument
 
 
+no_sync = _kiln.no_sync
+no_transfers = _kiln.no_transfers
+
+
+def activity() -> dict[str, int]:
+    """What was moved, waited for, allocated and run where, by Kiln, since the process began."""
+    return _kiln.activity()
+
+
 class Table:
     """Rows as dictionaries. to_pandas(), to_dicts()."""
 

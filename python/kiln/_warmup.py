@@ -6,16 +6,82 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Union
 
 from . import _kiln
+from ._errors import InvalidArgument
+from ._types import BUILTIN, Op, as_op, element, type_name
 from ._units import Unit
 
-Need = Union[Unit, str]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A primitive with its types and operator, to be demanded before it is called. Plain values: hashable, picklable."""
+
+    primitive: str
+    types: tuple[Any, ...]
+    op: Op | None = None
+    descending: bool = False
+    indices: bool = False
+
+    def _want(self) -> _kiln.Want:
+        types = [element(t) for t in self.types]
+        by = self.op.made() if self.op is not None else None
+        if self.primitive in ("exclusive_scan", "inclusive_scan"):
+            return _kiln.want_scan(self.primitive == "inclusive_scan", types[0], _there(by))
+        if self.primitive in ("lower_bound", "upper_bound"):
+            return _kiln.want_bounds(self.primitive == "upper_bound", types[0], _there(by))
+        if self.primitive == "select":
+            return _kiln.want_select(self.indices, types[0], by)
+        if self.primitive == "radix_sort":
+            return _kiln.want_radix_sort(types[0], types[1], self.descending)
+        if self.primitive == "gather":
+            return _kiln.want_gather(types[0], types[1])
+        made: _kiln.Want = getattr(_kiln, "want_" + self.primitive)(*types, _there(by))
+        return made
+
+    @property
+    def name(self) -> str:
+        return self._want().name
+
+
+def _there(by: _kiln.Operator | None) -> _kiln.Operator:
+    assert by is not None
+    return by
+
+
+# How many types each has, and its operator where none is named.
+_PRIMITIVES: dict[str, tuple[int, str | None]] = {
+    "exclusive_scan": (1, "plus"), "inclusive_scan": (1, "plus"), "reduce": (1, "plus"), "segmented_reduce": (1, "plus"), "select": (1, None),
+    "lower_bound": (1, "less"), "upper_bound": (1, "less"), "radix_sort": (2, None), "merge_sort": (2, "less"), "unique_by_key": (2, "equal"),
+    "transform": (2, None), "gather": (2, None),
+}
+
+
+def spec(primitive: str, *what: Any, descending: bool = False, indices: bool = False) -> Spec:
+    """What `make_<primitive>` takes: spec("inclusive_scan", "int32", cap), spec("radix_sort", "uint64", "int32")."""
+    if primitive not in _PRIMITIVES:
+        raise InvalidArgument(f"there is no primitive '{primitive}'; there are {', '.join(_PRIMITIVES)}")
+    count, usual = _PRIMITIVES[primitive]
+    types = [type_name(w) for w in what if not isinstance(w, Op) and w not in BUILTIN]
+    operators = [as_op(w) for w in what if isinstance(w, Op) or w in BUILTIN]
+    if not 1 <= len(types) <= count or len(operators) > 1:
+        raise InvalidArgument(f"spec: '{primitive}' takes {count} type{'s' if count > 1 else ''} and an operator; {len(types)} and {len(operators)} came")
+    if primitive in ("transform", "gather") and len(types) == 1:
+        types.append(types[0] if primitive == "transform" else "int32")
+    by = operators[0] if operators else as_op(usual) if usual else None
+    if primitive == "transform" and by is None:
+        raise InvalidArgument("spec: a transform needs an operator")
+    return Spec(primitive, (*types, *[None] * (count - len(types))), by, descending, indices)
+
+
+Need = Union[Unit, Spec, str]
 
 
 def _asked(what: Sequence[Need]) -> list[Any]:
-    return [w._text() if isinstance(w, Unit) else w for w in what]
+    return [w._text() if isinstance(w, Unit) else w._want() if isinstance(w, Spec) else w for w in what]
 
 
 class Requirement(Sequence[Need]):
@@ -64,9 +130,12 @@ class Plan:
 
 @contextlib.contextmanager
 def record(file: str | os.PathLike[str]) -> Iterator[None]:
-    """Writes down what the program asks for, from here to the end of the process."""
-    _kiln.record(os.fspath(file))
-    yield
+    """Writes down what the program asks for, to the end of the block."""
+    recording = _kiln.record(os.fspath(file))
+    try:
+        yield
+    finally:
+        recording.stop()
 
 
 class Replayed:

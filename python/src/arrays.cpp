@@ -18,7 +18,7 @@ namespace kiln::python {
 
 namespace {
 
-enum class way : std::uint8_t { own, exchange, cuda_interface, dlpack, buffer, none };
+enum class way : std::uint8_t { own, exchange, cupy, cuda_interface, dlpack, buffer, none };
 struct known_type {
     way how = way::none;
     dlpack::exchange_api const* api = nullptr;
@@ -40,11 +40,20 @@ dlpack::exchange_api const* exchange_of(PyTypeObject* type) {
     return api != nullptr && api->to_tensor != nullptr && api->current_stream != nullptr ? api : nullptr;
 }
 
+// CuPy makes a dictionary for each question of __cuda_array_interface__; its attributes say the same in a third of the time.
+bool is_of_cupy(nb::handle object) {
+    nb::handle const type{reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))};
+    if (!nb::cast<std::string>(nb::str(type.attr("__module__"))).starts_with("cupy")) return false;
+    for (auto const* const name : {"data", "dtype", "shape", "_c_contiguous"})
+        if (!nb::hasattr(object, name)) return false;
+    return nb::hasattr(object.attr("data"), "ptr") && nb::hasattr(object.attr("data"), "device_id");
+}
+
 known_type learn(nb::handle object) {
     auto* const type = Py_TYPE(object.ptr());
     if (nb::isinstance<device_array>(object)) return {way::own};
     if (auto const* const api = exchange_of(type)) return {way::exchange, api};
-    if (nb::hasattr(object, "__cuda_array_interface__")) return {way::cuda_interface};
+    if (nb::hasattr(object, "__cuda_array_interface__")) return {is_of_cupy(object) ? way::cupy : way::cuda_interface};
     if (PyObject_CheckBuffer(object.ptr()) != 0) return {way::buffer};
     if (nb::hasattr(object, "__dlpack__")) return {way::dlpack};
     return {};
@@ -159,6 +168,7 @@ array::array(nb::handle object, char const* argument) : array{argument, object} 
     auto const known = way_of(object);
     if (known.how == way::own) take_own();
     if (known.how == way::exchange) take_exchange(*known.api);
+    if (known.how == way::cupy) take_cupy();
     if (known.how == way::cuda_interface) take_cuda_interface();
     if (known.how == way::dlpack) take_dlpack();
     if (known.how == way::buffer) take_buffer();
@@ -181,6 +191,7 @@ array::array(array&& other) noexcept
       read_only_{other.read_only_},
       stream_{other.stream_},
       api_{other.api_},
+      of_cupy_{other.of_cupy_},
       legacy_{std::exchange(other.legacy_, nullptr)},
       versioned_{std::exchange(other.versioned_, nullptr)},
       buffer_{std::exchange(other.buffer_, Py_buffer{})} {}
@@ -247,6 +258,16 @@ void array::take_exchange(dlpack::exchange_api const& api) {
 }
 
 std::optional<CUstream_st*> array::stream() const {
+    if (of_cupy_) {
+        static nb::handle const current = nb::object{nb::module_::import_("cupy").attr("cuda").attr("get_current_stream")}.release();
+        static nb::handle const pointer = nb::str("ptr").release();
+        auto* const stream = PyObject_CallNoArgs(current.ptr());
+        if (stream == nullptr) throw nb::python_error();
+        nb::object const held = nb::steal(stream);
+        nb::object const at = nb::steal(PyObject_GetAttr(stream, pointer.ptr()));
+        if (!at.is_valid()) throw nb::python_error();
+        return static_cast<CUstream_st*>(PyLong_AsVoidPtr(at.ptr()));
+    }
     if (api_ == nullptr) return stream_;
     void* current = nullptr;
     if (api_->current_stream(dlpack::cuda, device_, &current) != 0) throw nb::python_error();
@@ -275,6 +296,61 @@ void array::take_dlpack() {
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
     legacy_ = static_cast<dlpack::managed*>(older);
     take(legacy_->tensor);
+}
+
+namespace {
+
+// An attribute by a name that is made once.
+class attribute_name {
+public:
+    explicit attribute_name(char const* name) : name_{PyUnicode_InternFromString(name)} {}
+    [[nodiscard]] nb::object of(nb::handle object) const {
+        auto* const value = PyObject_GetAttr(object.ptr(), name_);
+        if (value == nullptr) throw nb::python_error();
+        return nb::steal(value);
+    }
+
+private:
+    PyObject* name_;
+};
+
+// NumPy has one object for each plain type.
+dlpack::data_type type_of_dtype(nb::handle dtype, char const* argument) {
+    static std::mutex mutex;
+    static auto& known = *new std::unordered_map<PyObject*, dlpack::data_type>;
+    std::lock_guard const lock{mutex};
+    if (auto const at = known.find(dtype.ptr()); at != known.end()) return at->second;
+    auto const found = of_interface(nb::cast<std::string>(dtype.attr("str")), argument);
+    if (known.size() < 256) known.emplace(dtype.inc_ref().ptr(), found);  // kept for good: the table goes by its address
+    return found;
+}
+
+}  // namespace
+
+void array::take_cupy() {
+    static attribute_name const data{"data"}, pointer{"ptr"}, ordinal{"device_id"}, type{"dtype"}, extents{"shape"}, in_order{"_c_contiguous"};
+    if (in_order.of(object_).ptr() != Py_True) {
+        take_cuda_interface();  // which tells strides
+        return;
+    }
+    auto const memory = data.of(object_);
+    auto const at = pointer.of(memory);
+    auto const shape = extents.of(object_);
+    type_ = type_of_dtype(type.of(object_), argument_);
+    dimensions_ = static_cast<int>(PyTuple_Size(shape.ptr()));
+    if (dimensions_ > most_dimensions)
+        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
+    std::int64_t next = 1;
+    for (auto i = static_cast<std::size_t>(dimensions_); i-- > 0;) {
+        shape_[i] = PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), static_cast<Py_ssize_t>(i)));
+        strides_[i] = next, next *= shape_[i];
+    }
+    data_ = PyLong_AsVoidPtr(at.ptr());
+    device_ = static_cast<int>(PyLong_AsLong(ordinal.of(memory).ptr()));
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (data_ == nullptr && items() != 0)
+        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    of_cupy_ = true;
 }
 
 void array::take_cuda_interface() {

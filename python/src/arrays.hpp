@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of any library, read where they are: torch by DLPack's exchange functions, CuPy and Numba by
+// Arrays of any library, read where they are: torch by DLPack's exchange functions, CuPy by its attributes, Numba by
 // __cuda_array_interface__, JAX and others by __dlpack__, host arrays by the buffer protocol. How a type is read is found out
 // once. Nothing is copied, converted or waited for.
 #pragma once
@@ -45,7 +45,9 @@ public:
     [[nodiscard]] char const* argument() const noexcept { return argument_; }
     // That the array's library works on; nullopt where it says nothing.
     [[nodiscard]] std::optional<CUstream_st*> stream() const;
-    [[nodiscard]] bool shares_stream_with(array const& other) const noexcept { return api_ != nullptr && api_ == other.api_; }
+    [[nodiscard]] bool shares_stream_with(array const& other) const noexcept {
+        return (api_ != nullptr && api_ == other.api_) || (of_cupy_ && other.of_cupy_);
+    }
 
     // "int32[1000] on cuda:0"
     [[nodiscard]] std::string describe() const;
@@ -58,6 +60,7 @@ private:
     void take_exchange(dlpack::exchange_api const& api);
     void take_dlpack();
     void take_cuda_interface();
+    void take_cupy();
     void take_buffer();
 
     nb::handle object_;
@@ -71,6 +74,7 @@ private:
     bool read_only_ = false;
     std::optional<CUstream_st*> stream_;
     dlpack::exchange_api const* api_ = nullptr;  // that tells the stream when it is asked for
+    bool of_cupy_ = false;                       // which does likewise
     dlpack::managed* legacy_ = nullptr;
     dlpack::managed_versioned* versioned_ = nullptr;
     Py_buffer buffer_{};

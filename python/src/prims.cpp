@@ -10,7 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <kiln/prims/untyped.hpp>
+#include <kiln/prims/wants.hpp>
 
 #include <cstring>
 #include <span>
@@ -405,6 +405,29 @@ void bind_prims(nb::module_& m) {
     m.def("make_gather", [](element_type const& type, element_type const& index, int device, seconds timeout) {
         return typed<gather>{make_handle<gather>(device, timeout, [=](prim_options const& how) { return gather::make(type, index, how); }), type, index};
     }, nb::arg("type"), nb::arg("index"), nb::arg("device"), nb::arg("timeout").none());
+
+    // What the makers above would make, to be demanded.
+    nb::class_<want>(m, "Want").def_prop_ro("name", [](want const& w) { return w.name(); });
+    m.def("want_scan", [](bool inclusive, element_type const& type, op const& by) {
+        return prims::wanted_scan(inclusive ? prims::scan_form::inclusive : prims::scan_form::exclusive, type, by);
+    });
+    m.def("want_reduce", &prims::wanted_reduce);
+    m.def("want_segmented_reduce", &prims::wanted_segmented_reduce);
+    m.def("want_select", [](bool indices, element_type const& type, std::optional<op> const& by) {
+        return prims::wanted_select(indices ? prims::select_form::indices : prims::select_form::items, type, by ? &*by : nullptr);
+    }, nb::arg("indices"), nb::arg("type"), nb::arg("by").none());
+    m.def("want_bounds", [](bool upper, element_type const& type, op const& by) {
+        return prims::wanted_bounds(upper ? prims::bound_side::upper : prims::bound_side::lower, type, by);
+    });
+    m.def("want_radix_sort", [](element_type const& key, element_type const& value, bool descending) {
+        return prims::wanted_radix_sort(key, value, descending ? prims::sort_order::descending : prims::sort_order::ascending);
+    });
+    m.def("want_merge_sort", &prims::wanted_merge_sort);
+    m.def("want_unique_by_key", [](element_type const& key, element_type const& value, op const& by) {
+        return prims::wanted_unique_by_key(key, value.size != 0 ? value : key, by);
+    });
+    m.def("want_transform", &prims::wanted_transform);
+    m.def("want_gather", &prims::wanted_gather);
 }
 
 }  // namespace kiln::python

@@ -6,8 +6,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <kiln/activity.hpp>
 #include <kiln/runtime/execution.hpp>
 #include <kiln/status.hpp>
+
+#include <memory>
+#include <utility>
 
 namespace kiln::python {
 
@@ -65,9 +69,42 @@ nb::list recent(std::string const& kind) {
     return out;
 }
 
+// A scope of C++ as a with block: begun and ended on one thread.
+template <class Scope>
+struct block {
+    std::unique_ptr<Scope> now;
+
+    void enter() { now = std::make_unique<Scope>(); }
+    // What was tried inside is told, unless something else is on its way out already.
+    void exit(nb::handle thrown) {
+        auto const scope = std::exchange(now, nullptr);
+        if (scope != nullptr && thrown.is_none()) scope->check().value();
+    }
+};
+template <class Scope>
+void bind_block(nb::module_& m, char const* name, char const* doc) {
+    nb::class_<block<Scope>>(m, name, doc)
+        .def(nb::init<>())
+        .def("__enter__", [](nb::handle self) { nb::cast<block<Scope>&>(self).enter(); return nb::borrow(self); })
+        .def("__exit__", [](block<Scope>& b, nb::handle type, nb::handle, nb::handle) { b.exit(type); }, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+}
+
+nb::dict activity_now() {
+    auto const a = activity_so_far();
+    nb::dict out;
+    out["transfers_to_device"] = a.transfers_to_device, out["bytes_to_device"] = a.bytes_to_device;
+    out["transfers_to_host"] = a.transfers_to_host, out["bytes_to_host"] = a.bytes_to_host;
+    out["synchronisations"] = a.synchronisations, out["allocations"] = a.allocations, out["allocated_bytes"] = a.allocated_bytes;
+    out["dispatched_to_gpu"] = a.dispatched_to_gpu, out["dispatched_to_cpu"] = a.dispatched_to_cpu, out["fallbacks"] = a.fallbacks;
+    return out;
+}
+
 }  // namespace
 
 void bind_views(nb::module_& m) {
+    bind_block<no_sync>(m, "no_sync", "with kiln.no_sync(): a wait for the GPU inside, of Kiln and on this thread, is kiln.Forbidden.");
+    bind_block<no_transfers>(m, "no_transfers", "with kiln.no_transfers(): a copy between host and device inside, of Kiln and on this thread, is kiln.Forbidden.");
+    m.def("activity", &activity_now);
     m.def("status", &status_of);
     m.def("events", &recent);
     m.def("event_kinds", [] {

@@ -21,6 +21,7 @@ std::vector<want> wants_of(nb::handle what) {
     std::vector<want> out;
     for (nb::handle const one : what) {
         if (nb::isinstance<nb::str>(one)) out.emplace_back(nb::cast<std::string>(one));
+        else if (nb::isinstance<want>(one)) out.push_back(nb::cast<want const&>(one));
         else out.emplace_back(nb::cast<unit const&>(one));
     }
     return out;
@@ -79,7 +80,13 @@ void bind_warmup(nb::module_& m) {
         without_gil const unlocked;
         (void)demand(std::move(wants), std::move(how));
     });
-    m.def("record", [](std::string const& file) { without_gil const unlocked; record_profile(file); });
+    nb::class_<recording>(m, "Recording").def("stop", &recording::stop);
+    m.def("record", [](std::string const& file) { without_gil const unlocked; return record_profile(file); });
+    m.def("write_profile", [](std::string const& file, nb::handle what) {
+        auto const wants = wants_of(what);
+        auto const done = [&] { without_gil const unlocked; return write_profile(file, wants); }();
+        done.value();
+    });
     m.def("replay", [](std::string const& file, std::vector<std::string> const& archs) {
         demand_options how{.targets = targets_of(archs)};
         auto const done = [&] { without_gil const unlocked; return replay_profile(file, std::move(how)); }().value();

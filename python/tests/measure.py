@@ -27,9 +27,10 @@ except ImportError:
 x = torch.arange(1000, dtype=torch.int32, device="cuda")
 y = torch.empty_like(x)
 scan = kiln.make_inclusive_scan("int32")
-raw = scan._made
 print("scan of 1,000 int32, torch, out=     ", each(lambda: scan(x, out=y)))
-print("the same without the Python wrapper  ", each(lambda: raw(x, y)))
+select = kiln.make_select("int32", indices=True)
+mask, kept, count = (x % 2 == 0), torch.empty_like(x), torch.empty(1, dtype=torch.int64, device="cuda")
+print("select by a mask, out=               ", each(lambda: select(None, mask, out=kept, count=count)))
 print("the function, out=                   ", each(lambda: kiln.inclusive_scan(x, out=y)))
 print("the function, new output             ", each(lambda: kiln.inclusive_scan(x)))
 k = kiln.Unit("k", 'extern "C" __global__ void k(int n, const int* x, int* y) { }').kernel("k")

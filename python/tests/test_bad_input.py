@@ -105,6 +105,8 @@ ROWS = {
     "kernel: no tuple": 'raises(TypeError, "must be a tuple", k, 1, 32, [1, x, y])',
     "kernel: no shape": 'raises(TypeError, "grid must be an int or one to three", k, "x", 32, (1, x, y))',
     "kernel: fits": "k(1, (32, 1, 1), (numpy.int32(1), x, None)); k(grid=1, block=32, args=(1, x, y), stream=0, shared=16)",
+    "no waits": 'with kiln.no_sync(): scan(x, out=y)\ntry:\n    with kiln.no_sync(): kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it waited")\nkiln.Array.from_host_sync(numpy.zeros(3))',
+    "no transfers": 'with kiln.no_transfers(): scan(x, out=y)\ntry:\n    with kiln.no_transfers(): kiln.Array.from_host_sync(numpy.zeros(3))\nexcept kiln.Forbidden: pass\nelse: raise AssertionError("it moved")',
     "fork": 'import os\npid = os.fork()\nif pid == 0:\n    raises(kiln.NoDevice, "forked after its parent used the GPU.*spawn", scan, x, out=y)\n    raises(kiln.NoDevice, "spawn", k, 1, 32, (1, x, y))\n    os._exit(7)\nassert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7',
 }
 

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every block of the guide is run, in order, as one program; those marked `gpu` where there is one, `new` ones alone."""
 
+import importlib.util
+import os
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
+import zipfile
 
 import pytest
 
@@ -25,3 +31,25 @@ def test_the_guide(tmp_path, python):
 def test_the_guide_on_a_gpu(gpu, tmp_path, python):
     pytest.importorskip("torch")
     python("\n".join(body for mark, body in blocks() if mark != "new"))
+
+
+def test_the_tour(python):
+    python((PAGE.parents[2] / "examples/python/tour.py").read_text(), timeout=600)
+
+
+def test_a_package_that_ships_its_kernels(tmp_path, python):
+    """Built, installed beside nothing else, and run with the compiler forbidden."""
+    here = PAGE.parents[2] / "examples/python_package"
+    there = tmp_path / "package"
+    shutil.copytree(here, there)
+    environment = {**os.environ, "KILN_CACHE_DIR": str(tmp_path / "a cache"), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    subprocess.run([sys.executable, "-m", "kiln.bundle", "src/waves/kernels.py", "-o", "src/waves/waves.kiln", "--arch", "sm_80,sm_90"], cwd=there, env=environment, check=True)
+    if importlib.util.find_spec("wheel") is None:
+        pytest.importorskip("setuptools", "70.1")  # which can make wheels itself
+    done = subprocess.run([sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation", "-w", tmp_path / "dist"], cwd=there, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next((tmp_path / "dist").glob("waves-1.0-*.whl"))) as wheel:
+        assert "waves/waves.kiln" in wheel.namelist()
+        wheel.extractall(tmp_path / "installed")
+    done = python((here / "check.py").read_text(), PYTHONPATH=os.pathsep.join([str(tmp_path / "installed"), environment["PYTHONPATH"]]))
+    assert done.stdout.startswith("found in waves.kiln;")

@@ -35,3 +35,21 @@ def test_type_checkers_are_told_the_same_names():
 
     told = (pathlib.Path(kiln.__file__).parent / "__init__.pyi").read_text()
     assert {n for n, again in re.findall(r"(\w+) as (\w+)", told) if n == again} == set(kiln.__all__)
+
+
+def test_a_compiler_beside_the_package_is_found(tmp_path):
+    """NVRTC from pip, in a venv that was not activated: its folder is one of those that are searched."""
+    import subprocess
+    import sys
+    import venv
+
+    import kiln
+
+    venv.create(tmp_path / "env", with_pip=False)
+    site = next((tmp_path / "env").glob("lib/python3*/site-packages"))
+    (site / "nvidia/cuda_nvrtc/lib").mkdir(parents=True)
+    (site / "nvidia/cuda_nvrtc/lib/libnvrtc.so.99").write_bytes(b"no library")
+    environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
+    environment["PYTHONPATH"] = str(pathlib.Path(kiln.__file__).parent.parent)
+    seen = subprocess.run([tmp_path / "env/bin/python", "-c", "import kiln, os; print(os.environ['VIRTUAL_ENV'])"], env=environment, capture_output=True, text=True)
+    assert seen.stdout.strip() == str(tmp_path / "env"), seen.stderr

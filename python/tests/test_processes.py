@@ -11,17 +11,48 @@ import pytest
 
 from conftest import SAXPY
 
+TIMES = int(os.environ.get("KILN_TEST_TIMES", "20"))  # 100 before a release
+
 SLOW = f"import kiln\nu = kiln.Unit('slow', '#include <cuda/std/tuple>\\n#include <cub/cub.cuh>\\n' + r'''{SAXPY}''', options=['-I/usr/local/cuda/include/cccl'])\n"
 
 
-@pytest.mark.parametrize("daemon", [True, False])
-def test_ending_while_a_thread_waits(python, daemon):
-    text = SLOW + ("import threading, sys, time\nbegun = threading.Event()\n"
-                   "def wait():\n    begun.set()\n    try: u.artifact('sm_90', timeout=3)\n    except kiln.Error: pass\n"
-                   f"threading.Thread(target=wait, daemon={daemon}).start()\nbegun.wait()\n")
-    for _ in range(3):
-        done = python(text, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
+# A thread waits for a compile while the program ends, in each of these ways.
+ENDINGS = {
+    "at the end of the text": "",
+    "sys.exit": "sys.exit(0)\n",
+    "in a with block": "with kiln.execution('cpu'): sys.exit(0)\n",
+    "after a fork": "pid = os.fork()\nif pid == 0: sys.exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n",
+    "with a demand open": "kiln.requires('me', [u]).demand(archs=['sm_80', 'sm_90', 'sm_100'])\n",
+    "with a plan waiting": "threading.Thread(target=lambda: kiln.Plan('p', [u], archs=['sm_80']).ensure_warm(3), daemon=True).start()\n",
+    "with many threads": "[threading.Thread(target=wait, daemon=True).start() for _ in range(20)]\n",
+    "with objects kept by modules": "import builtins; builtins.keep = u, kiln.status(), kiln.events()\n",
+    "from another thread": "threading.Thread(target=lambda: None).start()\n",
+}
+
+
+def test_ending_while_a_thread_waits(python):
+    """Status 0 and not a word; whoever waits when the interpreter goes does not take it down."""
+    begin = SLOW + ("import os, threading, sys, time\nbegun = threading.Event()\n"
+                    "def wait():\n    begun.set()\n    try: u.artifact('sm_90', timeout=3)\n    except kiln.Error: pass\n"
+                    "threading.Thread(target=wait, daemon=True).start()\nbegun.wait()\n")
+    for how, text in ENDINGS.items():
+        for _ in range(TIMES // len(ENDINGS)):
+            done = python(begin + text, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), how
+
+
+def test_a_thread_that_is_no_daemon_is_waited_for(python):
+    done = python(SLOW + "import threading\ndef wait():\n    try: u.artifact('sm_90', timeout=1)\n    except kiln.Error: print('late')\nthreading.Thread(target=wait).start()\n", check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_end_takes_no_time(python):
+    begun = time.perf_counter()
+    took = float(python(SLOW + "import threading, time\nbegun = threading.Event()\n"
+                        "def wait():\n    begun.set()\n    try: u.artifact('sm_90')\n    except kiln.Error: pass\n"
+                        "threading.Thread(target=wait, daemon=True).start()\nbegun.wait()\nprint(time.time())", timeout=60).stdout)
+    assert time.time() - took < 5  # 0.3 s is the goal, and this machine may be busy
+    assert time.perf_counter() - begun < 60
 
 
 def test_ctrl_c_comes_out_of_a_wait(tmp_path):
@@ -51,6 +82,29 @@ def test_multiprocessing(tmp_path, method):
                       "    with multiprocessing.Pool(2) as pool: print(len(set(pool.map(size, [u] * 4))))\n")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, env={**os.environ, "KILN_CACHE_DIR": str(tmp_path / "c")})
     assert done.stdout == "1\n", done.stderr
+
+
+def test_no_worker_outlives_the_program(python):
+    name = f"kiln-test-{os.getpid()}"
+    python(SLOW + f"import threading\nbegun = threading.Event()\ndef wait():\n    begun.set()\n    u.artifact('sm_90')\nthreading.Thread(target=wait, daemon=True).start()\nbegun.wait()",
+           KILN_TEST_NAME=name)
+    deadline = time.monotonic() + 30
+    while (left := processes_with(name)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left
+
+
+def processes_with(word):
+    """Those whose environment has a word."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if word.encode() in file.read() and int(pid) != os.getpid():
+                    found.append(pid)
+        except OSError:
+            pass
+    return found
 
 
 def test_a_thousand_threads(python):

@@ -85,12 +85,61 @@ def test_a_recording_is_replayed(tmp_path, python):
     assert kiln.replay(file).demanded == 1
 
 
+def test_a_recording_ends_with_its_block(tmp_path, python):
+    file = tmp_path / "app.profile"
+    python(f"""import kiln
+a, b, c = (kiln.Unit(name, r'''{SAXPY} //''' + name) for name in "abc")
+a.artifact("sm_90")
+with kiln.record("{file}"): b.artifact("sm_90")
+c.artifact("sm_90")""")
+    assert kiln.replay(file).demanded == 1
+
+
 def test_a_plan_says_what_is_cold():
     report = kiln.Plan("frame", [kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", "nonsense")], archs=["sm_90"]).ensure_warm(60)
     assert not report
     assert [c.name for c in report.cold] == ["bad"]
     assert report.cold[0].state == "failed"
     assert "nonsense" in report.cold[0].log
+
+
+CAP = kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))
+
+
+def test_specs_are_values():
+    one = kiln.spec("inclusive_scan", "int32", CAP)
+    assert pickle.loads(pickle.dumps(one)) == one and hash(one) == hash(kiln.spec("inclusive_scan", numpy.int32, CAP))
+    assert kiln.spec("exclusive_scan", "int32").name == "exclusive_scan_i32"
+    assert kiln.spec("radix_sort", "uint64", "int32").name == "radix_sort_u64_i32"
+    assert kiln.spec("unique_by_key", "int32").name == "unique_by_key_i32_i32"
+    for wrong in (("nosuch", "int32"), ("reduce",), ("reduce", "int32", "int32"), ("transform", "int32"), ("reduce", "int32", CAP, CAP)):
+        with pytest.raises(kiln.InvalidArgument):
+            kiln.spec(*wrong)
+
+
+def test_specs_can_be_planned_for_and_built(tmp_path, python):
+    """A primitive with an operator nobody has compiled: for an architecture that is not here, and out of a bundle."""
+    needs = kiln.requires("me", [kiln.spec("inclusive_scan", "int32", CAP), "exclusive_scan_i32", kiln.Unit("saxpy", SAXPY)])
+    report = kiln.Plan("frame", needs, archs=["sm_90"]).ensure_warm(300)
+    assert report, str(report)
+    file = tmp_path / "all.kiln"
+    kiln.build(file, needs, archs=["sm_90"])
+    text = ("import kiln, numpy\nkiln.configure(jit='forbid', bundles=%r)\ncap = kiln.op('a + b > s ? s : a + b', s=numpy.int32(7))\n"
+            "r = kiln.Plan('frame', [kiln.spec('inclusive_scan', 'int32', cap)], archs=['sm_90']).ensure_warm(60)\nassert r, str(r)\nprint(kiln.status()[0]['origin'])")
+    assert python(text % str(file)).stdout == "bundle\n"  # with another s, which is no other program
+    bad = kiln.Plan("frame", [kiln.spec("reduce", "int32", kiln.op("a +* b"))], archs=["sm_90"]).ensure_warm(60)
+    assert not bad and bad.cold[0].state == "failed"
+
+
+def test_records_of_numpy_are_structs():
+    aligned = numpy.dtype([("x", "f4"), ("y", "f4"), ("n", "i8")], align=True)
+    from kiln._types import type_name
+
+    assert (type_name(aligned).size, type_name(aligned).align) == (16, 8)
+    with pytest.raises(kiln.InvalidArgument, match="align=True"):
+        type_name(numpy.dtype([("c", "i1"), ("d", "f8")]))
+    with pytest.raises(kiln.InvalidArgument, match="field 's'"):
+        type_name(numpy.dtype([("s", "S4")]))
 
 
 def test_tables_print():

@@ -48,8 +48,26 @@ void note(event_log& events, std::string_view file, replayed const& r) {
 
 }  // namespace
 
-void record_profile(std::string const& file, engine& of) {
-    of.internals().uses.add(std::make_shared<warmup::recorder>(file, of.internals().events));
+recording record_profile(std::string const& file, engine& of) {
+    auto const by = std::make_shared<warmup::recorder>(file, of.internals().events);
+    of.internals().uses.add(by);
+    return recording{[by, &of] { of.internals().uses.remove(by.get()); }};
+}
+
+result<void> write_profile(std::string const& file, std::vector<want> const& what) {
+    profile out;
+    for (auto const& w : what) {
+        engine_detail::recipe r;
+        if (w.as_recipe()) r = *w.as_recipe();
+        else if (w.as_unit()) r = engine_detail::recipe_of(*w.as_unit());
+        else {
+            KILN_TRY(r, engine_detail::find_recipe(w.name()));
+        }
+        auto const id = r.id();
+        if (!out.recipes.emplace(id, std::move(r)).second) continue;
+        out.uses.push_back({.recipe = id, .arch = "sm_90", .kind = "cubin", .key = {}, .from = {}});
+    }
+    return warmup::write_profile(file, out);
 }
 
 result<replayed> replay_profile(std::string const& file, demand_options how) {

@@ -3,7 +3,7 @@
 
 Run by the tests on a sample drawn with a fixed seed. By hand, on all there is or on another sample, and on any build:
 
-    one_fault.py [--all] [--seed N] [--count N] [--only SCENARIO] [--bin DIR] [--library FILE] [--findings FILE]
+    one_fault.py [--all] [--seed N] [--count N] [--skip N] [--only SCENARIO] [--bin DIR] [--library FILE] [--findings FILE]
 
 A preloaded library (tests/support/preload/fail_one_call.cpp) counts the calls of the C library's wrappers that a command
 makes, in the command or in its worker, and fails the N-th of one kind. Every such run must end in time and by no signal, with
@@ -31,6 +31,7 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("--all", action="store_true")
 arguments.add_argument("--seed", type=int, default=17)
 arguments.add_argument("--count", type=int, default=150)
+arguments.add_argument("--skip", type=int, default=0, help="leave out the first, which another run had")
 arguments.add_argument("--seconds", type=float, default=45, help="begin nothing after this; not with --all")
 arguments.add_argument("--only", help="this scenario")
 arguments.add_argument("--calls", help="only these calls, separated by commas")
@@ -297,7 +298,8 @@ def judge(at, s, status, said, way):
         allowed = allowed + s.sealed
     if status == 0:
         if got is None:
-            return "says it succeeded and gave nothing"
+            # Told that a header is not there, it made a bundle for places where it is not: nothing for this one.
+            return None if way in ABSENT and s.output == "bundle" else "says it succeeded and gave nothing"
         if got not in allowed:
             return "wrong image"
     elif s.output == "image" and got is not None and got not in allowed:
@@ -387,7 +389,7 @@ def main():
             groups.setdefault((f.scenario, f.call), []).append(f)
         rounds = itertools.zip_longest(*groups.values())
         known = [f for f in possible if (scenarios[f.scenario].name, f.call, f.way) in REMEMBERED]
-        chosen = known + [f for one in rounds for f in one if f and f not in known][:ask.count]
+        chosen = known + [f for one in rounds for f in one if f and f not in known][ask.skip:ask.skip + ask.count]
     findings, done, missed = [], 0, 0
     per_scenario = {}
     with concurrent.futures.ThreadPoolExecutor(ask.jobs) as pool:

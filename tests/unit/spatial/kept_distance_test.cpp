@@ -105,7 +105,9 @@ TEST(kept_distance, what_is_beyond_the_best_is_told_from_what_is_as_near) {
                                   d * (1 - 0x1p-49), d / 2, 0x1p-1070, 0.0}) {
             bool const beyond = is_beyond(p, s, best);
             left_out += beyond, far += d > best;
-            if (beyond) ASSERT_GT(d, best);
+            if (beyond) {
+                ASSERT_GT(d, best);
+            }
         }
     }
     EXPECT_GT(left_out * 3, far * 2) << "or it is of no use";

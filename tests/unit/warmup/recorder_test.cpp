@@ -44,5 +44,25 @@ TEST_F(recording, directories_are_written_so_that_they_mean_the_same_elsewhere) 
     EXPECT_EQ(u.include_dirs[0], path("here/inc"));
 }
 
+TEST_F(recording, ends_where_it_is_stopped) {
+    write("a/q.h", "1");
+    write("b/q.h", "4");
+    auto kept = record_profile(path("part.profile"), engine_);
+    (void)engine_.artifact_sync(reading("p", {path("a")}), sm90()).value();
+    kept.stop();
+    (void)engine_.artifact_sync(reading("p", {path("b")}), sm90()).value();
+    kept.stop();
+    EXPECT_EQ(read_profile(path("part.profile")).value().uses.size(), 1u);
+}
+
+TEST_F(recording, can_be_written_without_a_run) {
+    write("a/q.h", "1");
+    auto const what = reading("p", {path("a")});
+    kiln::write_profile(path("none.profile"), {what, what}).value();
+    auto const again = replay_profile(path("none.profile"), {.targets = {sm90()}, .engine = &engine_}).value();
+    EXPECT_EQ(again.demanded, 1u);
+    EXPECT_EQ(kiln::write_profile(path("none.profile"), {"nosuch"}).error().code(), errc::not_found);
+}
+
 }  // namespace
 }  // namespace kiln::warmup

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with gradients: as functions, and inside torch.compile."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from kiln.torch import max_mul, max_plus, min_plus
+
+PRODUCTS = {"max_plus": max_plus, "min_plus": min_plus, "max_mul": max_mul}
+PLACES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+everywhere = pytest.mark.parametrize("place", PLACES)
+
+
+def factors(place, *shapes, type=torch.float64, needed=True):
+    torch.manual_seed(4)
+    return [torch.rand(*s, dtype=type, device=place, requires_grad=needed) for s in shapes]
+
+
+@everywhere
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("shapes", [((4, 5), (5, 2)), ((3, 4, 5), (3, 5, 2)), ((3, 4, 5), (5, 2)), ((4, 5), (3, 5, 2))])
+def test_gradients(name, shapes, place):
+    assert torch.autograd.gradcheck(PRODUCTS[name], factors(place, *shapes))
+
+
+@everywhere
+def test_transposed_and_strided(place):
+    a, b = factors(place, (5, 4), (2, 5), needed=False)
+    assert torch.equal(max_plus(a.T, b.T), (a.T[:, :, None] + b.T[None]).amax(1))
+    wide = torch.rand(4, 10, device=place, dtype=torch.float64)[:, :5]
+    assert torch.equal(min_plus(wide, b.T), (wide[:, :, None] + b.T[None]).amin(1))
+
+
+@everywhere
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_operator_is_one_of_torchs_kind(name, place):
+    for shapes in (((4, 5), (5, 2)), ((3, 4, 5), (5, 2))):
+        a, b = factors(place, *shapes)
+        torch.library.opcheck(torch.ops.kiln.tropical_product.default, (a, b, name))
+
+
+@everywhere
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_compiled(name, place):
+    product = PRODUCTS[name]
+
+    def step(a, b):
+        return (product(a * 2, b) + 1).relu().sum()
+
+    a, b = factors(place, (3, 4, 5), (3, 5, 2))
+    expected = step(a, b)
+    wanted = torch.autograd.grad(expected, (a, b))
+    found = torch.compile(step, fullgraph=True, backend="aot_eager")(a, b)
+    assert torch.allclose(found, expected)
+    for x, y in zip(torch.autograd.grad(found, (a, b)), wanted):
+        assert torch.allclose(x, y)
