@@ -49,7 +49,7 @@ struct artifact {
     std::string unit;
     kiln::target target;
     std::string key = {};        // 64 hex digits
-    std::string toolchain = {};  // the compiler's identity: "nvrtc <build id>"
+    std::string toolchain = {};  // the compiler's identity: "nvrtc <build id> builtins <digest>"
     std::string compiler = {};   // for people: "NVRTC 13.0"
     std::vector<std::byte> image = {};
     std::vector<kernel_info> kernels = {};

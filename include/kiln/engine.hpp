@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,7 +87,8 @@ private:
 };
 
 struct engine_options {
-    // Knobs by the names of the environment variables; they win over environment and file: {{"KILN_WORKERS", "2"}}.
+    // Knobs by the names of the environment variables; they win over environment and file: {{"KILN_WORKERS", "2"}}. A program
+    // that has a compiler of its own names it: {{"KILN_NVRTC", "/opt/app/lib/libnvrtc.so.13"}}.
     std::vector<std::pair<std::string, std::string>> settings = {};
     event_log* events = nullptr;  // default: event_log::process()
 };
@@ -119,6 +121,9 @@ public:
     [[nodiscard]] result<obtained> artifact_sync(unit const& u, target t, wait_options how = {});
     [[nodiscard]] pending<obtained> artifact(unit const& u, target t);
 
+    // Looks in memory, on disk and in bundles; never compiles, and waits for no server. nullopt: nobody has it.
+    [[nodiscard]] result<std::optional<obtained>> find(unit const& u, target t);
+
     // The unit on a device: artifact, load, kernels resolved.
     [[nodiscard]] result<ready_unit> get_sync(unit const& u, int device = 0, wait_options how = {});
     [[nodiscard]] pending<ready_unit> get(unit const& u, int device = 0);
@@ -127,6 +132,7 @@ public:
     // headers are not compared with any, and nothing is compiled in its place. LTO-IR is linked before: link_sync.
     [[nodiscard]] result<ready_unit> load_sync(kiln::artifact const& what, int device = 0);
 
+    // errc::invalid_argument without inputs.
     [[nodiscard]] result<obtained> link_sync(link_request const& what, wait_options how = {});
 
     // Waits until what was made is also on disk; false if the deadline came first.

@@ -3,8 +3,8 @@
 // Every decision Kiln takes leaves one event: found or missed, compiled, waited, loaded, rejected and so on. Whoever asks
 // for an artifact is answered by one `found`, or by one `missed` and what came of it, however many tiers were asked.
 // Events go into a bounded ring (the last few thousand, always on) and, with KILN_EVENTS=FILE, to FILE
-// as JSON lines. The library never prints. Emitting is lock-free, off the heap and safe from any thread;
-// text longer than its field is cut. A subscriber runs on the emitting thread and must be quick.
+// as JSON lines. The library never prints. Emitting into the ring is lock-free and off the heap, and safe from any thread; with a file
+// it also writes a line, with a subscriber it calls it, one call at a time, on the emitting thread: be quick. Long text is cut.
 #pragma once
 
 #include <kiln/language.hpp>
@@ -22,14 +22,14 @@
 namespace KILN_PUBLIC kiln {
 
 enum class event_kind : std::uint8_t {
-    demanded,   // somebody will need it; reason = priority, detail = who
-    found,      // a tier had it; reason = tier
-    missed,     // no tier had it; reason = why (absent, header-changed, recache, ...)
-    rejected,   // an entry was there and failed a check; reason = which
-    fault,      // a tier failed and was passed over; reason = tier, detail = error
-    compiling,  // a process took it; value = pid
-    compiled,  // the compiler made it; duration = compile time, reason = headers-made, headers-reused: a precompiled header
-    compile_failed,  // detail = first line of the log
+    demanded,        // somebody will need it; reason = priority, detail = who
+    found,           // a tier had it; reason = tier
+    missed,          // no tier had it; reason = why (absent, header-changed, recache, ...)
+    rejected,        // an entry was there and failed a check; reason = which
+    fault,           // a tier failed and was passed over; reason = tier, detail = error
+    compiling,       // a process took it; value = pid
+    compiled,        // the compiler made it; duration = compile time, reason = headers-made, headers-reused
+    compile_failed,  // it, or a demand, came to nothing; reason = error's code
     linked,          // nvJitLink made it
     waited,          // a caller was blocked; duration = how long, reason = for what, detail = who and which miss
     published,       // written to a tier; reason = tier
@@ -46,7 +46,7 @@ enum class event_kind : std::uint8_t {
     allocated,       // device memory was taken; reason = site, value = bytes
     rewritten,       // a producer and its consumer were replaced by something cheaper; reason = rewrite
     warned,          // a thing a person should read once
-    note,            // everything else
+    note,            // everything else; reason = deferred, cancelled, ...
 };
 
 [[nodiscard]] std::string_view name_of(event_kind kind) noexcept;

@@ -21,7 +21,7 @@ namespace KILN_PUBLIC kiln {
 // Closed list: adding one is an API change. `name_of` gives the stable spelling used in events and JSON.
 enum class errc {
     invalid_argument,  // the caller's input cannot be right
-    unsupported,       // needs a newer driver, compiler or GPU; the message names the version
+    unsupported,       // needs a newer driver, compiler or GPU, or no result of it can be kept; the message says which
     not_found,         // a file, library, symbol or unit that had to exist does not
     io,                // the operating system refused; status() is errno
     corrupt,           // bytes failed a check

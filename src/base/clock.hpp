@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monotonic time and deadlines. The wall clock never decides anything in Kiln.
+// Monotonic time and deadlines. The wall clock orders evictions, and decides nothing else in Kiln.
 #pragma once
 
 #include <chrono>

@@ -106,6 +106,7 @@ std::vector<knob> const& knobs() {
          "CPU seconds a compile may use; it hangs if it uses none for so long, and ends after ten times as long"},
         {"KILN_PCH", "1", "0: compile processes keep no precompiled headers; what is compiled is the same"},
         {"KILN_CUDA_PATH", "", "CUDA toolkit to use, exclusively"},
+        {"KILN_NVRTC", "", "NVRTC library to compile with, a file; its toolkit's headers are those beside it"},
         {"KILN_EVENTS", "", "file that receives every event as a line of JSON"},
         {"KILN_EXECUTION_MODE", "auto", "where operations run: auto, cpu or gpu"},
         {"KILN_DETERMINISM", "", "1: same input, same device, same bits, or an error"},

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/fork_guard.hpp"
 #include "base/text.hpp"
 
 #include <atomic>
@@ -227,9 +228,35 @@ struct event_log::state {
     std::atomic<bool> is_regular{true};  // what `file` is
 
     // Subscribers are few and rare; emit() looks at the flag first and takes the lock only when there are some.
+    using callback = std::function<void(event const&)>;
     std::atomic<bool> has_subscribers{false};
-    std::mutex subscribers_mutex;
-    std::vector<std::weak_ptr<std::function<void(event const&)>>> subscribers;
+    base::forkable_mutex subscribers_mutex;  // never held over a callback, which may take locks and fork
+    std::vector<std::weak_ptr<callback>> subscribers;
+    // One call at a time. A child of fork() has one of its own: its parent's may be held by a thread it does not have.
+    std::shared_ptr<std::mutex> one_at_a_time = std::make_shared<std::mutex>();
+    std::uint64_t generation = base::fork_generation();
+
+    struct audience {
+        std::vector<std::shared_ptr<callback>> all;
+        std::shared_ptr<std::mutex> one_at_a_time;
+    };
+    [[nodiscard]] audience who_listens() {
+        audience out;
+        std::lock_guard const lock{subscribers_mutex};
+        if (auto const now = base::fork_generation(); generation != now) {
+            generation = now;
+            one_at_a_time = std::make_shared<std::mutex>();
+        }
+        out.one_at_a_time = one_at_a_time;
+        std::erase_if(subscribers, [&](auto const& weak) {
+            auto live = weak.lock();
+            if (!live) return true;
+            out.all.push_back(std::move(live));
+            return false;
+        });
+        has_subscribers.store(!subscribers.empty(), std::memory_order_relaxed);
+        return out;
+    }
 
     void write_event(std::string_view line, int to_file) noexcept {
         if (is_regular.load(std::memory_order_acquire)) {
@@ -245,13 +272,9 @@ struct event_log::state {
             write_event(to_json(e) + '\n', to_file);
         }
         if (!has_subscribers.load(std::memory_order_relaxed)) return;
-        std::lock_guard const lock{subscribers_mutex};
-        std::erase_if(subscribers, [&](auto const& weak) {
-            auto const callback = weak.lock();
-            if (callback) (*callback)(e);
-            return !callback;
-        });
-        has_subscribers.store(!subscribers.empty(), std::memory_order_relaxed);
+        auto const listening = who_listens();
+        std::lock_guard const lock{*listening.one_at_a_time};
+        for (auto const& one : listening.all) (*one)(e);
     }
 };
 

@@ -68,6 +68,15 @@ result<tool> nvjitlink_at(fs::path const& file) {
 }
 
 result<tool> find_nvrtc(cuda::library_search const& search) {
+    if (auto const named = search.named_nvrtc(); !named.empty()) {
+        auto here = nvrtc_at(named);
+        if (!here) {
+            auto const why = fmt::format("KILN_NVRTC={}: {}", named.native(), here.error().message());
+            return fail(errc::not_found, "{}", why).with_log(why);
+        }
+        here->found = cuda::name_of(cuda::place_kind::kiln_nvrtc);
+        return here;
+    }
     return find_tool(search, cuda::nvrtc_sonames, nvrtc_at,
                      "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH");
 }

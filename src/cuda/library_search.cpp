@@ -122,6 +122,7 @@ bool holds_cuda(fs::path const& directory) { return file_exists(directory / "cud
 search_environment search_environment::process(base::config const& settings) {
     search_environment out;
     out.kiln_cuda_path = settings.text("KILN_CUDA_PATH");
+    out.kiln_nvrtc = settings.text("KILN_NVRTC");
     out.cuda_home = variable("CUDA_HOME");
     out.virtual_env = variable("VIRTUAL_ENV");
     out.conda_prefix = variable("CONDA_PREFIX");
@@ -136,6 +137,7 @@ search_environment search_environment::process(base::config const& settings) {
 
 std::string_view name_of(place_kind kind) noexcept {
     switch (kind) {
+        case place_kind::kiln_nvrtc: return "KILN_NVRTC";
         case place_kind::kiln_cuda_path: return "KILN_CUDA_PATH";
         case place_kind::cuda_home: return "CUDA_HOME";
         case place_kind::loader_path: return "loader path";
@@ -225,10 +227,31 @@ std::vector<fs::path> library_search::on_loader_path(std::string_view soname) co
     return out;
 }
 
+fs::path library_search::named_nvrtc() const {
+    return environment_.kiln_nvrtc.empty() ? fs::path{} : made_absolute(environment_.kiln_nvrtc);
+}
+
+namespace {
+
+// The roots of the toolkits a library may be part of, nearest first: it lies in lib64/, in targets/x86_64-linux/lib/, or in
+// nvidia/cuda_nvrtc/lib/ of wheels.
+std::vector<place> roots_of(fs::path const& library) {
+    std::error_code failed;
+    auto file = fs::canonical(library, failed);
+    if (failed) file = library;
+    std::vector<place> out;
+    auto root = file.parent_path();
+    for (int up = 0; up < 3 && root.has_relative_path(); ++up)
+        out.push_back({place_kind::kiln_nvrtc, root = root.parent_path()});
+    return out;
+}
+
+}  // namespace
+
 std::vector<include_finding> library_search::find_includes() const {
     std::optional<include_finding> cccl;
     std::optional<include_finding> cuda;
-    visit_places([&](place const& from) {
+    auto const look_at = [&](place const& from) {
         if (from.kind == place_kind::loader_path) return false;
         for (auto const& directory : layouts(from.root, "include")) {
             if (!cuda && holds_cuda(directory)) cuda = {from, directory, "cuda"};
@@ -238,7 +261,10 @@ std::vector<include_finding> library_search::find_includes() const {
             if (cuda && cccl) return true;
         }
         return false;
-    });
+    };
+    // Headers of one version and a compiler of another do not always go together.
+    if (auto const named = named_nvrtc(); named.empty() || !std::ranges::any_of(roots_of(named), look_at))
+        visit_places(look_at);
     std::vector<include_finding> out;
     if (cccl) out.push_back(*cccl);
     if (cuda) out.push_back(*cuda);

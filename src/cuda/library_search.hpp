@@ -3,7 +3,7 @@
 // Where the pieces of a CUDA toolkit are: shared libraries and headers. Places are asked in this order:
 // KILN_CUDA_PATH, CUDA_HOME, the loader's own path, /usr/local/cuda, pip wheels, conda, the build's own
 // copy. KILN_CUDA_PATH is exclusive: when it is set nothing else is looked at, so that it can pin a toolkit or
-// hide all of them. Nothing is run and nothing is loaded here; only directories are read. The driver is not
+// hide all of them. KILN_NVRTC names the one library: the headers beside it come first, then the places. Nothing is run and nothing is loaded here; only directories are read. The driver is not
 // part of a toolkit and is not searched for here.
 #pragma once
 
@@ -22,6 +22,7 @@ namespace kiln::cuda {
 // What the search reads of its surroundings. Tests fill it in by hand.
 struct search_environment {
     std::string kiln_cuda_path;
+    std::string kiln_nvrtc;  // a file
     std::string cuda_home;
     std::string virtual_env;
     std::string conda_prefix;
@@ -33,12 +34,12 @@ struct search_environment {
     std::filesystem::path build_cuda;  // toolkit fetched by the build; empty where there is none
     std::filesystem::path root = "/";  // what /usr is under
 
-    // KILN_CUDA_PATH from the configuration, the rest from the environment; nothing from it when setuid.
+    // KILN_CUDA_PATH and KILN_NVRTC from the configuration, the rest from the environment; nothing from it when setuid.
     [[nodiscard]] static search_environment process(base::config const& settings);
 };
 
-enum class place_kind { kiln_cuda_path, cuda_home, loader_path, usr_local, pip, conda, build };
-// "KILN_CUDA_PATH", "CUDA_HOME", "loader path", "/usr/local/cuda", "pip", "conda", "build".
+enum class place_kind { kiln_nvrtc, kiln_cuda_path, cuda_home, loader_path, usr_local, pip, conda, build };
+// "KILN_NVRTC", "KILN_CUDA_PATH", "CUDA_HOME", "loader path", "/usr/local/cuda", "pip", "conda", "build".
 [[nodiscard]] std::string_view name_of(place_kind kind) noexcept;
 
 struct place {
@@ -74,6 +75,9 @@ public:
     // What to open, in order: place by place, within a place soname by soname. The loader's own path is LD_LIBRARY_PATH, then
     // its cache: libraries are opened by file, so that the file whose identity was read is the one that is used.
     [[nodiscard]] std::vector<candidate> candidates(std::span<std::string_view const> sonames) const;
+
+    // The library that KILN_NVRTC names, absolute; empty where it names none.
+    [[nodiscard]] std::filesystem::path named_nvrtc() const;
 
     // CCCL first, then the toolkit's own headers; at most one of each, from the first place that has it.
     [[nodiscard]] std::vector<include_finding> find_includes() const;

@@ -152,10 +152,6 @@ result<compile::tool> const& engine::state::nvrtc() { return find_tools(), *nvrt
 result<compile::tool> const& engine::state::nvjitlink() { return find_tools(), *nvjitlink_; }
 
 result<order> engine::state::order_for(unit const& u, kiln::target t, std::optional<arch> device) {
-    return order_for(u, t, engine_detail::order_options{.device = device});
-}
-
-result<order> engine::state::order_for(unit const& u, kiln::target t, engine_detail::order_options const& how) {
     // Workers have another working directory: every path is made absolute here, and none gets into the key.
     auto copy = u;
     KILN_TRY(auto const options, compile::normalize(copy.options));
@@ -168,21 +164,20 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, engine_det
     }
 
     auto paths = tools();
-    if (how.nvrtc) paths.nvrtc = how.nvrtc->path;
     // What has no text cannot be compiled: it is looked for as on a machine without a compiler.
     bool const has_text = copy.images_of.empty();
-    auto const toolchain = how.nvrtc ? how.nvrtc->toolchain : has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
+    auto const toolchain = has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
     KILN_TRY(auto const plain, compile::identify(copy, t, toolchain));
     auto const id = compile::with_uncached(plain, copy.uncached_options);
     engine_detail::subject what{
-        .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = how.device};
+        .name = copy.name, .target = t, .id = id, .toolchain = toolchain, .roots = {}, .device = device};
     what.roots = compile::roots_of(copy);
     what.roots.toolkit = paths.toolkit_includes;
     auto licence = copy.licence;
-    auto unusable = !has_text              ? std::string{"none for a unit whose text was not shipped (IMAGES_ONLY)"}
-                    : how.nvrtc || nvrtc() ? std::string{}
-                                           : nvrtc().error().log();
+    auto unusable = !has_text ? std::string{"none for a unit whose text was not shipped (IMAGES_ONLY)"}
+                    : nvrtc() ? std::string{}
+                              : nvrtc().error().log();
     return order{std::move(what), compile::job{std::move(paths), compile::compile_job{std::move(copy), t}},
                  std::move(licence), std::move(unusable)};
 }
@@ -370,7 +365,14 @@ pending<obtained> engine::artifact(unit const& u, target t) {
     return pending<obtained>{std::move(failed)};
 }
 
+result<std::optional<obtained>> engine::find(unit const& u, target t) {
+    KILN_TRY(auto const what, state_->order_for(u, t));
+    return state_->find(what);
+}
+
 result<obtained> engine::link_sync(link_request const& what, wait_options how) {
+    if (what.inputs.empty())
+        return fail(errc::invalid_argument, "'{}': nothing to link: no inputs were given", what.name);
     KILN_CHECK(compile::check_link_options(what.options));
     for (auto const& in : what.inputs) {
         if (!in) return fail(errc::invalid_argument, "'{}': an input of the link is null", what.name);

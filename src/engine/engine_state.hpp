@@ -41,11 +41,6 @@ public:
     virtual void join() noexcept = 0;
 };
 
-struct order_options {
-    std::optional<arch> device = {};          // the artifact is to be loaded here: something near may do
-    std::optional<compile::tool> nvrtc = {};  // a program's own compiler (compile::nvrtc_at); the engine's otherwise
-};
-
 }  // namespace engine_detail
 
 struct engine::state {
@@ -70,13 +65,11 @@ struct engine::state {
     bool shut = false;
     bool is_process = false;  // never destroyed: threads that do not end in time may be left behind at exit
 
-    // What an artifact of this unit takes; errc::invalid_argument or unsupported for options that cannot be keyed. Whoever keeps
-    // the order asks (ask_sync, requests->ask), looks up and loads with it, and nothing is hashed again.
+    // What an artifact of this unit takes; errc::invalid_argument for options that make no sense, unsupported for those that cannot
+    // be keyed. Whoever keeps the order asks (ask_sync, requests->ask), looks up and loads with it, and nothing is hashed again.
+    // With `device` the artifact is to be loaded there: something near may do.
     [[nodiscard]] result<engine_detail::order> order_for(unit const& u, kiln::target t,
                                                          std::optional<arch> device = {});
-    // The same with more said than the target.
-    [[nodiscard]] result<engine_detail::order> order_for(unit const& u, kiln::target t,
-                                                         engine_detail::order_options const& how);
     // The same for a device of this machine: starts the driver.
     [[nodiscard]] result<engine_detail::order> order_on(unit const& u, int device);
     [[nodiscard]] engine_detail::order order_for(link_request const& what);

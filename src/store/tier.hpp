@@ -41,7 +41,7 @@ struct label {
     std::string name;       // unit or spec name
     std::string target;     // "sm_90"
     std::string kind;       // "cubin", "ptx", "ltoir"
-    std::string toolchain;  // "nvrtc 13.0 31b78904841e6706..."
+    std::string toolchain;  // "nvrtc 31b78904... builtins 84f1c503..."
     std::string producer;   // "kiln 0.1.0": nothing that differs between hosts
     std::string licence;    // of the sources, where given
 };

@@ -158,6 +158,8 @@ def the_program_is_itself():
     run("run", "--", "/no/such/program", status=127)
     killed = run("run", "--", "sh", "-c", "kill -TERM $$", status=None)
     check(killed.returncode == -signal.SIGTERM, "a signal that ends it ends kiln run", killed.returncode)
+    odd = run("run", "--record", SCRATCH / "odd.json", "--", "sh", "-c", "exit 7", "bad\udcff", status=7)
+    check(json.loads((SCRATCH / "odd.json").read_text())["program"][-1] == "bad\ufffd", "nor is a word that is no text in its way", odd)
     done = under("sh", "-c", "cat; echo to-stderr >&2")
     check(done.stdout == "" and done.stderr == "to-stderr\n", "nothing is added where nothing was compiled", done)
     child = subprocess.Popen([CLI, "run", "--", "sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done"],

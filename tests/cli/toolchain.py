@@ -43,6 +43,12 @@ off_path = dict(KILN_CUDA_PATH=toolkit.parent, LD_LIBRARY_PATH="", KILN_DISABLE=
 for how in (dict(KILN_WORKERS="0"), dict(KILN_WORKERS="1", KILN_WORKER=worker)):
     run("--inhibit-cache", FULL, "compile", "k.cu", "--arch", "sm_90", program=loader, **off_path, **how)
 
+# One library, named by its file: no toolkit is looked for, and what it makes is kept under its own name.
+named = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=SCRATCH / "no-cuda", KILN_NVRTC=toolkit / nvrtc.name)[0]
+check(named["from"] in ("compiled", "disk"), "a named compiler compiles", named)
+wrong = run("compile", "k.cu", "--arch", "sm_80", KILN_NVRTC=SCRATCH / "k.cu", status=1).stderr
+check("KILN_NVRTC=" in wrong, "one that is none is named, and no other is taken", wrong)
+
 # Other builtins on the loader's path: as before. Other builtins beside NVRTC: another compiler.
 plain = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=toolkit.parent)[0]
 other = SCRATCH / "other"

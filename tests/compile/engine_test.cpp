@@ -45,6 +45,26 @@ TEST_F(engine_compile, kernels_nobody_named_have_the_names_of_the_source) {
     EXPECT_NE(got.what->find_kernel("_ZN1a1kEPi"), nullptr);
 }
 
+// The examples of docs/guide/errors.md.
+TEST_F(engine_compile, errors_have_the_codes_that_the_guide_tells) {
+    auto e = make_engine();
+    auto const code_of = [&](unit const& u) { return e->artifact_sync(u, sm90()).error().code(); };
+    auto misnamed = simple();
+    misnamed.kernels = {"nope"};
+    EXPECT_EQ(code_of(misnamed), errc::compile_failed);
+    for (auto const* const option : {"--time=/x", "--zork", "--gpu-architecture=sm_90"}) {
+        auto u = simple();
+        u.options = {option};
+        EXPECT_EQ(code_of(u), errc::unsupported) << option;
+    }
+    for (auto const* const option : {"--maxrregcount", "--restrict=1"}) {
+        auto u = simple();
+        u.options = {option};
+        EXPECT_EQ(code_of(u), errc::invalid_argument) << option;
+    }
+    EXPECT_EQ(e->link_sync({.name = "empty", .target = sm90(), .inputs = {}}).error().code(), errc::invalid_argument);
+}
+
 TEST_F(engine_compile, no_kernel_and_unknown_exports_are_errors) {
     auto e = make_engine();
     auto const template_only = e->artifact_sync(

@@ -50,7 +50,7 @@ std::chrono::seconds duration_of(std::string const& text) {
                                : suffix == "s" ? 1
                                                : 0;
     if (why != std::errc{} || scale == 0 || number < 0)
-        throw misuse{fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text)};
+        throw misuse{fmt::format("'{}' is not an age; write for example 30d, 12h or 45m", text)};
     return std::chrono::seconds{number * scale};
 }
 
@@ -195,8 +195,7 @@ int prune(cache_arguments const& a) {
     auto o = open();
     if (!a.to_size.empty()) {
         options.to_bytes = base::parse_size(a.to_size);
-        if (!options.to_bytes)
-            throw misuse{fail(errc::invalid_argument, "'{}' is not a size; write for example 500M or 2G", a.to_size)};
+        if (!options.to_bytes) throw misuse{fmt::format("'{}' is not a size; write for example 500M or 2G", a.to_size)};
     } else if (a.older_than.empty()) options.to_bytes = o.max_bytes;
     return report(a, o.cache.prune(options).value());
 }

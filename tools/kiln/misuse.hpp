@@ -10,6 +10,7 @@ namespace kiln::cli {
 class misuse : public error {
 public:
     explicit misuse(error const& why) : error{why} {}
+    explicit misuse(std::string why) : error{errc::invalid_argument, std::move(why)} {}
 };
 
 // What words of the command line stand for. errc::invalid_argument is misuse; what this machine lacks (a GPU for 'native', a

@@ -190,7 +190,7 @@ int fetch(remote_arguments const& a) {
 
 int push(remote_arguments const& a) {
     if (!a.place.empty()) return ship(a);
-    if (a.bundle.empty() == !a.cache) throw misuse{fail(errc::invalid_argument, "name a bundle, or say --cache")};
+    if (a.bundle.empty() == !a.cache) throw misuse{std::string{"name a bundle, or say --cache"}};
     auto const entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle);
     auto const all = some_remotes(a.url);
     std::uint64_t kept = 0, lost = 0, writers = 0;
@@ -284,7 +284,7 @@ std::int64_t seconds_of(std::string const& text) {
                                : suffix == "s" ? 1
                                                : 0;
     if (why != std::errc{} || scale == 0 || number < 0)
-        throw misuse{fail(errc::invalid_argument, "'{}' is not an age; write for example 30d, 12h or 45m", text)};
+        throw misuse{fmt::format("'{}' is not an age; write for example 30d, 12h or 45m", text)};
     return number * scale;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "command.hpp"
+#include "misuse.hpp"
 #include "spatial_calls.hpp"
 #include "spatial_files.hpp"
 
@@ -22,21 +23,16 @@ struct spatial_arguments {
     bool as_json = false, row_by_row = false;
 };
 
-// Answers the question whether the command line makes sense before anything is read.
-struct nonsense : std::runtime_error {
-    using runtime_error::runtime_error;
-};
-
 class mode_in_force {
 public:
     explicit mode_in_force(std::string const& name) {
         auto const mode = parse_execution_mode(name);
-        if (!mode) throw nonsense{mode.error().message()};
+        if (!mode) throw misuse{mode.error().message()};
         if (*mode == execution_mode::gpu) {
             // Said before a long file is read, with what is missing.
             scoped_execution_mode const asked{*mode};
             if (auto const gpu = usable_gpu(); !gpu)
-                throw nonsense{fmt::format("--mode gpu: {}; mode auto would run it on the CPU", gpu.error().message())};
+                throw misuse{fmt::format("--mode gpu: {}; mode auto would run it on the CPU", gpu.error().message())};
         }
         if (name != "auto") mode_.emplace(*mode);  // auto: as KILN_EXECUTION_MODE says
     }
@@ -61,7 +57,7 @@ struct both_layers {
 };
 both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
     if (a.left.file == "-" && a.right.file == "-")
-        throw nonsense{"only one of --left and --right can be standard input"};
+        throw misuse{std::string{"only one of --left and --right can be standard input"}};
     auto left = read_layer(a.left, a.reading).value();
     bar.step(fmt::format("{}: {} rows", a.left.file, left.rows().rows()));
     auto right = read_layer(a.right, a.reading).value();
@@ -241,10 +237,10 @@ int write_join(spatial_arguments const& a) {
         std::string names;
         for (int i = 0; i <= static_cast<int>(spatial::predicate::equals); ++i)
             names += std::string{name_of(static_cast<spatial::predicate>(i))} + ", ";
-        throw nonsense{fmt::format("there is no predicate '{}'; there are {}dwithin", a.predicate, names)};
+        throw misuse{fmt::format("there is no predicate '{}'; there are {}dwithin", a.predicate, names)};
     }
-    if (within && !a.distance) throw nonsense{"--predicate dwithin needs --distance D"};
-    if (!within && a.distance) throw nonsense{"--distance goes with --predicate dwithin"};
+    if (within && !a.distance) throw misuse{std::string{"--predicate dwithin needs --distance D"}};
+    if (!within && a.distance) throw misuse{std::string{"--distance goes with --predicate dwithin"}};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
@@ -277,8 +273,9 @@ int write_join(spatial_arguments const& a) {
 // ---- nearest, relate ----
 
 int write_nearest(spatial_arguments const& a) {
-    if (a.ties != "kept" && a.ties != "by-row") throw nonsense{fmt::format("--ties '{}': kept or by-row", a.ties)};
-    if (a.count == 0 || (a.most && !(*a.most >= 0))) throw nonsense{"--count is at least 1 and --most at least 0"};
+    if (a.ties != "kept" && a.ties != "by-row") throw misuse{fmt::format("--ties '{}': kept or by-row", a.ties)};
+    if (a.count == 0 || (a.most && !(*a.most >= 0)))
+        throw misuse{std::string{"--count is at least 1 and --most at least 0"}};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"nearest", 3, {a.left.file, a.right.file}};
@@ -308,7 +305,7 @@ int write_nearest(spatial_arguments const& a) {
 
 int write_relate(spatial_arguments const& a) {
     if (!a.pattern.empty())
-        if (auto const good = spatial::matrix{}.matches(a.pattern); !good) throw nonsense{good.error().message()};
+        if (auto const good = spatial::matrix{}.matches(a.pattern); !good) throw misuse{good.error().message()};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
@@ -368,7 +365,7 @@ void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& m
 int write_overlay(spatial_arguments const& a) {
     auto const what = spatial::overlay_kind_of(a.how);
     if (!what)
-        throw nonsense{fmt::format(
+        throw misuse{fmt::format(
             "--how '{}': intersection, union, difference, symmetric_difference, identity or update", a.how)};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
@@ -449,14 +446,7 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
         app->add_option("--y", arguments->reading.y, "column of a CSV");
         app->add_option("--wkt", arguments->reading.wkt, "column of a CSV");
         app->add_flag("--json", arguments->as_json, "JSON on stdout");
-        commands.push_back({app, [arguments, run] {
-                                try {
-                                    return run(*arguments);
-                                } catch (nonsense const& e) {
-                                    complain(e.what());
-                                    return misused;
-                                }
-                            }});
+        commands.push_back({app, [arguments, run] { return run(*arguments); }});
         return std::pair{app, arguments};
     };
     auto const computing = [&](char const* name, int (*run)(spatial_arguments const&)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial_files.hpp"
 
+#include "misuse.hpp"
 #include "spatial_gdal.hpp"
 
 #include <unistd.h>
@@ -12,12 +13,12 @@ namespace {
 constexpr std::uintmax_t worth_telling = std::uintmax_t{8} << 20;  // bytes of input that take about a second
 constexpr std::size_t most_piped = std::size_t{1} << 36;
 
-result<spatial::file_format> format_named(std::string const& name) {
+spatial::file_format format_named(std::string const& name) {
     using spatial::file_format;
     if (name == "auto" || name == "gdal") return file_format::automatic;
     for (auto const known : {file_format::wkt, file_format::wkb, file_format::csv, file_format::geojson})
         if (name == name_of(known)) return known;
-    return fail(errc::invalid_argument, "there is no format '{}'; wkt, wkb, csv, geojson, gdal or auto", name);
+    throw misuse{fmt::format("there is no format '{}'; wkt, wkb, csv, geojson, gdal or auto", name)};
 }
 
 bool is_ours(std::string const& file) {
@@ -51,7 +52,7 @@ json spatial_layer::name_in_json(std::int32_t row) const {
 }
 
 result<spatial_layer> read_layer(spatial_input const& from, spatial_reading const& how) {
-    KILN_TRY(auto const format, format_named(how.format));
+    auto const format = format_named(how.format);
     KILN_TRY(auto data, read_rows_of(from.file, how.format,
                                      {.format = format, .id = from.id, .x = how.x, .y = how.y, .wkt = how.wkt}));
     return spatial_layer{from.file, std::move(data)};

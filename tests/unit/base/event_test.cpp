@@ -10,7 +10,9 @@
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
+#include <future>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -141,6 +143,43 @@ TEST(events, are_json_whatever_the_text_is) {
     auto const j = nlohmann::json::parse(to_json({.unit = "bad\xFF\xC0\xAFname"}), nullptr, false);
     ASSERT_TRUE(j.is_object());
     EXPECT_EQ(j["unit"], "bad\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDname");
+}
+
+TEST(events, of_a_fork_are_told_although_its_parent_was_telling) {
+    event_log log;
+    std::promise<void> told, go_on;
+    auto const parent = ::getpid();
+    auto const token = log.subscribe([&](event const&) {
+        if (::getpid() != parent) return;
+        told.set_value();
+        go_on.get_future().wait();
+    });
+    std::thread teller{[&] { log.emit({.unit = "first"}); }};
+    told.get_future().wait();
+    auto const child = ::fork();
+    if (child == 0) {
+        ::alarm(20);
+        log.emit({.unit = "second"});
+        ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    go_on.set_value();
+    teller.join();
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "it waited for a thread it does not have";
+}
+
+TEST(events, may_be_subscribed_to_by_who_hears_one) {
+    event_log log;
+    int heard = 0;
+    event_log::subscription second;
+    auto const first = log.subscribe([&](event const&) {
+        if (!second) second = log.subscribe([&](event const&) { ++heard; });
+    });
+    log.emit({});
+    EXPECT_EQ(heard, 0) << "from the next on";
+    log.emit({});
+    EXPECT_EQ(heard, 1);
 }
 
 class events_into_a_pipe : public testing::Test {

@@ -33,6 +33,15 @@ TEST(capi, versions_are_those_of_the_headers) {
     EXPECT_EQ(kiln_version(), version);
 }
 
+TEST(capi, a_link_of_nothing_is_refused) {
+    kiln_link what = KILN_LINK_INIT;
+    what.name = "empty";
+    what.arch = "sm_90";
+    kiln_artifact* made = nullptr;
+    EXPECT_EQ(code_of(kiln_link_sync(nullptr, &what, nullptr, &made)), KILN_INVALID_ARGUMENT);
+    EXPECT_EQ(made, nullptr);
+}
+
 TEST(capi, null_is_no_error_and_may_be_freed) {
     EXPECT_EQ(kiln_error_code(nullptr), KILN_OK);
     EXPECT_STREQ(kiln_error_message(nullptr), "");

@@ -48,6 +48,25 @@ TEST_F(library_search_test, knows_every_layout) {
     }
 }
 
+TEST_F(library_search_test, the_headers_beside_a_named_nvrtc_come_first) {
+    touch("default/include/cuda_fp16.h");
+    touch("default/include/cccl/cuda/std/version");
+    environment_.kiln_cuda_path = root() / "default";
+    auto const includes = [&](fs::path const& library) {
+        environment_.kiln_nvrtc = touch(library);
+        return library_search{environment_}.toolkit_includes();
+    };
+    touch("own/include/cuda_fp16.h");
+    touch("own/include/cccl/cuda/std/version");
+    EXPECT_THAT(includes("own/lib64/libnvrtc.so.13"), ElementsAre(root() / "own/include/cccl", root() / "own/include"));
+    touch("site/nvidia/cuda_runtime/include/cuda_fp16.h");
+    EXPECT_THAT(includes("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
+                ElementsAre(root() / "default/include/cccl", root() / "site/nvidia/cuda_runtime/include"))
+        << "what is not beside it is looked for where it always is";
+    EXPECT_THAT(includes("bare/a/b/c/libnvrtc.so.13"),
+                ElementsAre(root() / "default/include/cccl", root() / "default/include"));
+}
+
 TEST_F(library_search_test, newer_sonames_first_within_a_place_and_places_in_order) {
     auto const home12 = touch("home/lib/libfake.so.12");
     auto const home13 = touch("home/targets/a/lib/libfake.so.13");
