@@ -6,7 +6,7 @@
 //   2. an answer from the cache: a kernel without headers, one with CUB's headers, with and without what is read ahead;
 //   3. a miss, against the library alone;
 //   4. many processes that start at once with an empty cache, against one.
-// Needs NVRTC and no GPU. Usage: bench_run [--rounds N] [--ranks N] [--quick]
+// Needs NVRTC and no GPU. Usage: bench_run [--rounds N] [--ranks N] [--quick] [starts|hits|misses|ranks]...
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "compile/toolchain.hpp"
@@ -216,7 +216,7 @@ void measure_misses(settings const& s) {
     for (auto const* what : {"small", "cub"}) {
         auto const program = compiling(s, what, 1, 0);
         pair_of_times out;
-        for (int i = 0; i < std::max(3, s.rounds / 3); ++i) {
+        for (int i = 0; i < std::max(std::min(3, s.rounds), s.rounds / 3); ++i) {
             out.without = std::min(out.without, run(program).ms);
             empty(s);
             out.with = std::min(out.with, run(under_kiln(program)).ms);
@@ -228,7 +228,7 @@ void measure_misses(settings const& s) {
 void measure_ranks(settings const& s) {
     auto const program = under_kiln(compiling(s, "cub", 1, 0));
     pair_of_times out;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < std::min(3, s.rounds); ++i) {
         empty(s);
         out.without = std::min(out.without, run(program).ms);
         empty(s);
@@ -249,12 +249,19 @@ int main(int argc, char** argv) {
     if (!arguments.empty() && arguments.front() == "--child")
         return compile_and_tell({arguments.begin() + 1, arguments.end()});
     settings s;
+    std::vector<std::pair<std::string_view, void (*)(settings const&)>> const parts{
+        {"starts", measure_starts}, {"hits", measure_hits}, {"misses", measure_misses}, {"ranks", measure_ranks}};
+    auto const is_part = [&](std::string_view word) {
+        return std::ranges::any_of(parts, [&](auto const& part) { return part.first == word; });
+    };
+    words chosen;  // none: all
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         bool const has_value = i + 1 < arguments.size();
         if (arguments[i] == "--rounds" && has_value) s.rounds = std::stoi(arguments[++i]);
         else if (arguments[i] == "--ranks" && has_value) s.ranks = std::stoi(arguments[++i]);
         else if (arguments[i] == "--quick") s.rounds = 3, s.ranks = 8;
-        else give_up("usage: bench_run [--rounds N] [--ranks N] [--quick]", 2);
+        else if (is_part(arguments[i])) chosen.push_back(arguments[i]);
+        else give_up("usage: bench_run [--rounds N] [--ranks N] [--quick] [starts|hits|misses|ranks]...", 2);
     }
     auto const tools =
         compile::find_toolchain(cuda::library_search{cuda::search_environment::process(base::config::load())});
@@ -267,9 +274,8 @@ int main(int argc, char** argv) {
     s.program = {std::filesystem::read_symlink("/proc/self/exe", failed).native(), "--child", tools.nvrtc};
     s.includes = tools.toolkit_includes;
     std::printf("%-58s %10s %10s %9s\n", "ms, the least", "without", "kiln run", "ratio");
-    measure_starts(s);
-    measure_hits(s);
-    measure_misses(s);
-    measure_ranks(s);
+    for (auto const& [name, measure] : parts) {
+        if (chosen.empty() || std::ranges::find(chosen, name) != chosen.end()) measure(s);
+    }
     return 0;
 }

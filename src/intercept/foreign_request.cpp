@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/foreign_request.hpp"
 
+#include "intercept/own_names.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -51,6 +53,17 @@ std::optional<std::string_view> include_directory_in(std::string_view option) {
     return plain ? std::optional{directory} : std::nullopt;
 }
 
+// What the program itself wrote can ask for the names that would be hidden.
+bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
+    return may_name_its_file(program.source) || std::ranges::any_of(options, may_name_its_file) ||
+           std::ranges::any_of(program.headers, [](auto const& h) { return may_name_its_file(h.second); });
+}
+
+// A header in memory that is named by where it would be is found only from there.
+bool has_placed_headers(foreign_program const& program) {
+    return std::ranges::any_of(program.headers, [](auto const& h) { return h.first.starts_with('/'); });
+}
+
 bool is_name_part(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // The word before the parenthesis that follows __global__; what else has parentheses there begins with two underscores, and so does
@@ -85,7 +98,7 @@ foreign_call literal_call(foreign_program const& program, std::span<std::string 
 }
 
 std::optional<foreign_call> virtual_call(foreign_program const& program, std::span<std::string const> options) {
-    if (shows_names(options)) return std::nullopt;
+    if (shows_names(options) || has_placed_headers(program) || asks_for_names(program, options)) return std::nullopt;
     auto out = literal_call(program, options);
     auto const slash = program.name ? program.name->rfind('/') : std::string::npos;
     if (slash != std::string::npos && slash > 0 && program.name->starts_with('/') && !program.name->ends_with('/')) {
@@ -127,6 +140,11 @@ std::string_view unkeepable_option(std::span<std::string const> options) {
     return {};
 }
 
+bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options) {
+    return may_name_the_time(program.source) || std::ranges::any_of(options, may_name_the_time) ||
+           std::ranges::any_of(program.headers, [](auto const& h) { return may_name_the_time(h.second); });
+}
+
 std::string name_for_people(foreign_program const& program) {
     if (!program.expressions.empty()) return program.expressions.front();
     if (auto const kernel = first_kernel_in(program.source); !kernel.empty()) return std::string{kernel};
@@ -147,7 +165,7 @@ std::string target_in(std::span<std::string const> options) {
 }
 
 request_digests digests_of(foreign_program const& program, foreign_call const& call, std::string_view toolchain) {
-    base::key_builder family{"kiln.foreign.nvrtc.v1"};
+    base::key_builder family{"kiln.foreign.nvrtc.v2"};
     if (call.name) family.add("name", *call.name);
     family.add("source", program.source);
     for (auto const& [name, text] : program.headers) family.add("header", name).add("text", text);

@@ -32,7 +32,7 @@ struct foreign_call {
     [[nodiscard]] bool is_virtual() const noexcept { return !roots.empty(); }
 };
 [[nodiscard]] foreign_call literal_call(foreign_program const& program, std::span<std::string const> options);
-// nullopt: nothing can be hidden, or what is made would tell (debug information, bitcode, symbols named after files).
+// nullopt: nothing can be hidden, or what is made would tell (debug information, bitcode, symbols named after files, __FILE__).
 [[nodiscard]] std::optional<foreign_call> virtual_call(foreign_program const& program,
                                                        std::span<std::string const> options);
 
@@ -42,6 +42,9 @@ struct foreign_call {
 // The option for which an answer cannot be kept, because the compiler does more than answer or reads what nobody sees: files it
 // writes, precompiled headers, option files, this machine's GPU. Empty: it can be kept.
 [[nodiscard]] std::string_view unkeepable_option(std::span<std::string const> options);
+
+// Whether the program asks when it is compiled. Headers on disk are the capture's affair.
+[[nodiscard]] bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options);
 
 // What people call it: a name expression, else a kernel in the text, else the file it says it is from.
 [[nodiscard]] std::string name_for_people(foreign_program const& program);

@@ -6,6 +6,7 @@
 
 #include <kiln/version.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace kiln::intercept {
@@ -15,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto patience_with_leader = 10s;
-constexpr auto pause_of_waiter = 2s;  // between looks at whether the leader is at work
+constexpr auto pause_of_waiter = 2s;                     // between looks at whether the leader is at work
+constexpr std::chrono::milliseconds longest_cost = 24h;  // nobody waits so long for a compile
 constexpr std::string_view for_whom = " for ";
 
 }  // namespace
@@ -35,11 +37,12 @@ std::chrono::milliseconds cost_in(std::string_view producer) {
     auto const comma = producer.rfind(", ");
     std::int64_t ms = 0;
     if (comma != producer.npos) std::from_chars(producer.data() + comma + 2, producer.data() + producer.size(), ms);
-    return std::chrono::milliseconds{ms};
+    return std::chrono::milliseconds{std::clamp<std::int64_t>(ms, 0, longest_cost.count())};
 }
 
-foreign_store::foreign_store(base::config const& settings) {
+foreign_store::foreign_store(base::config const& settings, std::filesystem::path const& capsule) {
     auto options = store::options_from(settings);
+    if (!capsule.empty() && !settings.flag("KILN_DISABLE")) options.read_only_roots.push_back(capsule);
     auto const outlet = std::make_shared<store::event_outlet>(nullptr);
     remake_ = options.mode == store::reuse::recache;
     if (options.disk) {
@@ -139,6 +142,12 @@ std::optional<store::address> foreign_store::keep(foreign_id const& id, foreign_
     auto const put = tiers_.front()->put(entry);
     if (!put || !put->kept) return std::nullopt;
     return entry->about.at;
+}
+
+void foreign_store::count_wait(std::chrono::milliseconds time) {
+    std::lock_guard const lock{mutex_};
+    counts_.blocked += 1;
+    counts_.blocked_ms += static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count()));
 }
 
 void foreign_store::count_failure() {

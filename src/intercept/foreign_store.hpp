@@ -12,6 +12,7 @@
 #include "store/disk_tier.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 
 namespace kiln::intercept {
@@ -48,7 +49,8 @@ struct foreign_search {
 class foreign_store {
 public:
     // From KILN_CACHE_DIR, KILN_CACHE_PATH_RO, KILN_READONLY, ... as everywhere.
-    explicit foreign_store(base::config const& settings);
+    // `capsule`: one more directory to read from.
+    explicit foreign_store(base::config const& settings, std::filesystem::path const& capsule = {});
     // Adds the counters to those of the directory.
     ~foreign_store();
 
@@ -69,6 +71,8 @@ public:
     // Headers that somebody else reads meanwhile: see header_contents.
     header_contents& headers() noexcept { return contents_; }
 
+    // A program that stood still while something was made.
+    void count_wait(std::chrono::milliseconds time);
     void count_failure();
     // Now, instead of at the end.
     void flush();

@@ -3,6 +3,7 @@
 
 #include "base/file_state.hpp"
 #include "compile/header_stream.hpp"
+#include "intercept/own_names.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -150,12 +151,14 @@ std::optional<std::string> look_roots::locate(look const& what) const {
 }
 
 std::optional<base::digest> header_contents::of(std::string const& path) {
-    struct ::stat about {};
-    if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+    std::optional<known> read_before;
     {
         std::lock_guard const lock{mutex_};
-        if (auto const at = known_.find(path); at != known_.end() && at->second.state == state_of(about))
-            return at->second.content;
+        if (auto const at = known_.find(path); at != known_.end()) read_before = at->second;
+    }
+    if (struct ::stat about{}; read_before) {
+        if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
+        if (read_before->state == state_of(about)) return read_before->content;
     }
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
@@ -259,6 +262,10 @@ std::FILE* look_capture::open(std::string const& path) {
         if (!read && !is_directory(*real)) return refuse(std::move(read).error());
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
+            auto const text = base::as_text((*read)->text);
+            if (may_name_the_time(text)) return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
+            if (!roots_.empty() && header_may_name_its_file(*real, text))
+                return refuse(fail(errc::unsupported, "{}: it may ask what it is called", *real));
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
             if (is_content_settled((*read)->state, real->c_str()) && real->starts_with('/')) {

@@ -44,6 +44,13 @@ Number number(std::string_view text) {
     return out;
 }
 
+// Between nothing and a day: what is summed and converted later stays a number.
+template <class Duration>
+Duration time_in(std::string_view text) {
+    constexpr Duration longest = std::chrono::hours{24};
+    return std::clamp(Duration{number<std::int64_t>(text)}, Duration{}, longest);
+}
+
 // In one write: lines of many processes do not mix.
 void append_text(std::string const& file, std::string_view text) {
     if (file.empty() || text.empty()) return;
@@ -79,8 +86,8 @@ std::optional<happening> from_line(std::string_view line) {
     out.library = part[4];
     out.program = part[5];
     out.target = part[6];
-    out.took = std::chrono::microseconds{number<std::int64_t>(part[7])};
-    out.cost = std::chrono::milliseconds{number<std::int64_t>(part[8])};
+    out.took = time_in<std::chrono::microseconds>(part[7]);
+    out.cost = time_in<std::chrono::milliseconds>(part[8]);
     auto const family = base::digest::from_hex(part[9]);
     auto const request = base::digest::from_hex(part[10]);
     auto const key = base::digest::from_hex(part[11]);

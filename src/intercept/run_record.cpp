@@ -2,6 +2,7 @@
 #include "intercept/run_record.hpp"
 
 #include "base/check.hpp"
+#include "base/files.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,19 @@ result<run_record> parse_run_record(std::string_view text) {
         auto const part = [&](char const* name) { return base::digest::from_hex(text_in(h, name)); };
         auto const family = part("family"), request = part("request"), key = part("key");
         if (family && request && key) out.entries.push_back({*family, *request, *key});
+    }
+    return out;
+}
+
+result<run_record> read_run_record(std::filesystem::path const& file) {
+    KILN_TRY(auto const text, base::read_file(file));
+    if (!text)
+        return fail(errc::not_found, "{}: no such file; 'kiln run --record {} -- PROGRAM' makes it", file.native(),
+                    file.native());
+    auto out = parse_run_record(base::as_text(*text));
+    if (!out) return std::move(out).error().within(file.native());
+    for (auto* const folder : {&out->caches, &out->requests}) {
+        if (!folder->empty()) *folder = (file.parent_path() / *folder).native();
     }
     return out;
 }

@@ -4,6 +4,7 @@
 
 #include "store/tier.hpp"
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +19,8 @@ struct run_record {
 
 // errc::corrupt for what is no record. Fields and happenings that make no sense are passed over.
 [[nodiscard]] result<run_record> parse_run_record(std::string_view text);
+
+// With both folders where they are: beside the file, or, in records of old, where they were.
+[[nodiscard]] result<run_record> read_run_record(std::filesystem::path const& file);
 
 }  // namespace kiln::intercept

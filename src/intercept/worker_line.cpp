@@ -16,6 +16,46 @@ namespace {
 
 // Whoever listens says hello at once, unless somebody stopped it.
 constexpr int patience_s = 10;
+// How often a silent worker is looked at, and how often in vain before nobody waits for it any longer.
+constexpr int look_ms = 2000, most_looks = 5;
+
+struct pulse {
+    char state = '?';
+    std::string_view times;  // on a CPU, as the kernel writes them
+};
+
+// nullopt: it cannot be seen from here, or is another process: the program may be in another container.
+std::optional<pulse> pulse_in(std::string_view stat) {
+    auto const name = stat.find(" (kiln-"), end = stat.rfind(") ");
+    if (name == stat.npos || end == stat.npos || end + 2 >= stat.size()) return std::nullopt;
+    pulse out{.state = stat[end + 2], .times = stat.substr(end + 2)};
+    constexpr int fields_before = 11;  // from the state on: see proc(5)
+    for (int i = 0; i < fields_before; ++i)
+        out.times.remove_prefix(std::min(out.times.size(), out.times.find(' ') + 1));
+    auto const second = out.times.find(' ', out.times.find(' ') + 1);
+    out.times = out.times.substr(0, second);
+    return out;
+}
+
+// Whether a worker that says nothing is at work: on a CPU or waiting for one or for a disk, or further than at the last look.
+class worker_watch {
+public:
+    explicit worker_watch(int pid) : file_{fmt::format("/proc/{}/stat", pid)} {}
+    [[nodiscard]] bool is_given_up() {
+        auto const data = base::read_file(file_);
+        auto const now = data && *data ? pulse_in(base::as_text(**data)) : std::nullopt;
+        if (!now) return false;
+        bool const is_alive = now->state == 'R' || now->state == 'D' || now->times != times_;
+        times_ = now->times;
+        in_vain_ = is_alive ? 0 : in_vain_ + 1;
+        return in_vain_ >= most_looks;
+    }
+
+private:
+    std::string file_;
+    std::string times_;
+    int in_vain_ = 0;
+};
 
 }  // namespace
 
@@ -42,8 +82,19 @@ struct worker_line::connection {
                about.st_ino == inode;
     }
 
+    // False: the worker was stopped, or hangs.
+    [[nodiscard]] bool is_answered() const {
+        worker_watch watch{worker};
+        for (;;) {
+            ::pollfd answer{fd, POLLIN, 0};
+            int const ready = ::poll(&answer, 1, look_ms);
+            if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+            if (ready == 0 && watch.is_given_up()) return false;
+        }
+    }
+
     [[nodiscard]] std::optional<worker_answer> ask(base::byte_span job) {
-        if (!compile::send_frame(fd, compile::frame_kind::request, job)) return std::nullopt;
+        if (!compile::send_frame(fd, compile::frame_kind::request, job) || !is_answered()) return std::nullopt;
         auto const said = compile::receive_frame(fd, parser);
         if (!said || !*said || (*said)->kind != compile::frame_kind::reply) return std::nullopt;
         auto product = decode_foreign_product((*said)->body);

@@ -124,6 +124,43 @@ def a_hit_loads_no_compiler():
     check(run("cache", "verify").returncode == 0, "and passes its checks")
 
 
+def names_that_the_code_knows():
+    """What a program makes of the names of its files is what it would make without us, wherever it lies."""
+    write("named.py", r'''
+import ctypes as C, hashlib, sys
+n = C.CDLL(sys.argv[1]); p = C.c_void_p(); words = sys.argv[4:]; headers = [w[2:].split("=", 1) for w in words if w.startswith("H:")]
+options = [w.encode() for w in words if not w.startswith("H:")]; texts = (C.c_char_p * len(headers))(*(t.encode() for _, t in headers)); names = (C.c_char_p * len(headers))(*(h.encode() for h, _ in headers))
+assert n.nvrtcCreateProgram(C.byref(p), sys.argv[2].encode(), sys.argv[3].encode(), len(headers), texts if headers else None, names if headers else None) == 0
+status = n.nvrtcCompileProgram(p, len(options), (C.c_char_p * len(options))(*options)); size = C.c_size_t()
+n.nvrtcGetPTXSize(p, C.byref(size)); ptx = C.create_string_buffer(max(1, size.value)); n.nvrtcGetPTX(p, ptx)
+print(status, hashlib.sha256(ptx.value).hexdigest()[:12] if status == 0 else "")
+''')
+    body = "extern \"C\" __global__ void n(int* x) { __shared__ int s[sizeof(%s)]; s[threadIdx.x] = x[0]; __syncthreads(); x[threadIdx.x] = s[3]; x[1] = %s[1]; }"
+    kernels = {"its length": [body % ("__FILE__", "__FILE__")],
+               "pasted": ["#define P(a, b) P2(a, b)\n#define P2(a, b) a##b\n" + body % ("P(__FI, LE__)", "P(__FI, LE__)")],
+               "a builtin": [body % ("__builtin_FILE()", "__builtin_FILE()")],
+               "in a structure": ["__device__ int y; __device__ struct { int* p; char f[200]; } x = { &y, __FILE__ };\nextern \"C\" __global__ void n(int* o) { o[0] = x.f[3]; o[1] = *x.p; }"],
+               "wide": ["__device__ char16_t const f[] = u\"\" __FILE__; extern \"C\" __global__ void n(int* o) { o[0] = f[o[1]]; }"],
+               "a header's": ["#include <named.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
+               "a header in memory, by its place": ['#include "placed.h"\nextern "C" __global__ void n(int* x) { *x = PLACED; }', "H:/nowhere/bbbb/placed.h=#define PLACED 3"]}
+    write("named/named.h", "#define NAME __FILE__\n")
+    for folder in ("/nowhere/aaaaaaaaaaaaaaaa", "/nowhere/bbbb"):
+        for what, (source, *options) in kernels.items():
+            words = [PYTHON, SCRATCH / "named.py", NVRTC, source, folder + "/k.cu", "-arch=compute_90", *options]
+            want = bare(*words).stdout
+            seen = [under(*words).stdout, under(*words).stdout]
+            check(seen == [want, want], f"{what}, in {folder}: the same code", want, seen)
+    # Compared when it is made for the first time, too.
+    words = [PYTHON, SCRATCH / "named.py", NVRTC, KERNEL % 950, "/nowhere/cc/k.cu", "-arch=compute_90"]
+    done = under(*words, options=("--verify",))
+    check("1 made again and the same, 0 different" in done.stderr and " 1 made" in done.stderr, "a first run is verified", done.stderr)
+    # What says when it was compiled cannot be kept.
+    write("named/when.h", "#define WHEN __TIME__\n")
+    for source, option in (("__device__ char const* w = __TIME__; ", "-DX"), ("#include <when.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named")):
+        done = under(PYTHON, SCRATCH / "one.py", NVRTC, source + KERNEL % 951, "-arch=sm_90", option)
+        check(json.loads(done.stdout)["status"] == 0 and "1 left to the library itself" in done.stderr, "the time is asked anew", done.stderr)
+
+
 def files_decide():
     source = "#include <v.h>\nextern \"C\" __global__ void k(int* a) { *a = V; }"
     write("a/v.h", "#define V 1\n")
@@ -167,6 +204,16 @@ def the_program_is_itself():
     child.stdout.readline()
     child.send_signal(signal.SIGUSR1)
     check(child.wait(30) == 9, "signals are passed on")
+    for key in (signal.SIGINT, signal.SIGQUIT):  # sent to kiln run alone, and not by a terminal, which tells both
+        child = subprocess.Popen([CLI, "run", "--", PYTHON, "-uc", f"import signal, sys\nsignal.signal({int(key)}, lambda *_: sys.exit(8))\nprint('ready')\nsignal.pause()"],
+                                 stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+        child.stdout.readline()
+        child.send_signal(key)
+        check(child.wait(30) == 8, f"{key.name} is passed on")
+    for option in (("--json",), ("--record", SCRATCH / "odd.json")):
+        done = subprocess.run([CLI, "run", *map(str, option), "--", "sh", "-c", "exit 7", b"caf\xe9"], capture_output=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+        check(done.returncode == 7, "a word that is no text", done)
+    check(json.loads((SCRATCH / "odd.json").read_text())["program"][:2] == ["sh", "-c"], "is recorded as well as can be")
     done = under("sh", "-c", 'echo "$LD_AUDIT"', LD_AUDIT="/some/where.so")
     check(done.stdout.startswith("/some/where.so:"), "an auditor that was there stays", done.stdout)
     one(100)
@@ -383,6 +430,17 @@ def misses_go_to_workers():
     out, said = child.communicate(timeout=200)
     got = json.loads(out)
     check(got["status"] == 0 and got["loaded"] and " 1 made" in said, "a killed worker costs time alone", got, said)
+    # One that is stopped: after a while nobody waits for it.
+    program[3] = LONG % 721
+    child = subprocess.Popen([CLI, "run", "--", *program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+    worker = None
+    while worker is None and child.poll() is None:
+        worker = next((c for c in children_of(child.pid) if "libnvrtc-builtins" in maps_of(c)), None)
+    check(worker is not None, "a worker was at work")
+    os.kill(int(worker), signal.SIGSTOP)
+    out, said = child.communicate(timeout=200)
+    check(json.loads(out)["status"] == 0 and " 1 made" in said, "a stopped worker costs time alone", out, said)
     # A program that is killed in the middle, while kiln run goes on: its worker ends with it.
     endless = 'extern "C" __global__ void k(double* a) {' + "".join(f"a[{i}] = pow(a[{i + 1}], a[{i}] + {i}) + sin(a[{i}]);\n" for i in range(400)) + "}"
     child = subprocess.Popen([CLI, "run", "--", "sh", "-c", '"$0" "$@" & echo $!; read rest', *[str(w) for w in program[:3]], endless, "-arch=sm_90"],
@@ -810,6 +868,36 @@ for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V;
     done = under(*words, "-arch=sm_80", include, options=("-v", "--capsule", SCRATCH / "others.capsule", "--unsigned"), KILN_CACHE_DIR=SCRATCH / "replay.other")
     check("answered 'plain' for sm_80" in done.stderr, "answered on another GPU", done.stderr)
     check(run("replay", record, SCRATCH / "no-such-profile", status=1).returncode == 1, "one or the other")
+    # The record travels with what belongs to it, and says what is missing.
+    (SCRATCH / "carried").mkdir()
+    for name in ("replay.json", "replay.json.requests", "replay.json.caches"):
+        shutil.move(SCRATCH / name, SCRATCH / "carried" / name)
+    moved = data("replay", SCRATCH / "carried/replay.json", "--arch", "sm_80", status=3, **mine)
+    check(len(moved["requests"]) == 3, "a record that was moved", moved)
+    run("capsule", "build", "-o", SCRATCH / "carried.capsule", SCRATCH / "carried/replay.json", **mine)
+    # A library that a record names is somebody's code: only compilers that are found here are run.
+    compiler = shutil.which("cc")
+    notes = subprocess.run(["readelf", "-n", NVRTC], capture_output=True, text=True).stdout if shutil.which("readelf") else ""
+    found = re.search(r"Build ID: ([0-9a-f]+)", notes)
+    if compiler and found:
+        evil = SCRATCH / "evil" / NVRTC.name
+        write("evil/e.c", f'#include <stdio.h>\n__attribute__((constructor)) static void run(void) {{ fclose(fopen("{SCRATCH}/evil/ran", "w")); }}\n')
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", evil, SCRATCH / "evil/e.c", f"-Wl,-soname,{NVRTC.name}", f"-Wl,--build-id=0x{found.group(1)}"], check=True)
+        for file in NVRTC.parent.glob("libnvrtc-builtins.so*"):
+            (SCRATCH / "evil" / file.name).symlink_to(file)
+        own, theirs = str(NVRTC).encode(), str(evil).encode()
+        for file in (SCRATCH / "carried/replay.json.requests").iterdir():
+            text = file.read_bytes()
+            check(own in text, "a request names its library", file)
+            file.write_bytes(text.replace(len(own).to_bytes(4, "little") + own, len(theirs).to_bytes(4, "little") + theirs))
+        made = data("replay", SCRATCH / "carried/replay.json", "--arch", "sm_86", status=3, **mine)
+        check(not (SCRATCH / "evil/ran").exists(), "the record's library is not opened", made)
+        check({r["state"] for r in made["requests"]} == {"made", "not allowed"}, "what is here makes it", made)
+    shutil.rmtree(SCRATCH / "carried/replay.json.requests")
+    run("replay", SCRATCH / "carried/replay.json", status=1, **mine)
+    shutil.rmtree(SCRATCH / "carried/replay.json.caches")
+    done = run("capsule", "build", "-o", SCRATCH / "carried.capsule", SCRATCH / "carried/replay.json", status=1, **mine)
+    check("are not there" in done.stderr, "what is missing is said", done.stderr)
 
 
 def capsules():
@@ -853,12 +941,29 @@ def capsules():
         script = f"mount -t tmpfs -o size=24k,mode=700 none {SCRATCH}/narrow"
         done = run(*mounted(script, CLI, "run", "--capsule", capsule, "--key", SCRATCH / "k.pem.pub", "--", *words)[1:], program="unshare", KILN_CACHE_DIR=SCRATCH / "narrow")
         check(json.loads(done.stdout)["status"] == 0 and "starts without it" in done.stderr, "no room for a capsule", done.stdout, done.stderr)
+    # Unpacked once for each content, found where the path has a colon, and gone when it is not used any longer.
+    colon = {"KILN_CACHE_DIR": SCRATCH / "with:colon"}
+    for copy in ("one.capsule", "two.capsule"):
+        shutil.copy(capsule, SCRATCH / copy)
+        done = under(*words, options=("--capsule", SCRATCH / copy, "--key", SCRATCH / "k.pem.pub", "--jit=forbid"), **colon)
+        check(json.loads(done.stdout)["status"] == 0 and "1 compiles answered" in done.stderr, "a colon in the path", done.stdout, done.stderr)
+    unpacked = SCRATCH / "with:colon/run/capsules"
+    check(len(list(unpacked.iterdir())) == 1, "one folder for one content", *unpacked.iterdir())
+    (unpacked / "part-1234").mkdir()
+    for folder in unpacked.iterdir():
+        os.utime(folder, (time.time() - 40 * 86400,) * 2)
+    os.utime(SCRATCH / "with:colon/run/swept", (time.time() - 2 * 86400,) * 2)
+    under("true", **colon)
+    check(not list(unpacked.iterdir()), "what nobody uses goes", *unpacked.iterdir())
+    under(*words, options=("--capsule", capsule, "--key", SCRATCH / "k.pem.pub"), **colon)
+    run("cache", "clear", **colon)
+    check(not unpacked.exists(), "cache clear takes it along")
     run("capsule", "unpack", capsule, SCRATCH / "out")
     check((SCRATCH / "out/caches/triton/x/__grp__k.json").exists(), "unpacked")
 
 
 chosen = sys.argv[1:]
-for test in (a_hit_loads_no_compiler, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
+for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,

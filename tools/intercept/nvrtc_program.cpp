@@ -29,7 +29,9 @@ public:
 private:
     [[nodiscard]] foreign_id id_of(foreign_call const& call) const;
     [[nodiscard]] bool answered();
-    [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_hit const& hit);
+    [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_answer const& answer,
+                                    std::optional<store::address> const& at);
+    [[nodiscard]] bool is_refuted(foreign_call const& call, foreign_product const& made);
     [[nodiscard]] int make();
     [[nodiscard]] foreign_job as_job(foreign_call const& call) const;
     [[nodiscard]] std::optional<int> make_elsewhere();
@@ -50,6 +52,7 @@ private:
     std::vector<foreign_call> calls_;  // in the order they are tried
     stopwatch watch_;
     std::string why_ = "new";
+    bool is_hiding_wrong_ = false;
 };
 
 foreign_id compile_request::id_of(foreign_call const& call) const {
@@ -95,9 +98,10 @@ std::string differences(foreign_answer const& made, foreign_answer const& kept) 
 
 // Made again by the real library, in the program's own words. What differs is not served. NVRTC itself numbers registers in one way
 // or another from compile to compile, and the PTX of a text has then a few forms: one that it makes again within a few times is its own.
-bool compile_request::is_confirmed(foreign_call const& call, foreign_hit const& hit) {
+bool compile_request::is_confirmed(foreign_call const& call, foreign_answer const& answer,
+                                   std::optional<store::address> const& at) {
     constexpr int most_turns = 12;
-    auto shown = hit.answer;
+    auto shown = answer;
     shown.log = with_real_paths(shown.log, call.roots);
     std::string what, first;
     for (int turn = 0; turn < most_turns; ++turn) {
@@ -109,10 +113,14 @@ bool compile_request::is_confirmed(foreign_call const& call, foreign_hit const& 
         if (what.empty() || what != "PTX ") break;
     }
     auto const detail = what.empty() && !first.empty() ? first + "has more than one form" : what;
-    tell({.kind = what.empty() ? happening::what::verified : happening::what::different,
-          .at = hit.at,
-          .detail = detail});
+    tell({.kind = what.empty() ? happening::what::verified : happening::what::different, .at = at, .detail = detail});
     return what.empty();
+}
+
+// What is made for the first time is compared, too.
+bool compile_request::is_refuted(foreign_call const& call, foreign_product const& made) {
+    return self().verifies() && made.how == foreign_product::outcome::made &&
+           !is_confirmed(call, made.entry.answer, {});
 }
 
 bool compile_request::answered() {
@@ -122,12 +130,17 @@ bool compile_request::answered() {
             if (found.why != "new") why_ = std::move(found.why);
             continue;
         }
-        if (self().verifies() && !is_confirmed(call, *found.hit)) continue;
+        if (self().verifies() && !is_confirmed(call, found.hit->answer, found.hit->at)) {
+            is_hiding_wrong_ = is_hiding_wrong_ || call.is_virtual();
+            continue;
+        }
         tell({.kind = happening::what::answered, .cost = found.hit->cost, .at = found.hit->at});
         p_.answer = std::move(found.hit->answer);
         p_.answer->log = with_real_paths(std::move(p_.answer->log), call.roots);
         return true;
     }
+    // Names made a difference where they should not: from here on the compiler is called as the program did.
+    if (is_hiding_wrong_) std::erase_if(calls_, [](foreign_call const& call) { return call.is_virtual(); });
     return false;
 }
 
@@ -173,7 +186,7 @@ std::optional<int> compile_request::make_elsewhere() {
         stopwatch compiling;
         auto made = self().workers.compile(as_job(call));
         if (!made) return std::nullopt;
-        if (made->product.how == foreign_product::outcome::unusable) continue;
+        if (made->product.how == foreign_product::outcome::unusable || is_refuted(call, made->product)) continue;
         return take(call, std::move(made->product), compiling.ms(), made->maker);
     }
     return std::nullopt;
@@ -183,7 +196,7 @@ std::optional<int> compile_request::make_here(foreign_call const& call) {
     stopwatch compiling;
     real_program fresh{self().real};
     auto made = compile_watched(fresh, p_.asked, call, p_.watcher);
-    if (made.how == foreign_product::outcome::unusable) return std::nullopt;
+    if (made.how == foreign_product::outcome::unusable || is_refuted(call, made)) return std::nullopt;
     // A failure is not kept: the real program answers what is asked next, but for the names in its log.
     if (made.how == foreign_product::outcome::failed) p_.real = fresh.release();
     return take(call, std::move(made), compiling.ms(), 0);
@@ -195,7 +208,7 @@ int compile_request::make() {
     for (auto const& call : calls_) {
         if (auto const status = make_here(call)) return *status;
     }
-    return without_us("a file could not be handed over");
+    return without_us("what it reads cannot be kept");
 }
 
 int compile_request::forbidden() {
@@ -215,6 +228,7 @@ int compile_request::run() {
     if (p_.real != nullptr || p_.answer || p_.failure) return without_us("compiled again");
     if (auto why = self().not_serving(); !why.empty()) return without_us(std::move(why));
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
+    if (depends_on_the_time(p_.asked, options_)) return without_us("it asks for the time");
     if (self().records_requests()) self().record(id_of(calls_.front()).digests.request, as_job(calls_.back()));
     if (answered()) return nvrtc_success;
     if (self().jit() == jit_policy::forbid) return forbidden();

@@ -82,7 +82,7 @@ standin& standin::make_only(std::string_view library, void const* own) {
 
 standin::standin(std::string_view library, void const* own, base::config const& settings)
     : real{own},
-      store{settings},
+      store{settings, variable("KILN_RUN_CAPSULE")},
       workers{variable("KILN_RUN_WORKERS")},
       library_{library},
       program_{name_of_this_program()},
@@ -139,6 +139,8 @@ void standin::tell(happening h) noexcept {
         h.library = library_;
         h.by = program_;
         append(log_, h);
+        if (h.kind == happening::what::made || h.kind == happening::what::failed)
+            store.count_wait(std::chrono::duration_cast<std::chrono::milliseconds>(h.took));
         if (!has_events_) return 0;
         quiet_writes const quiet;
         auto& events = event_log::process();

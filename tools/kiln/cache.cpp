@@ -2,6 +2,7 @@
 #include "misuse.hpp"
 
 #include "base/config.hpp"
+#include "capsule.hpp"
 #include "intercept/foreign_store.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
@@ -202,7 +203,11 @@ int prune(cache_arguments const& a) {
 
 int clear(cache_arguments const& a) {
     auto o = open();
-    if (!a.dry_run) return report(a, o.cache.clear().value());
+    if (!a.dry_run) {
+        if (auto const options = store::options_from(base::config::load()); options.disk)
+            remove_unpacked_capsules(options.disk->root);
+        return report(a, o.cache.clear().value());
+    }
     return report(a, o.cache.prune({.older_than = {}, .to_bytes = 0, .mode = store::prune_options::run::dry}).value());
 }
 

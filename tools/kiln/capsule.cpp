@@ -11,6 +11,9 @@
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
 
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
 #include <map>
 #include <set>
 #include <sys/stat.h>
@@ -47,12 +50,16 @@ struct recorded {
 };
 
 result<void> read_record(std::string const& file, recorded& out) {
-    KILN_TRY(auto const text, base::read_file(file));
-    if (!text) return fail(errc::not_found, "{}: no such file; 'kiln run --record {} -- PROGRAM' makes it", file, file);
-    auto const record = intercept::parse_run_record(base::as_text(*text));
-    if (!record) return error{record.error()}.within(file);
-    if (!record->caches.empty()) out.caches.insert(record->caches);
-    out.entries.insert(record->entries.begin(), record->entries.end());
+    KILN_TRY(auto const record, intercept::read_run_record(file));
+    std::error_code failed;
+    if (!record.caches.empty() && !fs::is_directory(record.caches, failed))
+        return fail(
+            errc::not_found,
+            "{}: the caches of frameworks that belong to it are not there: {}; move them with it, or record with "
+            "--no-frameworks",
+            file, record.caches);
+    if (!record.caches.empty()) out.caches.insert(record.caches);
+    out.entries.insert(record.entries.begin(), record.entries.end());
     return {};
 }
 
@@ -137,6 +144,7 @@ result<std::size_t> add_files(store::bundle_writer& writer, fs::path const& fold
         KILN_CHECK(writer.add(file_entry(at->path().lexically_relative(folder).generic_string(), *std::move(data))));
         ++count;
     }
+    if (failed) return io_error(folder.native(), failed.value());
     return count;
 }
 
@@ -274,17 +282,29 @@ int unpack_capsule(capsule_arguments const& a) {
     return ok;
 }
 
-// The same file, the same folder. A capsule is small beside what it saves, but not so small that every start should hash it.
+// The same content, the same folder: a copy of it, or the image built again, needs no other. All that a bundle holds is in the digests
+// of its last bytes; one that is packed as a whole is hashed as a whole.
 result<std::string> identity_of(fs::path const& capsule) {
+    constexpr std::size_t footer_bytes = 320;
+    constexpr std::string_view magic = "KILNBNDL";
+    KILN_TRY(auto const file, base::open_file(capsule, O_RDONLY));
     struct ::stat about {};
-    if (::stat(capsule.c_str(), &about) != 0) return io_error(capsule.native(), errno);
-    return base::key_builder{"kiln.capsule.place.v1"}
-        .add("file",
-             fmt::format("{} {} {} {}.{} {}.{}", about.st_dev, about.st_ino, about.st_size, about.st_mtim.tv_sec,
-                         about.st_mtim.tv_nsec, about.st_ctim.tv_sec, about.st_ctim.tv_nsec))
-        .finish()
-        .hex()
-        .substr(0, 32);
+    std::array<char, magic.size()> first{};
+    std::array<std::byte, footer_bytes> last{};
+    base::key_builder out{"kiln.capsule.place.v2"};
+    bool const is_plain = ::fstat(file.get(), &about) == 0 && about.st_size >= static_cast<::off_t>(last.size()) &&
+                          ::pread(file.get(), first.data(), first.size(), 0) == static_cast<::ssize_t>(first.size()) &&
+                          std::string_view{first.data(), first.size()} == magic;
+    if (is_plain) {
+        auto const at = about.st_size - static_cast<::off_t>(last.size());
+        if (::pread(file.get(), last.data(), last.size(), at) != static_cast<::ssize_t>(last.size()))
+            return io_error(capsule.native(), errno);
+        out.add("footer", base::byte_span{last});
+    } else {
+        KILN_TRY(auto const all, base::read_all(file.get(), std::size_t{1} << 30));
+        out.add("file", base::byte_span{all});
+    }
+    return out.finish().hex().substr(0, 32);
 }
 
 }  // namespace
@@ -306,7 +326,10 @@ result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& tr
     if (folder.empty()) return without("there is no folder of your own to unpack it in");
     KILN_TRY(auto const name, identity_of(capsule));
     auto const final = folder / "capsules" / name;
-    if (::access(final.c_str(), R_OK | X_OK) == 0) return final;
+    if (::access(final.c_str(), R_OK | X_OK) == 0) {
+        ::utimensat(AT_FDCWD, final.c_str(), nullptr, 0);  // used today
+        return final;
+    }
     auto const part = folder / "capsules" / ("part-" + base::random_name());
     if (auto done = unpack(*opened, part, final); !done) {
         std::error_code ignored;
@@ -320,6 +343,11 @@ result<fs::path> unpack_for_run(fs::path const& capsule, capsule_trust const& tr
     std::error_code ignored;
     if (taken) fs::remove_all(part, ignored);  // another was first
     return final;
+}
+
+void remove_unpacked_capsules(fs::path const& cache) {
+    std::error_code ignored;
+    fs::remove_all(cache / "run" / "capsules", ignored);
 }
 
 void add_capsule(CLI::App& root, std::vector<command>& commands) {

@@ -21,4 +21,7 @@ struct capsule_trust {
                                                            capsule_trust const& trust,
                                                            std::filesystem::path const& folder);
 
+// What unpack_for_run() left in the private folder of a cache directory.
+void remove_unpacked_capsules(std::filesystem::path const& cache);
+
 }  // namespace kiln::cli

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "command.hpp"
 #include "compile/host_resources.hpp"
+#include "cuda/library_search.hpp"
 #include "intercept/foreign_store.hpp"
 #include "intercept/other_targets.hpp"
 #include "intercept/run_record.hpp"
@@ -14,6 +15,7 @@
 #include "run_workers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <set>
@@ -40,24 +42,17 @@ struct request {
     double ms = 0;
 };
 
-result<intercept::run_record> read_record(std::string const& file) {
-    KILN_TRY(auto const data, base::read_file(file));
-    if (!data) return fail(errc::not_found, "{}: no such file", file);
-    auto record = intercept::parse_run_record(base::as_text(*data));
-    if (!record) return std::move(record).error().within(file);
-    return record;
-}
-
-std::vector<foreign_job> jobs_in(fs::path const& folder) {
+result<std::vector<foreign_job>> jobs_in(fs::path const& folder) {
     std::map<std::string, fs::path> files;  // in an order that does not change
     std::error_code failed;
     for (fs::directory_iterator at{folder, failed}, end; !failed && at != end; at.increment(failed))
         files.emplace(at->path().filename().native(), at->path());
+    if (failed) return io_error(folder.native(), failed.value());
     std::vector<foreign_job> out;
     for (auto const& [name, file] : files) {
-        auto const data = base::read_file(file);
-        if (!data || !*data) continue;
-        auto job = intercept::decode_foreign_job(**data);
+        KILN_TRY(auto const data, base::read_file(file));
+        if (!data) continue;
+        auto job = intercept::decode_foreign_job(*data);
         if (job) out.push_back(*std::move(job));
         else complain(fmt::format("{}: {}", file.native(), job.error().message()));
     }
@@ -82,10 +77,23 @@ request request_for(foreign_job const& job, std::string const& arch) {
     return out;
 }
 
+// The compilers that are found on this machine, by what they are. A record may come from anybody: what it names is never opened.
+std::map<std::string, std::string> compilers_here(base::config const& settings) {
+    constexpr std::array<std::string_view, 2> sonames{"libnvrtc.so.13", "libnvrtc.so.12"};
+    std::map<std::string, std::string> out;
+    for (auto const& one : cuda::library_search{cuda::search_environment::process(settings)}.candidates(sonames))
+        out.try_emplace(intercept::toolchain_of(one.file), one.file);
+    out.erase("");
+    return out;
+}
+
 class replayer {
 public:
     explicit replayer(std::string address)
-        : settings_{base::config::load()}, store_{settings_}, line_{std::move(address)} {}
+        : settings_{base::config::load()},
+          compilers_{compilers_here(settings_)},
+          store_{settings_},
+          line_{std::move(address)} {}
 
     // Any thread, any request once.
     void make(request& r) {
@@ -102,8 +110,10 @@ public:
             }
         }
         r.state = "failed";
-        r.why = "its compiler is not here, or not the same: " + r.job.library;
-        if (intercept::toolchain_of(r.job.library) != r.job.toolchain) return;
+        r.why = fmt::format("its compiler is not found here; KILN_CUDA_PATH may name where it is: {}", r.job.toolchain);
+        auto const compiler = compilers_.find(r.job.toolchain);
+        if (compiler == compilers_.end()) return;
+        r.job.library = compiler->second;
         r.job.seen_from = intercept::viewpoint::of_this_process();
         for (auto const& call : calls) {
             if (make_by(r, call)) return;
@@ -142,6 +152,7 @@ private:
     }
 
     base::config settings_;
+    std::map<std::string, std::string> const compilers_;  // identity, file
     intercept::foreign_store store_;
     intercept::worker_line line_;
 };
@@ -208,17 +219,17 @@ void show(std::vector<request> const& all, std::size_t ready, double ms, bool as
 
 }  // namespace
 
-bool is_foreign_record(std::string const& file) { return static_cast<bool>(read_record(file)); }
+bool is_foreign_record(std::string const& file) { return static_cast<bool>(intercept::read_run_record(file)); }
 
 int replay_foreign(foreign_replay const& what) {
     if (!what.output.empty()) check_text_output(what.output).value();
     std::vector<request> all;
     std::set<std::string> seen;
     for (auto const& file : what.records) {
-        auto const record = read_record(file).value();
+        auto const record = intercept::read_run_record(file).value();
         auto const& folder = record.requests;
         if (folder.empty()) throw fail(errc::corrupt, "{}: it has no requests in it; record it again", file);
-        for (auto const& job : jobs_in(folder)) {
+        for (auto const& job : jobs_in(folder).value()) {
             for (auto const& arch : what.archs.empty() ? std::vector<std::string>{""} : what.archs) {
                 auto one = request_for(job, arch);
                 auto const identity = one.state + arch + std::string{base::as_text(intercept::encode(one.job))};

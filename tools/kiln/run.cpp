@@ -37,11 +37,12 @@ json record_of(run_arguments const& a, std::vector<intercept::happening> const& 
                std::filesystem::path const& caches) {
     json happenings = json::array();
     for (auto const& h : all) happenings.push_back(as_json(h));
+    // By name alone: the record and what belongs to it travel together.
     return {{"format", "kiln-run"},
             {"version", 1},
             {"program", a.session.program},
-            {"caches", caches.native()},
-            {"requests", a.record.empty() ? "" : requests_of(a).native()},
+            {"caches", caches.filename().native()},
+            {"requests", a.record.empty() ? "" : requests_of(a).filename().native()},
             {"happenings", std::move(happenings)}};
 }
 
@@ -54,16 +55,16 @@ run_outcome run_and_tell(run_arguments const& a) {
         auto const place =
             unpack_for_run(a.capsule, {.key = a.key, .unsigned_too = a.unsigned_too}, surroundings.private_folder())
                 .value();
-        if (!place.empty()) surroundings.add_read_only_cache(place / "cache");
+        if (!place.empty()) surroundings.use_capsule(place / "cache");
         if (!place.empty() && !a.no_frameworks)
             surroundings.use_framework_caches(place / "caches", framework_use::filled);
     }
     if (!a.record.empty() && base::make_directories(requests_of(a), 0700))
         surroundings.set("KILN_RUN_REQUESTS", requests_of(a).native());
     std::filesystem::path caches;
-    if (!a.record.empty() && !a.no_frameworks) {
+    if (!a.record.empty() && !a.no_frameworks && a.capsule.empty()) {
         caches = std::filesystem::absolute(a.record + ".caches");
-        if (a.capsule.empty()) surroundings.use_framework_caches(caches, framework_use::recording);
+        surroundings.use_framework_caches(caches, framework_use::recording);
     }
     auto out = run_in(surroundings, settings, a.session);
     if (!out.is_started) return out;

@@ -25,14 +25,16 @@ namespace {
 std::atomic<pid_t> child_of_run{0};
 std::atomic<int> end_of_run{-1};  // an eventfd
 
-void pass_on(int signal) {
+// What a terminal sends goes to the program anyway, which is in our group.
+void pass_on(int signal, ::siginfo_t* about, void*) {
+    bool const is_of_a_key = (signal == SIGINT || signal == SIGQUIT) && about->si_code == SI_KERNEL;
     int const before = errno;
-    if (auto const pid = child_of_run.load(); pid > 0) ::kill(pid, signal);
+    if (auto const pid = child_of_run.load(); pid > 0 && !is_of_a_key) ::kill(pid, signal);
     errno = before;
 }
 
 // Of any child: workers end, too. A pidfd would say the same, but not on kernels before 5.3 and not in every sandbox.
-void note_end(int) {
+void note_end(int, ::siginfo_t*, void*) {
     int const before = errno;
     ::siginfo_t about{};
     auto const pid = child_of_run.load();
@@ -42,10 +44,9 @@ void note_end(int) {
     errno = before;
 }
 
-// What a terminal sends goes to the program anyway, which is in our group; the rest is passed on. Nothing of it ends us before
-// the program. Who ignores SIGCHLD, and leaves that to us, would never learn how the program ended.
-constexpr std::array from_terminals{SIGINT, SIGQUIT};
-constexpr std::array passed_on{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGXCPU};
+// None of these ends us before the program. Who ignores SIGCHLD, and leaves that to us, would never learn how the program ended.
+constexpr std::array handled{SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,  SIGUSR1, SIGUSR2,
+                             SIGALRM, SIGCONT, SIGWINCH, SIGXCPU, SIGCHLD};
 
 // Of the signals we handle, and of those alone: how they were before. The program gets them so.
 class signal_state {
@@ -56,28 +57,23 @@ public:
         ::sigfillset(&all);
         ::sigprocmask(SIG_SETMASK, &all, &mask_);
         struct ::sigaction action {};
-        action.sa_flags = SA_RESTART;
+        action.sa_flags = SA_RESTART | SA_SIGINFO | SA_NOCLDSTOP;
         ::sigfillset(&action.sa_mask);
         auto before = before_.begin();
-        action.sa_handler = SIG_IGN;
-        for (int const signal : from_terminals) ::sigaction(signal, &action, &*before++);
-        action.sa_handler = pass_on;
-        for (int const signal : passed_on) ::sigaction(signal, &action, &*before++);
-        action.sa_handler = note_end;
-        action.sa_flags |= SA_NOCLDSTOP;
-        ::sigaction(SIGCHLD, &action, &*before);
+        for (int const signal : handled) {
+            action.sa_sigaction = signal == SIGCHLD ? note_end : pass_on;
+            ::sigaction(signal, &action, &*before++);
+        }
     }
     void release() const { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
     void restore() const {
         auto before = before_.begin();
-        for (int const signal : from_terminals) ::sigaction(signal, &*before++, nullptr);
-        for (int const signal : passed_on) ::sigaction(signal, &*before++, nullptr);
-        ::sigaction(SIGCHLD, &*before, nullptr);
+        for (int const signal : handled) ::sigaction(signal, &*before++, nullptr);
         release();
     }
 
 private:
-    std::array<struct ::sigaction, from_terminals.size() + passed_on.size() + 1> before_{};
+    std::array<struct ::sigaction, handled.size()> before_{};
     ::sigset_t mask_{};
 };
 

@@ -74,6 +74,16 @@ void sweep(std::filesystem::path const& folder) {
         if (is_of_a_run && now - at->last_write_time(ignored) > old && !ignored)
             std::filesystem::remove(at->path(), ignored);
     }
+    // Capsules that were not unpacked to the end, and those that no run has used for long.
+    constexpr auto unused = 30 * day;
+    failed.clear();
+    for (std::filesystem::directory_iterator at{folder / "capsules", failed}, end; !failed && at != end;
+         at.increment(failed)) {
+        bool const is_whole = !at->path().filename().native().starts_with("part-");
+        std::error_code ignored;
+        if (now - at->last_write_time(ignored) > (is_whole ? unused : day) && !ignored)
+            std::filesystem::remove_all(at->path(), ignored);
+    }
 }
 
 std::map<std::string, std::string> current_environment() {
@@ -137,10 +147,7 @@ void run_environment::set_where_unset(std::string const& variable, std::string v
     variables_.try_emplace(variable, std::move(value));
 }
 
-void run_environment::add_read_only_cache(std::filesystem::path const& cache) {
-    auto& list = variables_["KILN_CACHE_PATH_RO"];
-    list = list.empty() ? cache.native() : list + ":" + cache.native();
-}
+void run_environment::use_capsule(std::filesystem::path const& cache) { set("KILN_RUN_CAPSULE", cache.native()); }
 
 // Each framework has a variable of its own. What a cache holds does not depend on where it is, except as capsule.cpp mends it.
 void run_environment::use_framework_caches(std::filesystem::path const& folder, framework_use how) {

@@ -30,7 +30,8 @@ public:
     [[nodiscard]] std::filesystem::path const& log() const noexcept { return log_; }
 
     void set(std::string const& variable, std::string value);
-    void add_read_only_cache(std::filesystem::path const& cache);
+    // Answers beside those of the cache. Not one more of KILN_CACHE_PATH_RO: a colon in its path would make two of it.
+    void use_capsule(std::filesystem::path const& cache);
     void use_framework_caches(std::filesystem::path const& folder, framework_use how);
 
     [[nodiscard]] std::vector<std::string> variables() const;

@@ -37,6 +37,18 @@ std::vector<event_kind> kinds_of(happening::what kind) {
 
 }  // namespace
 
+TEST(run_log, times_that_nobody_waited_are_cut) {
+    auto h = made_by_a_worker();
+    h.took = std::chrono::microseconds::max();
+    h.cost = std::chrono::milliseconds::max();
+    auto const read = from_line(to_line(h));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->took, 24h);
+    EXPECT_EQ(read->cost, 24h);
+    EXPECT_EQ(cost_in("kiln 1.0 for x, 9223372036854775807 ms"), 24h);
+    EXPECT_EQ(cost_in("kiln 1.0 for x, -5 ms"), 0ms);
+}
+
 TEST(run_log, a_line_says_all_of_it) {
     auto const h = made_by_a_worker();
     EXPECT_EQ(from_line(to_line(h)), h);
