@@ -77,6 +77,7 @@ TEST(faults, V6_inputs_that_must_not_matter_do_not) {
     u.licence = "MIT";
     EXPECT_EQ(request_of(u), base);
     EXPECT_NE(with_options({"-w"}), base) << "it changes the bytes, and others want the warnings";
+    EXPECT_NE(with_options({"-split-compile=4"}), base) << "the parts come out in another order";
     EXPECT_EQ(with_options({"--fmad=false", "--std=c++17"}), with_options({"-std=c++17", "-fmad=false"}));
     EXPECT_EQ(with_options({"-DA=1", "-DB=2"}), with_options({"-D", "B=2", "--define-macro=A=1"}));
     EXPECT_EQ(with_options({"-DA"}), with_options({"-DA=1"}));
