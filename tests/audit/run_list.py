@@ -3,7 +3,9 @@
 """Programs with one defect each under `kiln audit`, on a machine with a GPU: what must be found is found with its exact count, and
 nothing else above LOW but what a short run cannot tell.
 
-    run_list.py KILN [--out DIR] [--jobs N] [--only REGEX] [--limit SECONDS]
+    run_list.py KILN [--out DIR] [--jobs N] [--only REGEX] [--limit SECONDS] [--pack DIR]
+
+--pack keeps the small recordings as archives, as in tests/audit/recordings, which tests/cli/audit_recordings.py judges without a GPU.
 
 Exit status 1 if a program is not as written here, 77 where there is no GPU or no framework.
 """
@@ -18,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 
 HERE = pathlib.Path(__file__).parent
@@ -90,6 +93,17 @@ def wrong_about(name, report):
     return wrong
 
 
+def pack(recording, to):
+    if sum(f.stat().st_size for f in recording.iterdir()) > 600 << 10:
+        return
+    with tarfile.open(to, "w:xz") as packed:
+        for file in sorted(recording.iterdir()):
+            about = tarfile.TarInfo(file.name)  # neither time nor owner
+            about.size, about.mode = file.stat().st_size, 0o600
+            with file.open("rb") as contents:
+                packed.addfile(about, contents)
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("kiln")
@@ -97,6 +111,7 @@ def main():
     arguments.add_argument("--jobs", type=int, default=3)
     arguments.add_argument("--only", default="")
     arguments.add_argument("--limit", type=float, default=300)
+    arguments.add_argument("--pack", type=pathlib.Path)
     arguments = arguments.parse_args()
     if shutil.which("nvidia-smi") is None:
         print("skipped: no GPU here")
@@ -127,6 +142,9 @@ def main():
         if done.returncode != 0 or len(lines) < 2 or lines[-2] != f"done {program}":
             return name, [f"exit status {done.returncode}", done.stderr[-300:]], ""
         report = json.loads(lines[-1])
+        if arguments.pack:
+            arguments.pack.mkdir(parents=True, exist_ok=True)
+            pack(place / "recording", arguments.pack / f"{name}.tar.xz")
         return name, wrong_about(name, report), " ".join(f"{f['rule']}:{f['count']}:{f['severity'][0]}" for f in report["findings"])
 
     failed = skipped = 0
