@@ -65,7 +65,7 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
 # As in docs/guide/settings.md, without KILN_.
 SETTINGS = ("cache_dir", "cache_path_ro", "cache_mode", "max_size", "readonly", "disable", "recache", "bundles", "bundle_key", "remote", "jit", "workers",
             "worker", "worker_memory", "compile_timeout", "pch", "cuda_path", "events", "execution_mode", "determinism", "strict", "rewrites",
-            "gpu_pool_limit", "gpu_oom_safety", "gpu_managed_memory", "nvtx", "trace_launches", "profile")
+            "gpu_pool_limit", "gpu_oom_safety", "gpu_managed_memory", "nvrtc", "nvtx", "trace_launches", "profile")
 
 
 def configure(**settings: object) -> None:

@@ -21,7 +21,7 @@ ENDINGS = {
     "at the end of the text": "",
     "sys.exit": "sys.exit(0)\n",
     "in a with block": "with kiln.execution('cpu'): sys.exit(0)\n",
-    "after a fork": "pid = os.fork()\nif pid == 0: sys.exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n",
+    "after a fork": "import warnings; warnings.simplefilter('ignore')  # Python's own, of threads and fork\npid = os.fork()\nif pid == 0: sys.exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n",
     "with a demand open": "kiln.requires('me', [u]).demand(archs=['sm_80', 'sm_90', 'sm_100'])\n",
     "with a plan waiting": "threading.Thread(target=lambda: kiln.Plan('p', [u], archs=['sm_80']).ensure_warm(3), daemon=True).start()\n",
     "with many threads": "[threading.Thread(target=wait, daemon=True).start() for _ in range(20)]\n",

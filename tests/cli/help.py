@@ -27,9 +27,9 @@ for words, told in ((["cache"], "kiln: 'kiln cache' needs a command: stats, list
                     (["cache", "frob"], "kiln: 'frob' is not a command of 'kiln cache'; there are: stats, list, path"),
                     (["build", "--pack"], "kiln: --pack needs a value; 'kiln build --help'"),
                     (["compile"], "kiln: 'kiln compile' needs FILE; 'kiln compile --help'"),
-                    (["compile", "x.cu", "-j", "many"], "kiln: --jobs: value many not in range 0 to 1024; 'kiln compile --help'")):
+                    (["compile", "x.cu", "-j", "many"], "kiln: --jobs: value many not in range ")):  # each version of the parser writes a range in its own way
     said = run(*words, status=2).stderr
-    check(said.startswith(told) and said.count("\n") == 1, "one line that names the remedy", words, said)
+    check(said.startswith(told) and said.count("\n") == 1 and (words[0] == "cache" or f"; 'kiln {words[0]} --help'" in said), "one line that names the remedy", words, said)
 
 environment = dict(os.environ, KILN_CACHE_DIR=str(CACHE), KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""))
 done = subprocess.run([CLI, "compile", "-", "-a", "sm_90", "--json"], input=KERNEL.replace("VALUE", "1"), capture_output=True,

@@ -159,8 +159,9 @@ TEST_F(prims_compile, templates_are_those_of_the_linkers_cuda) {
     ASSERT_TRUE(made) << made.error().what() << made.error().log();
     ASSERT_EQ(count(event_kind::fell_back, "prims-template"), 1U);
     for (auto const& happened : events_.recent()) {
-        if (happened.kind == event_kind::fell_back)
+        if (happened.kind == event_kind::fell_back) {
             EXPECT_THAT(std::string{happened.detail.view()}, HasSubstr("CUDA 12"));
+        }
     }
     // Made once, found by the next operator.
     ASSERT_TRUE(get(*e, scan_by(op{"a < b ? a : b + 13"}), prim_route::linked));

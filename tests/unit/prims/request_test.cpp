@@ -84,7 +84,7 @@ TEST(request, radix_sorts_that_ship_are_told_once) {
     auto const sorts = sort_requests();
     for (auto const& r : sorts) families.insert(family_of(r, part::whole));
     EXPECT_EQ(families.size(), named + sorts.size());
-    EXPECT_EQ(sorts.size(), 12 * 5 - 2U) << "but the two that have names";
+    EXPECT_EQ(sorts.size(), 12 * 5 - 4U) << "but the four that have names";
 }
 
 TEST(request, sizes_beyond_the_limits_are_refused) {
