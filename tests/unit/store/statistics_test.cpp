@@ -6,8 +6,8 @@
 
 #include <ctime>
 #include <fstream>
-#include <utility>
 #include <sys/file.h>
+#include <utility>
 
 namespace kiln::test {
 
