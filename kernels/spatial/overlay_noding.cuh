@@ -126,27 +126,41 @@ struct meeting_search {
     u32 const* moved;         // by segment; null: all are. Those that did not move have asked each other.
 
     KILN_HD bool asks(i32 v) const { return moved == nullptr || moved[v] != 0; }
-    // Neighbours along a path are near each other, so that they ask the tree together.
+    // Neighbours along a path are near each other, so that they ask the tree together. Where one path ends and another begins they
+    // may be far apart: a box around both would be around everything.
     template <class Found>
     KILN_HD void each(u64 i, Found found) const {
         i32 const first = static_cast<i32>(i) * segments_together;
-        u32 asking = 0;
-        rough_box reach = nothing_met();
-        for (i32 k = 0; k < segments_together; ++k) {
-            i32 const v = first + k;
-            if (v >= l.vertices || !is_ring(l.kind[l.path_of[v]]) || !is_segment(l, v) || !asks(v)) continue;
-            asking |= 1U << k;
-            rough_box const own = outwards(box_of({l.at[v], l.at[v + 1]}));
-            reach = {own.min_x < reach.min_x ? own.min_x : reach.min_x, own.min_y < reach.min_y ? own.min_y : reach.min_y,
-                     own.max_x > reach.max_x ? own.max_x : reach.max_x, own.max_y > reach.max_y ? own.max_y : reach.max_y};
+        i32 const end = first + segments_together < l.vertices ? first + segments_together : l.vertices;
+        for (i32 from = first; from < end;) {
+            i32 const path = l.path_of[from];
+            bool const counts = is_ring(l.kind[path]);
+            u32 asking = 0;
+            rough_box reach = nothing_met();
+            i32 to = from;
+            for (; to < end && l.path_of[to] == path; ++to) {
+                if (!counts || !is_segment(l, to) || !asks(to)) continue;
+                asking |= 1U << (to - from);
+                reach = around(reach, outwards(box_of({l.at[to], l.at[to + 1]})));
+            }
+            if (asking != 0) ask(from, asking, reach, found);
+            from = to;
         }
-        if (asking == 0) return;
+    }
+
+private:
+    KILN_HD static rough_box around(rough_box const& a, rough_box const& b) {
+        return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
+                a.max_y > b.max_y ? a.max_y : b.max_y};
+    }
+    template <class Found>
+    KILN_HD void ask(i32 from, u32 asking, rough_box const& reach, Found found) const {
         query_tree(t, reach, [&](u32 slot) {
             i32 const w = static_cast<i32>(t.item[slot]);
             segment const other = elements[slot];
             bool const answers = asks(w);
             for (u32 left = asking; left != 0; left &= left - 1) {
-                i32 const v = first + lowest_bit(left);
+                i32 const v = from + lowest_bit(left);
                 if (w <= v && answers) continue;  // each pair once
                 point const a = l.at[v], b = l.at[v + 1];
                 if (!boxes_meet(a, b, other.a, other.b) || !may_divide(a, b, other.a, other.b)) continue;
