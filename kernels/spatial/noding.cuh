@@ -234,8 +234,7 @@ struct group_hashes {
         i64 const at = place[i];
         if (place[i + 1] == at) return;
         i32 const v = static_cast<i32>(i);
-        u64 const row = static_cast<u64>(row_at(l, v));
-        key[at] = mixed_bits(mixed_bits(mixed_bits(bits_of(l.at[i].x)) + bits_of(l.at[i].y)) + row * 0x9e3779b97f4a7c15U);
+        key[at] = hash_of(l.at[i], static_cast<u64>(row_at(l, v)));
         member[at] = v;
     }
 };

@@ -36,9 +36,7 @@ struct place_hashes {
     i32* vertex;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i);
-        point const p = of.l.at[i];
-        u64 const world = static_cast<u64>(of.world_of(v)) * 0x9e3779b97f4a7c15U;
-        key[i] = is_corner(of.l, v) ? mixed_bits(mixed_bits(mixed_bits(bits_of(p.x)) + bits_of(p.y)) + world) >> 1 : ~u64{0};
+        key[i] = is_corner(of.l, v) ? hash_of(of.l.at[i], static_cast<u64>(of.world_of(v))) >> 1 : ~u64{0};
         vertex[i] = v;
     }
 };

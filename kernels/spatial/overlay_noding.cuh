@@ -149,10 +149,6 @@ struct meeting_search {
     }
 
 private:
-    KILN_HD static rough_box around(rough_box const& a, rough_box const& b) {
-        return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
-                a.max_y > b.max_y ? a.max_y : b.max_y};
-    }
     template <class Found>
     KILN_HD void ask(i32 from, u32 asking, rough_box const& reach, Found found) const {
         query_tree(t, reach, [&](u32 slot) {

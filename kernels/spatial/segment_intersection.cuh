@@ -120,10 +120,6 @@ struct element_group {
         return out;
     }
 };
-KILN_HD rough_box around(rough_box const& a, rough_box const& b) {
-    return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
-            a.max_y > b.max_y ? a.max_y : b.max_y};
-}
 
 struct contact_question {
     layer a;  // asks

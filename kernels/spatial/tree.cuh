@@ -86,6 +86,10 @@ KILN_HD rough_box nothing_met() {
     float const far = static_cast<float>(from_bits(u64{0x7ff} << 52));
     return {far, far, -far, -far};
 }
+KILN_HD rough_box around(rough_box const& a, rough_box const& b) {
+    return {a.min_x < b.min_x ? a.min_x : b.min_x, a.min_y < b.min_y ? a.min_y : b.min_y, a.max_x > b.max_x ? a.max_x : b.max_x,
+            a.max_y > b.max_y ? a.max_y : b.max_y};
+}
 KILN_HD void set_child(tree_node& n, u64 i, rough_box const& b) {
     n.min_x[i] = b.min_x, n.min_y[i] = b.min_y, n.max_x[i] = b.max_x, n.max_y[i] = b.max_y;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monotonic time and deadlines. The wall clock orders evictions, and decides nothing else in Kiln.
+// Time that only goes forward. The wall clock orders evictions and tells what changed just now (file_state.hpp); it decides nothing
+// else in Kiln.
 #pragma once
 
 #include <chrono>

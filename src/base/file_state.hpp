@@ -30,7 +30,7 @@ using file_state = std::array<std::uint64_t, 5>;
     return ns_of(now) > state[4] + ns;
 }
 
-// Of a directory. Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
+// Of a directory, or of a file that nobody writes in place. Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
 [[nodiscard]] inline bool is_settled(file_state const& state) noexcept { return is_older(state, 2'000'000'000); }
 
 // Of a file's content. Whoever has it mapped sets its times by the first store alone, until the system has written it back:

@@ -2,6 +2,7 @@
 #include "cuda/file_content.hpp"
 
 #include "base/digest.hpp"
+#include "base/file_state.hpp"
 #include "base/fork_guard.hpp"
 #include "base/quick_replace.hpp"
 
@@ -21,25 +22,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
 constexpr std::size_t digest_length = 64;
 
-std::int64_t ns_of(::timespec const& t) { return t.tv_sec * second + t.tv_nsec; }
-
-// What tells one state of a file from another without reading it. A change sets ctime, which nobody can set back.
-using file_state = std::tuple<::dev_t, ::ino_t, ::off_t, std::int64_t, std::int64_t>;
+using base::file_state;
+using base::is_settled;
 
 result<file_state> state_of(int fd, fs::path const& file) {
     struct ::stat about {};
     if (base::sys().fstat(fd, &about) != 0) return io_error(file.string(), errno);
-    return file_state{about.st_dev, about.st_ino, about.st_size, ns_of(about.st_mtim), ns_of(about.st_ctim)};
-}
-
-// Clocks of file systems tick slowly: what changed just now may change again without a sign of it.
-bool is_settled(file_state const& state) {
-    ::timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    return ns_of(now) - std::get<4>(state) > 2 * second;
+    return base::state_of(about);
 }
 
 result<std::string> hash_to_the_end(int fd, fs::path const& file) {

@@ -22,11 +22,11 @@ struct merge_arguments {
 };
 
 // What it cost and what the compiler said of its files are of the machine it was made on, and no part of what it is.
-result<base::bytes> essence_of(store::entry const& e) {
+result<store::digest> essence_of(store::entry const& e) {
     KILN_TRY(auto a, compile::decode_artifact(e.payload));
     a.compile_ms = 0;
     a.log.clear();
-    return a.to_bytes();
+    return base::sha256_of(a.to_bytes());
 }
 
 class merging {
@@ -35,17 +35,17 @@ public:
 
     // An artifact that another bundle gave counts once.
     [[nodiscard]] result<void> add(store::entry const& what) {
-        KILN_TRY(auto essence, essence_of(what));
+        KILN_TRY(auto const essence, essence_of(what));
         auto const& at = what.about.at;
         auto const place = std::array{at.family, at.request, at.key};
         if (auto const there = given_.find(place); there != given_.end() && there->second == essence) return {};
-        given_.insert_or_assign(place, std::move(essence));
+        given_.insert_or_assign(place, essence);
         return to_.add(what);
     }
 
 private:
     store::bundle_writer& to_;
-    std::map<std::array<store::digest, 3>, base::bytes> given_;
+    std::map<std::array<store::digest, 3>, store::digest> given_;
 };
 
 // Everything of one bundle, each entry read and checked. One that cannot be read ends it: a merged bundle is whole.
