@@ -41,6 +41,8 @@ public:
     // Rings as rows: `first` has one more than there are of them, `ring_of` one for every vertex. No fence.
     [[nodiscard]] static result<kept_layer> of_rings(queue& on, buffer<kiln_spatial::point> at,
                                                      buffer<std::int32_t> first, buffer<std::int32_t> ring_of);
+    // Repeated vertices go. One fence.
+    [[nodiscard]] result<void> drop_repeated(queue& on);
     // New vertices inside segments: numbers of divisions, those of one segment next to each other and in the order they have along
     // it, with their segments; each is at places[vertex[number]]. Returns where each vertex went, one more than there were. One fence.
     struct divisions {
@@ -77,7 +79,6 @@ public:
     [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
 
 private:
-    [[nodiscard]] result<void> drop_repeated(queue& on);
     [[nodiscard]] result<void> count_rows(queue& on);
     [[nodiscard]] result<void> divide_at_own_vertices(queue& on, std::uint32_t const* rows);
     [[nodiscard]] result<void> find_orientations(queue& on, std::uint32_t const* rows);

@@ -28,6 +28,8 @@ public:
     };
     [[nodiscard]] result<covers> find_covers(queue& on) const;
 
+    // The rings as they are now.
+    [[nodiscard]] kept_layer const& noded() const noexcept { return layer_; }
     // Divisions that were needed because rounded crossings had moved segments onto others.
     [[nodiscard]] std::size_t moved_again() const noexcept { return moved_again_; }
     // The step of the grid that it is on, because it was asked for or because these did not end; else 0.

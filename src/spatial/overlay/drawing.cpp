@@ -233,8 +233,10 @@ result<kept_layer> kept_layer::of_rings(queue& on, buffer<point> at, buffer<std:
     KILN_TRY(out.row_of_, on.room<std::int32_t>(out.rows_));
     KILN_TRY(out.row_first_, on.room<std::int32_t>(out.rows_ + 1));
     KILN_TRY(out.kind_, on.room<std::uint8_t>(out.rows_));
+    KILN_TRY(out.state_, on.room<std::uint8_t>(out.rows_));
     KILN_CHECK(
-        on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.rows_}, out.rows_ + 1));
+        on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.state_.data(), out.rows_},
+                  out.rows_ + 1));
     return out;
 }
 

@@ -46,7 +46,7 @@ std::vector<std::string> texts(overlay_rows const& of) {
 }
 std::string valid(std::string const& row) {
     host_queue on{item_order::scrambled};
-    return to_wkt(valid_rows(on, areas({row})).value()).value()[0];
+    return to_wkt(rows_mended(on, areas({row})).value().rows).value()[0];
 }
 double total_area(geometries const& of) {
     double out = 0;
@@ -145,6 +145,52 @@ TEST(overlay, rows_that_are_not_valid_are_put_right) {
     // A shell that touches itself is a shell with a hole.
     EXPECT_EQ(valid("POLYGON ((0 0, 4 0, 4 4, 2 4, 3 2, 1 2, 2 4, 0 4, 0 0))"),
               "MULTIPOLYGON (((0 0, 4 0, 4 4, 2 4, 0 4, 0 0), (1 2, 2 4, 3 2, 1 2)))");
+}
+
+// What GEOS calls valid is what drawing it anew leaves as it was.
+TEST(overlay, rows_that_were_valid_are_told) {
+    std::vector<std::string> const good{
+        "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))",
+        "POLYGON ((0 0, 0 4, 0 4, 4 4, 4 0, 0 0))",                        // the other way round, a vertex twice
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 4, 2 2, 4 4, 2 6, 0 4))",  // a hole touches the shell
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (1 1, 2 1, 2 2, 1 1), (2 2, 3 2, 3 3, 2 2))",
+        "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 2, 6 0, 6 4, 4 2)))",  // two touch in a point inside a side
+        "MULTIPOLYGON (((10 0, 14 0, 14 4, 10 0)), ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1)), ((2 2, 7 2, "
+        "7 7, 2 2)))",
+        "POLYGON EMPTY",
+        "NULL",
+        "LINESTRING (0 0, 1 1, 0 0)",
+        "POINT (1 1)",
+        "MULTIPOINT ((1 1), (1 1))"};
+    std::vector<std::string> const bad{
+        "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))",                             // crosses itself
+        "POLYGON ((0 0, 4 0, 4 4, 2 4, 3 2, 1 2, 2 4, 0 4, 0 0))",         // a shell that touches itself
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 4, 4 0, 8 4, 4 8, 0 4))",  // a hole cuts it into four
+        "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (5 5, 6 5, 6 6, 5 5))",       // a hole outside
+        "POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (2 2, 3 2, 3 3, 2 2))",  // a hole in a hole
+        "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))",
+        "POLYGON ((0 0, 4 0, 6 0, 4 0, 4 4, 0 4, 0 0))",                            // a spike
+        "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 0, 8 0, 8 4, 4 4, 4 0)))",  // a side in common
+        "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))",
+        "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",  // one in the other
+        "POLYGON ((1 1, 1 1, 1 1, 1 1))",
+        "LINESTRING (1 1, 1 1)"};
+    for (auto const* const rows : {&good, &bad}) {
+        auto const all = areas(*rows);
+        host_queue on{item_order::scrambled};
+        auto const told = rows_mended(on, all).value().was_valid;
+        for (std::size_t i = 0; i < rows->size(); ++i) EXPECT_EQ(told.data()[i], rows == &good ? 1 : 0) << (*rows)[i];
+#ifdef KILN_TEST_GEOS
+        geos by;
+        auto const theirs = by.read(all);
+        for (std::size_t i = 0; i < rows->size(); ++i)
+            EXPECT_EQ(theirs[i] == nullptr || by.is_valid(theirs[i]), rows == &good) << (*rows)[i];
+#endif
+    }
+    scoped_execution_mode const mode{execution_mode::cpu};
+    EXPECT_EQ(is_valid({}, areas({"LINESTRING (0 0, 1 1)"})).value().data()[0], 1);
+    EXPECT_EQ(mend({}, areas({"LINESTRING (0 0, 1 1)"})).error().code(), errc::unsupported);
+    EXPECT_EQ(mend({}, areas({bad[0]})).value().was_valid.data()[0], 0);
 }
 
 TEST(overlay, rows_of_a_key_become_one) {
