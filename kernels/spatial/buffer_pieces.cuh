@@ -66,17 +66,25 @@ struct buffer_pieces {
     KILN_HD bool each(i32 v, Put put) const {
         i32 const path = l.path_of[v];
         u8 const kind = l.kind[path];
-        if (kind == point_path) {
-            if (v != l.path_first[path]) return false;
-            for (i32 k = 0; k <= 4 * how.circle.steps; ++k) put(away(l.at[v], how.circle.corner(k), how.distance));
-            return true;
-        }
+        if (kind == point_path) return v == l.path_first[path] && around_point(l.at[v], put);
         if (kind == no_path || !is_segment(l, v)) return false;
         strip(v, put);
         return true;
     }
 
 private:
+    template <class Put>
+    KILN_HD bool around_point(point p, Put put) const {
+        if (how.caps == cap_kind::flat) return false;
+        bool const is_round = how.caps == cap_kind::round;
+        i32 const corners = is_round ? 4 * how.circle.steps : 4;
+        for (i32 k = 0; k <= corners; ++k) {
+            i32 const side = k % 4;
+            point const c = is_round ? how.circle.corner(k) : point{side == 0 || side == 3 ? -1.0 : 1.0, side < 2 ? -1.0 : 1.0};
+            put(away(p, c, how.distance));
+        }
+        return true;
+    }
     KILN_HD static point away(point from, point direction, double by) {
         return {add(from.x, mul(direction.x, by)), add(from.y, mul(direction.y, by))};
     }
@@ -107,11 +115,7 @@ private:
     // Around the end of a line that goes in a direction, from its right to its left.
     template <class Put>
     KILN_HD void cap(point end, point d, Put put) const {
-        point const right{d.y, -d.x}, left{-d.y, d.x};
-        if (how.caps == cap_kind::round) arc(end, right, 3.141592653589793, put);
-        if (how.caps != cap_kind::square) return;
-        point const far = away(end, d, how.distance);
-        put(away(far, right, how.distance)), put(away(far, left, how.distance));
+        if (how.caps == cap_kind::round) arc(end, {d.y, -d.x}, 3.141592653589793, put);
     }
     // What is outside of a turn to the left, between the two right sides.
     template <class Put>
@@ -138,13 +142,19 @@ private:
     KILN_HD void strip(i32 v, Put put) const {
         i32 const path = l.path_of[v], first = l.path_first[path], last = l.path_first[path + 1] - 1;
         bool const closed = is_closed(path);
-        point const a = l.at[v], b = l.at[v + 1], d = direction(a, b), right{d.y, -d.x}, left{-d.y, d.x};
+        bool const starts = v == first && !closed, ends = v + 1 == last && !closed;
+        point a = l.at[v], b = l.at[v + 1];
+        point const d = direction(a, b), right{d.y, -d.x}, left{-d.y, d.x};
+        if (starts && how.caps == cap_kind::square) a = away(a, opposite(d), how.distance);
+        if (ends && how.caps == cap_kind::square) b = away(b, d, how.distance);
         point const begin = away(a, right, how.distance);
         put(begin);
         put(away(b, right, how.distance));
-        if (v + 1 < last || closed) {
+        if (ends) {
+            cap(b, d, put);
+        } else {
             point const c = l.at[v + 1 < last ? v + 2 : first + 1];
-            int const turn = orient(a, b, c);
+            int const turn = orient(l.at[v], b, c);
             point const next = direction(b, c);
             if (turn > 0) {
                 join(b, d, next, put);
@@ -155,12 +165,10 @@ private:
             } else if (add(mul(d.x, next.x), mul(d.y, next.y)) < 0 && how.joins == join_kind::round) {
                 arc(b, right, 3.141592653589793, put);  // straight back
             }
-        } else {
-            cap(b, d, put);
         }
         put(away(b, left, how.distance));
         put(away(a, left, how.distance));
-        if (v == first && !closed) cap(a, opposite(d), put);
+        if (starts) cap(a, opposite(d), put);
         put(begin);
     }
 };

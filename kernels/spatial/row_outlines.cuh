@@ -9,7 +9,7 @@ namespace kiln_spatial {
 
 // ---- Vertices by row, x and y ------------------------------------------------------------------------------------------
 
-// One step after the other, the most important last: sorts are stable.
+// One step after the other, the one that counts most last: sorts are stable.
 struct outline_keys {
     layer l;
     i32 const* vertex;

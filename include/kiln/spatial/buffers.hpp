@@ -13,7 +13,7 @@
 namespace KILN_PUBLIC kiln {
 namespace spatial {
 
-// At the ends of lines. Points are circles whatever it is.
+// At the ends of lines; of points circles, nothing, or upright squares.
 enum class cap_style : std::uint8_t { round, flat, square };
 // Outside of corners. A mitre that would be farther from its corner than the limit allows is cut off there.
 enum class join_style : std::uint8_t { round, mitre, bevel };

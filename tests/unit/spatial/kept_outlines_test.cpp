@@ -106,7 +106,7 @@ TEST(outlines, are_those_of_geos) {
             EXPECT_TRUE(same(GEOSBoundary_r(h, all[i]), our_borders[i])) << text;
             // Sections of equal width may be taken in another order; what counts is that it is inside.
             if (GEOSisEmpty_r(h, all[i]) == 1) continue;
-            auto const* const asked = kind % 3 == 0 ? &GEOSContains_r : &GEOSIntersects_r;
+            auto* const asked = kind % 3 == 0 ? &GEOSContains_r : &GEOSIntersects_r;
             EXPECT_EQ(asked(h, all[i], our_points[i]), 1) << text << " " << to_wkt(inside).value()[i];
         }
     }
