@@ -51,6 +51,7 @@ enum class cap_kind : i32 { round, flat, square };
 enum class join_kind : i32 { round, mitre, bevel };
 struct buffer_shape {
     double distance;  // above 0
+    i32 side;         // 1: areas grow, -1: they shrink
     double mitre_limit;
     cap_kind caps;
     join_kind joins;
@@ -59,6 +60,7 @@ struct buffer_shape {
 
 struct buffer_pieces {
     layer l;
+    double const* sign;  // by path: 1 where its row's interior is on its left, -1 on its right, 0 of what is no ring
     buffer_shape how;
 
     // put(point) for every corner of the piece of an element, with the first once more at the end. False where it has none.
@@ -117,16 +119,17 @@ private:
     KILN_HD void cap(point end, point d, Put put) const {
         if (how.caps == cap_kind::round) arc(end, {d.y, -d.x}, 3.141592653589793, put);
     }
-    // What is outside of a turn to the left, between the two right sides.
+    // What is outside of a turn to the left, between the two right sides. A mitre reaches farther than the distance: it is none where it would point into
+    // an area that grows, or out of one that shrinks, and might come out on the other side.
     template <class Put>
-    KILN_HD void join(point at, point d, point next, Put put) const {
+    KILN_HD void join(point at, point d, point next, bool is_free, Put put) const {
         point const from{d.y, -d.x}, to{next.y, -next.x};
         double const cosine = add(mul(d.x, next.x), mul(d.y, next.y));
         if (how.joins == join_kind::round) {
             double const sine = magnitude(sub(mul(d.x, next.y), mul(d.y, next.x)));
             return arc(at, from, angle_of(cosine, sine), put);
         }
-        if (how.joins == join_kind::bevel) return;
+        if (how.joins == join_kind::bevel || !is_free) return;
         // The tip is at 1 / cos of half the angle.
         double const half = root(most(mul(0.5, add(1, cosine)), 0)), other = root(most(mul(0.5, sub(1, cosine)), 0));
         if (mul(how.mitre_limit, half) >= 1) {
@@ -156,12 +159,13 @@ private:
             point const c = l.at[v + 1 < last ? v + 2 : first + 1];
             int const turn = orient(l.at[v], b, c);
             point const next = direction(b, c);
+            bool const is_free = sign[path] == 0 || sign[path] * turn * how.side > 0;
             if (turn > 0) {
-                join(b, d, next, put);
+                join(b, d, next, is_free, put);
                 put(away(b, {next.y, -next.x}, how.distance)), put(b);
             } else if (turn < 0) {
                 put(b), put(away(b, {-next.y, next.x}, how.distance));
-                join(b, opposite(next), opposite(d), put);  // on the way back it is one to the left
+                join(b, opposite(next), opposite(d), is_free, put);  // on the way back it is one to the left
             } else if (add(mul(d.x, next.x), mul(d.y, next.y)) < 0 && how.joins == join_kind::round) {
                 arc(b, right, 3.141592653589793, put);  // straight back
             }
@@ -202,6 +206,37 @@ struct write_pieces {
         of.each(static_cast<i32>(i), [&](point p) { at[k] = p, ring_of[k] = ring, ++k; });
     }
 };
+// Segments that are shorter than the distance: strips along those lie over each other.
+struct count_short_segments {
+    layer l;
+    double distance;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        count[i] = 0;
+        if (!is_element(l, v) || !is_segment(l, v)) return;
+        double const dx = magnitude(sub(l.at[v + 1].x, l.at[v].x)), dy = magnitude(sub(l.at[v + 1].y, l.at[v].y));
+        count[i] = add(dx, dy) < distance ? 1 : 0;
+    }
+};
+// Neighbouring pieces of a row, a few at a time.
+constexpr u64 pieces_together = 16;
+struct begin_piece_groups {
+    i32 const* row_of;
+    i64* begins;
+    KILN_HD void operator()(u64 i) const { begins[i] = i % pieces_together == 0 || row_of[i] != row_of[i - 1] ? 1 : 0; }
+};
+struct set_piece_groups {
+    i32 const* row_of;
+    i64 const* number;  // summed
+    i32* group_of;      // by piece
+    i32* row_of_group;
+    KILN_HD void operator()(u64 i) const {
+        i32 const group = static_cast<i32>(number[i + 1]) - 1;
+        group_of[i] = group;
+        if (number[i + 1] != number[i]) row_of_group[group] = row_of[i];
+    }
+};
 // Areas are in the world of their number, with their pieces; what else there is is in none.
 struct worlds_of_pieces {
     signed char const* dimension;  // by row
@@ -218,4 +253,7 @@ struct worlds_of_pieces {
 
 KILN_KERNEL(buffer_piece_count, kiln_spatial::count_pieces, 128, 1)
 KILN_KERNEL(buffer_piece_write, kiln_spatial::write_pieces, 128, 1)
+KILN_KERNEL(buffer_short_count, kiln_spatial::count_short_segments, 256, 1)
+KILN_KERNEL(buffer_group_begin, kiln_spatial::begin_piece_groups, 256, 1)
+KILN_KERNEL(buffer_groups, kiln_spatial::set_piece_groups, 256, 1)
 KILN_KERNEL(buffer_worlds, kiln_spatial::worlds_of_pieces, 256, 1)

@@ -51,7 +51,7 @@ constexpr auto dissolve_variants = both(
     "overlay_rings overlay_sameness exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto buffer_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings buffer_pieces exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "overlay_rings overlay_areas buffer_pieces exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto outlines_variants =
     both("words geometry_layers measures row_outlines row_shapes exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");

@@ -4,6 +4,7 @@
 #include "spatial/buffer_pieces.cuh"
 #include "spatial/operations.hpp"
 #include "spatial/overlay/overlay.hpp"
+#include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_rings.cuh"
 #include "spatial/shapes.hpp"
 
@@ -27,7 +28,9 @@ result<pieces_of_rows> cut_pieces(queue& on, kept_layer const& of, buffer_shape 
     if (n > 0x7fffffff / most_corners)
         return fail(errc::unsupported, "buffer_of: {} vertices with up to {} corners each: take the rows in parts", n,
                     most_corners);
-    buffer_pieces const pieces{of.view(), how};
+    KILN_TRY(auto signs, on.room<double>(of.paths()));
+    KILN_CHECK(on.launch(find_path_signs{of.view(), signs.data()}, of.paths()));
+    buffer_pieces const pieces{of.view(), signs.data(), how};
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_pieces{pieces, raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
@@ -44,16 +47,48 @@ result<pieces_of_rows> cut_pieces(queue& on, kept_layer const& of, buffer_shape 
     return out;
 }
 
+// Where most segments are short beside the distance, each place is in many strips, and all of them would be asked about. So neighbours are made one
+// before, again and again, until each row is one.
+result<bool> is_crowded(queue& on, kept_layer const& of, double distance) {
+    KILN_TRY(auto count, on.room<std::int64_t>(of.vertices() + 1));
+    KILN_CHECK(on.launch(count_short_segments{of.view(), distance, raw(count)}, of.vertices()));
+    KILN_TRY(auto const total, on.total_sync(count));
+    return 2 * static_cast<std::size_t>(total) > of.vertices();
+}
+result<void> join_neighbours(queue& on, pieces_of_rows& pieces) {
+    for (;;) {
+        auto const n = pieces.row_of.size();
+        KILN_TRY(auto number, on.room<std::int64_t>(n + 1));
+        KILN_CHECK(on.launch(begin_piece_groups{pieces.row_of.data(), raw(number)}, n));
+        KILN_TRY(auto const total, on.total_sync(number));
+        auto const groups = static_cast<std::size_t>(total);
+        if (groups == n) return {};
+        KILN_TRY(auto group_of, on.room<std::int32_t>(n));
+        KILN_TRY(auto row_of, on.room<std::int32_t>(groups));
+        KILN_CHECK(on.launch(set_piece_groups{pieces.row_of.data(), raw(number), group_of.data(), row_of.data()}, n));
+        KILN_TRY(auto parts, put_together(on, std::move(pieces.rings), {"spatial_buffer", group_of}, groups));
+        KILN_TRY(auto const together, geometries::make(std::move(parts)));
+        KILN_TRY(pieces.rings, kept_layer::distinct(on, together));
+        pieces.row_of = std::move(row_of);
+    }
+}
+
 }  // namespace
 
 result<geometries> buffered_rows(queue& on, geometries const& of, double distance, buffer_options const& how) {
     auto const rows = of.rows();
     KILN_TRY(auto l, kept_layer::distinct(on, of));
-    buffer_shape const shape{std::abs(distance), how.mitre_limit, static_cast<cap_kind>(how.caps),
-                             static_cast<join_kind>(how.joins), quarter_of(how.quarter)};
+    buffer_shape const shape{std::abs(distance),
+                             distance < 0 ? -1 : 1,
+                             how.mitre_limit,
+                             static_cast<cap_kind>(how.caps),
+                             static_cast<join_kind>(how.joins),
+                             quarter_of(how.quarter)};
     pieces_of_rows pieces;
     if (distance != 0) {
         KILN_TRY(pieces, cut_pieces(on, l, shape));
+        KILN_TRY(bool const crowded, is_crowded(on, l, shape.distance));
+        if (crowded) KILN_CHECK(join_neighbours(on, pieces));
     } else {
         KILN_TRY(auto none, on.filled<std::int32_t>(1, 0));
         KILN_TRY(pieces.rings, kept_layer::of_rings(on, {}, std::move(none), {}));

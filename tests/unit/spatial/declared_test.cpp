@@ -180,7 +180,7 @@ TEST(spatial_declarations, are_what_is_launched) {
     });
     check(dissolve_operation,
           [&](queue& on) { (void)rows_mended(on, nested).value(), (void)united_rows(on, areas).value(); });
-    check(buffer_operation, [&](queue& on) { (void)buffered_rows(on, left, 1, {}).value(); });
+    check(buffer_operation, [&](queue& on) { (void)buffered_rows(on, left, 100, {}).value(); });
     check(outlines_operation, [&](queue& on) {
         (void)hulls_of_rows(on, left).value(), (void)boxes_around_rows(on, left).value();
         (void)points_on_rows(on, left).value(), (void)boundaries_of_rows(on, areas).value();

@@ -84,6 +84,15 @@ TEST(buffers, areas_grow_and_shrink) {
               "MULTIPOLYGON (((0 0, 1 1, 0 2, 0 0)), ((1 1, 2 0, 2 2, 1 1)))");
 }
 
+// The mitre of a corner that points inwards would come out on the other side.
+TEST(buffers, mitres_point_outwards_only) {
+    std::string const notched = "POLYGON ((0 0, 10 0, 10 6, 5.5 6, 5.1 0.5, 5 6, 0 6, 0 0))";
+    buffer_options const how{.joins = join_style::mitre, .mitre_limit = 20};
+    auto const grown = around(rows_of({notched}), 0.2, how);
+    auto const box = cpu::bounds(grown).value()[0].value();
+    EXPECT_NEAR(box.min_y, -0.2, 1e-12);
+}
+
 TEST(buffers, of_nothing_are_nothing) {
     EXPECT_EQ(text_around("NULL", 1), "NULL");
     EXPECT_EQ(text_around("POLYGON EMPTY", 1), "MULTIPOLYGON EMPTY");
@@ -103,6 +112,19 @@ TEST(buffers, of_nothing_are_nothing) {
 TEST(buffers, next_to_large_coordinates) {
     EXPECT_GE(area_around("LINESTRING (1e15 1e15, 1000000000000010 1e15)", 0.25), 0);
     EXPECT_NEAR(area_around("MULTIPOINT ((0 0), (1e6 0))", 1, {.quarter = 32}), 2 * std::numbers::pi, 0.02);
+}
+
+// Many short segments beside a long distance: neighbours are put together first.
+TEST(buffers, of_short_segments) {
+    std::string spiral = "LINESTRING (";
+    int const n = 600;
+    for (int k = 0; k < n; ++k)
+        spiral += (k == 0 ? "" : ", ") + std::to_string(k * 0.01 * std::cos(k * 0.05)) + " " +
+                  std::to_string(k * 0.01 * std::sin(k * 0.05));
+    auto const one = area_around(spiral + ")", 5);
+    EXPECT_GT(one, std::numbers::pi * 25);
+    EXPECT_LT(one, std::numbers::pi * 121);
+    EXPECT_EQ(around(rows_of({spiral + ")", "POINT (1 1)", spiral + ")"}), 5).rows(), 3U);
 }
 
 #ifdef KILN_TEST_GEOS

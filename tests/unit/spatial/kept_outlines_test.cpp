@@ -92,6 +92,22 @@ TEST(outlines, are_those_of_geos) {
         GEOSGeom_destroy_r(h, theirs);
         return out;
     };
+    // Of level and upright lines GEOS 3.11 makes polygons without area, which are not valid: then both have the same corners.
+    auto const check_box = [&](GEOSGeometry const* of, GEOSGeometry const* ours, std::string const& text) {
+        auto* const theirs = GEOSEnvelope_r(h, of);
+        if (by.is_valid(theirs)) {
+            EXPECT_TRUE(same(theirs, ours)) << text;
+            return;
+        }
+        for (auto* const corner :
+             {&GEOSGeom_getXMin_r, &GEOSGeom_getYMin_r, &GEOSGeom_getXMax_r, &GEOSGeom_getYMax_r}) {
+            double a = 0, b = 1;
+            corner(h, theirs, &a), corner(h, ours, &b);
+            EXPECT_EQ(a, b) << text;
+        }
+        EXPECT_TRUE(by.is_valid(ours)) << text;
+        GEOSGeom_destroy_r(h, theirs);
+    };
     for (int kind = 1; kind <= 6; ++kind) {
         auto const rows =
             lattice(static_cast<family>(kind), {.rows = 400, .size = 7, .seed = 51, .empty_per_mille = 20});
@@ -102,7 +118,7 @@ TEST(outlines, are_those_of_geos) {
         for (std::size_t i = 0; i < rows.rows(); ++i) {
             auto const text = to_wkt(rows).value()[i];
             EXPECT_TRUE(same(GEOSConvexHull_r(h, all[i]), our_hulls[i])) << text;
-            EXPECT_TRUE(same(GEOSEnvelope_r(h, all[i]), our_boxes[i])) << text;
+            check_box(all[i], our_boxes[i], text);
             EXPECT_TRUE(same(GEOSBoundary_r(h, all[i]), our_borders[i])) << text;
             // Sections of equal width may be taken in another order; what counts is that it is inside.
             if (GEOSisEmpty_r(h, all[i]) == 1) continue;
