@@ -232,6 +232,8 @@ template <class Sorted>
     return out;
 }
 [[nodiscard]] time_ns overlap(interval with, std::vector<interval> const& sorted);
+[[nodiscard]] std::string base_name(std::string_view path);
+// Of a stack as recordings have it: whose line it is.
 [[nodiscard]] place place_from(std::string_view stack);
 // The smallest lag at which a sequence repeats over its last half; 0: none.
 [[nodiscard]] std::size_t period_of(std::vector<std::uint32_t> const& symbols);

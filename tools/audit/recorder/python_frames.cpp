@@ -14,14 +14,17 @@ namespace {
 
 struct layout {
     unsigned version;
-    long thread_cframe, cframe_frame;
+    long thread_frame,
+        cframe_frame;  // cframe_frame: what the thread points to has the frame there; direct: is the frame
     long frame_code, frame_previous, frame_instruction, frame_owner;
     long code_file, code_function, code_first_line, code_lines, code_bytes;
     long text_data;
 };
+constexpr long direct = -1;
 constexpr layout known[] = {
     {311, 56, 8, 32, 48, 56, 69, 112, 128, 72, 136, 184, 48},
     {312, 56, 0, 0, 8, 56, 70, 112, 128, 68, 136, 192, 40},
+    {313, 72, direct, 0, 8, 56, 70, 112, 128, 68, 136, 200, 40},
 };
 constexpr long bytes_size = 16, bytes_data = 32, text_length = 16;
 constexpr char owned_by_c = 3;
@@ -45,8 +48,12 @@ bool peek(void const* p, long offset, T& out) {
     return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof out);
 }
 
-void* thread_state() {
+auto state_getter() {
     static auto const get = reinterpret_cast<void* (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+    return get;
+}
+void* thread_state() {
+    auto const get = state_getter();
     return get == nullptr ? nullptr : get();
 }
 
@@ -61,8 +68,9 @@ bool looks_like_text(void const* object, layout const& l) {
 }
 
 bool stack_looks_right(void* thread, layout const& l) {
-    void const *cframe = nullptr, *frame = nullptr;
-    if (!peek(thread, l.thread_cframe, cframe) || !peek(cframe, l.cframe_frame, frame)) return false;
+    void const* frame = nullptr;
+    if (!peek(thread, l.thread_frame, frame)) return false;
+    if (l.cframe_frame != direct && !peek(frame, l.cframe_frame, frame)) return false;
     int n = 0;
     for (; frame != nullptr && n < 200; ++n) {
         char owner = 0;
@@ -159,7 +167,8 @@ int python_frames::take(python_frame* out) noexcept {
     if (now == state::unseen) look(thread);
     if (now != state::works) return 0;
     int n = 0;
-    auto const* frame = at<void const*>(at<void const*>(thread, used->thread_cframe), used->cframe_frame);
+    auto const* frame = at<void const*>(thread, used->thread_frame);
+    if (used->cframe_frame != direct) frame = at<void const*>(frame, used->cframe_frame);
     for (; frame != nullptr && n < deepest; frame = at<void const*>(frame, used->frame_previous)) {
         if (at<char>(frame, used->frame_owner) == owned_by_c) continue;
         auto const* const code = at<void const*>(frame, used->frame_code);
@@ -169,6 +178,7 @@ int python_frames::take(python_frame* out) noexcept {
     return n;
 }
 
+bool python_frames::is_here() noexcept { return state_getter() != nullptr; }
 unsigned python_frames::version() noexcept { return now == state::works ? used->version : 0; }
 char const* python_frames::why_off() noexcept { return now == state::off ? off_because : ""; }
 

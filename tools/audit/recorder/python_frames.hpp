@@ -20,9 +20,11 @@ class python_frames {
 public:
     static constexpr int deepest = 24;
 
+    // Whether the process has a Python, known or not.
+    static bool is_here() noexcept;
     // How many frames, innermost first; 0: no Python on this thread, or stacks are off.
     static int take(python_frame* out) noexcept;
-    // 311, 312; 0: not looked yet or off. `why_off()` says why.
+    // 311 to 313; 0: not looked yet or off. `why_off()` says why.
     static unsigned version() noexcept;
     static char const* why_off() noexcept;
 
