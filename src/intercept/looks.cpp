@@ -3,7 +3,7 @@
 
 #include "base/file_state.hpp"
 #include "compile/header_stream.hpp"
-#include "intercept/own_names.hpp"
+#include "compile/own_names.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -263,8 +263,9 @@ std::FILE* look_capture::open(std::string const& path) {
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
             auto const text = base::as_text((*read)->text);
-            if (may_name_the_time(text)) return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
-            if (!roots_.empty() && header_may_name_its_file(*real, text))
+            if (compile::may_name_the_time(text))
+                return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
+            if (!roots_.empty() && compile::header_may_name_its_file(*real, text))
                 return refuse(fail(errc::unsupported, "{}: it may ask what it is called", *real));
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.

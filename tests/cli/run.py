@@ -794,6 +794,18 @@ def a_compiler_upgraded_in_place():
     put_back()
     done = under(*words, "true", options=("-v",), **mixed)
     check(done.stdout == want and done.stderr.count(" answered 'w'") == 2 and done.stderr.count(" made 'w'") == 1, "nothing was kept of it", done.stderr)
+    # The same of its built-ins, which have no build id.
+    builtins = [f for f in folder.iterdir() if "builtins" in f.name]
+    for file in builtins:
+        text = file.read_bytes()
+        file.unlink()
+        file.write_bytes(text)
+        (folder / ("next-" + file.name)).write_bytes(text + b"\0")
+    mixed = {"KILN_CACHE_DIR": SCRATCH / "upgrades.builtins"}
+    under(*words, "true", "1", **mixed)
+    replace = " && ".join(f"mv {folder}/next-{file.name} {file}" for file in builtins)
+    done = under(*words, replace, options=("-v",), **mixed)
+    check(done.stdout == want and " made 'w'" not in done.stderr and "1 left to the library itself" in done.stderr, "other built-ins are another compiler", done.stderr)
 
 
 def the_example_starts_ranks():
