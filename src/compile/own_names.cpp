@@ -73,7 +73,7 @@ bool any_word(std::string_view text, Matches matches) {
     return false;
 }
 
-constexpr auto file_name = "__FILE__"sv, source_name = "__BASE_FILE__"sv;
+constexpr auto name_of_file = "__FILE__"sv, name_of_source = "__BASE_FILE__"sv;
 constexpr std::array time_names{"__DATE__"sv, "__TIME__"sv, "__TIMESTAMP__"sv};
 
 bool is_piece_of(std::string_view name, std::string_view word, std::size_t least) {
@@ -81,11 +81,11 @@ bool is_piece_of(std::string_view name, std::string_view word, std::size_t least
 }
 
 bool names_a_file(std::string_view word) {
-    return has(word, "_FILE") || has(word, "FILE_") || is_piece_of(file_name, word, 3) ||
-           (is_piece_of(source_name, word, 4) && has(word, "_"));
+    return has(word, "_FILE") || has(word, "FILE_") || is_piece_of(name_of_file, word, 3) ||
+           (is_piece_of(name_of_source, word, 4) && has(word, "_"));
 }
 
-bool names_its_source(std::string_view word) { return is_piece_of(source_name, word, 4); }
+bool names_its_source(std::string_view word) { return is_piece_of(name_of_source, word, 4); }
 
 // A piece has one end of the name: what is between them is a word that people use.
 bool names_a_time(std::string_view word) {
@@ -136,7 +136,7 @@ bool header_may_name_its_file(std::string_view path, std::string_view text) {
     if (!is_of_a_known_library(path)) return may_name_its_file(text);
     if (!has(text, "FILE__") && !has(text, "_FILE(") && !has(text, "__builtin_source_location")) return false;
     auto const rest = without_defines(text);
-    return has(rest, file_name) || has(rest, source_name) || has(rest, "_FILE(") ||
+    return has(rest, name_of_file) || has(rest, name_of_source) || has(rest, "_FILE(") ||
            has(rest, "__builtin_source_location");
 }
 
