@@ -3,7 +3,7 @@
 
 #include "base/file_state.hpp"
 #include "compile/header_stream.hpp"
-#include "intercept/own_names.hpp"
+#include "compile/own_names.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -151,6 +151,11 @@ std::optional<std::string> look_roots::locate(look const& what) const {
 }
 
 std::optional<base::digest> header_contents::of(std::string const& path) {
+    base::settled_contents settled;
+    return of(path, settled);
+}
+
+std::optional<base::digest> header_contents::of(std::string const& path, base::settled_contents& settled) {
     std::optional<known> read_before;
     {
         std::lock_guard const lock{mutex_};
@@ -162,7 +167,7 @@ std::optional<base::digest> header_contents::of(std::string const& path) {
     }
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
-    if (is_content_settled(hashed->state, path.c_str())) {
+    if (settled.has(hashed->state, path.c_str())) {
         std::lock_guard const lock{mutex_};
         known_.insert_or_assign(path, known{hashed->state, hashed->content, true});
     }
@@ -234,9 +239,10 @@ std::vector<known_file> decode_known_files(base::byte_span data) {
 
 std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents) {
     if (!looks.empty()) contents.take_what_is_known();
+    base::settled_contents settled;
     for (auto const& one : looks) {
         auto const path = roots.locate(one);
-        auto const now = path ? contents.of(*path) : std::nullopt;
+        auto const now = path ? contents.of(*path, settled) : std::nullopt;
         if (now == one.content) continue;
         if (!now) return fmt::format("{} is gone", path.value_or(one.path));
         return fmt::format("{} {}", *path, one.content ? "changed" : "appeared");
@@ -263,12 +269,13 @@ std::FILE* look_capture::open(std::string const& path) {
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
             auto const text = base::as_text((*read)->text);
-            if (may_name_the_time(text)) return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
-            if (!roots_.empty() && header_may_name_its_file(*real, text))
+            if (compile::may_name_the_time(text))
+                return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
+            if (!roots_.empty() && compile::header_may_name_its_file(*real, text))
                 return refuse(fail(errc::unsupported, "{}: it may ask what it is called", *real));
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
-            if (is_content_settled((*read)->state, real->c_str()) && real->starts_with('/')) {
+            if (settled_.has((*read)->state, real->c_str()) && real->starts_with('/')) {
                 one.known = known_file{*real, (*read)->state, *one.what.content};
                 file = std::move((*read)->file);
             } else one.text = std::move((*read)->text);

@@ -185,6 +185,29 @@ TEST_F(looks, a_file_that_changes_while_it_is_compiled_spoils_it) {
     base::content_settles_after_ns = usual;
 }
 
+// One look asks a file system once; another one is another.
+TEST_F(looks, a_file_in_memory_is_not_believed_beside_one_on_a_disk) {
+    std::string const other = fmt::format("/dev/shm/kiln-looks-{}", ::getpid());
+    auto const usual = base::content_settles_after_ns.exchange(0);
+    base::settled_contents settled;
+    auto const is_settled = [&](std::string const& file) {
+        struct ::stat about {};
+        return ::stat(file.c_str(), &about) == 0 && settled.has(base::state_of(about), file.c_str());
+    };
+    bool const on_a_disk = is_settled(dir("second/q.h"));
+    bool const can_be_tried =
+        on_a_disk && base::is_kept_in_memory("/dev/shm") && base::replace_file(other, {}).has_value();
+    if (can_be_tried) {
+        EXPECT_FALSE(is_settled(other));
+        EXPECT_TRUE(is_settled(dir("second/q.h")));
+        base::content_settles_after_ns = 3'600'000'000'000;
+        EXPECT_FALSE(is_settled(dir("second/q.h"))) << "too young, on whatever file system";
+    }
+    ::unlink(other.c_str());
+    base::content_settles_after_ns = usual;
+    if (!can_be_tried) GTEST_SKIP() << "one of the two is not to be had here";
+}
+
 TEST_F(looks, a_list_that_is_damaged_or_not_there_says_nothing) {
     known_file const one{"/a", {1, 2, 3, 4, 5}, base::sha256_of(base::as_bytes("a"))};
     auto const whole = encode(std::span{&one, 1});
