@@ -102,9 +102,7 @@ run_workers::run_workers(std::filesystem::path const& folder, base::config const
     door_ = listen_at(address_);
 }
 
-run_workers::~run_workers() {
-    if (door_) ::unlink(address_.c_str());
-}
+run_workers::~run_workers() { close_door(); }
 
 void run_workers::bury() {
     std::erase_if(alive_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
@@ -124,7 +122,12 @@ void run_workers::answer_door(std::vector<std::string> const& environment) {
     if (!program_) program_ = find_program(named_);
     for (;;) {
         base::file_descriptor const caller{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-        if (!caller) return;
+        if (!caller) {
+            // No descriptor to be had, as a rule: who is not let in would knock for ever, and wait for an answer.
+            bool const is_nobody_there = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+            if (!is_nobody_there) close_door();
+            return;
+        }
         if (program_->file.empty() || !is_of_this_user(caller.get()) || !has_room()) continue;
         if (auto const pid = start_worker(*program_, caller.get(), worker_environment(environment)); pid > 0)
             alive_.push_back(pid);
@@ -138,6 +141,10 @@ void run_workers::serve_until_end(int end, std::vector<std::string> const& envir
         if (either[0].revents != 0) break;
         if (either[1].revents != 0) answer_door(environment);
     }
+    close_door();
+}
+
+void run_workers::close_door() {
     if (std::exchange(door_, {})) ::unlink(address_.c_str());
 }
 

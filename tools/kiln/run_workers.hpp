@@ -33,6 +33,7 @@ public:
 
 private:
     void answer_door(std::vector<std::string> const& environment);
+    void close_door();
     void bury();
     [[nodiscard]] bool has_room();
 
