@@ -218,6 +218,12 @@ def the_program_is_itself():
         done = subprocess.run([CLI, "run", *map(str, option), "--", "sh", "-c", "exit 7", b"caf\xe9"], capture_output=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
         check(done.returncode == 7, "a word that is no text", done)
     check(json.loads((SCRATCH / "odd.json").read_text())["program"][:2] == ["sh", "-c"], "is recorded as well as can be")
+    for option in ("-v", "--json"):  # nobody reads what kiln run says of it
+        unread, end = os.pipe()
+        os.close(unread)
+        done = subprocess.run([CLI, "run", option, "--", "sh", "-c", "exit 7"], stderr=end, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+        os.close(end)
+        check(done.returncode == 7, "nor does it matter who listens", done)
     done = under("sh", "-c", 'echo "$LD_AUDIT"', LD_AUDIT="/some/where.so")
     check(done.stdout.startswith("/some/where.so:"), "an auditor that was there stays", done.stdout)
     one(100)
