@@ -330,6 +330,9 @@ site const* process_model::site_for(std::uint32_t correlation) const {
     auto const at = site_of.find(correlation);
     return at < 0 ? nullptr : &sites[static_cast<std::size_t>(at)];
 }
+bool process_model::is_steady_short() const {
+    return steady.length() < 500 * ms || (cycle.found() && steady_steps() < 8);
+}
 std::size_t process_model::steady_steps() const {
     return cycle.found() && cycle.starts.size() > steady_from_step ? cycle.starts.size() - steady_from_step : 0;
 }

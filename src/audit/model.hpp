@@ -184,6 +184,8 @@ struct process_model {
     [[nodiscard]] time_ns span() const { return std::max<time_ns>(1, steady.length()); }
     [[nodiscard]] bool in_steady(time_ns t) const { return t >= steady.from && t < steady.to; }
     [[nodiscard]] std::size_t steady_steps() const;
+    // So little of it that a share of it says little: nothing found in it is more than MEDIUM.
+    [[nodiscard]] bool is_steady_short() const;
 };
 
 struct model {

@@ -67,7 +67,7 @@ def build_plain(out):
         return {}
     programs = {"plain": out / "plain", "plain-ptx": out / "plain-ptx"}
     for program, options in zip(programs.values(), (["-arch=native"], ["-gencode=arch=compute_75,code=compute_75"])):
-        done = subprocess.run([nvcc, "-std=c++17", "-O2", *options, "-o", str(program), str(HERE / "plain.cu")], capture_output=True)
+        done = subprocess.run([nvcc, "-std=c++17", "-O2", "-g", *options, "-o", str(program), str(HERE / "plain.cu")], capture_output=True)
         if done.returncode != 0:
             return {}
     return programs

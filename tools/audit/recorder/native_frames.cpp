@@ -29,12 +29,14 @@ struct walk {
     std::uintptr_t below = 0;  // where the stack of the frame before ended
 };
 
-// Return addresses lie at the end of a frame, or at its beginning, as the processor has it.
+// Return addresses lie at the end of a frame, or at its beginning, as the processor has it. A frame of more than that is rather another
+// stack, and nothing in between need be there.
 std::uintptr_t const* slot_of(std::uintptr_t value, std::uintptr_t from, std::uintptr_t to) {
-    constexpr int most_words = 4096;
+    constexpr std::size_t most_words = 4096;
+    if (to - from > most_words * sizeof value) return nullptr;
     auto const* const first = reinterpret_cast<std::uintptr_t const*>(from);
     auto const* at = reinterpret_cast<std::uintptr_t const*>(to);
-    for (int i = 0; i < most_words && at > first; ++i)
+    while (at > first)
         if (*--at == value) return at;
     return nullptr;
 }
