@@ -610,6 +610,8 @@ def trouble_on_the_way():
         done = run("-c", f'ulimit -S -n {number}; exec "$0" "$@"', CLI, "run", "--", "sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', *words, program="sh", status=None, KILN_CACHE_DIR=SCRATCH / "few")
         check(done.returncode == 0 and json.loads(done.stdout)["status"] == 0, f"{number} descriptors for kiln run", done)
         check(time.time() - started < 9, f"{number} descriptors: nobody waits", time.time() - started)
+        check(" 1 made" in done.stderr or number == 4, f"{number} descriptors: what happened is told", done.stderr)
+    check(not [f for f in (SCRATCH / "few/run").iterdir() if f.name.startswith(("door-", "log-"))], "nothing is left", *(SCRATCH / "few/run").iterdir())
     # Nothing open at all: what kiln run opens is not taken for standard error, and the program has nothing that it would not have.
     listing = 'import os, sys; open(sys.argv[1], "w").write(" ".join(f for f in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + f)))'
     run("-c", 'exec "$0" "$@" <&- >&- 2>&-', CLI, "run", "-v", "--", PYTHON, "-c", listing, SCRATCH / "with", program="sh", KILN_CACHE_DIR=SCRATCH / "closed")

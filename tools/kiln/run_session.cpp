@@ -33,6 +33,7 @@ run_outcome run_in(run_environment& surroundings, base::config const& settings, 
     }
     run_workers workers{surroundings.private_folder(), settings};
     if (workers.is_open()) surroundings.set("KILN_RUN_WORKERS", workers.address().native());
+    surroundings.keep_log_at(workers.is_open() ? workers.address() : std::filesystem::path{});
     run_ahead ahead{surroundings.private_folder(), intercept::program_name(joined(what.program))};
     surroundings.set("KILN_RUN_KNOWN", ahead.known().native());
     auto const status = run_to_its_end(what.program, surroundings.variables(), workers, ahead);
