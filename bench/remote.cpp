@@ -3,7 +3,9 @@
 // What a remote costs, held against the same bytes and protocol without Kiln, in one run: a hit of 50 KB, near and a millisecond away,
 // a batch of 200, a server that is not there. And what servers are occupied with, which bench/remote/model.py is fed with.
 //
-//     bench_remote REDIS_URL [HTTP_URL] [FILE]     e.g. redis://127.0.0.1:6379 http://127.0.0.1:8080/k times.json
+//     bench_remote REDIS_URL[#PID] [HTTP_URL[#PID]] [FILE]     e.g. redis://127.0.0.1:6379#812 http://127.0.0.1:8080/k#815 times.json
+//
+// PID is the server's process on this machine: what it is occupied with is then the time that the machine gave it, however busy it was.
 #include "remote/delay_proxy.hpp"
 #include "remote/remote_tier.hpp"
 
@@ -42,16 +44,53 @@ store::entry_ptr entry_of(unsigned n) {
 }
 
 template <class Work>
-double median_us(int times, Work work) {
-    std::vector<double> all;
-    for (int i = 0; i < times; ++i) {
-        base::stopwatch const watch;
-        work(i);
-        all.push_back(static_cast<double>(watch.ns()) * 1e-3);
-    }
+double once_us(Work work) {
+    base::stopwatch const watch;
+    work();
+    return static_cast<double>(watch.ns()) * 1e-3;
+}
+
+double middle(std::vector<double>& all) {
     std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
     return all[all.size() / 2];
 }
+
+// Of what `measure` says so many times.
+template <class Measure>
+double median_of(int times, Measure measure) {
+    std::vector<double> all;
+    for (int i = 0; i < times; ++i) all.push_back(measure());
+    return middle(all);
+}
+
+template <class Work>
+double median_us(int times, Work work) {
+    std::vector<double> all;
+    for (int i = 0; i < times; ++i) all.push_back(once_us([&] { work(i); }));
+    return middle(all);
+}
+
+// What a server is occupied with: the time of its process, or where that is not told what has passed meanwhile.
+class occupation {
+public:
+    explicit occupation(std::string pid) : pid_{std::move(pid)} {}
+    template <class Work>
+    double us(Work work) const {
+        base::stopwatch const watch;
+        auto const before = given_ns();
+        work();
+        return static_cast<double>(pid_.empty() ? watch.ns() : given_ns() - before) * 1e-3;
+    }
+
+private:
+    [[nodiscard]] std::int64_t given_ns() const {
+        std::int64_t out = 0;
+        if (!pid_.empty() && !(std::ifstream{"/proc/" + pid_ + "/schedstat"} >> out))
+            throw fail(errc::not_found, "there is no process {}", pid_);
+        return out;
+    }
+    std::string pid_;
+};
 
 // The protocol and nothing else, on the same kind of thread.
 class raw_server {
@@ -63,6 +102,16 @@ public:
     void get(std::vector<base::digest> const& names) {
         wait_for(names.size(),
                  [&](auto each) { made_of_.bytes->get(names, [each](std::size_t, remote::got) { each(); }); });
+    }
+    // And `look` at each, on the thread that received it.
+    template <class Look>
+    void get_and(std::vector<base::digest> const& names, Look look) {
+        wait_for(names.size(), [&](auto each) {
+            made_of_.bytes->get(names, [each, look](std::size_t, remote::got g) {
+                look(std::move(g.packet));
+                each();
+            });
+        });
     }
     // Several questions at once: what is left of each is what the server is occupied with.
     void get_often(std::vector<base::digest> const& names, std::size_t times) {
@@ -125,10 +174,12 @@ void ask_for_all(remote::remote_tier& tier, std::vector<store::entry_ptr> const&
 
 struct ratio {
     double raw_us, checks_us, with_us;
+    double together_us = 0;  // received and checked by one thread, without Kiln; 0: not measured
 };
 void say(std::string_view what, ratio r) {
-    fmt::print("{:<44} {:9.1f} us raw {:9.1f} us checks {:9.1f} us   {:.2f} x\n", what, r.raw_us, r.checks_us,
-               r.with_us, r.with_us / (r.raw_us + r.checks_us));
+    fmt::print("{:<44} {:9.1f} us raw {:9.1f} us checks {:9.1f} us   {:.2f} x{}\n", what, r.raw_us, r.checks_us,
+               r.with_us, r.with_us / (r.raw_us + r.checks_us),
+               r.together_us > 0 ? fmt::format("   ({:.1f} us without Kiln, in one)", r.together_us) : "");
 }
 
 // Everything is signed and checked, as among machines that do not believe their server.
@@ -145,7 +196,10 @@ public:
     }
 
     // The times of the model are told of `url`.
-    void measure(std::string const& url) {
+    void measure(std::string const& word) {
+        auto const sharp = std::min(word.find('#'), word.size());
+        auto const url = word.substr(0, sharp);
+        occupation const server{word.substr(std::min(word.size(), sharp + 1))};
         auto const options = options_at(url);
         remote::remote_tier tier{options, quiet_};
         std::vector<base::digest> names;
@@ -170,18 +224,14 @@ public:
         // Each followed by the other: what disturbs one disturbs both.
         std::vector<double> raws, withs;
         for (int i = 0; i < 15; ++i) {
-            raws.push_back(median_us(1, [&](int) { raw.get(names); }));
-            withs.push_back(median_us(1, [&](int) { ask_for_all(tier, all_); }));
+            raws.push_back(once_us([&] { raw.get(names); }));
+            withs.push_back(once_us([&] { ask_for_all(tier, all_); }));
         }
-        auto const middle = [](std::vector<double>& v) {
-            std::ranges::nth_element(v, v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2));
-            return v[v.size() / 2];
-        };
         auto const threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
         say(fmt::format("  a batch of {}, checks on {} threads", many, threads),
             {middle(raws), many * checks_us_ / threads, middle(withs)});
-        if (options.at.is_redis()) occupy_redis(raw, options);
-        else times_["fetch_us"] = median_us(9, [&](int) { raw.get(names); }) / many;
+        if (options.at.is_redis()) occupy_redis(raw, options, server);
+        else times_["fetch_us"] = median_of(9, [&] { return server.us([&] { raw.get(names); }); }) / many;
     }
 
     void measure_nobody() {
@@ -210,27 +260,36 @@ private:
         (void)remote::open_packet(packet_, rule_,
                                   {.family = at.family, .request = at.request, .key = at.key, .expected = {}});
     }
-    // The checks alone, by a thread that was woken by an answer, as they are in a hit: one after the other they are faster.
+    // One of each in turn: what disturbs one disturbs all.
     ratio hit(raw_server& raw, remote::remote_tier& tier, std::vector<base::digest> const& names) {
-        auto const at = [](int i) { return static_cast<unsigned>(i) % many; };
-        std::vector<double> checks;
-        auto const raw_us = median_us(rounds, [&](int i) { raw.get({names[at(i)]}); });
+        std::vector<double> raws, checks, together, withs;
         for (int i = 0; i < rounds; ++i) {
-            raw.get({names[at(i)]});
-            checks.push_back(median_us(1, [&](int) { check_one(); }));
+            auto const n = static_cast<unsigned>(i) % many;
+            auto const& at = all_[n]->about.at;
+            raws.push_back(once_us([&] { raw.get({names[n]}); }));
+            checks.push_back(once_us([&] { check_one(); }));
+            together.push_back(once_us([&] {
+                raw.get_and({names[n]}, [&](base::bytes packet) {
+                    (void)remote::open_packet(
+                        std::move(packet), rule_,
+                        {.family = at.family, .request = at.request, .key = at.key, .expected = {}});
+                });
+            }));
+            withs.push_back(once_us([&] { (void)tier.ask_sync(question_of(*all_[n])); }));
         }
-        std::ranges::nth_element(checks, checks.begin() + rounds / 2);
-        auto const with_us = median_us(rounds, [&](int i) { (void)tier.ask_sync(question_of(*all_[at(i)])); });
-        return {raw_us, checks[rounds / 2], with_us};
+        return {middle(raws), middle(checks), middle(withs), middle(together)};
     }
-    void occupy_redis(raw_server& raw, remote::remote_options const& options) {
+    void occupy_redis(raw_server& raw, remote::remote_options const& options, occupation const& server) {
         std::vector<base::digest> absent;
         for (int i = 0; i < 50; ++i) absent.push_back(base::sha256_of(fmt::format("absent {}", i)));
         constexpr std::size_t at_once = 200;
-        times_["batch_us"] = median_us(9, [&](int) { raw.get_often(absent, at_once); }) / at_once;
-        times_["lease_us"] = median_us(9, [&](int) { raw.take_leases(at_once); }) / at_once;
+        auto const of = [&](auto work) { return median_of(9, [&] { return server.us(work); }) / at_once; };
+        times_["batch_us"] = of([&] { raw.get_often(absent, at_once); });
+        times_["lease_us"] = of([&] { raw.take_leases(at_once); });
         raw_server fresh{options};
-        times_["connect_us"] = median_us(100, [&](int) { fresh.connect_once(); });
+        times_["connect_us"] = of([&] {
+            for (std::size_t i = 0; i < at_once; ++i) fresh.connect_once();
+        });
     }
 
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-bench").value();
@@ -249,7 +308,7 @@ private:
 
 int main(int count, char** arguments) {
     if (count < 2) {
-        std::fputs("usage: bench_remote REDIS_URL [HTTP_URL] [FILE]\n", stderr);
+        std::fputs("usage: bench_remote REDIS_URL[#PID] [HTTP_URL[#PID]] [FILE]\n", stderr);
         return 2;
     }
     try {

@@ -3,7 +3,10 @@
 """Many nodes that start together with empty disks, one server of leases and some of bytes: how long the slowest takes, and how often
 each kernel is compiled. A discrete-event model; its times are those that bench_remote measures.
 
-    model.py [--times FILE]     a JSON object that bench_remote printed; else the times below
+    model.py [--times FILE] [--markdown] [--nodes N,N,...]
+
+FILE is what bench_remote wrote as its last argument; else the times below. --markdown prints the table as the guide has it. --nodes: instead of the
+table, how long so many nodes take with one server for everything.
 
 One Redis answers look-ups and leases, one after the other. Byte servers have a line each, and answer eight fetches of a node at a time.
 A node asks for all it misses in one batch, takes no more leases than it has workers, begins elsewhere in the list, and looks again
@@ -138,27 +141,49 @@ class world:
             self.at(now + self.compile_s, self.compiled, node, k, False)
 
 
+ROWS = [("1,000, one", dict(nodes=1000, byte_servers=1)),
+        ("10,000, one", dict(nodes=10000, byte_servers=1)),
+        ("10,000, four", dict(nodes=10000, byte_servers=4)),
+        ("10,000, sixteen", dict(nodes=10000, byte_servers=16)),
+        ("10,000 within 5 s, four", dict(nodes=10000, byte_servers=4, within=5.0)),
+        ("10,000, one, hedging after 2.5 s", dict(nodes=10000, byte_servers=1, hedge=2.5)),
+        ("10,000, four, kernels of 0.2 s", dict(nodes=10000, byte_servers=4, compile_s=0.2))]
+
+
+def times_of(file):
+    times = dict(TIMES)
+    if file:
+        with open(file, encoding="utf-8") as text:
+            measured = json.load(text)
+        absent = [k for k in TIMES if k not in measured]
+        if absent:
+            raise SystemExit(f"{file}: no {', '.join(absent)}; run bench_remote with a Redis and a server over HTTP")
+        times.update({k: float(measured[k]) for k in TIMES})
+    return times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", help="JSON of bench_remote")
+    parser.add_argument("--times", help="what bench_remote wrote")
+    parser.add_argument("--markdown", action="store_true", help="the table as the guide has it")
+    parser.add_argument("--nodes", help="so many nodes, one server for everything")
     chosen = parser.parse_args()
-    times = dict(TIMES)
-    if chosen.times:
-        with open(chosen.times, encoding="utf-8") as file:
-            times.update({k: v for k, v in json.load(file).items() if k in TIMES})
-    print("times: " + ", ".join(f"{k} {v}" for k, v in times.items()))
-    print(f"{'nodes, byte servers of 10 Gb/s':<58} {'slowest node':>12} {'compiles per key':>17}")
-    rows = [("1,000, one", dict(nodes=1000, byte_servers=1)),
-            ("10,000, one", dict(nodes=10000, byte_servers=1)),
-            ("10,000, four", dict(nodes=10000, byte_servers=4)),
-            ("10,000, sixteen", dict(nodes=10000, byte_servers=16)),
-            ("10,000 within 5 s, four", dict(nodes=10000, byte_servers=4, within=5.0)),
-            ("10,000, one, hedging after 2.5 s", dict(nodes=10000, byte_servers=1, hedge=2.5)),
-            ("10,000, four, kernels of 0.2 s", dict(nodes=10000, byte_servers=4, compile_s=0.2))]
+    times = times_of(chosen.times)
+    rows = ROWS
+    if chosen.nodes:
+        rows = [(f"{int(n):,}, one", dict(nodes=int(n), byte_servers=1)) for n in chosen.nodes.split(",")]
+    measured = ", ".join(f"{k.removesuffix('_us')} {v:.0f} us" for k, v in times.items())
+    if chosen.markdown:
+        print(f"| nodes, byte servers of 10 Gb/s ({measured}) | alone | slowest node | compiles per key |\n|---|---|---|---|")
+    else:
+        print(f"times: {measured}\n{'nodes, byte servers of 10 Gb/s':<40} {'alone':>8} {'slowest node':>13} {'compiles per key':>17}")
     for name, how in rows:
         slowest, compiles = world(times, **how).run()
         alone = how.get("compile_s", 2.0) * -(-50 // 16)
-        print(f"{name + f' (alone: {alone:.1f} s)':<58} {slowest:>10.1f} s {compiles:>17,.0f}")
+        if chosen.markdown:
+            print(f"| {name} | {alone:.1f} s | {slowest:.1f} s | {compiles:,.0f} |")
+        else:
+            print(f"{name:<40} {alone:>6.1f} s {slowest:>11.1f} s {compiles:>17,.0f}")
 
 
 if __name__ == "__main__":

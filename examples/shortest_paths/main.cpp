@@ -75,7 +75,8 @@ network make_network(int wanted) {
 
 struct solution {
     std::vector<metres> distance;
-    std::vector<std::vector<std::int32_t>> via;  // of each squaring
+    std::vector<std::int32_t> via;  // towns x towns of each squaring, one after the other
+    int squarings = 0;
     std::string where;
     double ms = 0;
 };
@@ -88,11 +89,12 @@ int squarings(std::int64_t towns) {
 
 solution on_cpu(std::vector<metres> d, std::int64_t n) {
     solution out;
+    out.squarings = squarings(n);
+    out.via.resize(d.size() * static_cast<std::size_t>(out.squarings));
     std::vector<metres> next(d.size());
-    for (int t = 0; t < squarings(n); ++t) {
-        out.via.emplace_back(d.size());
+    for (int t = 0; t < out.squarings; ++t) {
         tropical::cpu::product<metres>(tropical::semiring::min_plus, {.m = n, .n = n, .k = n}, {d.data()}, {d.data()},
-                                       {next.data()}, {.data = out.via.back().data()})
+                                       {next.data()}, {.data = out.via.data() + d.size() * static_cast<std::size_t>(t)})
             .value();
         d.swap(next);
     }
@@ -109,20 +111,19 @@ solution on_gpu(std::vector<metres> const& start, std::int64_t n) {
     std::size_t const bytes = start.size() * sizeof(metres);
     auto d = device_memory::make(bytes).value(), next = device_memory::make(bytes).value();
     d.upload_sync(on, start).value();
-    std::vector<device_memory> via;
-    for (int t = 0; t < squarings(n); ++t) {
-        via.push_back(device_memory::make(bytes).value());
+    // The winners of all squarings lie together: one allocation before the loop, one wait after it.
+    out.squarings = squarings(n);
+    out.via.resize(start.size() * static_cast<std::size_t>(out.squarings));
+    auto const via = device_memory::make(out.via.size() * sizeof out.via[0]).value();
+    for (int t = 0; t < out.squarings; ++t) {
         square(on, {.m = n, .n = n, .k = n}, {d.as<metres const>()}, {d.as<metres const>()}, {next.as<metres>()},
-               {.arg = {.data = via.back().get()}})
+               {.arg = {.data = via.as<std::int32_t>() + start.size() * static_cast<std::size_t>(t)}})
             .value();
         std::swap(d, next);
     }
     out.distance.resize(start.size());
     d.download_sync(on, out.distance).value();
-    for (auto const& v : via) {
-        out.via.emplace_back(start.size());
-        v.download_sync(on, out.via.back()).value();
-    }
+    via.download_sync(on, out.via).value();
     out.where = "GPU (" + device(0).value().name + ")";
     return out;
 }
@@ -144,8 +145,8 @@ void walk(solution const& s, std::size_t n, int level, int from, int to, std::ve
         way.push_back(to);
         return;
     }
-    int const k =
-        s.via[static_cast<std::size_t>(level)][static_cast<std::size_t>(from) * n + static_cast<std::size_t>(to)];
+    auto const row = static_cast<std::size_t>(level) * n + static_cast<std::size_t>(from);
+    int const k = s.via[row * n + static_cast<std::size_t>(to)];
     walk(s, n, level - 1, from, k, way);
     walk(s, n, level - 1, k, to, way);
 }
@@ -153,7 +154,7 @@ void walk(solution const& s, std::size_t n, int level, int from, int to, std::ve
 std::vector<int> route(solution const& s, std::size_t n, int from, int to) {
     std::vector<int> way{from};
     if (s.distance[static_cast<std::size_t>(from) * n + static_cast<std::size_t>(to)] < no_road)
-        walk(s, n, static_cast<int>(s.via.size()) - 1, from, to, way);
+        walk(s, n, s.squarings - 1, from, to, way);
     return way;
 }
 
@@ -208,7 +209,7 @@ int main(int count, char** arguments) try {
     std::int64_t length = 0;
     for (std::size_t i = 1; i < way.size(); ++i)
         length += map.distance[static_cast<std::size_t>(way[i - 1]) * n + static_cast<std::size_t>(way[i])];
-    std::printf("%zu towns, %zu roads, %zu squarings on the %s\n", n, map.roads.size(), s.via.size(), s.where.c_str());
+    std::printf("%zu towns, %zu roads, %d squarings on the %s\n", n, map.roads.size(), s.squarings, s.where.c_str());
     std::printf("%zu of %zu pairs connected, mean %.1f km, checksum %lld, %.1f ms\n", pairs, n * n,
                 pairs > 0 ? static_cast<double>(sum) / static_cast<double>(pairs) / 1000 : 0,
                 static_cast<long long>(sum), s.ms);

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
+from types import FunctionType
 from typing import Any, TypeVar
 
 from . import _arrays, _kiln
-from ._types import ItemType, Op, as_op, element, type_name
+from ._types import ItemType, Op, Operator, as_op, element, type_name
 
 _KEPT = 1024  # handles
 _Handle = TypeVar("_Handle")
+A = TypeVar("A")  # an array: results are of the same library
 
 
 def _keeping(make: Callable[..., _Handle]) -> Callable[..., _Handle]:
@@ -79,31 +81,31 @@ def _gather(type: Any, index: Any, device: int) -> _kiln.Gather:
     return _kiln.make_gather(element(type), element(index), device, None)
 
 
-def make_exclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Scan:
+def make_exclusive_scan(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.Scan:
     return _scan(False, type_name(type), as_op(op), device)
 
 
-def make_inclusive_scan(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Scan:
+def make_inclusive_scan(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.Scan:
     return _scan(True, type_name(type), as_op(op), device)
 
 
-def make_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.Reduce:
+def make_reduce(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.Reduce:
     return _reduce(type_name(type), as_op(op), device)
 
 
-def make_segmented_reduce(type: ItemType, op: Op | str = "plus", *, device: int = 0) -> _kiln.SegmentedReduce:
+def make_segmented_reduce(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.SegmentedReduce:
     return _segmented(type_name(type), as_op(op), device)
 
 
-def make_select(type: ItemType, op: Op | str | None = None, *, indices: bool = False, device: int = 0) -> _kiln.Select:
+def make_select(type: ItemType, op: Operator | None = None, *, indices: bool = False, device: int = 0) -> _kiln.Select:
     return _select(indices, type_name(type), as_op(op) if op is not None else None, device)
 
 
-def make_lower_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> _kiln.Bounds:
+def make_lower_bound(type: ItemType, op: Operator = "less", *, device: int = 0) -> _kiln.Bounds:
     return _bounds(False, type_name(type), as_op(op), device)
 
 
-def make_upper_bound(type: ItemType, op: Op | str = "less", *, device: int = 0) -> _kiln.Bounds:
+def make_upper_bound(type: ItemType, op: Operator = "less", *, device: int = 0) -> _kiln.Bounds:
     return _bounds(True, type_name(type), as_op(op), device)
 
 
@@ -111,15 +113,15 @@ def make_radix_sort(key: ItemType, value: ItemType | None = None, *, descending:
     return _radix(type_name(key), type_name(value) if value is not None else None, descending, device)
 
 
-def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Op | str = "less", *, device: int = 0) -> _kiln.MergeSort:
+def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Operator = "less", *, device: int = 0) -> _kiln.MergeSort:
     return _merge(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
-def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Op | str = "equal", *, device: int = 0) -> _kiln.UniqueByKey:
+def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Operator = "equal", *, device: int = 0) -> _kiln.UniqueByKey:
     return _unique(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
-def make_transform(source: ItemType, to: ItemType, op: Op | str, *, device: int = 0) -> _kiln.Transform:
+def make_transform(source: ItemType, to: ItemType, op: Operator, *, device: int = 0) -> _kiln.Transform:
     return _transform(type_name(source), type_name(to), as_op(op), device)
 
 
@@ -137,7 +139,7 @@ def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: 
     return _arrays.through(handle, inputs, outputs, more)
 
 
-def exclusive_scan(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
+def exclusive_scan(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
     """out[i] = init (+) x[0] (+) ... (+) x[i - 1]"""
     if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op)):
         return _host().scan(False, x, as_op(op), init, out)
@@ -145,7 +147,7 @@ def exclusive_scan(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any 
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
-def inclusive_scan(x: Any, op: Op | str = "plus", *, out: Any = None, stream: Any = None) -> Any:
+def inclusive_scan(x: A, op: Operator = "plus", *, out: A | None = None, stream: Any = None) -> A:
     """out[i] = x[0] (+) ... (+) x[i]"""
     if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op)):
         return _host().scan(True, x, as_op(op), None, out)
@@ -153,7 +155,7 @@ def inclusive_scan(x: Any, op: Op | str = "plus", *, out: Any = None, stream: An
     return _run(handle, (x,), {"out": out}, stream=stream)
 
 
-def reduce(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
+def reduce(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
     """init (+) x[0] (+) ..., as an array of one item that stays where x is."""
     if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op)):
         return _host().reduce(x, as_op(op), init, out)
@@ -161,12 +163,12 @@ def reduce(x: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, 
     return _run(handle, (x,), {"out": out}, init=init, stream=stream)
 
 
-def reduce_sync(x: Any, op: Op | str = "plus", *, init: Any = None, stream: Any = None) -> Any:
+def reduce_sync(x: A, op: Operator = "plus", *, init: Any = None, stream: Any = None) -> Any:
     """The same as a Python number; waits for it."""
     return _arrays.first_item_sync(reduce(x, op, init=init, stream=stream))
 
 
-def segmented_reduce(x: Any, offsets: Any, op: Op | str = "plus", *, init: Any = None, out: Any = None, stream: Any = None) -> Any:
+def segmented_reduce(x: A, offsets: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
     """One result for each x[offsets[i]:offsets[i + 1]]."""
     if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op)):
         return _host().segmented_reduce(x, offsets, as_op(op), init, out)
@@ -174,25 +176,26 @@ def segmented_reduce(x: Any, offsets: Any, op: Op | str = "plus", *, init: Any =
     return _run(handle, (x, offsets), {"out": out}, init=init, stream=stream)
 
 
-def select(x: Any, by: Op | str | Any, *, out: Any = None, count: Any = None, stream: Any = None) -> tuple[Any, Any]:
+def select(x: A, by: Operator | Any, *, out: A | None = None, count: A | None = None, stream: Any = None) -> tuple[A, A]:
     """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count). `kept` has room for all; the first `count` items
     count, and `count` stays on the device. select_sync() trims."""
-    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if isinstance(by, (Op, str)) else None):
-        here: tuple[Any, Any] = _host().select(x, by, out, count)
+    told = isinstance(by, (Op, str, FunctionType))
+    if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None):
+        here: tuple[A, A] = _host().select(x, by, out, count)
         return here
-    told = isinstance(by, (Op, str))
     handle = make_select(_arrays.type_of(x), by if told else None, device=_arrays.device_of(x))
-    kept: tuple[Any, Any] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
+    kept: tuple[A, A] = _run(handle, (x, None if told else by), {"out": out, "count": count}, stream=stream)
     return kept
 
 
-def select_sync(x: Any, by: Op | str | Any, *, stream: Any = None) -> Any:
+def select_sync(x: A, by: Operator | Any, *, stream: Any = None) -> A:
     """The same, trimmed; waits once."""
+    kept: Any
     kept, count = select(x, by, stream=stream)
     return kept[: int(_arrays.first_item_sync(count))]
 
 
-def lower_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
+def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None = None, stream: Any = None) -> A:
     """The first place of each query in `sorted` that keeps it in order."""
     if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op)) and as_op(op).name == "less":
         return _host().bounds(False, sorted, queries, out)
@@ -200,7 +203,7 @@ def lower_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = 
     return _run(handle, (sorted, queries), {"out": out}, stream=stream)
 
 
-def upper_bound(sorted: Any, queries: Any, op: Op | str = "less", *, out: Any = None, stream: Any = None) -> Any:
+def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None = None, stream: Any = None) -> A:
     """The last one."""
     if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op)) and as_op(op).name == "less":
         return _host().bounds(True, sorted, queries, out)
@@ -216,7 +219,7 @@ def _type_if_any(values: Any) -> ItemType | None:
     return None if values is None else _arrays.type_of(values)
 
 
-def radix_sort(keys: Any, values: Any = None, *, descending: bool = False, out: Any = None, values_out: Any = None,
+def radix_sort(keys: A, values: A | None = None, *, descending: bool = False, out: A | None = None, values_out: A | None = None,
                stream: Any = None) -> Any:
     """Keys in order, with their values where there are any: stable."""
     if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None):
@@ -225,7 +228,7 @@ def radix_sort(keys: Any, values: Any = None, *, descending: bool = False, out: 
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
-def merge_sort(keys: Any, values: Any = None, op: Op | str = "less", *, out: Any = None, values_out: Any = None,
+def merge_sort(keys: A, values: A | None = None, op: Operator = "less", *, out: A | None = None, values_out: A | None = None,
                stream: Any = None) -> Any:
     """Keys in the order of an operator, with their values where there are any: stable."""
     if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op)):
@@ -234,8 +237,8 @@ def merge_sort(keys: Any, values: Any = None, op: Op | str = "less", *, out: Any
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
 
-def unique_by_key(keys: Any, values: Any = None, op: Op | str = "equal", *, out: Any = None, values_out: Any = None,
-                  count: Any = None, stream: Any = None) -> Any:
+def unique_by_key(keys: A, values: A | None = None, op: Operator = "equal", *, out: A | None = None, values_out: A | None = None,
+                  count: A | None = None, stream: Any = None) -> Any:
     """The first of each run of equal keys: (keys, count) or (keys, values, count)."""
     if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op)):
         return _host().unique_by_key(keys, values, out, values_out, count)
@@ -243,14 +246,14 @@ def unique_by_key(keys: Any, values: Any = None, op: Op | str = "equal", *, out:
     return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
 
 
-def unique_by_key_sync(keys: Any, values: Any = None, op: Op | str = "equal", *, stream: Any = None) -> Any:
+def unique_by_key_sync(keys: A, values: A | None = None, op: Operator = "equal", *, stream: Any = None) -> Any:
     """The same, trimmed; waits once."""
     *kept, count = unique_by_key(keys, values, op, stream=stream)
     n = int(_arrays.first_item_sync(count))
     return kept[0][:n] if values is None else tuple(k[:n] for k in kept)
 
 
-def transform(x: Any, op: Op | str, *, to: ItemType | None = None, out: Any = None, stream: Any = None) -> Any:
+def transform(x: A, op: Operator, *, to: ItemType | None = None, out: A | None = None, stream: Any = None) -> A:
     """An operator of `a` for each item."""
     if _arrays.is_numpy(x):
         _host().runs_here("transform", as_op(op))  # never: its operators are one's own
@@ -258,7 +261,7 @@ def transform(x: Any, op: Op | str, *, to: ItemType | None = None, out: Any = No
     return _run(make_transform(source, to or source, op, device=_arrays.device_of(x)), (x,), {"out": out}, stream=stream)
 
 
-def gather(x: Any, index: Any, *, out: Any = None, stream: Any = None) -> Any:
+def gather(x: A, index: A, *, out: A | None = None, stream: Any = None) -> A:
     """out[i] = x[index[i]]"""
     if _arrays.is_numpy(x) and _host().runs_here("gather", None):
         return _host().gather(x, index, out)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, Union
 
 from . import _kiln
@@ -140,10 +142,13 @@ class Op:
 
 
 class _OpMaker:
-    """`kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))`: of `a` and `b`, and of `s` where a value is captured."""
+    """`kiln.op("a + b > s ? s : a + b", s=numpy.int32(100))`: of `a` and `b`, and of `s` where a value is captured. Or as a lambda,
+    `kiln.op(lambda a, b, s: min(a + b, s), s=numpy.int32(100))`: arithmetic, comparisons, `x if c else y`, min, max, abs."""
 
-    def __call__(self, text: str, *, s: Any = None, type: ItemType | None = None) -> Op:
+    def __call__(self, text: str | Callable[..., Any], *, s: Any = None, type: ItemType | None = None) -> Op:
         state, state_type = captured(s, type)
+        if callable(text):
+            return _of_python(text, state, state_type)
         return Op("expression", text, state=state, state_type=state_type)
 
     @staticmethod
@@ -160,6 +165,13 @@ class _OpMaker:
 
 
 op = _OpMaker()
+
+
+def _of_python(function: Callable[..., Any], state: bytes, state_type: str | Struct | None) -> Op:
+    from ._lambdas import device_text
+
+    name, text = device_text(function, captured=state_type is not None)
+    return Op("function" if name else "expression", text, name, state=state, state_type=state_type)
 
 
 def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | None]:
@@ -189,7 +201,18 @@ def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | N
 _BUILTIN_OPS = {name: Op("builtin", "", name) for name in BUILTIN}
 
 
-def as_op(given: Op | str) -> Op:
+Operator = Union[Op, str, Callable[..., Any]]
+_FROM_CODE: dict[CodeType, Op] = {}  # functions that were given as operators: their text is read once
+
+
+def as_op(given: Operator) -> Op:
     if isinstance(given, Op):
         return given
-    return _BUILTIN_OPS.get(given) or Op("expression", given)
+    if isinstance(given, str):
+        return _BUILTIN_OPS.get(given) or Op("expression", given)
+    code = getattr(given, "__code__", None)
+    known = _FROM_CODE.get(code) if code is not None else None
+    if known is None:
+        known = _of_python(given, b"", None)
+        _FROM_CODE[given.__code__] = known
+    return known

@@ -7,13 +7,13 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Union
 
 from . import _kiln
 from ._errors import InvalidArgument
 from ._types import BUILTIN, Op, as_op, element, type_name
 from ._units import Unit
-
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,17 @@ _PRIMITIVES: dict[str, tuple[int, str | None]] = {
 }
 
 
+def _is_operator(what: Any) -> bool:
+    return isinstance(what, (Op, FunctionType)) or what in BUILTIN
+
+
 def spec(primitive: str, *what: Any, descending: bool = False, indices: bool = False) -> Spec:
     """What `make_<primitive>` takes: spec("inclusive_scan", "int32", cap), spec("radix_sort", "uint64", "int32")."""
     if primitive not in _PRIMITIVES:
         raise InvalidArgument(f"there is no primitive '{primitive}'; there are {', '.join(_PRIMITIVES)}")
     count, usual = _PRIMITIVES[primitive]
-    types = [type_name(w) for w in what if not isinstance(w, Op) and w not in BUILTIN]
-    operators = [as_op(w) for w in what if isinstance(w, Op) or w in BUILTIN]
+    operators = [as_op(w) for w in what if _is_operator(w)]
+    types = [type_name(w) for w in what if not _is_operator(w)]
     if not 1 <= len(types) <= count or len(operators) > 1:
         raise InvalidArgument(f"spec: '{primitive}' takes {count} type{'s' if count > 1 else ''} and an operator; {len(types)} and {len(operators)} came")
     if primitive in ("transform", "gather") and len(types) == 1:

@@ -19,6 +19,7 @@ Geometries = _kiln.Geometries
 AreaIndex = _kiln.AreaIndex
 Rows = Union[Geometries, Any]  # or what geometries() takes
 RELATIONS: tuple[str, ...] = tuple(_kiln.spatial_relations())
+OVERLAYS: tuple[str, ...] = tuple(_kiln.spatial_overlays())
 
 _FAMILIES = {0: "point", 1: "linestring", 3: "polygon", 4: "multipoint", 5: "multilinestring", 6: "multipolygon"}  # shapely's numbers
 
@@ -157,6 +158,26 @@ class NearPairs(Pairs):
 
     def distance_sync(self) -> Any:
         return _sync(self.distance)
+
+
+class Areas(Pairs):
+    """Pairs with some area in common, and how much."""
+
+    _names = ("left", "right", "area")
+    area: Any
+
+    def area_sync(self) -> Any:
+        return _sync(self.area)
+
+
+class Overlay(Pairs):
+    """Geometries, `rows`, and of which left and right row each is: -1 where there is none."""
+
+    rows: Geometries
+
+    def __init__(self, rows: Geometries, left: Any, right: Any) -> None:
+        super().__init__(left, right)
+        self.rows = rows
 
 
 class Matrices(Pairs):
@@ -329,3 +350,47 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
     """The parts of points and lines in (min_x, min_y, max_x, max_y)."""
     left, bottom, right, top = box
     return _kiln.spatial_clip(geometries(rows), (left, bottom, right, top), stream, timeout)
+
+
+# ---- Areas put over each other ------------------------------------------------------------------------------------------
+
+
+def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: Any = None, timeout: float | None = None) -> Overlay:
+    """What rows of two arrays have in common or alone, one of OVERLAYS, as valid multipolygons. A `grid` above 0: coordinates are
+    multiples of it. Of polygons; rings may cross and count by the even-odd rule."""
+    return Overlay(*_kiln.spatial_overlay(geometries(left), geometries(right), how, grid, stream, timeout))
+
+
+def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference."""
+    return _kiln.spatial_overlay_row_by_row(geometries(left), geometries(right), how, stream, timeout)
+
+
+def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Areas:
+    """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be."""
+    return Areas(*_kiln.spatial_area_table(geometries(left), geometries(right), stream, timeout))
+
+
+def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """Row by row what both have in common; NaN where a row is missing."""
+    return _host(_kiln.spatial_intersection_area(geometries(left), geometries(right), stream, timeout))
+
+
+def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """Row by row the area of the intersection over that of the union; NaN where a row is missing."""
+    return _host(_kiln.spatial_iou(geometries(left), geometries(right), stream, timeout))
+
+
+def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row."""
+    return _kiln.spatial_dissolve(geometries(rows), key, keys, stream, timeout)
+
+
+def union_all(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """All rows as one."""
+    return _kiln.spatial_union_all(geometries(rows), stream, timeout)
+
+
+def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
+    """Row by row the same points by the even-odd rule, as valid multipolygons; missing rows stay missing."""
+    return _kiln.spatial_make_valid(geometries(rows), stream, timeout)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gil.hpp"
 
+#include <kiln/event.hpp>
+
+#include <nanobind/stl/string.h>
+
 #include <unistd.h>
 
 #include <mutex>
@@ -43,11 +47,54 @@ void drop_later(PyObject* object) noexcept {
 
 }  // namespace
 
-without_gil::~without_gil() {
-    if (ending.load(std::memory_order_relaxed) && ::gettid() != ::getpid()) {
+namespace {
+
+// Around taking the lock; a thread of an interpreter that ends does not come out of it.
+class taking {
+public:
+    taking() noexcept {
+        // In this order, and both in the one order that all threads see: whoever ends the interpreter sees this thread, or this thread the end.
+        taking_lock.fetch_add(1);
+        if (!ending.load() || ::gettid() == ::getpid()) return;
+        taking_lock.fetch_sub(1);
         for (;;) ::pause();
     }
+    ~taking() { taking_lock.fetch_sub(1); }
+    taking(taking const&) = delete;
+    taking& operator=(taking const&) = delete;
+};
+
+}  // namespace
+
+without_gil::~without_gil() {
+    taking const now;
     PyEval_RestoreThread(state_);
+}
+
+with_gil::with_gil() noexcept {
+    taking const now;
+    state_ = PyGILState_Ensure();
+}
+
+void pass_on_warnings() {
+    static std::atomic<std::uint64_t> passed_on{0};   // how many
+    static std::atomic<std::uint64_t> next{0};        // the first sequence number that was not
+    auto& log = event_log::process();
+    auto const count = log.count(event_kind::warned) + log.count(event_kind::fell_back);
+    auto before = passed_on.load(std::memory_order_relaxed);
+    // Where two threads come together, one of them does it.
+    if (count == before || !passed_on.compare_exchange_strong(before, count)) return;
+    namespace nb = nanobind;
+    try {
+        auto const tell = nb::module_::import_("kiln._logging").attr("tell");
+        for (auto const& e : log.recent()) {
+            if ((e.kind != event_kind::warned && e.kind != event_kind::fell_back) || e.sequence < next.load(std::memory_order_relaxed)) continue;
+            next.store(e.sequence + 1, std::memory_order_relaxed);
+            tell(std::string{name_of(e.kind)}, std::string{e.unit.view()}, std::string{e.reason.view()}, std::string{e.detail.view()});
+        }
+    } catch (nb::python_error& e) {
+        e.discard_as_unraisable("kiln: passing on a warning");
+    }
 }
 
 std::shared_ptr<void const> kept(nanobind::handle object) {

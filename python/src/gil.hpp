@@ -16,8 +16,10 @@
 
 namespace kiln::python {
 
-// Set when the interpreter ends: from then on no thread but the main one may take the lock again.
+// Set when the interpreter ends: from then on no thread but the main one may take the lock again. Those that were taking it already are let
+// through before the interpreter goes on with its end.
 inline std::atomic<bool> ending{false};
+inline std::atomic<int> taking_lock{0};
 
 // Whether anything was asked of Kiln yet: settings are read then.
 inline std::atomic<bool> in_use{false};
@@ -35,8 +37,24 @@ private:
     PyThreadState* state_;
 };
 
+// Takes it for a while, inside of the other.
+class with_gil {
+public:
+    with_gil() noexcept;
+    ~with_gil() { PyGILState_Release(state_); }
+    with_gil(with_gil const&) = delete;
+    with_gil& operator=(with_gil const&) = delete;
+
+private:
+    PyGILState_STATE state_;
+};
+
 // A reference that any thread may let go: the interpreter takes it back when it next can. The caller has the lock.
 [[nodiscard]] std::shared_ptr<void const> kept(nanobind::handle object);
+
+// Hands what a person should read, and second choices that were taken, to logging.getLogger("kiln"): what has come since the last time, on
+// this thread, which has the lock. Kiln's own threads never do.
+void pass_on_warnings();
 
 // Seconds as Python gives them, None for ever.
 using seconds = std::optional<double>;
@@ -57,7 +75,10 @@ auto in_slices(seconds timeout, Ask ask) -> decltype(ask(std::chrono::millisecon
             without_gil const unlocked;
             return ask(std::clamp(left, std::chrono::milliseconds{0}, slice));
         }();
-        if (answer || answer.error().code() != errc::timeout || left <= slice) return answer;
+        if (answer || answer.error().code() != errc::timeout || left <= slice) {
+            pass_on_warnings();
+            return answer;
+        }
         if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
     }
 }

@@ -8,6 +8,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <pthread.h>
+
 namespace kiln::python {
 
 namespace {
@@ -18,6 +20,9 @@ void end() {
     if (!in_use.load()) return;
     without_gil const unlocked;
     engine::process().flush_sync(std::chrono::milliseconds{200});
+    // Python ends a thread that wants the lock from now on by unwinding it. One of ours would take the process with it.
+    auto const deadline = std::chrono::steady_clock::now() + std::chrono::seconds{2};
+    while (taking_lock.load() > 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::microseconds{200});
 }
 
 }  // namespace
@@ -26,6 +31,8 @@ void end() {
 
 NB_MODULE(_kiln, m) {
     using namespace kiln::python;
+    // A forked child begins anew: its end must not wait for what a thread of its parent had begun.
+    ::pthread_atfork(nullptr, nullptr, [] { in_use.store(false), taking_lock.store(0); });
     nanobind::set_leak_warnings(false);  // a thread that waits at the end keeps what it holds
     m.attr("version") = std::string{kiln::version}.c_str();
     bind_errors(m);

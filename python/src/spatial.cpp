@@ -17,6 +17,7 @@
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
 #include <kiln/spatial/shapes.hpp>
@@ -35,6 +36,15 @@ predicate predicate_by_name(std::string const& name) {
         known += (known.empty() ? "" : ", ") + std::string{spatial::name_of(what)};
     }
     throw error{errc::invalid_argument, "there is no relation '" + name + "'; there are " + known};
+}
+
+constexpr auto last_overlay = static_cast<int>(overlay_kind::update);
+
+overlay_kind overlay_by_name(std::string const& name) {
+    if (auto const what = overlay_kind_of(name)) return *what;
+    std::string known;
+    for (int i = 0; i <= last_overlay; ++i) known += (i == 0 ? "" : ", ") + std::string{spatial::name_of(static_cast<overlay_kind>(i))};
+    throw error{errc::invalid_argument, "there is no overlay '" + name + "'; there are " + known};
 }
 
 // What every operation is told beside its operands.
@@ -69,6 +79,9 @@ nb::tuple out_of(near_list const& p) { return nb::make_tuple(array_of(p.left), a
 nb::tuple out_of(matrix_list const& p) { return nb::make_tuple(array_of(p.left), array_of(p.right), array_of(p.bits)); }
 nb::tuple out_of(segment_list const& p) { return nb::make_tuple(array_of(p.left), array_of(p.right), array_of(p.how), array_of(p.x), array_of(p.y)); }
 nb::tuple out_of(box_list const& b) { return nb::make_tuple(array_of(b.min_x), array_of(b.min_y), array_of(b.max_x), array_of(b.max_y)); }
+nb::tuple out_of(overlay_rows const& o) { return nb::make_tuple(o.rows, array_of(o.left), array_of(o.right)); }
+nb::tuple out_of(area_list const& a) { return nb::make_tuple(array_of(a.left), array_of(a.right), array_of(a.area)); }
+geometries out_of(geometries rows) { return rows; }
 nb::tuple out_of(location_list const& l) { return nb::make_tuple(array_of(l.x), array_of(l.y)); }
 nb::tuple out_of(count_list const& c) { return nb::make_tuple(array_of(c.vertices), array_of(c.paths)); }
 std::optional<std::tuple<double, double, double, double>> out_of(std::optional<bounding_box> const& b) {
@@ -106,7 +119,7 @@ void in_chunks(geometries const& left, geometries const& right, std::string cons
     auto const what = distance ? predicate::intersects : predicate_by_name(relation);
     std::optional<nb::python_error> thrown;
     auto const one = [&](pair_list const& pairs) -> result<void> {
-        nb::gil_scoped_acquire const locked;
+        with_gil const locked;
         try {
             take(array_of(pairs.left), array_of(pairs.right));
             return {};
@@ -145,6 +158,11 @@ void bind_spatial(nb::module_& m) {
     def_of_two(m, "spatial_relate_join", [](stream_ref on, geometries const& l, geometries const& r) { return relate_join(on, l, r); });
     def_of_two(m, "spatial_distance", [](stream_ref on, geometries const& l, geometries const& r) { return distance(on, l, r); });
     def_of_two(m, "spatial_segment_intersections", [](stream_ref on, geometries const& l, geometries const& r) { return segment_intersections(on, l, r); });
+    def_of_two(m, "spatial_area_table", [](stream_ref on, geometries const& l, geometries const& r) { return area_table(on, l, r); });
+    def_of_two(m, "spatial_intersection_area", [](stream_ref on, geometries const& l, geometries const& r) { return intersection_area(on, l, r); });
+    def_of_two(m, "spatial_iou", [](stream_ref on, geometries const& l, geometries const& r) { return iou(on, l, r); });
+    def_of_one(m, "spatial_union_all", [](stream_ref on, geometries const& g) { return union_all(on, g); });
+    def_of_one(m, "spatial_make_valid", [](stream_ref on, geometries const& g) { return make_valid(on, g); });
     def_of_one(m, "spatial_bounds", [](stream_ref on, geometries const& g) { return bounds(on, g); });
     def_of_one(m, "spatial_total_bounds", [](stream_ref on, geometries const& g) { return total_bounds_sync(on, g); });
     def_of_one(m, "spatial_area", [](stream_ref on, geometries const& g) { return area(on, g); });
@@ -168,6 +186,23 @@ void bind_spatial(nb::module_& m) {
         auto const by = borrowed<std::int32_t>(key, "key");
         return out_of(ran(manner_of(of, stream, timeout), [=](stream_ref on) { return bounds_by_key(on, of, by, keys); }));
     }, nb::arg("of"), nb::arg("key"), nb::arg("keys"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_overlay", [](geometries const& left, geometries const& right, std::string const& how, double grid, nb::handle stream, seconds timeout) {
+        auto const what = overlay_by_name(how);
+        return out_of(ran(manner_of(left, stream, timeout), [=](stream_ref on) { return overlay(on, left, right, what, {.grid = grid}); }));
+    }, nb::arg("left"), nb::arg("right"), nb::arg("how"), nb::arg("grid"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_overlay_row_by_row", [](geometries const& left, geometries const& right, std::string const& how, nb::handle stream, seconds timeout) {
+        auto const what = overlay_by_name(how);
+        return ran(manner_of(left, stream, timeout), [=](stream_ref on) { return overlay_row_by_row(on, left, right, what); });
+    }, nb::arg("left"), nb::arg("right"), nb::arg("how"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_dissolve", [](geometries const& of, nb::handle key, std::size_t keys, nb::handle stream, seconds timeout) {
+        auto const by = borrowed<std::int32_t>(key, "key");
+        return ran(manner_of(of, stream, timeout), [=](stream_ref on) { return dissolve(on, of, by, keys); });
+    }, nb::arg("of"), nb::arg("key"), nb::arg("keys"), nb::arg("stream").none(), nb::arg("timeout").none());
+    m.def("spatial_overlays", [] {
+        std::vector<std::string> out;
+        for (int i = 0; i <= last_overlay; ++i) out.emplace_back(spatial::name_of(static_cast<overlay_kind>(i)));
+        return out;
+    });
     m.def("spatial_gather", [](geometries const& from, nb::handle rows, nb::handle stream, seconds timeout) {
         auto const which = borrowed<std::int32_t>(rows, "rows");
         return ran(manner_of(from, stream, timeout), [=](stream_ref on) { return gather(on, from, which); });

@@ -2,6 +2,8 @@
 """Every test gets a cache of its own; what needs a GPU skips itself where there is none."""
 
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -35,6 +37,18 @@ def python(tmp_path):
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory):
+    """The first line of a program that has GPUs which do nothing."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler for the fake driver")
+    folder = tmp_path_factory.mktemp("fake")
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1", pathlib.Path(__file__).with_name("fake_cuda.c")], check=True)
+    # In this process alone: the compiler's processes would take it for a real one.
+    return f"import ctypes; ctypes.CDLL({str(folder / 'libcuda.so.1')!r}, mode=ctypes.RTLD_GLOBAL)\n"
 
 
 SAXPY = r"""extern "C" __global__ void saxpy(int n, float a, const float* x, float* y)

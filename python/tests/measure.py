@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a call costs, beside CuPy, cuda.compute and torch where they are: one table. `python measure.py`"""
 
+import os
+import subprocess
+import sys
+import tempfile
 import time
 
 import kiln
@@ -35,6 +39,10 @@ print("the function, out=                   ", each(lambda: kiln.inclusive_scan(
 print("the function, new output             ", each(lambda: kiln.inclusive_scan(x)))
 k = kiln.Unit("k", 'extern "C" __global__ void k(int n, const int* x, int* y) { }').kernel("k")
 print("kernel of three arguments            ", each(lambda: k(1, 32, (1000, x, y))))
+at_x, at_y = x.data_ptr(), y.data_ptr()
+print("the same with addresses              ", each(lambda: k(1, 32, (1000, at_x, at_y))))
+nothing = kiln.Unit("nothing", 'extern "C" __global__ void nothing() { }').kernel("nothing")
+print("kernel without arguments             ", each(lambda: nothing(1, 32)))
 try:
     import cupy
 
@@ -71,6 +79,11 @@ try:
 except Exception as why:
     print("cuda.core:", type(why).__name__, str(why)[:120])
 print("torch.cumsum, out=                   ", each(lambda: torch.cumsum(x, 0, dtype=torch.int32, out=y)))
+FIRST = """import time, torch, kiln
+x = torch.arange(1000, dtype=torch.int32, device="cuda"); torch.cuda.synchronize()
 begun = time.perf_counter()
-kiln.inclusive_scan(x, kiln.op(f"a + b + {time.time_ns() % 1000}"), out=y)
-print(f"an operator nobody has seen: {(time.perf_counter() - begun) * 1e3:.0f} ms")
+y = kiln.inclusive_scan(x, kiln.op("a + b + 7")); torch.cuda.synchronize()
+print(f"{(time.perf_counter() - begun) * 1e3:.1f} ms")"""
+with tempfile.TemporaryDirectory() as cache:
+    for when in ("an operator nobody has seen          ", "the same in the next process         "):
+        print(when, subprocess.run([sys.executable, "-c", FIRST], env={**os.environ, "KILN_CACHE_DIR": cache}, capture_output=True, text=True).stdout.strip())

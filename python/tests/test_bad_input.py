@@ -3,26 +3,8 @@
 without a GPU, so that these run everywhere."""
 
 import pathlib
-import shutil
-import subprocess
-import sys
 
-import numpy
 import pytest
-
-FAKE = pathlib.Path(__file__).with_name("fake_cuda.c")
-
-
-@pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler for the fake driver")
-    folder = tmp_path_factory.mktemp("fake")
-    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1", FAKE], check=True)
-    # In this process alone: the compiler's processes would take it for a real one.
-    return f"import ctypes; ctypes.CDLL({str(folder / 'libcuda.so.1')!r}, mode=ctypes.RTLD_GLOBAL)\n"
-
 
 BEGIN = '''
 import kiln, numpy, re, sys

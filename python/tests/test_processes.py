@@ -26,6 +26,7 @@ ENDINGS = {
     "with a plan waiting": "threading.Thread(target=lambda: kiln.Plan('p', [u], archs=['sm_80']).ensure_warm(3), daemon=True).start()\n",
     "with many threads": "[threading.Thread(target=wait, daemon=True).start() for _ in range(20)]\n",
     "with objects kept by modules": "import builtins; builtins.keep = u, kiln.status(), kiln.events()\n",
+    "with threads that come and go": "all = threading.Barrier(21)\ndef go():\n    all.wait()\n    while True: kiln.status()\n[threading.Thread(target=go, daemon=True).start() for _ in range(20)]; all.wait()\n",
     "from another thread": "threading.Thread(target=lambda: None).start()\n",
 }
 
@@ -37,7 +38,10 @@ def test_ending_while_a_thread_waits(python):
                     "threading.Thread(target=wait, daemon=True).start()\nbegun.wait()\n")
     for how, text in ENDINGS.items():
         for _ in range(TIMES // len(ENDINGS)):
-            done = python(begin + text, check=False)
+            try:
+                done = python(begin + text, check=False, timeout=60)
+            except subprocess.TimeoutExpired:
+                pytest.fail(f"{how}: it does not end")
             assert (done.returncode, done.stderr) == (0, ""), how
 
 
@@ -71,6 +75,12 @@ def test_ctrl_c_comes_out_of_a_wait(tmp_path):
 def test_a_forked_child_compiles(python):
     done = python(f"import kiln, os\nu = kiln.Unit('saxpy', r'''{SAXPY}''')\nu.artifact('sm_90')\npid = os.fork()\nif pid == 0:\n    u.artifact('sm_80'); os._exit(7)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
     assert done.stdout == "7\n"
+
+
+def test_a_forked_child_begins_anew(python):
+    """It has its parent's settings until it uses them, and its end flushes nothing of its parent's."""
+    python("import kiln, os\nkiln.status()\nassert kiln._kiln.in_use()\npid = os.fork()\nif pid == 0:\n    if kiln._kiln.in_use(): os._exit(1)\n    kiln.configure(jit='forbid'); os._exit(0)\n"
+           "assert os.waitpid(pid, 0)[1] == 0")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])

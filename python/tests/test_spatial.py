@@ -170,6 +170,61 @@ def test_other_rows(place):
     assert len(spatial.clip_by_rect(there(LINES, place), (0, 0, 1, 1))) == 4
 
 
+def random_areas(n, seed):
+    """Stars around random points: valid, and many of them over each other."""
+    rng = numpy.random.default_rng(seed)
+    x, y = rng.random((2, n, 1)) * 20
+    turn = numpy.linspace(0, 2 * numpy.pi, 9, endpoint=False)
+    far = rng.random((n, 9)) * 2 + 1
+    corners = numpy.stack([x + far * numpy.cos(turn), y + far * numpy.sin(turn)], axis=-1)
+    return corners, [f"POLYGON (({', '.join(f'{a!r} {b!r}' for a, b in numpy.vstack([c, c[:1]]).tolist())}))" for c in corners]
+
+
+def test_areas_over_each_other(place):
+    one, two = there(["POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))", None, "POLYGON EMPTY"], place), there(["POLYGON ((1 1, 3 1, 3 3, 1 3, 1 1))", *SQUARES[:2]], place)
+    sizes = {"intersection": [1, 4], "union": [1, 4, 3, 4], "difference": [], "symmetric_difference": [3, 4], "identity": [1, 4], "update": [4, 4, 4]}
+    for how, expected in sizes.items():
+        found = spatial.overlay(one, two, how)
+        assert len(found) == len(found.rows) == len(expected), how
+        assert sorted(host(spatial.area(found.rows)).tolist()) == sorted(expected), how
+        assert (found.left_sync() >= -1).all() and found.rows.family == "multipolygon"
+    table = spatial.area_table(one, two)
+    assert (table.left_sync().tolist(), table.right_sync().tolist(), table.area_sync().tolist()) == ([0, 0], [0, 1], [1, 4])
+    assert numpy.array_equal(host(spatial.intersection_area(one, two)), [1, numpy.nan, 0], equal_nan=True)
+    assert numpy.array_equal(host(spatial.iou(one, two)), [1 / 7, numpy.nan, 0], equal_nan=True)
+    assert host(spatial.area(spatial.overlay_row_by_row(one, two, "union"))).tolist()[0] == 7
+    assert host(spatial.area(spatial.union_all(two))).tolist() == [10]
+    key = numpy.array([0, 1, 1], "i4")
+    states = spatial.dissolve(two, kiln.Array.from_host_sync(key) if place == "gpu" else key, 3)
+    assert host(spatial.area(states)).tolist() == [4, 8, 0]
+    bow = spatial.make_valid(there(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", None], place))
+    assert bow.to_host_sync().validate() == [] and numpy.array_equal(host(spatial.area(bow)), [2, numpy.nan], equal_nan=True)
+    on_grid = spatial.overlay(one, two, "intersection", grid=0.5)
+    assert host(spatial.area(on_grid.rows)).tolist() == [1, 4]
+
+
+def test_overlays_that_cannot_be():
+    with pytest.raises(kiln.InvalidArgument, match="there is no overlay 'minus'; there are intersection, union, "):
+        spatial.overlay(SQUARES, SQUARES, "minus")
+    with pytest.raises(kiln.Unsupported):
+        spatial.overlay(LINES, SQUARES)
+    with pytest.raises(kiln.InvalidArgument):
+        spatial.iou(SQUARES, SQUARES[:2])
+    with pytest.raises(kiln.InvalidArgument, match="it must be of int32"):
+        spatial.dissolve(SQUARES, numpy.zeros(4), 2)
+
+
+def test_the_gpus_overlay_is_the_cpus(gpu):
+    left, right = (spatial.geometries(random_areas(300, seed)[1]) for seed in (11, 12))
+    with kiln.execution("cpu"):
+        here = {how: spatial.overlay(left, right, how) for how in spatial.OVERLAYS}
+    with kiln.execution("gpu"):
+        for how, expected in here.items():
+            found = spatial.overlay(left.to_device(), right.to_device(), how)
+            assert numpy.array_equal(found.left_sync(), expected.left) and numpy.array_equal(found.right_sync(), expected.right)
+            assert found.rows.to_wkb_sync() == expected.rows.to_wkb_sync(), how  # the same bits
+
+
 def test_the_gpus_pairs_are_the_cpus(gpu):
     torch = pytest.importorskip("torch")
     x, y = random_points(100_000)
@@ -272,3 +327,37 @@ def test_every_relation_beside_shapely(relation):
         found = spatial.join(left, right, relation)
         truth = getattr(shapely, relation)(left[:, None], right[None])
         assert set(zip(found.left.tolist(), found.right.tolist())) == set(zip(*(i.tolist() for i in numpy.nonzero(truth))))
+
+
+def test_every_overlay_beside_shapely():
+    shapely = pytest.importorskip("shapely")
+    left, right = (shapely.polygons(random_areas(60, seed)[0]) for seed in (8, 9))
+    pieces = {"intersection": shapely.intersection(left[:, None], right[None])}
+    all_left, all_right = shapely.union_all(left), shapely.union_all(right)
+    pieces["difference"] = shapely.difference(left, all_right)
+    only_right = shapely.difference(right, all_left)
+    wanted = {
+        "intersection": [pieces["intersection"]], "difference": [pieces["difference"]], "identity": [pieces["intersection"], pieces["difference"]],
+        "symmetric_difference": [pieces["difference"], only_right], "union": [pieces["intersection"], pieces["difference"], only_right],
+        "update": [right, pieces["difference"]],
+    }
+    assert set(wanted) == set(spatial.OVERLAYS)
+    for how, expected in wanted.items():
+        found = spatial.overlay(left, right, how)
+        sizes = numpy.concatenate([shapely.area(e).ravel() for e in expected])
+        assert len(found) == (sizes > 0).sum(), how
+        assert numpy.allclose(numpy.sort(spatial.area(found.rows)), numpy.sort(sizes[sizes > 0]), rtol=1e-9, atol=1e-12), how
+        assert shapely.is_valid(spatial.to_shapely_sync(found.rows)).all(), how
+    both = spatial.overlay(left, right)
+    apart = shapely.symmetric_difference(spatial.to_shapely_sync(both.rows), pieces["intersection"][both.left, both.right])
+    assert shapely.area(apart).max() < 1e-9
+    table = spatial.area_table(left, right)
+    assert numpy.allclose(table.area, shapely.area(pieces["intersection"][table.left, table.right])) and len(table) == len(both)
+    for how in ("intersection", "union", "difference", "symmetric_difference"):
+        assert numpy.allclose(spatial.area(spatial.overlay_row_by_row(left, right, how)), shapely.area(getattr(shapely, how)(left, right)), atol=1e-12), how
+    common = shapely.area(shapely.intersection(left, right))
+    assert numpy.allclose(spatial.intersection_area(left, right), common, atol=1e-12)
+    assert numpy.allclose(spatial.iou(left, right), common / shapely.area(shapely.union(left, right)), atol=1e-12)
+    key = (numpy.arange(60) % 7).astype("i4")
+    assert numpy.allclose(spatial.area(spatial.dissolve(left, key, 7)), [shapely.area(shapely.union_all(left[key == k])) for k in range(7)])
+    assert numpy.allclose(spatial.area(spatial.union_all(left)), shapely.area(all_left))

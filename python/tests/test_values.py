@@ -95,6 +95,18 @@ c.artifact("sm_90")""")
     assert kiln.replay(file).demanded == 1
 
 
+def test_kernels_are_recorded(tmp_path, python, fake_driver):
+    """A kernel that was asked for and loaded, without and with waiting."""
+    file = tmp_path / "app.profile"
+    python(fake_driver + f"""import kiln
+one, two = (kiln.Unit(name, r'''{SAXPY} //''' + name) for name in ("one", "two"))
+with kiln.record("{file}"):
+    one.kernel("saxpy")
+    two.get_async().result()
+    one.kernel("saxpy")""")
+    assert kiln.replay(file, archs=["sm_90"]).demanded == 2
+
+
 def test_a_plan_says_what_is_cold():
     report = kiln.Plan("frame", [kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", "nonsense")], archs=["sm_90"]).ensure_warm(60)
     assert not report
@@ -150,6 +162,14 @@ def test_tables_print():
     assert all(e["kind"] == "compiled" for e in kiln.events("compiled"))
     with pytest.raises(kiln.InvalidArgument, match="kinds are"):
         kiln.events("nosuch")
+
+
+def test_warnings_are_logged(python):
+    """By whoever asks next; a program that does not want to hear of them hears nothing."""
+    ask = f"import kiln\nkiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_90')\nkiln.Unit('saxpy', r'''{SAXPY}''').artifact('sm_80')\n"
+    heard = python("import logging; logging.basicConfig(format='%(levelname)s %(name)s %(message)s')\n" + ask, KILN_MAX_SIZE="plenty").stderr.splitlines()
+    assert len(heard) == 1 and heard[0].startswith("WARNING kiln config: ") and "KILN_MAX_SIZE" in heard[0]
+    assert python(ask, KILN_MAX_SIZE="plenty").stderr == ""
 
 
 def test_what_ships_is_listed():

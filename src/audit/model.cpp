@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
@@ -17,11 +16,6 @@ namespace {
 constexpr std::array compilers{"ptxas",   "nvlink", "cicc",  "nvcc",     "gcc",    "g++",
                                "cc1plus", "cc1",    "clang", "clang++",  "ld",     "as",
                                "cc",      "c++",    "lld",   "collect2", "ld.bfd", "nvcc_internal"};
-
-std::string base_name(std::string_view path) {
-    auto const slash = path.rfind('/');
-    return std::string{slash == path.npos ? path : path.substr(slash + 1)};
-}
 
 // "x86_64-linux-gnu-gcc-13" is gcc.
 bool is_compiler(std::string_view name) {
@@ -336,6 +330,9 @@ site const* process_model::site_for(std::uint32_t correlation) const {
     auto const at = site_of.find(correlation);
     return at < 0 ? nullptr : &sites[static_cast<std::size_t>(at)];
 }
+bool process_model::is_steady_short() const {
+    return steady.length() < 500 * ms || (cycle.found() && steady_steps() < 8);
+}
 std::size_t process_model::steady_steps() const {
     return cycle.found() && cycle.starts.size() > steady_from_step ? cycle.starts.size() - steady_from_step : 0;
 }
@@ -383,51 +380,6 @@ time_ns overlap(interval with, std::vector<interval> const& sorted) {
     auto at = std::ranges::upper_bound(sorted, with.from, {}, &interval::to);
     for (; at != sorted.end() && at->from < with.to; ++at)
         out += interval{std::max(at->from, with.from), std::min(at->to, with.to)}.length();
-    return out;
-}
-
-place place_from(std::string_view stack) {
-    place out;
-    bool first = true, found = false;
-    place last;
-    while (!stack.empty()) {
-        auto const end = stack.find('\n');
-        auto const frame = stack.substr(0, end);
-        stack.remove_prefix(end == stack.npos ? stack.size() : end + 1);
-        auto const tab = frame.find('\t');
-        auto const second = tab == frame.npos ? frame.npos : frame.find('\t', tab + 1);
-        if (second == frame.npos) continue;
-        auto const file = frame.substr(0, tab);
-        auto const number = frame.substr(tab + 1, second - tab - 1);
-        int line = 0;
-        std::from_chars(number.data(), number.data() + number.size(), line);
-        place here;
-        here.file = file;
-        here.line = line;
-        here.function = frame.substr(second + 1);
-        here.label = fmt::format("{}:{}", base_name(file), line);
-        out.stack.push_back(fmt::format("{} in {}", here.label, here.function));
-        bool const of_a_library = file.find("site-packages") != file.npos || file.find("dist-packages") != file.npos ||
-                                  file.find("lib/python3") != file.npos || file.starts_with("<");
-        if (first) out.innermost = out.stack.back();
-        if (!of_a_library && !found) {
-            found = true;
-            out.caller = first;
-            out.file = here.file;
-            out.line = here.line;
-            out.function = here.function;
-            out.label = here.label;
-        }
-        last = std::move(here);
-        first = false;
-    }
-    if (!found && !first) {  // a program on the command line, or a library alone
-        out.caller = out.stack.size() == 1;
-        out.file = last.file;
-        out.line = last.line;
-        out.function = last.function;
-        out.label = last.label;
-    }
     return out;
 }
 

@@ -184,6 +184,8 @@ struct process_model {
     [[nodiscard]] time_ns span() const { return std::max<time_ns>(1, steady.length()); }
     [[nodiscard]] bool in_steady(time_ns t) const { return t >= steady.from && t < steady.to; }
     [[nodiscard]] std::size_t steady_steps() const;
+    // So little of it that a share of it says little: nothing found in it is more than MEDIUM.
+    [[nodiscard]] bool is_steady_short() const;
 };
 
 struct model {
@@ -232,6 +234,8 @@ template <class Sorted>
     return out;
 }
 [[nodiscard]] time_ns overlap(interval with, std::vector<interval> const& sorted);
+[[nodiscard]] std::string base_name(std::string_view path);
+// Of a stack as recordings have it: whose line it is.
 [[nodiscard]] place place_from(std::string_view stack);
 // The smallest lag at which a sequence repeats over its last half; 0: none.
 [[nodiscard]] std::size_t period_of(std::vector<std::uint32_t> const& symbols);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/recording.hpp"
 
+#include "audit/native_lines.hpp"
 #include "base/files.hpp"
 
 #include <algorithm>
@@ -261,6 +262,10 @@ result<recording> read_recording(std::filesystem::path const& from) {
         }
     }
     for (auto& [pid, process] : by_pid) out.processes.push_back(std::move(process));
+    if (is_folder) {
+        auto const lines = base::read_file(from / "lines.txt", std::size_t{64} << 20);
+        if (lines && *lines) put_lines(native_lines_from(base::as_text(**lines)), out);
+    }
     return out;
 }
 

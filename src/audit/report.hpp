@@ -18,7 +18,7 @@ struct report_input {
 // A part of the program: a function of the user's, by the calls that came from it.
 struct stage {
     std::string name;
-    std::string actual;  // "GPU", "CPU", "both"
+    std::string actual;  // "GPU", "CPU", "CPU and GPU"
     std::uint64_t kernels = 0, to_host = 0, to_device = 0;
     time_ns busy = 0, wall = 0;
     std::string left_at;  // the first line that read something; empty: it stayed on the device
@@ -35,6 +35,8 @@ struct stage {
 [[nodiscard]] std::string verdict(report_input const& in);
 // Whether the host drives it: BLOCKING in the first four steps, or host gaps of half the time.
 [[nodiscard]] bool is_cpu_shaped(report_input const& in);
+// Whether a finding might be worse than it is called, because the steady state was short.
+[[nodiscard]] bool is_short_for(report_input const& in);
 
 // At most 45 lines.
 [[nodiscard]] std::string to_text(report_input const& in);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <sys/stat.h>
 
 namespace kiln::audit {
 
@@ -75,9 +77,17 @@ pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;paddin
 details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg.wide{height:5.2rem}.ends{display:flex;justify-content:space-between;margin:.2rem 0 0}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
 )";
 
+bool is_older(std::string const& file, std::string const& date) {
+    struct ::stat about {};
+    std::tm when{};
+    if (::stat(file.c_str(), &about) != 0 || ::strptime(date.c_str(), "%Y-%m-%dT%H:%M:%SZ", &when) == nullptr)
+        return false;
+    return about.st_mtime <= ::timegm(&when);
+}
+
 // The lines around it, if the file has not changed since it ran.
-std::string source_around(place const& where, time_ns) {
-    if (where.file.empty() || where.file.front() != '/' || where.line <= 0) return {};
+std::string source_around(place const& where, std::string const& ran) {
+    if (where.file.empty() || where.file.front() != '/' || where.line <= 0 || !is_older(where.file, ran)) return {};
     auto const read = base::read_file(where.file, std::size_t{4} << 20);
     if (!read || !*read) return {};
     auto const text = base::as_text(**read);
@@ -118,7 +128,7 @@ void put_card(std::string& out, model const& m, finding const& f) {
     out += "</p>";
     for (auto const& p : m.processes) {
         if (p.pid != f.pid || f.place == 0) continue;
-        if (auto const source = source_around(p.place_at(f.place), p.begun); !source.empty())
+        if (auto const source = source_around(p.place_at(f.place), m.date); !source.empty())
             out += "<pre>" + source + "</pre>";
     }
     if (f.stack.size() > 1) {
@@ -165,7 +175,8 @@ void put_sign_off(std::string& out, report_input const& in) {
         break;
     }
     out += fmt::format(
-        "<h2>Sign-off</h2><ul><li>CPU-shaped: <b>{}</b></li><li>What makes it behave like CPU code: {}</li><li>The "
+        "<h2>Sign-off</h2><ul><li>CPU code on a GPU (CPU-shaped): <b>{}</b></li><li>What makes it behave like CPU "
+        "code: {}</li><li>The "
         "smallest structural change, as a suggestion: {}</li><li>{}</li></ul>",
         is_cpu_shaped(in) ? "yes" : "no", escaped(forcing), escaped(change),
         in.result.can_be_judged ? "The evidence can be judged." : "It cannot be judged: " + escaped(in.result.why_not));
@@ -205,7 +216,12 @@ std::string to_html(report_input const& in) {
     out += fmt::format("<h1>kiln audit · {}</h1><p class=\"verdict\">{}</p><p class=\"small dim\"><code>{}</code></p>",
                        escaped(p != nullptr && !p->device.empty() ? p->device : "no device"),
                        escaped(capital(verdict(in))), escaped(in.m.command));
-    if (p != nullptr && !p->ops.empty()) {
+    bool const has_steady_work = p != nullptr && p->steady_busy > 0;
+    if (p != nullptr && !p->ops.empty() && !has_steady_work)
+        out +=
+            "<h2>Where the time goes, once it runs</h2><p class=\"none\">It ended before anything was done over and "
+            "over: all there is to see is how it began.</p>";
+    if (has_steady_work) {
         out += fmt::format(
             "<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>",
             time_text(p->steady.length()),
@@ -213,6 +229,12 @@ std::string to_html(report_input const& in) {
         put_steady_bar(out, *p);
     }
     out += "<h2>Findings</h2>";
+    if (is_short_for(in))
+        out += fmt::format(
+            "<p class=\"small dim\">The steady state was only {}: nothing found in it is called more than MEDIUM, "
+            "however large its "
+            "share. Audit a longer run to know what it costs.</p>",
+            time_text(p->steady.length()));
     std::size_t cards = 0, later = 0;
     for (auto const& f : in.result.findings) {
         if (f.is_later) ++later;

@@ -118,6 +118,13 @@ std::string verdict(report_input const& in) {
     return "it runs on the GPU, and nothing of weight was found";
 }
 
+bool is_short_for(report_input const& in) {
+    auto const* const p = main_process(in.m);
+    return p != nullptr && p->is_steady_short() && std::ranges::any_of(in.result.findings, [](finding const& f) {
+               return f.level == severity::medium && !f.is_cold && find_rule(f.rule)->step != audit_step::evidence;
+           });
+}
+
 std::vector<stage> stages_of(process_model const& p) {
     std::map<std::string, stage> all;
     std::map<std::string, interval> spans;
@@ -142,7 +149,7 @@ std::vector<stage> stages_of(process_model const& p) {
     std::vector<stage> out;
     for (auto& [name, s] : all) {
         s.wall = spans[name].length();
-        s.actual = s.kernels == 0 ? "CPU" : 2 * s.busy >= s.wall ? "GPU" : "both";
+        s.actual = s.kernels == 0 ? "CPU" : 2 * s.busy >= s.wall ? "GPU" : "CPU and GPU";
         out.push_back(s);
     }
     std::ranges::sort(out, std::greater{}, &stage::wall);
@@ -171,6 +178,8 @@ std::string to_text(report_input const& in) {
         add_ledger(out, *p);
         if (!p->ops.empty()) add_gaps(out, *p);
     }
+    if (is_short_for(in))
+        out.add("             a short run: nothing found in it is more than MEDIUM; audit a longer one");
     std::size_t shown = 0, later = 0, minor = 0;
     for (auto const& f : in.result.findings) {
         if (f.is_later) {

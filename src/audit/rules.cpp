@@ -141,7 +141,7 @@ constexpr std::array table{
          "20 equal steps or more, host gaps of 10 %, nothing in them that a graph could not hold", "info",
          "a graph is in use", "capture the step as a CUDA graph", graph_candidate},
     rule{"R60", "gap-cause", "an idle GPU", batching, "one cause leaves the GPU idle for 5 %", "by cost", "",
-         "see the line that ends the gap", gap_cause_rule},
+         "look at what the host does right before this line, which ends the gap", gap_cause_rule},
     rule{"R62", "coverage", "a mostly empty GPU", launches,
          "kernels cover less than 30 % of the multiprocessors over time", "MEDIUM", "concurrent kernels",
          "launch more blocks, or several kernels at once", coverage},
@@ -265,8 +265,8 @@ finding judge::at(std::string rule, std::uint32_t place) const {
 void judge::find(finding f) {
     if (f.sure == confidence::likely) f.level = one_down(f.level);
     if (f.sure == confidence::hint) f.level = std::min(f.level, severity::medium);
-    bool const is_short = p.steady.length() < 500'000'000 || (p.cycle.found() && p.steady_steps() < 8);
-    if (is_short && !f.is_cold && f.rule != "R01" && f.rule != "R07") f.level = std::min(f.level, severity::medium);
+    if (p.is_steady_short() && !f.is_cold && f.rule != "R01" && f.rule != "R07")
+        f.level = std::min(f.level, severity::medium);
     if (f.per_step == 0) f.per_step = per_step(f.count);
     out_.findings.push_back(std::move(f));
 }

@@ -347,7 +347,8 @@ void cosmetic_streams(judge& j) {
     if (cover[cover.size() / 2] >= 0.9)
         return j.exempt("R28", use.big.size(), 0, "kernels fill the GPU, so streams cannot overlap");
     // At best the longest of them would be left.
-    auto const gain = any - std::min(any, std::ranges::max(alone | std::views::values));
+    auto const longest = std::ranges::max_element(alone, {}, [](auto const& stream) { return stream.second; })->second;
+    auto const gain = any - std::min(any, longest);
     if (gain < ms && j.share(gain) < 0.001)
         return j.exempt("R28", use.big.size(), 0, "so little work that side by side would gain nothing");
     finding f = j.at("R28", 0);

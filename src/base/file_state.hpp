@@ -50,4 +50,21 @@ inline std::atomic<std::uint64_t> content_settles_after_ns{45'000'000'000};
     return is_older(state, content_settles_after_ns.load(std::memory_order_relaxed)) && !is_kept_in_memory(path);
 }
 
+// The same for many files, most of them on one file system, which is asked once. For one look at them and no longer: the number of
+// a file system that is gone is given to another.
+class settled_contents {
+public:
+    [[nodiscard]] bool has(file_state const& state, char const* path) noexcept {
+        bool const is_known = has_asked_ && state[0] == device_;
+        if (is_known) return is_older(state, content_settles_after_ns.load(std::memory_order_relaxed));
+        bool const out = is_content_settled(state, path);
+        if (out) has_asked_ = true, device_ = state[0];
+        return out;
+    }
+
+private:
+    bool has_asked_ = false;
+    std::uint64_t device_ = 0;  // the last that is not in memory
+};
+
 }  // namespace kiln::base

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/precompiling.hpp"
 
+#include "compile/own_names.hpp"
 #include "compile/source_prefix.hpp"
 
 #include <algorithm>

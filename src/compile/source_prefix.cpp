@@ -3,6 +3,7 @@
 
 #include "compile/includes.hpp"
 #include "compile/options.hpp"
+#include "compile/own_names.hpp"
 
 #include <algorithm>
 
@@ -69,18 +70,6 @@ private:
     std::size_t at_ = 0;
 };
 
-// Of a line end that counts as none; 0: there is none here.
-std::size_t splice_length(std::string_view text) {
-    for (std::string_view const mark : {"\\", "?\?/"})
-        for (std::string_view const end : {"\n", "\r\n"})
-            if (text.starts_with(mark) && text.substr(mark.size()).starts_with(end)) return mark.size() + end.size();
-    return 0;
-}
-
-bool is_of_a_word(char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 bool opens_group(std::string_view directive) {
     return directive == "if" || directive == "ifdef" || directive == "ifndef";
 }
@@ -120,29 +109,6 @@ std::vector<std::string_view> included_names(std::string_view directives) {
         if (close != line.npos) out.push_back(line.substr(open + 1, close - open - 1));
     }
     return out;
-}
-
-bool may_name_its_source(std::string_view text) {
-    constexpr std::string_view name = "__BASE_FILE__";
-    constexpr std::size_t least = 4;
-    std::string word;
-    auto const ends_here = [&] {
-        bool const is_piece = word.size() >= least && name.find(word) != name.npos;
-        word.clear();
-        return is_piece;
-    };
-    while (!text.empty()) {
-        if (auto const splice = splice_length(text); splice != 0) {  // a word goes on behind it
-            text.remove_prefix(splice);
-            continue;
-        }
-        char const c = text.front();
-        text.remove_prefix(1);
-        if (is_of_a_word(c)) {
-            if (word.size() <= name.size()) word += c;
-        } else if (ends_here()) return true;
-    }
-    return ends_here();
 }
 
 std::optional<base::digest> prefix_of(job const& j) {

@@ -21,10 +21,6 @@ namespace kiln::compile {
 // The names in its #include directives, as they are written between <> or "".
 [[nodiscard]] std::vector<std::string_view> included_names(std::string_view directives);
 
-// Whether a text has the word for its source's own name, or a piece of it that a macro could complete: __BASE_FILE__ in a header
-// says something else in every source that includes it. Pieces of three letters and less are not looked for.
-[[nodiscard]] bool may_name_its_source(std::string_view text);
-
 // Equal where one precompiled header may serve both jobs, as long as the headers say the same; nullopt where none can help.
 [[nodiscard]] std::optional<base::digest> prefix_of(job const& j);
 

@@ -168,12 +168,13 @@ result<std::string> content_of(fs::path const& file) {
     if (!kept) {
         KILN_TRY(content, hash_to_the_end(fd.get(), file));
         KILN_TRY(auto const after, state_of(fd.get(), file));
-        if (after != before) return content;
-        kept = settled && directory.keep(file, before, content);
+        // What changed just now may change again without a sign of it, and would be remembered as what it was.
+        if (after != before || !settled) return content;
+        kept = directory.keep(file, before, content);
     }
     std::scoped_lock const lock{m.mutex};
     m.known.emplace(before, content);
-    if (settled && !kept) m.unkept.emplace(before, file);
+    if (!kept) m.unkept.emplace(before, file);
     return content;
 }
 

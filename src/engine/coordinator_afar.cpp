@@ -100,16 +100,18 @@ void coordinator::heard_of(flight_ptr const& f, store::far_answer const& what) {
         if (take_from_afar(f, what)) return;
         // Sound, and made from other headers than this machine has: there may be one more.
         f->nth = what.next;
-        if (f->why.reason == "header-changed" && !f->hedging) return look_further(f);
+        if (f->why.reason == "header-changed" && !f->making) return look_further(f);
     }
+    // Who waits by now was told so by his own question, or will be: it is made once.
+    if (f->making) return;
     if (!what.late.empty()) {
         auto late = f->describe(event_kind::fell_back);
         late.reason = what.late;
         late.detail = "nobody waits longer for what other machines may have; compiling here";
         events_.emit(late);
     }
-    if (f->hedging) return;
-    f->hedging = !what.is_last;
+    f->making = true;
+    f->unhurried = false;
     f->claim = what.mine;
     if (!what.said.empty()) f->said = fmt::format(", fleet ({})", what.said);
     if (is_allowed(f, f->why)) compile(f);

@@ -353,12 +353,14 @@ pending<obtained> engine::artifact(unit const& u, target t) {
     auto what = state_->order_for(u, t);
     if (what) {
         auto out = ask(*state_->requests, *what, priority::declared);
-        if (state_->uses.watched()) {
-            out.then([this, t, what = *std::move(what)](result<obtained> const& got) {
-                if (got) state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
-            });
-        }
-        return out;
+        if (!state_->uses.watched()) return out;
+        // Who records is told first: whoever waits may end the recording as soon as it has its answer.
+        auto told = std::make_shared<pending<obtained>::state>();
+        out.then([this, t, told, what = *std::move(what)](result<obtained> const& got) {
+            if (got) state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
+            told->finish(got);
+        });
+        return pending<obtained>{std::move(told)};
     }
     auto failed = std::make_shared<pending<obtained>::state>();
     failed->finish(std::move(what).error());

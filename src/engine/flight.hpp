@@ -47,7 +47,7 @@ struct coordinator::flight {
     store::claim_ptr claim;                     // others wait for what is made here
     std::string said;                           // by those far away, for error messages
     std::atomic<bool> unhurried{false};         // asked for afar, and nobody waited for it then
-    bool hedging = false;                       // a worker has it, and those far away may still answer
+    bool making = false;                        // a worker has it; those far away may still answer
     std::atomic<bool> decided{false};           // by one of the two
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{2};

@@ -142,6 +142,13 @@ result<obtained> portable(engine::state& s, order const& what, error const& why,
     return error{why};
 }
 
+// What a caller asked for and got.
+void tell_use(engine::state& s, order const& what, ready_unit const& ready, double waited_ms) {
+    if (!s.uses.watched()) return;
+    auto const& got = ready.internals();
+    s.tell_use(what, {got.target, got.key, got.from, got.compile_ms, waited_ms});
+}
+
 }  // namespace
 
 result<ready_unit> engine::state::get_sync(order const& what, int device, wait_options const& how) {
@@ -161,10 +168,7 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
     base::stopwatch const watch;
     KILN_TRY(auto const what, s.order_on(u, device));
     KILN_TRY(auto ready, s.get_sync(what, device, how));
-    if (use.outermost() && s.uses.watched()) {
-        auto const& got = ready.internals();
-        s.tell_use(what, {got.target, got.key, got.from, got.compile_ms, watch.ms()});
-    }
+    if (use.outermost()) tell_use(s, what, ready, watch.ms());
     return ready;
 }
 
@@ -194,18 +198,25 @@ result<ready_unit> engine::load_sync(kiln::artifact const& what, int device) {
 
 pending<ready_unit> engine::get(unit const& u, int device) {
     auto answer = std::make_shared<pending<ready_unit>::state>();
+    engine_detail::use_scope const use;
+    // Who records is told first: whoever waits may end the recording as soon as it has its answer.
+    auto const give = [this, answer, counts = use.outermost(), watch = base::stopwatch{}](order const& what,
+                                                                                          result<ready_unit> got) {
+        if (got && counts) tell_use(*state_, what, *got, watch.ms());
+        answer->finish(std::move(got));
+    };
     // Everything, the driver's start included, happens on the loading thread: this call must not block.
     auto const gone = [answer] { answer->finish(fail(errc::cancelled, "the engine is shutting down")); };
-    bool const posted = state_->loading.post([this, u, device, answer, gone] {
+    bool const posted = state_->loading.post([this, u, device, answer, give, gone] {
         auto& s = *state_;
         auto what = s.order_on(u, device);
         if (!what) return answer->finish(std::move(what).error());
-        if (auto ready = s.already_loaded(*what, device)) return answer->finish(*ready);
+        if (auto ready = s.already_loaded(*what, device)) return give(*what, *std::move(ready));
         auto const asked = s.requests->ask(*what, priority::declared);
-        asked.answer.then([this, what = *what, device, answer, gone](result<obtained> const& made) {
+        asked.answer.then([this, what = *what, device, answer, give, gone](result<obtained> const& made) {
             if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
             // Now it is in memory: this finds it, loads it and handles what the driver may say.
-            auto const load = [this, what, device, answer] { answer->finish(state_->get_sync(what, device, {})); };
+            auto const load = [this, what, device, give] { give(what, state_->get_sync(what, device, {})); };
             if (!state_->loading.post(load)) gone();
         });
     });

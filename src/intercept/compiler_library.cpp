@@ -70,7 +70,8 @@ opened_compiler open_compiler(std::string const& path, std::string_view toolchai
     auto const loaded = known == nullptr ? fail(errc::not_found, "no version") : cuda::identify(known);
     bool const is_meant =
         loaded && !toolchain.empty() && toolchain.starts_with(fmt::format("{} {}", what.file, loaded->build_id));
-    return {handle, hooked && is_meant};
+    // Its built-ins have no build id: they may have been replaced before they were opened.
+    return {handle, hooked && is_meant && toolchain_of(path) == toolchain};
 }
 
 }  // namespace kiln::intercept

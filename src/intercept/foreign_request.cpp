@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/foreign_request.hpp"
 
-#include "intercept/own_names.hpp"
+#include "compile/own_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -55,8 +55,8 @@ std::optional<std::string_view> include_directory_in(std::string_view option) {
 
 // What the program itself wrote can ask for the names that would be hidden.
 bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
-    return may_name_its_file(program.source) || std::ranges::any_of(options, may_name_its_file) ||
-           std::ranges::any_of(program.headers, [](auto const& h) { return may_name_its_file(h.second); });
+    return compile::may_name_its_file(program.source) || std::ranges::any_of(options, compile::may_name_its_file) ||
+           std::ranges::any_of(program.headers, [](auto const& h) { return compile::may_name_its_file(h.second); });
 }
 
 // A header in memory that is named by where it would be is found only from there.
@@ -141,8 +141,8 @@ std::string_view unkeepable_option(std::span<std::string const> options) {
 }
 
 bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options) {
-    return may_name_the_time(program.source) || std::ranges::any_of(options, may_name_the_time) ||
-           std::ranges::any_of(program.headers, [](auto const& h) { return may_name_the_time(h.second); });
+    return compile::may_name_the_time(program.source) || std::ranges::any_of(options, compile::may_name_the_time) ||
+           std::ranges::any_of(program.headers, [](auto const& h) { return compile::may_name_the_time(h.second); });
 }
 
 std::string name_for_people(foreign_program const& program) {

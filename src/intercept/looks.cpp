@@ -3,7 +3,7 @@
 
 #include "base/file_state.hpp"
 #include "compile/header_stream.hpp"
-#include "intercept/own_names.hpp"
+#include "compile/own_names.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -103,6 +103,33 @@ result<std::FILE*> stream_of(known_file const& what) {
     return stream_of(std::move(fd));
 }
 
+// Most of what a compile did not find is in folders that are not there, and of looks in their order those in one folder come one after
+// the other: whatever is below one that is not there need not be looked for.
+class missing_folder {
+public:
+    [[nodiscard]] bool holds(std::string_view path) const { return !missing_.empty() && path.starts_with(missing_); }
+
+    // That there is no such file.
+    void learn(std::string const& path) {
+        auto const folder = std::string_view{path}.substr(0, path.rfind('/') + 1);
+        if (!folder.starts_with('/') || folder == there_) return;
+        auto above = folder.substr(0, folder.size() - 1);
+        while (!above.empty() && !is_there(std::string{above})) {
+            missing_ = std::string{above} + '/';
+            above = above.substr(0, above.rfind('/'));
+        }
+        if (!folder.starts_with(missing_) || missing_.empty()) there_ = folder;
+    }
+
+private:
+    // Also where it cannot be known.
+    static bool is_there(std::string const& folder) {
+        struct ::stat about {};
+        return ::stat(folder.c_str(), &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+    }
+    std::string missing_, there_;  // both end in a slash
+};
+
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
     for (auto at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
         text.replace(at, from.size(), to);
@@ -151,6 +178,11 @@ std::optional<std::string> look_roots::locate(look const& what) const {
 }
 
 std::optional<base::digest> header_contents::of(std::string const& path) {
+    base::settled_contents settled;
+    return of(path, settled);
+}
+
+std::optional<base::digest> header_contents::of(std::string const& path, base::settled_contents& settled) {
     std::optional<known> read_before;
     {
         std::lock_guard const lock{mutex_};
@@ -162,7 +194,7 @@ std::optional<base::digest> header_contents::of(std::string const& path) {
     }
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
-    if (is_content_settled(hashed->state, path.c_str())) {
+    if (settled.has(hashed->state, path.c_str())) {
         std::lock_guard const lock{mutex_};
         known_.insert_or_assign(path, known{hashed->state, hashed->content, true});
     }
@@ -234,9 +266,12 @@ std::vector<known_file> decode_known_files(base::byte_span data) {
 
 std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents) {
     if (!looks.empty()) contents.take_what_is_known();
+    base::settled_contents settled;
+    missing_folder missing;
     for (auto const& one : looks) {
         auto const path = roots.locate(one);
-        auto const now = path ? contents.of(*path) : std::nullopt;
+        auto const now = path && !missing.holds(*path) ? contents.of(*path, settled) : std::nullopt;
+        if (!now && path && !missing.holds(*path)) missing.learn(*path);
         if (now == one.content) continue;
         if (!now) return fmt::format("{} is gone", path.value_or(one.path));
         return fmt::format("{} {}", *path, one.content ? "changed" : "appeared");
@@ -263,12 +298,13 @@ std::FILE* look_capture::open(std::string const& path) {
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
             auto const text = base::as_text((*read)->text);
-            if (may_name_the_time(text)) return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
-            if (!roots_.empty() && header_may_name_its_file(*real, text))
+            if (compile::may_name_the_time(text))
+                return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
+            if (!roots_.empty() && compile::header_may_name_its_file(*real, text))
                 return refuse(fail(errc::unsupported, "{}: it may ask what it is called", *real));
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
-            if (is_content_settled((*read)->state, real->c_str()) && real->starts_with('/')) {
+            if (settled_.has((*read)->state, real->c_str()) && real->starts_with('/')) {
                 one.known = known_file{*real, (*read)->state, *one.what.content};
                 file = std::move((*read)->file);
             } else one.text = std::move((*read)->text);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/digest.hpp"
+#include "base/file_state.hpp"
 #include "base/files.hpp"
 #include "compile/header_answers.hpp"
 
@@ -66,6 +67,8 @@ class header_contents {
 public:
     // nullopt: no regular file that can be read.
     [[nodiscard]] std::optional<base::digest> of(std::string const& path);
+    // One of many in one look.
+    [[nodiscard]] std::optional<base::digest> of(std::string const& path, base::settled_contents& settled);
 
     // What somebody else has read for us while the program started: taken from `list` once it is there.
     void look_at(std::string list) { list_ = std::move(list); }
@@ -120,6 +123,7 @@ private:
         std::optional<known_file> known;
     };
     std::map<std::string, seen> seen_;
+    base::settled_contents settled_;
     std::optional<error> fault_;
 };
 

@@ -11,6 +11,7 @@ struct bounds_kernel {
 
 // From here on pivots in shared memory, read once per block, are worth it.
 constexpr std::size_t least_queries = std::size_t{1} << 19;
+constexpr std::size_t least_queries_of_wide = std::size_t{1} << 21;  // of more than eight bytes: they lie in few banks
 constexpr std::size_t least_sorted = std::size_t{1} << 14;
 constexpr std::size_t blocks_per_multiprocessor = 4;
 
@@ -97,7 +98,8 @@ result<void> bounds::run(stream_ref on, bounds_call const& call) const {
                     call.n);
     }
     KILN_TRY(auto const scope, call_scope::enter(s));
-    bool const many = call.count >= least_queries && call.n >= least_sorted;
+    auto const least = s.value_bytes > 8 ? least_queries_of_wide : least_queries;
+    bool const many = call.count >= least && call.n >= least_sorted;
     return many ? run_many(s, on, call, state_) : run_few(s, on, call, state_);
 }
 

@@ -12,6 +12,9 @@ struct segmented_reduce_kernel {
 // Mean lengths up to which a few lanes per segment are faster than a block.
 constexpr std::size_t mean_for_8 = 24;
 constexpr std::size_t mean_for_32 = 1024;
+// Of items so large that a warp has too few on their way, a block has segments that fill it.
+constexpr std::size_t bytes_for_32 = 8192;
+constexpr std::size_t mean_for_block = 256;
 constexpr std::size_t queue_blocks_per_multiprocessor = 4;
 // A block for each of so few segments runs at once, in one launch; lanes need three.
 constexpr std::size_t least_for_block = 64;
@@ -51,7 +54,8 @@ plan plan_for(specialisation const& s, std::size_t n, std::size_t count) {
     auto const mean = count > 0 ? n / count : 0;
     auto const threads = static_cast<std::size_t>(lanes_threads(info));
     bool const few_segments = mean >= least_for_block && count <= s.resident_blocks * block_rounds;
-    if (mean > mean_for_32 || few_segments) return {segmented_reduce_kernel::block_each, 1, 0, 0};
+    bool const long_ones = mean > mean_for_32 || (mean >= mean_for_block && mean * s.value_bytes > bytes_for_32);
+    if (long_ones || few_segments) return {segmented_reduce_kernel::block_each, 1, 0, 0};
     bool const few = mean <= mean_for_8;
     auto const limit = few ? long_for_8(info) : long_for_32(info);
     return {few ? segmented_reduce_kernel::lanes_8 : segmented_reduce_kernel::lanes_32, threads / (few ? 8 : 32), limit,

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 
 namespace kiln::remote {
 
@@ -79,6 +80,7 @@ public:
 struct server_facts {
     failure why{};  // set: it does not answer
     std::vector<std::pair<std::string, std::string>> said{};
+    std::optional<int> certificate_days{};  // until it ends; nothing in clear text
 };
 
 class byte_server {
@@ -102,6 +104,8 @@ public:
         std::uint64_t requests = 0, in = 0, out = 0, connections = 0;
     };
     [[nodiscard]] traffic const& counted() const noexcept { return traffic_; }
+    // What has not been sent yet is answered by `why` instead: nobody asks a server that does not answer.
+    virtual void give_up_waiting(failure const& why) { (void)why; }
     // Closes what is open: what was asked is answered by `cut`.
     virtual void close() noexcept = 0;
     virtual void describe(std::function<void(server_facts)> then) {

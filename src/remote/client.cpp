@@ -141,6 +141,8 @@ void client::failed(failure const& why) {
     of_.events.emit({.kind = event_kind::note,
                      .reason = "fleet-off",
                      .detail = fmt::format("{}: not asked for a while: {}", of_.rules.options.at.text(), why.detail)});
+    of_.bytes.give_up_waiting(why);
+    wait_no_longer();
 }
 
 void client::told_bad(digest const& name, miss why) {
@@ -236,7 +238,8 @@ void client::next_slot(inquiry_ptr const& q) {
 
 void client::missed(inquiry_ptr const& q) {
     if (q->at == stage::looking_again) return won(q);
-    if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || !has_leases())
+    if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || of_.guard.is_open() ||
+        !may_ask_for_leases())
         return finish(q, {.why = q->why});
     wait_for_lease(q);
 }

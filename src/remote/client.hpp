@@ -118,6 +118,7 @@ private:
         miss why = miss::absent;
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;
+        unsigned lost = 0;  // leases that were tried for, and are not ours
         bool told_late = false;
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
@@ -156,7 +157,7 @@ private:
     [[nodiscard]] bool has_another_token();
     void told_bad(digest const& name, miss why);
 
-    [[nodiscard]] bool has_leases() const noexcept { return of_.leases != nullptr; }
+    [[nodiscard]] bool may_ask_for_leases() noexcept;
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
     void wait_for_lease(inquiry_ptr const& q);
@@ -166,7 +167,19 @@ private:
     void won(inquiry_ptr const& q);
     void schedule_poll(milliseconds pause);
     void poll();
-    void polled(std::vector<inquiry_ptr> const& some, std::vector<got> bytes, std::vector<lease_look> leases);
+    struct polled {
+        inquiry_ptr who;
+        lease_look lease{};
+        got bytes{};
+    };
+    void looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look> leases);
+    void settle_polled(polled& one);
+    void end_poll();
+    [[nodiscard]] bool is_overdue(inquiry const& q) const noexcept;
+    void note_held(inquiry& q);
+    void wait_no_longer();
+    // Of whoever keeps the leases, which says nothing of the bytes where they are elsewhere.
+    void lease_failed(failure const& why);
     void renew_later(digest const& request);
     void end_claim(digest const& request);
 
@@ -179,6 +192,7 @@ private:
 
     client_parts of_;
     budgets budgets_;
+    breaker lease_guard_;  // of a server that keeps leases only
     std::vector<inquiry_ptr> to_look_;
     std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
     reactor::timer look_timer_ = 0;
@@ -188,6 +202,9 @@ private:
     reactor::timer poll_timer_ = 0, take_timer_ = 0;
     milliseconds pause_{0};
     bool polling_ = false;
+    bool lost_patience_ = false;  // in this look at leases
+    unsigned deadlines_ = 0;      // looks running in which that was so
+    base::time_point impatient_until_{};
     std::map<digest, held> claims_;              // by request
     std::map<digest, base::time_point> absent_;  // names, until when it is believed
     std::map<digest, miss> bad_;                 // names that held what failed a check

@@ -13,8 +13,29 @@ namespace {
 constexpr milliseconds first_poll{20};
 constexpr milliseconds slowest_poll{500};
 constexpr milliseconds renewal{500};
+// A lease that seems free and is never ours, so often: somebody plays with us, or a server that forgets.
+constexpr unsigned most_lost = 5;
+// Holders that do not end, in so many looks running: from then on nobody waits for one for a while.
+constexpr unsigned most_deadlines = 3;
+constexpr std::chrono::seconds impatience{30};
 
 }  // namespace
+
+bool client::may_ask_for_leases() noexcept {
+    return of_.leases != nullptr && (!lease_guard_.is_open() || lease_guard_.may_try());
+}
+
+void client::lease_failed(failure const& why) {
+    auto const& o = of_.rules.options;
+    if (o.leases != leasing::elsewhere) return failed(why);
+    of_.counts.error(name_of(why.what));
+    if (!lease_guard_.failed(why)) return;
+    of_.events.emit({.kind = event_kind::fault,
+                     .reason = "fleet",
+                     .detail = fmt::format("{}: {}: no leases for a while, so others may compile the same: {}",
+                                           name_of(why.what), o.lease_at->text(), why.detail)});
+    wait_no_longer();
+}
 
 bool client::can_write() const noexcept {
     return of_.rules.options.writes == writing::allowed && !writing_denied_ &&
@@ -76,8 +97,14 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
     auto const leave = [&] { std::erase(waiting_, q); };
     if (seen.why) {
         // A server without room for a lease has none for the entry either.
-        if (seen.why.what != trouble::full && seen.why.what != trouble::denied) failed(seen.why);
+        if (seen.why.what != trouble::full && seen.why.what != trouble::denied) lease_failed(seen.why);
         else of_.counts.error(name_of(seen.why.what));
+        leave();
+        return finish(q, {.why = q->why});
+    }
+    (void)lease_guard_.answered();
+    if (of_.guard.is_open()) {  // meanwhile: whoever has it could publish nowhere
+        if (seen.state == lease_state::ours) of_.leases->end(q->lease, q->token, [](failure const&) {});
         leave();
         return finish(q, {.why = q->why});
     }
@@ -95,12 +122,9 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
         }
         case lease_state::open: leave(); return finish(q, {.why = q->why});
         case lease_state::absent: q->seen = lease_seen::free; break;
-        case lease_state::held:
-            of_.counts.add("lease_waits");
-            q->seen = lease_seen::held;
-            q->held_since = base::clock::now();
-            break;
+        case lease_state::held: note_held(*q); break;
     }
+    ++q->lost;
     q->at = stage::waiting;
     blind_ = false;  // others are at work: look before the next one is tried
     schedule_poll(pause_);
@@ -134,7 +158,12 @@ void client::schedule_poll(milliseconds pause) {
     pause_ = std::min(std::max(pause_, first_poll) * 2, slowest_poll);
 }
 
-// Everything that is missing, in one batch: is it there by now, and is anybody at it?
+bool client::is_overdue(inquiry const& q) const noexcept {
+    auto const now = base::clock::now();
+    return now < impatient_until_ || (q.held_since && now - *q.held_since >= budgets_.for_a_lease(q.what));
+}
+
+// Is anybody at what is missing? All of it in one batch.
 void client::poll() {
     std::vector<inquiry_ptr> some;
     for (auto const& q : waiting_) {
@@ -142,84 +171,96 @@ void client::poll() {
     }
     if (some.empty()) return schedule_poll(pause_);
     polling_ = true;
-    std::vector<digest> names, leases;
-    auto const now = base::clock::now();
-    for (auto const& q : some) {
-        q->sent = now;
-        names.push_back(q->name);
-        leases.push_back(q->lease);
-    }
-    struct both {
-        std::vector<got> bytes;
-        std::size_t left = 0;
-        std::vector<lease_look> leases;
-        bool looked = false;
-    };
-    auto all = std::make_shared<both>();
-    all->bytes.resize(some.size());
-    all->left = some.size();
-    auto const when_both = [this, some, all, alive = alive_] {
-        if (*alive && all->left == 0 && all->looked) polled(some, std::move(all->bytes), std::move(all->leases));
-    };
-    of_.bytes.get(names, [all, when_both](std::size_t i, got g) {
-        all->bytes[i] = std::move(g);
-        --all->left;
-        when_both();
-    });
-    of_.leases->look(leases, [all, when_both](std::vector<lease_look> seen) {
-        all->leases = std::move(seen);
-        all->looked = true;
-        when_both();
+    std::vector<digest> names;
+    for (auto const& q : some) names.push_back(q->lease);
+    of_.leases->look(names, [this, some, alive = alive_](std::vector<lease_look> seen) {
+        if (*alive) looked(some, std::move(seen));
     });
 }
 
-void client::polled(std::vector<inquiry_ptr> const& some, std::vector<got> bytes, std::vector<lease_look> leases) {
-    polling_ = false;
+// Whoever has a lease ends it when the bytes are there: what is held is not asked for, before patience with its holder is over.
+void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look> leases) {
+    auto const all = std::make_shared<std::vector<polled>>();
+    std::vector<digest> names;
     auto const now = base::clock::now();
-    std::vector<inquiry_ptr> leaving;
     for (std::size_t i = 0; i < some.size(); ++i) {
         auto const& q = some[i];
         if (q->at != stage::waiting) continue;
-        // What fails a check is as good as absent, until whoever has the lease has replaced it.
-        if (bytes[i].state == presence::here) {
-            of_.counts.add("bytes_in", bytes[i].packet.size());
-            auto found = check(*q, std::move(bytes[i].packet));
-            if (found.what) {
-                std::erase(waiting_, q);
-                settle_found(q, std::move(found));
-                continue;
-            }
-            q->why = found.why;
-        } else if (bytes[i].state != presence::absent) {
-            std::erase(waiting_, q);
-            received(q, std::move(bytes[i]));
-            continue;
+        if (!leases[i].why) (void)lease_guard_.answered();
+        if (!leases[i].why && leases[i].state == lease_state::held) {
+            note_held(*q);
+            if (!is_overdue(*q)) continue;
         }
-        if (i == 0) answered(*q);
-        auto const& lease = leases[i];
-        bool const given_up = lease.why || lease.state == lease_state::open;
-        bool const only_reads = !can_write();
-        if (given_up || (only_reads && lease.state == lease_state::absent)) {
-            if (lease.why) failed(lease.why);
-            std::erase(waiting_, q);
-            finish(q, {.why = q->why});
-            continue;
-        }
-        bool const free = lease.state == lease_state::absent;
-        q->seen = free ? lease_seen::free : lease_seen::held;
-        if (free) q->held_since.reset();
-        else if (!q->held_since) {
-            q->held_since = now;
-            of_.counts.add("lease_waits");
-        }
-        if (q->held_since && now - *q->held_since >= budgets_.for_a_lease(q->what)) leaving.push_back(q);
+        q->sent = now;
+        names.push_back(q->name);
+        all->push_back({.who = q, .lease = std::move(leases[i])});
     }
-    for (auto const& q : leaving) {
+    if (names.empty()) return end_poll();
+    of_.bytes.get(names, [this, all, left = names.size(), alive = alive_](std::size_t i, got g) mutable {
+        (*all)[i].bytes = std::move(g);
+        if (--left > 0 || !*alive) return;
+        for (auto& one : *all) settle_polled(one);
+        end_poll();
+    });
+}
+
+void client::settle_polled(polled& one) {
+    auto const& q = one.who;
+    if (q->at != stage::waiting) return;
+    if (one.bytes.state == presence::failed || one.bytes.state == presence::too_large) {
         std::erase(waiting_, q);
-        finish(q, {.why = q->why, .late = "lease-deadline"});
+        return received(q, std::move(one.bytes));
     }
+    answered(*q);
+    // What fails a check is as good as absent, until whoever has the lease has replaced it.
+    if (one.bytes.state == presence::here) {
+        of_.counts.add("bytes_in", one.bytes.packet.size());
+        auto found = check(*q, std::move(one.bytes.packet));
+        if (found.what) {
+            std::erase(waiting_, q);
+            deadlines_ = 0;
+            return settle_found(q, std::move(found));
+        }
+        q->why = found.why;
+    }
+    bool const free = one.lease.state == lease_state::absent;
+    if (one.lease.why) lease_failed(one.lease.why);
+    if (one.lease.why || one.lease.state == lease_state::open || (free && !can_write())) {
+        std::erase(waiting_, q);
+        return finish(q, {.why = q->why});
+    }
+    if (free && q->lost < most_lost) {
+        q->seen = lease_seen::free;
+        q->held_since.reset();
+        return;
+    }
+    lost_patience_ = true;
+    std::erase(waiting_, q);
+    finish(q, {.why = q->why, .late = "lease-deadline"});
+}
+
+void client::note_held(inquiry& q) {
+    q.seen = lease_seen::held;
+    if (q.held_since) return;
+    q.held_since = base::clock::now();
+    of_.counts.add("lease_waits");
+}
+
+void client::end_poll() {
+    polling_ = false;
+    if (std::exchange(lost_patience_, false) && ++deadlines_ >= most_deadlines)
+        impatient_until_ = base::clock::now() + impatience;
     take_some();
     schedule_poll(pause_);
+}
+
+// Nobody can be told of what others make: each makes it himself.
+void client::wait_no_longer() {
+    auto const all = std::exchange(waiting_, {});
+    for (auto const& q : all) {
+        if (q->at == stage::waiting) finish(q, {.why = q->why});
+        else waiting_.push_back(q);
+    }
 }
 
 void client::end_claim(digest const& request) {

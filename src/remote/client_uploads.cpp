@@ -7,6 +7,8 @@ namespace kiln::remote {
 namespace {
 
 constexpr std::chrono::seconds writing_rests{30};
+// Every slot, each replaced once: who still says that something is there, and does not give it, is not reasoned with.
+constexpr unsigned most_attempts = 2 * slots;
 
 }  // namespace
 
@@ -15,7 +17,7 @@ struct client::upload {
     std::function<void(result<store::put_outcome>)> then;
     unsigned slot = 0;
     digest name;
-    bool last_resort = false;
+    unsigned attempts = 0;
 };
 
 void client::put(parcel what, std::function<void(result<store::put_outcome>)> then) {
@@ -30,6 +32,9 @@ void client::put(parcel what, std::function<void(result<store::put_outcome>)> th
 }
 
 void client::try_slot(std::shared_ptr<upload> const& u, put_rule rule) {
+    if (++u->attempts > most_attempts)
+        return not_uploaded(
+            u, {trouble::protocol, "the server has what it does not give, and does not let it be replaced"});
     u->name = object_name(of_.rules.options.space, u->what.about.at.request, u->slot);
     // What failed a check is replaced, also where otherwise only what is not there is made.
     if (bad_.contains(u->name)) rule = put_rule::replace;

@@ -19,10 +19,10 @@ constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data 
               verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
               permission_ms = 227, timeout_ms = 155, connect_timeout_ms = 156, protocols = 181,
               redirect_protocols = 182, http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305,
-              ready_function = 20312, ready_data = 10313, quick_exit = 322;
+              ready_function = 20312, ready_data = 10313, quick_exit = 322, certificates = 172;
 }  // namespace option
 namespace info {
-constexpr int response_code = 0x200002, active_socket = 0x500000 + 44;
+constexpr int response_code = 0x200002, active_socket = 0x500000 + 44, certificates = 0x400000 + 34;
 }
 namespace multi_option {
 constexpr int most_connections_per_host = 7;
@@ -82,6 +82,18 @@ loaded_curl load() {
     return out;
 }
 
+// The first of the chain is the server's own.
+std::string certificate_of(curl_api const& a, curl_api::handle easy) {
+    constexpr std::string_view name = "Cert:";
+    curl_api::certificates* all = nullptr;
+    if (a.easy_getinfo(easy, info::certificates, &all) != 0 || all == nullptr || all->count < 1) return {};
+    for (auto const* line = all->each[0]; line != nullptr; line = line->next) {
+        std::string_view const text{line->data};
+        if (text.starts_with(name)) return std::string{text.substr(name.size())};
+    }
+    return {};
+}
+
 trouble trouble_of(int code) noexcept {
     constexpr std::array tls{35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98};
     if (std::ranges::find(tls, code) != tls.end()) return trouble::tls;
@@ -122,6 +134,7 @@ tls_stream::attempt tls_stream::connect(peer const& to) {
     set(option::ssl_version, tls_1_2);
     set(option::verify_peer, 1L);
     set(option::verify_host, 2L);
+    set(option::certificates, 1L);
     set(option::connect_timeout_ms, static_cast<long>(to.timeout.count()));
     set(option::error_buffer, words.data());
     if (!to.ca.empty()) set(option::ca_file, to.ca.c_str());
@@ -139,6 +152,8 @@ tls_stream::attempt tls_stream::connect(peer const& to) {
 }
 
 tls_stream::~tls_stream() { api_->easy_cleanup(easy_); }
+
+std::string tls_stream::certificate() const { return certificate_of(*api_, easy_); }
 
 long tls_stream::send(void const* data, std::size_t size) noexcept {
     std::size_t done = 0;
@@ -279,15 +294,7 @@ void curl_client::send(http_request what, answered then) {
 
 void curl_client::start_some() {
     start_timer_ = 0;
-    if (!open()) {
-        auto const some = std::exchange(queue_, {});
-        for (auto const& t : some) {
-            http_response none;
-            none.why = {trouble::library, no_api_};
-            t->then(std::move(none));
-        }
-        return;
-    }
+    if (!open()) return refuse_waiting({trouble::library, no_api_});
     while (!queue_.empty() && running_.size() < options_.at_once) {
         auto next = std::move(queue_.front());
         queue_.pop_front();
@@ -336,6 +343,7 @@ void curl_client::start(std::unique_ptr<transfer> t) {
         set(option::aws_sigv4, options_.aws.c_str());
         set(option::user_password, options_.user.c_str());
     }
+    if (t->what.tells_certificate) set(option::certificates, 1L);
     if (t->what.method == "HEAD") set(option::no_body, 1L);
     else if (t->what.method != "GET") set(option::custom_request, t->what.method.c_str());
     if (t->what.body) {
@@ -361,24 +369,53 @@ void curl_client::collect() {
     for (auto const* m = api_->multi_info_read(multi_, &left); m != nullptr; m = api_->multi_info_read(multi_, &left)) {
         if (m->what == message_done) done.emplace_back(m->easy, m->data.result);
     }
+    struct ended {
+        std::unique_ptr<transfer> what;
+        int code;
+    };
+    std::vector<ended> all;
+    failure nobody;
     for (auto const& [handle, code] : done) {
         auto node = running_.extract(handle);
         if (node.empty()) continue;
         (void)api_->multi_remove_handle(multi_, handle);
-        finish(std::move(node.mapped()), code);
+        if (code != 0 && !node.mapped()->connected) nobody = failure_of(*node.mapped(), code);
+        all.push_back({std::move(node.mapped()), code});
     }
-    if (done.empty()) return;
+    // No connection can be had: that is the answer for all who wait for one, who would each find out for themselves and in their turn.
+    auto const in_vain = nobody && !has_connection() ? std::exchange(queue_, {}) : transfers{};
+    for (auto& one : all) finish(std::move(one.what), one.code);
+    refuse(in_vain, nobody);
+    if (all.empty()) return;
     if (!queue_.empty() && start_timer_ == 0) start_some();
     if (running_.empty() && queue_.empty()) arm_idle();
 }
 
-void curl_client::finish(std::unique_ptr<transfer> t, int code) {
-    if (t->too_large) t->got.why = {trouble::too_large, "more than max-entry"};
-    else if (code != 0) {
-        std::string_view const words{t->words.data()};
-        t->got.why = {trouble_of(code), clean_text(words.empty() ? api_->easy_strerror(code) : words)};
+bool curl_client::has_connection() const noexcept {
+    return std::ranges::any_of(running_, [](auto const& r) { return r.second->connected; });
+}
+
+failure curl_client::failure_of(transfer const& t, int code) const {
+    if (t.too_large) return {trouble::too_large, "more than max-entry"};
+    if (code == 0) return {};
+    std::string_view const words{t.words.data()};
+    return {trouble_of(code), clean_text(words.empty() ? api_->easy_strerror(code) : words)};
+}
+
+void curl_client::refuse(transfers const& some, failure const& why) {
+    for (auto const& t : some) {
+        http_response none;
+        none.why = why;
+        t->then(std::move(none));
     }
+}
+
+void curl_client::refuse_waiting(failure const& why) { refuse(std::exchange(queue_, {}), why); }
+
+void curl_client::finish(std::unique_ptr<transfer> t, int code) {
+    t->got.why = failure_of(*t, code);
     (void)api_->easy_getinfo(t->easy, info::response_code, &t->got.status);
+    if (t->what.tells_certificate) t->got.certificate = certificate_of(*api_, t->easy);
     if (t->headers != nullptr) api_->slist_free_all(t->headers);
     if (t->easy != nullptr) api_->easy_cleanup(t->easy);
     auto const then = std::move(t->then);
@@ -405,12 +442,7 @@ void curl_client::close() noexcept {
         t->words = {};
         finish(std::move(t), 56);
     }
-    auto const queued = std::exchange(queue_, {});
-    for (auto const& t : queued) {
-        http_response none;
-        none.why = {trouble::cut, "closed"};
-        t->then(std::move(none));
-    }
+    refuse_waiting({trouble::cut, "closed"});
     if (multi_ != nullptr) (void)api_->multi_cleanup(std::exchange(multi_, nullptr));
     loop_.wait_by({}, {});
 }

@@ -14,7 +14,14 @@ namespace kiln::remote {
 // Resolved once; see libcurl's own documentation for what each does.
 struct curl_api {
     using handle = void*;
-    struct list;
+    struct list {
+        char* data;
+        list* next;
+    };
+    struct certificates {
+        int count;
+        list** each;
+    };
     struct message {
         int what;
         handle easy;
@@ -69,6 +76,8 @@ public:
     // As send(2) and recv(2) on a socket that does not block: -1 with errno.
     long send(void const* data, std::size_t size) noexcept;
     long recv(void* data, std::size_t size) noexcept;
+    // Of the server, in PEM form.
+    [[nodiscard]] std::string certificate() const;
 
 private:
     tls_stream(curl_api const* api, curl_api::handle easy, int socket) noexcept
@@ -90,12 +99,14 @@ struct http_request {
     std::size_t most = std::size_t{64} << 10;  // of the answer's body
     failure refused{};                         // set: it is not sent, and this is the answer
     bool follow = false;                       // redirects, to https only, without credentials
+    bool tells_certificate = false;            // the answer has it, where a new connection was made
 };
 struct http_response {
     failure why{};  // no answer at all; every status is one
     long status = 0;
     base::bytes body{};
     std::vector<std::pair<std::string, std::string>> headers{};  // names in small letters
+    std::string certificate{};                                   // of the server, in PEM form
     [[nodiscard]] std::string header(std::string_view name) const;
 };
 
@@ -119,11 +130,17 @@ public:
     using answered = std::function<void(http_response)>;
     // `then` is never called before this returns.
     void send(http_request what, answered then);
+    // What was not begun is answered by `why`.
+    void refuse_waiting(failure const& why);
     void close() noexcept;
     std::function<void()> on_connected{};
 
 private:
     struct transfer;
+    using transfers = std::deque<std::unique_ptr<transfer>>;
+    static void refuse(transfers const& some, failure const& why);
+    [[nodiscard]] failure failure_of(transfer const& t, int code) const;
+    [[nodiscard]] bool has_connection() const noexcept;
     void start_some();
     void start(std::unique_ptr<transfer> t);
     void collect();
@@ -141,7 +158,7 @@ private:
     curl_api const* api_ = nullptr;
     std::string no_api_;
     curl_api::handle multi_ = nullptr;
-    std::deque<std::unique_ptr<transfer>> queue_;
+    transfers queue_;
     std::map<curl_api::handle, std::unique_ptr<transfer>> running_;
     reactor::timer start_timer_ = 0, idle_timer_ = 0;
 };

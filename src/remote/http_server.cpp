@@ -2,6 +2,7 @@
 #include "remote/http_server.hpp"
 
 #include "remote/action_result.hpp"
+#include "remote/certificate.hpp"
 #include "remote/http_answers.hpp"
 #include "remote/s3.hpp"
 #include "remote/s3_claims.hpp"
@@ -37,15 +38,25 @@ public:
             then(is_good(r) || is_absent(r) ? failure{} : failure_of(r));
         });
     }
-    // A name that nobody has: a server that knows us says 404.
+    // A server that knows us says 404.
     void ping(std::function<void(failure)> then) override {
-        get_one(base::sha256_of("kiln ping " + base::random_name()),
-                [then = std::move(then)](got g) { then(std::move(g.why)); });
+        get_one(a_name_nobody_has(), [then = std::move(then)](got g) { then(std::move(g.why)); });
     }
     [[nodiscard]] std::size_t batch() const noexcept override { return 256; }
+    void describe(std::function<void(server_facts)> then) override {
+        http_request what{.url = url_of(a_name_nobody_has()), .most = most()};
+        what.tells_certificate = what.url.starts_with("https://");
+        send(std::move(what), [then = std::move(then)](http_response r) {
+            server_facts out{.certificate_days = days_left(r.certificate)};
+            if (!is_good(r)) out.why = failed_get(r).why;
+            then(std::move(out));
+        });
+    }
+    void give_up_waiting(failure const& why) override { curl_.refuse_waiting(why); }
     void close() noexcept override { curl_.close(); }
 
 protected:
+    [[nodiscard]] static digest a_name_nobody_has() { return base::sha256_of("kiln ping " + base::random_name()); }
     [[nodiscard]] virtual std::string url_of(digest const& name) const = 0;
     virtual void get_one(digest const& name, std::function<void(got)> then) {
         send({.url = url_of(name), .most = most()}, [then = std::move(then)](http_response r) {

@@ -47,6 +47,8 @@ public:
     // Everything under way is answered by `why`.
     void fail_all(failure why);
     void close() noexcept;
+    // Of the server, in PEM form; empty where there is no connection, or none with TLS.
+    [[nodiscard]] std::string certificate() const { return tls_ ? tls_->certificate() : std::string{}; }
     std::function<void()> on_connected{};
 
 private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/redis_server.hpp"
 
+#include "remote/certificate.hpp"
+
 #include <algorithm>
 
 namespace kiln::remote {
@@ -203,7 +205,7 @@ void redis_server::describe(std::function<void(server_facts)> then) {
         if (why) return then({.why = std::move(why)});
         // A user of few rights may not ask this: then it is not said.
         link_.send({"CONFIG", "GET", "maxmemory-policy"}, [this, then](redis_link::reply policy) {
-            server_facts facts;
+            server_facts facts{.certificate_days = days_left(link_.certificate())};
             if (policy.value.items.size() == 2)
                 facts.said.emplace_back("memory-policy", clean_text(policy.value.items[1].text()));
             link_.send({"INFO", "clients"}, [then, facts](redis_link::reply r) mutable {

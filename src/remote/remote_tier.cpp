@@ -363,6 +363,7 @@ remote_tier::condition remote_tier::examine() {
     if (!facts) facts.emplace().why = {trouble::timeout, "no answer"};
     out.why = std::move(facts->why);
     out.said = std::move(facts->said);
+    out.certificate_days = facts->certificate_days;
     if (!out.why) {
         // Connected by now: this is what an answer takes.
         watch = {};

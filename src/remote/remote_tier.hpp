@@ -38,6 +38,7 @@ public:
         bool breaker_open = false;
         std::string leases{};  // "by the server", ..., "none"
         std::vector<std::pair<std::string, std::string>> said{};
+        std::optional<int> certificate_days{};
         std::chrono::nanoseconds typical{0}, slow{0};  // p50, p95 of answers so far
         byte_server::traffic traffic{};
     };

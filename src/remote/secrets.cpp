@@ -15,17 +15,20 @@ constexpr std::size_t most_token = 16 << 10;
 }  // namespace
 
 result<std::string> token_source::read() const {
+    std::string text;
     if (file.empty()) {
-        auto const* const text = ::secure_getenv("KILN_REMOTE_TOKEN");
-        return std::string{text == nullptr ? "" : text};
+        auto const* const said = ::secure_getenv("KILN_REMOTE_TOKEN");
+        text = said == nullptr ? "" : said;
+    } else {
+        KILN_TRY(auto const data, base::read_file(file, most_token));
+        if (!data) return fail(errc::not_found, "{}: no such token file", file.native());
+        text = std::string{base::as_text(*data)};
     }
-    KILN_TRY(auto const data, base::read_file(file, most_token));
-    if (!data) return fail(errc::not_found, "{}: no such token file", file.native());
-    auto text = std::string{base::as_text(*data)};
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
     // Would end a header line and begin another.
     if (text.find_first_of("\r\n") != text.npos)
-        return fail(errc::invalid_argument, "{}: a token is one line", file.native());
+        return fail(errc::invalid_argument, "{}: a token is one line",
+                    file.empty() ? "KILN_REMOTE_TOKEN" : file.native());
     return text;
 }
 

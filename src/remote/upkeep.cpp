@@ -9,7 +9,13 @@ namespace kiln::remote {
 
 namespace {
 
-constexpr std::size_t object_key_length = 7 + 64;  // kiln:1:<64>
+constexpr std::string_view object_prefix = "kiln:1:";
+constexpr std::size_t most_pages = 1 << 20;
+
+// A lease ends by itself, and whatever else is there under such a name is not ours.
+bool is_object(std::string_view key) {
+    return key.starts_with(object_prefix) && digest::from_hex(key.substr(object_prefix.size())).has_value();
+}
 
 result<trust> trust_of(remote_options const& o) {
     trust out{.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
@@ -85,11 +91,13 @@ upkeep upkeep::of_folder(std::filesystem::path folder, remote_options const& opt
 result<std::vector<kept_object>> upkeep::state::list_redis() {
     std::vector<kept_object> out;
     std::string cursor = "0";
+    std::size_t pages = 0;
     do {
+        if (++pages > most_pages) return fail(errc::io, "{} does not come to an end", options.at.text());
         KILN_TRY(auto const page, call<redis_server::page>([this, cursor](auto then) { server->scan(cursor, then); }));
         if (page.why) return fail(errc::io, "{}: {}", options.at.text(), page.why.detail);
         for (auto const& key : page.keys) {
-            if (key.size() != object_key_length) continue;  // a lease ends by itself
+            if (!is_object(key)) continue;
             KILN_TRY(auto const idle,
                      call<std::optional<std::int64_t>>([this, key](auto then) { server->idle_seconds(key, then); }));
             if (idle) out.push_back({.key = key, .age = *idle});
@@ -139,7 +147,7 @@ result<std::optional<miss>> upkeep::check(kept_object const& what) {
         if (!data) return std::optional<miss>{};  // gone meanwhile
         return check_packet(*data, rule);
     }
-    auto const name = digest::from_hex(std::string_view{what.key}.substr(7));
+    auto const name = digest::from_hex(std::string_view{what.key}.substr(object_prefix.size()));
     if (!name) return std::optional{miss::wrong_key};
     KILN_TRY(auto got, state_->call<remote::got>([s = state_.get(), name = *name](auto then) {
         s->server->get({name}, [then](std::size_t, remote::got g) { then(std::move(g)); });

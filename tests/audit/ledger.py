@@ -65,17 +65,14 @@ def main():
         return f"{name:<13} {when:<5} {all_ms:>6.0f} ms: {', '.join(shown)}" + (f" | says: {w}" if (w := own_words(name, done.stderr + done.stdout)) else "")
 
     def both(name):
-        lines = []
         for when in ("cold", "warm"):
             try:
-                lines.append(run(name, when))
+                print(run(name, when), flush=True)
             except (IndexError, KeyError, json.JSONDecodeError) as why:
-                lines.append(f"{name:<13} {when:<5} failed: {why!r}")
-        return lines
+                print(f"{name:<13} {when:<5} failed: {why!r}", flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(len(PROGRAMS)) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(both, name) for name in PROGRAMS if re.search(arguments.only, name)]):
-            print(*done.result(), sep="\n", flush=True)
+        list(pool.map(both, [name for name in PROGRAMS if re.search(arguments.only, name)]))
     return 0
 
 

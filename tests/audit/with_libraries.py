@@ -106,22 +106,55 @@ def lightning(times):
 
 
 def neighbours(times):
-    """torch-geometric: sampling on the host, pageable copies."""
+    """torch-geometric: neighbours sampled on the host, pageable copies. Its own loader wants pyg-lib or torch-sparse; without them the same by hand."""
     import torch
     import torch_geometric
 
-    nodes = 20000
+    nodes, batch_size = 20000, 256
     graph = torch_geometric.data.Data(x=torch.randn(nodes, 64), edge_index=torch.randint(nodes, (2, nodes * 10)), y=torch.zeros(nodes, dtype=torch.long))
     net = torch_geometric.nn.SAGEConv(64, 64).cuda()
-    loader = torch_geometric.loader.NeighborLoader(graph, num_neighbors=[10, 5], batch_size=256)
-    done = 0
-    for batch in loader:
+
+    def sampled():
+        order = torch.argsort(graph.edge_index[1])
+        sources, begins = graph.edge_index[0][order], torch.searchsorted(graph.edge_index[1][order].contiguous(), torch.arange(nodes + 1))
+        for seeds in torch.randperm(nodes).split(batch_size):
+            edges, known, layer = [], seeds, seeds
+            for most in (10, 5):
+                counts = begins[layer + 1] - begins[layer]
+                picked = begins[layer][:, None] + (torch.rand(len(layer), most) * counts[:, None]).long()
+                picked, targets = picked[counts > 0].flatten(), layer[counts > 0].repeat_interleave(most)
+                edges.append(torch.stack([sources[picked], targets]))
+                layer = sources[picked].unique()
+                known = torch.cat([known, layer]).unique()
+            places = torch.full((nodes,), -1)
+            places[known] = torch.arange(len(known))
+            yield torch_geometric.data.Data(x=graph.x[known], edge_index=places[torch.cat(edges, 1)])
+
+    try:
+        batches = iter(torch_geometric.loader.NeighborLoader(graph, num_neighbors=[10, 5], batch_size=batch_size))
+        first = next(batches)
+    except ImportError:
+        batches = sampled()
+        first = next(batches)
+    for batch, _ in zip((b for some in ([first], batches) for b in some), range(times)):
         batch = batch.to("cuda")
         net(batch.x, batch.edge_index).sum().backward()
-        done += 1
-        if done == times:
-            break
     torch.cuda.synchronize()
+
+
+def onnx(times):
+    """onnxruntime without its GPU: everything runs, and nothing of it where one thinks."""
+    import numpy
+    import onnx as format
+    import onnxruntime
+
+    value = format.helper.make_tensor_value_info
+    weight = format.numpy_helper.from_array(numpy.ones((256, 256), dtype=numpy.float32), "w")
+    graph = format.helper.make_graph([format.helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [value("x", 1, [64, 256])], [value("y", 1, [64, 256])], [weight])
+    model = format.helper.make_model(graph, opset_imports=[format.helper.make_opsetid("", 13)], ir_version=8)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for _ in range(times):
+        session.run(None, {"x": numpy.ones((64, 256), dtype=numpy.float32)})
 
 
 def embeds(times):

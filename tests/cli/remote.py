@@ -87,6 +87,12 @@ try:
     run("verify", "pulled.kiln")
     none = run("remote", "pull", *profile, "--json", status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=reader + " namespace=empty")
     check(json.loads(none.stdout)["absent"] == 2, "what is absent is said and not compiled", none.stdout)
+    chosen = writer + " namespace=chosen"
+    named = data("remote", "push", *profile, KILN_CACHE_DIR=SCRATCH / "q", KILN_REMOTE=chosen)
+    check(named["uploaded"] == 2 and named["absent"] == 0, "push of what a profile names", named)
+    few = run("remote", "push", *profile, "--json", status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=chosen)
+    check(json.loads(few.stdout)["absent"] == 2, "what is not in the cache is said and not compiled", few.stdout)
+    run("remote", "push", "x.kiln", *profile, status=2, KILN_REMOTE=chosen)
     check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "prune of old things")
     check(data("remote", "prune", "--older-than", "0s", "--dry-run", KILN_REMOTE=writer)["removed"] >= 2, "prune, dry")
     check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "prune of all")

@@ -2,14 +2,18 @@
 """`kiln run`: programs that know nothing of Kiln get the same answers with it as without, from whatever state the cache is in,
 and notice nothing of it otherwise."""
 
+import hashlib
 import json
 import os
 import pathlib
+import platform
+import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from _kiln import BIN, CACHE, CLI, SCRATCH, SOURCE, check, data, run, write
@@ -214,6 +218,12 @@ def the_program_is_itself():
         done = subprocess.run([CLI, "run", *map(str, option), "--", "sh", "-c", "exit 7", b"caf\xe9"], capture_output=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
         check(done.returncode == 7, "a word that is no text", done)
     check(json.loads((SCRATCH / "odd.json").read_text())["program"][:2] == ["sh", "-c"], "is recorded as well as can be")
+    for option in ("-v", "--json"):  # nobody reads what kiln run says of it
+        unread, end = os.pipe()
+        os.close(unread)
+        done = subprocess.run([CLI, "run", option, "--", "sh", "-c", "exit 7"], stderr=end, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+        os.close(end)
+        check(done.returncode == 7, "nor does it matter who listens", done)
     done = under("sh", "-c", 'echo "$LD_AUDIT"', LD_AUDIT="/some/where.so")
     check(done.stdout.startswith("/some/where.so:"), "an auditor that was there stays", done.stdout)
     one(100)
@@ -249,6 +259,53 @@ def what_is_out_of_reach_runs_as_it_is():
     os.chmod(SCRATCH / "raised", 0o4755)
     done = under(SCRATCH / "raised", options=("-v",), status=3)
     check("raised privileges" in done.stderr, "and one with raised privileges", done.stderr)
+    os.chmod(SCRATCH / "raised", 0o755)
+    try:
+        # cap_net_raw, permitted: the loader is as careful with it.
+        os.setxattr(SCRATCH / "raised", "security.capability", bytes.fromhex("0100000200200000000000000000000000000000"))
+        done = under(SCRATCH / "raised", options=("-v",), status=3)
+        check("raised privileges" in done.stderr, "by capabilities of its file", done.stderr)
+    except OSError:
+        print("capabilities of files cannot be set here: not tried")
+    if shutil.which("musl-gcc"):
+        write("musl.c", "#include <stdlib.h>\n#include <stdio.h>\nint main(void) { puts(getenv(\"LD_AUDIT\") ? \"audited\" : \"\"); return 4; }\n")
+        subprocess.run(["musl-gcc", "-o", SCRATCH / "musl", SCRATCH / "musl.c"], check=True)
+        subprocess.run(["musl-gcc", "-static", "-o", SCRATCH / "still", SCRATCH / "musl.c"], check=True)
+        for program, why in (("musl", "runs on musl"), ("still", "linked statically")):
+            done = under(SCRATCH / program, options=("-v",), status=4)
+            check(why in done.stderr and done.stdout == "audited\n", "another libc", done.stdout, done.stderr)
+
+
+def raised_privileges_take_nothing():
+    """A program that becomes root by its file's mode is not given our libraries, nor anything of who started it."""
+    compiler = shutil.which("cc")
+    if compiler is None or os.geteuid() != 0:
+        return
+    nobody = 65534
+    place = pathlib.Path(tempfile.mkdtemp(prefix="kiln-raised-"))
+    try:
+        place.chmod(0o755)
+        (place / "cache").mkdir()
+        os.chown(place / "cache", nobody, nobody)
+        write("raising.c", "#include <dlfcn.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n"
+              "int main(int n, char** v) { void* h = dlopen(v[1], RTLD_NOW); char line[4096]; int ours = 0; FILE* maps = fopen(\"/proc/self/maps\", \"r\");\n"
+              "while (fgets(line, sizeof line, maps)) ours |= strstr(line, \"hook.so\") || strstr(line, \"standins\"); printf(\"%d %d %d\\n\", h != 0, geteuid(), ours); return 0; }\n")
+        subprocess.run([compiler, "-o", place / "raising", SCRATCH / "raising.c", "-ldl"], check=True)
+        env = {**{k: v for k, v in os.environ.items() if not k.startswith("KILN_")}, "KILN_CACHE_DIR": str(place / "cache"), "HOME": str(place)}
+
+        def as_nobody(mode):
+            (place / "raising").chmod(mode)
+            return subprocess.run([CLI, "run", "--", place / "raising", NVRTC], capture_output=True, text=True, env=env, user=nobody, group=nobody, extra_groups=[], cwd=place)
+
+        plain = as_nobody(0o755)
+        if plain.returncode != 0:
+            print("another user cannot run kiln here: not tried", plain.stderr)
+            return
+        check(plain.stdout == f"1 {nobody} 1\n", "served as what it is", plain)
+        raised = as_nobody(0o4755)
+        check(raised.returncode == 0 and raised.stdout in ("1 0 0\n", f"1 {nobody} 1\n"), "root's program has nothing of ours in it", raised)
+    finally:
+        shutil.rmtree(place)
 
 
 def every_way_to_the_library():
@@ -546,6 +603,21 @@ def trouble_on_the_way():
         words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 400, "-arch=sm_90"]
         done = under("sh", "-c", limit + '; exec "$0" "$@"', *words, KILN_CACHE_DIR=SCRATCH / ("limited" + limit[-2:].strip()))
         check(json.loads(done.stdout)["status"] == 0, limit, done.stderr)
+    # So few for kiln run itself that nobody who asks for a worker can be let in: the program, which has enough, does not wait for one.
+    for number in range(4, 12):
+        words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % (20_000 + number), "-arch=sm_90"]
+        started = time.time()
+        done = run("-c", f'ulimit -S -n {number}; exec "$0" "$@"', CLI, "run", "--", "sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', *words, program="sh", status=None, KILN_CACHE_DIR=SCRATCH / "few")
+        check(done.returncode == 0 and json.loads(done.stdout)["status"] == 0, f"{number} descriptors for kiln run", done)
+        check(time.time() - started < 9, f"{number} descriptors: nobody waits", time.time() - started)
+        check(" 1 made" in done.stderr or number == 4, f"{number} descriptors: what happened is told", done.stderr)
+    check(not [f for f in (SCRATCH / "few/run").iterdir() if f.name.startswith(("door-", "log-"))], "nothing is left", *(SCRATCH / "few/run").iterdir())
+    # Nothing open at all: what kiln run opens is not taken for standard error, and the program has nothing that it would not have.
+    listing = 'import os, sys; open(sys.argv[1], "w").write(" ".join(f for f in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + f)))'
+    run("-c", 'exec "$0" "$@" <&- >&- 2>&-', CLI, "run", "-v", "--", PYTHON, "-c", listing, SCRATCH / "with", program="sh", KILN_CACHE_DIR=SCRATCH / "closed")
+    run("-c", 'exec "$0" "$@" <&- >&- 2>&-', PYTHON, "-c", listing, SCRATCH / "without", program="sh")
+    check((SCRATCH / "with").read_text() == (SCRATCH / "without").read_text(), "the same descriptors", (SCRATCH / "with").read_text(), (SCRATCH / "without").read_text())
+    check(not any(b"kiln: " in f.read_bytes() for f in (SCRATCH / "closed").rglob("*") if f.is_file() and "standins" not in f.parts), "nothing is told to a file", *(SCRATCH / "closed").rglob("*"))
     # No folder to run copies from.
     done = under(PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 401, "-arch=sm_90", KILN_RUN_COPIES="/proc/self", HOME="/nowhere")
     check(json.loads(done.stdout)["status"] == 0, "nowhere to put copies", done.stderr)
@@ -586,6 +658,76 @@ def kernels_and_sandboxes_that_know_less():
     for what in (" 1 made", "1 compiles answered"):
         done = run(*mounted("mount -t tmpfs none /proc", CLI, "run", "--", *words)[1:], program="unshare")
         check(json.loads(done.stdout)["status"] == 0 and what in done.stderr, "without /proc", done.stdout, done.stderr)
+
+
+def without_a_home():
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 475, "-arch=sm_90"]
+    want = bare(*words).stdout
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("KILN_", "XDG_")) and k != "HOME"}
+    for more in ({}, {"HOME": ""}, {"HOME": "/nowhere"}, {"HOME": "relative"}, {"TMPDIR": "/nowhere"}):
+        done = subprocess.run([CLI, "run", "--", *map(str, words)], capture_output=True, text=True, cwd=SCRATCH, env={**env, **more})
+        check(done.returncode == 0 and {**json.loads(done.stdout), "loaded": 0} == {**json.loads(want), "loaded": 0}, f"with {more} alone", done)
+    check(not (SCRATCH / "relative").exists(), "nothing is made where the program happens to be")
+
+
+def sandboxes_that_refuse_a_call():
+    """The program alone is in a sandbox: whatever of ours is refused there costs an answer at most."""
+    write("without.py", WITHOUT_CALL)
+    machine = platform.machine()
+    calls = {"socket": (198, 41), "connect": (203, 42), "flock": (32, 73), "inotify_init1": (26, 294), "memfd_create": (279, 319), "renameat2": (276, 316), "statx": (291, 332),
+             "getrandom": (278, 318), "ftruncate": (46, 77), "fsync": (82, 74), "mkdirat": (34, 258), "unlinkat": (35, 263), "utimensat": (88, 280), "fallocate": (47, 285), "ppoll": (73, 271),
+             "getdents64": (61, 217), "statfs": (43, 137), "fstatfs": (44, 138)}
+    for number, (name, numbers) in enumerate(calls.items()):
+        words = [PYTHON, SCRATCH / "without.py", numbers[machine == "x86_64"], PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % (10_000 + number), "-arch=sm_90"]
+        want = bare(*words, status=None)
+        if want.returncode != 0:  # not without us either
+            continue
+        for state in ("empty", "full"):
+            done = under(*words, status=None)
+            check(done.returncode == 0 and {**json.loads(done.stdout), "loaded": 0} == {**json.loads(want.stdout), "loaded": 0}, f"without {name}, cache {state}", done)
+
+
+def a_thousand_forks():
+    """Children of a program with threads, each of which is answered: nobody is left a lock that nobody opens."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("forks.c", r'''
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int (*create)(void**, char const*, char const*, int, void*, void*), (*compile)(void*, int, char const**), (*size)(void*, size_t*), (*destroy)(void**);
+static volatile int stop;
+static int one(void) {
+    void* p = 0; char const* options[] = {"-arch=sm_90"}; size_t n = 0;
+    int const bad = create(&p, "extern \"C\" __global__ void forked(int* a) { *a = 3; }", "f.cu", 0, 0, 0) || compile(p, 1, options) || size(p, &n) || n < 1000;
+    return destroy(&p) || bad;
+}
+static void* busy(void* none) { while (!stop) if (one()) exit(9); return none; }
+int main(int count, char** v) {
+    void* h = dlopen(v[1], RTLD_NOW);
+    create = dlsym(h, "nvrtcCreateProgram"); compile = dlsym(h, "nvrtcCompileProgram"); size = dlsym(h, "nvrtcGetCUBINSize"); destroy = dlsym(h, "nvrtcDestroyProgram");
+    if (one()) return 2;
+    pthread_t threads[2];
+    for (int i = 0; i < 2; ++i) pthread_create(threads + i, 0, busy, 0);
+    for (int i = 0; i < atoi(v[2]); ++i) {
+        pid_t const child = fork();
+        if (child == 0) { alarm(60); int const bad = one(); if (i % 2) exit(bad); _exit(bad); }
+        int status = -1;
+        if (waitpid(child, &status, 0) != child || status) { printf("fork %d: %x\n", i, status); return 3; }
+    }
+    stop = 1;
+    for (int i = 0; i < 2; ++i) pthread_join(threads[i], 0);
+    return 0;
+}
+''')
+    subprocess.run([compiler, "-w", "-O1", "-pthread", "-o", SCRATCH / "forks", SCRATCH / "forks.c", "-ldl"], check=True)
+    under(SCRATCH / "forks", NVRTC, 0)
+    done = under(SCRATCH / "forks", NVRTC, 1000)
+    check(" 0 made" in done.stderr, "all were answered", done.stdout, done.stderr)
 
 
 def nobody_is_left_wondering():
@@ -794,6 +936,18 @@ def a_compiler_upgraded_in_place():
     put_back()
     done = under(*words, "true", options=("-v",), **mixed)
     check(done.stdout == want and done.stderr.count(" answered 'w'") == 2 and done.stderr.count(" made 'w'") == 1, "nothing was kept of it", done.stderr)
+    # The same of its built-ins, which have no build id.
+    builtins = [f for f in folder.iterdir() if "builtins" in f.name]
+    for file in builtins:
+        text = file.read_bytes()
+        file.unlink()
+        file.write_bytes(text)
+        (folder / ("next-" + file.name)).write_bytes(text + b"\0")
+    mixed = {"KILN_CACHE_DIR": SCRATCH / "upgrades.builtins"}
+    under(*words, "true", "1", **mixed)
+    replace = " && ".join(f"mv {folder}/next-{file.name} {file}" for file in builtins)
+    done = under(*words, replace, options=("-v",), **mixed)
+    check(done.stdout == want and " made 'w'" not in done.stderr and "1 left to the library itself" in done.stderr, "other built-ins are another compiler", done.stderr)
 
 
 def the_example_starts_ranks():
@@ -936,6 +1090,34 @@ def capsules():
         for trust in (("--key", SCRATCH / "k.pem.pub"), ("--unsigned",)):
             done = run("run", "--capsule", SCRATCH / "cut.capsule", *trust, "--", "echo", "started", status=1, KILN_CACHE_DIR=SCRATCH / "container3")
             check(done.stdout == "" and "cut.capsule" in done.stderr, f"{part} bytes of a capsule", done.stdout, done.stderr)
+    # The same of one with a byte changed or cut off wherever chance has it: refused, or what it holds is what was put in.
+    chance = random.Random(20)
+    for number in range(40):
+        at = chance.randrange(len(whole))
+        changed = whole[:at] if number % 2 else whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:]
+        (SCRATCH / "chance.capsule").write_bytes(changed)
+        for trust in (("--key", SCRATCH / "k.pem.pub"), ("--unsigned",)):
+            done = run("run", "--capsule", SCRATCH / "chance.capsule", *trust, "--", "echo", "started", status=None, KILN_CACHE_DIR=SCRATCH / "container4")
+            check((done.returncode, done.stdout) in ((1, ""), (0, "started\n")), f"byte {at} of {len(whole)}", done)
+            check(done.returncode == 1 or trust[0] == "--unsigned" or "starts without" not in done.stderr, f"byte {at} of {len(whole)}", done)
+        shutil.rmtree(SCRATCH / "container4", ignore_errors=True)
+    # Of a version to come: refused, and said why.
+    head = whole[:8] + (2).to_bytes(4, "little") + whole[12:16]
+    (SCRATCH / "newer.capsule").write_bytes(head + hashlib.sha256(head).digest() + whole[48:])
+    for command in (("capsule", "inspect", SCRATCH / "newer.capsule"), ("run", "--capsule", SCRATCH / "newer.capsule", "--unsigned", "--", "echo", "started")):
+        done = run(*command, status=1)
+        check(done.stdout == "" and "version" in done.stderr, "a version nobody here knows", done)
+    if os.geteuid() == 0:
+        # Somebody else's file is a capsule like any other; somebody else's folder is not ours to unpack in, and what lies there not to be used.
+        shutil.copy(capsule, SCRATCH / "theirs.capsule")
+        os.chown(SCRATCH / "theirs.capsule", 65534, 65534)
+        theirs = {"KILN_CACHE_DIR": SCRATCH / "theirs", "TMPDIR": SCRATCH}
+        done = under(*words, options=("--capsule", SCRATCH / "theirs.capsule", "--key", SCRATCH / "k.pem.pub"), **theirs)
+        check("1 compiles answered" in done.stderr, "by its signature", done.stderr)
+        for folder in (SCRATCH / "theirs/run", *(SCRATCH / "theirs/run").rglob("*")):
+            os.chown(folder, 65534, 65534)
+        done = under(*words, "-DX", options=("-v", "--capsule", SCRATCH / "theirs.capsule", "--key", SCRATCH / "k.pem.pub"), **theirs)
+        check(json.loads(done.stdout)["status"] == 0 and not any(f.stat().st_uid == 0 for f in (SCRATCH / "theirs/run").rglob("*")), "nothing of ours in another's folder", done.stderr)
     if mounts_are_possible():
         (SCRATCH / "narrow").mkdir()
         script = f"mount -t tmpfs -o size=24k,mode=700 none {SCRATCH}/narrow"
@@ -963,10 +1145,10 @@ def capsules():
 
 
 chosen = sys.argv[1:]
-for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, every_way_to_the_library,
+for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
-             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
+             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
              a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()

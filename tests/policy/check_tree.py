@@ -61,6 +61,7 @@ PRINTS = re.compile(r"(?<![\w:.>])(?:std::)?(?:printf|puts|putchar|perror|vprint
                     r"\bstd::(?:cout|cerr|clog)\b|"
                     r"\bfmt::print(?:ln)?\s*\(|"
                     r"(?<![\w:.>])(?:std::|::)?(?:_?exit|quick_exit)\s*\(")
+ADAPTED = re.compile(r"\|\s*(?:std::)?(?:ranges::)?views::")
 DUMPS = re.compile(r"\.dump\s*\(")
 TODO = re.compile(r"\b(TODO|FIXME|XXX)\b(?!\s*\(#\d+\)|\s*#\d+)")
 TEST_MACRO = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|INSTANTIATE_TEST_SUITE_P|"
@@ -245,6 +246,8 @@ class checker:
             for number, line in enumerate(blank_comments_and_strings(text).splitlines(), 1):
                 if DUMPS.search(line):
                     self.report(path, number, "json", "dump() throws at a name that is not UTF-8: base::json_text() does not")
+                if ADAPTED.search(line):
+                    self.report(path, number, "clang", "clang 14 does not compile libstdc++'s range adaptors: a projection, or a loop")
         if path.suffix in {".cpp", ".cu", ".cuh"} and len(lines) > MOST_LINES:
             self.report(path, MOST_LINES, "length",
                         f"{len(lines)} lines, {MOST_LINES} at most: find the second concept in it and name it")

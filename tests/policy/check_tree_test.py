@@ -68,6 +68,9 @@ class rules(unittest.TestCase):
         self.expect("json", "src/engine/bad.cpp", "\nauto text = data.dump(2);\n", line=2)
         self.expect("json", "tools/kiln/bad.cpp", "print(rows.dump());\n")
 
+    def test_adaptors_clang_does_not_know(self):
+        self.expect("clang", "src/engine/bad.cpp", "\nreturn std::ranges::max(all | std::views::values);\n", line=2)
+
     def test_arrow_upward(self):
         self.expect("arrow", "src/base/bad.cpp", '#include "cuda/driver.hpp"\n')
         self.expect("arrow", "src/store/bad.cpp", '\n#include "compile/keys.hpp"\n', line=2)

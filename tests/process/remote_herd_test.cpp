@@ -237,15 +237,13 @@ TEST_F(herd, R14_the_byte_server_is_killed_half_way) {
             n += at->is_regular_file(why) ? 1 : 0;
         return n;
     };
-    while (there() < keys) {  // each lies under two names
-    }
+    while (there() < keys) ::usleep(2'000);  // each lies under two names; not a core of those who are measured
     bytes.kill();
     auto const s = collect(all);
     tell(fmt::format("byte server killed half-way (alone {:.0f} ms)", alone), s);
     EXPECT_EQ(s.answered, 10u);
     EXPECT_EQ(s.wrong, 0u);
-    // Nobody hangs. The goal is 1.25 times, which is not reached yet: docs/measurements/fleet.md.
-    EXPECT_LE(s.slowest_ms, 3 * alone + slow_machine_ms);
+    EXPECT_LE(s.slowest_ms, 1.25 * alone + slow_machine_ms);
 }
 
 TEST_F(herd, R1_a_server_that_never_answers_does_not_slow_a_start) {
@@ -359,21 +357,40 @@ TEST_F(herd, R12_no_wall_clock_decides_anything) {
     }
 }
 
+// Without a resolver that answers: what a start, an end, and an end that waits for what was made to be sent take.
+struct unresolved {
+    double start_ms = 0, end_ms = 0;
+    std::uint64_t compiled = 0;
+};
+
 TEST_F(herd, R16_a_resolver_that_hangs_keeps_nobody_waiting) {
     if (!can_preload("hanging_resolver")) GTEST_SKIP() << "nothing can be preloaded in this build";
     auto const alone = alone_ms(*this, "off", 20);
+    auto const run = [&](std::string const& remote, std::vector<std::string> more) {
+        std::vector<std::string> what{std::to_string(keys), "20"};
+        what.insert(what.end(), more.begin(), more.end());
+        std::vector<actor> one;
+        one.push_back(machine(what, remote, {preloaded("hanging_resolver")}));
+        begin(one);
+        base::stopwatch const watch;
+        auto const j = json::parse(one[0].line());
+        unresolved out{.start_ms = j.at("wall_ms"), .compiled = j.at("compiled")};
+        // With `leave` its line comes before the end, else after all was sent or given up.
+        base::stopwatch const leaving;
+        (void)one[0].wait();
+        out.end_ms = more.empty() ? watch.ms() - out.start_ms : leaving.ms();
+        return out;
+    };
     for (std::string const remote :
          {"redis://cache.example:6379 trust=server", "http://cache.example/k trust=server"}) {
-        base::stopwatch const watch;
-        std::vector<actor> one;
-        one.push_back(machine({std::to_string(keys), "20"}, remote, {preloaded("hanging_resolver")}));
-        begin(one);
-        auto const s = collect(one);
-        fmt::print("{}: {:.0f} ms, {:.0f} without; {:.0f} until its end\n", remote, s.slowest_ms, alone, watch.ms());
-        EXPECT_EQ(s.compiled, std::uint64_t{keys});
-        EXPECT_LE(s.slowest_ms, alone + 50 + slow_machine_ms) << remote;
-        EXPECT_LE(watch.ms(), alone + 15'000)
-            << "and its end comes, though late with HTTP (docs/measurements/fleet.md): " << remote;
+        auto const left = run(remote, {"leave"});
+        auto const stayed = run(remote, {});
+        fmt::print("{}: {:.0f} ms, {:.0f} without; its end {:.0f} ms, {:.0f} where it waits for what it sends\n",
+                   remote, left.start_ms, alone, left.end_ms, stayed.end_ms);
+        EXPECT_EQ(left.compiled, std::uint64_t{keys});
+        EXPECT_LE(left.start_ms, alone + 50 + slow_machine_ms) << remote;
+        EXPECT_LE(left.end_ms, 200 + slow_machine_ms) << remote;
+        EXPECT_LE(stayed.end_ms, 1'000 + 200 + slow_machine_ms) << "one connection that is given up: " << remote;
     }
 }
 

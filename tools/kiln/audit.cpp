@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include "audit/judgement.hpp"
+#include "audit_lines.hpp"
 #include "audit_run.hpp"
 #include "base/text.hpp"
 
@@ -24,10 +25,15 @@ struct loaded {
     audit::audit_result result;
 };
 
+// A recording that was made just now has no lines for its native frames yet.
+enum class recorded { now, before };
+
 // The recording outlives the model: the model points into it.
-std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments const& a, audit::budget const& b) {
+std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments const& a, audit::budget const& b,
+                             recorded when = recorded::before) {
     auto out = std::make_unique<loaded>();
     out->recording = audit::read_recording(from).value();
+    if (when == recorded::now) look_up_lines(from, out->recording);
     out->model = audit::model_of(out->recording, {.step = a.step});
     out->result = audit::audit(out->model, b.apply({.expect_gpu = a.expect_gpu, .numbers = {}}));
     audit::allow(b, out->result);
@@ -77,9 +83,10 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
 }
 
 // Writes what was asked for and tells the rest. The program owns standard output; our object is its last line.
-int report(std::filesystem::path const& from, audit_arguments const& a, bool is_kept) {
+int report(std::filesystem::path const& from, audit_arguments const& a, recorded when) {
     auto const b = read_budget(a.budget_file);
-    auto const all = load(from, a, b);
+    auto const all = load(from, a, b, when);
+    bool const is_kept = when == recorded::before || !a.run.keep.empty();
     audit::report_input in{
         .m = all->model, .result = all->result, .recording = is_kept ? from.native() : "", .files = {}};
     if (!a.html.empty()) {
@@ -119,7 +126,7 @@ int run_program(audit_arguments const& a) {
         complain(ended.error());
         return 127;
     }
-    auto const verdict = report(place.path(), a, !a.run.keep.empty());
+    auto const verdict = report(place.path(), a, recorded::now);
     if (verdict != ok) return verdict;
     bool const failed_itself = !WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0;
     return failed_itself || !is_judged(a) ? end_like(*ended) : ok;
@@ -276,7 +283,7 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     auto recording = std::make_shared<std::string>();
     from_file->add_option("RECORDING", *recording, "directory")->required();
     add_outputs(from_file);
-    commands.push_back({from_file, [a, recording] { return report(*recording, *a, true); }});
+    commands.push_back({from_file, [a, recording] { return report(*recording, *a, recorded::before); }});
 
     auto* const rules = add_command(*app, "rules", "audit");
     auto id = std::make_shared<std::string>();

@@ -118,6 +118,18 @@ std::string count_of(std::uint64_t count, std::string_view one, std::string_view
     return many.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, many);
 }
 
+namespace {
+
+// Names come from files and servers: whoever made them does not write to this terminal.
+std::string printable(std::string text) {
+    for (auto& c : text) {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    }
+    return text;
+}
+
+}  // namespace
+
 std::string table(std::vector<std::vector<std::string>> const& rows) {
     std::vector<std::size_t> widths;
     for (auto const& row : rows) {
@@ -127,7 +139,7 @@ std::string table(std::vector<std::vector<std::string>> const& rows) {
     std::string out;
     for (auto const& row : rows) {
         std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", printable(row[i]), widths[i]);
         line.erase(line.find_last_not_of(' ') + 1);
         out += line + '\n';
     }

@@ -234,6 +234,8 @@ void add_events_file(std::vector<finding>& out, engine::state& s) {
                            : "set KILN_EVENTS to a file that you may write to"});
 }
 
+constexpr int few_days = 14;
+
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
 void add_remotes(std::vector<finding>& out, engine::state& s) {
     auto const list = remote::remotes_of(s.config);
@@ -271,6 +273,10 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
             if (name == "memory-policy" && value == "noeviction")
                 facts += " (when it is full nothing is written any more: allkeys-lru fits a cache)";
         }
+        if (seen.certificate_days) facts += fmt::format(", certificate for {} days", *seen.certificate_days);
+        if (seen.certificate_days && *seen.certificate_days < few_days)
+            problem(fmt::format("its certificate ends in {} days", *seen.certificate_days),
+                    "renew it: from then on nobody connects, and everything is compiled everywhere");
         if (seen.leases == "none" && o.writes == remote::writing::allowed)
             facts += ", no leases: N machines that start together compile N times; add lease=redis://...";
         if (o.in == remote::belief::server && o.at.is_overheard())

@@ -2,6 +2,7 @@
 #include "remote/shipping.hpp"
 #include "remote/upkeep.hpp"
 
+#include "engine/pack_verbs.hpp"
 #include "making.hpp"
 #include "misuse.hpp"
 #include "progress.hpp"
@@ -92,6 +93,7 @@ int status(remote_arguments const& a) {
                        {"writes", o.writes == remote::writing::allowed},
                        {"leases", seen.leases},
                        {"breaker_open", seen.breaker_open},
+                       {"certificate_days", seen.certificate_days ? json(*seen.certificate_days) : json(nullptr)},
                        {"server", std::move(facts)}});
         if (a.as_json) continue;
         print(fmt::format("{}\n", o.at.text()));
@@ -103,6 +105,8 @@ int status(remote_arguments const& a) {
         rows.push_back({"", "writes", o.writes == remote::writing::allowed ? "yes" : "no, read-only"});
         rows.push_back({"", "leases", seen.leases});
         rows.push_back({"", "namespace", o.space});
+        if (seen.certificate_days)
+            rows.push_back({"", "certificate", fmt::format("{} days left", *seen.certificate_days)});
         for (auto const& [name, value] : seen.said) rows.push_back({"", name, value});
         print(table(rows));
     }
@@ -188,11 +192,50 @@ int fetch(remote_arguments const& a) {
     return ok;
 }
 
+// What profiles name, for the architectures they were recorded on or for others.
+std::vector<thing> things_of(std::vector<std::string> const& profiles, std::vector<std::string> const& archs) {
+    warmup::profile from;
+    for (auto const& file : profiles) from.merge(warmup::read_profile(file).value());
+    std::vector<thing> out;
+    std::set<std::tuple<base::digest, std::string, std::string>> done;
+    for (auto const& u : from.uses) {
+        for (auto const& arch : archs.empty() ? std::vector{u.arch} : archs) {
+            if (!done.emplace(u.recipe, arch, u.kind).second) continue;
+            auto const t = target::parse(arch, parse_kind(u.kind).value()).value();
+            out.push_back({.by = from.recipes.at(u.recipe), .for_target = t});
+        }
+    }
+    return out;
+}
+
+struct to_push {
+    std::vector<store::entry_ptr> entries;
+    std::size_t absent = 0;  // named by a profile, and not in the cache
+};
+
+// Only what this machine has: nothing is compiled for it, and nobody else asked.
+to_push entries_of_profiles(remote_arguments const& a) {
+    auto things = things_of(a.profiles, a.archs);
+    engine e{{.settings = {{"KILN_JIT", "forbid"}, {"KILN_REMOTE", "off"}}}};
+    to_push out{.entries = {}, .absent = make_all(e, things, "look")};
+    for (auto const& t : things) {
+        if (*t.answer) out.entries.push_back(engine_detail::entry_of(**t.answer, e.internals().producer()));
+    }
+    complain_about(things);
+    return out;
+}
+
+to_push chosen_for_push(remote_arguments const& a) {
+    if (!a.profiles.empty()) return entries_of_profiles(a);
+    return {.entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle)};
+}
+
 int push(remote_arguments const& a) {
     if (!a.place.empty()) return ship(a);
-    if (a.bundle.empty() == !a.cache) throw misuse{std::string{"name a bundle, or say --cache"}};
-    auto const entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle);
+    if (a.bundle.empty() == (!a.cache && a.profiles.empty()))
+        throw misuse{std::string{"name a bundle, or say --cache, or --profile for what a profile names"}};
     auto const all = some_remotes(a.url);
+    auto const [entries, absent] = chosen_for_push(a);
     std::uint64_t kept = 0, lost = 0, writers = 0;
     std::map<std::string, std::uint64_t> reasons;
     for (auto const& r : all.usable) {
@@ -226,6 +269,7 @@ int push(remote_arguments const& a) {
         print_json(json{{"uploaded", uploads},
                         {"there_already", kept - uploads},
                         {"failed", lost},
+                        {"absent", absent},
                         {"bytes", bytes},
                         {"reasons", why}});
     } else {
@@ -233,7 +277,7 @@ int push(remote_arguments const& a) {
         print(fmt::format("{} sent ({}), {} were there already, {} not sent\n", uploads, bytes_text(bytes),
                           kept - uploads, lost));
     }
-    return lost == 0 ? ok : failed;
+    return lost == 0 && absent == 0 ? ok : failed;
 }
 
 // By the profile, from the remotes alone: what is not there is said and not compiled.
@@ -241,18 +285,7 @@ int pull(remote_arguments const& a) {
     if (!a.place.empty()) return fetch(a);
     if (a.profiles.empty()) throw fail(errc::invalid_argument, "name profiles with --profile, or where a bundle is");
     (void)some_remotes();
-    warmup::profile from;
-    for (auto const& file : a.profiles) from.merge(warmup::read_profile(file).value());
-    std::vector<thing> things;
-    std::set<std::tuple<base::digest, std::string, std::string>> done;
-    for (auto const& u : from.uses) {
-        auto const archs = a.archs.empty() ? std::vector{u.arch} : a.archs;
-        for (auto const& arch : archs) {
-            if (!done.emplace(u.recipe, arch, u.kind).second) continue;
-            auto const t = target::parse(arch, parse_kind(u.kind).value()).value();
-            things.push_back({.by = from.recipes.at(u.recipe), .for_target = t});
-        }
-    }
+    auto things = things_of(a.profiles, a.archs);
     engine e{{.settings = {{"KILN_JIT", "forbid"}}}};
     auto const absent = make_all(e, things, "pull");
     bool const writes = !a.output.empty() && absent < things.size();
@@ -354,6 +387,8 @@ void add_remote(CLI::App& root, std::vector<command>& commands) {
         app.add_option("PLACE", a.place, "where the whole bundle goes: oci://, https://, s3://");
         add_shipping(app, a);
         app.add_flag("--cache", a.cache, "what the cache directory has");
+        app.add_option("--profile", a.profiles, "of the cache only what profiles name");
+        app.add_option("--arch", a.archs, "architectures")->delimiter(',');
         app.add_option("--to", a.url, "only to this one");
     });
     remote.add("pull", pull, [](CLI::App& app, remote_arguments& a) {

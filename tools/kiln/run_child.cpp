@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace kiln::cli {
@@ -191,7 +192,8 @@ int end_like(int status) {
 std::string out_of_reach(std::string const& program) {
     auto const file = found_in_path(program);
     struct ::stat about {};
-    if (::stat(file.c_str(), &about) == 0 && (about.st_mode & (S_ISUID | S_ISGID)) != 0)
+    bool const is_raised_by_mode = ::stat(file.c_str(), &about) == 0 && (about.st_mode & (S_ISUID | S_ISGID)) != 0;
+    if (is_raised_by_mode || ::getxattr(file.c_str(), "security.capability", nullptr, 0) > 0)
         return "it runs with raised privileges, where the loader takes nothing from the environment";
     auto const loader = interpreter_of(file);
     if (!loader) return {};

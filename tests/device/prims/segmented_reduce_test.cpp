@@ -1,6 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/prims/prims_fixture.hpp"
 
+#include <cstring>
+
+namespace kiln {
+// As wide as the widest load, and not as aligned.
+struct total_of {
+    double sum;
+    std::int32_t count, most;
+    bool operator==(total_of const&) const = default;
+};
+template <>
+struct device_type<total_of> {
+    static constexpr std::string_view name = "total_of",
+                                      definition = "struct total_of { double sum; int count, most; };";
+};
+}  // namespace kiln
+
 namespace kiln::device_tests {
 
 namespace {
@@ -69,6 +85,34 @@ TEST_F(segments, of_integers) {
     check_type<std::int8_t>();
     check_type<std::int32_t>();
     check_type<std::uint64_t>();
+}
+TEST_F(segments, of_structs_that_begin_anywhere) {
+    auto const sum = made(segmented_reduce<total_of>(
+        op{"total_of{a.sum + b.sum, a.count + b.count, a.most > b.most ? a.most : b.most}"}));
+    auto const on_host = [](total_of a, total_of b) {
+        return total_of{a.sum + b.sum, a.count + b.count, std::max(a.most, b.most)};
+    };
+    std::size_t const n = quick() ? 10'000 : 200'000;
+    numbers g{7};
+    std::vector<total_of> data(n);
+    for (auto& one : data) one = {static_cast<double>(g.next() % 100), 1, static_cast<std::int32_t>(g.next() % 1000)};
+    for (std::size_t const words_before : {0, 1}) {
+        std::vector<std::uint64_t> words(2 * n + words_before);
+        std::memcpy(words.data() + words_before, data.data(), n * sizeof(total_of));
+        device_vector<std::uint64_t> const memory{on(), words};
+        auto const* const in = reinterpret_cast<total_of const*>(memory.data() + words_before);
+        for (std::size_t const length : {3, 100, 600, 1024, 5000}) {
+            auto const offsets = offsets_by<std::uint32_t>(n, [&](std::size_t i) { return length + i % 2; });
+            device_vector<std::uint32_t> const where{on(), offsets};
+            device_vector<total_of> out{offsets.size() - 1};
+            out.poison(on());
+            sum(on(), {in, n}, where.span(), out.span(), {.init = {1, 2, 3}}).value();
+            std::vector<total_of> expected(offsets.size() - 1);
+            cpu::segmented_reduce<total_of, std::uint32_t>(data, offsets, std::span<total_of>{expected}, on_host,
+                                                           {1, 2, 3});
+            EXPECT_EQ(expected, out.get(on())) << "segments of " << length << ", " << words_before << " words on";
+        }
+    }
 }
 TEST_F(segments, without_any) {
     auto const sum = made(segmented_reduce<double>(plus));

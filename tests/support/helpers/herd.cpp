@@ -2,10 +2,11 @@
 //
 // One machine of many: demands KEYS kernels, waits for one after the other, and says what came of it. Its compiler is none and takes MS milliseconds.
 //
-//     herd CACHE KEYS MS [hold] [salt=TEXT] [grow=BYTES] [count=FILE]
+//     herd CACHE KEYS MS [hold] [leave] [salt=TEXT] [grow=BYTES] [count=FILE]
 //
 // "ready" is its first line; it begins when it is sent a line. Then one of JSON: requests, compiled, fleet, wall_ms, wrong. With
-// `hold` the compiler never ends, and "begun" is printed when it has something. FILE grows by a byte with every compile, also of those
+// `hold` the compiler never ends, and "begun" is printed when it has something. With `leave` it ends when it has all, as programs do,
+// and does not wait until what it made was sent. FILE grows by a byte with every compile, also of those
 // that are killed later.
 #include "engine/engine_state.hpp"
 
@@ -26,6 +27,7 @@ struct herd_options {
     int keys = 0;
     int ms = 0;
     bool hold = false;
+    bool leave = false;
     std::string salt = {};
     std::size_t grow = 0;
     std::string count = {};
@@ -88,13 +90,14 @@ int run(engine& e, herd_options const& o) {
     }
     auto const wall = watch.ms();
     auto const n = s.requests->status();
-    (void)s.store->flush(base::clock::now() + std::chrono::seconds{20});
+    if (!o.leave) (void)s.store->flush(base::clock::now() + std::chrono::seconds{20});
     auto const counts = s.store->counts();
     nlohmann::json line{{"requests", n.requests}, {"compiled", n.compiled}, {"fleet", n.from_fleet},
                         {"disk", n.from_disk},    {"wall_ms", wall},        {"wrong", wrong}};
     for (auto const& [name, value] : counts.fleet) line["of_fleet"][name] = value;
     for (auto const& [name, value] : counts.errors) line["errors"][name] = value;
     std::puts(line.dump().c_str());
+    std::fflush(stdout);
     return wrong == 0 ? 0 : 1;
 }
 
@@ -106,6 +109,7 @@ int main(int count, char** arguments) {
     for (int i = 4; i < count; ++i) {
         std::string const word = arguments[i];
         if (word == "hold") o.hold = true;
+        if (word == "leave") o.leave = true;
         if (word.starts_with("salt=")) o.salt = word.substr(5);
         if (word.starts_with("count=")) o.count = word.substr(6);
         if (word.starts_with("grow=")) o.grow = static_cast<std::size_t>(std::atoll(word.c_str() + 5));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/judgement.hpp"
+#include "base/files.hpp"
 #include "unit/audit/scene.hpp"
 
 #include <gtest/gtest.h>
@@ -171,6 +172,42 @@ TEST(report, fits_a_terminal_and_has_no_open_ends) {
     EXPECT_EQ(json["processes"][0]["kernels"], 3000);
     auto const trace = to_perfetto(input(seen));
     EXPECT_EQ(trace.front(), '\x0a') << "a packet of a trace";
+}
+
+TEST(report, of_a_short_run_says_why_nothing_is_worse_than_medium) {
+    scene x, longer;
+    reads(x, 40);
+    reads(longer, 9000);
+    auto const little = judge_scene(x), enough = judge_scene(longer);
+    EXPECT_NE(to_text(input(little)).find("a short run"), std::string::npos) << to_text(input(little));
+    EXPECT_NE(to_html(input(little)).find("Audit a longer run"), std::string::npos);
+    EXPECT_EQ(to_text(input(enough)).find("a short run"), std::string::npos) << to_text(input(enough));
+    EXPECT_EQ(to_html(input(enough)).find("Audit a longer run"), std::string::npos);
+}
+
+TEST(report, shows_source_only_as_it_was_when_it_ran) {
+    auto const place = base::temporary_directory::make("kiln-audit-test").value();
+    auto const file = place.path() / "train.py";
+    base::write_output(file, base::as_bytes(std::string_view{"first\nloss.item() # second\nthird\n"})).value();
+    auto const page_of = [&](char const* date) {
+        scene x;
+        reads(x, 40);
+        x.all().about = fmt::format(R"({{"date":"{}"}})", date);
+        for (auto& s : x.p().sites) s.stack = x.text(fmt::format("{}\t2\tstep\n", file.native()));
+        auto const seen = judge_scene(x);
+        return to_html(input(seen));
+    };
+    EXPECT_NE(page_of("2999-01-01T00:00:00Z").find("loss.item() # second"), std::string::npos);
+    EXPECT_EQ(page_of("2001-01-01T00:00:00Z").find("loss.item()"), std::string::npos) << "it has changed since";
+    EXPECT_EQ(page_of("").find("loss.item()"), std::string::npos);
+}
+
+TEST(report, of_a_run_without_a_steady_state_has_no_bar_of_it) {
+    scene x;
+    x.launch("a").launch("b");
+    auto seen = judge_scene(x);
+    seen.m.processes.front().steady_busy = 0;
+    EXPECT_NE(to_html(input(seen)).find("ended before anything was done over and over"), std::string::npos);
 }
 
 TEST(report, of_nothing_is_a_report) {

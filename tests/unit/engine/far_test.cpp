@@ -176,6 +176,25 @@ TEST_F(far_tiers, who_waits_for_what_was_demanded_is_given_its_answer) {
     EXPECT_TRUE(compiler_.begun().empty()) << "that it is not there is for the first to say: another may be making it";
 }
 
+TEST_F(far_tiers, R14_what_is_being_compiled_is_not_compiled_again_for_who_waits_now) {
+    compiler_.hold();
+    auto const u = unit_named("u"), v = unit_named("v");
+    (void)ask(u);
+    auto const first = far_->next();
+    auto waiting = requests().ask(order_of(u), priority::blocking).answer;
+    auto const second = far_->next();
+    first.then({.why = store::miss::disabled});
+    compiler_.wait_for_begun(1);
+    second.then({.why = store::miss::disabled});
+    auto after = ask(v);
+    far_->next().then({.why = store::miss::disabled});
+    compiler_.let_go();
+    EXPECT_EQ(waiting.wait_sync().value().from, provenance::compiled);
+    (void)after.wait_sync();
+    EXPECT_THAT(compiler_.begun(), ElementsAre("u", "v"));
+    EXPECT_TRUE(told(event_kind::fell_back).empty()) << "and nobody is said to have been late";
+}
+
 }  // namespace
 
 }  // namespace kiln::engine_detail

@@ -106,4 +106,17 @@ TEST(foreign_request, a_link_is_a_chain) {
     EXPECT_NE(ab, ba);
 }
 
+TEST(foreign_request, no_directory_is_hidden_from_who_asks) {
+    auto const hidden = [](char const* source, char const* header, char const* header_name, std::string option) {
+        foreign_program const p{
+            .source = source, .name = "/tmp/x/k.cu", .headers = {{header_name, header}}, .expressions = {}};
+        return virtual_call(p, std::vector<std::string>{"-I/a", std::move(option)}).has_value();
+    };
+    EXPECT_TRUE(hidden("text", "text", "h.h", "-DA"));
+    EXPECT_FALSE(hidden("__FILE__", "text", "h.h", "-DA"));
+    EXPECT_FALSE(hidden("text", "__FILE__", "h.h", "-DA"));
+    EXPECT_FALSE(hidden("text", "text", "h.h", "-DA=__FILE__"));
+    EXPECT_FALSE(hidden("text", "text", "/tmp/x/h.h", "-DA"));  // found only from where it is
+}
+
 }  // namespace kiln::intercept

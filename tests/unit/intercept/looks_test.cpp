@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -183,6 +184,68 @@ TEST_F(looks, a_file_that_changes_while_it_is_compiled_spoils_it) {
     at_the_end.finish();
     EXPECT_TRUE(at_the_end.fault());
     base::content_settles_after_ns = usual;
+}
+
+TEST_F(looks, in_a_folder_that_is_not_there_are_made_once) {
+    base::make_directories(dir("first/there")).value();
+    std::vector<look> seen;
+    auto const none = [&](std::string name) {
+        seen.push_back({.from = look::root::include_directory, .index = 0, .path = std::move(name), .content = {}});
+    };
+    for (int i = 10; i < 60; ++i) none(fmt::format("gone/a/{}.h", i));
+    for (int i = 10; i < 60; ++i) none(fmt::format("gone/b/{}.h", i));
+    for (int i = 10; i < 60; ++i) none(fmt::format("there/{}.h", i));
+    static std::atomic<int> opened{0};
+    auto calls = base::real_system_calls();
+    calls.open = [](char const* path, int flags, unsigned mode) {
+        ++opened;
+        return base::real_system_calls().open(path, flags, mode);
+    };
+    auto const opens = [&] {
+        opened = 0;
+        base::install_system_calls(&calls);
+        auto const out = change(seen);
+        base::install_system_calls(nullptr);
+        EXPECT_EQ(out, "");
+        return opened.load();
+    };
+    EXPECT_EQ(opens(), 51);
+    base::make_directories(dir("first/gone")).value();
+    EXPECT_EQ(opens(), 52);
+    base::make_directories(dir("first/gone/b")).value();
+    EXPECT_EQ(opens(), 101);
+    for (auto const* const appears : {"first/gone/b/37.h", "first/there/59.h"}) {
+        write(appears, "x");
+        EXPECT_EQ(change(seen), dir(appears) + " appeared");
+        ::unlink(dir(appears).c_str());
+    }
+    EXPECT_EQ(change(seen), "");
+    base::make_directories(dir("first/gone/a")).value();
+    write("first/gone/a/10.h", "x");
+    EXPECT_EQ(change(seen), dir("first/gone/a/10.h") + " appeared");
+}
+
+// One look asks a file system once; another one is another.
+TEST_F(looks, a_file_in_memory_is_not_believed_beside_one_on_a_disk) {
+    std::string const other = fmt::format("/dev/shm/kiln-looks-{}", ::getpid());
+    auto const usual = base::content_settles_after_ns.exchange(0);
+    base::settled_contents settled;
+    auto const is_settled = [&](std::string const& file) {
+        struct ::stat about {};
+        return ::stat(file.c_str(), &about) == 0 && settled.has(base::state_of(about), file.c_str());
+    };
+    bool const on_a_disk = is_settled(dir("second/q.h"));
+    bool const can_be_tried =
+        on_a_disk && base::is_kept_in_memory("/dev/shm") && base::replace_file(other, {}).has_value();
+    if (can_be_tried) {
+        EXPECT_FALSE(is_settled(other));
+        EXPECT_TRUE(is_settled(dir("second/q.h")));
+        base::content_settles_after_ns = 3'600'000'000'000;
+        EXPECT_FALSE(is_settled(dir("second/q.h"))) << "too young, on whatever file system";
+    }
+    ::unlink(other.c_str());
+    base::content_settles_after_ns = usual;
+    if (!can_be_tried) GTEST_SKIP() << "one of the two is not to be had here";
 }
 
 TEST_F(looks, a_list_that_is_damaged_or_not_there_says_nothing) {

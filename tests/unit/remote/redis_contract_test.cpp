@@ -90,6 +90,28 @@ TEST(redis_tls, a_certificate_that_nobody_vouches_for_is_refused) {
     EXPECT_EQ(stranger->examine().why.what, remote::trouble::tls);
 }
 
+TEST(redis_tls, a_certificate_of_another_name_is_refused) {
+    if (auto const what = tls_redis_fixture::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    tls_redis_fixture f;
+    auto const how = fmt::format("trust=server connect-timeout=5s ca={}", f.file("cert"));
+    EXPECT_EQ(tier_at(fmt::format("rediss://127.0.0.1:{}", f.tls_port), how)->examine().why.what, remote::trouble::tls);
+    EXPECT_FALSE(tier_at(fmt::format("rediss://localhost:{}", f.tls_port), how)->examine().why);
+    // The same over HTTP: hands are shaken before anybody finds out that this is no server of it.
+    EXPECT_EQ(tier_at(fmt::format("https://127.0.0.1:{}", f.tls_port), how)->examine().why.what, remote::trouble::tls);
+    auto const https = tier_at(fmt::format("https://localhost:{}", f.tls_port), how)->examine();
+    EXPECT_NE(https.why.what, remote::trouble::tls) << https.why.detail;
+    EXPECT_GT(https.certificate_days, 0);
+}
+
+TEST(redis_tls, a_diagnosis_knows_how_long_the_certificate_is_good) {
+    if (auto const what = tls_redis_fixture::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    tls_redis_fixture f;
+    auto const how = fmt::format("trust=server connect-timeout=5s ca={}", f.file("cert"));
+    auto const days = tier_at(fmt::format("rediss://localhost:{}", f.tls_port), how)->examine().certificate_days;
+    EXPECT_TRUE(days == 1 || days == 2) << "two days, less a moment";
+    EXPECT_EQ(tier_at(f.server->url(), "trust=server")->examine().certificate_days, std::nullopt) << "in clear text";
+}
+
 using every_redis = ::testing::Types<redis_fixture, signed_redis_fixture, tls_redis_fixture>;
 INSTANTIATE_TYPED_TEST_SUITE_P(redis, tier_contract, every_redis);
 

@@ -7,6 +7,7 @@
 #include <kiln/plan.hpp>
 #include <kiln/profile.hpp>
 
+#include <future>
 #include <set>
 
 namespace kiln::warmup {
@@ -53,6 +54,30 @@ TEST_F(recording, ends_where_it_is_stopped) {
     (void)engine_.artifact_sync(reading("p", {path("b")}), sm90()).value();
     kept.stop();
     EXPECT_EQ(read_profile(path("part.profile")).value().uses.size(), 1u);
+}
+
+// Looks, when it is told, whether whoever waits has its answer already.
+class bystander final : public engine_detail::use_observer {
+public:
+    explicit bystander(std::future<pending<obtained>> asked) : asked_{std::move(asked)} {}
+    void used(engine_detail::use_record const&) override { seen_.set_value(asked_.get().ready()); }
+    [[nodiscard]] bool saw_an_answer() { return seen_.get_future().get(); }
+
+private:
+    std::future<pending<obtained>> asked_;
+    std::promise<bool> seen_;
+};
+
+TEST_F(recording, hears_of_an_answer_before_whoever_waits_for_it) {
+    std::promise<pending<obtained>> asked;
+    auto const watch = std::make_shared<bystander>(asked.get_future());
+    engine_.internals().uses.add(watch);
+    compiler_.hold();
+    auto const coming = engine_.artifact(unit_named("k"), sm90());
+    asked.set_value(coming);
+    compiler_.let_go();
+    EXPECT_TRUE(coming.wait_sync());
+    EXPECT_FALSE(watch->saw_an_answer()) << "whoever waits could have ended the recording already";
 }
 
 TEST_F(recording, can_be_written_without_a_run) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call_sites.hpp"
 
+#include "native_frames.hpp"
 #include "python_frames.hpp"
 
 #include <cstring>
@@ -44,7 +45,7 @@ bool site_ring::take(site_sample& out) noexcept {
 std::uint32_t this_stack(recording_file& file) noexcept {
     python_frame frames[python_frames::deepest];
     int const n = python_frames::take(frames);
-    if (n <= 0) return 0;
+    if (n <= 0) return python_frames::is_here() ? 0 : native_stack(file);
     struct known {
         std::uint64_t identity;
         std::uint32_t stack;

@@ -36,8 +36,8 @@ private:
     std::uint64_t tail_ = 0;
 };
 
-// The innermost Python frames of this thread as a string of the file's; 0: none. Takes the file's lock the first time a place is
-// seen by a thread.
+// The innermost frames of this thread as a string of the file's: Python's, or where the program has no Python native ones; 0: none.
+// Takes the file's lock the first time a place is seen by a thread.
 [[nodiscard]] std::uint32_t this_stack(recording_file& file) noexcept;
 
 // At most 4 KiB of `bytes` bytes, taken evenly, mixed under a key that is new in every run; 0: not readable. Nothing

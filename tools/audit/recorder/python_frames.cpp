@@ -2,6 +2,7 @@
 #include "python_frames.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <dlfcn.h>
@@ -14,17 +15,21 @@ namespace {
 
 struct layout {
     unsigned version;
-    long thread_cframe, cframe_frame;
+    long thread_frame,
+        cframe_frame;  // cframe_frame: what the thread points to has the frame there; direct: is the frame
     long frame_code, frame_previous, frame_instruction, frame_owner;
     long code_file, code_function, code_first_line, code_lines, code_bytes;
     long text_data;
 };
+constexpr long direct = -1;
 constexpr layout known[] = {
     {311, 56, 8, 32, 48, 56, 69, 112, 128, 72, 136, 184, 48},
     {312, 56, 0, 0, 8, 56, 70, 112, 128, 68, 136, 192, 40},
+    {313, 72, direct, 0, 8, 56, 70, 112, 128, 68, 136, 200, 40},
 };
 constexpr long bytes_size = 16, bytes_data = 32, text_length = 16;
 constexpr char owned_by_c = 3;
+constexpr int most_walked = 400;
 
 enum class state : int { unseen, works, off };
 std::atomic<state> now{state::unseen};
@@ -45,8 +50,12 @@ bool peek(void const* p, long offset, T& out) {
     return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof out);
 }
 
-void* thread_state() {
+auto state_getter() {
     static auto const get = reinterpret_cast<void* (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+    return get;
+}
+void* thread_state() {
+    auto const get = state_getter();
     return get == nullptr ? nullptr : get();
 }
 
@@ -61,8 +70,9 @@ bool looks_like_text(void const* object, layout const& l) {
 }
 
 bool stack_looks_right(void* thread, layout const& l) {
-    void const *cframe = nullptr, *frame = nullptr;
-    if (!peek(thread, l.thread_cframe, cframe) || !peek(cframe, l.cframe_frame, frame)) return false;
+    void const* frame = nullptr;
+    if (!peek(thread, l.thread_frame, frame)) return false;
+    if (l.cframe_frame != direct && !peek(frame, l.cframe_frame, frame)) return false;
     int n = 0;
     for (; frame != nullptr && n < 200; ++n) {
         char owner = 0;
@@ -158,17 +168,26 @@ int python_frames::take(python_frame* out) noexcept {
     if (thread == nullptr) return 0;
     if (now == state::unseen) look(thread);
     if (now != state::works) return 0;
-    int n = 0;
-    auto const* frame = at<void const*>(at<void const*>(thread, used->thread_cframe), used->cframe_frame);
-    for (; frame != nullptr && n < deepest; frame = at<void const*>(frame, used->frame_previous)) {
-        if (at<char>(frame, used->frame_owner) == owned_by_c) continue;
-        auto const* const code = at<void const*>(frame, used->frame_code);
+    int n = 0, beyond = 0;
+    std::array<python_frame, outermost> last;  // of those beyond the innermost
+    auto const* frame = at<void const*>(thread, used->thread_frame);
+    if (used->cframe_frame != direct) frame = at<void const*>(frame, used->cframe_frame);
+    for (int walked = 0; frame != nullptr && walked < most_walked; ++walked) {
+        auto const* const here = frame;
+        frame = at<void const*>(frame, used->frame_previous);
+        if (at<char>(here, used->frame_owner) == owned_by_c) continue;
+        auto const* const code = at<void const*>(here, used->frame_code);
         auto const from = reinterpret_cast<std::intptr_t>(code) + used->code_bytes;
-        out[n++] = {code, static_cast<long>(at<std::intptr_t>(frame, used->frame_instruction) - from) / 2};
+        python_frame const f{code, static_cast<long>(at<std::intptr_t>(here, used->frame_instruction) - from) / 2};
+        if (n < innermost) out[n++] = f;
+        else last[static_cast<std::size_t>(beyond++ % outermost)] = f;
     }
+    for (int i = std::max(0, beyond - outermost); i < beyond; ++i)
+        out[n++] = last[static_cast<std::size_t>(i % outermost)];
     return n;
 }
 
+bool python_frames::is_here() noexcept { return state_getter() != nullptr; }
 unsigned python_frames::version() noexcept { return now == state::works ? used->version : 0; }
 char const* python_frames::why_off() noexcept { return now == state::off ? off_because : ""; }
 

@@ -18,11 +18,14 @@ struct python_frame {
 
 class python_frames {
 public:
-    static constexpr int deepest = 24;
+    // Of a deep stack its two ends: between the user's line and the call lie a framework's many, and between the program and its loop others.
+    static constexpr int innermost = 16, outermost = 8, deepest = innermost + outermost;
 
+    // Whether the process has a Python, known or not.
+    static bool is_here() noexcept;
     // How many frames, innermost first; 0: no Python on this thread, or stacks are off.
     static int take(python_frame* out) noexcept;
-    // 311, 312; 0: not looked yet or off. `why_off()` says why.
+    // 311 to 313; 0: not looked yet or off. `why_off()` says why.
     static unsigned version() noexcept;
     static char const* why_off() noexcept;
 

@@ -7,6 +7,7 @@
 //   KILN_AUDIT_DIR     where the recording goes; without it nothing is recorded
 //   KILN_AUDIT_LEVEL   0: subscribed only; 1: what rules need (default); 2: every call
 //   KILN_AUDIT_CUPTI   a libcupti to use where the program has none mapped
+//   KILN_AUDIT_STACKS  none: programs without Python are recorded without their stacks
 //   KILN_AUDIT_KEY     of the hashes of contents, a number new in every run
 #include "python_frames.hpp"
 #include "watched_calls.hpp"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators written in Python: the text of a lambda as device text, from its syntax tree. Nothing is run and nothing else is read: what
+has no meaning for one item of an array is an error that names its line."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Union
+
+from ._errors import InvalidArgument
+
+_Function = Union[ast.Lambda, ast.FunctionDef]
+
+_PLAIN: dict[type[Any], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "!",
+    ast.And: "&&", ast.Or: "||",
+}
+# C++ rounds quotients of integers towards zero; Python gives a float, or rounds down.
+_HELPERS: dict[type[Any], tuple[str, str, str]] = {
+    ast.Div: ("quotient", "return double(x) / double(y);", "return x / y;"),
+    ast.FloorDiv: ("floored", "auto q = x / y; return x % y != 0 && (x < 0) != (y < 0) ? q - 1 : q;", "return floor(x / y);"),
+    ast.Mod: ("modulo", "auto r = x % y; return r != 0 && (r < 0) != (y < 0) ? r + y : r;",
+              "auto r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r;"),
+}
+_INTEGERS = ("bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long", "long long",
+             "unsigned long long")
+_WHOLE = ("template <class T> struct whole { static constexpr bool yes = false; };\n"
+          + "".join(f"template <> struct whole<{t}> {{ static constexpr bool yes = true; }};\n" for t in _INTEGERS))
+
+
+def device_text(function: Callable[..., Any], *, captured: bool) -> tuple[str, str]:
+    """(name, text) of a device function, or ("", expression): of `a`, of `a` and `b`, and of `s` as the last where a value is captured."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        raise InvalidArgument(f"op: {function!r} has no Python text: pass a lambda, or the operator as text, kiln.op('a + b')")
+    for name in {"min", "max", "abs"} & set(code.co_names):
+        if getattr(function, "__globals__", {}).get(name, getattr(builtins, name)) is not getattr(builtins, name):
+            raise InvalidArgument(f"{_place(code, code.co_firstlineno)}: '{name}' is another function here than Python's own")
+    return _Translation(code, _find(code), captured).text()
+
+
+def _place(code: CodeType, line: int) -> str:
+    return f"{code.co_filename}:{line}"
+
+
+def _find(code: CodeType) -> _Function:
+    """The one whose code this is: of a file that was edited since, and of several on a line, the others are not."""
+    place = _place(code, code.co_firstlineno)
+    if code.co_freevars:
+        raise InvalidArgument(f"{place}: {_no_parameter(code.co_freevars[0])}")
+    lines = linecache.getlines(code.co_filename)
+    if not lines:
+        raise InvalidArgument(f"{place}: the text of this function is nowhere to be read; pass the operator as text, kiln.op('a + b')")
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError as why:
+        raise InvalidArgument(f"{_place(code, why.lineno or 0)}: the text of this function cannot be read: {why.msg}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Lambda, ast.FunctionDef)) and node.lineno == code.co_firstlineno and _program(_compiled(node)) == _program(code):
+            return node
+    raise InvalidArgument(f"{place}: the text on this line is not this function's: it was edited since, or has a decorator; pass the operator as text, kiln.op('a + b')")
+
+
+def _compiled(node: _Function) -> CodeType:
+    around = compile(ast.Expression(node), "operator", "eval") if isinstance(node, ast.Lambda) else compile(ast.Module([node], []), "operator", "exec")
+    return next(part for part in around.co_consts if isinstance(part, CodeType))
+
+
+def _program(code: CodeType) -> tuple[Any, ...]:
+    return code.co_code, code.co_consts, code.co_names, code.co_varnames
+
+
+def _no_parameter(name: str) -> str:
+    return f"'{name}' is no parameter: capture a value with kiln.op(lambda a, b, s: ..., s=value)"
+
+
+class _Translation:
+    def __init__(self, code: CodeType, function: _Function, captured: bool) -> None:
+        self._code = code
+        self._function = function
+        self._helpers: dict[str, str] = {}
+        given = function.args
+        names = [a.arg for a in given.args]
+        last = [names.pop()] if captured and names else []
+        if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults or not 1 <= len(names) <= 2:
+            raise self._no(function, "an operator has one or two parameters" + (" and, as the last, the captured one" if captured else ""))
+        self._names = {**dict(zip(names, "ab")), **dict.fromkeys(last, "s")}
+        self._parameters = "ab"[: len(names)] + ("s" if captured else "")
+
+    def text(self) -> tuple[str, str]:
+        expression = self._of(self._body())
+        if not self._helpers:
+            return "", expression
+        types = ", ".join(f"class {p.upper()}" for p in self._parameters)
+        parameters = ", ".join(f"{p.upper()} {p}" for p in self._parameters)
+        helpers = "namespace python {\n" + _WHOLE + "".join(self._helpers.values()) + "}\n"
+        return "from_python", helpers + f"template <{types}> __device__ auto from_python({parameters}) {{ return {expression}; }}\n"
+
+    def _body(self) -> ast.expr:
+        if isinstance(self._function, ast.Lambda):
+            return self._function.body
+        steps = [step for step in self._function.body if not (isinstance(step, ast.Expr) and isinstance(step.value, ast.Constant))]  # its docstring
+        last = steps[-1] if steps else None
+        if len(steps) != 1 or not isinstance(last, ast.Return) or last.value is None:
+            raise self._no(self._function, "an operator is a lambda, or a function that does nothing but return an expression")
+        return last.value
+
+    def _no(self, node: Any, why: str) -> InvalidArgument:
+        return InvalidArgument(f"{_place(self._code, node.lineno)}: {why}")
+
+    def _of(self, node: ast.expr) -> str:
+        method = getattr(self, "_of_" + type(node).__name__, None)
+        if method is None:
+            raise self._no(node, f"'{ast.unparse(node)}' has no meaning in an operator; there are arithmetic, comparisons, 'x if c else y', min, max and abs")
+        return str(method(node))
+
+    def _of_Name(self, node: ast.Name) -> str:
+        if node.id not in self._names:
+            raise self._no(node, _no_parameter(node.id))
+        return self._names[node.id]
+
+    def _of_Attribute(self, node: ast.Attribute) -> str:
+        return f"{self._of(node.value)}.{node.attr}"  # a field of a struct
+
+    def _of_Constant(self, node: ast.Constant) -> str:
+        value = node.value
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int) and value < 1 << 64:  # a literal is never negative
+            return str(value) + ("" if value < 1 << 31 else "ll" if value < 1 << 63 else "ull")
+        if isinstance(value, float) and value < float("inf"):
+            return repr(value)
+        raise self._no(node, f"{value!r} is no number of a GPU's")
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> str:
+        return f"({_PLAIN[type(node.op)]}{self._of(node.operand)})"
+
+    def _of_BinOp(self, node: ast.BinOp) -> str:
+        left, right = self._of(node.left), self._of(node.right)
+        if type(node.op) in _PLAIN:
+            return f"({left} {_PLAIN[type(node.op)]} {right})"
+        if type(node.op) in _HELPERS:
+            name, of_integers, of_others = _HELPERS[type(node.op)]
+            self._helpers[name] = (f"template <class A, class B> __device__ auto {name}(A x, B y) {{\n"
+                                   f"    if constexpr (whole<A>::yes && whole<B>::yes) {{ {of_integers} }} else {{ {of_others} }}\n}}\n")
+            return f"python::{name}({left}, {right})"
+        if isinstance(node.op, ast.Pow) and right in ("2", "3"):
+            return "(" + " * ".join([left] * int(right)) + ")"
+        raise self._no(node, f"'{ast.unparse(node)}': powers are to 2 or 3, and of operators there are + - * / // % & | ^ << >>")
+
+    def _of_Compare(self, node: ast.Compare) -> str:
+        terms = [self._of(term) for term in (node.left, *node.comparators)]
+        if any(type(how) not in _PLAIN for how in node.ops):
+            raise self._no(node, f"'{ast.unparse(node)}': numbers are compared with < <= > >= == !=")
+        pairs = [f"({x} {_PLAIN[type(how)]} {y})" for how, x, y in zip(node.ops, terms, terms[1:])]
+        return pairs[0] if len(pairs) == 1 else "(" + " && ".join(pairs) + ")"
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> str:
+        for value in node.values:
+            if not isinstance(value, (ast.Compare, ast.BoolOp)) and not (isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)):
+                raise self._no(value, f"'{ast.unparse(value)}': 'and' and 'or' join comparisons; write 'x if c else y' to choose a number")
+        return "(" + f" {_PLAIN[type(node.op)]} ".join(map(self._of, node.values)) + ")"
+
+    def _of_IfExp(self, node: ast.IfExp) -> str:
+        return f"({self._of(node.test)} ? {self._of(node.body)} : {self._of(node.orelse)})"
+
+    def _of_Call(self, node: ast.Call) -> str:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        given = [self._of(argument) for argument in node.args]
+        if node.keywords or name not in ("min", "max", "abs") or (len(given) != 1 if name == "abs" else len(given) < 2):
+            raise self._no(node, f"'{ast.unparse(node)}': of functions there are min and max of two or more, and abs")
+        if name == "abs":
+            return f"({given[0]} < 0 ? -{given[0]} : {given[0]})"
+        out = given[0]
+        for next in given[1:]:  # as Python does it: the first stays unless a later one is less
+            out = f"({next} {'<' if name == 'min' else '>'} {out} ? {next} : {out})"
+        return out

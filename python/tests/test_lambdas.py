@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators written as lambdas: the text they become has Python's results, and what cannot become one is told with its line."""
+
+import itertools
+import pickle
+import shutil
+import subprocess
+
+import kiln
+import numpy
+import pytest
+
+NUMBERS = [-7, -3, -1, 1, 2, 5, 100]
+OPERATORS = [
+    lambda a, b: a + b * 2 - 3,
+    lambda a, b: (a + b) * (a - b),
+    lambda a, b: a / b,
+    lambda a, b: a // b,
+    lambda a, b: a % b,
+    lambda a, b: -(-a) // -b + a % -b,
+    lambda a, b: min(a, b),
+    lambda a, b: max(a, b, 3),
+    lambda a, b: abs(a) + abs(-b),
+    lambda a, b: a if a > b else b - 1,
+    lambda a, b: (1 if a < b < 50 else 0) + (2 if not a == b or b != 2 else 0),
+    lambda a, b: 1 if 0 <= a and a <= b else (2 if a >= 5 else 3),
+    lambda a, b: a**2 + (a - b) ** 3,
+    lambda x, y: x * 4294967296 + y,
+    lambda a, b: a * 0.5 + b,
+    lambda a, b:
+        a -
+        b,
+]
+OF_INTEGERS = [
+    lambda a, b: (a & b) | (a ^ 3),
+    lambda a, b: ~a + (abs(b) << 2) - (abs(b) >> 1),
+]
+
+
+def results(operators, type, values):
+    """Of every operator for every pair, by the text it became, compiled for the host."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    program = "#include <cmath>\n#include <cstdio>\n#define __device__\nusing std::floor, std::fmod;\n"
+    for i, by in enumerate(operators):
+        made = kiln.op(by)
+        program += f"namespace of{i} {{\n" + (made.text if made.form == "function" else "") + f"auto call({type} a, {type} b) {{ return "
+        program += (made.text if made.form == "expression" else f"{made.name}(a, b)") + "; }\n}\n"
+    program += f"int main() {{ {type} const all[] = {{{', '.join(map(str, values))}}};\nfor (auto a : all) for (auto b : all) {{\n"
+    program += "".join(f'    std::printf("%.17g\\n", double(of{i}::call(a, b)));\n' for i in range(len(operators))) + "}}\n"
+    return compiler, program
+
+
+@pytest.mark.parametrize("type, operators", [("long long", OPERATORS + OF_INTEGERS), ("double", OPERATORS)])
+def test_they_compute_what_python_does(type, operators, tmp_path):
+    values = NUMBERS if type == "long long" else [n + 0.25 for n in NUMBERS]
+    compiler, program = results(operators, type, values)
+    (tmp_path / "all.cpp").write_text(program)
+    subprocess.run([compiler, "-std=c++17", "-o", tmp_path / "all", tmp_path / "all.cpp"], check=True)
+    seen = [float(line) for line in subprocess.run([tmp_path / "all"], capture_output=True, text=True, check=True).stdout.split()]
+    wanted = [float(by(a, b)) for a, b in itertools.product(values, values) for by in operators]
+    assert seen == wanted
+
+
+def test_they_are_values():
+    s = numpy.int32(100)
+    cap = kiln.op(lambda total, more, most: min(total + more, most), s=s)
+    assert (cap.form, cap.text, cap.state) == ("expression", "(s < (a + b) ? s : (a + b))", s.tobytes())
+    assert pickle.loads(pickle.dumps(cap)) == cap == kiln.op(lambda a, b, c: min(a + b, c), s=s)
+    positive = kiln.op(lambda a: a > 0)
+    assert positive.text == "(a > 0)"
+    assert kiln.op(lambda p, q: p.x + q.x).text == "(a.x + b.x)"
+
+
+def later(a, b):
+    """A function that does nothing but return."""
+    return b if b > a else a
+
+
+def test_functions_and_specs():
+    assert kiln.op(later).text == "((b > a) ? b : a)"
+    assert kiln.spec("reduce", "int32", later) == kiln.spec("reduce", "int32", kiln.op("((b > a) ? b : a)"))
+
+
+def test_two_on_a_line():
+    one, two = kiln.op(lambda a, b: a + b), kiln.op(lambda a, b: a * b)
+    assert (one.text, two.text) == ("(a + b)", "(a * b)")
+
+
+def test_the_real_compiler_takes_them():
+    needs = [kiln.spec("inclusive_scan", "int32", kiln.op(lambda a, b: (a + b) % 7)), kiln.spec("transform", "float32", kiln.op(lambda a, s: a / s, s=2.0))]
+    report = kiln.Plan("lambdas", needs, archs=["sm_90"]).ensure_warm(300)
+    assert report, str(report) + "".join(c.log for c in report.cold)
+
+
+LIMIT = 3
+
+
+def around(limit):
+    return lambda a, b: a + limit
+
+
+def says_nothing(a, b):
+    """Nothing."""
+
+
+def two_steps(a, b):
+    c = a + b
+    return c
+
+
+@pytest.mark.parametrize("by, words", [
+    (lambda a, b: a + LIMIT, "'LIMIT' is no parameter: capture a value"),
+    (lambda a, b: sum(a, b), r"'sum\(a, b\)': of functions there are min and max"),
+    (lambda a, b: [a, b], r"'\[a, b\]' has no meaning in an operator"),
+    (lambda a, b: a and b, "'a': 'and' and 'or' join comparisons"),
+    (lambda a, b: a is b, "'a is b': numbers are compared with"),
+    (lambda a, b: a**b, r"'a \*\* b': powers are to 2 or 3"),
+    (lambda a, b: a + 1j, "1j is no number of a GPU's"),
+    (lambda a, b, c: a, "an operator has one or two parameters"),
+    (lambda a, b=1: a, "an operator has one or two parameters"),
+    (lambda *a: 1, "an operator has one or two parameters"),
+    (two_steps, "does nothing but return"),
+    (says_nothing, "does nothing but return"),
+    (around(3), "'limit' is no parameter: capture a value"),
+    (min, "has no Python text"),
+])
+def test_what_cannot_be_one(by, words):
+    with pytest.raises(kiln.InvalidArgument, match=words) as told:
+        kiln.op(by)
+    if by is not min:
+        assert f"test_lambdas.py:{by.__code__.co_firstlineno}" in str(told.value)
+
+
+def test_text_that_is_nowhere():
+    with pytest.raises(kiln.InvalidArgument, match="nowhere to be read; pass the operator as text"):
+        kiln.op(eval("lambda a, b: a + b"))
+
+
+def test_text_that_is_another_by_now(tmp_path, python):
+    """A file edited after it was imported is not believed; nor is a name that means something else."""
+    (tmp_path / "mine.py").write_text("f = lambda a, b: a + b\nmin = lambda *_: 7\ng = lambda a, b: min(a, b)\n")
+    python("""import kiln, mine, pathlib
+assert kiln.op(mine.f).text == "(a + b)"
+for edit, f, words in ((True, mine.f, "not this function's: it was edited"), (False, mine.g, "'min' is another function here")):
+    if edit: pathlib.Path("mine.py").write_text("f = lambda a, b: a * b\\n"); import linecache; linecache.clearcache()
+    try: kiln.op(f)
+    except kiln.InvalidArgument as why: assert words in str(why), why
+    else: raise AssertionError(words)
+""")

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/own_names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kiln::compile {
+
+TEST(own_names, a_text_that_can_ask_for_its_name_is_seen_in_any_spelling) {
+    for (auto const* text :
+         {"int s[sizeof(__FILE__)];", "char const* f = __BASE_FILE__;", "__builtin_FILE()",
+          "std::source_location here;", "std::source_\\\nlocation here;", "PASTE(__FI, LE__)", "PASTE(__, FILE__)",
+          "PASTE(__BASE, _FILE__)", "PASTE(__, FILE, __)", "PASTE(_, _FI, LE_, _)", "PASTE(__, BASE, _FI, LE__)",
+          "_CCCL_BUILTIN_FILE()", "__FI\\\nLE__", "__FI\\ \t\r\nLE__", "__FI?\?/\nLE__", "u\"\" __FILE__"})
+        EXPECT_TRUE(may_name_its_file(text)) << text;
+    for (auto const* text : {"", "__global__ void k(int* a) { *a = 1; }", "// this file is a profile",
+                             "int PROFILE, tile, BASE;", "#include \"k.h\"", "a \\ b", "a \\\n b", "__F32 __FX", "A\\"})
+        EXPECT_FALSE(may_name_its_file(text)) << text;
+}
+
+TEST(own_names, headers_of_cuda_have_it_in_macros) {
+    auto const in_macro = "#  define ASSERT(x) \\\n  fail(x, __FILE__)\nint a;\n";
+    auto const openly = "#define A 1\ninline void f() { fail(__FILE__); }\n";
+    EXPECT_FALSE(header_may_name_its_file("/x/cuda/std/__cccl/assert.h", in_macro));
+    EXPECT_FALSE(header_may_name_its_file("/x/cub/util_debug.cuh", in_macro));
+    EXPECT_TRUE(header_may_name_its_file("/x/cuda/std/__cccl/assert.h", openly));
+    EXPECT_TRUE(header_may_name_its_file("/x/mine/assert.h", in_macro));
+    EXPECT_FALSE(header_may_name_its_file("/x/mine/assert.h", "int a;"));
+}
+
+TEST(own_names, a_text_that_may_name_its_source_is_known) {
+    for (auto const* const text :
+         {"a = __BASE_FILE__;", "__BASE_FILE__", "CAT(__BASE,_FILE__)", "__BASE_\\\nFILE__", "__BASE_\\ \nFILE__",
+          "__BAS\\\r\nE_FILE__", "__BASE?\?/\n_FILE__", "x##BASE_FILE"}) {
+        EXPECT_TRUE(may_name_its_source(text)) << text;
+        EXPECT_TRUE(may_name_its_file(text)) << text;
+    }
+    for (auto const* const text : {"__FILE__", "a_FILE b", "MY__BASE_FILE__", "__BASE_FILE__s", "", "_ __ FI LE"})
+        EXPECT_FALSE(may_name_its_source(text)) << text;
+}
+
+TEST(own_names, the_time_is_seen) {
+    for (auto const* text : {"__DATE__", "x = __TIME__;", "__TIMESTAMP__", "__TI\\\nME__", "PASTE(__TIME, __)",
+                             "PASTE(__, DATE__)", "PASTE(__TIMES, TAMP__)", "A__TIME__"})
+        EXPECT_TRUE(may_name_the_time(text)) << text;
+    for (auto const* text : {"", "int time, TIME, DATE;", "__device__ __TX E__ __DAMN__ FRAME__"})
+        EXPECT_FALSE(may_name_the_time(text)) << text;
+}
+
+}  // namespace kiln::compile

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that mean harm, and know the protocol: they cost a bounded number of questions and a bounded time, and nothing of theirs is used.
+#include "remote/curl.hpp"
+#include "remote/remote_tier.hpp"
+#include "remote/resp.hpp"
+#include "remote/upkeep.hpp"
+#include "support/store_entries.hpp"
+#include "support/told_http.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <map>
+
+namespace kiln::remote {
+
+namespace {
+
+using test::entry_of;
+using test::expected_of;
+using test::told_http;
+using words = std::vector<std::string>;
+
+constexpr char const* quick = " trust=server timeout=500ms connect-timeout=500ms";
+
+std::shared_ptr<remote_tier> victim_of(std::string const& remote) {
+    return std::make_shared<remote_tier>(parse_remotes(remote, {}).usable.at(0),
+                                         std::make_shared<store::event_outlet>(nullptr));
+}
+
+base::bytes packet_of(store::entry const& e) { return encode_packet({}, store::encode_entry(e).value()); }
+std::string bulk(std::string_view text) { return fmt::format("${}\r\n{}\r\n", text.size(), text); }
+constexpr char const* nothing = "$-1\r\n";
+
+// Speaks Redis's protocol, and says what a test wants it to.
+class told_redis {
+public:
+    using script = std::function<std::string(words const&)>;
+    explicit told_redis(script what) : what_{std::move(what)}, server_{[this](told_http::connection& c) { talk(c); }} {}
+    [[nodiscard]] std::string url() const { return "redis://" + server_.place(); }
+    [[nodiscard]] int asked(std::string const& command) const {
+        std::lock_guard const lock{mutex_};
+        auto const at = asked_.find(command);
+        return at == asked_.end() ? 0 : at->second;
+    }
+
+private:
+    void talk(told_http::connection& c) {
+        resp::decoder d;
+        std::array<std::byte, 4096> some;
+        for (;;) {
+            auto const n = ::recv(c.socket(), some.data(), some.size(), 0);
+            if (n <= 0) return;
+            d.feed(base::byte_span{some}.first(static_cast<std::size_t>(n)));
+            for (auto next = d.next(); next && *next; next = d.next()) {
+                words all;
+                for (auto const& w : (*next)->items) all.emplace_back(w.text());
+                {
+                    std::lock_guard const lock{mutex_};
+                    ++asked_[all.at(0)];
+                }
+                if (!c.say(what_(all))) return;
+            }
+        }
+    }
+    script what_;
+    mutable std::mutex mutex_;
+    std::map<std::string, int> asked_;
+    told_http server_;  // last: it uses everything above
+};
+
+// What every question is answered by when the answer to each name is the same.
+std::string to_all(words const& asked, std::string const& each) {
+    if (asked[0] != "MGET") return each;
+    std::string out = fmt::format("*{}\r\n", asked.size() - 1);
+    for (std::size_t i = 1; i < asked.size(); ++i) out += each;
+    return out;
+}
+
+store::question about(store::entry const& e) {
+    return {.family = e.about.at.family, .request = e.about.at.request, .key = e.about.at.key};
+}
+
+struct http_attack : ::testing::Test {
+    void SetUp() override {
+        if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    }
+};
+
+TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
+    told_redis const server{[](words const&) { return nothing; }};
+    auto const done = victim_of(server.url() + quick)->put(entry_of(1)).value();
+    EXPECT_FALSE(done.kept);
+    EXPECT_EQ(done.why, "protocol");
+    EXPECT_LE(server.asked("SET"), 20);
+}
+
+TEST(attack, one_sound_packet_in_every_slot_keeps_no_writer_busy_for_ever) {
+    // Of the same request, made from other headers: sound, and replayed under every name.
+    auto const replayed = bulk(base::as_text(packet_of(*entry_of(0))));
+    told_redis const server{[&](words const& w) { return w[0] == "SET" ? nothing : to_all(w, replayed); }};
+    auto const t = victim_of(server.url() + quick);
+    EXPECT_FALSE(t->put(entry_of(1)).value().kept);
+    EXPECT_LE(server.asked("SET"), 20);
+    auto const got = t->ask_sync(about(*entry_of(1)));
+    EXPECT_FALSE(got.hit) << "it is not the key that was asked for";
+    EXPECT_LE(server.asked("GET"), 20 + 8) << "every slot once";
+}
+
+TEST(attack, a_lease_that_is_free_and_never_ours_is_given_up) {
+    for (bool const held : {false, true}) {
+        // Looked at it is free; tried for, it is another's, or nobody's.
+        told_redis const server{[held](words const& w) {
+            if (w[0] == "GET" && held && w[1].starts_with("kiln:1:l:")) return bulk("somebody");
+            return to_all(w, nothing);
+        }};
+        auto const t = victim_of(server.url() + " trust=server");
+        auto q = about(*entry_of(1));
+        q.claims = store::claiming::wanted;
+        auto const there = std::make_shared<std::promise<store::answer>>();
+        t->ask(q, [there](store::answer a) {
+            if (a.is_last) there->set_value(std::move(a));
+        });
+        auto got = there->get_future();
+        ASSERT_EQ(got.wait_for(std::chrono::seconds{15}), std::future_status::ready) << "waits for ever";
+        auto const a = got.get();
+        EXPECT_FALSE(a.mine);
+        EXPECT_EQ(a.late, "lease-deadline");
+    }
+}
+
+TEST(attack, holders_that_never_end_do_not_hold_up_one_unit_after_the_other) {
+    told_redis const server{[](words const& w) {
+        bool const lease = w.size() > 1 && w[1].starts_with("kiln:1:l:");
+        if (w[0] == "SET") return std::string{nothing};
+        return to_all(w, lease ? bulk("somebody") : nothing);
+    }};
+    auto const t = victim_of(server.url() + " trust=server");
+    std::vector<double> waits;
+    for (unsigned n = 0; n < 8; ++n) {
+        auto q = about(*entry_of(2 * n));
+        q.claims = store::claiming::wanted;
+        q.compile = std::chrono::milliseconds{100};
+        base::stopwatch const watch;
+        EXPECT_FALSE(t->ask_sync(q).hit);
+        waits.push_back(watch.ms());
+    }
+    EXPECT_GE(waits[0], 900) << "the shortest patience with a holder";
+    for (std::size_t n = 3; n < waits.size(); ++n) EXPECT_LE(waits[n], 500) << "who waited in vain three times running";
+}
+
+TEST_F(http_attack, answers_that_are_swapped_are_taken_by_nobody_and_held_against_nobody) {
+    auto const a = entry_of(10), b = entry_of(20);
+    std::atomic<bool> swapped{true};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            auto const hex = object_name("default", a->about.at.request, 0).hex();
+            bool const is_a = r.find(hex.substr(2)) != r.npos;
+            c.answer(200, base::as_text(packet_of(is_a != swapped ? *a : *b)));
+        }
+    }};
+    auto const t = victim_of(server.url() + quick);
+    for (auto const& e : {a, b}) EXPECT_EQ(t->find(e->about.at, expected_of(*e)).value().why, miss::wrong_key);
+    swapped = false;
+    for (auto const& e : {a, b}) EXPECT_TRUE(t->find(e->about.at, expected_of(*e)).value().hit);
+}
+
+TEST_F(http_attack, a_proxy_that_answers_everything_with_a_page_is_not_believed) {
+    std::atomic<int> puts{0};
+    told_http const portal{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            puts += r.starts_with("PUT") ? 1 : 0;
+            c.answer(200, r.starts_with("HEAD") ? "" : "<html>Please sign in</html>", "Content-Type: text/html\r\n");
+        }
+    }};
+    auto const t = victim_of(portal.url() + quick);
+    auto const e = entry_of(1);
+    EXPECT_EQ(t->find(e->about.at, expected_of(*e)).value().why, miss::bad_magic);
+    (void)t->put(e);
+    EXPECT_LE(puts, 2) << "once by request, once by family";
+    EXPECT_FALSE(t->find(e->about.at, expected_of(*e)).value().hit);
+}
+
+TEST_F(http_attack, a_packet_of_another_version_is_told_apart) {
+    auto const e = entry_of(1);
+    for (auto const& [version, why] : {std::pair{2, miss::newer_format}, std::pair{0, miss::bad_header}}) {
+        auto packet = packet_of(*e);
+        packet[8] = static_cast<std::byte>(version);
+        told_http const server{[&](told_http::connection& c) {
+            for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(200, base::as_text(packet));
+        }};
+        EXPECT_EQ(victim_of(server.url() + quick)->find(e->about.at, {}).value().why, why);
+    }
+}
+
+TEST(attack, names_that_are_none_are_left_alone_and_shown_to_nobody) {
+    std::string const odd = "kiln:1:\x1b[31m" + std::string(59, 'x');
+    std::string const good = "kiln:1:" + base::sha256_of("k").hex();
+    ASSERT_EQ(odd.size(), good.size());
+    told_redis const server{[&](words const& w) -> std::string {
+        if (w[0] == "SCAN") return "*2\r\n" + bulk("0") + "*2\r\n" + bulk(odd) + bulk(good);
+        return ":5\r\n";
+    }};
+    auto all = upkeep::open(parse_remotes(server.url() + quick, {}).usable.at(0)).value();
+    auto const found = all.list().value();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].key, good);
+}
+
+}  // namespace
+
+}  // namespace kiln::remote

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an outage costs those who wait: one failure is told to all it concerns, and to nobody else.
+#include "remote/curl.hpp"
+#include "remote/remote_tier.hpp"
+#include "support/store_entries.hpp"
+#include "support/told_http.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace kiln::remote {
+
+namespace {
+
+using test::entry_of;
+using test::told_http;
+
+constexpr double slow_machine_ms = 400;
+
+std::shared_ptr<remote_tier> tier_at(std::string const& remote, event_log* log = nullptr) {
+    return std::make_shared<remote_tier>(parse_remotes(remote, {}).usable.at(0),
+                                         std::make_shared<store::event_outlet>(log));
+}
+
+store::question about(unsigned number, store::urgency how = store::urgency::somebody_waits) {
+    auto const e = entry_of(number);
+    return {.family = e->about.at.family, .request = e->about.at.request, .key = e->about.at.key, .how = how};
+}
+
+store::question with_lease(unsigned number, std::chrono::milliseconds compile) {
+    auto q = about(number, store::urgency::nobody_waits);
+    q.compile = compile;
+    q.claims = store::claiming::wanted;
+    q.makers = 16;
+    return q;
+}
+
+// Several questions, and when the last answer to the last of them came.
+class asked_many {
+public:
+    asked_many(remote_tier& of, std::vector<store::question> const& all) : left_{all.size()} {
+        for (auto const& q : all) {
+            of.ask(q, [this](store::answer const& a) {
+                if (a.is_last && --left_ == 0) end_.set_value(watch_.ms());
+            });
+        }
+    }
+    double ms() { return end_.get_future().get(); }
+
+private:
+    base::stopwatch watch_;
+    std::atomic<std::size_t> left_;
+    std::promise<double> end_;
+};
+
+// Every second is another request.
+std::vector<store::question> questions(unsigned count, store::urgency how) {
+    std::vector<store::question> out;
+    for (unsigned n = 0; n < count; ++n) out.push_back(about(100 + 2 * n, how));
+    return out;
+}
+
+struct outage : ::testing::Test {
+    void SetUp() override {
+        if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    }
+};
+
+struct outage_with_leases : outage {
+    void SetUp() override {
+        outage::SetUp();
+        if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+        leases = std::make_unique<test::redis_process>();
+    }
+    // Somebody has it, and shows no sign of ending.
+    void hold(unsigned number) {
+        auto const name = lease_name("default", entry_of(number)->about.at.request).hex();
+        ASSERT_EQ(leases->say("SET kiln:1:l:" + name + " somebody"), "+OK\r\n");
+    }
+    std::unique_ptr<test::redis_process> leases;
+};
+
+TEST_F(outage, R1_who_cannot_connect_speaks_for_all_that_wait_for_a_connection) {
+    test::black_hole const nowhere;
+    auto const t = tier_at(fmt::format("http://127.0.0.1:{} trust=server connect-timeout=300ms", nowhere.port()));
+    asked_many all{*t, questions(40, store::urgency::nothing_else_will_do)};
+    EXPECT_LE(all.ms(), 300 + slow_machine_ms) << "eight at a time they would take five times as long";
+}
+
+TEST_F(outage, R1_a_server_that_fell_silent_is_not_waited_for_by_each_in_turn) {
+    std::atomic<bool> silent{false};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            if (!silent) c.answer(404);
+        }
+    }};
+    auto const t = tier_at(server.url() + " trust=server timeout=300ms");
+    ASSERT_FALSE(t->ask_sync(about(1)).hit);
+    silent = true;
+    asked_many all{*t, questions(40, store::urgency::nothing_else_will_do)};
+    EXPECT_LE(all.ms(), 300 + slow_machine_ms);
+}
+
+TEST_F(outage_with_leases, R6_a_lease_server_that_is_down_costs_no_hits) {
+    auto const e = entry_of(1);
+    ASSERT_TRUE(tier_at(leases->url() + " trust=server")->put(e).value().kept);
+    event_log log;
+    auto const t =
+        tier_at(fmt::format("{} trust=server lease=redis://127.0.0.1:{}", leases->url(), test::free_port()), &log);
+    std::vector<store::question> all;
+    for (unsigned n = 0; n < 10; ++n) all.push_back(with_lease(100 + 2 * n, std::chrono::seconds{1}));
+    asked_many together{*t, all};
+    (void)together.ms();
+    auto const later = t->ask_sync(with_lease(200, std::chrono::seconds{1}));
+    EXPECT_FALSE(later.mine);
+    EXPECT_EQ(later.why, miss::absent) << "whoever keeps the bytes was asked";
+    EXPECT_TRUE(t->ask_sync(about(1)).hit);
+    EXPECT_EQ(log.count(event_kind::fault), 1u) << "one outage, told once";
+}
+
+TEST_F(outage_with_leases, what_somebody_is_making_is_not_asked_for_again_and_again) {
+    std::atomic<int> asked{0};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            ++asked;
+            c.answer(404);
+        }
+    }};
+    auto const t = tier_at(server.url() + " trust=server lease=" + leases->url());
+    std::vector<store::question> all;
+    for (unsigned n = 0; n < 10; ++n) {
+        hold(100 + 2 * n);
+        all.push_back(with_lease(100 + 2 * n, std::chrono::milliseconds{500}));
+    }
+    asked_many waiting{*t, all};
+    EXPECT_GE(waiting.ms(), 900) << "a second of patience";
+    EXPECT_LE(asked, 20) << "once at first, and once before patience is over";
+}
+
+TEST_F(outage_with_leases, R14_nobody_waits_for_a_holder_who_could_publish_nowhere) {
+    auto server = std::make_unique<told_http>([&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);
+    });
+    auto const t = tier_at(server->url() + " trust=server lease=" + leases->url());
+    hold(50);
+    asked_many waiting{*t, {with_lease(50, std::chrono::seconds{10})}};
+    ASSERT_FALSE(t->ask_sync(about(1)).hit);
+    server.reset();
+    asked_many others{*t, questions(3, store::urgency::somebody_waits)};
+    (void)others.ms();
+    EXPECT_LE(waiting.ms(), 3'000) << "the patience with a holder is ten seconds";
+}
+
+}  // namespace
+
+}  // namespace kiln::remote
