@@ -140,6 +140,7 @@ enum overlay_parts : u32 {
     left_parts = 2,    // of a left row, in no right one
     right_parts = 4,   // of a right row, in no left one
     right_rows = 8,    // right rows as they are
+    left_covered = 16,  // of a left row, in any right one
 };
 enum class set_operation : int { intersection, union_, difference, symmetric_difference };
 template <class Put>

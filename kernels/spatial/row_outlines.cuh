@@ -135,12 +135,13 @@ struct write_outlines {
 
 // ---- Boundaries --------------------------------------------------------------------------------------------------------
 
-// Of areas their rings, as lines.
+// Of areas their rings, as lines: paths of some kinds.
 struct count_ring_lines {
     layer l;
+    u32 kinds;  // bits
     i64* count;  // by path: lines (high) and vertices (low)
     KILN_HD void operator()(u64 i) const {
-        count[i] = is_ring(l.kind[i]) ? both_counts(1, static_cast<u32>(l.path_first[i + 1] - l.path_first[i])) : 0;
+        count[i] = (kinds >> l.kind[i] & 1) != 0 ? both_counts(1, static_cast<u32>(l.path_first[i + 1] - l.path_first[i])) : 0;
     }
 };
 // One more than paths.

@@ -43,6 +43,8 @@ public:
                                                      buffer<std::int32_t> first, buffer<std::int32_t> ring_of);
     // Repeated vertices go. One fence.
     [[nodiscard]] result<void> drop_repeated(queue& on);
+    // Only those stay that are counted here: by vertex, one more. One fence.
+    [[nodiscard]] result<void> keep_vertices(queue& on, buffer<std::int64_t> const& counted);
     // New vertices inside segments: numbers of divisions, those of one segment next to each other and in the order they have along
     // it, with their segments; each is at places[vertex[number]]. Returns where each vertex went, one more than there were. One fence.
     struct divisions {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/outlines.hpp"
 
-#include "spatial/kept_layer.hpp"
 #include "spatial/operations.hpp"
 #include "spatial/row_measures.hpp"
 #include "spatial/row_outlines.cuh"
 #include "spatial/row_shapes.cuh"
 
+#include <kiln/spatial/outlines.hpp>
 #include <kiln/spatial/validate.hpp>
 
 namespace kiln::spatial {
@@ -83,24 +83,6 @@ result<geometries> drawn_outlines(queue& on, kept_layer const& l, Outline const&
     return geometries::make(std::move(mixed));
 }
 
-result<geometries> rings_as_lines(queue& on, kept_layer const& l) {
-    auto const rows = l.rows(), paths = l.paths();
-    KILN_TRY(auto place, on.room<std::int64_t>(paths + 1));
-    KILN_CHECK(on.launch(count_ring_lines{l.view(), raw(place)}, paths));
-    KILN_TRY(auto const total, on.total_sync(place));
-    geometry_parts out;
-    out.kind = family::multilinestring;
-    KILN_TRY(out.x, on.room<double>(low_of(total)));
-    KILN_TRY(out.y, on.room<double>(low_of(total)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
-    KILN_TRY(out.offsets[1], on.room<std::int32_t>(std::size_t{high_of(total)} + 1));
-    KILN_CHECK(on.launch(boundary_rows{l.view(), raw(place), out.offsets[0].data()}, rows + 1));
-    KILN_CHECK(on.launch(write_ring_lines{l.view(), raw(place), out.offsets[1].data()}, paths + 1));
-    KILN_CHECK(on.launch(write_ring_vertices_of_lines{l.view(), raw(place), out.x.data(), out.y.data()}, l.vertices()));
-    KILN_TRY(out.validity, validity_like(on, l));
-    return geometries::make(std::move(out));
-}
-
 result<geometries> ends_of_lines(queue& on, kept_layer const& l) {
     auto const rows = l.rows(), paths = l.paths();
     KILN_TRY(auto listed, on.room<std::int64_t>(paths + 1));
@@ -128,6 +110,24 @@ result<geometries> ends_of_lines(queue& on, kept_layer const& l) {
 
 }  // namespace
 
+result<geometries> paths_as_lines(queue& on, kept_layer const& l, std::uint32_t kinds) {
+    auto const rows = l.rows(), paths = l.paths();
+    KILN_TRY(auto place, on.room<std::int64_t>(paths + 1));
+    KILN_CHECK(on.launch(count_ring_lines{l.view(), kinds, raw(place)}, paths));
+    KILN_TRY(auto const total, on.total_sync(place));
+    geometry_parts out;
+    out.kind = family::multilinestring;
+    KILN_TRY(out.x, on.room<double>(low_of(total)));
+    KILN_TRY(out.y, on.room<double>(low_of(total)));
+    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
+    KILN_TRY(out.offsets[1], on.room<std::int32_t>(std::size_t{high_of(total)} + 1));
+    KILN_CHECK(on.launch(boundary_rows{l.view(), raw(place), out.offsets[0].data()}, rows + 1));
+    KILN_CHECK(on.launch(write_ring_lines{l.view(), raw(place), out.offsets[1].data()}, paths + 1));
+    KILN_CHECK(on.launch(write_ring_vertices_of_lines{l.view(), raw(place), out.x.data(), out.y.data()}, l.vertices()));
+    KILN_TRY(out.validity, validity_like(on, l));
+    return geometries::make(std::move(out));
+}
+
 result<geometries> hulls_of_rows(queue& on, geometries const& of) {
     KILN_TRY(auto const l, kept_layer::plain(on, of));
     auto const n = l.vertices();
@@ -149,7 +149,7 @@ result<geometries> boxes_around_rows(queue& on, geometries const& of) {
 
 result<geometries> boundaries_of_rows(queue& on, geometries const& of) {
     KILN_TRY(auto const l, kept_layer::plain(on, of));
-    return dimension_of(of.kind()) == 2 ? rings_as_lines(on, l) : ends_of_lines(on, l);
+    return dimension_of(of.kind()) == 2 ? paths_as_lines(on, l, ring_kinds) : ends_of_lines(on, l);
 }
 
 result<geometries> points_on_rows(queue& on, geometries const& of) {

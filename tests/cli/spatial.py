@@ -106,6 +106,14 @@ check((SCRATCH / "hulls.wkt").read_text() == "LINESTRING (0 0, 4 0)\nNULL\nPOLYG
 for words in (["buffer", "some.wkt"], ["buffer", "some.wkt", "-d", "1", "--caps", "pointed"], ["shape", "some.wkt"], ["shape", "some.wkt", "--what", "star"],
               ["convert", "some.wkt", "--json"]):
     run("spatial", *words, status=2)
+write("roads.wkt", "LINESTRING (-1 1, 5 1)\nLINESTRING (9 9, 10 10)\n")
+out("clip", "--left", "roads.wkt", "--right", "ones.wkt", "-o", "inside.wkt")
+check((SCRATCH / "inside.wkt").read_text() == "MULTILINESTRING ((0 1, 3 1))\nMULTILINESTRING EMPTY\n", "clip", (SCRATCH / "inside.wkt").read_text())
+write("bent.wkt", "LINESTRING (0 0, 1 0.1, 2 0)\n")
+out("shape", "bent.wkt", "--what", "simplify", "-d", "0.5", "-o", "straight.wkt")
+check((SCRATCH / "straight.wkt").read_text() == "MULTILINESTRING ((0 0, 2 0))\n", "simplify")
+run("spatial", "shape", "bent.wkt", "--what", "simplify", status=2)
+run("spatial", "shape", "bent.wkt", "--what", "envelope", "-d", "1", status=2)
 out("convert", "some.wkt", "-o", "some.geojson")
 check(out("convert", "some.geojson") == (SCRATCH / "some.wkt").read_text(), "there and back", out("convert", "some.geojson"))
 run("spatial", "overlay", "--left", "left.csv", "--right", "points.wkt", status=1)

@@ -4,7 +4,9 @@
 
 #include <kiln/spatial/buffers.hpp>
 #include <kiln/spatial/outlines.hpp>
+#include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/shapes.hpp>
+#include <kiln/spatial/simplify.hpp>
 
 namespace kiln::device_tests {
 
@@ -59,6 +61,23 @@ TEST_F(spatial_shapes, around_rows_are_those_of_the_host) {
     }
     check(convex_hull(on(), there(of_every_family(7))), here([&] { return convex_hull({}, of_every_family(7)); }),
           "mixed");
+}
+
+TEST_F(spatial_shapes, clipped_and_simplified_are_those_of_the_host) {
+    std::size_t const rows = quick() ? 20 : 500;
+    auto const here = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call();
+    };
+    auto const areas = lattice(family::multipolygon, {.rows = 12, .size = 20, .seed = 151});
+    for (int k = 1; k <= 6; ++k) {
+        auto const kind = static_cast<family>(k);
+        auto const g =
+            lattice(kind, {.rows = rows, .size = 20, .seed = 152, .empty_per_mille = 50, .null_per_mille = 50});
+        auto const name = std::string{name_of(kind)};
+        check(clip(on(), there(g), there(areas)), here([&] { return clip({}, g, areas); }), name);
+        check(simplify(on(), there(g), 1.5), here([&] { return simplify({}, g, 1.5); }), name);
+    }
 }
 
 TEST_F(spatial_shapes, buffers_are_those_of_the_host) {

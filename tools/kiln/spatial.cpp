@@ -327,6 +327,8 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     buffers->add_option("--mitre-limit", buffers_of->mitre_limit, "in distances");
     auto const [shapes, shapes_of] = of_one("shape", write_shapes);
     shapes->add_option("--what", shapes_of->what, "which shape")->required();
+    shapes->add_option("-d,--distance", shapes_of->distance, "of simplify");
+    (void)of_two("clip", write_clipped);
     auto const [convert, convert_of] = verb("convert", write_converted);
     convert->add_option("FILE", convert_of->left.file, "layer")->required();
     convert->add_option("--id", convert_of->left.id, "column or property");

@@ -199,9 +199,17 @@ result<answer<drawn_rows>> buffer_of(spatial::geometries const& of, double dista
     });
 }
 
-result<answer<drawn_rows>> shape(spatial::geometries const& of, shape_maker make) {
+result<answer<drawn_rows>> shape(spatial::geometries const& of, shape_maker const& make) {
     return watched(items_of(of), [&](own_stream const& on) {
         return make(on.get(), of).and_then([&](spatial::geometries const& rows) { return drawn_here(on, rows); });
+    });
+}
+
+result<answer<drawn_rows>> clip(spatial::geometries const& of, spatial::geometries const& areas) {
+    return watched(items_of(of) + items_of(areas), [&](own_stream const& on) {
+        return spatial::clip(on.get(), of, areas).and_then([&](spatial::geometries const& rows) {
+            return drawn_here(on, rows);
+        });
     });
 }
 

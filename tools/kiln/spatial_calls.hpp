@@ -10,6 +10,8 @@
 #include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/relate.hpp>
 
+#include <functional>
+
 namespace kiln::cli::spatial_calls {
 
 // Where a call ran, and why.
@@ -57,9 +59,10 @@ struct drawn_rows {
 [[nodiscard]] result<answer<drawn_rows>> buffer_of(spatial::geometries const& of, double distance,
                                                    spatial::buffer_options const& how);
 
-// One of the functions that make a row of every row.
-using shape_maker = result<spatial::geometries> (*)(stream_ref on, spatial::geometries const& of);
-[[nodiscard]] result<answer<drawn_rows>> shape(spatial::geometries const& of, shape_maker make);
+// What makes a row of every row.
+using shape_maker = std::function<result<spatial::geometries>(stream_ref on, spatial::geometries const& of)>;
+[[nodiscard]] result<answer<drawn_rows>> shape(spatial::geometries const& of, shape_maker const& make);
+[[nodiscard]] result<answer<drawn_rows>> clip(spatial::geometries const& of, spatial::geometries const& areas);
 
 struct measured_row {
     double area = 0, length = 0;

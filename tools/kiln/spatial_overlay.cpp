@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kiln spatial overlay, dissolve
+// kiln spatial overlay, dissolve, clip
 #include "misuse.hpp"
 #include "spatial_verbs.hpp"
 
@@ -96,6 +96,18 @@ int write_dissolve(spatial_arguments const& a) {
     } else {
         deliver_rows(a, made.data, rows, names);
     }
+    bar.step("written");
+    return ok;
+}
+
+int write_clipped(spatial_arguments const& a) {
+    check_spatial_output(a);
+    mode_in_force const mode{a.mode};
+    spatial_progress bar{"clip", 4, {a.left.file, a.right.file}};
+    auto const layers = read_both(a, bar);
+    auto const made = spatial_calls::clip(layers.left.rows(), layers.right.rows()).value();
+    bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
+    deliver_drawn(a, layers.left, made);
     bar.step("written");
     return ok;
 }

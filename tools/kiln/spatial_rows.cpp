@@ -4,6 +4,7 @@
 #include "spatial_verbs.hpp"
 
 #include <kiln/spatial/outlines.hpp>
+#include <kiln/spatial/simplify.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,8 @@ namespace {
 std::string number_or_nothing(double v) { return std::isnan(v) ? std::string{} : number_text(v); }
 json number_json(double v) { return std::isnan(v) ? json(nullptr) : json(v); }
 
-// A row for every row of a layer: lines "row,area", geometry, or JSON.
+}  // namespace
+
 void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
                    spatial_calls::answer<spatial_calls::drawn_rows> const& made) {
     std::vector<json> rows;
@@ -33,8 +35,6 @@ void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
     if (output_kind(a.output) == spatial_output::csv) return deliver(a, text);
     deliver_geometry(a, made.data.rows, rows);
 }
-
-}  // namespace
 
 int write_measures(spatial_arguments const& a) {
     check_spatial_output(a);
@@ -140,7 +140,7 @@ namespace {
 
 struct named_shape {
     std::string_view name;
-    spatial_calls::shape_maker make;
+    result<spatial::geometries> (*make)(stream_ref on, spatial::geometries const& of);
 };
 constexpr named_shape all_shapes[] = {{"convex_hull", spatial::convex_hull},
                                       {"envelope", spatial::envelope},
@@ -152,9 +152,13 @@ constexpr named_shape all_shapes[] = {{"convex_hull", spatial::convex_hull},
 
 int write_shapes(spatial_arguments const& a) {
     auto const* const found = std::ranges::find(all_shapes, a.what, &named_shape::name);
-    if (found == std::end(all_shapes)) {
-        std::string names;
-        for (auto const& known : all_shapes) names += (names.empty() ? "" : ", ") + std::string{known.name};
+    bool const simplifies = a.what == "simplify";
+    if (simplifies && !(a.distance && *a.distance >= 0))
+        throw misuse{std::string{"--what simplify needs --distance D"}};
+    if (!simplifies && a.distance) throw misuse{std::string{"--distance goes with --what simplify"}};
+    if (found == std::end(all_shapes) && !simplifies) {
+        std::string names{"simplify"};
+        for (auto const& known : all_shapes) names += ", " + std::string{known.name};
         throw misuse{fmt::format("--what '{}': {}", a.what, names)};
     }
     check_spatial_output(a);
@@ -162,7 +166,9 @@ int write_shapes(spatial_arguments const& a) {
     spatial_progress bar{"shape", 3, {a.left.file}};
     auto const layer = read_layer(a.left, a.reading).value();
     bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
-    auto const made = spatial_calls::shape(layer.rows(), found->make).value();
+    auto const made = spatial_calls::shape(layer.rows(), [&](stream_ref on, spatial::geometries const& rows) {
+                          return simplifies ? spatial::simplify(on, rows, *a.distance) : found->make(on, rows);
+                      }).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
     deliver_drawn(a, layer, made);
     bar.step("written");

@@ -53,11 +53,16 @@ void require_as_many(both_layers const& of);
 // spatial_overlay.cpp
 int write_overlay(spatial_arguments const& a);
 int write_dissolve(spatial_arguments const& a);
+int write_clipped(spatial_arguments const& a);
 // spatial_rows.cpp
 int write_measures(spatial_arguments const& a);
 int write_distances(spatial_arguments const& a);
 int write_converted(spatial_arguments const& a);
 int write_buffers(spatial_arguments const& a);
 int write_shapes(spatial_arguments const& a);
+
+// A row for every row of a layer: lines "row,area", geometry, or JSON.
+void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
+                   spatial_calls::answer<spatial_calls::drawn_rows> const& made);
 
 }  // namespace kiln::cli

@@ -43,6 +43,11 @@ struct overlay_options {
 [[nodiscard]] result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right,
                                            overlay_kind what, overlay_options const& how = {});
 
+// What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do. Lines are
+// divided where they cross; the crossing is correctly rounded. A row for every row, empty where nothing is left; null rows stay null. errc::unsupported for mixed
+// arrays.
+[[nodiscard]] result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas);
+
 // Areas of the intersection.
 struct area_list {
     buffer<std::int32_t> left, right;

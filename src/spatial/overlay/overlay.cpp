@@ -2,6 +2,7 @@
 #include "spatial/overlay/overlay.hpp"
 
 #include "spatial/operations.hpp"
+#include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/drawing.hpp"
 #include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_borders.cuh"
@@ -135,9 +136,9 @@ result<arrangement> arranged(queue& on, geometries const& left, geometries const
     return out;
 }
 // What is wanted of two layers that are arranged, ready to be drawn or measured.
-result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, overlay_kind what) {
+result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, std::uint32_t parts) {
     KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts_of(what)}));
+    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts}));
     drawing out{on, in};
     KILN_CHECK(out.order(borders));
     return out;
@@ -148,7 +149,7 @@ result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left
 result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what,
                                    overlay_options const& how) {
     KILN_TRY(auto const in, arranged(on, left, right, how.grid));
-    KILN_TRY(auto drawn, ordered_parts(on, in, left.rows(), what));
+    KILN_TRY(auto drawn, ordered_parts(on, in, left.rows(), parts_of(what)));
     KILN_TRY(auto parts, drawn.draw());
     overlay_rows out;
     KILN_TRY(out.rows, geometries::make(std::move(parts)));
@@ -156,9 +157,20 @@ result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries
     return out;
 }
 
+result<geometries> areas_in_areas(queue& on, geometries const& left, geometries const& right) {
+    auto const rows = left.rows();
+    KILN_TRY(auto const in, arranged(on, left, right, 0));
+    KILN_TRY(auto drawn, ordered_parts(on, in, rows, left_covered));
+    KILN_TRY(auto parts, drawn.draw(rows));
+    KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
+    auto const* const states = in.noded().states().data();  // those of the left rows come first
+    KILN_CHECK(on.launch(set_validity{states, states, rows, parts.validity->data()}, (rows + 7) / 8));
+    return geometries::make(std::move(parts));
+}
+
 result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right) {
     KILN_TRY(auto const in, arranged(on, left, right, 0));
-    KILN_TRY(auto const parts, ordered_parts(on, in, left.rows(), overlay_kind::intersection));
+    KILN_TRY(auto const parts, ordered_parts(on, in, left.rows(), common_parts));
     area_list out{parts.left(), parts.right(), {}};
     KILN_TRY(out.area, parts.areas());
     return out;
@@ -253,12 +265,10 @@ result<mended_rows> rows_mended(queue& on, geometries const& of) {
 
 namespace {
 
-// A call of two operands, both areas.
+// A call of two operands, which are checked on the host.
 template <class Use>
-auto with_both(std::string_view name, stream_ref on, geometries const& left, geometries const& right, Use const& use)
+auto with_valid_operands(stream_ref on, geometries const& left, geometries const& right, Use const& use)
     -> decltype(use(std::declval<queue&>(), left, right)) {
-    KILN_CHECK(require_areas(name, left));
-    KILN_CHECK(require_areas(name, right));
     return with_operands(overlay_operation, on, left, right,
                          [&](queue& q, geometries const& a, geometries const& b) -> decltype(use(q, a, b)) {
                              if (q.where() == residency::host) {
@@ -267,6 +277,14 @@ auto with_both(std::string_view name, stream_ref on, geometries const& left, geo
                              }
                              return use(q, a, b);
                          });
+}
+// The same of two that are areas.
+template <class Use>
+auto with_both(std::string_view name, stream_ref on, geometries const& left, geometries const& right, Use const& use)
+    -> decltype(use(std::declval<queue&>(), left, right)) {
+    KILN_CHECK(require_areas(name, left));
+    KILN_CHECK(require_areas(name, right));
+    return with_valid_operands(on, left, right, use);
 }
 // The same of as many rows on both sides.
 template <class Use>
@@ -300,6 +318,13 @@ result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries c
     return with_both("overlay", on, left, right, [&](queue& q, geometries const& a, geometries const& b) {
         return overlaid_rows(q, a, b, what, how);
     });
+}
+result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas) {
+    KILN_CHECK(require_areas("clip", areas));
+    if (of.kind() == family::mixed)
+        return fail(errc::unsupported, "clip: rows of one family are needed; take those of each by themselves");
+    return with_valid_operands(
+        on, of, areas, [](queue& q, geometries const& a, geometries const& b) { return rows_in_areas(q, a, b); });
 }
 result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right) {
     return with_both("area_table", on, left, right,

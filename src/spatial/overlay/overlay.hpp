@@ -23,6 +23,8 @@ struct world_question {
 
 [[nodiscard]] result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right,
                                                  overlay_kind what, overlay_options const& how = {});
+// What of each left row lies in any right one.
+[[nodiscard]] result<geometries> areas_in_areas(queue& on, geometries const& left, geometries const& right);
 [[nodiscard]] result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right);
 [[nodiscard]] result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right,
                                                      kiln_spatial::set_operation what, double grid = 0);

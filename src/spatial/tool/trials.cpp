@@ -14,6 +14,7 @@
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
 #include <kiln/spatial/shapes.hpp>
+#include <kiln/spatial/simplify.hpp>
 #include <kiln/spatial/wkb.hpp>
 
 #include <cmath>
@@ -148,6 +149,11 @@ public:
             {&outlines_operation,
              [](stream_ref on, std::size_t n) -> result<void> {
                  KILN_TRY(auto out, point_on_surface(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
+             }},
+            {&simplify_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, simplify(on, lines_of(n, 1), 1e-3));
                  return workshop::settled(result<buffer<double>>{out.parts().x}, on);
              }},
             {&choose_operation,

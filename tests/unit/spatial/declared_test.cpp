@@ -10,7 +10,9 @@
 #include "spatial/operations.hpp"
 #include "spatial/outlines.hpp"
 #include "spatial/overlay/buffers.hpp"
+#include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/overlay.hpp"
+#include "spatial/overlay/simplified.hpp"
 #include "spatial/pairs.hpp"
 #include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
@@ -177,6 +179,7 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)areas_in_common(on, areas, areas).value();
         (void)overlaps_row_by_row(on, areas, areas).value();
         (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
+        (void)rows_in_areas(on, many, areas).value(), (void)rows_in_areas(on, points, areas).value();
     });
     check(dissolve_operation,
           [&](queue& on) { (void)rows_mended(on, nested).value(), (void)united_rows(on, areas).value(); });
@@ -185,6 +188,10 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)hulls_of_rows(on, left).value(), (void)boxes_around_rows(on, left).value();
         (void)points_on_rows(on, left).value(), (void)boundaries_of_rows(on, areas).value();
         (void)boundaries_of_rows(on, many).value();
+    });
+    check(simplify_operation, [&](queue& on) {
+        (void)simplified_rows(on, nested, 1).value(), (void)simplified_rows(on, areas, 1).value();
+        (void)simplified_rows(on, many, 1).value();
     });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());

@@ -5,6 +5,7 @@
 #include "spatial/outlines.hpp"
 
 #include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/outlines.hpp>
 #include <kiln/spatial/validate.hpp>
 #include <kiln/spatial/wkt.hpp>
 
