@@ -78,8 +78,8 @@ result<void> check_type(element_type const& type, std::string_view what, std::st
     }
     if (!std::has_single_bit(type.align) || type.size % type.align != 0) {
         return fail(errc::invalid_argument,
-                    "{}: the {} has {} bytes aligned to {}: an alignment is 1, 2, 4, 8 or 16 and divides the size", name,
-                    what, type.size, type.align);
+                    "{}: the {} has {} bytes aligned to {}: an alignment is 1, 2, 4, 8 or 16 and divides the size",
+                    name, what, type.size, type.align);
     }
     return {};
 }
