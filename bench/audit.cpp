@@ -233,6 +233,7 @@ void measure_bytes(settings const& s) {
                 static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(1, kernels)),
                 static_cast<unsigned long long>(kernels));
     std::printf("%-52s %10.1f ms\n", "the recorder's own beginning, as it says", static_cast<double>(set_up) * 1e-6);
+    std::fflush(stdout);
 }
 
 void measure_reports(settings const& s) {

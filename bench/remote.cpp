@@ -3,7 +3,9 @@
 // What a remote costs, held against the same bytes and protocol without Kiln, in one run: a hit of 50 KB, near and a millisecond away,
 // a batch of 200, a server that is not there. And what servers are occupied with, which bench/remote/model.py is fed with.
 //
-//     bench_remote REDIS_URL [HTTP_URL] [FILE]     e.g. redis://127.0.0.1:6379 http://127.0.0.1:8080/k times.json
+//     bench_remote REDIS_URL[#PID] [HTTP_URL[#PID]] [FILE]     e.g. redis://127.0.0.1:6379#812 http://127.0.0.1:8080/k#815 times.json
+//
+// PID is the server's process on this machine: what it is occupied with is then the time that the machine gave it, however busy it was.
 #include "remote/delay_proxy.hpp"
 #include "remote/remote_tier.hpp"
 
@@ -53,12 +55,42 @@ double middle(std::vector<double>& all) {
     return all[all.size() / 2];
 }
 
+// Of what `measure` says so many times.
+template <class Measure>
+double median_of(int times, Measure measure) {
+    std::vector<double> all;
+    for (int i = 0; i < times; ++i) all.push_back(measure());
+    return middle(all);
+}
+
 template <class Work>
 double median_us(int times, Work work) {
     std::vector<double> all;
     for (int i = 0; i < times; ++i) all.push_back(once_us([&] { work(i); }));
     return middle(all);
 }
+
+// What a server is occupied with: the time of its process, or where that is not told what has passed meanwhile.
+class occupation {
+public:
+    explicit occupation(std::string pid) : pid_{std::move(pid)} {}
+    template <class Work>
+    double us(Work work) const {
+        base::stopwatch const watch;
+        auto const before = given_ns();
+        work();
+        return static_cast<double>(pid_.empty() ? watch.ns() : given_ns() - before) * 1e-3;
+    }
+
+private:
+    [[nodiscard]] std::int64_t given_ns() const {
+        std::int64_t out = 0;
+        if (!pid_.empty() && !(std::ifstream{"/proc/" + pid_ + "/schedstat"} >> out))
+            throw fail(errc::not_found, "there is no process {}", pid_);
+        return out;
+    }
+    std::string pid_;
+};
 
 // The protocol and nothing else, on the same kind of thread.
 class raw_server {
@@ -164,7 +196,10 @@ public:
     }
 
     // The times of the model are told of `url`.
-    void measure(std::string const& url) {
+    void measure(std::string const& word) {
+        auto const sharp = std::min(word.find('#'), word.size());
+        auto const url = word.substr(0, sharp);
+        occupation const server{word.substr(std::min(word.size(), sharp + 1))};
         auto const options = options_at(url);
         remote::remote_tier tier{options, quiet_};
         std::vector<base::digest> names;
@@ -195,8 +230,8 @@ public:
         auto const threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
         say(fmt::format("  a batch of {}, checks on {} threads", many, threads),
             {middle(raws), many * checks_us_ / threads, middle(withs)});
-        if (options.at.is_redis()) occupy_redis(raw, options);
-        else times_["fetch_us"] = median_us(9, [&](int) { raw.get(names); }) / many;
+        if (options.at.is_redis()) occupy_redis(raw, options, server);
+        else times_["fetch_us"] = median_of(9, [&] { return server.us([&] { raw.get(names); }); }) / many;
     }
 
     void measure_nobody() {
@@ -244,14 +279,17 @@ private:
         }
         return {middle(raws), middle(checks), middle(withs), middle(together)};
     }
-    void occupy_redis(raw_server& raw, remote::remote_options const& options) {
+    void occupy_redis(raw_server& raw, remote::remote_options const& options, occupation const& server) {
         std::vector<base::digest> absent;
         for (int i = 0; i < 50; ++i) absent.push_back(base::sha256_of(fmt::format("absent {}", i)));
         constexpr std::size_t at_once = 200;
-        times_["batch_us"] = median_us(9, [&](int) { raw.get_often(absent, at_once); }) / at_once;
-        times_["lease_us"] = median_us(9, [&](int) { raw.take_leases(at_once); }) / at_once;
+        auto const of = [&](auto work) { return median_of(9, [&] { return server.us(work); }) / at_once; };
+        times_["batch_us"] = of([&] { raw.get_often(absent, at_once); });
+        times_["lease_us"] = of([&] { raw.take_leases(at_once); });
         raw_server fresh{options};
-        times_["connect_us"] = median_us(100, [&](int) { fresh.connect_once(); });
+        times_["connect_us"] = of([&] {
+            for (std::size_t i = 0; i < at_once; ++i) fresh.connect_once();
+        });
     }
 
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-bench").value();
@@ -270,7 +308,7 @@ private:
 
 int main(int count, char** arguments) {
     if (count < 2) {
-        std::fputs("usage: bench_remote REDIS_URL [HTTP_URL] [FILE]\n", stderr);
+        std::fputs("usage: bench_remote REDIS_URL[#PID] [HTTP_URL[#PID]] [FILE]\n", stderr);
         return 2;
     }
     try {

@@ -5,6 +5,7 @@ has no meaning for one item of an array is an error that names its line."""
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 from collections.abc import Callable
 from types import CodeType
@@ -37,6 +38,9 @@ def device_text(function: Callable[..., Any], *, captured: bool) -> tuple[str, s
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise InvalidArgument(f"op: {function!r} has no Python text: pass a lambda, or the operator as text, kiln.op('a + b')")
+    for name in {"min", "max", "abs"} & set(code.co_names):
+        if getattr(function, "__globals__", {}).get(name, getattr(builtins, name)) is not getattr(builtins, name):
+            raise InvalidArgument(f"{_place(code, code.co_firstlineno)}: '{name}' is another function here than Python's own")
     return _Translation(code, _find(code), captured).text()
 
 
@@ -45,30 +49,34 @@ def _place(code: CodeType, line: int) -> str:
 
 
 def _find(code: CodeType) -> _Function:
-    """The one whose code this is."""
+    """The one whose code this is: of a file that was edited since, and of several on a line, the others are not."""
+    place = _place(code, code.co_firstlineno)
+    if code.co_freevars:
+        raise InvalidArgument(f"{place}: {_no_parameter(code.co_freevars[0])}")
     lines = linecache.getlines(code.co_filename)
     if not lines:
-        raise InvalidArgument(f"{_place(code, code.co_firstlineno)}: the text of this function is nowhere to be read; pass the operator as text, kiln.op('a + b')")
+        raise InvalidArgument(f"{place}: the text of this function is nowhere to be read; pass the operator as text, kiln.op('a + b')")
     try:
         tree = ast.parse("".join(lines))
     except SyntaxError as why:
         raise InvalidArgument(f"{_place(code, why.lineno or 0)}: the text of this function cannot be read: {why.msg}") from None
-    found: list[_Function] = [node for node in ast.walk(tree) if isinstance(node, (ast.Lambda, ast.FunctionDef))
-                              and node.lineno == code.co_firstlineno and _name(node) == code.co_name]
-    if len(found) > 1 and hasattr(code, "co_positions"):
-        columns = {at[2] for at in code.co_positions() if at[0] is not None and at[2] is not None}
-        found = [node for node in found if isinstance(node, ast.Lambda) and _columns(node.body) & columns]
-    if len(found) != 1:
-        raise InvalidArgument(f"{_place(code, code.co_firstlineno)}: {len(found) or 'no'} functions begin on this line: write one to a line")
-    return found[0]
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Lambda, ast.FunctionDef)) and node.lineno == code.co_firstlineno and _program(_compiled(node)) == _program(code):
+            return node
+    raise InvalidArgument(f"{place}: the text on this line is not this function's: it was edited since, or has a decorator; pass the operator as text, kiln.op('a + b')")
 
 
-def _name(node: _Function) -> str:
-    return "<lambda>" if isinstance(node, ast.Lambda) else node.name
+def _compiled(node: _Function) -> CodeType:
+    around = compile(ast.Expression(node), "operator", "eval") if isinstance(node, ast.Lambda) else compile(ast.Module([node], []), "operator", "exec")
+    return next(part for part in around.co_consts if isinstance(part, CodeType))
 
 
-def _columns(body: ast.expr) -> set[int]:
-    return {node.col_offset for node in ast.walk(body) if isinstance(node, ast.expr)}
+def _program(code: CodeType) -> tuple[Any, ...]:
+    return code.co_code, code.co_consts, code.co_names, code.co_varnames
+
+
+def _no_parameter(name: str) -> str:
+    return f"'{name}' is no parameter: capture a value with kiln.op(lambda a, b, s: ..., s=value)"
 
 
 class _Translation:
@@ -97,7 +105,7 @@ class _Translation:
         if isinstance(self._function, ast.Lambda):
             return self._function.body
         steps = [step for step in self._function.body if not (isinstance(step, ast.Expr) and isinstance(step.value, ast.Constant))]  # its docstring
-        last = steps[-1]
+        last = steps[-1] if steps else None
         if len(steps) != 1 or not isinstance(last, ast.Return) or last.value is None:
             raise self._no(self._function, "an operator is a lambda, or a function that does nothing but return an expression")
         return last.value
@@ -113,7 +121,7 @@ class _Translation:
 
     def _of_Name(self, node: ast.Name) -> str:
         if node.id not in self._names:
-            raise self._no(node, f"'{node.id}' is no parameter: capture a value with kiln.op(lambda a, b, s: ..., s=value)")
+            raise self._no(node, _no_parameter(node.id))
         return self._names[node.id]
 
     def _of_Attribute(self, node: ast.Attribute) -> str:

@@ -47,15 +47,33 @@ void drop_later(PyObject* object) noexcept {
 
 }  // namespace
 
-without_gil::~without_gil() {
-    // In this order, and both in the one order that all threads see: whoever ends the interpreter sees this thread, or this thread the end.
-    taking_lock.fetch_add(1);
-    if (ending.load() && ::gettid() != ::getpid()) {
+namespace {
+
+// Around taking the lock; a thread of an interpreter that ends does not come out of it.
+class taking {
+public:
+    taking() noexcept {
+        // In this order, and both in the one order that all threads see: whoever ends the interpreter sees this thread, or this thread the end.
+        taking_lock.fetch_add(1);
+        if (!ending.load() || ::gettid() == ::getpid()) return;
         taking_lock.fetch_sub(1);
         for (;;) ::pause();
     }
+    ~taking() { taking_lock.fetch_sub(1); }
+    taking(taking const&) = delete;
+    taking& operator=(taking const&) = delete;
+};
+
+}  // namespace
+
+without_gil::~without_gil() {
+    taking const now;
     PyEval_RestoreThread(state_);
-    taking_lock.fetch_sub(1);
+}
+
+with_gil::with_gil() noexcept {
+    taking const now;
+    state_ = PyGILState_Ensure();
 }
 
 void pass_on_warnings() {

@@ -37,6 +37,18 @@ private:
     PyThreadState* state_;
 };
 
+// Takes it for a while, inside of the other.
+class with_gil {
+public:
+    with_gil() noexcept;
+    ~with_gil() { PyGILState_Release(state_); }
+    with_gil(with_gil const&) = delete;
+    with_gil& operator=(with_gil const&) = delete;
+
+private:
+    PyGILState_STATE state_;
+};
+
 // A reference that any thread may let go: the interpreter takes it back when it next can. The caller has the lock.
 [[nodiscard]] std::shared_ptr<void const> kept(nanobind::handle object);
 

@@ -119,7 +119,7 @@ void in_chunks(geometries const& left, geometries const& right, std::string cons
     auto const what = distance ? predicate::intersects : predicate_by_name(relation);
     std::optional<nb::python_error> thrown;
     auto const one = [&](pair_list const& pairs) -> result<void> {
-        nb::gil_scoped_acquire const locked;
+        with_gil const locked;
         try {
             take(array_of(pairs.left), array_of(pairs.right));
             return {};

@@ -43,6 +43,20 @@ def test_scan(library):
     assert type(kiln.inclusive_scan(x)).__module__.partition(".")[0] in (library, library + "lib")
 
 
+@every
+def test_lambdas(library):
+    host = numpy.random.default_rng(9).integers(-50, 50, 10_000).astype("i4")
+    x = LIBRARIES[library](host)
+    assert numpy.array_equal(on_host(kiln.inclusive_scan(x, lambda a, b: a if a > b else b)), numpy.maximum.accumulate(host))
+    assert numpy.array_equal(on_host(kiln.select_sync(x, lambda a: a % 7 == 3)), host[host % 7 == 3])
+    assert numpy.array_equal(on_host(kiln.transform(x, lambda a: a // 4)), host // 4)
+    far = kiln.transform(x, lambda a: abs(a))
+    capped = kiln.inclusive_scan(far, kiln.op(lambda a, b, s: min(a + b, s), s=numpy.int32(1000)))
+    assert numpy.array_equal(on_host(capped), numpy.minimum(numpy.cumsum(abs(host)), 1000))
+    halves = kiln.transform(x, lambda a: a / 2, to="float64") if library != "jax" else kiln.transform(x, lambda a: a / 2, to="float32")
+    assert numpy.array_equal(on_host(halves), host / 2)
+
+
 def library_of(x):
     return type(x).__module__.partition(".")[0].removesuffix("lib")
 

@@ -97,6 +97,14 @@ def test_the_real_compiler_takes_them():
 LIMIT = 3
 
 
+def around(limit):
+    return lambda a, b: a + limit
+
+
+def says_nothing(a, b):
+    """Nothing."""
+
+
 def two_steps(a, b):
     c = a + b
     return c
@@ -114,6 +122,8 @@ def two_steps(a, b):
     (lambda a, b=1: a, "an operator has one or two parameters"),
     (lambda *a: 1, "an operator has one or two parameters"),
     (two_steps, "does nothing but return"),
+    (says_nothing, "does nothing but return"),
+    (around(3), "'limit' is no parameter: capture a value"),
     (min, "has no Python text"),
 ])
 def test_what_cannot_be_one(by, words):
@@ -126,3 +136,16 @@ def test_what_cannot_be_one(by, words):
 def test_text_that_is_nowhere():
     with pytest.raises(kiln.InvalidArgument, match="nowhere to be read; pass the operator as text"):
         kiln.op(eval("lambda a, b: a + b"))
+
+
+def test_text_that_is_another_by_now(tmp_path, python):
+    """A file edited after it was imported is not believed; nor is a name that means something else."""
+    (tmp_path / "mine.py").write_text("f = lambda a, b: a + b\nmin = lambda *_: 7\ng = lambda a, b: min(a, b)\n")
+    python("""import kiln, mine, pathlib
+assert kiln.op(mine.f).text == "(a + b)"
+for edit, f, words in ((True, mine.f, "not this function's: it was edited"), (False, mine.g, "'min' is another function here")):
+    if edit: pathlib.Path("mine.py").write_text("f = lambda a, b: a * b\\n"); import linecache; linecache.clearcache()
+    try: kiln.op(f)
+    except kiln.InvalidArgument as why: assert words in str(why), why
+    else: raise AssertionError(words)
+""")

@@ -48,9 +48,10 @@ bool parse_frame(std::string_view text, stack_frame& out) {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
+// Also what torch.compile writes, and Kiln's headers, whose functions are compiled into who uses them.
 bool is_of_a_library(stack_frame const& f) {
     if (has(f.file, "site-packages") || has(f.file, "dist-packages") || has(f.file, "lib/python3") ||
-        f.file.starts_with("<"))
+        has(f.file, "torchinductor") || has(f.file, "/include/kiln/") || f.file.starts_with("<"))
         return true;
     for (auto const* const folder : {"/usr/include/", "/usr/lib", "/usr/local/cuda", "/lib/", "/lib64/"})
         if (f.file.starts_with(folder) || f.object.starts_with(folder)) return true;

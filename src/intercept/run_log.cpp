@@ -51,15 +51,26 @@ Duration time_in(std::string_view text) {
     return std::clamp(Duration{number<std::int64_t>(text)}, Duration{}, longest);
 }
 
+constexpr std::string_view log_of_a_door = ".log";
+
+// Who is left over from a run that has ended makes no log.
+bool has_open_door(std::string const& log) {
+    return log.ends_with(log_of_a_door) &&
+           ::access(log.substr(0, log.size() - log_of_a_door.size()).c_str(), F_OK) == 0;
+}
+
 // In one write: lines of many processes do not mix.
 void append_text(std::string const& file, std::string_view text) {
     if (file.empty() || text.empty()) return;
     quiet_writes const quiet;
-    auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
+    int const make = has_open_door(file) ? O_CREAT : 0;
+    auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | make, 0600);
     if (fd) (void)!::write(fd->get(), text.data(), text.size());
 }
 
 }  // namespace
+
+std::filesystem::path log_at(std::filesystem::path door) { return door += log_of_a_door; }
 
 std::string_view name_of(happening::what kind) noexcept { return kinds[static_cast<std::size_t>(kind)]; }
 

@@ -44,6 +44,8 @@ struct happening {
 [[nodiscard]] std::string to_line(happening const& h);
 [[nodiscard]] std::optional<happening> from_line(std::string_view line);
 
+// The log of a run that listens at `door`: made by the first who writes, as long as the door is there.
+[[nodiscard]] std::filesystem::path log_at(std::filesystem::path door);
 // Appends to `file`; whatever goes wrong is nobody's problem.
 void append(std::string const& file, happening const& h) noexcept;
 // The headers that a process had to read, for the next run to have them read ahead.

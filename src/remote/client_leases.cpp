@@ -103,16 +103,17 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
         return finish(q, {.why = q->why});
     }
     (void)lease_guard_.answered();
+    if (of_.guard.is_open()) {  // meanwhile: whoever has it could publish nowhere
+        if (seen.state == lease_state::ours) of_.leases->end(q->lease, q->token, [](failure const&) {});
+        leave();
+        return finish(q, {.why = q->why});
+    }
     switch (seen.state) {
         case lease_state::ours: {
             leave();
             of_.counts.add("leases");
             claims_[*q->what.request] = {.lease = q->lease, .token = q->token};
             renew_later(*q->what.request);
-            if (of_.guard.is_open()) {
-                end_claim(*q->what.request);
-                return finish(q, {.why = miss::disabled});
-            }
             // Whoever had it before may have published between our look and our lease.
             q->at = stage::looking_again;
             q->slot = q->what.nth;

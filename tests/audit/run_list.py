@@ -58,6 +58,8 @@ LIST = {
     "embedded": ("plain-ptx", "embedded_ptx", 1, {"R04": 1, "R11": 1}, {"R10"}, {}),
     "synchronous": ("plain", "synchronous", 100, {"R24": 200, "R27": None, "R28": None, "R52": None, "R53": 200}, set(), {}),
 }
+# Which line is to blame in a program without Python; recordings of before have none.
+LINES = {"synchronous": {"R24": "cudaMemcpy(", "R53": "spin<<<8, 100"}}
 CACHES = "CUPY_CACHE_DIR TRITON_CACHE_DIR TORCHINDUCTOR_CACHE_DIR PYTORCH_KERNEL_CACHE_PATH CUDA_CACHE_PATH XDG_CACHE_HOME".split()
 
 
@@ -90,6 +92,17 @@ def wrong_about(name, report):
     for f in report["findings"]:
         if f["severity"] not in ("info", "LOW") and f["rule"] not in must and f["rule"] not in BESIDE:
             wrong.append(f"unexpected {f['rule']} {f['severity']} {f['count']}")
+    return wrong
+
+
+def wrong_lines(name, report):
+    text = (HERE / "plain.cu").read_text().splitlines()
+    wrong = []
+    for rule, what in LINES.get(name, {}).items():
+        for where in (f["where"] for f in report["findings"] if f["rule"] == rule):
+            file, _, line = where.partition(":")
+            if file != "plain.cu" or what not in text[int(line) - 1]:
+                wrong.append(f"{rule} at {where}, not where {what!r} stands")
     return wrong
 
 
@@ -145,7 +158,7 @@ def main():
         if arguments.pack:
             arguments.pack.mkdir(parents=True, exist_ok=True)
             pack(place / "recording", arguments.pack / f"{name}.tar.xz")
-        return name, wrong_about(name, report), " ".join(f"{f['rule']}:{f['count']}:{f['severity'][0]}" for f in report["findings"])
+        return name, wrong_about(name, report) + wrong_lines(name, report), " ".join(f"{f['rule']}:{f['count']}:{f['severity'][0]}" for f in report["findings"])
 
     failed = skipped = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

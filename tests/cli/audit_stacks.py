@@ -82,6 +82,17 @@ bare = waits_of(audit(program, keep=SCRATCH / "bare"))
 check(len(bare) == 2 and all(where.startswith("solver+0x") for where in bare), "an object and an offset", bare)
 check(not waits_of(audit(program, keep=SCRATCH / "off", KILN_AUDIT_STACKS="none")).keys() - {"?"}, "stacks can be turned off")
 
+# A framework forty frames deep between the user's line and the call.
+deep = write("deep.py", f"""import ctypes, os
+ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()
+fake = ctypes.CDLL(os.environ["KILN_AUDIT_CUPTI_ALWAYS"])
+exec(compile("def fit(depth): return fit(depth - 1) if depth else (fake.fake_call(3), fake.fake_call(3))", "/opt/site-packages/trainer.py", "exec"))
+for _ in range({STEPS}):
+    fit(40)  # FIT
+""")
+framework = waits_of(audit(os.path.realpath(sys.executable), deep, keep=SCRATCH / "deep"))
+check(set(framework) == {"deep.py:6"} and framework["deep.py:6"]["by"] == "wrapper", "the user's line is found below it", framework)
+
 # Python 3.13, as its headers have it.
 python = waits_of(audit("env", f"LD_PRELOAD={BIN / 'kiln-test-fake_python.so'}", program, keep=SCRATCH / "python"))
 check(set(python) == {"train.py:12"}, "a frame of Python's comes before native ones", python)

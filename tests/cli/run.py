@@ -218,6 +218,12 @@ def the_program_is_itself():
         done = subprocess.run([CLI, "run", *map(str, option), "--", "sh", "-c", "exit 7", b"caf\xe9"], capture_output=True, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
         check(done.returncode == 7, "a word that is no text", done)
     check(json.loads((SCRATCH / "odd.json").read_text())["program"][:2] == ["sh", "-c"], "is recorded as well as can be")
+    for option in ("-v", "--json"):  # nobody reads what kiln run says of it
+        unread, end = os.pipe()
+        os.close(unread)
+        done = subprocess.run([CLI, "run", option, "--", "sh", "-c", "exit 7"], stderr=end, env={**os.environ, "KILN_CACHE_DIR": str(CACHE)})
+        os.close(end)
+        check(done.returncode == 7, "nor does it matter who listens", done)
     done = under("sh", "-c", 'echo "$LD_AUDIT"', LD_AUDIT="/some/where.so")
     check(done.stdout.startswith("/some/where.so:"), "an auditor that was there stays", done.stdout)
     one(100)
@@ -597,6 +603,21 @@ def trouble_on_the_way():
         words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 400, "-arch=sm_90"]
         done = under("sh", "-c", limit + '; exec "$0" "$@"', *words, KILN_CACHE_DIR=SCRATCH / ("limited" + limit[-2:].strip()))
         check(json.loads(done.stdout)["status"] == 0, limit, done.stderr)
+    # So few for kiln run itself that nobody who asks for a worker can be let in: the program, which has enough, does not wait for one.
+    for number in range(4, 12):
+        words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % (20_000 + number), "-arch=sm_90"]
+        started = time.time()
+        done = run("-c", f'ulimit -S -n {number}; exec "$0" "$@"', CLI, "run", "--", "sh", "-c", 'ulimit -S -n 256; exec "$0" "$@"', *words, program="sh", status=None, KILN_CACHE_DIR=SCRATCH / "few")
+        check(done.returncode == 0 and json.loads(done.stdout)["status"] == 0, f"{number} descriptors for kiln run", done)
+        check(time.time() - started < 9, f"{number} descriptors: nobody waits", time.time() - started)
+        check(" 1 made" in done.stderr or number == 4, f"{number} descriptors: what happened is told", done.stderr)
+    check(not [f for f in (SCRATCH / "few/run").iterdir() if f.name.startswith(("door-", "log-"))], "nothing is left", *(SCRATCH / "few/run").iterdir())
+    # Nothing open at all: what kiln run opens is not taken for standard error, and the program has nothing that it would not have.
+    listing = 'import os, sys; open(sys.argv[1], "w").write(" ".join(f for f in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + f)))'
+    run("-c", 'exec "$0" "$@" <&- >&- 2>&-', CLI, "run", "-v", "--", PYTHON, "-c", listing, SCRATCH / "with", program="sh", KILN_CACHE_DIR=SCRATCH / "closed")
+    run("-c", 'exec "$0" "$@" <&- >&- 2>&-', PYTHON, "-c", listing, SCRATCH / "without", program="sh")
+    check((SCRATCH / "with").read_text() == (SCRATCH / "without").read_text(), "the same descriptors", (SCRATCH / "with").read_text(), (SCRATCH / "without").read_text())
+    check(not any(b"kiln: " in f.read_bytes() for f in (SCRATCH / "closed").rglob("*") if f.is_file() and "standins" not in f.parts), "nothing is told to a file", *(SCRATCH / "closed").rglob("*"))
     # No folder to run copies from.
     done = under(PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 401, "-arch=sm_90", KILN_RUN_COPIES="/proc/self", HOME="/nowhere")
     check(json.loads(done.stdout)["status"] == 0, "nowhere to put copies", done.stderr)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a file of a recording: read without harm, and nothing counted twice.
-#include "audit/recording.hpp"
+// Any bytes as a file of a recording: read without harm, and nothing counted twice; and as the lines beside it: what was understood is written
+// and read again as the same.
+#include "audit/native_lines.hpp"
 #include "fuzz/fuzz.hpp"
 
 using namespace kiln;
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
     auto const input = fuzz::bytes_of(data, size);
+    auto const lines = audit::to_text(audit::native_lines_from(base::as_text(input)));
+    fuzz::must(audit::to_text(audit::native_lines_from(lines)) == lines);
     audit::string_table strings;
     audit::process_recording read;
     auto const done = audit::parse_process(input, strings, read);

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "capsule.hpp"
+#include "intercept/quiet_writes.hpp"
 #include "run_session.hpp"
 
 namespace kiln::cli {
@@ -69,8 +70,10 @@ run_outcome run_and_tell(run_arguments const& a) {
     auto out = run_in(surroundings, settings, a.session);
     if (!out.is_started) return out;
     auto const& all = out.log.happenings;
-    if (a.json) std::fputs((base::json_text(record_of(a, all, caches)) + "\n").c_str(), stderr);
-    else tell(a.session.talk, all);
+    if (a.json) {
+        intercept::quiet_writes const quiet;
+        std::fputs((base::json_text(record_of(a, all, caches)) + "\n").c_str(), stderr);
+    } else tell(a.session.talk, all);
     if (!a.record.empty())
         write_text_output(a.record, base::as_bytes(base::json_text(record_of(a, all, caches), 1) + "\n")).value();
     return out;

@@ -3,6 +3,7 @@
 
 #include "base/quick_replace.hpp"
 #include "engine/shipped_folders.hpp"
+#include "intercept/run_log.hpp"
 #include "message.hpp"
 #include "store/store.hpp"
 
@@ -116,8 +117,6 @@ run_environment::run_environment(base::config const& settings, talk how)
                          : "run: no folder of your own that programs may be run from: nothing is answered");
         return;
     }
-    log_ = private_ / fmt::format("log-{}-{}", ::getpid(), base::random_name());
-    if (!base::open_file(log_, O_WRONLY | O_CREAT | O_EXCL, 0600)) log_.clear();
     put_hook_in(standins);
 }
 
@@ -137,8 +136,17 @@ void run_environment::put_hook_in(std::filesystem::path const& standins) {
         audit = audit.empty() ? hook : audit + ":" + hook;
     set("KILN_RUN_STANDINS", standins.native());
     set("KILN_RUN_COPIES", copies.native());
-    set("KILN_RUN_LOG", log_.native());
     set("KILN_RUN_RECENT", (private_ / "recent-headers").native());
+}
+
+void run_environment::keep_log_at(std::filesystem::path const& door) {
+    if (private_.empty()) return;
+    if (!door.empty()) log_ = intercept::log_at(door);
+    else {
+        log_ = private_ / fmt::format("log-{}-{}", ::getpid(), base::random_name());
+        if (!base::open_file(log_, O_WRONLY | O_CREAT | O_EXCL, 0600)) log_.clear();
+    }
+    set("KILN_RUN_LOG", log_.native());
 }
 
 void run_environment::set(std::string const& variable, std::string value) { variables_[variable] = std::move(value); }

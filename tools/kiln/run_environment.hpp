@@ -29,6 +29,10 @@ public:
     [[nodiscard]] std::filesystem::path const& private_folder() const noexcept { return private_; }
     [[nodiscard]] std::filesystem::path const& log() const noexcept { return log_; }
 
+    // Where `door` is, which is there as long as the run is, the log is made by who has something to write: most programs never
+    // compile. Without one, which is an empty path, it is made now.
+    void keep_log_at(std::filesystem::path const& door);
+
     void set(std::string const& variable, std::string value);
     // Answers beside those of the cache. Not one more of KILN_CACHE_PATH_RO: a colon in its path would make two of it.
     void use_capsule(std::filesystem::path const& cache);

@@ -2,6 +2,7 @@
 #include "run_session.hpp"
 
 #include "intercept/program_name.hpp"
+#include "intercept/quiet_writes.hpp"
 #include "message.hpp"
 #include "run_child.hpp"
 
@@ -26,11 +27,13 @@ run_outcome run_in(run_environment& surroundings, base::config const& settings, 
     if (!what.jit.empty()) surroundings.set("KILN_JIT", what.jit);
     if (what.verify) surroundings.set("KILN_RUN_VERIFY", "1");
     if (what.talk.verbose) {
+        intercept::quiet_writes const quiet;
         if (auto const why = out_of_reach(what.program.front()); !why.empty())
             complain(fmt::format("run: '{}' runs as without Kiln: {}", what.program.front(), why));
     }
     run_workers workers{surroundings.private_folder(), settings};
     if (workers.is_open()) surroundings.set("KILN_RUN_WORKERS", workers.address().native());
+    surroundings.keep_log_at(workers.is_open() ? workers.address() : std::filesystem::path{});
     run_ahead ahead{surroundings.private_folder(), intercept::program_name(joined(what.program))};
     surroundings.set("KILN_RUN_KNOWN", ahead.known().native());
     auto const status = run_to_its_end(what.program, surroundings.variables(), workers, ahead);

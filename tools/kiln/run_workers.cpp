@@ -100,11 +100,10 @@ run_workers::run_workers(std::filesystem::path const& folder, base::config const
     named_ = settings.text("KILN_WORKER");
     address_ = folder / fmt::format("door-{}-{}", ::getpid(), base::random_name());
     door_ = listen_at(address_);
+    is_there_ = static_cast<bool>(door_);
 }
 
-run_workers::~run_workers() {
-    if (door_) ::unlink(address_.c_str());
-}
+run_workers::~run_workers() { take_door_away(); }
 
 void run_workers::bury() {
     std::erase_if(alive_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
@@ -124,7 +123,13 @@ void run_workers::answer_door(std::vector<std::string> const& environment) {
     if (!program_) program_ = find_program(named_);
     for (;;) {
         base::file_descriptor const caller{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-        if (!caller) return;
+        if (!caller) {
+            // No descriptor to be had, as a rule: who is not let in would knock for ever, and wait for an answer. The door stays,
+            // shut, as long as the run does.
+            bool const is_nobody_there = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+            if (!is_nobody_there) door_ = {};
+            return;
+        }
         if (program_->file.empty() || !is_of_this_user(caller.get()) || !has_room()) continue;
         if (auto const pid = start_worker(*program_, caller.get(), worker_environment(environment)); pid > 0)
             alive_.push_back(pid);
@@ -138,7 +143,12 @@ void run_workers::serve_until_end(int end, std::vector<std::string> const& envir
         if (either[0].revents != 0) break;
         if (either[1].revents != 0) answer_door(environment);
     }
-    if (std::exchange(door_, {})) ::unlink(address_.c_str());
+    if (door_) take_door_away();
+}
+
+void run_workers::take_door_away() {
+    door_ = {};
+    if (std::exchange(is_there_, false)) ::unlink(address_.c_str());
 }
 
 }  // namespace kiln::cli

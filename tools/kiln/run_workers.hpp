@@ -33,6 +33,7 @@ public:
 
 private:
     void answer_door(std::vector<std::string> const& environment);
+    void take_door_away();
     void bury();
     [[nodiscard]] bool has_room();
 
@@ -40,6 +41,7 @@ private:
     std::optional<worker_program> program_;  // nullopt: not looked for yet
     std::filesystem::path address_;
     base::file_descriptor door_;
+    bool is_there_ = false;  // its file
     std::vector<pid_t> alive_;
     std::size_t most_ = 0;  // not known yet
 };

@@ -132,6 +132,13 @@ INSTANTIATE_TEST_SUITE_P(
                     "/home/ann/libx.so\t0\thelp()\t/home/ann/libx.so\n"
                     "/home/ann/s.cpp\t12\tsolve()\t/home/ann/solver\n",
                     "s.cpp:12", true},
+        native_case{"kilns_header",
+                    "/srv/kiln/include/kiln/device.hpp\t160\tdownload_sync()\t/home/ann/solver\n/home/ann/"
+                    "s.cpp\t12\tsolve()\t/home/ann/solver\n",
+                    "s.cpp:12", false},
+        native_case{"generated_by_torch_compile",
+                    "/tmp/torchinductor_ann/xb/cxbfal.py\t128\tcall\n/home/ann/train.py\t12\tstep\n", "train.py:12",
+                    false},
         native_case{"no_line", "/home/ann/solver\t+1a2b\t\n/usr/lib/libc.so.6\t+3\t\n", "solver+0x1a2b", true},
         native_case{"a_name", "/home/ann/solver\t0\tsolve()\t/home/ann/solver\n", "solver", true}),
     [](auto const& about) { return about.param.name; });

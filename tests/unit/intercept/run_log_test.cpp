@@ -71,6 +71,26 @@ TEST(run_log, holds_headers_beside_what_happened) {
     EXPECT_TRUE(read_run_log(scratch.path() / "none").headers.empty());
 }
 
+TEST(run_log, is_made_while_the_run_lasts) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const door = scratch.path() / "door";
+    auto const file = log_at(door).native();
+    append(file, made_by_a_worker());
+    EXPECT_FALSE(std::filesystem::exists(file));
+    ASSERT_TRUE(base::replace_file(door, {}).has_value());
+    append(file, made_by_a_worker());
+    append(file, made_by_a_worker());
+    EXPECT_EQ(read_run_log(file).happenings.size(), 2U);
+    using std::filesystem::perms;
+    EXPECT_EQ(std::filesystem::status(file).permissions() & perms::all, perms::owner_read | perms::owner_write);
+    std::filesystem::remove(door);
+    append(file, made_by_a_worker());
+    EXPECT_EQ(read_run_log(file).happenings.size(), 3U);  // not yet read
+    std::filesystem::remove(file);
+    append(file, made_by_a_worker());
+    EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST(run_events, are_those_of_kilns_own_work) {
     using what = happening::what;
     EXPECT_THAT(kinds_of(what::answered), ElementsAre(event_kind::found));

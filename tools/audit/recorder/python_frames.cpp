@@ -2,6 +2,7 @@
 #include "python_frames.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <dlfcn.h>
@@ -28,6 +29,7 @@ constexpr layout known[] = {
 };
 constexpr long bytes_size = 16, bytes_data = 32, text_length = 16;
 constexpr char owned_by_c = 3;
+constexpr int most_walked = 400;
 
 enum class state : int { unseen, works, off };
 std::atomic<state> now{state::unseen};
@@ -166,15 +168,22 @@ int python_frames::take(python_frame* out) noexcept {
     if (thread == nullptr) return 0;
     if (now == state::unseen) look(thread);
     if (now != state::works) return 0;
-    int n = 0;
+    int n = 0, beyond = 0;
+    std::array<python_frame, outermost> last;  // of those beyond the innermost
     auto const* frame = at<void const*>(thread, used->thread_frame);
     if (used->cframe_frame != direct) frame = at<void const*>(frame, used->cframe_frame);
-    for (; frame != nullptr && n < deepest; frame = at<void const*>(frame, used->frame_previous)) {
-        if (at<char>(frame, used->frame_owner) == owned_by_c) continue;
-        auto const* const code = at<void const*>(frame, used->frame_code);
+    for (int walked = 0; frame != nullptr && walked < most_walked; ++walked) {
+        auto const* const here = frame;
+        frame = at<void const*>(frame, used->frame_previous);
+        if (at<char>(here, used->frame_owner) == owned_by_c) continue;
+        auto const* const code = at<void const*>(here, used->frame_code);
         auto const from = reinterpret_cast<std::intptr_t>(code) + used->code_bytes;
-        out[n++] = {code, static_cast<long>(at<std::intptr_t>(frame, used->frame_instruction) - from) / 2};
+        python_frame const f{code, static_cast<long>(at<std::intptr_t>(here, used->frame_instruction) - from) / 2};
+        if (n < innermost) out[n++] = f;
+        else last[static_cast<std::size_t>(beyond++ % outermost)] = f;
     }
+    for (int i = std::max(0, beyond - outermost); i < beyond; ++i)
+        out[n++] = last[static_cast<std::size_t>(i % outermost)];
     return n;
 }
 

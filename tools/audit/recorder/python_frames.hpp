@@ -18,7 +18,8 @@ struct python_frame {
 
 class python_frames {
 public:
-    static constexpr int deepest = 24;
+    // Of a deep stack its two ends: between the user's line and the call lie a framework's many, and between the program and its loop others.
+    static constexpr int innermost = 16, outermost = 8, deepest = innermost + outermost;
 
     // Whether the process has a Python, known or not.
     static bool is_here() noexcept;
