@@ -5,7 +5,6 @@
 #include "spatial/operations.hpp"
 #include "spatial/row_shapes.cuh"
 
-
 #include <cmath>
 
 namespace kiln::spatial {
