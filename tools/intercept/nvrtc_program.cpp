@@ -14,6 +14,12 @@ int real_call(char const* name, Arguments... arguments) {
     return self().real.call(name, nvrtc_builtin_failure, arguments...);
 }
 
+// Empty where it is gone: then no worker can go there, either.
+std::string working_directory() {
+    std::error_code nowhere;
+    return std::filesystem::current_path(nowhere).native();
+}
+
 // One compile on its way: from the options to the answer.
 class compile_request {
 public:
@@ -21,7 +27,7 @@ public:
         // A callback sees how the compile goes: it is called as if we were not there.
         if (auto hidden = p.watcher.function == nullptr ? virtual_call(p.asked, options) : std::nullopt)
             calls_.push_back(*std::move(hidden));
-        calls_.push_back(literal_call(p.asked, options));
+        calls_.push_back(literal_call(p.asked, options, directory_));
     }
 
     [[nodiscard]] int run();
@@ -49,6 +55,7 @@ private:
 
     program& p_;
     std::vector<std::string> const& options_;
+    std::string const directory_ = working_directory();
     std::vector<foreign_call> calls_;  // in the order they are tried
     stopwatch watch_;
     std::string why_ = "new";
@@ -170,10 +177,9 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
 }
 
 foreign_job compile_request::as_job(foreign_call const& call) const {
-    std::error_code nowhere;  // then no worker can go there, either
     return {.library = self().real.path(),
             .toolchain = self().real.toolchain(),
-            .directory = std::filesystem::current_path(nowhere).native(),
+            .directory = directory_,
             .seen_from = viewpoint::of_this_process(),
             .program = p_.asked,
             .call = call};
@@ -229,6 +235,7 @@ int compile_request::run() {
     if (auto why = self().not_serving(); !why.empty()) return without_us(std::move(why));
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
     if (depends_on_the_time(p_.asked, options_)) return without_us("it asks for the time");
+    if (directory_.empty() && tells_directory(options_)) return without_us("the working directory is gone");
     if (self().records_requests()) self().record(id_of(calls_.front()).digests.request, as_job(calls_.back()));
     if (answered()) return nvrtc_success;
     if (self().jit() == jit_policy::forbid) return forbidden();

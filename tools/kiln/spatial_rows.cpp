@@ -37,7 +37,7 @@ void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
 }
 
 int write_measures(spatial_arguments const& a) {
-    check_spatial_output(a);
+    check_lines_output(a);
     mode_in_force const mode{a.mode};
     auto const layer = read_layer(a.left, a.reading).value();
     auto const found = spatial_calls::measures(layer.rows()).value();
@@ -67,7 +67,7 @@ int write_measures(spatial_arguments const& a) {
 }
 
 int write_distances(spatial_arguments const& a) {
-    check_spatial_output(a);
+    check_lines_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"distance", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);

@@ -25,6 +25,12 @@ mode_in_force::mode_in_force(std::string const& name) {
 void check_spatial_output(spatial_arguments const& a) {
     if (!a.output.empty()) check_text_output(a.output).value();
 }
+void check_lines_output(spatial_arguments const& a) {
+    if (!a.as_json && output_kind(a.output) != spatial_output::csv)
+        throw misuse{
+            fmt::format("-o {}: there is no geometry in the answer; name a .csv, or ask for --json", a.output)};
+    check_spatial_output(a);
+}
 void deliver(spatial_arguments const& a, std::string_view text) {
     write_text_output(a.output.empty() ? "-" : a.output, base::as_bytes(text)).value();
 }

@@ -12,12 +12,13 @@ struct spatial_arguments {
     std::vector<std::string> files;
     spatial_input left, right;
     spatial_reading reading;
-    std::string predicate = "intersects", pattern, mode = "auto", output, ties = "kept", how = "intersection", what;
+    std::optional<std::string> pattern;
+    std::string predicate = "intersects", mode = "auto", output, ties = "kept", how = "intersection", what;
     std::optional<double> distance, most;
     double grid = 0;
     std::string caps = "round", joins = "round";
     double mitre_limit = 5;
-    std::size_t count = 1;
+    std::int64_t count = 1;
     int quarter = 8;
     bool as_json = false, row_by_row = false;
 };
@@ -33,6 +34,8 @@ private:
 
 // To --output or standard output, which is looked at before anything is read.
 void check_spatial_output(spatial_arguments const& a);
+// The same of what has no geometry to write.
+void check_lines_output(spatial_arguments const& a);
 void deliver(spatial_arguments const& a, std::string_view text);
 void deliver_json(spatial_arguments const& a, json const& data);
 // Rows as the output's name says, not CSV; GeoJSON has these properties.
