@@ -32,6 +32,9 @@ public:
     // row's own vertices matter only where it meets another row in one of them.
     [[nodiscard]] result<void> node(queue& on, std::uint32_t const* rows);
 
+    // Of a distinct one: a ring's kind tells on which side of it its row is, instead of whether it is a hole. No fence.
+    [[nodiscard]] result<void> orient_rings(queue& on) { return find_orientations(on, nullptr); }
+
     // The rows of one, then those of the other; neither noded. No fence.
     [[nodiscard]] static result<kept_layer> joined(queue& on, kept_layer const& first, kept_layer const& second);
     // Without the rows whose number here is negative: they stay, and have no paths.

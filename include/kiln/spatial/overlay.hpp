@@ -48,7 +48,7 @@ struct overlay_options {
 // arrays.
 [[nodiscard]] result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas);
 
-// Areas of the intersection.
+// Areas of the intersection, by left row and then by right one, of pairs that have more than edges in common: no overlay is made for it, so rows must be valid.
 struct area_list {
     buffer<std::int32_t> left, right;
     buffer<double> area;

@@ -4,6 +4,7 @@
 #include "spatial/operations.hpp"
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/drawing.hpp"
+#include "spatial/overlay/table.hpp"
 #include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_borders.cuh"
 #include "spatial/overlay_noding.cuh"
@@ -166,14 +167,6 @@ result<geometries> areas_in_areas(queue& on, geometries const& left, geometries 
     auto const* const states = in.noded().states().data();  // those of the left rows come first
     KILN_CHECK(on.launch(set_validity{states, states, rows, parts.validity->data()}, (rows + 7) / 8));
     return geometries::make(std::move(parts));
-}
-
-result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto const in, arranged(on, left, right, 0));
-    KILN_TRY(auto const parts, ordered_parts(on, in, left.rows(), common_parts));
-    area_list out{parts.left(), parts.right(), {}};
-    KILN_TRY(out.area, parts.areas());
-    return out;
 }
 
 result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right, set_operation what,

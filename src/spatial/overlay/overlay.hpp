@@ -25,7 +25,6 @@ struct world_question {
                                                  overlay_kind what, overlay_options const& how = {});
 // What of each left row lies in any right one.
 [[nodiscard]] result<geometries> areas_in_areas(queue& on, geometries const& left, geometries const& right);
-[[nodiscard]] result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right);
 [[nodiscard]] result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right,
                                                      kiln_spatial::set_operation what, double grid = 0);
 // Rows that have no more edges than this on average are held against each other edge by edge.

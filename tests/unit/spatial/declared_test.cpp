@@ -13,6 +13,7 @@
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay/simplified.hpp"
+#include "spatial/overlay/table.hpp"
 #include "spatial/pairs.hpp"
 #include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"

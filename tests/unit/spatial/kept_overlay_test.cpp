@@ -3,6 +3,7 @@
 #include "geos.hpp"
 #include "samples.hpp"
 #include "spatial/overlay/overlay.hpp"
+#include "spatial/overlay/table.hpp"
 
 #include <kiln/event.hpp>
 #include <kiln/runtime/execution.hpp>
