@@ -95,10 +95,14 @@ struct coordinate_grid {
     }
 };
 struct round_vertices {
-    point const* from;
+    layer l;
+    i32 const* world;  // by row; those of a negative one stay as they are
     coordinate_grid grid;
     point* to;
-    KILN_HD void operator()(u64 i) const { to[i] = grid.nearest(from[i]); }
+    KILN_HD void operator()(u64 i) const {
+        bool const stays = world != nullptr && world[row_at(l, static_cast<i32>(i))] < 0;
+        to[i] = stays ? l.at[i] : grid.nearest(l.at[i]);
+    }
 };
 
 // ---- What may have to be divided ---------------------------------------------------------------------------------------
@@ -122,7 +126,7 @@ struct meeting_search {
     layer l;
     tree t;
     segment const* elements;  // in the order of the leaves
-    i32 const* world;         // by row
+    i32 const* world;         // by row; those of a negative one meet nothing
     u32 const* moved;         // by segment; null: all are. Those that did not move have asked each other.
 
     KILN_HD bool asks(i32 v) const { return moved == nullptr || moved[v] != 0; }
@@ -160,7 +164,7 @@ private:
                 if (w <= v && answers) continue;  // each pair once
                 point const a = l.at[v], b = l.at[v + 1];
                 if (!boxes_meet(a, b, other.a, other.b) || !may_divide(a, b, other.a, other.b)) continue;
-                if (world != nullptr && world[row_at(l, v)] != world[row_at(l, w)]) continue;
+                if (world != nullptr && (world[row_at(l, v)] < 0 || world[row_at(l, v)] != world[row_at(l, w)])) continue;
                 found(v, w);
             }
         });
@@ -267,7 +271,7 @@ struct hot_search {
     KILN_HD void each(u64 i, Found found) const {
         bool const own = i < vertices;
         i32 const v = own ? static_cast<i32>(i) : segment_of[i - vertices];
-        if (!is_ring(l.kind[l.path_of[v]])) return;
+        if (!is_ring(l.kind[l.path_of[v]]) || (world != nullptr && world[row_at(l, v)] < 0)) return;
         point const p = own ? l.at[i] : more[i - vertices];
         box const hot = grid.around(p);
         query_tree(t, outwards(hot), [&](u32 slot) {
@@ -339,6 +343,31 @@ struct spread_moved {
         if (has != 0) add_to(parts, static_cast<u64>(place[i + 1] - place[i]));
     }
 };
+// Worlds with segments that moved still; how many worlds there are, as ~ of the last one; and worlds of one kind, all others negative.
+struct find_restless {
+    layer l;
+    u32 const* moved;
+    i32 const* world;
+    u32* restless;  // by world, of 0
+    KILN_HD void operator()(u64 i) const {
+        i32 const w = world[row_at(l, static_cast<i32>(i))];
+        if (moved[i] != 0 && w >= 0) or_into(restless + w, 1);
+    }
+};
+struct find_last_world {
+    i32 const* world;
+    u64* last;  // of all bits set
+    KILN_HD void operator()(u64 i) const {
+        if (world[i] >= 0) lower_together(last, ~static_cast<u64>(world[i]));
+    }
+};
+struct choose_worlds {
+    i32 const* world;
+    u32 const* restless;
+    u32 wanted;
+    i32* to;
+    KILN_HD void operator()(u64 i) const { to[i] = world[i] >= 0 && restless[world[i]] == wanted ? world[i] : -1; }
+};
 // Which vertices were there from the beginning.
 struct carry_owned {
     u32 const* owned;
@@ -367,4 +396,7 @@ KILN_KERNEL(overlay_hot_count, kiln_spatial::count_hot, 128, 1)
 KILN_KERNEL(overlay_hot, kiln_spatial::list_hot, 128, 1)
 KILN_KERNEL(overlay_division_keys, kiln_spatial::division_keys, 256, 1)
 KILN_KERNEL(overlay_moved, kiln_spatial::spread_moved, 256, 1)
+KILN_KERNEL(overlay_restless, kiln_spatial::find_restless, 256, 1)
+KILN_KERNEL(overlay_last_world, kiln_spatial::find_last_world, 256, 1)
+KILN_KERNEL(overlay_chosen_worlds, kiln_spatial::choose_worlds, 256, 1)
 KILN_KERNEL(overlay_owned, kiln_spatial::carry_owned, 256, 1)

@@ -19,11 +19,13 @@ namespace kiln_spatial {
 // One row, as row << 1 | whether the vertex is certainly inside, not on its edge; or:
 enum : u32 { in_no_row = ~0U, in_several_rows = ~0U - 1 };
 
-// As cell_walk, filtered, of a point that is moved; unsure also where the point touches an edge.
-template <tie Mode>
+// As cell_walk, of a point that is moved; and whether the point touches an edge, which is told outside.
+template <tie Mode, certainty How>
 struct moved_walk {
     point p, corner;
-    bool inside, unsure = false;
+    bool inside;
+    bool* touches;
+    bool unsure = false;
     static constexpr bool on = false;
 
     KILN_HD void edge(point a, point b) {
@@ -33,21 +35,23 @@ struct moved_walk {
 
 private:
     KILN_HD int side(point a, point b, point c) {
+        if constexpr (How == certainty::exact) return orient(a, b, c);
         guess const g = orient_filter(a, b, c);
         unsure |= !g.certain;
         return g.side;
     }
     KILN_HD void across(point a, point b) {
-        unsure |= a.y == p.y && (a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x)));
+        if (a.y == p.y && (a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x)))) *touches = true;
         bool const a_above = Mode == tie::down ? a.y >= p.y : a.y > p.y;
         bool const b_above = Mode == tie::down ? b.y >= p.y : b.y > p.y;
         if (a_above == b_above) return;
         if (most(a.x, b.x) < least(p.x, corner.x) || least(a.x, b.x) > most(p.x, corner.x)) return;
         point const low = a_above ? b : a, high = a_above ? a : b;
         int const at_p = side(low, high, p), at_corner = side(low, high, {corner.x, p.y});
-        unsure |= at_p == 0;
+        if (at_p == 0) *touches = true;
+        bool const left_of_p = Mode == tie::up ? at_p <= 0 : at_p < 0;
         bool const left_of_corner = at_corner < 0 || (Mode == tie::down && at_corner == 0 && high.x > low.x);
-        inside ^= (at_p < 0) != left_of_corner;
+        inside ^= left_of_p != left_of_corner;
     }
     KILN_HD void upwards(point a, point b) {
         bool const a_left = a.x < corner.x, b_left = b.x < corner.x;
@@ -68,18 +72,21 @@ KILN_HD bool ends_edge(layer const& l, i32 v) {
     return is_ring(l.kind[path]) && v != l.path_first[path];
 }
 
-// found(row, is_inside) for every row of the other layer that a vertex is in once it is moved.
-template <tie Mode, class Found>
-KILN_HD void rows_around(cell_grid const& g, point p, Found found) {
-    locate<Mode, certainty::exact>(g, p, [&](i32 row, place) {
-        bool is_inside = false;
-        locate<tie::on, certainty::exact>(g, p, [&](i32 other, place where) {
-            is_inside = other == row && where == place::inside;
-            return other == row;
+// found(row, is_inside) for every row of the other layer that a vertex is in once it is moved: inside it before, not on its edge. False where a filter failed.
+template <tie Mode, certainty How, class Found>
+KILN_HD bool rows_around(cell_grid const& g, point p, Found found) {
+    bool touches = false;
+    return locate_by(
+        g, p,
+        [&](point corner, bool inside) {
+            touches = false;
+            return moved_walk<Mode, How>{p, corner, inside, &touches};
+        },
+        [&](i32 row, place) {
+            found(row, !touches);
+            touches = false;
+            return false;
         });
-        found(row, is_inside);
-        return false;
-    });
 }
 
 template <tie Mode>
@@ -93,15 +100,10 @@ struct locate_ends_quickly {
         i32 const v = static_cast<i32>(i);
         u32 out = in_no_row;
         bool sure = true;
-        if (ends_edge(l, v)) {
-            point const p = l.at[v];
-            sure = locate_by(
-                other, p, [&](point corner, bool inside) { return moved_walk<Mode>{p, corner, inside}; },
-                [&](i32 row, place) {
-                    out = out == in_no_row ? static_cast<u32>(row) << 1 | 1 : u32{in_several_rows};
-                    return false;
-                });
-        }
+        if (ends_edge(l, v))
+            sure = rows_around<Mode, certainty::filtered>(other, l.at[v], [&](i32 row, bool is_inside) {
+                out = out == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : u32{in_several_rows};
+            });
         hit[i] = out;
         append(!sure, static_cast<u32>(i), later, later_count);
     }
@@ -119,7 +121,7 @@ struct locate_ends_exactly {
         for (u64 k = thread; k < *later_count; k += threads) {
             u32 const v = later[k];
             u32 out = in_no_row;
-            rows_around<Mode>(other, l.at[v], [&](i32 row, bool is_inside) {
+            rows_around<Mode, certainty::exact>(other, l.at[v], [&](i32 row, bool is_inside) {
                 out = out == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : u32{in_several_rows};
             });
             hit[v] = out;
@@ -167,7 +169,7 @@ struct edge_runs {
             if (h == in_no_row) continue;
             path = l.path_of[v];
             if (h == in_several_rows) {
-                rows_around<Mode>(other, l.at[v], [&](i32 row, bool is_inside) {
+                rows_around<Mode, certainty::exact>(other, l.at[v], [&](i32 row, bool is_inside) {
                     put_run(path, static_cast<u32>(row), v, v + 1, is_inside ? 1 : 0, put);
                 });
                 continue;
@@ -326,10 +328,12 @@ struct look_beside {
     cell_grid a_cells, b_cells;
     i32 const* left;
     i32 const* right;
+    i32 const* first;
     u32* is_real;
+    bool only_first;  // of each pair a few: most that are real are found there
     KILN_HD void operator()(u64 k) const {
         u64 const pair = s.pair(k);
-        if (is_real[pair] != 0) return;
+        if (is_real[pair] != 0 || (only_first && k >= static_cast<u64>(first[pair]) + 2)) return;
         share const e = s.at(k);
         bool found = false;
         if (e.kind() == share_kind::crossing) {

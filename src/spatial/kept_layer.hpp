@@ -39,8 +39,8 @@ public:
     [[nodiscard]] static result<kept_layer> joined(queue& on, kept_layer const& first, kept_layer const& second);
     // Without the rows whose number here is negative: they stay, and have no paths.
     [[nodiscard]] result<void> leave_out(queue& on, buffer<std::int32_t> const& numbers);
-    // Coordinates become whole multiples of 1 / scale; repeated vertices go. Two fences.
-    [[nodiscard]] result<void> round(queue& on, double scale);
+    // Coordinates become whole multiples of 1 / scale, but for rows whose number here is negative; repeated vertices go. Two fences.
+    [[nodiscard]] result<void> round(queue& on, double scale, std::int32_t const* numbers);
     // Rings as rows: `first` has one more than there are of them, `ring_of` one for every vertex. No fence.
     [[nodiscard]] static result<kept_layer> of_rings(queue& on, buffer<kiln_spatial::point> at,
                                                      buffer<std::int32_t> first, buffer<std::int32_t> ring_of);

@@ -97,7 +97,7 @@ std::vector<unit_row> const& rows() {
          {"overlay_worlds", "overlay_pair_worlds", "overlay_left_out", "overlay_join_rows", "overlay_join_paths",
           "overlay_join_vertices", "overlay_meeting_count", "overlay_meetings", "overlay_division_pairs",
           "overlay_divisions", "overlay_rounded", "overlay_hot_count", "overlay_hot", "overlay_division_keys",
-          "overlay_moved", "overlay_owned"}},
+          "overlay_moved", "overlay_owned", "overlay_restless", "overlay_last_world", "overlay_chosen_worlds"}},
         {"overlay_borders",
          "overlay",
          {"overlay_place_hashes", "overlay_place_clashes", "overlay_place_keys", "overlay_place_count",

@@ -64,15 +64,40 @@ result<void> arrangement::carry_owned(queue& on, buffer<std::int64_t> const& pla
 }
 
 result<void> arrangement::divide_all(queue& on, double grid) {
-    if (grid == 0) {
-        auto const before = layer_;
-        KILN_TRY(bool const is_noded, node(on));
-        if (is_noded) return {};
-        layer_ = before;  // not what crossings made of it
-        KILN_TRY(auto const around, layer_.bounds(on, ring_kinds));
-        grid = step_for(around);
-    }
-    return snap(on, grid);
+    if (grid != 0) return snap(on, grid);
+    auto const before = layer_;
+    auto const owned = owned_;
+    KILN_TRY(bool const is_noded, node(on));
+    if (is_noded) return {};
+    layer_ = before, owned_ = owned;  // not what crossings made of it
+    KILN_TRY(auto const around, layer_.bounds(on, ring_kinds));
+    if (worlds_.empty()) return snap(on, step_for(around));
+    // Only worlds that do not come to rest are put onto a grid.
+    auto const all = worlds_;
+    KILN_TRY(auto const restless, worlds_that(on, 1));
+    KILN_TRY(worlds_, worlds_that(on, 0));
+    KILN_TRY(bool const others_are, node(on));
+    worlds_ = others_are ? restless : all;
+    if (!others_are) layer_ = before, owned_ = owned;
+    KILN_CHECK(snap(on, step_for(around)));
+    worlds_ = all;
+    return {};
+}
+
+result<void> arrangement::note_restless(queue& on, buffer<std::uint32_t> const& moved) {
+    if (worlds_.empty()) return {};
+    KILN_TRY(auto last, on.filled<std::uint64_t>(1, ~0U));
+    KILN_CHECK(on.launch(find_last_world{worlds_.data(), raw(last)}, worlds_.size()));
+    std::uint64_t turned = 0;
+    KILN_CHECK(on.read_sync({{last.data(), turned}}));
+    KILN_TRY(restless_, on.filled<std::uint32_t>(static_cast<std::size_t>(~turned) + 1, 0));
+    return on.launch(find_restless{layer_.view(), moved.data(), worlds_.data(), restless_.data()}, layer_.vertices());
+}
+
+result<buffer<std::int32_t>> arrangement::worlds_that(queue& on, std::uint32_t restless) const {
+    KILN_TRY(auto out, on.room<std::int32_t>(worlds_.size()));
+    KILN_CHECK(on.launch(choose_worlds{worlds_.data(), restless_.data(), restless, out.data()}, worlds_.size()));
+    return out;
 }
 
 result<bool> arrangement::node(queue& on) {
@@ -85,8 +110,11 @@ result<bool> arrangement::node(queue& on) {
         KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
         KILN_TRY(auto found, find_divisions(on, asks.empty() ? nullptr : asks.data(), moved));
         if (found.count == 0) return true;
-        if (round > 0 && found.count > before + grows_by_chance) return false;
-        if (round > 3 && 2 * found.count > before) return false;
+        bool const grows = round > 0 && found.count > before + grows_by_chance;
+        if (grows || (round > 3 && 2 * found.count > before)) {
+            KILN_CHECK(note_restless(on, moved));
+            return false;
+        }
         before = found.count;
         if (round > 0) moved_again_ += found.count;
         KILN_TRY(auto const place, divide(on, std::move(found)));
@@ -98,12 +126,13 @@ result<bool> arrangement::node(queue& on) {
         KILN_CHECK(on.read_sync({{parts.data(), left}}));
         if (left == 0) return true;
     }
+    KILN_CHECK(note_restless(on, asks));
     return false;
 }
 
 result<void> arrangement::snap(queue& on, double grid) {
     grid_ = grid;
-    KILN_CHECK(layer_.round(on, 1 / grid));
+    KILN_CHECK(layer_.round(on, 1 / grid, worlds()));
     if (!owned_.empty()) {
         KILN_TRY(owned_, on.filled<std::uint32_t>(layer_.vertices(), 1));
     }
@@ -282,9 +311,9 @@ result<void> kept_layer::leave_out(queue& on, buffer<std::int32_t> const& number
     return on.launch(leave_rows_out{view(), numbers.data(), kind_.data()}, paths());
 }
 
-result<void> kept_layer::round(queue& on, double scale) {
+result<void> kept_layer::round(queue& on, double scale, std::int32_t const* numbers) {
     KILN_TRY(auto at, on.room<point>(vertices()));
-    KILN_CHECK(on.launch(round_vertices{at_.data(), {scale}, at.data()}, vertices()));
+    KILN_CHECK(on.launch(round_vertices{view(), numbers, {scale}, at.data()}, vertices()));
     at_ = std::move(at);
     KILN_CHECK(drop_repeated(on));
     elements_.reset();

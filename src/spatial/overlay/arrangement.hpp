@@ -47,8 +47,10 @@ private:
     arrangement(kept_layer of, buffer<std::int32_t> worlds) noexcept
         : layer_{std::move(of)}, worlds_{std::move(worlds)} {}
     [[nodiscard]] result<void> divide_all(queue& on, double grid);
-    // False where crossings go on moving segments.
+    // False where crossings go on moving segments; where there are worlds, `restless_` tells of which.
     [[nodiscard]] result<bool> node(queue& on);
+    [[nodiscard]] result<void> note_restless(queue& on, buffer<std::uint32_t> const& moved);
+    [[nodiscard]] result<buffer<std::int32_t>> worlds_that(queue& on, std::uint32_t restless) const;
     [[nodiscard]] result<void> snap(queue& on, double grid);
     struct found_divisions;
     [[nodiscard]] result<found_divisions> find_divisions(queue& on, std::uint32_t const* asks,
@@ -66,7 +68,8 @@ private:
 
     kept_layer layer_;
     buffer<std::int32_t> worlds_;
-    buffer<std::uint32_t> owned_;                             // empty: nobody asks
+    buffer<std::uint32_t> owned_;  // empty: nobody asks
+    buffer<std::uint32_t> restless_;
     buffer<std::int32_t> place_of_, place_first_, at_place_;  // by vertex; by place; vertices by place
     buffer<std::int64_t> strand_number_;
     buffer<std::int32_t> start_, member_, border_first_;

@@ -12,7 +12,7 @@ using namespace kiln_spatial;
 namespace {
 
 // Asked once for every vertex: looking at some more edges costs less than dividing cells, unless they are very full.
-constexpr cell_options table_cells{.cells_per_edge = 1, .split_above = 512, .edges_per_cell = 16};
+constexpr cell_options table_cells{.cells_per_edge = 1, .split_above = 128, .edges_per_cell = 16};
 
 struct table_layer {
     kept_layer layer;
@@ -123,8 +123,10 @@ result<area_list> areas_in_common(queue& on, geometries const& left, geometries 
     KILN_CHECK(on.launch(
         set_pairs{shares, raw(listed.key), n, bits, all.left.data(), all.right.data(), first.data(), is_real.data()},
         n));
-    KILN_CHECK(on.launch(
-        look_beside{shares, a.cells.view(), b.cells.view(), all.left.data(), all.right.data(), is_real.data()}, n));
+    for (bool const only_first : {true, false})
+        KILN_CHECK(on.launch(look_beside{shares, a.cells.view(), b.cells.view(), all.left.data(), all.right.data(),
+                                         first.data(), is_real.data(), only_first},
+                             n));
     KILN_TRY(auto place, on.room<std::int64_t>(pairs + 1));
     KILN_CHECK(on.launch(count_real_pairs{is_real.data(), raw(place)}, pairs));
 

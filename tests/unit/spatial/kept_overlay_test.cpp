@@ -11,9 +11,11 @@
 #include <kiln/spatial/validate.hpp>
 #include <kiln/spatial/wkt.hpp>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -295,6 +297,46 @@ TEST(overlay, rounding_that_makes_others_cross_is_followed) {
     }
     EXPECT_GT(again, 0U);
     EXPECT_GT(snapped, 0U);
+}
+
+// Rows that do not come to rest are put onto a grid, and no others.
+TEST(overlay, what_comes_to_rest_is_not_rounded_with_the_rest) {
+    std::mt19937_64 random{3};
+    auto const real = [&] { return static_cast<double>(random()) * 0x1p-64; };
+    std::size_t snapped = 0;
+    auto const token = event_log::process().subscribe([&](event const& e) {
+        if (e.reason.view() == "snapped") ++snapped;
+    });
+    std::vector<std::string> rows;
+    std::vector<std::int32_t> keys;
+    auto const quiet = stars(12, 5);
+    for (auto const& row : to_wkt(quiet).value()) rows.push_back(row), keys.push_back(2);
+    for (int i = 0; i < 40; ++i) {
+        auto const far = [&] { return 1000 + 1e-11 * real(); };
+        double const x = real() * 1e-12, y = real() * 1e-12;
+        auto const corner = fmt::format("{} {}", x, y);
+        rows.push_back(fmt::format("POLYGON (({}, {} {}, {} {}, {}))", corner, far(), far(), far(), far(), corner));
+        keys.push_back(0);
+    }
+    host_queue on;
+    auto const mixed = dissolved_rows(on, areas(rows), buffer<std::int32_t>::copy_of(keys), 3).value();
+    ASSERT_GT(snapped, 0U);
+    EXPECT_TRUE(require_valid(mixed));
+    // Polygons of a row come in no fixed order.
+    auto const polygons_of = [](std::string row) {
+        std::vector<std::string> out;
+        for (std::size_t to = 0; to != std::string::npos;) {
+            to = row.find(")), ((");
+            out.push_back(row.substr(0, to));
+            if (to != std::string::npos) row.erase(0, to + 4);
+        }
+        for (auto& text : out)
+            text.erase(0, text.find_first_of("-.0123456789")),
+                std::erase_if(text, [](char c) { return c == '(' || c == ')'; });
+        std::ranges::sort(out);
+        return out;
+    };
+    EXPECT_EQ(polygons_of(to_wkt(mixed).value()[2]), polygons_of(to_wkt(united_rows(on, quiet).value()).value()[0]));
 }
 
 TEST(overlay, on_a_grid) {
