@@ -4,6 +4,7 @@
 #include "engine/engine_state.hpp"
 #include "remote/remote_tier.hpp"
 #include "spatial_gdal.hpp"
+#include "unknown_variables.hpp"
 
 #include <kiln/version.hpp>
 
@@ -205,10 +206,12 @@ void add_bundles(std::vector<finding>& out, engine::state& s) {
     if (!options.trusted_key.empty()) {
         policy.what = store::signature_policy::need::trusted;
         auto key = store::public_key::load(options.trusted_key);
-        if (key) policy.keys.push_back(*std::move(key));
-        else
+        if (!key) {  // what the bundles are signed by is nobody's fault
             out.push_back({"bundle key", "problem", key.error().message(),
                            "correct KILN_BUNDLE_KEY; until then no bundle is used"});
+            return;
+        }
+        policy.keys.push_back(*std::move(key));
     }
     for (auto const& file : bundle_files(options)) {
         bool const is_used =
@@ -328,6 +331,8 @@ std::vector<finding> examine(engine::state& s) {
     add_events_file(out, s);
     for (auto const& problem : s.config.problems())
         out.push_back({"settings", "problem", problem, "correct or remove the setting"});
+    for (auto const& unknown : unknown_variables())
+        out.push_back({"settings", "problem", unknown, "correct or remove it: it has no effect"});
     return out;
 }
 
