@@ -86,7 +86,7 @@ struct sampled {
     kiln_value const* sample;
     kiln_u64 size;
     int shift;
-    int unused;
+    int pivots;  // a power of two, at most `pivots`
 };
 
 template <side Side, class Index>
@@ -94,8 +94,8 @@ static __device__ __forceinline__ void bounds_of_many(kiln_value* pivot, sampled
                                                       kiln_u64 count, void* out, int wide_out, kiln_functor less) {
     Index const size = Index(in.size);
     Index const n = Index(in.n);
-    Index const step = (size + pivots - 1) / pivots;
-    for (int k = threadIdx.x; k < pivots; k += many_threads) {
+    Index const step = (size + in.pivots - 1) >> (__ffs(in.pivots) - 1);
+    for (int k = threadIdx.x; k < in.pivots; k += many_threads) {
         Index const end = Index(k + 1) * step;
         pivot[k] = in.sample[(end < size ? end : size) - 1];
     }
@@ -103,8 +103,7 @@ static __device__ __forceinline__ void bounds_of_many(kiln_value* pivot, sampled
     for (kiln_u64 i = kiln_u64{blockIdx.x} * many_threads + threadIdx.x; i < count; i += kiln_u64{gridDim.x} * many_threads) {
         kiln_value const query = queries[i];
         Index chunk = 0;
-#pragma unroll
-        for (int half = pivots / 2; half > 0; half /= 2) {
+        for (int half = in.pivots / 2; half > 0; half /= 2) {
             if (behind<Side>(pivot[chunk + half - 1], query, less)) chunk += half;
         }
         Index at = chunk * step;

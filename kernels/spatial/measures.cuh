@@ -84,6 +84,7 @@ struct centroids_of_rows {
     }
 };
 
+// Zeros are +0, whichever of them a row has: what is greatest is found turned round, as what is least.
 struct box_columns {
     box const* of;
     double* min_x;
@@ -93,8 +94,8 @@ struct box_columns {
     KILN_HD void operator()(u64 i) const {
         box const b = of[i];
         bool const there = b.min_x <= b.max_x;
-        min_x[i] = there ? b.min_x : no_number(), min_y[i] = there ? b.min_y : no_number();
-        max_x[i] = there ? b.max_x : no_number(), max_y[i] = there ? b.max_y : no_number();
+        min_x[i] = there ? add(b.min_x, 0.0) : no_number(), min_y[i] = there ? add(b.min_y, 0.0) : no_number();
+        max_x[i] = there ? add(b.max_x, 0.0) : no_number(), max_y[i] = there ? add(b.max_y, 0.0) : no_number();
     }
 };
 // Rows whose key is none are left out.

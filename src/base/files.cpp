@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -131,13 +132,41 @@ enum class target_kind { absent, regular, directory, stream };
 
 struct target {
     target_kind kind = target_kind::absent;
-    std::filesystem::path file;  // with its links followed
+    std::filesystem::path file;       // with its links followed
+    std::optional<int> descriptor{};  // one of this process that the name stands for
 };
+
+// /dev/stdout, /dev/fd/3, /proc/self/fd/3 and links to them: what is meant is the descriptor, with what was written to it before and
+// will be after, and not the file that it happens to lead to.
+std::optional<int> descriptor_named(std::filesystem::path path) {
+    constexpr int most_links = 40;
+    auto const own = fmt::format("/proc/{}/", ::getpid());
+    for (int i = 0; i < most_links; ++i) {
+        std::error_code why;
+        auto const folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", why);
+        if (why) return {};
+        auto const name = path.filename().native();
+        if (folder.native().starts_with(own) && folder.filename() == "fd") {
+            int number = 0;
+            auto const [end, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
+            if (problem == std::errc{} && end == name.data() + name.size()) return number;
+        }
+        auto const next = std::filesystem::read_symlink(path, why);
+        if (why) return {};
+        path = folder / next;
+    }
+    return {};
+}
 
 // What a name leads to. A link to nothing is nobody's wish: neither it nor what it names is made.
 result<target> target_of(std::filesystem::path const& path) {
     struct ::stat about {};
-    target out{target_kind::absent, path};
+    target out{target_kind::absent, path, descriptor_named(path)};
+    if (out.descriptor) {
+        if (sys().fstat(*out.descriptor, &about) != 0) return io_error(path.native(), errno);
+        out.kind = S_ISDIR(about.st_mode) ? target_kind::directory : target_kind::stream;
+        return out;
+    }
     if (sys().lstat(path.c_str(), &about) != 0) {
         if (errno == ENOENT) return out;
         return io_error(path.native(), errno);
@@ -162,7 +191,10 @@ result<target> target_of(std::filesystem::path const& path) {
 error is_a_directory(std::filesystem::path const& path) {
     return fail(errc::invalid_argument, "{} is a directory; name a file", path.native());
 }
-error is_a_stream(std::filesystem::path const& path) {
+error is_a_stream(std::filesystem::path const& path, target const& to) {
+    if (to.descriptor)
+        return fail(errc::invalid_argument, "{} is an open file that others write to as well; name a file",
+                    path.native());
     return fail(errc::invalid_argument, "{} is not a regular file and is left as it is; name a file", path.native());
 }
 
@@ -190,7 +222,7 @@ result<void> replace_regular(std::filesystem::path const& path, byte_span data, 
 result<void> replace_file(std::filesystem::path const& path, byte_span data, unsigned mode, durability how) {
     KILN_TRY(auto const to, target_of(path));
     if (to.kind == target_kind::directory) return is_a_directory(path);
-    if (to.kind == target_kind::stream) return is_a_stream(path);
+    if (to.kind == target_kind::stream) return is_a_stream(path, to);
     return replace_regular(to.file, data, mode, how);
 }
 
@@ -205,7 +237,11 @@ result<void> check_output(std::filesystem::path const& path, streams may_be) {
     KILN_TRY(auto const to, target_of(path));
     if (to.kind == target_kind::directory || !path.has_filename()) return is_a_directory(path);
     if (to.kind == target_kind::stream) {
-        if (may_be == streams::refused) return is_a_stream(path);
+        if (may_be == streams::refused) return is_a_stream(path, to);
+        if (to.descriptor) {
+            bool const is_read = (::fcntl(*to.descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
+            return is_read ? result<void>{io_error(path.native(), EBADF)} : result<void>{};
+        }
         if (::access(path.c_str(), W_OK) != 0) return io_error(path.native(), errno);
         return {};
     }
@@ -217,6 +253,10 @@ result<void> check_output(std::filesystem::path const& path, streams may_be) {
 result<void> write_output(std::filesystem::path const& path, byte_span data, unsigned mode) {
     KILN_TRY(auto const to, target_of(path));
     if (to.kind != target_kind::stream) return replace_file(path, data, mode);
+    if (to.descriptor) {
+        if (auto done = write_all(*to.descriptor, data); !done) return std::move(done).error().within(path.native());
+        return {};
+    }
     KILN_TRY(auto file, open_file(path, O_WRONLY | O_NOCTTY));
     if (auto done = write_all(file.get(), data); !done) return std::move(done).error().within(path.native());
     return file.close();

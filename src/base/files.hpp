@@ -85,7 +85,7 @@ enum class durability { none, synced };
 enum class streams { allowed, refused };
 // Whether it could be written: asked before the work that makes it. Says in words what is in the way.
 [[nodiscard]] result<void> check_output(std::filesystem::path const& path, streams may_be);
-// Replaces a regular file, writes into a stream.
+// Replaces a regular file, writes into a stream. A descriptor by its name (/dev/stdout, /dev/fd/3) is a stream, whatever it leads to.
 [[nodiscard]] result<void> write_output(std::filesystem::path const& path, byte_span data, unsigned mode = 0644);
 
 // mkdir -p with `mode` for what is created.

@@ -11,9 +11,12 @@ struct bounds_kernel {
 
 // From here on pivots in shared memory, read once per block, are worth it.
 constexpr std::size_t least_queries = std::size_t{1} << 19;
-constexpr std::size_t least_queries_of_wide = std::size_t{1} << 21;  // of more than eight bytes: they lie in few banks
 constexpr std::size_t least_sorted = std::size_t{1} << 14;
 constexpr std::size_t blocks_per_multiprocessor = 4;
+// Pivots of more than eight bytes lie in few banks: blocks with few queries read fewer of them, and fewer blocks read them.
+constexpr std::size_t few_queries_of_wide = std::size_t{1} << 22;
+constexpr int few_pivots = 512;
+constexpr std::size_t few_blocks_per_multiprocessor = 2;
 
 // A range that the cache does not hold is searched through a sample that it does.
 constexpr std::size_t cached_bytes = std::size_t{32} << 20;
@@ -29,11 +32,12 @@ struct sampled {
     void const* sample;
     std::uint64_t size;
     std::int32_t shift;
-    std::int32_t unused;
+    std::int32_t pivots;
 };
 static_assert(sizeof(sampled) == 40);
 
 int many_threads(prim_info const& info) { return info.more[0]; }
+int most_pivots(prim_info const& info) { return info.more[1]; }
 
 int shift_for(specialisation const& s, bounds_call const& call) {
     if (call.n * s.value_bytes <= cached_bytes || call.n / sorted_per_query > call.count) return 0;
@@ -58,7 +62,9 @@ result<void> run_few(specialisation const& s, stream_ref on, bounds_call const& 
 }
 
 result<void> run_many(specialisation const& s, stream_ref on, bounds_call const& call, op::state_bytes const& state) {
-    sampled in{call.sorted, call.n, call.sorted, call.n, 0, 0};
+    bool const few = s.value_bytes > 8 && call.count < few_queries_of_wide;
+    auto const pivots = few ? std::min(few_pivots, most_pivots(s.info)) : most_pivots(s.info);
+    sampled in{call.sorted, call.n, call.sorted, call.n, 0, pivots};
     scratch_pool::lease held;
     if (int const shift = shift_for(s, call); shift > 0) {
         auto const size = ceil_div(call.n, std::size_t{1} << shift);
@@ -76,8 +82,8 @@ result<void> run_many(specialisation const& s, stream_ref on, bounds_call const&
     }
     auto const threads = many_threads(s.info);
     auto const multiprocessors = static_cast<std::size_t>(std::max(1, s.context->info().multiprocessors));
-    auto const blocks =
-        std::min(ceil_div(call.count, static_cast<std::size_t>(threads)), multiprocessors * blocks_per_multiprocessor);
+    auto const blocks = std::min(ceil_div(call.count, static_cast<std::size_t>(threads)),
+                                 multiprocessors * (few ? few_blocks_per_multiprocessor : blocks_per_multiprocessor));
     std::uint64_t const count = call.count;
     int const wide = call.index_width == 8 ? 1 : 0;
     return launch(s.kernels[bounds_kernel::many_queries], on, blocks, threads,
@@ -98,8 +104,7 @@ result<void> bounds::run(stream_ref on, bounds_call const& call) const {
                     call.n);
     }
     KILN_TRY(auto const scope, call_scope::enter(s));
-    auto const least = s.value_bytes > 8 ? least_queries_of_wide : least_queries;
-    bool const many = call.count >= least && call.n >= least_sorted;
+    bool const many = call.count >= least_queries && call.n >= least_sorted;
     return many ? run_many(s, on, call, state_) : run_few(s, on, call, state_);
 }
 

@@ -2,6 +2,7 @@
 #include "prims/operator_text.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 
 namespace kiln::prims {
@@ -74,6 +75,11 @@ result<void> check_type(element_type const& type, std::string_view what, std::st
         return fail(errc::invalid_argument,
                     "{}: the {} has {} bytes aligned to {}; 1 to 32 bytes aligned to at most 16 can be used", name,
                     what, type.size, type.align);
+    }
+    if (!std::has_single_bit(type.align) || type.size % type.align != 0) {
+        return fail(errc::invalid_argument,
+                    "{}: the {} has {} bytes aligned to {}: an alignment is 1, 2, 4, 8 or 16 and divides the size",
+                    name, what, type.size, type.align);
     }
     return {};
 }

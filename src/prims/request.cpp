@@ -56,7 +56,7 @@ element_type shape_of(element_type const& type) {
                                   : type.align >= 4 ? "kiln_u32"
                                   : type.align >= 2 ? "kiln_u16"
                                                     : "kiln_u8";
-    auto const width = std::min<std::size_t>(type.align, 8);
+    auto const width = std::clamp<std::size_t>(type.align, 1, 8);  // of no alignment, too: check() refuses it by name
     element_type out{scalar::record, "kiln_shape", {}, type.size, type.align};
     out.definition =
         fmt::format("struct alignas({}) kiln_shape {{ {} words[{}]; }};", type.align, word, type.size / width);

@@ -3,6 +3,8 @@
 
 #include "spatial/operations.hpp"
 
+#include <kiln/spatial/validate.hpp>
+
 #include <algorithm>
 
 namespace kiln::spatial {
@@ -45,6 +47,7 @@ result<area_index> area_index::make(stream_ref on, geometries const& areas) {
         KILN_TRY(auto made, build_index(there, areas, index_use::kept));
         return area_index{std::move(made)};
     }
+    KILN_CHECK(require_valid(areas));
     host_queue here;
     KILN_TRY(auto made, build_index(here, areas, index_use::kept));
     return area_index{std::move(made)};

@@ -26,6 +26,15 @@ struct geometry_builder::state {
     std::size_t nulls = 0;
     family kind = family::point;
     std::size_t vertices_of_row = 0;
+    bool in_row = false, in_polygon = false, in_path = false;
+    std::string problem;  // the first call that made no sense; none is heeded after it
+
+    // What a call needs to have gone before.
+    bool may(bool is_in_order, std::string_view what) {
+        if (!problem.empty()) return false;
+        if (!is_in_order) problem = fmt::format("row {}: {}", in_row ? types.size() - 1 : types.size(), what);
+        return is_in_order;
+    }
 
     growing& now() { return of[static_cast<std::size_t>(kind)]; }
 
@@ -42,6 +51,7 @@ geometry_builder::geometry_builder(geometry_builder&&) noexcept = default;
 geometry_builder::~geometry_builder() = default;
 
 void geometry_builder::null() {
+    if (!state_->may(!state_->in_row, "null() before end()")) return;
     state_->types.push_back(0);
     state_->child_rows.push_back(0);
     ++state_->nulls;
@@ -49,19 +59,46 @@ void geometry_builder::null() {
 
 void geometry_builder::begin(family kind) {
     auto& s = *state_;
+    if (!s.may(!s.in_row, "begin() before end()")) return;
+    auto const number = static_cast<std::size_t>(kind);
+    if (!s.may(number >= 1 && number <= single_families, "a row is of one of the six families, not mixed")) return;
     s.kind = kind;
     s.vertices_of_row = 0;
+    s.in_row = true, s.in_polygon = kind == family::polygon;
+    s.in_path = kind == family::point || kind == family::linestring || kind == family::multipoint;
     auto& g = s.now();
     s.types.push_back(static_cast<std::int8_t>(kind));
     s.child_rows.push_back(static_cast<std::int32_t>(g.rows++));
     if (levels_of(kind) > 0) g.offsets[0].push_back(g.offsets[0].back());
 }
-void geometry_builder::begin_polygon() { state_->begin_inside(0); }
-void geometry_builder::begin_ring() { state_->begin_inside(state_->kind == family::multipolygon ? 1 : 0); }
-void geometry_builder::begin_line() { state_->begin_inside(0); }
+void geometry_builder::begin_polygon() {
+    auto& s = *state_;
+    if (!s.may(s.in_row && s.kind == family::multipolygon, "begin_polygon() outside of a multipolygon")) return;
+    s.begin_inside(0);
+    s.in_polygon = true, s.in_path = false;
+}
+void geometry_builder::begin_ring() {
+    auto& s = *state_;
+    if (!s.may(s.in_row && s.in_polygon, "begin_ring() outside of a polygon")) return;
+    s.begin_inside(s.kind == family::multipolygon ? 1 : 0);
+    s.in_path = true;
+}
+void geometry_builder::begin_line() {
+    auto& s = *state_;
+    if (!s.may(s.in_row && s.kind == family::multilinestring, "begin_line() outside of a multilinestring")) return;
+    s.begin_inside(0);
+    s.in_path = true;
+}
 
 void geometry_builder::vertex(double x, double y) {
     auto& s = *state_;
+    bool const is_second = s.kind == family::point && s.vertices_of_row == 1;
+    if (!s.in_row || !s.in_path || is_second || !s.problem.empty()) {
+        s.may(s.in_row, "a vertex before begin()");
+        s.may(s.in_path, "a vertex before begin_ring() or begin_line()");
+        s.may(!is_second, "a second vertex of a point");
+        return;
+    }
     auto& g = s.now();
     g.x.push_back(x), g.y.push_back(y);
     if (auto const levels = levels_of(s.kind); levels > 0) ++g.offsets[levels - 1].back();
@@ -69,7 +106,10 @@ void geometry_builder::vertex(double x, double y) {
 }
 
 void geometry_builder::end() {
-    if (state_->kind == family::point && state_->vertices_of_row == 0) vertex(not_a_number, not_a_number);
+    auto& s = *state_;
+    if (!s.may(s.in_row, "end() before begin()")) return;
+    if (s.kind == family::point && s.vertices_of_row == 0) vertex(not_a_number, not_a_number);
+    s.in_row = false;
 }
 
 std::size_t geometry_builder::rows() const noexcept { return state_->types.size(); }
@@ -122,6 +162,8 @@ growing with_nulls(family kind, growing const& from, std::vector<std::int8_t> co
 result<geometries> geometry_builder::finish(family fallback) {
     state s = std::move(*state_);
     *state_ = {};
+    s.may(!s.in_row, "finish() before end()");
+    if (!s.problem.empty()) return fail(errc::invalid_argument, "geometries: {}", s.problem);
     std::size_t families = 0;
     auto only = fallback == family::mixed ? family::point : fallback;
     for (std::size_t i = 1; i <= single_families; ++i) {

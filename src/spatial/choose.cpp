@@ -16,6 +16,13 @@ result<void> check_place(geometries const& from, buffer<T> const& with) {
     return fail(errc::invalid_argument, "geometries: what rows are chosen by must be where the geometries are");
 }
 
+result<void> check_numbers(geometries const& from, buffer<std::int32_t> const& rows) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        if (auto const row = rows.data()[i]; row < 0 || static_cast<std::size_t>(row) >= from.rows())
+            return fail(errc::invalid_argument, "gather: number {} is row {}, of {} rows", i, row, from.rows());
+    return {};
+}
+
 }  // namespace
 
 result<geometries> memory_of(geometries const& of) {
@@ -44,7 +51,10 @@ result<geometries> rows_kept(queue& on, geometries const& from, buffer<std::uint
 
 result<geometries> gather(stream_ref on, geometries const& from, buffer<std::int32_t> const& rows) {
     KILN_CHECK(check_place(from, rows));
-    if (!on_device(from.where())) return from.view(rows);
+    if (!on_device(from.where())) {
+        KILN_CHECK(check_numbers(from, rows));
+        return from.view(rows);
+    }
     KILN_TRY(auto const call, runtime::operation_call::begin(choose_operation, facts_of(from)));
     device_queue there{on, from.device()};
     return rows_of(there, from, rows);

@@ -6,6 +6,7 @@
 #include "spatial/relate_pairs.hpp"
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace kiln::spatial::cpu {
 
@@ -120,9 +121,25 @@ result<std::vector<row_pair>> join_meeting(geometries const& left, geometries co
     return out;
 }
 
-// All pairs of rows that are there and are not among those that meet.
-std::vector<row_pair> others(geometries const& left, geometries const& right, std::vector<row_pair> const& meeting) {
+std::size_t rows_there(geometries const& g) {
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < g.rows(); ++i) out += g.is_null(i) ? 0 : 1;
+    return out;
+}
+
+// All pairs of rows that are there and are not among those that meet. How many is known before: nearly all of them, as a rule.
+result<std::vector<row_pair>> others(geometries const& left, geometries const& right,
+                                     std::vector<row_pair> const& meeting) {
+    auto const count = rows_there(left) * rows_there(right) - meeting.size();
+    auto const memory =
+        static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    if (count > memory / sizeof(row_pair))
+        return fail(errc::out_of_memory,
+                    "join: {} pairs are disjoint, more than memory holds as a list; join_count counts them, and "
+                    "join_in_chunks lists some at a time",
+                    count);
     std::vector<row_pair> out;
+    out.reserve(count);
     auto next = meeting.begin();
     for (std::size_t i = 0; i < left.rows(); ++i) {
         if (left.is_null(i)) continue;

@@ -24,15 +24,17 @@ std::string in_small(std::string_view text) {
 class records {
 public:
     explicit records(text_source const& from) : in_{from}, rest_{from.text} {
-        if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
         auto const first = rest_.substr(0, rest_.find('\n'));
         for (char const c : {'\t', ';'})
             if (first.find(c) != first.npos && first.find(',') == first.npos) separator_ = c;
     }
 
+    // Where there is one column, a line with nothing in it has nothing in that column.
+    void keep_blank_lines() { keeps_blank_lines_ = true; }
+
     // False at the end. Lines with nothing in them are no records.
     result<bool> next() {
-        while (!rest_.empty() && trimmed(rest_.substr(0, rest_.find('\n'))).empty()) take_line();
+        while (!keeps_blank_lines_ && !rest_.empty() && trimmed(rest_.substr(0, rest_.find('\n'))).empty()) take_line();
         if (rest_.empty()) return false;
         fields_.clear();
         first_line_ = line_;
@@ -85,6 +87,7 @@ private:
     text_source in_;
     std::string_view rest_;
     char separator_ = ',';
+    bool keeps_blank_lines_ = false;
     std::uint32_t line_ = 1, first_line_ = 1;
     std::vector<std::string> fields_;
 };
@@ -97,6 +100,7 @@ public:
         KILN_TRY(bool const any, records_.next());
         if (!any) return refuse(errc::invalid_argument, in_, 1, "no CSV here: the text is empty");
         header_ = records_.fields();
+        if (header_.size() == 1) records_.keep_blank_lines();
         KILN_CHECK(find_columns());
         rows_of_file out;
         for (;;) {
@@ -127,7 +131,11 @@ private:
             KILN_TRY(wkt_, column(how_.wkt));
             return {};
         }
-        if (!how_.x.empty() || !how_.y.empty()) {
+        if (how_.x.empty() != how_.y.empty())
+            return refuse(errc::invalid_argument, in_, records_.line(),
+                          "a column for {} and none for {}; name both, or neither", how_.x.empty() ? "y" : "x",
+                          how_.x.empty() ? "x" : "y");
+        if (!how_.x.empty()) {
             KILN_TRY(x_, column(how_.x));
             KILN_TRY(y_, column(how_.y));
             return {};
@@ -142,7 +150,7 @@ private:
             if (x_ && y_) return {};
         }
         return refuse(errc::invalid_argument, in_, records_.line(),
-                      "no column wkt, geometry, x and y, or lon and lat; there are: {}", fmt::join(header_, ", "));
+                      "no column wkt, geometry, x and y, or lon and lat; there are: {}", shown_names(header_));
     }
     std::optional<std::size_t> find(std::string_view name) const {
         for (std::size_t i = 0; i < header_.size(); ++i)
@@ -152,7 +160,7 @@ private:
     result<std::optional<std::size_t>> column(std::string const& name) const {
         if (auto const at = find(in_small(name))) return at;
         return refuse(errc::invalid_argument, in_, records_.line(), "no column '{}'; there are: {}", name,
-                      fmt::join(header_, ", "));
+                      shown_names(header_));
     }
 
     result<void> row() {
@@ -164,13 +172,21 @@ private:
         }
         auto const &x = fields[*x_], &y = fields[*y_];
         if (x.empty() && y.empty()) return to_.null(), result<void>{};
-        auto const x_value = number_in(x), y_value = number_in(y);
-        if (!x_value || !y_value)
-            return wrong("'{}' in column {} is no number", x_value ? y : x, header_[x_value ? *y_ : *x_]);
+        KILN_TRY(double const x_value, number(*x_));
+        KILN_TRY(double const y_value, number(*y_));
         to_.begin(family::point);
-        to_.vertex(*x_value, *y_value);
+        to_.vertex(x_value, y_value);
         to_.end();
         return {};
+    }
+    result<double> number(std::size_t column) {
+        auto const text = trimmed(records_.fields()[column]);
+        auto const read = number_at(text);
+        if (read.kind == number_kind::none || read.length != text.size())
+            return wrong("'{}' in column {} is no number", shown(text), header_[column]);
+        if (read.kind == number_kind::beyond_doubles)
+            return wrong("'{}' in column {} is beyond what a double holds", shown(text), header_[column]);
+        return read.value;
     }
 
     text_source in_;
@@ -183,12 +199,14 @@ private:
 
 }  // namespace
 
-std::optional<double> number_in(std::string_view text) noexcept {
-    text = trimmed(text);
-    if (text.starts_with('+')) text.remove_prefix(1);
-    double out = 0;
-    auto const [end, problem] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (problem != std::errc{} || end != text.data() + text.size()) return {};
+leading_number number_at(std::string_view text) noexcept {
+    bool const has_plus = text.starts_with('+') && !text.starts_with("+-");
+    auto const* const first = text.data() + (has_plus ? 1 : 0);
+    leading_number out;
+    auto const [end, problem] = std::from_chars(first, text.data() + text.size(), out.value);
+    if (problem == std::errc::invalid_argument) return {};
+    out.kind = problem == std::errc{} ? number_kind::number : number_kind::beyond_doubles;
+    out.length = static_cast<std::size_t>(end - text.data());
     return out;
 }
 

@@ -109,6 +109,7 @@ std::string_view name_of(file_format what) noexcept {
 }
 
 result<rows_of_file> read_text(std::string_view text, std::string_view name, read_options const& how) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, as some editors put there
     auto const format = how.format != file_format::automatic ? how.format : format_of(name, text);
     KILN_TRY(auto out, read_as(format, {name, text}, how));
     if (how.what == read_options::check::nothing) return out;
@@ -120,8 +121,9 @@ result<rows_of_file> read_text(std::string_view text, std::string_view name, rea
 
 result<rows_of_file> read_file(std::filesystem::path const& from, read_options const& how) {
     KILN_TRY(auto const opened, base::open_file(from, O_RDONLY | O_NOCTTY));
-    KILN_TRY(auto const bytes, base::read_all(opened.get(), most_bytes));
-    return read_text(base::as_text(bytes), from.native(), how);
+    auto const bytes = base::read_all(opened.get(), most_bytes);
+    if (!bytes) return error{bytes.error()}.within(from.native());
+    return read_text(base::as_text(*bytes), from.native(), how);
 }
 
 result<std::string> to_wkb_lines(geometries const& from) {

@@ -162,12 +162,19 @@ public:
             if (++texts_ > 1 && had_collection_) return wrong("text after the FeatureCollection");
         }
         if (texts_ == 0) return refuse(errc::invalid_argument, in_, 1, "no GeoJSON here: the text is empty");
+        KILN_CHECK(check_name());
         KILN_TRY(out_.rows, to_.finish());
         return std::move(out_);
     }
 
     bool null() {
         if (in_coordinates()) return no("null among the coordinates");
+        if (is_row()) {  // nothing where a row should be: a row without anything
+            to_.null();
+            finish_row();
+            finish_name();
+            return true;
+        }
         if (is_geometry_of_feature()) {
             if (std::exchange(objects_.back().has_geometry, true)) return no("two geometries in one Feature");
             to_.null();
@@ -187,8 +194,10 @@ public:
         name(std::to_string(v));
         return in_coordinates() ? coordinate(static_cast<double>(v)) : is_no_geometry();
     }
-    bool number_float(double v, std::string const&) {
+    bool number_float(double v, std::string const& text) {
         name(shortest(v));
+        if (v == 0 && in_coordinates() && number_at(text).kind == number_kind::beyond_doubles)
+            return no(fmt::format("'{}' is beyond what a double holds", shown(text)));
         return in_coordinates() ? coordinate(v) : is_no_geometry();
     }
     bool string(std::string& v) {
@@ -201,12 +210,21 @@ public:
     bool binary(json::binary_t&) { return true; }
 
     bool key(std::string& v) {
-        if (skipping_ == 0) key_ = v;
+        if (skipping_ > 0) return true;
+        key_ = v;
+        if (has_name_ || how_.id.empty() || objects_.empty()) return true;
+        auto const what = objects_.back().what;
+        bool const is_id = v == "id" && (what == object::feature || what == object::text);
+        has_name_ = v == how_.id && (what == object::properties || is_id);
+        constexpr std::size_t most_names = 1000;
+        bool const is_one = (what == object::properties || is_id) && names_.size() < most_names;
+        if (is_one && std::find(names_.begin(), names_.end(), v) == names_.end()) names_.push_back(v);
         return true;
     }
     bool start_object(std::size_t) {
         if (skipping_ > 0) return ++skipping_, true;
         if (in_coordinates()) return no("an object among the coordinates");
+        if (is_name()) return no(fmt::format("the property '{}' is an object, which is no name", shown(key_)));
         if (objects_.empty()) return objects_.push_back({object::text}), true;
         auto& parent = objects_.back();
         if (parent.what == object::features) return objects_.push_back({object::feature}), true;
@@ -237,6 +255,7 @@ public:
         if (objects_.empty()) return no("an array; GeoJSON begins with an object");
         auto& parent = objects_.back();
         if (parent.what == object::features) return no("an array among the features");
+        if (is_name()) return no(fmt::format("the property '{}' is an array, which is no name", shown(key_)));
         bool const may_be_geometry = parent.what == object::geometry || parent.what == object::text;
         if (may_be_geometry && key_ == "coordinates") {
             if (std::exchange(parent.has_coordinates, true)) return no("coordinates twice in one geometry");
@@ -263,7 +282,8 @@ public:
         if (auto const at = words.find("] "); at != words.npos) words.remove_prefix(at + 2);
         if (auto const at = words.find(": "); words.starts_with("parse error") && at != words.npos)
             words.remove_prefix(at + 2);
-        return no(fmt::format("not JSON: {}", words));
+        constexpr std::size_t most = 200;
+        return no(fmt::format("not JSON: {}{}", words.substr(0, most), words.size() > most ? "..." : ""));
     }
 
 private:
@@ -282,11 +302,27 @@ private:
         return skipping_ == 0 && !objects_.empty() && key_ == "geometry" &&
                (objects_.back().what == object::feature || objects_.back().what == object::text);
     }
+    // Where a whole Feature should be: among the features, or as a text of its own.
+    [[nodiscard]] bool is_row() const noexcept {
+        return skipping_ == 0 && (objects_.empty() || objects_.back().what == object::features);
+    }
     bool is_no_geometry() {
+        if (is_row()) return no("a number, text or truth value where a Feature should be");
         return is_geometry_of_feature() ? no("a geometry that is neither an object nor null") : true;
     }
     bool coordinate(double v) { return check(tree_.number(v)); }
 
+    // Whether what comes is the property that names the rows.
+    [[nodiscard]] bool is_name() const noexcept {
+        return !how_.id.empty() && skipping_ == 0 && !objects_.empty() && objects_.back().what == object::properties &&
+               key_ == how_.id;
+    }
+    // A name that no row has is a slip of whoever asked for it.
+    result<void> check_name() {
+        if (how_.id.empty() || has_name_ || out_.lines.empty()) return {};
+        return fail(errc::invalid_argument, "{}: no Feature has a property '{}'; there are: {}", in_.name, how_.id,
+                    names_.empty() ? "none" : shown_names(names_));
+    }
     // A value that may be the name of its row.
     void name(std::string const& value) {
         if (how_.id.empty() || skipping_ > 0 || tree_.is_open() || objects_.empty() || key_ != how_.id) return;
@@ -314,7 +350,7 @@ private:
     }
     bool end_feature(object const& done) {
         if (done.type != "Feature")
-            return no(fmt::format("a member of \"features\" of type '{}', not 'Feature'", done.type));
+            return no(fmt::format("a member of \"features\" of type '{}', not 'Feature'", shown(done.type)));
         if (!done.has_geometry) return no("a Feature without a geometry; one that has none says null");
         finish_name();
         return true;
@@ -325,9 +361,9 @@ private:
             if (done.has_geometry || done.has_coordinates) return no("a FeatureCollection with a geometry of its own");
             return done.has_features ? true : no("a FeatureCollection without features");
         }
-        if (done.has_features) return no(fmt::format("features in an object of type '{}'", done.type));
+        if (done.has_features) return no(fmt::format("features in an object of type '{}'", shown(done.type)));
         if (done.type == "Feature") return end_feature(done);
-        if (done.has_geometry) return no(fmt::format("a geometry in an object of type '{}'", done.type));
+        if (done.has_geometry) return no(fmt::format("a geometry in an object of type '{}'", shown(done.type)));
         if (!end_geometry(done)) return false;
         finish_name();
         return true;
@@ -348,7 +384,7 @@ private:
     }
     bool not_taken(std::string_view type) {
         problem_ = refuse(errc::unsupported, in_, line(), "row {}: '{}' is none of the six families of simple features",
-                          to_.rows(), type);
+                          to_.rows(), shown(type));
         return false;
     }
 
@@ -358,7 +394,8 @@ private:
     char const* counted_ = in_.text.data();  // lines up to here
     std::uint32_t line_ = 1;
     std::size_t texts_ = 0, skipping_ = 0;  // brackets deep in what nobody asked for
-    bool had_collection_ = false, name_is_property_ = false;
+    bool had_collection_ = false, name_is_property_ = false, has_name_ = false;
+    std::vector<std::string> names_;  // of properties, as long as the one that is asked for has not been seen
     std::vector<object> objects_;
     std::string key_, name_;
     coordinate_tree tree_;

@@ -6,6 +6,7 @@
 #include <kiln/spatial/join.hpp>
 
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/validate.hpp>
 
 #include "spatial/apart.hpp"
 #include "spatial/area_index.hpp"
@@ -182,6 +183,7 @@ auto asked(stream_ref on, geometries const& points, area_index const& areas, pre
     if (call.on_gpu() != on_device(areas.where()))
         return fail(errc::unsupported, "join: the index is on the {}, and the call was to run on the {}",
                     on_device(areas.where()) ? "device" : "host", call.on_gpu() ? "device" : "host");
+    if (!call.on_gpu()) KILN_CHECK(require_valid(points));
     return with_queue(call.on_gpu(), on, areas.device(), [&](queue& q) {
         point_locator find{q, points, areas.internals(), *wanted};
         return locate(find);

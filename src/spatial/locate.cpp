@@ -6,6 +6,8 @@
 #include "spatial/loops.hpp"
 #include "spatial/rows.hpp"
 
+#include <kiln/spatial/validate.hpp>
+
 namespace kiln::spatial::cpu {
 
 struct area_index::state {
@@ -23,6 +25,7 @@ result<std::vector<located_point>> area_index::locate(geometries const& points) 
     if (points.kind() != family::point)
         return fail(errc::invalid_argument, "locate: an array of points is needed, not of {}", name_of(points.kind()));
     if (points.where() == residency::device) return fail(errc::unsupported, "locate: the points are on a device");
+    KILN_CHECK(require_valid(points));
     std::vector<located_point> out;
     in_any_order(points.rows(), [&](std::size_t i) {
         if (points.is_null(i)) return;

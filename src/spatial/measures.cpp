@@ -33,7 +33,8 @@ bounding_box box_of_row(layer const& l, i32 row) {
         out.min_x = std::min(out.min_x, l.at[v].x), out.min_y = std::min(out.min_y, l.at[v].y);
         out.max_x = std::max(out.max_x, l.at[v].x), out.max_y = std::max(out.max_y, l.at[v].y);
     }
-    return out;
+    // Zeros are +0, so that the order of vertices is not in the answer.
+    return {add(out.min_x, 0.0), add(out.min_y, 0.0), add(out.max_x, 0.0), add(out.max_y, 0.0)};
 }
 
 // One run of vertices after the other.

@@ -175,7 +175,7 @@ rough_box widened(box const& b, double by) {
 
 result<std::vector<row_pair>> join_within(geometries const& left, geometries const& right, double distance) {
     if (!(distance >= 0) || !in_domain(distance))
-        return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to 2^330", distance);
+        return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to below 2^330", distance);
     KILN_TRY(auto const a, host_layer::plain(left));
     KILN_TRY(auto const b, host_layer::plain(right));
     auto const la = a.view(), lb = b.view();

@@ -3,6 +3,8 @@
 
 #include "base/check.hpp"
 
+#include <kiln/spatial/validate.hpp>
+
 namespace kiln::spatial {
 
 namespace {
@@ -92,8 +94,10 @@ result<call_facts> facts_of(operation const& what, geometries const& left, geome
 }
 
 result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what) {
-    if (call.on_gpu() == on_device(what.where())) return what;
-    return call.on_gpu() ? what.to_device(on, what.device()) : what.to_host_sync(on);
+    if (call.on_gpu()) return on_device(what.where()) ? result<geometries>{what} : what.to_device(on, what.device());
+    KILN_TRY(auto here, on_device(what.where()) ? what.to_host_sync(on) : result<geometries>{what});
+    KILN_CHECK(require_valid(here));
+    return here;
 }
 
 }  // namespace kiln::spatial

@@ -80,7 +80,7 @@ result<buffer<double>> distances_of_rows(queue& on, geometries const& left, geom
 
 result<rows_within> rows_within::make(queue& on, geometries const& right, double distance, std::size_t walked) {
     if (!(distance >= 0) || !in_domain(distance))
-        return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to 2^330", distance);
+        return fail(errc::invalid_argument, "dwithin: a distance of {}; 0, or from 2^-300 to below 2^330", distance);
     rows_within out{on};
     out.distance_ = distance, out.walked_ = walked, out.has_areas_ = has_areas(right);
     if (right.empty()) return out;

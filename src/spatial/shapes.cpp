@@ -5,8 +5,6 @@
 #include "spatial/operations.hpp"
 #include "spatial/row_shapes.cuh"
 
-#include <kiln/spatial/validate.hpp>
-
 #include <cmath>
 
 namespace kiln::spatial {
@@ -133,7 +131,6 @@ result<geometries> point_buffer(stream_ref on, geometries const& points, double 
                     distance, how.quarter, static_cast<int>(most_quarter));
     KILN_TRY(auto const call, runtime::operation_call::begin(shapes_operation, facts_of(points)));
     KILN_TRY(auto const here, brought(call, on, points));
-    if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(),
                       [&](queue& q) { return circles_around(q, here, distance, how); });
 }
@@ -142,7 +139,6 @@ result<geometries> clip_by_rect(stream_ref on, geometries const& of, bounding_bo
     KILN_CHECK(check_rectangle(to));
     KILN_TRY(auto const call, runtime::operation_call::begin(shapes_operation, facts_of(of)));
     KILN_TRY(auto const here, brought(call, on, of));
-    if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return clipped_rows(q, here, to); });
 }
 

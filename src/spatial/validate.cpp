@@ -107,8 +107,8 @@ private:
         if (!kiln_spatial::in_domain(x) || !kiln_spatial::in_domain(y))
             return found(
                 row_, flaw::out_of_range,
-                "vertex {} of {} is ({}, {}): signs are exact for 0 and magnitudes from 2^{} to 2^{}; scale it", v, of,
-                x, y, kiln_spatial::least_exponent, kiln_spatial::most_exponent);
+                "vertex {} of {} is ({}, {}): signs are exact for 0 and magnitudes from 2^{} to below 2^{}; scale it",
+                v, of, x, y, kiln_spatial::least_exponent, kiln_spatial::most_exponent);
         return {};
     }
 

@@ -42,7 +42,7 @@ public:
             std::find_if(std::begin(words), std::end(words), [&](auto& w) { return w.first == word; });
         if (known == std::end(words)) {
             return fail(errc::unsupported, "WKT, row {}: '{}' is none of the six families of simple features", row_,
-                        word.empty() ? text_.substr(0, 20) : std::string_view{word});
+                        word.empty() ? std::string{text_.substr(0, 20)} : shown(word));
         }
         to_.begin(known->second);
         KILN_CHECK(body(known->second));
@@ -110,13 +110,13 @@ private:
     }
     result<double> number() {
         skip();
-        if (at_ < text_.size() && text_[at_] == '+') ++at_;
-        double out = 0;
-        auto const* const first = text_.data() + at_;
-        auto const [end, problem] = std::from_chars(first, text_.data() + text_.size(), out);
-        if (problem != std::errc{}) return expected("a number");
-        at_ += static_cast<std::size_t>(end - first);
-        return out;
+        auto const read = number_at(text_.substr(at_));
+        if (read.kind == number_kind::none) return expected("a number");
+        if (read.kind == number_kind::beyond_doubles)
+            return fail(errc::invalid_argument, "WKT, row {}: '{}' at column {} is beyond what a double holds", row_,
+                        shown(text_.substr(at_, read.length)), at_ + 1);
+        at_ += read.length;
+        return read.value;
     }
 
     void skip() {

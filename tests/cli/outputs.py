@@ -3,7 +3,9 @@
 
 import json
 import os
+import resource
 import select
+import signal
 import stat
 import subprocess
 
@@ -54,6 +56,56 @@ os.symlink("real.json", SCRATCH / "to_file")
 write("real.json", "old")
 run("trace", events, "-o", "to_file")
 check(os.path.islink(SCRATCH / "to_file") and "traceEvents" in (SCRATCH / "real.json").read_text(), "a link to a file is followed")
+
+# A descriptor by its name is written into: what the file behind it had before, and what comes after, stays.
+for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "to_stdout"):
+    if name == "to_stdout":
+        os.symlink("/dev/stdout", SCRATCH / name)
+    script = f'(echo before; "$KILN_TEST_CLI" trace ev.jsonl -o {name}; echo after) > both.txt'
+    subprocess.run(["sh", "-c", script], cwd=SCRATCH, check=True)
+    lines = (SCRATCH / "both.txt").read_text().splitlines()
+    check(lines[0] == "before" and lines[-1] == "after" and any("traceEvents" in line for line in lines), "between what others write", name, lines[:1], lines[-1:])
+kept = write("kept.txt", "kept\n")
+with open(kept) as readable:
+    done = subprocess.run([os.environ["KILN_TEST_CLI"], "trace", "ev.jsonl", "-o", "/dev/stdin"], cwd=SCRATCH, stdin=readable, capture_output=True, text=True)
+check(done.returncode == 1 and kept.read_text() == "kept\n", "one that is read is not written", done)
+with open(SCRATCH / "out.txt", "w") as to:
+    done = subprocess.run([os.environ["KILN_TEST_CLI"], "build", "k.cu", "-a", "sm_90", "-o", "/dev/stdout"], cwd=SCRATCH, stdout=to, stderr=subprocess.PIPE, text=True)
+check(done.returncode == 1 and "name a file" in done.stderr and (SCRATCH / "out.txt").read_text() == "", "a bundle goes nowhere near it", done.stderr)
+
+# What standard output did not take is not lost in silence: status 1, and why.
+write("points.wkt", "".join(f"POINT ({i} 0)\n" for i in range(4000)))
+small = (["list"], ["config"], ["doctor", "--json"], ["--version"], ["help"], ["spatial", "--help"], ["spatial", "bounds", "points.wkt"],
+         ["spatial", "info", "points.wkt"], ["spatial", "bounds", "points.wkt", "-o", "/dev/stdout"], ["trace", events, "-o", "-"])
+
+
+def lost(words, why, **how):
+    done = subprocess.run([os.environ["KILN_TEST_CLI"], *map(str, words)], cwd=SCRATCH, stderr=subprocess.PIPE, text=True,
+                          env=dict(os.environ, KILN_CACHE_DIR=str(SCRATCH / "cache")), timeout=240, **how)
+    check(done.returncode == 1 and done.stderr.count(why) == 1, f"lost: {why}", words, done)
+
+
+def limit_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+for words in small:
+    with open("/dev/full", "w") as full:
+        lost(words, "No space left on device", stdout=full)
+    lost(words, "Bad file descriptor", preexec_fn=lambda: os.close(1))
+with open(SCRATCH / "limited", "w") as limited:
+    lost(["spatial", "bounds", "points.wkt"], "cannot write to standard output: File too large", stdout=limited, preexec_fn=limit_files)
+reader, writer = os.pipe()
+os.close(reader)
+lost(["spatial", "bounds", "points.wkt"], "cannot write to standard output: Broken pipe", stdout=writer, restore_signals=False)
+ended = subprocess.run([os.environ["KILN_TEST_CLI"], "list"], stdout=writer, stderr=subprocess.PIPE)
+check(ended.returncode == -signal.SIGPIPE and ended.stderr == b"", "a pipe whose reader ended ends the writer, as ever", ended)
+os.close(writer)
+# No file takes the number of a descriptor that is closed: what is printed would go into it.
+subprocess.run([os.environ["KILN_TEST_CLI"], "spatial", "bounds", "points.wkt"], cwd=SCRATCH, stderr=subprocess.DEVNULL, preexec_fn=lambda: os.close(1),
+               env=dict(os.environ, KILN_CACHE_DIR=str(SCRATCH / "cache"), KILN_EVENTS=str(SCRATCH / "only_events.jsonl")))
+check(all(line.startswith("{") for line in (SCRATCH / "only_events.jsonl").read_text().splitlines()), "events, and nothing else")
 
 # As root, with devices of our own: none may be destroyed.
 if os.getuid() == 0:

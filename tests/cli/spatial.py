@@ -108,7 +108,38 @@ check(out("join", "--left", "bow.wkt", "--right", "points.wkt") == "0,0\n0,1\n",
 check("no such file" in run("spatial", "info", "none.wkt", status=1).stderr.lower(), "no file")
 check("none.shp" in run("spatial", "info", "none.shp", status=1).stderr, "no file of another kind")
 
+check("zones.wkt" not in run("spatial", "info", ".", status=1).stderr and "kiln: .: read" in run("spatial", "info", ".", status=1).stderr, "a directory by its name")
+
+# A name that no row has, names that are none, rows that are null.
+write("st.geojson", '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"state":"TX","more":{"a":1}},"geometry":'
+      '{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]]}},null]}')
+check("no Feature has a property 'sate'; there are: state, more" in run("spatial", "dissolve", "st.geojson", "--key", "sate", status=1).stderr, "a slip")
+check("is an object" in run("spatial", "join", "--left", "st.geojson", "--right", "points.wkt", "--left-id", "more", status=1).stderr, "an object is no name")
+check(data("spatial", "info", "st.geojson")[0]["null"] == 1, "null among the features")
+write("bom.wkt", "\ufeffPOINT (1 1)\n")
+check(out("bounds", "bom.wkt") == "0,1,1,1,1\n", "a byte order mark")
+write("zero.wkt", "LINESTRING (-1 -1, 0 0)\n")
+check(out("bounds", "zero.wkt") == "0,-1,-1,0,0\n", "0 is not -0", out("bounds", "zero.wkt"))
+# Words of a file are shown, not all of them, and none to the terminal.
+write("long.wkt", "A" * 1_000_000 + " (1 1)\n")
+check(len(run("spatial", "info", "long.wkt", status=1).stderr) < 300, "a word of a megabyte")
+write("raw.wkt", "\x1b]0;title\x07 (1 1)\n")
+check("\x1b" not in run("spatial", "info", "raw.wkt", status=1).stderr, "no escapes")
+write("what.xyz", "1 1\n")
+if not any(f["what"] == "GDAL" and f["state"] == "ok" for f in data("doctor", status=None)["findings"]):
+    check(".geojson" in run("spatial", "info", "what.xyz", status=1).stderr, "which formats there are")
+
 # What makes no sense is status 2.
+for words, said in ((["nearest", *both, "-k", "-1"], "at least 1"), (["nearest", *both, "-o", "near.geojson"], "no geometry"),
+                    (["relate", *both, "-o", "near.wkb"], "no geometry"), (["relate", *both, "--pattern", ""], "nine of T, F"),
+                    (["join", *both, "-p", "dwithin", "-d", "-1"], "at least 0"), (["join", *both, "-p", "dwithin", "-d", "nan"], "at least 0"),
+                    (["nearest", *both, "--most", "-1"], "at least 0"), (["join", *both, "--left", "points.wkt"], "--left takes one value"),
+                    (["join", "--left", "odd.csv", "--right", "odd.csv", "--x", "e"], "--x and --y"), (["join", *both, "--left-id"], "needs a value")):
+    told = run("spatial", *words, status=2).stderr
+    check(said in told, "with the reason", words, told)
+check(not (SCRATCH / "near.geojson").exists(), "and nothing is written")
+out("nearest", *both, "--json", "-o", "near.json")
+check(json.loads((SCRATCH / "near.json").read_text())["pairs"], "JSON may be in such a file")
 for words in (["join"], ["join", "--left", "zones.wkt"], ["join", *both, "-p", "near"], ["join", *both, "-p", "dwithin"], ["join", *both, "-d", "1"],
               ["join", *both, "--mode", "fast"], ["nearest", *both, "-k", "0"], ["nearest", *both, "--ties", "some"],
               ["relate", *both, "--pattern", "T"], ["frob"], [], ["join", "--left", "-", "--right", "-"]):

@@ -153,7 +153,8 @@ TEST_F(spatial_distance, chunks_are_the_whole_list) {
     std::size_t const n = quick() ? 400 : 40'000;
     auto const points = there(random_points(n, 20, 5));
     // Not many that overlap: each has a record in every cell that it covers.
-    auto const some_areas = lattice(family::polygon, {.rows = 60, .size = 20, .seed = 95, .null_per_mille = 20});
+    auto const some_areas =
+        lattice(family::polygon, {.rows = covering(60), .size = 20, .seed = 95, .null_per_mille = 20});
     auto const areas = there(some_areas), backwards = there(scrambled(some_areas));
     auto const lines =
         there(lattice(family::linestring, {.rows = n / 40, .size = 20, .seed = 96, .null_per_mille = 20}));

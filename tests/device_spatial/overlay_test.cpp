@@ -30,6 +30,7 @@ protected:
         auto const a_there = there(a), b_there = there(b);
         for (auto const what : {overlay_kind::intersection, overlay_kind::union_, overlay_kind::difference,
                                 overlay_kind::symmetric_difference, overlay_kind::identity, overlay_kind::update}) {
+            if (quickest() && what != overlay_kind::union_) continue;  // the kernels are the same
             auto const made = take(overlay(on(), a_there, b_there, what));
             auto const expected = here([&] { return overlay({}, a, b, what); });
             auto const label = name + " " + std::string{name_of(what)};
@@ -87,7 +88,7 @@ TEST_F(spatial_overlay, is_that_of_the_host) {
     check_all(
         lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
         lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
-    check_all(rosettes(rows, 0), rosettes(rows, 0.01), "rosettes");
+    if (!quickest()) check_all(rosettes(rows, 0), rosettes(rows, 0.01), "rosettes");
 }
 
 TEST_F(spatial_overlay, of_real_layers_is_that_of_the_host) {

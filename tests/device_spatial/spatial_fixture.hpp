@@ -26,6 +26,8 @@ inline bool quick() {
 }
 // KILN_TEST_QUICK=2: every kernel a few times, for racecheck, which takes about a second for a launch.
 inline bool quickest() { return quick() && *std::getenv("KILN_TEST_QUICK") == '2'; }
+// Areas to build an index of. However few there are, it has a million cells, and in each the areas that cover it.
+inline std::size_t covering(std::size_t areas) { return quickest() ? 3 : areas; }
 // Which pairs of families a loop over all of them takes; 7 has rows of every family.
 inline bool takes(int k, int m) { return !quick() || (quickest() ? k == 7 && m == 7 : (k + m) % 7 == 0); }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <numeric>
 #include <unistd.h>
 #include <utility>
@@ -24,6 +25,8 @@ public:
 private:
     std::string page_;
 };
+
+error output_lost(int why) { return io_error("cannot write to standard output", why); }
 
 // How many letters to add, drop or change.
 std::size_t letters_apart(std::string_view a, std::string_view b) {
@@ -85,7 +88,21 @@ std::string did_you_mean(std::string_view word, std::vector<std::string> const& 
 }
 
 void print_json(json const& data) { print(base::json_text(data, 2) + "\n"); }
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw output_lost(errno);
+}
+void finish_output() {
+    if (std::fflush(stdout) != 0) throw output_lost(errno);
+}
+
+void hold_closed_descriptors() {
+    for (int const standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(standard, F_GETFD) >= 0) continue;
+        // The lowest number is free, so that is the one it gets. For reading: what is written is refused as it would be if nothing were there.
+        auto held = base::open_file("/dev/null", standard == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        if (held) held->release();
+    }
+}
 
 result<void> check_output(std::filesystem::path const& file) {
     if (file == "-") return fail(errc::invalid_argument, "a bundle is not written to standard output; name a file");
@@ -98,6 +115,7 @@ result<void> check_text_output(std::string const& to) {
 }
 
 result<void> write_text_output(std::string const& to, base::byte_span data) {
+    finish_output();  // whatever is printed comes before what is written, also where both go to one place
     if (to != "-") return base::write_output(to, data);
     print(base::as_text(data));
     return {};

@@ -72,8 +72,12 @@ void add_help(CLI::App& root, std::vector<command>& commands);
 void add_manual(CLI::App& root, std::vector<command>& commands);
 void add_completion(CLI::App& root, std::vector<command>& commands);
 
+// Data for standard output. Throws where it cannot be written, here or, of what is still kept back, in finish_output.
 void print_json(json const& data);
 void print(std::string_view text);
+void finish_output();
+// Where the program was started without one of the three standard descriptors, no file of ours may take its number and its output.
+void hold_closed_descriptors();
 
 // Whether a bundle, or another file that appears whole or not at all, can be written there: asked before the work.
 [[nodiscard]] result<void> check_output(std::filesystem::path const& file);

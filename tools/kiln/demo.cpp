@@ -195,7 +195,7 @@ int run(demo_arguments const& a) {
         print(fmt::format("Kiln: {} units and specialisations for {}\n", all.size(),
                           here.found ? fmt::format("{} ({})", here.device, t.arch.name())
                                      : fmt::format("{} (no GPU here; compiling needs none)", t.arch.name())));
-    std::fflush(stdout);
+    finish_output();
     auto const first = a.all ? from_scratch::yes : from_scratch::no;
     auto const cold = make_ready(all, t, cache, first, "cold");
     auto const warm = make_ready(all, t, cache, from_scratch::no, "warm");

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
 namespace {
 
@@ -41,9 +42,8 @@ void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     add_completion(root, commands);
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
+// The command line's exit status. Failures are thrown.
+int run_command(int count, char** arguments) {
     using namespace kiln::cli;
     CLI::App root{"Kiln: GPU kernels compiled before they are needed"};
     root.name("kiln");
@@ -60,15 +60,31 @@ int main(int count, char** arguments) {
     try {
         root.parse(count, arguments);
     } catch (CLI::ParseError const& e) {
-        // Help and version arrive here too, with status 0.
-        if (e.get_exit_code() == 0) return root.exit(e);
-        complain(in_words(root, e));
-        return misused;
+        if (e.get_exit_code() != 0) throw misuse{in_words(root, e)};
+        // Help and version arrive here too.
+        std::ostringstream text;
+        root.exit(e, text, text);
+        print(text.str());
+        return ok;
     }
+    for (auto const& c : commands) {
+        if (c.app->parsed()) return c.run();
+    }
+    // Nothing was asked for: here is what there is.
+    complain("name a command:");
+    std::fputs(root.help().c_str(), stderr);
+    return misused;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    using namespace kiln::cli;
+    hold_closed_descriptors();
     try {
-        for (auto const& c : commands) {
-            if (c.app->parsed()) return c.run();
-        }
+        auto const status = run_command(count, arguments);
+        finish_output();
+        return status;
     } catch (misuse const& e) {
         complain(e);
         return misused;
@@ -82,8 +98,4 @@ int main(int count, char** arguments) {
         complain(e.what());
         return failed;
     }
-    // Nothing was asked for: here is what there is.
-    complain("name a command:");
-    std::fputs(root.help().c_str(), stderr);
-    return misused;
 }

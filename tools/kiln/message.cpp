@@ -2,11 +2,18 @@
 #include "message.hpp"
 
 #include <cstdio>
+#include <string>
 
 namespace kiln::cli {
 
 void complain(std::string_view text) {
-    std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(text.size()), text.data());
+    // Words of files are in it: whoever wrote those does not write to this terminal.
+    std::string shown{text};
+    for (auto& c : shown) {
+        bool const is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+        if (is_control && c != '\n' && c != '\t') c = '?';
+    }
+    std::fprintf(stderr, "kiln: %s\n", shown.c_str());
 }
 
 void complain(error const& e) {

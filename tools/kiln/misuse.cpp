@@ -70,7 +70,11 @@ std::string in_words(CLI::App const& root, CLI::ParseError const& why) {
             return fmt::format("'{}' needs a command: {}", called(used), fmt::join(commands, ", "));
         return fmt::format("'{}' needs {}; {}", called(used), text.substr(0, text.find(' ')), help);
     }
-    if (why.get_name() == "ArgumentMismatch") return fmt::format("{} needs a value; {}", name, help);
+    if (why.get_name() == "ArgumentMismatch") {
+        auto const given = used.get_option_no_throw(name);
+        bool const is_twice = given != nullptr && given->count() > 1;
+        return fmt::format("{} {}; {}", name, is_twice ? "takes one value and has several" : "needs a value", help);
+    }
     if (name.size() + 2 < text.size()) {  // "--jobs: Value x not in range 0 to 1024"
         auto& first = text[name.size() + 2];
         first = static_cast<char>(std::tolower(static_cast<unsigned char>(first)));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 
 namespace kiln::cli {
@@ -17,9 +18,10 @@ struct spatial_arguments {
     std::vector<std::string> files;
     spatial_input left, right;
     spatial_reading reading;
-    std::string predicate = "intersects", pattern, mode = "auto", output, ties = "kept", how = "intersection";
+    std::optional<std::string> pattern;
+    std::string predicate = "intersects", mode = "auto", output, ties = "kept", how = "intersection";
     std::optional<double> distance, most;
-    std::size_t count = 1;
+    std::int64_t count = 1;
     bool as_json = false, row_by_row = false;
 };
 
@@ -50,6 +52,13 @@ void deliver_json(spatial_arguments const& a, json const& data) {
 }
 void check_spatial_output(spatial_arguments const& a) {
     if (!a.output.empty()) check_text_output(a.output).value();
+}
+// Of what has no geometry to write.
+void check_lines_output(spatial_arguments const& a) {
+    if (!a.as_json && output_kind(a.output) != spatial_output::csv)
+        throw misuse{
+            fmt::format("-o {}: there is no geometry in the answer; name a .csv, or ask for --json", a.output)};
+    check_spatial_output(a);
 }
 
 struct both_layers {
@@ -241,6 +250,8 @@ int write_join(spatial_arguments const& a) {
     }
     if (within && !a.distance) throw misuse{std::string{"--predicate dwithin needs --distance D"}};
     if (!within && a.distance) throw misuse{std::string{"--distance goes with --predicate dwithin"}};
+    if (within && !(*a.distance >= 0 && std::isfinite(*a.distance)))
+        throw misuse{std::string{"--distance is at least 0, and finite"}};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
@@ -274,14 +285,14 @@ int write_join(spatial_arguments const& a) {
 
 int write_nearest(spatial_arguments const& a) {
     if (a.ties != "kept" && a.ties != "by-row") throw misuse{fmt::format("--ties '{}': kept or by-row", a.ties)};
-    if (a.count == 0 || (a.most && !(*a.most >= 0)))
+    if (a.count < 1 || (a.most && !(*a.most >= 0)))
         throw misuse{std::string{"--count is at least 1 and --most at least 0"}};
-    check_spatial_output(a);
+    check_lines_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"nearest", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
     spatial::nearest_options how;
-    how.count = a.count;
+    how.count = static_cast<std::size_t>(a.count);
     if (a.most) how.most = *a.most;
     how.equal = a.ties == "kept" ? spatial::ties::kept : spatial::ties::by_row;
     auto const found = spatial_calls::nearest(layers.left.rows(), layers.right.rows(), how).value();
@@ -304,9 +315,9 @@ int write_nearest(spatial_arguments const& a) {
 }
 
 int write_relate(spatial_arguments const& a) {
-    if (!a.pattern.empty())
-        if (auto const good = spatial::matrix{}.matches(a.pattern); !good) throw misuse{good.error().message()};
-    check_spatial_output(a);
+    if (a.pattern)
+        if (auto const good = spatial::matrix{}.matches(*a.pattern); !good) throw misuse{good.error().message()};
+    check_lines_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
@@ -326,7 +337,7 @@ int write_relate(spatial_arguments const& a) {
         how = found.how;
         pairs = std::move(found.data);
     }
-    if (!a.pattern.empty()) std::erase_if(pairs, [&](auto const& p) { return !p.how.matches(a.pattern).value(); });
+    if (a.pattern) std::erase_if(pairs, [&](auto const& p) { return !p.how.matches(*a.pattern).value(); });
     bar.step(fmt::format("{} matrices on the {}", pairs.size(), name_of(how.selected)));
     if (a.as_json) {
         auto out = about(layers, how);
@@ -476,7 +487,9 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     nearest->add_option("--most", nearest_of->most, "distance");
     nearest->add_option("--ties", nearest_of->ties, "kept or by-row");
     auto const [relate, relate_of] = of_two("relate", write_relate);
-    relate->add_option("--pattern", relate_of->pattern, "of the matrix");
+    // By a function: the parser takes an empty text for a pattern that was not given.
+    relate->add_option_function<std::string>(
+        "--pattern", [arguments = relate_of](std::string const& text) { arguments->pattern = text; }, "of the matrix");
     relate->add_flag("--rows", relate_of->row_by_row, "row by row");
     auto const [overlay, overlay_of] = of_two("overlay", write_overlay);
     overlay->add_option("--how", overlay_of->how, "what of the two");

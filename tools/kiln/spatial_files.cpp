@@ -39,7 +39,14 @@ result<spatial::rows_of_file> read_rows_of(std::string const& file, std::string 
     if (format != "gdal" && (named || is_ours(file))) return spatial::read_file(file, how);
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) return fail(errc::not_found, "{}: there is no such file", file);
-    return read_with_gdal(file, how);
+    auto read = read_with_gdal(file, how);
+    if (read || read.error().code() != errc::not_found) return read;
+    if (format == "gdal") return std::move(read).error().within(file);
+    return fail(
+        errc::not_found,
+        "{}: Kiln itself reads .geojson, .json, .geojsonl, .csv, .tsv, .wkt and .wkb (or what --format says: geojson, "
+        "csv, wkt, wkb); everything else takes GDAL: {}",
+        file, read.error().message());
 }
 
 }  // namespace
@@ -53,6 +60,7 @@ json spatial_layer::name_in_json(std::int32_t row) const {
 
 result<spatial_layer> read_layer(spatial_input const& from, spatial_reading const& how) {
     auto const format = format_named(how.format);
+    if (how.x.empty() != how.y.empty()) throw misuse{std::string{"--x and --y go together: name both columns"}};
     KILN_TRY(auto data, read_rows_of(from.file, how.format,
                                      {.format = format, .id = from.id, .x = how.x, .y = how.y, .wkt = how.wkt}));
     return spatial_layer{from.file, std::move(data)};

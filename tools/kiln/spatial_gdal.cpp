@@ -192,7 +192,7 @@ result<std::string> gdal_in_words() {
 
 result<spatial::rows_of_file> read_with_gdal(std::string const& file, spatial::read_options const& how) {
     auto const& gdal = the_gdal();
-    if (!gdal) return error{gdal.error()}.within(file);
+    if (!gdal) return error{gdal.error()};
     constexpr unsigned vector_only = 0x04;
     std::unique_ptr<void, int (*)(void*)> const data{gdal->open(file.c_str(), vector_only, nullptr, nullptr, nullptr),
                                                      gdal->close};

@@ -12,7 +12,7 @@
 namespace KILN_PUBLIC kiln {
 namespace spatial {
 
-// Row i is row `rows[i]`. The numbers are not looked at on a device; they must be below rows().
+// Row i is row `rows[i]`. The numbers must be from 0 to rows() - 1: errc::invalid_argument on the host; on a device they are not looked at.
 [[nodiscard]] result<geometries> gather(stream_ref on, geometries const& from, buffer<std::int32_t> const& rows);
 // The rows whose flag is not 0, in order. One flag per row, else errc::invalid_argument. Waits for how many there are.
 [[nodiscard]] result<geometries> filter_sync(stream_ref on, geometries const& from, buffer<std::uint8_t> const& keep);

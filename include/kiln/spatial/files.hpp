@@ -25,14 +25,16 @@ enum class file_format : std::uint8_t {
     automatic,  // by the end of the file's name, else by how the text begins
     wkt,        // a geometry per line; an empty line is a null row
     wkb,        // the same in hexadecimal digits
-    csv,        // the first line names the columns; separated by comma, semicolon or tab
+    csv,  // the first line names the columns; separated by comma, semicolon or tab. Of one column an empty line is a null row
     geojson,
 };
 [[nodiscard]] std::string_view name_of(file_format what) noexcept;
 
 struct read_options {
     file_format format = file_format::automatic;
-    std::string id = {};                   // a property or column that names the rows; "id" is also a Feature's own
+    // A property or column that names the rows; "id" is also a Feature's own. Text, numbers and truth values are names, null is none, an object or
+    // array is refused, and so is a name that no row has.
+    std::string id = {};
     std::string x = {}, y = {}, wkt = {};  // columns; empty: those with one of the usual names
     enum class check : std::uint8_t { valid, nothing } what = check::valid;
 };

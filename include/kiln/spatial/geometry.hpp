@@ -144,7 +144,8 @@ public:
     void end();
 
     [[nodiscard]] std::size_t rows() const noexcept;
-    // errc::unsupported beyond 2^31 - 1 of anything. The builder is empty afterwards.
+    // errc::invalid_argument with row and reason where calls came in no order that makes rows; errc::unsupported beyond 2^31 - 1 of
+    // anything. The builder is empty afterwards.
     [[nodiscard]] result<geometries> finish(family fallback = family::point);
 
 private:

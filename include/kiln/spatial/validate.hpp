@@ -17,7 +17,7 @@ enum class flaw : std::uint8_t {
     offsets,         // do not begin at 0, go back, or leave the memory
     child,           // a row of a mixed array or of a view that is not there
     not_finite,      // NaN or infinity; an empty point is NaN twice
-    out_of_range,    // not 0, and below 2^-300 or above 2^330 in magnitude: signs would not be exact
+    out_of_range,    // not 0, and below 2^-300, or 2^330 and more, in magnitude: signs would not be exact
     open_ring,       // the last vertex is not the first
     too_few_points,  // a ring of 1 to 3 vertices, a line of 1
 };

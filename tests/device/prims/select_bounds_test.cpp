@@ -205,6 +205,35 @@ TEST_F(bound_searches, of_many_queries) {
     }
 }
 
+TEST_F(bound_searches, of_many_queries_of_wide_values) {
+    // Fewer pivots below 2^22 queries, all of them from there on.
+    auto const [lower, upper] = make_together([] { return lower_bound<blob24>(op{"a.a < b.a"}); },
+                                              [] { return upper_bound<blob24>(op{"a.a < b.a"}); });
+    auto const less = [](blob24 const& a, blob24 const& b) { return a.a < b.a; };
+    for (std::size_t const m : {(std::size_t{1} << 19) + 5, (std::size_t{1} << 22) + 1}) {
+        if (quick() && m > 1'000'000) continue;
+        std::size_t const n = m - 3;
+        std::vector<blob24> sorted(n), queries(m);
+        for (std::size_t i = 0; i < n; ++i) sorted[i] = {2 * (i / 3), i, ~i};  // with repeats and gaps
+        numbers g{m};
+        for (auto& q : queries) q = {g.next() % n, 0, 0};
+        device_vector<blob24> const in{on(), sorted}, wanted{on(), queries};
+        device_vector<std::uint32_t> out{m};
+        std::vector<std::uint32_t> expected(m);
+        auto const expect = [&](auto bound) {
+            for (std::size_t i = 0; i < m; ++i)
+                expected[i] = static_cast<std::uint32_t>(bound(queries[i]) - sorted.begin());
+        };
+        out.poison(on());
+        lower(on(), in.in(), wanted.in(), out.span()).value();
+        expect([&](blob24 const& q) { return std::lower_bound(sorted.begin(), sorted.end(), q, less); });
+        EXPECT_TRUE(equals("lower bound in " + std::to_string(n), expected, out.get(on())));
+        upper(on(), in.in(), wanted.in(), out.span()).value();
+        expect([&](blob24 const& q) { return std::upper_bound(sorted.begin(), sorted.end(), q, less); });
+        EXPECT_TRUE(equals("upper bound in " + std::to_string(n), expected, out.get(on())));
+    }
+}
+
 TEST_F(bound_searches, by_another_order) {
     auto const lower = made(lower_bound<std::int32_t>(greater));
     device_vector<std::int32_t> const sorted{on(), std::vector<std::int32_t>{9, 7, 7, 3, 1}};

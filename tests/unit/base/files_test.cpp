@@ -136,6 +136,25 @@ TEST_F(files, a_stream_is_written_into_or_refused) {
     EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST_F(files, a_descriptor_by_its_name_is_written_into_and_the_file_behind_it_stays) {
+    file_descriptor const own{::open(at("f").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)};
+    ASSERT_TRUE(own);
+    auto const number = std::to_string(own.get());
+    fs::create_symlink("/dev/fd/" + number, at("link"));
+    ASSERT_EQ(::write(own.get(), "before ", 7), 7);
+    for (auto const& name : {"/dev/fd/" + number, "/proc/self/fd/" + number, at("link").string()}) {
+        EXPECT_TRUE(check_output(name, streams::allowed)) << name;
+        EXPECT_EQ(check_output(name, streams::refused).error().code(), errc::invalid_argument) << name;
+        EXPECT_EQ(replace_file(name, as_bytes("x")).error().code(), errc::invalid_argument) << name;
+        write_output(name, as_bytes("ours ")).value();
+    }
+    ASSERT_EQ(::write(own.get(), "after", 5), 5);
+    EXPECT_EQ(as_text(*read_file(at("f")).value()), "before ours ours ours after");
+    file_descriptor const read_only{::open(at("f").c_str(), O_RDONLY | O_CLOEXEC)};
+    EXPECT_FALSE(check_output("/dev/fd/" + std::to_string(read_only.get()), streams::allowed));
+    EXPECT_FALSE(check_output("/dev/fd/4000", streams::allowed)) << "there is none of that number";
+}
+
 TEST_F(files, what_is_in_the_way_of_an_output_is_said_in_words) {
     auto const said = [](result<void> const& r) { return r ? std::string{} : r.error().message(); };
     EXPECT_NE(said(check_output("", streams::allowed)).find("empty"), std::string::npos);

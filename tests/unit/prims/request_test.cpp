@@ -97,6 +97,15 @@ TEST(request, sizes_beyond_the_limits_are_refused) {
                 HasSubstr("merge_sort"));
 }
 
+TEST(request, alignments_that_no_type_has_are_refused) {
+    for (std::size_t const align : {0, 3, 8, 16}) {
+        element_type const odd{scalar::record, "odd", "struct odd { float x, y, z; };", 12, align};
+        auto const r = scan_request(scan_form::exclusive, odd, op{"a"});
+        EXPECT_THAT(check(r).error().message(), HasSubstr("divides the size")) << align;
+        (void)family_of(r, part::skeleton);  // asked for before a request is checked
+    }
+}
+
 TEST(request, names_of_kilns_own_are_refused_and_its_types_are_not) {
     auto const check_text = [](std::string text) {
         return check(scan_request(scan_form::exclusive, type_of(scalar::i32), op{std::move(text)}));

@@ -94,6 +94,71 @@ TEST(geojson, names_are_a_property_or_the_id) {
     EXPECT_TRUE(read(text, "t").ids.empty());
 }
 
+TEST(geojson, a_name_that_no_row_has_is_refused_with_those_there_are) {
+    std::string const text = R"({"type":"FeatureCollection","features":[
+        {"type":"Feature","id":1,"properties":{"state":"TX","deep":{"in":1},"none":null},"geometry":null},
+        {"type":"Feature","properties":{"county":[1]},"geometry":{"type":"Point","coordinates":[1,2]}}]})";
+    EXPECT_EQ(why(text, "t", {.id = "sate"}),
+              "t: no Feature has a property 'sate'; there are: id, state, deep, none, county");
+    EXPECT_THAT(why(text, "t", {.id = "in"}), HasSubstr("no Feature has")) << "inside of another";
+    EXPECT_THAT(read(text, "t", {.id = "none"}).ids, ElementsAre("", "")) << "null is no name";
+    EXPECT_THAT(why(text, "t", {.id = "deep"}), HasSubstr("t, line 2: row 0: the property 'deep' is an object"));
+    EXPECT_THAT(why(text, "t", {.id = "county"}), HasSubstr("t, line 3: row 1: the property 'county' is an array"));
+    EXPECT_THAT(why(R"({"type":"Point","coordinates":[1,2]})", "t", {.id = "a"}), HasSubstr("there are: none"));
+    EXPECT_TRUE(read(R"({"type":"FeatureCollection","features":[]})", "t", {.id = "a"}).ids.empty());
+}
+
+TEST(geojson, null_among_the_features_is_a_null_row) {
+    auto const got =
+        read(R"({"type":"FeatureCollection","features":[null,{"type":"Feature","id":7,"geometry":{"type":"Point",
+        "coordinates":[1,2]}}]})",
+             "t", {.id = "id"});
+    EXPECT_THAT(to_wkt(got.rows).value(), ElementsAre("NULL", "POINT (1 2)"));
+    EXPECT_THAT(got.ids, ElementsAre("", "7"));
+    EXPECT_EQ(got.lines.size(), 2U);
+    EXPECT_THAT(rows("null\n{\"type\":\"Point\",\"coordinates\":[1,2]}\nnull\n", "a.geojsonl"),
+                ElementsAre("NULL", "POINT (1 2)", "NULL"));
+    for (auto const* const one : {"5", "\"text\"", "true", "1.5", "-3"}) {
+        EXPECT_THAT(why(R"({"type":"FeatureCollection","features":[)" + std::string{one} + "]}", "t"),
+                    HasSubstr("t, line 1: row 0: a number, text or truth value where a Feature should be"));
+        EXPECT_THAT(why(one, "t.json"), HasSubstr("where a Feature should be"));
+    }
+}
+
+// One reader of numbers: what no double can hold is refused by all formats, and neither 0 nor infinite in one of them.
+TEST(files, numbers_are_the_same_in_all_formats) {
+    for (std::string const number : {"1e-400", "-1e-400", "1e400", "0.00001e-350"}) {
+        EXPECT_THAT(why("POINT (1 " + number + ")\n", "a.wkt"),
+                    HasSubstr("'" + number + "' at column 10 is beyond what a double"));
+        EXPECT_THAT(why("x,y\n1," + number + "\n", "a.csv"),
+                    HasSubstr("'" + number + "' in column y is beyond what a double"));
+        EXPECT_THAT(why(feature(R"({"type":"Point","coordinates":[1,)" + number + "]}"), "a.json"), HasSubstr(number));
+    }
+    for (std::string const number : {"0e-400", "-0.0", "0.000"}) {
+        EXPECT_EQ(why("POINT (1 " + number + ")\n", "a.wkt"), "read");
+        EXPECT_EQ(why("x,y\n1," + number + "\n", "a.csv"), "read");
+        EXPECT_EQ(why(feature(R"({"type":"Point","coordinates":[1,)" + number + "]}"), "a.json"), "read");
+    }
+    EXPECT_THAT(why("x,y\n1,+-2\n", "a.csv"), HasSubstr("is no number"));
+}
+
+TEST(files, a_byte_order_mark_is_no_text) {
+    std::string const mark = "\xef\xbb\xbf";
+    EXPECT_THAT(rows(mark + "POINT (1 2)\n", "a.wkt"), ElementsAre("POINT (1 2)"));
+    EXPECT_THAT(rows(mark + "0101000000000000000000F03F0000000000000040\n", "a.wkb"), ElementsAre("POINT (1 2)"));
+    EXPECT_THAT(rows(mark + "x,y\n1,2\n", "a.csv"), ElementsAre("POINT (1 2)"));
+    EXPECT_THAT(rows(mark + R"({"type":"Point","coordinates":[1,2]})", "a.json"), ElementsAre("POINT (1 2)"));
+}
+
+TEST(files, of_a_long_word_errors_show_the_beginning) {
+    std::string const word(1'000'000, 'A');
+    EXPECT_LT(why(word + " (1 2)\n", "a.wkt").size(), 300U);
+    EXPECT_LT(why("x,y\n1," + word + "\n", "a.csv").size(), 300U);
+    EXPECT_LT(why(word + "," + word + "\n1,2\n", "a.csv").size(), 500U);
+    EXPECT_LT(why(feature(R"({"type":")" + word + R"(","coordinates":[1,2]})"), "a.json").size(), 300U);
+    EXPECT_LT(why("{" + word + "}", "a.json").size(), 400U);
+}
+
 TEST(geojson, says_what_is_wrong_and_where) {
     auto const wrong = [](std::string const& geometry) { return why(feature(geometry), "z.geojson"); };
     EXPECT_THAT(wrong(R"({"type":"Polygon","coordinates":[[0,0],[1,1]]})"),
@@ -137,6 +202,9 @@ TEST(csv, takes_points_and_text) {
     EXPECT_THAT(rows("x,y\n1,2\n-0.5,+1e3\n", "p.csv"), ElementsAre("POINT (1 2)", "POINT (-0.5 1000)"));
     EXPECT_THAT(rows("\xef\xbb\xbfname;LON;Lat\r\n\"a;b\";1;2\r\nc;;\r\n\r\n", "p.csv"),
                 ElementsAre("POINT (1 2)", "NULL"));
+    EXPECT_THAT(rows("wkt\nPOINT (1 2)\n\nPOINT (3 4)\n  \n", "p.csv"),
+                ElementsAre("POINT (1 2)", "NULL", "POINT (3 4)", "NULL"))
+        << "of one column, as in .wkt";
     EXPECT_THAT(rows("id\twkt\n1\tPOINT (1 2)\n2\tNULL", "p.tsv"), ElementsAre("POINT (1 2)", "NULL"));
     auto const got = read("name,geometry\n\"say \"\"hi\"\"\",\"LINESTRING (0 0,\n1 1)\"\nplain,POINT EMPTY\n", "q.csv",
                           {.id = "Name"});
@@ -153,10 +221,11 @@ TEST(csv, says_what_is_wrong_and_where) {
     EXPECT_THAT(why("x,y\n1,\n", "p.csv"), HasSubstr("'' in column y is no number"));
     EXPECT_THAT(why("x,y\n1,2 3\n", "p.csv"), HasSubstr("'2 3'"));
     EXPECT_THAT(why("x,y\nnan,3\n", "p.csv"), HasSubstr("line 2: row 0"));
-    EXPECT_THAT(why("x,y\n1e309,3\n", "p.csv"), HasSubstr("'1e309' in column x is no number"));
+    EXPECT_THAT(why("x,y\n1e309,3\n", "p.csv"), HasSubstr("'1e309' in column x is beyond what a double holds"));
     EXPECT_THAT(why("x,y\n1e308,3\n", "p.csv"), HasSubstr("line 2: row 0"));
     EXPECT_THAT(why("a,b\n1,2\n", "p.csv"),
                 HasSubstr("no column wkt, geometry, x and y, or lon and lat; there are: a, b"));
+    EXPECT_THAT(why("x,y\n1,2\n", "p.csv", {.x = "x"}), HasSubstr("a column for x and none for y"));
     EXPECT_THAT(why("x,y\n1,2\n", "p.csv", {.id = "name"}), HasSubstr("no column 'name'"));
     EXPECT_THAT(why("x,y\n\"1,2\n", "p.csv"), HasSubstr("line 2: a quoted field without an end"));
     EXPECT_THAT(why("x,y\n\"1\"2,2\n", "p.csv"), HasSubstr("'2' after a quoted field"));

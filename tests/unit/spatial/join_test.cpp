@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/join.hpp>
+#include <kiln/spatial/locate.hpp>
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/query.hpp>
 #include <kiln/spatial/relate.hpp>
+#include <kiln/spatial/segments.hpp>
 #include <kiln/spatial/wkt.hpp>
 
 #include "geos.hpp"
@@ -83,7 +88,7 @@ TEST(join, refuses_what_is_not_valid_with_row_and_reason) {
         EXPECT_THAT(why(cpu::nearest(bad, good)), testing::HasSubstr(said));
         EXPECT_THAT(why(cpu::distance(good, bad)), testing::HasSubstr(said));
     }
-    // Points that are nowhere are in no area; a ring that crosses itself counts by the even-odd rule.
+    // A ring that crosses itself counts by the even-odd rule.
     auto const bow = read({"POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))"});
     EXPECT_THAT(
         cpu::join(bow, read({"POINT (1 2)", "POINT (2 1)", "POINT (2 2)", "POINT (0.5 2)"}), predicate::contains)
@@ -92,7 +97,48 @@ TEST(join, refuses_what_is_not_valid_with_row_and_reason) {
     auto const far = geometries::points(buffer<double>::copy_of(std::vector<double>{INFINITY, NAN, 1e308}),
                                         buffer<double>::copy_of(std::vector<double>{1, 1, 1}))
                          .value();
-    EXPECT_THAT(cpu::join(bow, far, predicate::intersects).value(), IsEmpty());
+    EXPECT_THAT(cpu::join(bow, far, predicate::intersects).error().message(), testing::HasSubstr("row 0: vertex 0"));
+}
+
+// The same of calls that may run anywhere, where they run on the host, also those that go another way than cpu::join.
+TEST(join, calls_on_the_host_refuse_what_is_not_valid) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const why = [](auto const& got) { return got ? std::string{"taken"} : got.error().message(); };
+    auto const areas = read({"POLYGON ((0 0, 4 0, 4 4, 0 0))"});
+    auto const lines = read({"LINESTRING (0 0, 1 1)"});
+    auto const index = area_index::make({}, areas).value();
+    for (double const v : {1e300, 1e308, static_cast<double>(NAN), static_cast<double>(INFINITY), 1e-300}) {
+        auto const number = [&](double w) { return buffer<double>::copy_of(std::vector<double>{1, w}); };
+        auto const points = geometries::points(number(1), number(v)).value();
+        geometry_builder b;
+        b.begin(family::linestring), b.vertex(0, 0), b.vertex(1, 1), b.end();
+        b.begin(family::linestring), b.vertex(0, v), b.vertex(1, 1), b.end();
+        auto const bad_lines = b.finish().value();
+        b.begin(family::polygon), b.begin_ring(), b.vertex(0, 0), b.vertex(1, 0), b.vertex(1, 1), b.vertex(0, 0),
+            b.end();
+        b.begin(family::polygon), b.begin_ring(), b.vertex(0, 0), b.vertex(v, 0), b.vertex(1, 1), b.vertex(0, 0),
+            b.end();
+        auto const bad_areas = b.finish().value();
+        auto const good = geometries::points(number(1), number(1)).value();
+        for (auto const& said :
+             {why(join({}, points, areas, predicate::within)), why(join({}, areas, points, predicate::contains)),
+              why(join({}, good, bad_areas, predicate::within)), why(join_count({}, points, areas, predicate::within)),
+              why(join_any({}, points, areas, predicate::intersects)), why(join({}, points, index, predicate::within)),
+              why(join_histogram({}, points, index, predicate::within)), why(area_index::make({}, bad_areas)),
+              why(query({}, lines, bad_lines)), why(query({}, bad_lines, lines)),
+              why(segment_intersections({}, lines, bad_lines)), why(segment_intersections({}, bad_lines, lines)),
+              why(join({}, lines, bad_lines, predicate::intersects)),
+              why(cpu::area_index::make(areas).value().locate(points)), why(relate_join({}, lines, bad_lines))})
+            EXPECT_THAT(said, testing::HasSubstr("row 1: vertex")) << v;
+    }
+}
+
+TEST(join, a_list_that_no_memory_holds_is_refused_with_its_length) {
+    auto const rows = [](std::string const& text) {
+        return read({text}).view(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(400'000, 0))).value();
+    };
+    EXPECT_THAT(cpu::join(rows("POINT EMPTY"), rows("LINESTRING EMPTY"), predicate::disjoint).error().message(),
+                testing::HasSubstr("160000000000 pairs are disjoint"));
 }
 
 // ---- dwithin

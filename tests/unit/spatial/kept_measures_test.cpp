@@ -145,6 +145,28 @@ TEST(kept_measures, refuse_what_is_not_valid) {
     EXPECT_THAT(bounds({}, open).error().message(), testing::HasSubstr("row 1: ring 0 is open"));
 }
 
+// Which zero it is does not depend on the way it was found, nor on the order of vertices.
+TEST(kept_measures, zeros_of_boxes_are_plus_zero) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const g = from_wkt(std::vector<std::string>{"LINESTRING (-1 -2, 0 0)", "LINESTRING (0 0, 3 1)",
+                                                     "POINT (-0 -0)", "MULTIPOINT ((-0 0), (0 -0), (-0 -0))"})
+                       .value();
+    auto const is_zero = [](double v) { return v == 0 && !std::signbit(v); };
+    auto const check_zeros = [&](bounding_box const& b) {
+        for (double const v : {b.min_x, b.min_y, b.max_x, b.max_y}) EXPECT_TRUE(v != 0 || is_zero(v)) << v;
+    };
+    for (auto const& b : cpu::bounds(g).value()) check_zeros(*b);
+    auto const keys = buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, 1, 2, 3});
+    for (auto const& all : {bounds({}, g).value(), bounds_by_key({}, g, keys, 4).value()}) {
+        EXPECT_TRUE(is_zero(all.max_x.data()[0]) && is_zero(all.max_y.data()[0]));
+        for (std::size_t i = 0; i < 4; ++i)
+            check_zeros({all.min_x.data()[i], all.min_y.data()[i], all.max_x.data()[i], all.max_y.data()[i]});
+    }
+    auto const below = from_wkt(std::vector<std::string>{"LINESTRING (-1 -2, 0 0)", "POINT (-0 -0)"}).value();
+    check_zeros(*cpu::total_bounds(below).value());
+    check_zeros(*total_bounds_sync({}, below).value());
+}
+
 // Rows chosen by number and by flag, also through a view.
 TEST(kept_choice, is_a_view_of_the_rows) {
     auto const g =
@@ -166,6 +188,12 @@ TEST(kept_choice, is_a_view_of_the_rows) {
         for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(kept[i], text[3 * i]);
     }
     EXPECT_EQ(to_wkt(gather({}, view, buffer<std::int32_t>::copy_of(through)).value()).value()[3], text[51]);
+    for (std::int32_t const wrong : {-1, 60, 1 << 30}) {
+        auto const refused = gather({}, view, buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, 59, wrong}));
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_THAT(refused.error().message(),
+                    testing::HasSubstr("number 2 is row " + std::to_string(wrong) + ", of 60"));
+    }
     EXPECT_EQ(filter_sync({}, view, keep).value().rows(), 20U);
     EXPECT_EQ(filter_sync({}, g, keep).error().code(), errc::invalid_argument);
 }
