@@ -47,18 +47,23 @@ void table_stages(stream const& on, geometries const& left, geometries const& ri
         out.orient_rings(q).value();
         return out;
     };
-    cell_options const coarse{.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16};
+    auto const options = [](std::uint32_t split_above) {
+        return cell_options{.cells_per_edge = 1, .split_above = split_above, .edges_per_cell = 16};
+    };
     auto const a = layer_of(left), b = layer_of(right);
     auto const tree = made(kept_elements::make(q, b));
     std::size_t met = 0;
     double const layers = device_ms(on, [&] { (void)layer_of(left), (void)layer_of(right); });
-    double const cells =
-        device_ms(on, [&] { (void)made(kept_cells::make(q, a, coarse)), (void)made(kept_cells::make(q, b, coarse)); });
+    auto const index_ms = [&](cell_options const& how) {
+        return device_ms(on, [&] { (void)made(kept_cells::make(q, a, how)), (void)made(kept_cells::make(q, b, how)); });
+    };
+    double const cells = index_ms(options(512)), divided = index_ms(options(64));
     double const trees = device_ms(on, [&] { (void)made(kept_elements::make(q, b)); });
     double const contacts =
         device_ms(on, [&] { met = made(find_contacts(q, a, b, tree, kiln_spatial::rows_wanted::all)).size(); });
-    std::printf("    table: layers %.3f ms, cells %.3f, tree %.3f, %zu contacts %.3f, the rest %.3f\n", layers, cells,
-                trees, met, contacts, whole - layers - cells - trees - contacts);
+    std::printf(
+        "    table: layers %.3f ms, cells %.3f (divided above 64: %.3f), tree %.3f, %zu contacts %.3f, the rest %.3f\n",
+        layers, cells, divided, trees, met, contacts, whole - layers - cells - trees - contacts);
 }
 
 struct figures_of_prototype {

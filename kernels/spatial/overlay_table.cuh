@@ -455,8 +455,8 @@ struct write_pairs {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(table_left_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::up>, 256, 6)
-KILN_KERNEL(table_right_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::down>, 256, 6)
+KILN_KERNEL(table_left_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::up>, 256, 5)
+KILN_KERNEL(table_right_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::down>, 256, 5)
 KILN_KERNEL(table_left_ends_exact, kiln_spatial::locate_ends_exactly<kiln_spatial::tie::up>, 128, 1)
 KILN_KERNEL(table_right_ends_exact, kiln_spatial::locate_ends_exactly<kiln_spatial::tie::down>, 128, 1)
 KILN_KERNEL(table_left_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::up>, 128, 1)

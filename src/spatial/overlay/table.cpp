@@ -11,8 +11,8 @@ using namespace kiln_spatial;
 
 namespace {
 
-// Built for one use: quickly rather than finely.
-constexpr cell_options table_cells{.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16};
+// Asked once for every vertex: looking at some more edges costs less than dividing cells, unless they are very full.
+constexpr cell_options table_cells{.cells_per_edge = 1, .split_above = 512, .edges_per_cell = 16};
 
 struct table_layer {
     kept_layer layer;
