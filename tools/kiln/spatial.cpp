@@ -5,6 +5,8 @@
 #include "spatial_calls.hpp"
 #include "spatial_files.hpp"
 
+#include <kiln/spatial/validate.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -72,6 +74,32 @@ both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
     auto right = read_layer(a.right, a.reading).value();
     bar.step(fmt::format("{}: {} rows", a.right.file, right.rows().rows()));
     return {std::move(left), std::move(right)};
+}
+
+// Matrices of rows whose rings are no borders are not to be had: the library looks on the host alone, and at one row.
+bool has_paths(spatial::geometries const& g) {
+    for (std::size_t i = 0; i < g.rows(); ++i)
+        if (!g.is_null(i) && g.kind_of(i) != spatial::family::point && g.kind_of(i) != spatial::family::multipoint)
+            return true;
+    return false;
+}
+void require_rings(spatial_layer const& of, spatial_layer const& other) {
+    if (!has_paths(other.rows())) return;
+    constexpr std::size_t shown = 3, counted = 1000;
+    auto const bad = spatial::validate_rings(of.rows(), counted).value();
+    if (bad.empty()) return;
+    std::string rows;
+    for (std::size_t i = 0; i < std::min(bad.size(), shown); ++i)
+        rows += fmt::format("{}{}", i == 0 ? "" : "; ", bad[i].message);
+    throw fail(errc::invalid_argument,
+               "{}: {}{} of its areas have rings that are no borders, and no matrix: {}{}. Mend them first: 'kiln "
+               "spatial shape {} --what make_valid -o MENDED'",
+               of.file, bad.size(), bad.size() == counted ? " or more" : "", rows, bad.size() > shown ? "; ..." : "",
+               of.file);
+}
+void require_rings(both_layers const& of) {
+    require_rings(of.left, of.right);
+    require_rings(of.right, of.left);
 }
 
 json about(both_layers const& of, spatial_calls::decided const& how) {
@@ -256,6 +284,8 @@ int write_join(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
+    bool const by_contact = within || *what == spatial::predicate::intersects || *what == spatial::predicate::disjoint;
+    if (!by_contact) require_rings(layers);
     auto const found = (within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
                                : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what))
                            .value();
@@ -321,6 +351,7 @@ int write_relate(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
+    require_rings(layers);
     std::vector<spatial::related_pair> pairs;
     spatial_calls::decided how;
     if (a.row_by_row) {
