@@ -76,13 +76,13 @@ both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
     return {std::move(left), std::move(right)};
 }
 
-// Matrices of rows whose rings are no borders are not to be had: the library looks on the host alone, and at one row.
 bool has_paths(spatial::geometries const& g) {
     for (std::size_t i = 0; i < g.rows(); ++i)
         if (!g.is_null(i) && g.kind_of(i) != spatial::family::point && g.kind_of(i) != spatial::family::multipoint)
             return true;
     return false;
 }
+// Rows whose rings are no borders have no matrix.
 void require_rings(spatial_layer const& of, spatial_layer const& other) {
     if (!has_paths(other.rows())) return;
     constexpr std::size_t shown = 3, counted = 1000;
@@ -97,9 +97,14 @@ void require_rings(spatial_layer const& of, spatial_layer const& other) {
                of.file, bad.size(), bad.size() == counted ? " or more" : "", rows, bad.size() > shown ? "; ..." : "",
                of.file);
 }
-void require_rings(both_layers const& of) {
-    require_rings(of.left, of.right);
-    require_rings(of.right, of.left);
+// The call's answer. On the host the library has looked, but names one row and no file; on a device nobody has.
+template <class T>
+T with_rings(both_layers const& of, result<T> got) {
+    if (!got || got->how.selected == place::gpu) {
+        require_rings(of.left, of.right);
+        require_rings(of.right, of.left);
+    }
+    return std::move(got).value();
 }
 
 json about(both_layers const& of, spatial_calls::decided const& how) {
@@ -285,10 +290,9 @@ int write_join(spatial_arguments const& a) {
     spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
     bool const by_contact = within || *what == spatial::predicate::intersects || *what == spatial::predicate::disjoint;
-    if (!by_contact) require_rings(layers);
-    auto const found = (within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
-                               : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what))
-                           .value();
+    auto joined = within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
+                         : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what);
+    auto const found = by_contact ? std::move(joined).value() : with_rings(layers, std::move(joined));
     bar.step(fmt::format("{} pairs on the {}", found.data.size(), name_of(found.how.selected)));
     auto const kind = output_kind(a.output);
     if (a.as_json) {
@@ -351,20 +355,19 @@ int write_relate(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
-    require_rings(layers);
     std::vector<spatial::related_pair> pairs;
     spatial_calls::decided how;
     if (a.row_by_row) {
         if (layers.left.rows().rows() != layers.right.rows().rows())
             throw fail(errc::invalid_argument, "--rows: {} has {} rows, {} has {}", a.left.file,
                        layers.left.rows().rows(), a.right.file, layers.right.rows().rows());
-        auto const found = spatial_calls::relate(layers.left.rows(), layers.right.rows()).value();
+        auto const found = with_rings(layers, spatial_calls::relate(layers.left.rows(), layers.right.rows()));
         how = found.how;
         for (std::size_t i = 0; i < found.data.size(); ++i)
             if (found.data[i])
                 pairs.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), *found.data[i]});
     } else {
-        auto found = spatial_calls::relate_join(layers.left.rows(), layers.right.rows()).value();
+        auto found = with_rings(layers, spatial_calls::relate_join(layers.left.rows(), layers.right.rows()));
         how = found.how;
         pairs = std::move(found.data);
     }
