@@ -94,7 +94,7 @@ static __device__ __forceinline__ void bounds_of_many(kiln_value* pivot, sampled
                                                       kiln_u64 count, void* out, int wide_out, kiln_functor less) {
     Index const size = Index(in.size);
     Index const n = Index(in.n);
-    Index const step = (size + in.pivots - 1) / in.pivots;
+    Index const step = (size + in.pivots - 1) >> (__ffs(in.pivots) - 1);
     for (int k = threadIdx.x; k < in.pivots; k += many_threads) {
         Index const end = Index(k + 1) * step;
         pivot[k] = in.sample[(end < size ? end : size) - 1];

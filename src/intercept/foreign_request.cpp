@@ -21,23 +21,21 @@ std::string_view bare(std::string_view option) {
 
 std::string_view option_name(std::string_view option) { return bare(option).substr(0, bare(option).find('=')); }
 
+// Where the compiler was, in what it made: in debug information and in intermediate code, also where every name is absolute.
+constexpr std::array telling_directory{"G"sv,    "device-debug"sv,   "lineinfo"sv, "generate-line-info"sv,
+                                       "dlto"sv, "dlink-time-opt"sv, "optix-ir"sv};
+// What the file is called, in names of symbols.
+constexpr std::array telling_name{"rdc"sv, "relocatable-device-code"sv, "dc"sv, "device-c"sv,
+                                  "ewp"sv, "extensible-whole-program"sv};
+
+bool has_one_of(std::span<std::string const> options, std::span<std::string_view const> names) {
+    return std::ranges::any_of(
+        options, [&](std::string const& o) { return std::ranges::find(names, option_name(o)) != names.end(); });
+}
+
 // What names the directories or the file itself in what is made: kept as the program wrote it.
 bool shows_names(std::span<std::string const> options) {
-    constexpr std::array telling{"G"sv,
-                                 "device-debug"sv,
-                                 "lineinfo"sv,
-                                 "generate-line-info"sv,
-                                 "dlto"sv,
-                                 "dlink-time-opt"sv,
-                                 "optix-ir"sv,
-                                 "rdc"sv,
-                                 "relocatable-device-code"sv,
-                                 "dc"sv,
-                                 "device-c"sv,
-                                 "ewp"sv,
-                                 "extensible-whole-program"sv};
-    return std::ranges::any_of(
-        options, [&](std::string const& o) { return std::ranges::find(telling, option_name(o)) != telling.end(); });
+    return has_one_of(options, telling_directory) || has_one_of(options, telling_name);
 }
 
 // The directory of an include option that is one word. Two words are left as they are, and so are relative directories, which
@@ -93,13 +91,18 @@ std::string joined_decimal(std::string_view text) {
 
 }  // namespace
 
-foreign_call literal_call(foreign_program const& program, std::span<std::string const> options) {
-    return {.name = program.name, .options = {options.begin(), options.end()}, .roots = {}};
+bool tells_directory(std::span<std::string const> options) { return has_one_of(options, telling_directory); }
+
+foreign_call literal_call(foreign_program const& program, std::span<std::string const> options,
+                          std::string_view directory) {
+    foreign_call out{.name = program.name, .options = {options.begin(), options.end()}, .roots = {}};
+    if (tells_directory(options)) out.directory = directory;
+    return out;
 }
 
 std::optional<foreign_call> virtual_call(foreign_program const& program, std::span<std::string const> options) {
     if (shows_names(options) || has_placed_headers(program) || asks_for_names(program, options)) return std::nullopt;
-    auto out = literal_call(program, options);
+    auto out = literal_call(program, options, {});
     auto const slash = program.name ? program.name->rfind('/') : std::string::npos;
     if (slash != std::string::npos && slash > 0 && program.name->starts_with('/') && !program.name->ends_with('/')) {
         out.roots.source_directory = program.name->substr(0, slash);
@@ -171,6 +174,7 @@ request_digests digests_of(foreign_program const& program, foreign_call const& c
     for (auto const& [name, text] : program.headers) family.add("header", name).add("text", text);
     for (auto const& option : call.options) family.add("option", option);
     for (auto const& expression : program.expressions) family.add("expression", expression);
+    if (!call.directory.empty()) family.add("directory", call.directory);
     request_digests out{.family = family.finish(), .request = {}};
     out.request =
         base::key_builder{"kiln.foreign.request.v1"}.add("family", out.family).add("toolchain", toolchain).finish();

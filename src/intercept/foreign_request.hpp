@@ -27,11 +27,15 @@ struct foreign_program {
 struct foreign_call {
     std::optional<std::string> name;
     std::vector<std::string> options;
-    look_roots roots;  // not empty: directories are virtual
+    look_roots roots;            // not empty: directories are virtual
+    std::string directory = {};  // the working directory, where what is made tells it; empty: it does not matter
 
     [[nodiscard]] bool is_virtual() const noexcept { return !roots.empty(); }
 };
-[[nodiscard]] foreign_call literal_call(foreign_program const& program, std::span<std::string const> options);
+// Whether what is made tells the compiler's working directory, so that the same words mean something else in another.
+[[nodiscard]] bool tells_directory(std::span<std::string const> options);
+[[nodiscard]] foreign_call literal_call(foreign_program const& program, std::span<std::string const> options,
+                                        std::string_view directory);
 // nullopt: nothing can be hidden, or what is made would tell (debug information, bitcode, symbols named after files, __FILE__).
 [[nodiscard]] std::optional<foreign_call> virtual_call(foreign_program const& program,
                                                        std::span<std::string const> options);

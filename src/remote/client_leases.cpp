@@ -96,9 +96,10 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
     if (q->at != stage::taking) return;
     auto const leave = [&] { std::erase(waiting_, q); };
     if (seen.why) {
-        // A server without room for a lease has none for the entry either.
-        if (seen.why.what != trouble::full && seen.why.what != trouble::denied) lease_failed(seen.why);
-        else of_.counts.error(name_of(seen.why.what));
+        // A server without room for a lease has none for the entry either, and says so then.
+        bool const said_later = seen.why.what == trouble::full || seen.why.what == trouble::denied;
+        if (said_later && of_.rules.options.leases != leasing::elsewhere) of_.counts.error(name_of(seen.why.what));
+        else lease_failed(seen.why);
         leave();
         return finish(q, {.why = q->why});
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/curl.hpp"
 
+#include "remote/settings.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -125,7 +127,7 @@ tls_stream::attempt tls_stream::connect(peer const& to) {
     auto* const h = a.easy_init();
     if (h == nullptr) return {nullptr, {trouble::library, "libcurl has no memory left"}};
     std::array<char, error_bytes> words{};
-    auto const url = fmt::format("https://{}:{}/", to.host, to.port);
+    auto const url = server_url{.by = scheme::https, .host = to.host, .port = to.port, .path = "/"}.text();
     auto const set = [&](int which, auto value) { (void)a.easy_setopt(h, which, value); };
     set(option::url, url.c_str());
     set(option::connect_only, 1L);

@@ -18,6 +18,14 @@ got failed_get(http_response const& r) {
     return {.state = presence::failed, .packet = {}, .why = failure_of(r)};
 }
 
+// Whoever takes no PUT (405), or not there (404, 409), may still be read.
+failure failure_of_put(http_response const& r) {
+    auto out = failure_of(r);
+    bool const refused = out.what == trouble::protocol && !r.why && r.status >= 400;
+    if (refused) out = {trouble::denied, out.detail + " to a PUT"};
+    return out;
+}
+
 // What the three kinds of HTTP servers have in common.
 class http_base : public byte_server {
 public:
@@ -48,7 +56,8 @@ public:
         what.tells_certificate = what.url.starts_with("https://");
         send(std::move(what), [then = std::move(then)](http_response r) {
             server_facts out{.certificate_days = days_left(r.certificate)};
-            if (!is_good(r)) out.why = failed_get(r).why;
+            out.why = is_good(r) ? failure{trouble::protocol, "it has something under a name that nobody has"}
+                                 : failed_get(r).why;
             then(std::move(out));
         });
     }
@@ -79,7 +88,7 @@ protected:
                    std::function<void(put_answer)> then) {
         send({.method = "PUT", .url = url, .body = std::move(data)}, [then = std::move(then)](http_response r) {
             if (is_good(r)) return then({});
-            then({put_state::failed, failure_of(r)});
+            then({put_state::failed, failure_of_put(r)});
         });
     }
     void unless_there(std::string const& url, std::function<void(put_answer)> then, std::function<void()> absent) {
@@ -130,10 +139,7 @@ public:
              std::function<void(put_answer)> then) override {
         auto const url = url_of(name);
         auto const parts = decode_packet(*packet).parts;
-        if (!parts) {  // a probe of a diagnosis: any bytes
-            auto const record = record_of(*packet, {});
-            return put_both(url, record, packet, std::move(then));
-        }
+        KILN_ASSERT(parts);
         auto const entry = std::make_shared<base::bytes const>(
             packet->begin() + static_cast<std::ptrdiff_t>(parts->front), packet->end());
         auto const record = record_of(*entry, parts->signatures);
@@ -226,7 +232,7 @@ private:
             if (!r.why && r.status == 501 && rule == put_rule::create)
                 return unless_there(url_of(name), then,
                                     [=, this] { put_again(name, packet, put_rule::replace, then, 0); });
-            then({put_state::failed, failure_of(r)});
+            then({put_state::failed, failure_of_put(r)});
         });
     }
     s3_access access_;

@@ -195,7 +195,7 @@ void redis_link::connected() {
 
 // Who we are, before everything that waits.
 void redis_link::greet() {
-    auto const token = options_.token.read();
+    auto const token = options_.token ? options_.token->read() : result<std::string>{std::string{}};
     if (!token) return drop({trouble::denied, std::string{token.error().message()}});
     out_.clear();
     sent_ = 0;

@@ -19,7 +19,7 @@ namespace kiln::remote {
 
 struct link_options {
     server_url at;
-    token_source token{};
+    std::optional<token_source> token{};  // nothing: nobody is told who we are
     std::chrono::milliseconds connect_timeout{1'000};
     std::chrono::milliseconds timeout{10'000};
     std::chrono::milliseconds idle{2'000};

@@ -45,8 +45,18 @@ lease_look look_of(resp::value const& v, std::string_view ours = {}) {
     return {.state = !ours.empty() && v.text() == ours ? lease_state::ours : lease_state::held};
 }
 
-link_options link_options_of(remote_options const& o, server_url const& at) {
-    link_options out{.at = at, .token = {o.token_file}, .connect_timeout = o.connect_timeout, .timeout = o.timeout};
+// Who keeps only leases is another server: the token that is for the bytes is none of its business.
+std::optional<token_source> token_of(remote_options const& o, redis_server::duty what) {
+    if (what == redis_server::duty::bytes) return token_source{o.token_file};
+    if (o.lease_token_file.empty()) return std::nullopt;
+    return token_source{o.lease_token_file};
+}
+
+link_options link_options_of(remote_options const& o, redis_server::duty what) {
+    link_options out{.at = what == redis_server::duty::bytes ? o.at : *o.lease_at,
+                     .token = token_of(o, what),
+                     .connect_timeout = o.connect_timeout,
+                     .timeout = o.timeout};
     out.ca = o.ca.native();
     out.certificate = o.certificate.native();
     out.certificate_key = o.certificate_key.native();
@@ -68,10 +78,8 @@ std::function<void(redis_link::reply)> told(std::function<void(failure)> then) {
 
 }  // namespace
 
-redis_server::redis_server(reactor& loop, remote_options const& options) : redis_server{loop, options, options.at} {}
-
-redis_server::redis_server(reactor& loop, remote_options const& options, server_url const& at)
-    : options_{options}, link_{loop, link_options_of(options, at), traffic_} {
+redis_server::redis_server(reactor& loop, remote_options const& options, duty what)
+    : options_{options}, link_{loop, link_options_of(options, what), traffic_} {
     link_.on_connected = [this] {
         if (on_connected) on_connected();
     };

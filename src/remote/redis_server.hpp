@@ -9,9 +9,8 @@ namespace kiln::remote {
 
 class redis_server final : public byte_server, public lease_server {
 public:
-    redis_server(reactor& loop, remote_options const& options);
-    // Only leases, at `at`.
-    redis_server(reactor& loop, remote_options const& options, server_url const& at);
+    enum class duty { bytes, leases };  // leases: only these, at options.lease_at
+    redis_server(reactor& loop, remote_options const& options, duty what = duty::bytes);
 
     void get(std::vector<digest> const& names, each then) override;
     void put(digest const& name, std::shared_ptr<base::bytes const> packet, put_rule rule,

@@ -113,6 +113,11 @@ std::string manifest_of(digest const& bundle, std::size_t bytes, std::string_vie
 
 }  // namespace
 
+std::string registry_place::text() const {
+    auto const host = origin.substr(origin.find("://") + 3);
+    return fmt::format("oci://{}/{}{}{}", host, repository, digest_in(reference) ? "@" : ":", reference);
+}
+
 result<registry_place> parse_registry(std::string_view url) {
     constexpr std::string_view prefix = "oci://";
     auto const bad = [&](std::string_view why) {

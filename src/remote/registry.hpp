@@ -12,7 +12,8 @@ struct registry_place {
     std::string origin;      // https://host:port; http only on this machine
     std::string repository;  // team/app
     std::string reference;   // a tag, or sha256:...
-    [[nodiscard]] std::string text() const { return origin + "/" + repository + ":" + reference; }
+    // As people write it.
+    [[nodiscard]] std::string text() const;
 };
 [[nodiscard]] result<registry_place> parse_registry(std::string_view url);
 

@@ -59,6 +59,13 @@ result<client_rules> make_rules(remote_options const& o, put_rule rule) {
     KILN_TRY(out.believed.keys, read_keys(o.keys));
     if (!o.sign.empty() && o.writes == writing::allowed) {
         KILN_TRY(auto key, store::private_key::load(o.sign));
+        // What nobody believes here is replaced by everybody, and by this machine too.
+        auto const who = key.public_half().id();
+        if (o.in == belief::signatures &&
+            std::ranges::find(out.believed.keys, who, &store::public_key::id) == out.believed.keys.end())
+            return fail(errc::invalid_argument,
+                        "{}: what it signs is not believed: key {} is not among keys=", o.sign.native(),
+                        store::to_hex(who));
         out.signs = signer{.key = std::move(key), .epoch = o.epoch};
     }
     return out;
@@ -72,7 +79,7 @@ servers make_servers(reactor& loop, remote_options const& options) {
     else out.bytes = make_http_server(loop, options);
     if (options.leases == leasing::by_the_server) out.leases = out.bytes->leases();
     if (options.leases == leasing::elsewhere) {
-        out.lease_keeper = std::make_unique<redis_server>(loop, options, *options.lease_at);
+        out.lease_keeper = std::make_unique<redis_server>(loop, options, redis_server::duty::leases);
         out.leases = out.lease_keeper->leases();
     }
     return out;
@@ -385,11 +392,13 @@ remote_tier::condition remote_tier::examine() {
 std::string remote_tier::try_writing() {
     if (options_.writes == writing::never) return {};
     auto const name = base::sha256_of("kiln probe " + base::random_name());
-    auto const data = std::make_shared<base::bytes const>(base::bytes(64, std::byte{7}));
+    // A packet, though of nothing: not every server keeps other bytes as they are.
+    auto const data = std::make_shared<base::bytes const>(encode_packet({}, base::bytes(64, std::byte{7})));
     auto const most = options_.connect_timeout + options_.timeout;
     auto const put = call<put_answer>(
         [=](byte_server& b, auto then) { b.put(name, data, put_rule::create, std::move(then)); }, most);
     if (!put) return "no answer to a put";
+    if (put->state == put_state::exists) return "it has what nobody ever wrote";
     if (put->state != put_state::stored) return fmt::format("{}: {}", name_of(put->why.what), put->why.detail);
     auto const back = call<got>(
         [=](byte_server& b, auto then) { b.get({name}, [then](std::size_t, got g) { then(std::move(g)); }); }, most);

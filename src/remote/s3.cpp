@@ -49,6 +49,9 @@ s3_access s3_access_of(remote_options const& o) {
     auto endpoint = o.endpoint.empty() ? variable("AWS_ENDPOINT_URL") : o.endpoint;
     if (endpoint.empty()) endpoint = fmt::format("https://s3.{}.amazonaws.com", out.region);
     while (endpoint.ends_with('/')) endpoint.pop_back();
+    if (!speaks_http(endpoint))
+        out.why = fmt::format("{} is not where a server speaks HTTP; write for example https://minio.example:9000",
+                              shown_url(endpoint));
     out.base = fmt::format("{}/{}{}", endpoint, o.at.host, o.at.path);
     if (!o.credentials_file.empty()) read_credentials(o.credentials_file, out);
     else {

@@ -32,13 +32,14 @@ bool looks_like_url(std::string_view word) {
     return word.starts_with("redis+unix:") || (at != word.npos && word.find('=') > at);
 }
 
-// Secrets have no place in a URL; what may be one is not repeated to anybody.
-std::string without_secrets(std::string_view url) {
-    auto out = std::string{url.substr(0, url.find('?'))};
-    auto const host = out.find("://");
-    auto const at = out.find('@');
-    if (host != out.npos && at != out.npos && at > host) out.replace(host + 3, at - host - 3, "...");
-    return out;
+template <class What>
+void for_each_word(std::string_view text, What const& what) {
+    constexpr std::string_view spaces = " \t\r\n";
+    for (auto at = text.find_first_not_of(spaces); at != text.npos; at = text.find_first_not_of(spaces, at)) {
+        auto const end = std::min(text.find_first_of(spaces, at), text.size());
+        what(text.substr(at, end - at));
+        at = end;
+    }
 }
 
 template <class Number>
@@ -120,7 +121,8 @@ constexpr std::array all_attributes{"read-only",
                                     "key",
                                     "region",
                                     "endpoint",
-                                    "credentials-file"};
+                                    "credentials-file",
+                                    "lease-token-file"};
 
 std::string_view nearest(std::string_view name) {
     for (std::string_view const known : all_attributes) {
@@ -150,6 +152,14 @@ verdict reading::take_choice(std::string_view name, std::string_view value) {
         out.lease_at = *std::move(url);
     }
     return std::nullopt;
+}
+
+// Where S3 is spoken: a guess at what was meant would send requests in clear text.
+verdict bad_endpoint(std::string_view value) {
+    if (speaks_http(value)) return std::nullopt;
+    return attribute_error{fmt::format("endpoint={} is not where a server speaks HTTP{}", shown_url(value),
+                                       value.find('@') != value.npos ? ", or has a secret in it" : ""),
+                           "write for example endpoint=https://minio.example:9000"};
 }
 
 verdict reading::take_number(std::string_view name, std::string_view value) {
@@ -188,12 +198,15 @@ verdict reading::take_text(std::string_view name, std::string_view value) {
         out.in = belief::signatures;
     } else if (name == "sign") out.sign = value;
     else if (name == "token-file") out.token_file = value;
+    else if (name == "lease-token-file") out.lease_token_file = value;
     else if (name == "ca") out.ca = value;
     else if (name == "cert") out.certificate = value;
     else if (name == "key") out.certificate_key = value;
     else if (name == "region") out.region = value;
-    else if (name == "endpoint") out.endpoint = value;
-    else out.credentials_file = value;
+    else if (name == "endpoint") {
+        out.endpoint = value;
+        return bad_endpoint(value);
+    } else out.credentials_file = value;
     return std::nullopt;
 }
 
@@ -236,6 +249,11 @@ verdict reading::finish(circumstances const& around) {
     if (token && out.at.is_overheard())
         return attribute_error{"a token would cross the network in clear text",
                                fmt::format("use {}", out.at.is_redis() ? "rediss://" : "https://")};
+    if (out.lease_token_file.empty()) return std::nullopt;
+    if (out.leases != leasing::elsewhere)
+        return attribute_error{"lease-token-file= without lease=", "the server's own token is token-file=FILE"};
+    if (out.lease_at->is_overheard())
+        return attribute_error{"the token for leases would cross the network in clear text", "use lease=rediss://..."};
     return std::nullopt;
 }
 
@@ -269,37 +287,84 @@ bool is_this_machine(std::string const& host) noexcept {
     return loopback || host == "localhost" || host == "::1";
 }
 
+// Secrets have no place in a URL; what may be one is not repeated to anybody.
+std::string shown_url(std::string_view url) {
+    auto const scheme_end = url.find("://");
+    auto const host = scheme_end == url.npos ? 0 : scheme_end + 3;
+    auto const query = url.find_first_of("?#");
+    auto at = url.rfind('@');
+    // oci://host/repository@sha256:...
+    if (at != url.npos && at > 0 && url.substr(at).starts_with("@sha256:")) at = url.rfind('@', at - 1);
+    if (at == url.npos || at < host) return std::string{url.substr(0, query)};
+    // A password with a '?' in it, or a query with an '@': either way nothing of it.
+    auto const rest = query != url.npos && query < at ? std::string_view{} : url.substr(at, query - at);
+    return fmt::format("{}...{}", url.substr(0, host), rest);
+}
+
+bool speaks_http(std::string_view url) {
+    auto const place = parse_url(url);
+    return place && (place->by == scheme::http || place->by == scheme::https);
+}
+
+std::string shown_value(base::knob const& of, base::setting const& is) {
+    return of.variable == "KILN_REMOTE" ? shown_remotes(is.value) : is.value;
+}
+
+std::string shown_remotes(std::string_view text) {
+    std::string out;
+    for_each_word(text, [&](std::string_view word) {
+        if (!out.empty()) out += ' ';
+        auto const equals = word.find('=');
+        if (looks_like_url(word) || equals == word.npos) {
+            out += shown_url(word);
+            return;
+        }
+        auto const name = word.substr(0, equals);
+        bool const known = std::ranges::find(all_attributes, name) != all_attributes.end();
+        out += fmt::format("{}={}", name, known ? shown_url(word.substr(equals + 1)) : "...");
+    });
+    return out;
+}
+
 result<server_url> parse_url(std::string_view text) {
     auto const known = std::ranges::find_if(known_schemes, [&](auto const& k) { return text.starts_with(k.prefix); });
     if (known == known_schemes.end())
         return fail(errc::invalid_argument, "'{}': only redis, rediss, redis+unix, http, https and s3 are spoken",
-                    without_secrets(text));
+                    shown_url(text));
     auto rest = text.substr(known->prefix.size());
     server_url out{.by = known->by, .port = known->port};
-    if (rest.find('?') != rest.npos || rest.find('#') != rest.npos)
-        return fail(errc::invalid_argument, "'{}': a query in the URL; attributes follow it after a space",
-                    without_secrets(text));
-    auto const end = std::min(rest.find('/'), rest.size());
     if (known->by == scheme::redis_unix) {
-        if (!rest.starts_with('/')) return fail(errc::invalid_argument, "'{}': not an absolute path", text);
+        if (!rest.starts_with('/')) return fail(errc::invalid_argument, "'{}': not an absolute path", shown_url(text));
         out.path = rest;
         return out;
     }
+    auto const end = std::min(rest.find('/'), rest.size());
     auto place = rest.substr(0, end);
+    // A password may hold a '/' or a '?', and a Redis has no '@' elsewhere.
+    if (place.find('@') != place.npos || (out.is_redis() && rest.find('@') != rest.npos))
+        return fail(errc::invalid_argument, "'{}': a secret in a URL is seen by everybody; use token-file=FILE",
+                    shown_url(text));
+    if (rest.find('?') != rest.npos || rest.find('#') != rest.npos)
+        return fail(errc::invalid_argument, "'{}': a query in the URL; attributes follow it after a space",
+                    shown_url(text));
     out.path = rest.substr(end);
     while (out.path.ends_with('/')) out.path.pop_back();
-    if (place.find('@') != place.npos)
-        return fail(errc::invalid_argument, "'{}': a secret in a URL is seen by everybody; use token-file=FILE",
-                    without_secrets(text));
     auto const bracket = place.starts_with('[') ? place.find(']') : place.npos;
     auto const colon = bracket != place.npos ? place.find(':', bracket) : place.find(':');
     if (colon != place.npos && known->by != scheme::s3) {
         auto const port = number_of<std::uint16_t>(place.substr(colon + 1));
-        if (!port || *port == 0) return fail(errc::invalid_argument, "'{}': the port is no number", text);
+        if (!port || *port == 0) return fail(errc::invalid_argument, "'{}': the port is no number", shown_url(text));
         out.port = *port;
     }
+    bool const numbered =
+        number_of<std::uint32_t>(std::string_view{out.path}.substr(std::min<std::size_t>(1, out.path.size())))
+            .has_value();
+    if (out.is_redis() && !out.path.empty() && !numbered)
+        return fail(errc::invalid_argument,
+                    "'{}': what follows the host is the number of a database, as in redis://cache:6379/2",
+                    shown_url(text));
     out.host = bracket != place.npos ? place.substr(1, bracket - 1) : place.substr(0, colon);
-    if (out.host.empty()) return fail(errc::invalid_argument, "'{}': no host is named", text);
+    if (out.host.empty()) return fail(errc::invalid_argument, "'{}': no host is named", shown_url(text));
     return out;
 }
 
@@ -319,28 +384,22 @@ remote_list parse_remotes(std::string_view text, circumstances const& around) {
         trouble.reset();
         url.clear();
     };
-    constexpr std::string_view spaces = " \t\r\n";
     if (text == "off") return out;
-    for (auto at = text.find_first_not_of(spaces); at != text.npos; at = text.find_first_not_of(spaces, at)) {
-        auto const end = std::min(text.find_first_of(spaces, at), text.size());
-        auto const word = text.substr(at, end - at);
-        at = end;
+    for_each_word(text, [&](std::string_view word) {
         if (!looks_like_url(word)) {
             if (url.empty()) {
                 url = std::string{word.substr(0, word.find('='))};
                 trouble = attribute_error{"a remote begins with its URL",
                                           "write for example redis://cache:6379 trust=server"};
-                continue;
-            }
-            if (!trouble) trouble = now->take(word);
-            continue;
+            } else if (!trouble) trouble = now->take(word);
+            return;
         }
         close();
-        url = without_secrets(word);
+        url = shown_url(word);
         auto parsed = parse_url(word);
         if (!parsed) trouble = attribute_error{std::string{parsed.error().message()}, "correct the URL"};
         else now.emplace().out.at = *std::move(parsed);
-    }
+    });
     close();
     return out;
 }

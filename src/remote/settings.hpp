@@ -28,8 +28,12 @@ struct server_url {
 };
 // By its address or as localhost: what goes there leaves no machine.
 [[nodiscard]] bool is_this_machine(std::string const& host) noexcept;
+// What may be shown of a URL: no query, nobody's password.
+[[nodiscard]] std::string shown_url(std::string_view url);
 // invalid_argument with the reason and what to write.
 [[nodiscard]] result<server_url> parse_url(std::string_view text);
+
+[[nodiscard]] bool speaks_http(std::string_view url);
 
 enum class layout { subdirs, bazel };
 enum class leasing { by_the_server, elsewhere, none };
@@ -53,6 +57,8 @@ struct remote_options {
     std::uint64_t most_entry = std::uint64_t{64} << 20;
     std::optional<std::chrono::seconds> life{};  // ttl
     std::filesystem::path token_file{}, ca{}, certificate{}, certificate_key{};
+    std::filesystem::path
+        lease_token_file{};  // for whoever keeps the leases elsewhere; the other token is not told there
     std::string region{}, endpoint{};
     std::filesystem::path credentials_file{};
 };
@@ -74,6 +80,10 @@ struct circumstances {
     bool has_token = false;     // KILN_REMOTE_TOKEN is set
     bool is_read_only = false;  // KILN_READONLY
 };
+// KILN_REMOTE as people may see it: somebody may have written into it what does not belong there.
+[[nodiscard]] std::string shown_remotes(std::string_view text);
+// The same of any setting.
+[[nodiscard]] std::string shown_value(base::knob const& of, base::setting const& is);
 [[nodiscard]] remote_list parse_remotes(std::string_view text, circumstances const& around);
 // From the settings; nothing where the setting is in a file that others can write.
 [[nodiscard]] remote_list remotes_of(base::config const& config);

@@ -62,15 +62,6 @@ bool is_registry(std::string_view url) { return url.starts_with("oci://"); }
 
 }  // namespace
 
-std::string shown_url(std::string_view url) {
-    auto out = std::string{url.substr(0, url.find_first_of("?#"))};
-    auto const host = out.find("://");
-    auto const at = out.find('@');
-    bool const secret = host != out.npos && at != out.npos && at < out.find('/', host + 3);
-    if (secret) out.replace(host + 3, at - host - 3, "...");
-    return out;
-}
-
 result<shipment> ship_bundle(std::string_view to, base::bytes bundle, std::string_view title,
                              shipping_options const& how) {
     if (is_registry(to)) {

@@ -29,7 +29,4 @@ struct shipment {
 // The same places, oci://host/repository@sha256:..., and presigned URLs, whose query is never repeated to anybody.
 [[nodiscard]] result<base::bytes> fetch_bundle(std::string_view from, shipping_options const& how = {});
 
-// What may be shown of a URL.
-[[nodiscard]] std::string shown_url(std::string_view url);
-
 }  // namespace kiln::remote

@@ -40,6 +40,10 @@ result<void> kept_layer::count_rows(queue& on) {
 result<void> kept_layer::drop_repeated(queue& on) {
     KILN_TRY(auto place, on.room<std::int64_t>(vertices() + 1));
     KILN_CHECK(on.launch(count_kept_vertices{view(), raw(place)}, vertices()));
+    return keep_vertices(on, place);
+}
+
+result<void> kept_layer::keep_vertices(queue& on, buffer<std::int64_t> const& place) {
     KILN_CHECK(on.sum(place));
     std::int64_t kept = 0;
     KILN_CHECK(on.read_sync({{place.data() + vertices(), kept}}));

@@ -100,8 +100,15 @@ try:
     # What is not understood takes a remote out of use, and doctor says what to write.
     said = run("doctor", status=1, KILN_REMOTE=f"{url} trust=server readonly").stdout
     check("did you mean 'read-only'" in said, "a misspelt attribute", said)
+    unbelieved = f"{url} keys={SCRATCH}/others.key.pub sign={SCRATCH}/nodes.key"
+    said = run("doctor", status=1, KILN_REMOTE=unbelieved).stdout
+    check("not among keys=" in said and f"ok       remote         {url}" not in said, "who signs what nobody believes", said)
+    run("remote", "pull", status=2, KILN_REMOTE=writer)
     said = run("doctor", status=1, KILN_REMOTE="redis://ann:hunter2@cache trust=server").stdout
-    check("hunter2" not in said.split("setting")[0] and "token-file" in said, "a secret in a URL", said)
+    check("hunter2" not in said and "token-file" in said, "a secret in a URL", said)
+    for command in (("doctor", "--json"), ("config",), ("config", "--json")):
+        said = run(*command, status=None, KILN_REMOTE="redis://ann:hun/ter2@cache trust=server").stdout
+        check("ter2" not in said and "redis://...@cache" in said, f"{command} show the setting without its secret", said)
 finally:
     redis.kill()
     redis.wait()

@@ -81,6 +81,18 @@ def one(number, *options, kiln=True, source=None, **kwargs):
     return json.loads(done.stdout), done.stderr
 
 
+# The same, with a name and headers of its own.
+write("named.py", r'''
+import ctypes as C, hashlib, sys
+n = C.CDLL(sys.argv[1]); p = C.c_void_p(); words = sys.argv[4:]; headers = [w[2:].split("=", 1) for w in words if w.startswith("H:")]
+options = [w.encode() for w in words if not w.startswith("H:")]; texts = (C.c_char_p * len(headers))(*(t.encode() for _, t in headers)); names = (C.c_char_p * len(headers))(*(h.encode() for h, _ in headers))
+assert n.nvrtcCreateProgram(C.byref(p), sys.argv[2].encode(), sys.argv[3].encode(), len(headers), texts if headers else None, names if headers else None) == 0
+status = n.nvrtcCompileProgram(p, len(options), (C.c_char_p * len(options))(*options)); size = C.c_size_t()
+n.nvrtcGetPTXSize(p, C.byref(size)); ptx = C.create_string_buffer(max(1, size.value)); n.nvrtcGetPTX(p, ptx)
+print(status, hashlib.sha256(ptx.value).hexdigest()[:12] if status == 0 else "")
+''')
+
+
 def answers_are_the_same():
     calls = [PYTHON, HERE / "_foreign_calls.py", NVRTC, NVJITLINK or "-", WORK]
     want = json.loads(bare(*calls).stdout)
@@ -130,15 +142,6 @@ def a_hit_loads_no_compiler():
 
 def names_that_the_code_knows():
     """What a program makes of the names of its files is what it would make without us, wherever it lies."""
-    write("named.py", r'''
-import ctypes as C, hashlib, sys
-n = C.CDLL(sys.argv[1]); p = C.c_void_p(); words = sys.argv[4:]; headers = [w[2:].split("=", 1) for w in words if w.startswith("H:")]
-options = [w.encode() for w in words if not w.startswith("H:")]; texts = (C.c_char_p * len(headers))(*(t.encode() for _, t in headers)); names = (C.c_char_p * len(headers))(*(h.encode() for h, _ in headers))
-assert n.nvrtcCreateProgram(C.byref(p), sys.argv[2].encode(), sys.argv[3].encode(), len(headers), texts if headers else None, names if headers else None) == 0
-status = n.nvrtcCompileProgram(p, len(options), (C.c_char_p * len(options))(*options)); size = C.c_size_t()
-n.nvrtcGetPTXSize(p, C.byref(size)); ptx = C.create_string_buffer(max(1, size.value)); n.nvrtcGetPTX(p, ptx)
-print(status, hashlib.sha256(ptx.value).hexdigest()[:12] if status == 0 else "")
-''')
     body = "extern \"C\" __global__ void n(int* x) { __shared__ int s[sizeof(%s)]; s[threadIdx.x] = x[0]; __syncthreads(); x[threadIdx.x] = s[3]; x[1] = %s[1]; }"
     kernels = {"its length": [body % ("__FILE__", "__FILE__")],
                "pasted": ["#define P(a, b) P2(a, b)\n#define P2(a, b) a##b\n" + body % ("P(__FI, LE__)", "P(__FI, LE__)")],
@@ -192,6 +195,70 @@ def files_decide():
         seen.append(json.loads(done.stdout))
     check(seen[0]["status"] == 0 and seen[0]["cubin"] == seen[2]["cubin"] != seen[1]["cubin"] and " 0 made" in done.stderr,
           "headers named relative to the working directory", seen)
+
+
+def the_folder_it_is_compiled_in():
+    """What tells where the compiler was is answered with this folder, and never with another."""
+    for folder in ("one/inc", "other/inc"):
+        write(f"{folder}/near.h", "__device__ inline int f(int x) { return x * 3 + 1; }\n")
+    source = '#include <near.h>\nextern "C" __global__ void k(int* a) { *a = f(*a); }'
+    for option in ("-lineinfo", "--generate-line-info", "-G", "--device-debug"):
+        for folder in ("one", "other", "one"):
+            words = [PYTHON, SCRATCH / "named.py", NVRTC, source, "k.cu", "-arch=compute_90", "-Iinc", option]
+            want = run(*words[1:], program=words[0], cwd=SCRATCH / folder).stdout
+            done = run("run", "--", *words, cwd=SCRATCH / folder)
+            check(done.stdout == want, f"{option} in {folder}: the same code", want, done.stdout, done.stderr)
+    check(" 0 made" in done.stderr, "answered where it was made", done.stderr)
+    (SCRATCH / "gone").mkdir()
+    away = f'cd {SCRATCH}/gone && rmdir ../gone && exec "$0" "$@"'
+    done = under("sh", "-c", away, PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 960, "-arch=sm_90", "-lineinfo")
+    check("1 left to the library itself: the working directory is gone" in done.stderr, "a folder that is gone has no answers", done.stderr)
+
+
+def stand_ins_that_were_damaged():
+    """A stand-in is what it should be when it is used, whatever became of its file; 'cache verify' sees it before, 'cache clear' takes it along."""
+    place = {"KILN_CACHE_DIR": SCRATCH / "torn"}
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 970, "-arch=sm_90"]
+    want = json.loads(under(*words, **place).stdout)
+    kept = sorted((SCRATCH / "torn/run/standins").iterdir())
+    whole = {f: f.read_bytes() for f in kept}
+    check(len(kept) == 2, "a stand-in and its bridge", *kept)
+    check(run("cache", "verify", **place).returncode == 0, "as they should be")
+
+    def zeroed(f):
+        f.write_bytes(bytes(len(whole[f])))
+
+    def one_bit(f):
+        f.write_bytes(bytes(b ^ (at == len(whole[f]) // 2) for at, b in enumerate(whole[f])))
+
+    def in_secret(f):
+        about = f.stat()
+        zeroed(f)
+        os.utime(f, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+    for damage in (zeroed, one_bit, in_secret, lambda f: f.write_bytes(b""), lambda f: f.write_bytes(whole[f][:4096]), lambda f: (f.unlink(), f.mkdir())):
+        for f in kept:
+            damage(f)
+        done = under(*words, status=None, **place)
+        is_file = all(f.is_file() for f in kept)
+        check(done.returncode == 0 and json.loads(done.stdout) == {**want, "loaded": not is_file}, "a damaged stand-in is not used", done)
+        check(not is_file or all(f.read_bytes() == whole[f] for f in kept), "but made anew")
+        for f in kept:
+            if f.is_dir():
+                f.rmdir()
+    for damage in (zeroed, one_bit):
+        under(*words, **place)
+        for f in kept:
+            damage(f)
+        said = run("cache", "verify", status=1, **place)
+        check(all(str(f) in said.stderr for f in kept), "verify names them", said.stdout, said.stderr)
+        check(len(json.loads(run("cache", "verify", "--json", status=1, **place).stdout)["bad"]) == 2, "in JSON, too")
+        run("cache", "verify", "--repair", **place)
+        check(not any(f.exists() for f in kept), "and can remove them")
+        check(run("cache", "verify", **place).returncode == 0, "then all is well")
+    under(*words, **place)
+    run("cache", "clear", **place)
+    check(not any(f.exists() for f in kept), "cache clear takes them along")
 
 
 def the_program_is_itself():
@@ -726,7 +793,7 @@ int main(int count, char** v) {
 ''')
     subprocess.run([compiler, "-w", "-O1", "-pthread", "-o", SCRATCH / "forks", SCRATCH / "forks.c", "-ldl"], check=True)
     under(SCRATCH / "forks", NVRTC, 0)
-    done = under(SCRATCH / "forks", NVRTC, 1000)
+    done = under(SCRATCH / "forks", NVRTC, 2500)
     check(" 0 made" in done.stderr, "all were answered", done.stdout, done.stderr)
 
 
@@ -1145,7 +1212,7 @@ def capsules():
 
 
 chosen = sys.argv[1:]
-for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
+for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_folder_it_is_compiled_in, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,

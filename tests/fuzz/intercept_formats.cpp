@@ -96,7 +96,7 @@ void program(std::string_view text) {
     (void)name_for_people(asked);
     (void)target_in(options);
     (void)unkeepable_option(options);
-    auto const literal = literal_call(asked, options);
+    auto const literal = literal_call(asked, options, "/");
     must(literal.options == options && !literal.is_virtual());
     if (auto const hidden = virtual_call(asked, options)) must(hidden->options.size() == options.size());
     if (auto const other = options_for(options, "sm_100")) must(target_in(*other) != "default");

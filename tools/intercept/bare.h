@@ -90,6 +90,16 @@ __attribute__((visibility("hidden"))) int memcmp(void const* one, void const* ot
     return 0;
 }
 
+// The same for much, both at an address that words can be read from.
+static int is_equal(void const* one, void const* other, size_t bytes) {
+    uint64_t const *a = one, *b = other;
+    size_t k = 0;
+    for (; k + 4 <= bytes / 8; k += 4) {
+        if ((a[k] ^ b[k]) | (a[k + 1] ^ b[k + 1]) | (a[k + 2] ^ b[k + 2]) | (a[k + 3] ^ b[k + 3])) return 0;
+    }
+    return !memcmp(a + k, b + k, bytes - k * 8);
+}
+
 static size_t length_of(char const* text) {
     size_t n = 0;
     while (text[n]) ++n;
@@ -112,7 +122,7 @@ static char* last_slash(char const* text) {
 static unsigned char* find_in(unsigned char* data, size_t bytes, char const* what) {
     size_t const length = length_of(what);
     for (size_t k = 0; k + length <= bytes; ++k) {
-        if (!memcmp(data + k, what, length)) return data + k;
+        if (data[k] == (unsigned char)what[0] && !memcmp(data + k, what, length)) return data + k;
     }
     return 0;
 }

@@ -99,12 +99,13 @@ static int read_dynamic(struct image* i, Elf64_Dyn const* d, size_t entries) {
     return i->count && holds(i, i->symbols, i->count * sizeof(Elf64_Sym));
 }
 
+// To be read, and written over in memory alone.
 static int map_file(struct image* i, char const* path) {
     memset(i, 0, sizeof *i);
     int const fd = bare_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0) return 0;
     int const good = bare_fstat(fd, &i->about) && S_ISREG(i->about.st_mode) && i->about.st_size >= 4096;
-    void* const at = good ? bare_map((size_t)i->about.st_size, PROT_READ, fd) : 0;
+    void* const at = good ? bare_map((size_t)i->about.st_size, PROT_READ | PROT_WRITE, fd) : 0;
     bare_close(fd);
     if (!at) return 0;
     i->bytes = at;
@@ -207,9 +208,16 @@ static int publish(char const* path, unsigned char const* data, size_t bytes) {
     return good;
 }
 
-static int is_there(char const* path, size_t bytes) {
-    struct stat about;
-    return bare_stat(path, &about) && S_ISREG(about.st_mode) && (size_t)about.st_size == bytes && about.st_uid == bare_geteuid();
+// Whether that file is there already, byte by byte: one that was damaged, or torn by a loss of power, would end the program.
+static int is_there(char const* path, unsigned char const* data, size_t bytes) {
+    struct image kept;
+    int const same = map_file(&kept, path) && kept.size == bytes && kept.about.st_uid == bare_geteuid() && is_equal(kept.bytes, data, bytes);
+    unmap(&kept);
+    return same;
+}
+
+static int keep(char const* path, struct image const* what) {
+    return is_there(path, what->bytes, what->size) || publish(path, what->bytes, what->size);
 }
 
 // Overwrites what stands at the mark; there is room for `room` characters.
@@ -222,43 +230,28 @@ static int fill_in(unsigned char* data, size_t bytes, char const* mark, size_t r
 }
 
 // The template, with every export the real library lacks made unfindable: dlsym tells the truth.
-static int make_copy(struct known const* k, struct image const* real, struct image const* template) {
-    if (is_there(k->copy, template->size)) return 1;
+static int make_copy(struct known const* k, struct image const* real, struct image* template) {
     for (size_t n = 0; n < real->count; ++n) {
         char const* const name = exported(real, n);
         if (name && !exports(template, name)) return 0;
     }
-    unsigned char* const data = bare_map(template->size, PROT_READ | PROT_WRITE, -1);
-    if (!data) return 0;
-    memcpy(data, template->bytes, template->size);
     for (size_t n = 0; n < template->count; ++n) {
-        char const* const name = exported(template, n);
-        if (name && !exports(real, name)) data[(unsigned char const*)name - template->bytes] = '\1';
+        char* const name = exported(template, n);
+        if (name && !exports(real, name)) *name = '\1';
     }
-    int const made = publish(k->copy, data, template->size);
-    bare_unmap(data, template->size);
-    return made;
+    return keep(k->copy, template);
 }
 
 static int make_bridge(struct known const* k, char const* soname) {
     char path[MOST_PATH + 16], needed[NEEDED_ROOM], directory[MOST_PATH];
     struct image bridge;
-    int made = 0;
-    if (join(path, sizeof path, templates, "/bridge.so", (char*)0) && map_file(&bridge, path)) {
-        made = is_there(k->bridge, bridge.size);
-        unsigned char* const data = made ? 0 : bare_map(bridge.size, PROT_READ | PROT_WRITE, -1);
-        if (data) {
-            memcpy(data, bridge.bytes, bridge.size);
-            memcpy(directory, k->real, k->directory);
-            directory[k->directory] = 0;
-            made = join(needed, sizeof needed, "kiln-", k->id, "-", soname, (char*)0) &&
-                   fill_in(data, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) &&
-                   fill_in(data, bridge.size, RUNPATH_MARK, RUNPATH_ROOM, directory) &&
-                   publish(k->bridge, data, bridge.size);
-            bare_unmap(data, bridge.size);
-        }
-        unmap(&bridge);
-    }
+    if (!join(path, sizeof path, templates, "/bridge.so", (char*)0) || !map_file(&bridge, path)) return 0;
+    memcpy(directory, k->real, k->directory);
+    directory[k->directory] = 0;
+    int const made = join(needed, sizeof needed, "kiln-", k->id, "-", soname, (char*)0) &&
+                     fill_in(bridge.bytes, bridge.size, NEEDED_MARK, NEEDED_ROOM, needed) &&
+                     fill_in(bridge.bytes, bridge.size, RUNPATH_MARK, RUNPATH_ROOM, directory) && keep(k->bridge, &bridge);
+    unmap(&bridge);
     return made;
 }
 
@@ -299,9 +292,17 @@ static void make(struct known* k, struct image const* real) {
     unmap(&template);
 }
 
+static int exists(char const* path) {
+    struct stat about;
+    return bare_stat(path, &about);
+}
+
 static struct known* stand_in_for(char const* path) {
     for (int k = 0; k < used; ++k) {
-        if (is_same(table[k].real, path)) return table[k].copy[0] ? table + k : 0;
+        if (!is_same(table[k].real, path)) continue;
+        // Asked for again after a dlclose(): somebody may have emptied the cache since.
+        if (table[k].bridge[0] && !exists(table[k].bridge)) return 0;
+        return table[k].copy[0] && exists(table[k].copy) ? table + k : 0;
     }
     struct image real;
     struct known* k = 0;

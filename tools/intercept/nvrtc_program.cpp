@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvrtc_program.hpp"
 
+#include "intercept/same_ptx.hpp"
+
 #include <charconv>
 
 extern "C" int nvrtcVersion(int* major, int* minor);
@@ -14,6 +16,12 @@ int real_call(char const* name, Arguments... arguments) {
     return self().real.call(name, nvrtc_builtin_failure, arguments...);
 }
 
+// Empty where it is gone: then no worker can go there, either.
+std::string working_directory() {
+    std::error_code nowhere;
+    return std::filesystem::current_path(nowhere).native();
+}
+
 // One compile on its way: from the options to the answer.
 class compile_request {
 public:
@@ -21,7 +29,7 @@ public:
         // A callback sees how the compile goes: it is called as if we were not there.
         if (auto hidden = p.watcher.function == nullptr ? virtual_call(p.asked, options) : std::nullopt)
             calls_.push_back(*std::move(hidden));
-        calls_.push_back(literal_call(p.asked, options));
+        calls_.push_back(literal_call(p.asked, options, directory_));
     }
 
     [[nodiscard]] int run();
@@ -49,6 +57,7 @@ private:
 
     program& p_;
     std::vector<std::string> const& options_;
+    std::string const directory_ = working_directory();
     std::vector<foreign_call> calls_;  // in the order they are tried
     stopwatch watch_;
     std::string why_ = "new";
@@ -89,31 +98,26 @@ std::string differences(foreign_answer const& made, foreign_answer const& kept) 
     std::string out;
     for (auto const& one : made.outputs) {
         auto const* const other = kept.find(one.name);
-        if (other == nullptr || *other != one) out += one.name + " ";
+        bool const same =
+            other != nullptr &&
+            (*other == one || (one.name == "PTX" && one.status == other->status && is_same_ptx(one.data, other->data)));
+        if (!same) out += one.name + " ";
     }
     if (made.lowered != kept.lowered) out += "names ";
     if (made.log != kept.log) out += "log ";
     return out;
 }
 
-// Made again by the real library, in the program's own words. What differs is not served. NVRTC itself numbers registers in one way
-// or another from compile to compile, and the PTX of a text has then a few forms: one that it makes again within a few times is its own.
+// Made again by the real library, in the program's own words. What differs is not served.
 bool compile_request::is_confirmed(foreign_call const& call, foreign_answer const& answer,
                                    std::optional<store::address> const& at) {
-    constexpr int most_turns = 12;
     auto shown = answer;
     shown.log = with_real_paths(shown.log, call.roots);
-    std::string what, first;
-    for (int turn = 0; turn < most_turns; ++turn) {
-        real_program again{self().real};
-        if (again.create(p_.asked, p_.asked.name, {}) != 0 || again.compile(options_) != 0)
-            what = "it does not compile";
-        else what = differences(again.everything(p_.asked.expressions), shown);
-        if (turn == 0) first = what;
-        if (what.empty() || what != "PTX ") break;
-    }
-    auto const detail = what.empty() && !first.empty() ? first + "has more than one form" : what;
-    tell({.kind = what.empty() ? happening::what::verified : happening::what::different, .at = at, .detail = detail});
+    real_program again{self().real};
+    bool const compiles = again.create(p_.asked, p_.asked.name, {}) == 0 && again.compile(options_) == 0;
+    auto const what =
+        compiles ? differences(again.everything(p_.asked.expressions), shown) : std::string{"it does not compile"};
+    tell({.kind = what.empty() ? happening::what::verified : happening::what::different, .at = at, .detail = what});
     return what.empty();
 }
 
@@ -170,10 +174,9 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
 }
 
 foreign_job compile_request::as_job(foreign_call const& call) const {
-    std::error_code nowhere;  // then no worker can go there, either
     return {.library = self().real.path(),
             .toolchain = self().real.toolchain(),
-            .directory = std::filesystem::current_path(nowhere).native(),
+            .directory = directory_,
             .seen_from = viewpoint::of_this_process(),
             .program = p_.asked,
             .call = call};
@@ -229,6 +232,7 @@ int compile_request::run() {
     if (auto why = self().not_serving(); !why.empty()) return without_us(std::move(why));
     if (auto const option = unkeepable_option(options_); !option.empty()) return without_us(std::string{option});
     if (depends_on_the_time(p_.asked, options_)) return without_us("it asks for the time");
+    if (directory_.empty() && tells_directory(options_)) return without_us("the working directory is gone");
     if (self().records_requests()) self().record(id_of(calls_.front()).digests.request, as_job(calls_.back()));
     if (answered()) return nvrtc_success;
     if (self().jit() == jit_policy::forbid) return forbidden();

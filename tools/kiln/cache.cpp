@@ -4,6 +4,7 @@
 #include "base/config.hpp"
 #include "capsule.hpp"
 #include "intercept/foreign_store.hpp"
+#include "standin_copies.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
 #include "subcommands.hpp"
@@ -204,8 +205,10 @@ int prune(cache_arguments const& a) {
 int clear(cache_arguments const& a) {
     auto o = open();
     if (!a.dry_run) {
-        if (auto const options = store::options_from(base::config::load()); options.disk)
+        if (auto const options = store::options_from(base::config::load()); options.disk) {
             remove_unpacked_capsules(options.disk->root);
+            remove_standins(options.disk->root);
+        }
         return report(a, o.cache.clear().value());
     }
     return report(a, o.cache.prune({.older_than = {}, .to_bytes = 0, .mode = store::prune_options::run::dry}).value());
@@ -216,21 +219,34 @@ int verify(cache_arguments const& a) {
     auto const r =
         o.cache.verify(a.repair ? store::maintenance::bad_entries::remove : store::maintenance::bad_entries::report)
             .value();
+    struct bad_file {
+        std::string path;
+        std::string_view why;
+    };
+    std::vector<bad_file> all;
+    for (auto const& b : r.bad) all.push_back({b.path.native(), store::name_of(b.why)});
+    // Whoever loads a stand-in looks at it, too; but not at those nobody loads.
+    if (auto const options = store::options_from(base::config::load()); options.disk) {
+        for (auto const& file : damaged_standins(options.disk->root)) {
+            std::error_code ignored;
+            if (a.repair) std::filesystem::remove_all(file, ignored);
+            all.push_back({file.native(), "damaged stand-in"});
+        }
+    }
     if (a.as_json) {
         json bad = json::array();
-        for (auto const& b : r.bad) bad.push_back({{"path", b.path.native()}, {"reason", store::name_of(b.why)}});
+        for (auto const& b : all) bad.push_back({{"path", b.path}, {"reason", b.why}});
         print_json(json{{"checked", r.checked},
                         {"bytes", r.checked_bytes},
                         {"newer_format", r.newer},
                         {"bad", std::move(bad)},
                         {"removed", a.repair}});
     } else {
-        for (auto const& b : r.bad)
-            complain(fmt::format("{}: {}{}", b.path.native(), store::name_of(b.why), a.repair ? ", removed" : ""));
+        for (auto const& b : all) complain(fmt::format("{}: {}{}", b.path, b.why, a.repair ? ", removed" : ""));
         print(fmt::format("{} checked ({}), {} bad\n", count_of(r.checked, "entry", "entries"),
-                          bytes_text(r.checked_bytes), r.bad.size()));
+                          bytes_text(r.checked_bytes), all.size()));
     }
-    return r.bad.empty() || a.repair ? ok : failed;
+    return all.empty() || a.repair ? ok : failed;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include "base/config.hpp"
+#include "remote/settings.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -56,7 +57,7 @@ json config_json(base::config const& config, std::vector<base::knob> const& whic
         auto const& s = config.get(k.variable);
         settings.push_back({{"name", k.variable},
                             {"key", key_of(k)},
-                            {"value", s.value},
+                            {"value", remote::shown_value(k, s)},
                             {"default", k.preset},
                             {"from", base::name_of(s.from)},
                             {"file", s.file},
@@ -69,8 +70,8 @@ std::string config_table(base::config const& config, std::vector<base::knob> con
     std::vector<std::vector<std::string>> rows{{"setting", "value", "from", "what it is"}};
     for (auto const& k : which) {
         auto const& s = config.get(k.variable);
-        rows.push_back(
-            {std::string{k.variable}, s.value.empty() ? "-" : s.value, from_in_words(s), std::string{k.help}});
+        rows.push_back({std::string{k.variable}, s.value.empty() ? "-" : remote::shown_value(k, s), from_in_words(s),
+                        std::string{k.help}});
     }
     return table(rows);
 }

@@ -236,6 +236,40 @@ void add_events_file(std::vector<finding>& out, engine::state& s) {
 
 constexpr int few_days = 14;
 
+std::string remedy_for(remote::remote_options const& o, remote::failure const& why) {
+    using remote::trouble;
+    bool const s3 = o.at.by == remote::scheme::s3;
+    switch (why.what) {
+        case trouble::denied:
+            return s3 ? "name who may read and list the bucket: AWS_ACCESS_KEY_ID and so on, or credentials-file=FILE"
+                      : "give it a token that is let in: token-file=FILE, or KILN_REMOTE_TOKEN";
+        case trouble::tls:
+            return "name with ca=FILE who vouches for its certificate, which must be good today and for this name";
+        case trouble::library: return "install libcurl4";
+        case trouble::protocol:
+        case trouble::cut:
+            return o.at.is_redis() ? "something else is there, or it wants TLS: rediss://"
+                                   : "something else is there, or it wants TLS: https://; correct the URL";
+        default: break;
+    }
+    auto const tls = o.at.by == remote::scheme::redis_tls ? ", or write redis:// if it has no TLS" : "";
+    return fmt::format("start the server or correct its address{}; until then everything is compiled here", tls);
+}
+
+std::string remedy_for_writing(remote::remote_options const& o) {
+    if (o.at.is_redis()) return "let this user SET, or add read-only";
+    if (o.at.by == remote::scheme::s3) return "let this user put objects into the bucket, or add read-only";
+    if (o.layout == remote::layout::bazel) return "let this user PUT there, or add read-only";
+    return "let this user PUT there (nginx: 'dav_methods PUT; create_full_put_path on;'), or add read-only";
+}
+
+std::string remedy_for_leases(remote::remote_options const& o) {
+    if (o.leases == remote::leasing::elsewhere)
+        return "start it, let us in with lease-token-file=FILE, let this user SET and EVAL there, or add lease=none";
+    return o.at.is_redis() ? "let this user SET and EVAL, or add lease=none"
+                           : "let this user put objects below claims/, or add lease=none";
+}
+
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
 void add_remotes(std::vector<finding>& out, engine::state& s) {
     auto const list = remote::remotes_of(s.config);
@@ -257,16 +291,15 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
                     fmt::format("chmod 600 {}", o.sign.native()));
         auto const seen = r.examine();
         if (seen.why) {
-            problem(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail),
-                    seen.why.what == remote::trouble::denied
-                        ? "give it a token: token-file=FILE, or KILN_REMOTE_TOKEN"
-                        : "start the server or correct its address; until then everything is compiled here");
+            problem(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail), remedy_for(o, seen.why));
             continue;
         }
-        if (auto const why = r.try_writing(); !why.empty())
-            problem("cannot be written: " + why, "let this user write there, or add read-only");
-        if (auto const why = r.try_lease(); !why.empty())
-            problem("leases: " + why, "let this user SET and EVAL, or add lease=none");
+        auto const unwritten = r.try_writing();
+        if (!unwritten.empty()) problem("cannot be written: " + unwritten, remedy_for_writing(o));
+        auto const unleased = unwritten.empty() ? r.try_lease() : std::string{};
+        if (!unleased.empty())
+            problem(fmt::format("leases{}: {}", o.lease_at ? " at " + o.lease_at->text() : "", unleased),
+                    remedy_for_leases(o));
         std::string facts;
         for (auto const& [name, value] : seen.said) {
             facts += fmt::format(", {} {}", name, value);
@@ -281,6 +314,7 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
             facts += ", no leases: N machines that start together compile N times; add lease=redis://...";
         if (o.in == remote::belief::server && o.at.is_overheard())
             facts += ", clear text and trust=server: whoever is on the way can put kernels there";
+        if (!unwritten.empty() || !unleased.empty()) continue;
         out.push_back({"remote",
                        "ok",
                        fmt::format("{} ({:.2f} ms, {}{})", url, seen.round_trip_ms,
@@ -335,8 +369,10 @@ json settings_json(base::config const& config) {
     json out = json::array();
     for (auto const& k : base::knobs()) {
         auto const& value = config.get(k.variable);
-        out.push_back(
-            {{"name", k.variable}, {"value", value.value}, {"from", base::name_of(value.from)}, {"help", k.help}});
+        out.push_back({{"name", k.variable},
+                       {"value", remote::shown_value(k, value)},
+                       {"from", base::name_of(value.from)},
+                       {"help", k.help}});
     }
     return out;
 }
@@ -364,7 +400,7 @@ int run(bool as_json) {
     std::vector<std::vector<std::string>> rows{{"setting", "value", "from"}};
     for (auto const& k : base::knobs()) {
         auto const& value = s.config.get(k.variable);
-        rows.push_back({std::string{k.variable}, value.value.empty() ? "-" : value.value,
+        rows.push_back({std::string{k.variable}, value.value.empty() ? "-" : remote::shown_value(k, value),
                         value.from == base::origin::file ? value.file : std::string{base::name_of(value.from)}});
     }
     print("\n" + table(rows));

@@ -165,7 +165,7 @@ int ship(remote_arguments const& a) {
 
 // Whole, whose it must be, and only then under its name.
 int fetch(remote_arguments const& a) {
-    if (a.output.empty()) throw fail(errc::invalid_argument, "say with -o FILE where the bundle is to be");
+    if (a.output.empty()) throw misuse{std::string{"say with -o FILE where the bundle is to be"}};
     check_output(a.output).value();
     auto place = a.place;
     // What permits to read it is better not on a command line.
@@ -283,7 +283,7 @@ int push(remote_arguments const& a) {
 // By the profile, from the remotes alone: what is not there is said and not compiled.
 int pull(remote_arguments const& a) {
     if (!a.place.empty()) return fetch(a);
-    if (a.profiles.empty()) throw fail(errc::invalid_argument, "name profiles with --profile, or where a bundle is");
+    if (a.profiles.empty()) throw misuse{std::string{"name profiles with --profile, or where a bundle is"}};
     (void)some_remotes();
     auto things = things_of(a.profiles, a.archs);
     engine e{{.settings = {{"KILN_JIT", "forbid"}}}};

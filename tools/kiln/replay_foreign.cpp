@@ -101,7 +101,7 @@ public:
         auto const options = r.job.call.options;
         std::vector<intercept::foreign_call> calls;
         if (auto hidden = intercept::virtual_call(asked, options)) calls.push_back(*std::move(hidden));
-        calls.push_back(intercept::literal_call(asked, options));
+        calls.push_back(intercept::literal_call(asked, options, r.job.directory));
         for (auto const& call : calls) {
             if (auto const found = store_.find(id_of(r, call), call.roots); found.hit) {
                 r.state = "was there";

@@ -50,7 +50,7 @@ TEST(foreign_request, temporary_folders_do_not_change_the_digests) {
 TEST(foreign_request, everything_asked_is_in_the_digests) {
     auto const base_program = program_named("k.cu");
     auto const of = [](foreign_program const& p, words const& o, std::string_view tools = "nvrtc 1") {
-        return digests_of(p, literal_call(p, o), tools).request;
+        return digests_of(p, literal_call(p, o, "/a"), tools).request;
     };
     auto const plain = of(base_program, {"-DA=1", "-DB"});
     auto other = base_program;
@@ -70,6 +70,23 @@ TEST(foreign_request, everything_asked_is_in_the_digests) {
     other.expressions = {"f<int>"};
     EXPECT_NE(of(other, {"-DA=1", "-DB"}), plain);
     EXPECT_NE(of(program_named(""), {}), of(program_named({}), {}));
+}
+
+TEST(foreign_request, what_tells_the_working_directory_is_of_that_directory) {
+    auto const of = [](char const* option, char const* directory) {
+        auto const p = program_named("k.cu");
+        return digests_of(p, literal_call(p, words{"-Iinclude", option}, directory), "nvrtc").request;
+    };
+    for (auto const* option :
+         {"-G", "--device-debug", "-lineinfo", "--generate-line-info", "-dlto", "--dlink-time-opt", "--optix-ir"}) {
+        EXPECT_TRUE(tells_directory(words{option})) << option;
+        EXPECT_NE(of(option, "/a"), of(option, "/b")) << option;
+        EXPECT_EQ(of(option, "/a"), of(option, "/a")) << option;
+    }
+    for (auto const* option : {"-DG", "-rdc=true", "-arch=sm_90"}) {
+        EXPECT_FALSE(tells_directory(words{option})) << option;
+        EXPECT_EQ(of(option, "/a"), of(option, "/b")) << option;
+    }
 }
 
 TEST(foreign_request, options_with_effects_are_not_kept) {

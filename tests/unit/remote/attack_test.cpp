@@ -87,6 +87,59 @@ struct http_attack : ::testing::Test {
     }
 };
 
+TEST_F(http_attack, the_token_for_the_bytes_is_not_told_to_who_keeps_leases) {
+    auto const scratch = base::temporary_directory::make("kiln-token").value();
+    auto const file = [&](char const* name, std::string_view text) {
+        auto const path = (scratch.path() / name).native();
+        base::replace_file(path, base::as_bytes(text)).value();
+        return path;
+    };
+    auto const token = file("token", "hunter2");
+    std::atomic<int> known{0};
+    told_http const bytes{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            known += r.find("Authorization: Bearer hunter2\r\n") != r.npos ? 1 : 0;
+            c.answer(404);
+        }
+    }};
+    std::mutex mutex;
+    std::string heard;
+    told_redis const leases{[&](words const& w) -> std::string {
+        std::lock_guard const lock{mutex};
+        for (auto const& word : w) heard += word + " ";
+        return w[0] == "MGET" ? to_all(w, nothing) : "+OK\r\n";
+    }};
+    auto const ask = [&](std::string const& more) {
+        auto const t = victim_of(bytes.url() + " trust=server token-file=" + token + " lease=" + leases.url() + more);
+        auto q = about(*entry_of(1));
+        q.claims = store::claiming::wanted;
+        return t->ask_sync(q).mine != nullptr;
+    };
+    EXPECT_TRUE(ask({})) << "a lease without a password";
+    EXPECT_EQ(leases.asked("AUTH"), 0);
+    EXPECT_TRUE(ask(" lease-token-file=" + file("other", "ann:secret")));
+    EXPECT_GE(known, 2);
+    std::lock_guard const lock{mutex};
+    EXPECT_EQ(heard.find("hunter2"), heard.npos);
+    EXPECT_NE(heard.find("AUTH ann secret "), heard.npos);
+}
+
+// A server that is only read, and a writer who does not know: nginx without DAV.
+TEST_F(http_attack, who_takes_no_put_is_read_on) {
+    auto const e = entry_of(1);
+    auto const name = object_name("default", e->about.at.request, 0).hex();
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            bool const here = r.starts_with("GET") && r.find(name.substr(2)) != r.npos;
+            if (here) c.answer(200, base::as_text(packet_of(*e)));
+            else c.answer(r.starts_with("PUT") ? 405 : 404);
+        }
+    }};
+    auto const t = victim_of(server.url() + quick);
+    for (unsigned n = 10; n < 20; n += 2) EXPECT_EQ(t->put(entry_of(n)).value().why, "denied");
+    EXPECT_TRUE(t->ask_sync(about(*e)).hit);
+}
+
 TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
     told_redis const server{[](words const&) { return nothing; }};
     auto const done = victim_of(server.url() + quick)->put(entry_of(1)).value();

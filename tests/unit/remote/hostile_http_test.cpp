@@ -152,6 +152,13 @@ TEST_F(hostile_http, R17_what_unpacks_to_more_than_is_taken_is_not_unpacked) {
     EXPECT_LE(memory.grown(), allowed_mib);
 }
 
+TEST_F(hostile_http, a_page_under_every_name_is_no_store_to_a_diagnosis) {
+    told_http const portal{always("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")};
+    remote_tier t{parse_remotes(portal.url() + " trust=server", {}).usable.at(0),
+                  std::make_shared<store::event_outlet>(nullptr)};
+    EXPECT_EQ(t.examine().why.what, trouble::protocol);
+}
+
 TEST_F(hostile_http, R17_a_redirect_is_not_followed) {
     told_http const elsewhere{always("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")};
     for (int const status : {301, 302, 303, 307, 308}) {

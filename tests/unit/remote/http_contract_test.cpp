@@ -53,6 +53,22 @@ TEST(s3, who_signs_with_a_wrong_secret_is_refused) {
     EXPECT_FALSE(known->examine().why) << known->examine().why.detail;
 }
 
+// What 'kiln doctor' does.
+template <class Server>
+void diagnose() {
+    using fixture = http_fixture<Server>;
+    if (auto const what = fixture::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    auto const& server = *fixture::one();
+    auto const t = http_tier(server.url(), "trust=server " + server.attributes());
+    auto const seen = t->examine();
+    EXPECT_FALSE(seen.why) << seen.why.detail;
+    EXPECT_EQ(t->try_writing(), "");
+    EXPECT_EQ(t->try_lease(), "");
+}
+TEST(http_diagnosis, nginx) { diagnose<nginx_server>(); }
+TEST(http_diagnosis, bazel_remote) { diagnose<bazel_like>(); }
+TEST(http_diagnosis, s3) { diagnose<moto_process>(); }
+
 using every_http = ::testing::Types<http_fixture<nginx_server>, http_fixture<bazel_like>, http_fixture<moto_process>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(http, tier_contract, every_http);
 

@@ -63,14 +63,14 @@ struct tls_redis_fixture {
     [[nodiscard]] std::string file(char const* name) const { return (scratch.path() / name).native(); }
     std::unique_ptr<redis_process> make() {
         actor openssl{{"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", file("key"), "-out", file("cert"),
-                       "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2"},
+                       "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:::1", "-days", "2"},
                       {},
                       *program_named("openssl")};
         EXPECT_EQ(openssl.wait(), 0);
         auto const port = std::to_string(tls_port);
-        return std::make_unique<redis_process>(
-            std::vector<std::string>{"--tls-port", port, "--tls-cert-file", file("cert"), "--tls-key-file", file("key"),
-                                     "--tls-ca-cert-file", file("cert"), "--tls-auth-clients", "no"});
+        return std::make_unique<redis_process>(std::vector<std::string>{
+            "--tls-port", port, "--tls-cert-file", file("cert"), "--tls-key-file", file("key"), "--tls-ca-cert-file",
+            file("cert"), "--tls-auth-clients", "no", "--bind", "127.0.0.1", "-::1"});
     }
     std::shared_ptr<store::tier> fill(std::vector<store::entry_ptr> const& some) {
         auto const url = fmt::format("rediss://localhost:{}", tls_port);
@@ -101,6 +101,31 @@ TEST(redis_tls, a_certificate_of_another_name_is_refused) {
     auto const https = tier_at(fmt::format("https://localhost:{}", f.tls_port), how)->examine();
     EXPECT_NE(https.why.what, remote::trouble::tls) << https.why.detail;
     EXPECT_GT(https.certificate_days, 0);
+}
+
+TEST(redis_tls, an_address_with_colons_is_written_in_brackets) {
+    if (auto const what = tls_redis_fixture::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    tls_redis_fixture f;
+    auto const how = fmt::format("trust=server connect-timeout=5s ca={}", f.file("cert"));
+    auto const seen = tier_at(fmt::format("rediss://[::1]:{}", f.tls_port), how)->examine();
+    if (seen.why.what == remote::trouble::connect) GTEST_SKIP() << "there is no IPv6 here: " << seen.why.detail;
+    EXPECT_FALSE(seen.why) << seen.why.detail;
+}
+
+TEST(redis_signed, what_is_signed_by_whom_nobody_believes_is_not_written) {
+    auto const scratch = base::temporary_directory::make("kiln-keys").value();
+    auto const file = [&](char const* name) { return (scratch.path() / name).native(); };
+    for (auto const* name : {"ours", "others"}) {
+        auto const key = store::private_key::generate().value();
+        key.save(file(name)).value();
+        base::replace_file(file(name) + ".pub", base::as_bytes(key.public_half().pem())).value();
+    }
+    auto const url = fmt::format("redis://127.0.0.1:{}", free_port());
+    auto const why = [&](char const* keys) {
+        return tier_at(url, fmt::format("keys={}.pub sign={}", file(keys), file("ours")))->trouble_with_keys();
+    };
+    EXPECT_EQ(why("ours"), "");
+    EXPECT_NE(why("others").find("not among keys="), std::string::npos) << why("others");
 }
 
 TEST(redis_tls, a_diagnosis_knows_how_long_the_certificate_is_good) {

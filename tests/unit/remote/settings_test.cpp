@@ -73,6 +73,47 @@ TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
         << "a name that looks like this machine is another's";
 }
 
+// Passwords have all kinds of letters, and whoever writes one into a URL does not escape them.
+TEST(remote_settings, no_part_of_a_password_is_repeated) {
+    for (std::string const url : {"redis://ann:hun@ter2@h", "redis://ann:hun?ter2@h", "redis://ann:hun/ter2@h:6379",
+                                  "https://ann:hun#ter2@h/k", "https://h/k?sig=hun@ter2"}) {
+        auto const list = parse_remotes(url + " trust=server", {});
+        ASSERT_EQ(list.off.size(), 1u) << url;
+        auto const said = list.off[0].url + list.off[0].why + list.off[0].remedy + shown_remotes(url);
+        EXPECT_THAT(said, Not(HasSubstr("hun"))) << url;
+        EXPECT_THAT(said, Not(HasSubstr("ter2"))) << url;
+    }
+    EXPECT_EQ(shown_url("oci://h/team/app@sha256:00ff"), "oci://h/team/app@sha256:00ff") << "no secret, but a name";
+    EXPECT_EQ(shown_url("oci://ann:hunter2@h/app@sha256:00ff"), "oci://...@h/app@sha256:00ff");
+}
+
+TEST(remote_settings, the_setting_is_shown_without_what_may_be_a_secret) {
+    EXPECT_EQ(shown_remotes("redis://ann:hunter2@h trust=server\n lease=redis://:hunter2@l password=hunter2 read-only"),
+              "redis://...@h trust=server lease=redis://...@l password=... read-only");
+    EXPECT_EQ(shown_remotes("s3://b/k keys=a.pub endpoint=https://m:9000"),
+              "s3://b/k keys=a.pub endpoint=https://m:9000");
+}
+
+TEST(remote_settings, a_token_for_leases_is_one_of_its_own) {
+    EXPECT_EQ(parse_remotes("https://h trust=server token-file=t lease=redis://l", {}).usable.size(), 1u);
+    EXPECT_THAT(why_off("https://h trust=server lease=redis://l lease-token-file=t"), HasSubstr("clear text"));
+    EXPECT_THAT(why_off("https://h trust=server lease-token-file=t"), HasSubstr("without lease="));
+    auto const list = parse_remotes("https://h trust=server lease=rediss://l lease-token-file=t", {});
+    ASSERT_EQ(list.usable.size(), 1u);
+    EXPECT_EQ(list.usable[0].lease_token_file, "t");
+}
+
+TEST(remote_settings, an_endpoint_is_a_url_and_a_database_a_number) {
+    EXPECT_THAT(why_off("s3://b trust=server endpoint=minio:9000"), HasSubstr("speaks HTTP"));
+    EXPECT_THAT(why_off("s3://b trust=server endpoint=ftp://minio"), HasSubstr("speaks HTTP"));
+    auto const why = why_off("s3://b trust=server endpoint=http://ann:hunter2@minio");
+    EXPECT_THAT(why, HasSubstr("secret"));
+    EXPECT_THAT(why, Not(HasSubstr("hunter2")));
+    EXPECT_EQ(parse_remotes("s3://b trust=server endpoint=http://minio:9000/", {}).usable.size(), 1u);
+    EXPECT_THAT(why_off("redis://h/cache trust=server"), HasSubstr("number of a database"));
+    EXPECT_EQ(parse_remotes("redis://h/2 trust=server", {}).usable.size(), 1u);
+}
+
 TEST(remote_settings, four_at_most) {
     std::string text;
     for (int i = 0; i < 5; ++i) text += fmt::format("redis://h{} trust=server ", i);
