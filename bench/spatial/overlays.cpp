@@ -2,6 +2,8 @@
 #include "spatial/overlays.hpp"
 
 #include "spatial/generators.hpp"
+#include "spatial/kept_cells.hpp"
+#include "spatial/kept_elements.hpp"
 #include "spatial/overlay/arrangement.hpp"
 
 #include <kiln/spatial/measures.hpp>
@@ -37,6 +39,33 @@ void stages(stream const& on, geometries const& left, geometries const& right) {
                 layers, arranged - layers, in.borders(), covered, in.moved_again());
 }
 
+// The same of the area table.
+void table_stages(stream const& on, geometries const& left, geometries const& right, double whole) {
+    device_queue q{on, 0};
+    auto const layer_of = [&](geometries const& of) {
+        auto out = made(kept_layer::distinct(q, of));
+        out.orient_rings(q).value();
+        return out;
+    };
+    auto const options = [](std::uint32_t split_above) {
+        return cell_options{.cells_per_edge = 1, .split_above = split_above, .edges_per_cell = 16};
+    };
+    auto const a = layer_of(left), b = layer_of(right);
+    auto const tree = made(kept_elements::make(q, b));
+    std::size_t met = 0;
+    double const layers = device_ms(on, [&] { (void)layer_of(left), (void)layer_of(right); });
+    auto const index_ms = [&](cell_options const& how) {
+        return device_ms(on, [&] { (void)made(kept_cells::make(q, a, how)), (void)made(kept_cells::make(q, b, how)); });
+    };
+    double const cells = index_ms(options(512)), divided = index_ms(options(64));
+    double const trees = device_ms(on, [&] { (void)made(kept_elements::make(q, b)); });
+    double const contacts =
+        device_ms(on, [&] { met = made(find_contacts(q, a, b, tree, kiln_spatial::rows_wanted::all)).size(); });
+    std::printf(
+        "    table: layers %.3f ms, cells %.3f (divided above 64: %.3f), tree %.3f, %zu contacts %.3f, the rest %.3f\n",
+        layers, cells, divided, trees, met, contacts, whole - layers - cells - trees - contacts);
+}
+
 struct figures_of_prototype {
     double table, rings, polygons;
 };
@@ -52,6 +81,7 @@ void measure(stream const& on, std::string const& name, geometries const& a, geo
         is_near(common, total_area(on, parts.rows)) && is_near(common + alone, total_area(on, left));
     double const table_ms = device_ms(on, [&] { table = made(area_table(on, left, right)); });
     row({name + ", area table", table_ms, "ms", before.table, better::lower, right_areas});
+    table_stages(on, left, right, table_ms);
     double const ms = device_ms(on, [&] { parts = made(overlay(on, left, right, overlay_kind::intersection)); });
     row({name + ", intersection, valid polygons", ms, "ms", before.polygons, better::lower, right_areas});
     auto all = made(overlay(on, left, right, overlay_kind::union_));

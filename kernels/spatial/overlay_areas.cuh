@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Areas of results, and areas in common, row by row. Of rows with few vertices those need no predicate, no crossing, no ring. What lies below an edge counts down where the edge
+// Areas in common, row by row. Of rows with few vertices they need no predicate, no crossing, no ring. What lies below an edge counts down where the edge
 // runs to the right and up where it runs to the left, if interiors are on the left; so the area two rows have in common is a sum over
 // pairs of edges of what lies below both. Each is an integral of the lower of two lines. Sums are in a fixed order: of an edge of the left row
 // with all edges of the right one, then of the edges.
@@ -7,44 +7,9 @@
 
 #include "grid.cuh"
 #include "layer.cuh"
-#include "overlay_views.cuh"
 #include "row_sums.cuh"
 
 namespace kiln_spatial {
-
-// ---- Of results --------------------------------------------------------------------------------------------------------
-
-// Without drawing them: a result's area is a sum over its borders, in their order, around where the first one begins.
-struct piece_areas {
-    piece_list p;
-    i32 const* result;
-    i32 const* first;  // by result: pieces
-    double* twice;     // by piece
-    KILN_HD void operator()(u64 i) const {
-        i32 const h = static_cast<i32>(i), n = p.length(h);
-        point const o = p.at(first[result[i]], 0);
-        double sum = 0;
-        point a = p.at(h, 0);
-        for (i32 k = 1; k <= n; ++k) {
-            point const b = p.at(h, k);
-            sum = add(sum, sub(mul(sub(a.x, o.x), sub(b.y, o.y)), mul(sub(a.y, o.y), sub(b.x, o.x))));
-            a = b;
-        }
-        twice[i] = sum;
-    }
-};
-struct result_areas {
-    i32 const* first;
-    double const* twice;
-    double* area;
-    KILN_HD void operator()(u64 i) const {
-        double sum = 0;
-        for (i32 h = first[i]; h < first[i + 1]; ++h) sum = add(sum, twice[h]);
-        area[i] = mul(sum, 0.5);
-    }
-};
-
-// ---- Row by row --------------------------------------------------------------------------------------------------------
 
 // By path: 1 where its row's interior is on its left, -1 where it is on its right, 0 where it is no ring.
 struct find_path_signs {
@@ -138,8 +103,6 @@ struct overlap_ratios {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(overlay_piece_areas, kiln_spatial::piece_areas, 256, 1)
-KILN_KERNEL(overlay_result_areas, kiln_spatial::result_areas, 256, 1)
 KILN_KERNEL(overlay_path_signs, kiln_spatial::find_path_signs, 256, 1)
 KILN_KERNEL(overlay_common_areas, kiln_spatial::common_areas, 128, 1)
 KILN_KERNEL(overlay_common_sums, kiln_spatial::sum_common_areas, 256, 1)

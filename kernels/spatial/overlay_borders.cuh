@@ -264,6 +264,7 @@ struct overlay_rule {
             if ((what & common_parts) != 0)
                 for (u64 j = middle; j < all.last; ++j) put_side(own & all.sides(j), pair_key(all.row(i), all.row(j) - left_rows), put);
             if ((what & left_parts) != 0) put_side(own & ~right, pair_key(all.row(i), -1), put);
+            if ((what & left_covered) != 0) put_side(own & right, pair_key(all.row(i), -1), put);
         }
         if ((what & (right_parts | right_rows)) == 0) return;
         for (u64 j = middle; j < all.last; ++j)

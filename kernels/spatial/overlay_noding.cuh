@@ -134,7 +134,7 @@ struct meeting_search {
         i32 const end = first + segments_together < l.vertices ? first + segments_together : l.vertices;
         for (i32 from = first; from < end;) {
             i32 const path = l.path_of[from];
-            bool const counts = is_ring(l.kind[path]);
+            bool const counts = is_ring(l.kind[path]) || l.kind[path] == line_path;
             u32 asking = 0;
             rough_box reach = nothing_met();
             i32 to = from;
@@ -339,6 +339,16 @@ struct spread_moved {
         if (has != 0) add_to(parts, static_cast<u64>(place[i + 1] - place[i]));
     }
 };
+// Which vertices were there from the beginning.
+struct carry_owned {
+    u32 const* owned;
+    i64 const* place;
+    u32* to;
+    KILN_HD void operator()(u64 i) const {
+        to[place[i]] = owned[i];
+        for (i64 k = place[i] + 1; k < place[i + 1]; ++k) to[k] = 0;
+    }
+};
 
 }  // namespace kiln_spatial
 
@@ -357,3 +367,4 @@ KILN_KERNEL(overlay_hot_count, kiln_spatial::count_hot, 128, 1)
 KILN_KERNEL(overlay_hot, kiln_spatial::list_hot, 128, 1)
 KILN_KERNEL(overlay_division_keys, kiln_spatial::division_keys, 256, 1)
 KILN_KERNEL(overlay_moved, kiln_spatial::spread_moved, 256, 1)
+KILN_KERNEL(overlay_owned, kiln_spatial::carry_owned, 256, 1)

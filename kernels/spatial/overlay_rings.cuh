@@ -262,10 +262,11 @@ struct ring_rows {
     i32* row_of;
     i32* row_first;  // one more
     u8* kind;
+    u8* state;
     u64 rings;
     KILN_HD void operator()(u64 i) const {
         row_first[i] = static_cast<i32>(i);
-        if (i < rings) row_of[i] = static_cast<i32>(i), kind[i] = ring_path;
+        if (i < rings) row_of[i] = static_cast<i32>(i), kind[i] = ring_path, state[i] = row_there;
     }
 };
 // Shells of the same result that contain what is on the left of a ring's lowest vertex. They lie one in the other.

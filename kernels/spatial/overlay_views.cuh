@@ -73,10 +73,11 @@ struct piece_list {
     KILN_HD i32 place(i32 h, i32 k) const { return b.s.place_of[vertex(h, k)]; }
 };
 
-// As cell_walk, from a corner to a point right beside a that went a little towards `to` and a little less to the left.
+// As cell_walk, from a corner to a point right beside a that went a little towards `to` and a little less to the left, or to the right.
 struct side_walk {
     point a, to, corner;
     bool inside, rises;
+    int turn;  // 1 left, -1 right
     static constexpr bool on = false, unsure = false;
 
     KILN_HD void edge(point p, point q) {
@@ -92,7 +93,7 @@ private:
         point const low = p_above ? q : p, high = p_above ? p : q;
         int side = orient(low, high, a);
         if (side == 0) side = orient(low, high, to);
-        if (side == 0) side = to.y > a.y ? 1 : -1;  // along the edge, and to the left of it
+        if (side == 0) side = to.y > a.y ? turn : -turn;  // along the edge, and beside it
         int const at_corner = orient(low, high, {corner.x, a.y});
         bool const left_of_corner = at_corner < 0 || (!rises && at_corner == 0 && high.x > low.x);
         inside ^= (side < 0) != left_of_corner;
@@ -109,13 +110,17 @@ private:
         inside ^= below_a != below_corner;
     }
 };
-// found(row) for every row, in order, that contains what lies at a to the left of the way to `to`.
+// found(row) for every row, in order, that contains what lies at a beside the way to `to`: on its left, or where turn is -1 on its right.
+template <class Found>
+KILN_HD void locate_beside(cell_grid const& g, point a, point to, int turn, Found found) {
+    bool const rises = to.y > a.y || (to.y == a.y && (to.x > a.x) == (turn > 0));
+    locate_by(
+        g, a, [&](point corner, bool inside) { return side_walk{a, to, corner, inside, rises, turn}; },
+        [&](i32 row, place) { return found(row), false; });
+}
 template <class Found>
 KILN_HD void locate_left_of(cell_grid const& g, point a, point to, Found found) {
-    bool const rises = to.y > a.y || (to.y == a.y && to.x > a.x);
-    locate_by(
-        g, a, [&](point corner, bool inside) { return side_walk{a, to, corner, inside, rises}; },
-        [&](i32 row, place) { return found(row), false; });
+    locate_beside(g, a, to, 1, found);
 }
 
 // Rows on the sides of a border: row << 2 | sides, in order of rows.
@@ -140,6 +145,7 @@ enum overlay_parts : u32 {
     left_parts = 2,    // of a left row, in no right one
     right_parts = 4,   // of a right row, in no left one
     right_rows = 8,    // right rows as they are
+    left_covered = 16,  // of a left row, in any right one
 };
 enum class set_operation : int { intersection, union_, difference, symmetric_difference };
 template <class Put>

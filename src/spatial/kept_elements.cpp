@@ -125,6 +125,7 @@ public:
         KILN_TRY(out.how, on_.room<std::uint8_t>(total));
         KILN_TRY(out.aparts, on_.filled<std::uint64_t>(1, 0));
         out.in_order = Asking::in_order && many == 0;
+        out.at_once = static_cast<std::size_t>(light);
         KILN_CHECK(on_.launch(list_contacts<Asking>{who_, kept, raw(counts), out.list()}, groups_));
         if (many > 0) {
             contact_list const behind{out.left.data() + light, out.right.data() + light, out.how.data() + light};

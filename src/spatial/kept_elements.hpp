@@ -24,6 +24,7 @@ struct contacts {
     buffer<std::uint8_t> how;      // segment_contact; `apart` for what turned out to be
     buffer<std::uint64_t> aparts;  // how many of those
     bool in_order = false;         // by left, then right; else in no particular order
+    std::size_t at_once = 0;       // so many of the first come in an order that is always the same
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
     [[nodiscard]] kiln_spatial::contact_list list() const noexcept { return {left.data(), right.data(), how.data()}; }
 };

@@ -32,6 +32,9 @@ public:
     // row's own vertices matter only where it meets another row in one of them.
     [[nodiscard]] result<void> node(queue& on, std::uint32_t const* rows);
 
+    // Of a distinct one: a ring's kind tells on which side of it its row is, instead of whether it is a hole. No fence.
+    [[nodiscard]] result<void> orient_rings(queue& on) { return find_orientations(on, nullptr); }
+
     // The rows of one, then those of the other; neither noded. No fence.
     [[nodiscard]] static result<kept_layer> joined(queue& on, kept_layer const& first, kept_layer const& second);
     // Without the rows whose number here is negative: they stay, and have no paths.
@@ -41,6 +44,10 @@ public:
     // Rings as rows: `first` has one more than there are of them, `ring_of` one for every vertex. No fence.
     [[nodiscard]] static result<kept_layer> of_rings(queue& on, buffer<kiln_spatial::point> at,
                                                      buffer<std::int32_t> first, buffer<std::int32_t> ring_of);
+    // Repeated vertices go. One fence.
+    [[nodiscard]] result<void> drop_repeated(queue& on);
+    // Only those stay that are counted here: by vertex, one more. One fence.
+    [[nodiscard]] result<void> keep_vertices(queue& on, buffer<std::int64_t> const& counted);
     // New vertices inside segments: numbers of divisions, those of one segment next to each other and in the order they have along
     // it, with their segments; each is at places[vertex[number]]. Returns where each vertex went, one more than there were. One fence.
     struct divisions {
@@ -77,7 +84,6 @@ public:
     [[nodiscard]] result<buffer<kiln_spatial::box>> row_boxes(queue& on) const;
 
 private:
-    [[nodiscard]] result<void> drop_repeated(queue& on);
     [[nodiscard]] result<void> count_rows(queue& on);
     [[nodiscard]] result<void> divide_at_own_vertices(queue& on, std::uint32_t const* rows);
     [[nodiscard]] result<void> find_orientations(queue& on, std::uint32_t const* rows);

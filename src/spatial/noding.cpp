@@ -12,6 +12,10 @@ result<kept_layer> kept_layer::distinct(queue& on, geometries const& from) {
     KILN_TRY(auto out, plain(on, from));
     KILN_CHECK(out.drop_repeated(on));
     KILN_CHECK(out.count_rows(on));
+    if (from.kind() != family::mixed && dimension_of(from.kind()) != 1) return out;
+    KILN_CHECK(on.launch(line_dimensions{raw(out.row_paths_), raw(out.row_segments_),
+                                         reinterpret_cast<signed char*>(out.dimension_.data())},
+                         out.rows()));
     return out;
 }
 
@@ -36,6 +40,10 @@ result<void> kept_layer::count_rows(queue& on) {
 result<void> kept_layer::drop_repeated(queue& on) {
     KILN_TRY(auto place, on.room<std::int64_t>(vertices() + 1));
     KILN_CHECK(on.launch(count_kept_vertices{view(), raw(place)}, vertices()));
+    return keep_vertices(on, place);
+}
+
+result<void> kept_layer::keep_vertices(queue& on, buffer<std::int64_t> const& place) {
     KILN_CHECK(on.sum(place));
     std::int64_t kept = 0;
     KILN_CHECK(on.read_sync({{place.data() + vertices(), kept}}));

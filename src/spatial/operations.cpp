@@ -47,10 +47,19 @@ constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_sca
 constexpr auto shapes_variants = both("words geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto overlay_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings overlay_areas measures exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "overlay_rings overlay_areas overlay_table overlay_clip measures exclusive_scan_i64 radix_sort_i32_i32 "
+    "radix_sort_u64_i32");
 constexpr auto dissolve_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "overlay_rings overlay_sameness exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto buffer_variants = both(
+    "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
+    "overlay_rings overlay_areas buffer_pieces exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto simplify_variants = both(
+    "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
+    "overlay_rings row_outlines row_shapes simplify exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+constexpr auto outlines_variants =
+    both("words geometry_layers measures row_outlines row_shapes exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");
 
 }  // namespace
@@ -74,6 +83,9 @@ constinit operation const measures_operation{"spatial_measures", "spatial", {.pa
 constinit operation const shapes_operation{"spatial_shapes", "spatial", {.pairwise = 1 << 16}, shapes_variants};
 constinit operation const overlay_operation{"spatial_overlay", "spatial", {.pairwise = 1 << 13}, overlay_variants};
 constinit operation const dissolve_operation{"spatial_dissolve", "spatial", {.pairwise = 1 << 13}, dissolve_variants};
+constinit operation const buffer_operation{"spatial_buffer", "spatial", {.pairwise = 1 << 12}, buffer_variants};
+constinit operation const outlines_operation{"spatial_outlines", "spatial", {.pairwise = 1 << 15}, outlines_variants};
+constinit operation const simplify_operation{"spatial_simplify", "spatial", {.pairwise = 1 << 14}, simplify_variants};
 // These run where their rows are.
 constinit operation const choose_operation{
     "spatial_choose", "spatial", {.pairwise = ~std::uint64_t{0} >> 1}, choose_variants};

@@ -19,15 +19,6 @@ result<buffer<std::uint8_t>> validity_of(queue& on, kept_layer const& l) {
     return out;
 }
 
-// The corners of every circle, whoever draws it.
-quarter_circle quarter_of(int steps) {
-    quarter_circle out{};
-    out.steps = steps;
-    for (int k = 0; k <= steps; ++k) out.cosine[k] = std::cos(k * (std::acos(-1.0) / 2 / steps));
-    out.cosine[0] = 1, out.cosine[steps] = 0;
-    return out;
-}
-
 result<void> check_rectangle(bounding_box const& r) {
     bool const good = in_domain(r.min_x) && in_domain(r.min_y) && in_domain(r.max_x) && in_domain(r.max_y) &&
                       r.min_x <= r.max_x && r.min_y <= r.max_y;
@@ -69,6 +60,14 @@ result<geometry_parts> clipped_points(queue& on, kept_layer const& l, box const&
 }
 
 }  // namespace
+
+quarter_circle quarter_of(int steps) {
+    quarter_circle out{};
+    out.steps = steps;
+    for (int k = 0; k <= steps; ++k) out.cosine[k] = std::cos(k * (std::acos(-1.0) / 2 / steps));
+    out.cosine[0] = 1, out.cosine[steps] = 0;
+    return out;
+}
 
 result<geometries> circles_around(queue& on, geometries const& points, double distance, circle_options const& how) {
     auto const rows = points.rows();

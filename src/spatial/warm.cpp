@@ -16,18 +16,19 @@ namespace {
 requirement const all_rows{
     "spatial_rows",
     {"words", "geometry_layers", "spatial_index", "pair_lists", "measures", "row_choice", "wkb_rows", "row_shapes",
-     "row_blocks", "pair_distance", "point_distance", "nearest_many", "pair_complement", "exclusive_scan_i64",
-     "radix_sort_i32_i32", "radix_sort_u64_i32"},
+     "row_blocks", "pair_distance", "point_distance", "nearest_many", "pair_complement", "buffer_pieces",
+     "row_outlines", "simplify", "exclusive_scan_i64", "radix_sort_i32_i32", "radix_sort_u64_i32"},
     {.when = {"point", "multipoint", "linestring", "multilinestring", "polygon", "multipolygon"}, .pack = "spatial"}};
 // Segments that meet, and what they say of their rows.
 requirement const lines{"spatial_lines",
                         {"segment_intersection", "noding", "polygon_predicates"},
                         {.when = {"linestring", "multilinestring", "polygon", "multipolygon"}, .pack = "spatial"}};
 // What lies inside.
-requirement const areas{"spatial_areas",
-                        {"point_location", "point_in_polygon", "path_points", "rectangles", "overlay_noding",
-                         "overlay_borders", "overlay_rings", "overlay_areas"},
-                        {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
+requirement const areas{
+    "spatial_areas",
+    {"point_location", "point_in_polygon", "path_points", "rectangles", "overlay_noding", "overlay_borders",
+     "overlay_rings", "overlay_sameness", "overlay_areas", "overlay_table", "overlay_clip"},
+    {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
 
 constexpr requirement const* all[] = {&all_rows, &lines, &areas};
 

@@ -796,7 +796,7 @@ int main(int count, char** v) {
 ''')
     subprocess.run([compiler, "-w", "-O1", "-pthread", "-o", SCRATCH / "forks", SCRATCH / "forks.c", "-ldl"], check=True)
     under(SCRATCH / "forks", NVRTC, 0)
-    done = under(SCRATCH / "forks", NVRTC, 1000)
+    done = under(SCRATCH / "forks", NVRTC, 2500)
     check(" 0 made" in done.stderr, "all were answered", done.stdout, done.stderr)
 
 

@@ -84,6 +84,38 @@ check(data("spatial", *over)["rows"][2] == {"left": "w", "right": 0, "area": 2.0
 check(out("dissolve", "left.csv", "--key", "name") == "w,2,8\ne,1,4\n", "dissolve by key")
 check(out("dissolve", "left.csv") == "all,3,12\n", "all rows as one")
 run("spatial", *over, "--how", "xor", status=2)
+write("ones.wkt", "POLYGON ((0 0, 3 0, 3 3, 0 3, 0 0))\nPOLYGON ((0 0, 1 0, 1 1, 0 0))\n")
+write("twos.wkt", "POLYGON ((1 1, 4 1, 4 4, 1 4, 1 1))\nPOLYGON ((5 5, 6 5, 6 6, 5 5))\n")
+by_row = ("overlay", "--rows", "--left", "ones.wkt", "--right", "twos.wkt")
+check(out(*by_row) == "0,0,4\n1,1,0\n", "overlay row by row", out(*by_row))
+check(out(*by_row, "--how", "union", "--grid", "2") == "0,0,16\n1,1,0\n", "on a grid", out(*by_row, "--how", "union", "--grid", "2"))
+check("row by row" in run("spatial", "overlay", "--rows", "--left", "ones.wkt", "--right", "right.wkt", status=1).stderr, "as many rows")
+run("spatial", *by_row, "--how", "update", status=1)
+run("spatial", *by_row, "--grid", "-1", status=2)
+
+# Rows made of rows.
+write("some.wkt", "LINESTRING (0 0, 4 0)\nNULL\nPOLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))\n")
+check(out("measure", "some.wkt").startswith("0,0,4,2,0,valid\n1,,,,,valid\n2,"), "measures", out("measure", "some.wkt"))
+check(data("spatial", "measure", "some.wkt")["rows"][2]["valid"] is False, "what is not valid")
+check(out("distance", "--left", "ones.wkt", "--right", "twos.wkt") == "0,0,0\n1,1,5.656854249492381\n", "distances")
+check(out("buffer", "some.wkt", "-d", "1", "--caps", "flat", "--joins", "mitre").startswith("0,8\n1,\n2,"), "buffers")
+out("buffer", "some.wkt", "-d", "1", "--caps", "square", "-o", "near.wkt")
+check((SCRATCH / "near.wkt").read_text().startswith("MULTIPOLYGON (((-1 -1, 5 -1, 5 1, -1 1, -1 -1)))\nNULL\n"), "as geometry")
+out("shape", "some.wkt", "--what", "convex_hull", "-o", "hulls.wkt")
+check((SCRATCH / "hulls.wkt").read_text() == "LINESTRING (0 0, 4 0)\nNULL\nPOLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))\n", "hulls", (SCRATCH / "hulls.wkt").read_text())
+for words in (["buffer", "some.wkt"], ["buffer", "some.wkt", "-d", "1", "--caps", "pointed"], ["shape", "some.wkt"], ["shape", "some.wkt", "--what", "star"],
+              ["convert", "some.wkt", "--json"]):
+    run("spatial", *words, status=2)
+write("roads.wkt", "LINESTRING (-1 1, 5 1)\nLINESTRING (9 9, 10 10)\n")
+out("clip", "--left", "roads.wkt", "--right", "ones.wkt", "-o", "inside.wkt")
+check((SCRATCH / "inside.wkt").read_text() == "MULTILINESTRING ((0 1, 3 1))\nMULTILINESTRING EMPTY\n", "clip", (SCRATCH / "inside.wkt").read_text())
+write("bent.wkt", "LINESTRING (0 0, 1 0.1, 2 0)\n")
+out("shape", "bent.wkt", "--what", "simplify", "-d", "0.5", "-o", "straight.wkt")
+check((SCRATCH / "straight.wkt").read_text() == "MULTILINESTRING ((0 0, 2 0))\n", "simplify")
+run("spatial", "shape", "bent.wkt", "--what", "simplify", status=2)
+run("spatial", "shape", "bent.wkt", "--what", "envelope", "-d", "1", status=2)
+out("convert", "some.wkt", "-o", "some.geojson")
+check(out("convert", "some.geojson") == (SCRATCH / "some.wkt").read_text(), "there and back", out("convert", "some.geojson"))
 run("spatial", "overlay", "--left", "left.csv", "--right", "points.wkt", status=1)
 
 # What is wrong is said, with file, line and reason; nothing is written.
@@ -109,6 +141,15 @@ check("no such file" in run("spatial", "info", "none.wkt", status=1).stderr.lowe
 check("none.shp" in run("spatial", "info", "none.shp", status=1).stderr, "no file of another kind")
 
 check("zones.wkt" not in run("spatial", "info", ".", status=1).stderr and "kiln: .: read" in run("spatial", "info", ".", status=1).stderr, "a directory by its name")
+
+# Rings that are no borders have no matrix; which points are in them is told.
+write("no_borders.wkt", "POLYGON ((0 0, 1 0, 1 1, 0 0))\nPOLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))\nPOLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (6 1, 7 1, 7 2, 6 1))\n")
+for words in (["relate"], ["relate", "--rows"], ["join", "-p", "touches"], ["join", "-p", "covered_by"]):
+    told = run("spatial", *words, "--left", "no_borders.wkt", "--right", "no_borders.wkt", status=1).stderr
+    check("no_borders.wkt: 2 of its areas" in told and "row 1: rings cross: (0 0, 2 2) and (2 0, 0 2); row 2: the ring at (6, 1)" in told
+          and "make_valid" in told, "rows and remedy", words, told)
+check(out("join", "--left", "no_borders.wkt", "--right", "no_borders.wkt").count("\n") == 9, "intersects is told of all")
+check(out("relate", "--left", "no_borders.wkt", "--right", "points.wkt"), "and points in them")
 
 # A name that no row has, names that are none, rows that are null.
 write("st.geojson", '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"state":"TX","more":{"a":1}},"geometry":'

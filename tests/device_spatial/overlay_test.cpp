@@ -39,7 +39,9 @@ protected:
             check(made.rows, expected.rows, label);
         }
         check(union_all(on(), a_there), here([&] { return union_all({}, a); }), name + " union_all");
-        check(make_valid(on(), b_there), here([&] { return make_valid({}, b); }), name + " make_valid");
+        auto const mended = take(mend(on(), b_there)), expected_rows = here([&] { return mend({}, b); });
+        check(mended.rows, expected_rows.rows, name + " make_valid");
+        EXPECT_EQ(values_of(mended.was_valid), spatial_tests::values_of(expected_rows.was_valid)) << name;
         std::vector<std::int32_t> keys(a.rows());
         for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i % 5) - 1;
         auto const key = buffer<std::int32_t>::copy_of(keys);

@@ -2,7 +2,11 @@
 // Circles and clipped rows on a device: the host's bits.
 #include "spatial_fixture.hpp"
 
+#include <kiln/spatial/buffers.hpp>
+#include <kiln/spatial/outlines.hpp>
+#include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/shapes.hpp>
+#include <kiln/spatial/simplify.hpp>
 
 namespace kiln::device_tests {
 
@@ -36,6 +40,63 @@ TEST_F(spatial_shapes, are_those_of_the_host) {
         if (kind == family::point)
             check(point_buffer(on(), there(g), 0.75, {.quarter = 5}),
                   here([&] { return point_buffer({}, g, 0.75, {.quarter = 5}); }), "circles");
+    }
+}
+
+TEST_F(spatial_shapes, around_rows_are_those_of_the_host) {
+    std::size_t const rows = quick() ? 30 : 2000;
+    auto const here = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call();
+    };
+    for (int k = 1; k <= 6; ++k) {
+        auto const kind = static_cast<family>(k);
+        auto const g =
+            lattice(kind, {.rows = rows, .size = 12, .seed = 131, .empty_per_mille = 50, .null_per_mille = 50});
+        auto const name = std::string{name_of(kind)};
+        for (auto const call : {convex_hull, envelope, boundary, point_on_surface}) {
+            check(call(on(), there(g)), here([&] { return call({}, g); }), name);
+            check(call(on(), there(scrambled(g))), here([&] { return call({}, scrambled(g)); }), name);
+        }
+    }
+    check(convex_hull(on(), there(of_every_family(7))), here([&] { return convex_hull({}, of_every_family(7)); }),
+          "mixed");
+}
+
+TEST_F(spatial_shapes, clipped_and_simplified_are_those_of_the_host) {
+    std::size_t const rows = quick() ? 20 : 500;
+    auto const here = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call();
+    };
+    auto const areas = lattice(family::multipolygon, {.rows = 12, .size = 20, .seed = 151});
+    for (int k = 1; k <= 6; ++k) {
+        auto const kind = static_cast<family>(k);
+        auto const g =
+            lattice(kind, {.rows = rows, .size = 20, .seed = 152, .empty_per_mille = 50, .null_per_mille = 50});
+        auto const name = std::string{name_of(kind)};
+        check(clip(on(), there(g), there(areas)), here([&] { return clip({}, g, areas); }), name);
+        check(simplify(on(), there(g), 1.5), here([&] { return simplify({}, g, 1.5); }), name);
+    }
+}
+
+TEST_F(spatial_shapes, buffers_are_those_of_the_host) {
+    std::size_t const rows = quick() ? 12 : 300;
+    auto const here = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call();
+    };
+    buffer_options const styles[] = {{},
+                                     {.quarter = 3, .caps = cap_style::flat, .joins = join_style::bevel},
+                                     {.caps = cap_style::square, .joins = join_style::mitre, .mitre_limit = 2}};
+    for (int k = 1; k <= 6; ++k) {
+        auto const kind = static_cast<family>(k);
+        auto const g =
+            lattice(kind, {.rows = rows, .size = 12, .seed = 141, .empty_per_mille = 50, .null_per_mille = 50});
+        for (auto const& how : styles)
+            for (double const distance : {0.4, -0.4, 0.0})
+                check(buffer_of(on(), there(g), distance, how), here([&] { return buffer_of({}, g, distance, how); }),
+                      std::string{name_of(kind)});
     }
 }
 

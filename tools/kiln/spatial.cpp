@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
-#include "command.hpp"
 #include "misuse.hpp"
-#include "spatial_calls.hpp"
-#include "spatial_files.hpp"
+#include "spatial_verbs.hpp"
+
+#include <kiln/spatial/validate.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -14,79 +12,37 @@ namespace kiln::cli {
 
 namespace {
 
-struct spatial_arguments {
-    std::vector<std::string> files;
-    spatial_input left, right;
-    spatial_reading reading;
-    std::optional<std::string> pattern;
-    std::string predicate = "intersects", mode = "auto", output, ties = "kept", how = "intersection";
-    std::optional<double> distance, most;
-    std::int64_t count = 1;
-    bool as_json = false, row_by_row = false;
-};
+// ---- Rings ----
 
-class mode_in_force {
-public:
-    explicit mode_in_force(std::string const& name) {
-        auto const mode = parse_execution_mode(name);
-        if (!mode) throw misuse{mode.error().message()};
-        if (*mode == execution_mode::gpu) {
-            // Said before a long file is read, with what is missing.
-            scoped_execution_mode const asked{*mode};
-            if (auto const gpu = usable_gpu(); !gpu)
-                throw misuse{fmt::format("--mode gpu: {}; mode auto would run it on the CPU", gpu.error().message())};
-        }
-        if (name != "auto") mode_.emplace(*mode);  // auto: as KILN_EXECUTION_MODE says
+bool has_paths(spatial::geometries const& g) {
+    for (std::size_t i = 0; i < g.rows(); ++i)
+        if (!g.is_null(i) && g.kind_of(i) != spatial::family::point && g.kind_of(i) != spatial::family::multipoint)
+            return true;
+    return false;
+}
+// Rows whose rings are no borders have no matrix.
+void require_rings(spatial_layer const& of, spatial_layer const& other) {
+    if (!has_paths(other.rows())) return;
+    constexpr std::size_t shown = 3, counted = 1000;
+    auto const bad = spatial::validate_rings(of.rows(), counted).value();
+    if (bad.empty()) return;
+    std::string rows;
+    for (std::size_t i = 0; i < std::min(bad.size(), shown); ++i)
+        rows += fmt::format("{}{}", i == 0 ? "" : "; ", bad[i].message);
+    throw fail(errc::invalid_argument,
+               "{}: {}{} of its areas have rings that are no borders, and no matrix: {}{}. Mend them first: 'kiln "
+               "spatial shape {} --what make_valid -o MENDED'",
+               of.file, bad.size(), bad.size() == counted ? " or more" : "", rows, bad.size() > shown ? "; ..." : "",
+               of.file);
+}
+// The call's answer. On the host the library has looked, but names one row and no file; on a device nobody has.
+template <class T>
+T with_rings(both_layers const& of, result<T> got) {
+    if (!got || got->how.selected == place::gpu) {
+        require_rings(of.left, of.right);
+        require_rings(of.right, of.left);
     }
-
-private:
-    std::optional<scoped_execution_mode> mode_;
-};
-
-void deliver(spatial_arguments const& a, std::string_view text) {
-    write_text_output(a.output.empty() ? "-" : a.output, base::as_bytes(text)).value();
-}
-void deliver_json(spatial_arguments const& a, json const& data) {
-    if (a.output.empty()) return print_json(data);
-    deliver(a, base::json_text(data, 2) + "\n");
-}
-void check_spatial_output(spatial_arguments const& a) {
-    if (!a.output.empty()) check_text_output(a.output).value();
-}
-// Of what has no geometry to write.
-void check_lines_output(spatial_arguments const& a) {
-    if (!a.as_json && output_kind(a.output) != spatial_output::csv)
-        throw misuse{
-            fmt::format("-o {}: there is no geometry in the answer; name a .csv, or ask for --json", a.output)};
-    check_spatial_output(a);
-}
-
-struct both_layers {
-    spatial_layer left, right;
-};
-both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
-    if (a.left.file == "-" && a.right.file == "-")
-        throw misuse{std::string{"only one of --left and --right can be standard input"}};
-    auto left = read_layer(a.left, a.reading).value();
-    bar.step(fmt::format("{}: {} rows", a.left.file, left.rows().rows()));
-    auto right = read_layer(a.right, a.reading).value();
-    bar.step(fmt::format("{}: {} rows", a.right.file, right.rows().rows()));
-    return {std::move(left), std::move(right)};
-}
-
-json about(both_layers const& of, spatial_calls::decided const& how) {
-    return json{{"left", of.left.file},
-                {"right", of.right.file},
-                {"left_rows", of.left.rows().rows()},
-                {"right_rows", of.right.rows().rows()},
-                {"where", name_of(how.selected)},
-                {"reason", how.reason}};
-}
-
-std::string number_text(double v) {
-    char digits[32];
-    auto const [end, problem] = std::to_chars(digits, digits + sizeof(digits), v);
-    return {digits, end};
+    return std::move(got).value();
 }
 
 // ---- info ----
@@ -160,18 +116,12 @@ spatial::geometries boxes_as_polygons(std::vector<std::optional<spatial::boundin
     }
     return to.finish(spatial::family::polygon).value();
 }
-std::vector<std::string> properties_of(std::vector<json> const& rows) {
-    std::vector<std::string> out;
-    for (auto const& r : rows) out.push_back(base::json_text(r));
-    return out;
-}
 
 int write_bounds(spatial_arguments const& a) {
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     auto const layer = read_layer(a.left, a.reading).value();
     auto const boxes = spatial_calls::bounds(layer.rows()).value();
-    auto const kind = output_kind(a.output);
     if (a.as_json) {
         json list = json::array();
         for (std::size_t i = 0; i < boxes.data.size(); ++i)
@@ -181,13 +131,11 @@ int write_bounds(spatial_arguments const& a) {
                              {"where", name_of(boxes.how.selected)},
                              {"total", box_json(spatial::cpu::total_bounds(layer.rows()).value())},
                              {"rows", std::move(list)}});
-    } else if (kind == spatial_output::geojson) {
+    } else if (output_kind(a.output) != spatial_output::csv) {
         std::vector<json> rows;
         for (std::size_t i = 0; i < boxes.data.size(); ++i)
             rows.push_back({{"row", layer.name_in_json(static_cast<std::int32_t>(i))}});
-        deliver(a, spatial::to_geojson(boxes_as_polygons(boxes.data), properties_of(rows)).value());
-    } else if (kind == spatial_output::wkb) {
-        deliver(a, spatial::to_wkb_lines(boxes_as_polygons(boxes.data)).value());
+        deliver_geometry(a, boxes_as_polygons(boxes.data), rows);
     } else {
         std::string text;
         for (std::size_t i = 0; i < boxes.data.size(); ++i) {
@@ -256,11 +204,11 @@ int write_join(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
-    auto const found = (within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
-                               : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what))
-                           .value();
+    bool const by_contact = within || *what == spatial::predicate::intersects || *what == spatial::predicate::disjoint;
+    auto joined = within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
+                         : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what);
+    auto const found = by_contact ? std::move(joined).value() : with_rings(layers, std::move(joined));
     bar.step(fmt::format("{} pairs on the {}", found.data.size(), name_of(found.how.selected)));
-    auto const kind = output_kind(a.output);
     if (a.as_json) {
         auto out = about(layers, found.how);
         out["predicate"] = a.predicate;
@@ -269,13 +217,11 @@ int write_join(spatial_arguments const& a) {
             pairs.push_back(json::array({layers.left.name_in_json(p.left), layers.right.name_in_json(p.right)}));
         out["pairs"] = std::move(pairs);
         deliver_json(a, out);
-    } else if (kind == spatial_output::csv) {
+    } else if (output_kind(a.output) == spatial_output::csv) {
         deliver(a, pairs_text(layers, found.data));
     } else {
         auto const matched = matched_of(layers.left, found.data);
-        deliver(a, kind == spatial_output::wkb
-                       ? spatial::to_wkb_lines(matched.rows).value()
-                       : spatial::to_geojson(matched.rows, properties_of(matched.properties)).value());
+        deliver_geometry(a, matched.rows, matched.properties);
     }
     bar.step("written");
     return ok;
@@ -324,16 +270,14 @@ int write_relate(spatial_arguments const& a) {
     std::vector<spatial::related_pair> pairs;
     spatial_calls::decided how;
     if (a.row_by_row) {
-        if (layers.left.rows().rows() != layers.right.rows().rows())
-            throw fail(errc::invalid_argument, "--rows: {} has {} rows, {} has {}", a.left.file,
-                       layers.left.rows().rows(), a.right.file, layers.right.rows().rows());
-        auto const found = spatial_calls::relate(layers.left.rows(), layers.right.rows()).value();
+        require_as_many(layers);
+        auto const found = with_rings(layers, spatial_calls::relate(layers.left.rows(), layers.right.rows()));
         how = found.how;
         for (std::size_t i = 0; i < found.data.size(); ++i)
             if (found.data[i])
                 pairs.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), *found.data[i]});
     } else {
-        auto found = spatial_calls::relate_join(layers.left.rows(), layers.right.rows()).value();
+        auto found = with_rings(layers, spatial_calls::relate_join(layers.left.rows(), layers.right.rows()));
         how = found.how;
         pairs = std::move(found.data);
     }
@@ -353,94 +297,6 @@ int write_relate(spatial_arguments const& a) {
     for (auto const& p : pairs)
         text += layers.left.name(p.left) + ',' + layers.right.name(p.right) + ',' + p.how.text() + '\n';
     deliver(a, text);
-    return ok;
-}
-
-// ---- overlay, dissolve ----
-
-// Rows that were made: as lines with their areas, or, where the file's name says so, as geometry.
-void deliver_rows(spatial_arguments const& a, spatial_calls::drawn_rows const& made,
-                  std::vector<json> const& about_rows, std::vector<std::string> const& names) {
-    auto const kind = output_kind(a.output);
-    if (kind == spatial_output::geojson) {
-        auto rows = about_rows;
-        for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.areas[i];
-        return deliver(a, spatial::to_geojson(made.rows, properties_of(rows)).value());
-    }
-    if (kind == spatial_output::wkb) return deliver(a, spatial::to_wkb_lines(made.rows).value());
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i) text += names[i] + ',' + number_text(made.areas[i]) + '\n';
-    deliver(a, text);
-}
-
-int write_overlay(spatial_arguments const& a) {
-    auto const what = spatial::overlay_kind_of(a.how);
-    if (!what)
-        throw misuse{fmt::format(
-            "--how '{}': intersection, union, difference, symmetric_difference, identity or update", a.how)};
-    check_spatial_output(a);
-    mode_in_force const mode{a.mode};
-    spatial_progress bar{"overlay", 4, {a.left.file, a.right.file}};
-    auto const layers = read_both(a, bar);
-    auto const made = spatial_calls::overlay(layers.left.rows(), layers.right.rows(), *what).value();
-    bar.step(fmt::format("{} rows on the {}", made.data.left.size(), name_of(made.how.selected)));
-    std::vector<json> rows;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < made.data.left.size(); ++i) {
-        auto const l = made.data.left[i], r = made.data.right[i];
-        rows.push_back({{"left", l < 0 ? json(nullptr) : layers.left.name_in_json(l)},
-                        {"right", r < 0 ? json(nullptr) : layers.right.name_in_json(r)}});
-        names.push_back((l < 0 ? "" : layers.left.name(l)) + ',' + (r < 0 ? "" : layers.right.name(r)));
-    }
-    if (a.as_json) {
-        auto out = about(layers, made.how);
-        out["how"] = a.how;
-        for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.data.areas[i];
-        out["rows"] = rows;
-        deliver_json(a, out);
-    } else {
-        deliver_rows(a, made.data, rows, names);
-    }
-    bar.step("written");
-    return ok;
-}
-
-int write_dissolve(spatial_arguments const& a) {
-    check_spatial_output(a);
-    mode_in_force const mode{a.mode};
-    spatial_progress bar{"dissolve", 3, {a.left.file}};
-    auto const layer = read_layer(a.left, a.reading).value();
-    bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
-    // Keys in the order in which they come; without an id, all rows are of one.
-    std::map<std::string, std::int32_t> numbers;
-    std::vector<std::string> values;
-    std::vector<std::int32_t> keys;
-    std::vector<std::size_t> sizes;
-    for (std::size_t i = 0; i < layer.rows().rows(); ++i) {
-        auto const value = layer.data.ids.empty() ? std::string{"all"} : layer.data.ids[i];
-        auto const [found, is_new] = numbers.try_emplace(value, static_cast<std::int32_t>(values.size()));
-        if (is_new) values.push_back(value), sizes.push_back(0);
-        keys.push_back(found->second);
-        ++sizes[static_cast<std::size_t>(found->second)];
-    }
-    auto const made = spatial_calls::dissolve(layer.rows(), keys, values.size()).value();
-    bar.step(fmt::format("{} rows on the {}", values.size(), name_of(made.how.selected)));
-    std::vector<json> rows;
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        rows.push_back({{"key", values[i]}, {"rows", sizes[i]}});
-        names.push_back(csv_field(values[i]) + ',' + std::to_string(sizes[i]));
-    }
-    if (a.as_json) {
-        for (std::size_t i = 0; i < rows.size(); ++i) rows[i]["area"] = made.data.areas[i];
-        deliver_json(a, json{{"file", a.left.file},
-                             {"where", name_of(made.how.selected)},
-                             {"reason", made.how.reason},
-                             {"rows", rows}});
-    } else {
-        deliver_rows(a, made.data, rows, names);
-    }
-    bar.step("written");
     return ok;
 }
 
@@ -474,11 +330,15 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
         app->add_option("--right-id", arguments->right.id, "column or property");
         return std::pair{app, arguments};
     };
+    auto const of_one = [&](char const* name, int (*run)(spatial_arguments const&)) {
+        auto const [app, arguments] = computing(name, run);
+        app->add_option("FILE", arguments->left.file, "layer")->required();
+        app->add_option("--id", arguments->left.id, "column or property");
+        return std::pair{app, arguments};
+    };
     auto const [info, info_of] = verb("info", show_info);
     info->add_option("FILE", info_of->files, "layers")->required();
-    auto const [bounds, bounds_of] = computing("bounds", write_bounds);
-    bounds->add_option("FILE", bounds_of->left.file, "layer")->required();
-    bounds->add_option("--id", bounds_of->left.id, "column or property");
+    (void)of_one("bounds", write_bounds);
     auto const [join, join_of] = of_two("join", write_join);
     join->add_option("-p,--predicate", join_of->predicate, "which pairs");
     join->add_option("-d,--distance", join_of->distance, "of dwithin");
@@ -493,9 +353,27 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     relate->add_flag("--rows", relate_of->row_by_row, "row by row");
     auto const [overlay, overlay_of] = of_two("overlay", write_overlay);
     overlay->add_option("--how", overlay_of->how, "what of the two");
+    overlay->add_option("--grid", overlay_of->grid, "step of coordinates");
+    overlay->add_flag("--rows", overlay_of->row_by_row, "row by row");
     auto const [dissolve, dissolve_of] = computing("dissolve", write_dissolve);
     dissolve->add_option("FILE", dissolve_of->left.file, "layer")->required();
     dissolve->add_option("--key,--id", dissolve_of->left.id, "column or property");
+    (void)of_one("measure", write_measures);
+    (void)of_two("distance", write_distances);
+    auto const [buffers, buffers_of] = of_one("buffer", write_buffers);
+    buffers->add_option("-d,--distance", buffers_of->distance, "how far");
+    buffers->add_option("--quarter", buffers_of->quarter, "sides of a quarter of a circle");
+    buffers->add_option("--caps", buffers_of->caps, "of lines");
+    buffers->add_option("--joins", buffers_of->joins, "outside of corners");
+    buffers->add_option("--mitre-limit", buffers_of->mitre_limit, "in distances");
+    auto const [shapes, shapes_of] = of_one("shape", write_shapes);
+    shapes->add_option("--what", shapes_of->what, "which shape")->required();
+    shapes->add_option("-d,--distance", shapes_of->distance, "of simplify");
+    (void)of_two("clip", write_clipped);
+    auto const [convert, convert_of] = verb("convert", write_converted);
+    convert->add_option("FILE", convert_of->left.file, "layer")->required();
+    convert->add_option("--id", convert_of->left.id, "column or property");
+    convert->add_option("-o,--output", convert_of->output, "file to write");
 }
 
 }  // namespace kiln::cli

@@ -162,13 +162,23 @@ std::vector<std::int32_t> numbers_of(buffer<std::int32_t> const& b) {
 }  // namespace
 
 result<answer<drawn_rows>> overlay(spatial::geometries const& left, spatial::geometries const& right,
-                                   spatial::overlay_kind what) {
+                                   spatial::overlay_kind what, spatial::overlay_options const& how) {
     return watched(items_of(left) + items_of(right), [&](own_stream const& on) -> result<drawn_rows> {
-        KILN_TRY(auto const made, spatial::overlay(on.get(), left, right, what));
+        KILN_TRY(auto const made, spatial::overlay(on.get(), left, right, what, how));
         KILN_TRY(auto out, drawn_here(on, made.rows));
         KILN_TRY(auto const a, on.here(made.left));
         KILN_TRY(auto const b, on.here(made.right));
         out.left = numbers_of(a), out.right = numbers_of(b);
+        return out;
+    });
+}
+result<answer<drawn_rows>> overlay_row_by_row(spatial::geometries const& left, spatial::geometries const& right,
+                                              spatial::overlay_kind what, spatial::overlay_options const& how) {
+    return watched(items_of(left) + items_of(right), [&](own_stream const& on) -> result<drawn_rows> {
+        KILN_TRY(auto const made, spatial::overlay_row_by_row(on.get(), left, right, what, how));
+        KILN_TRY(auto out, drawn_here(on, made));
+        for (std::size_t i = 0; i < left.rows(); ++i) out.left.push_back(static_cast<std::int32_t>(i));
+        out.right = out.left;
         return out;
     });
 }
@@ -177,6 +187,54 @@ result<answer<drawn_rows>> dissolve(spatial::geometries const& of, std::vector<s
     return watched(items_of(of), [&](own_stream const& on) {
         return spatial::dissolve(on.get(), of, buffer<std::int32_t>::copy_of(key), keys)
             .and_then([&](spatial::geometries const& rows) { return drawn_here(on, rows); });
+    });
+}
+
+result<answer<drawn_rows>> buffer_of(spatial::geometries const& of, double distance,
+                                     spatial::buffer_options const& how) {
+    return watched(items_of(of), [&](own_stream const& on) {
+        return spatial::buffer_of(on.get(), of, distance, how).and_then([&](spatial::geometries const& rows) {
+            return drawn_here(on, rows);
+        });
+    });
+}
+
+result<answer<drawn_rows>> shape(spatial::geometries const& of, shape_maker const& make) {
+    return watched(items_of(of), [&](own_stream const& on) {
+        return make(on.get(), of).and_then([&](spatial::geometries const& rows) { return drawn_here(on, rows); });
+    });
+}
+
+result<answer<drawn_rows>> clip(spatial::geometries const& of, spatial::geometries const& areas) {
+    return watched(items_of(of) + items_of(areas), [&](own_stream const& on) {
+        return spatial::clip(on.get(), of, areas).and_then([&](spatial::geometries const& rows) {
+            return drawn_here(on, rows);
+        });
+    });
+}
+
+answers<measured_row> measures(spatial::geometries const& of) {
+    return watched(items_of(of), [&](own_stream const& on) -> result<std::vector<measured_row>> {
+        KILN_TRY(auto const areas, spatial::area(on.get(), of));
+        KILN_TRY(auto const lengths, spatial::length(on.get(), of));
+        KILN_TRY(auto const middle, spatial::centroid(on.get(), of));
+        KILN_TRY(auto const validity, spatial::is_valid(on.get(), of));
+        KILN_TRY(auto const area, on.here(areas));
+        KILN_TRY(auto const length, on.here(lengths));
+        KILN_TRY(auto const x, on.here(middle.x));
+        KILN_TRY(auto const y, on.here(middle.y));
+        KILN_TRY(auto const valid, on.here(validity));
+        std::vector<measured_row> out;
+        for (std::size_t i = 0; i < of.rows(); ++i)
+            out.push_back({area.data()[i], length.data()[i], {x.data()[i], y.data()[i]}, valid.data()[i] != 0});
+        return out;
+    });
+}
+answers<double> distance(spatial::geometries const& left, spatial::geometries const& right) {
+    return watched(items_of(left) + items_of(right), [&](own_stream const& on) -> result<std::vector<double>> {
+        KILN_TRY(auto const all, spatial::distance(on.get(), left, right));
+        KILN_TRY(auto const here, on.here(all));
+        return std::vector<double>(here.host_span().begin(), here.host_span().end());
     });
 }
 

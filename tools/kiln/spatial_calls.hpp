@@ -4,10 +4,13 @@
 #pragma once
 
 #include <kiln/runtime/operation.hpp>
+#include <kiln/spatial/buffers.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/relate.hpp>
+
+#include <functional>
 
 namespace kiln::cli::spatial_calls {
 
@@ -45,8 +48,29 @@ struct drawn_rows {
     std::vector<std::int32_t> left, right;  // of an overlay: -1 is none
 };
 [[nodiscard]] result<answer<drawn_rows>> overlay(spatial::geometries const& left, spatial::geometries const& right,
-                                                 spatial::overlay_kind what);
+                                                 spatial::overlay_kind what, spatial::overlay_options const& how);
+[[nodiscard]] result<answer<drawn_rows>> overlay_row_by_row(spatial::geometries const& left,
+                                                            spatial::geometries const& right,
+                                                            spatial::overlay_kind what,
+                                                            spatial::overlay_options const& how);
 [[nodiscard]] result<answer<drawn_rows>> dissolve(spatial::geometries const& of, std::vector<std::int32_t> const& key,
                                                   std::size_t keys);
+
+[[nodiscard]] result<answer<drawn_rows>> buffer_of(spatial::geometries const& of, double distance,
+                                                   spatial::buffer_options const& how);
+
+// What makes a row of every row.
+using shape_maker = std::function<result<spatial::geometries>(stream_ref on, spatial::geometries const& of)>;
+[[nodiscard]] result<answer<drawn_rows>> shape(spatial::geometries const& of, shape_maker const& make);
+[[nodiscard]] result<answer<drawn_rows>> clip(spatial::geometries const& of, spatial::geometries const& areas);
+
+struct measured_row {
+    double area = 0, length = 0;
+    spatial::location centroid;
+    bool is_valid = true;
+};
+[[nodiscard]] answers<measured_row> measures(spatial::geometries const& of);
+// Row by row; NaN where there is none.
+[[nodiscard]] answers<double> distance(spatial::geometries const& left, spatial::geometries const& right);
 
 }  // namespace kiln::cli::spatial_calls

@@ -93,6 +93,7 @@ std::string csv_field(std::string_view text) {
 
 spatial_output output_kind(std::string const& file) noexcept {
     if (file.ends_with(".geojson") || file.ends_with(".json")) return spatial_output::geojson;
+    if (file.ends_with(".wkt")) return spatial_output::wkt;
     return file.ends_with(".wkb") ? spatial_output::wkb : spatial_output::csv;
 }
 

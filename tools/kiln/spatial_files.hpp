@@ -43,7 +43,7 @@ private:
 // A field of a CSV, in quotes where it needs them.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
-enum class spatial_output : std::uint8_t { csv, geojson, wkb };
+enum class spatial_output : std::uint8_t { csv, geojson, wkb, wkt };
 [[nodiscard]] spatial_output output_kind(std::string const& file) noexcept;  // by its name
 
 }  // namespace kiln::cli

@@ -43,7 +43,12 @@ struct overlay_options {
 [[nodiscard]] result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right,
                                            overlay_kind what, overlay_options const& how = {});
 
-// Areas of the intersection.
+// What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do. Lines are
+// divided where they cross; the crossing is correctly rounded. A row for every row, empty where nothing is left; null rows stay null. errc::unsupported for mixed
+// arrays.
+[[nodiscard]] result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas);
+
+// Areas of the intersection, by left row and then by right one, of pairs that have more than edges in common: no overlay is made for it, so rows must be valid.
 struct area_list {
     buffer<std::int32_t> left, right;
     buffer<double> area;
@@ -54,7 +59,7 @@ struct area_list {
 // Row by row, as many as both have, else errc::invalid_argument: intersection, union_, difference or symmetric_difference of the two rows
 // of one number, as one row. Null where one of them is.
 [[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
-                                                    overlay_kind what);
+                                                    overlay_kind what, overlay_options const& how = {});
 // Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows of few vertices are not
 // overlaid for it, and must be valid.
 [[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
@@ -67,6 +72,15 @@ struct area_list {
 [[nodiscard]] result<geometries> union_all(stream_ref on, geometries const& of);
 // Row by row the same points by the even-odd rule, as a valid multipolygon. Null rows stay null.
 [[nodiscard]] result<geometries> make_valid(stream_ref on, geometries const& of);
+// The same, and which rows were valid before: 1 where they were, but for where their rings begin and which way they run; 0 where they are others
+// now. Null and empty rows are valid.
+struct mended_rows {
+    geometries rows;
+    buffer<std::uint8_t> was_valid;
+};
+[[nodiscard]] result<mended_rows> mend(stream_ref on, geometries const& of);
+// That alone, of rows of any family: points always are valid, lines where they have some length.
+[[nodiscard]] result<buffer<std::uint8_t>> is_valid(stream_ref on, geometries const& of);
 
 }  // namespace spatial
 }  // namespace kiln

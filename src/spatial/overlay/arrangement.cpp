@@ -41,21 +41,38 @@ struct arrangement::found_divisions {
 result<arrangement> arrangement::make(queue& on, kept_layer of, buffer<std::int32_t> worlds, double grid) {
     if (!worlds.empty()) KILN_CHECK(of.leave_out(on, worlds));
     arrangement out{std::move(of), std::move(worlds)};
-    bool is_noded = false;
-    if (grid == 0) {
-        auto const before = out.layer_;
-        KILN_TRY(is_noded, out.node(on));
-        if (!is_noded) {
-            out.layer_ = before;  // not what crossings made of it
-            KILN_TRY(auto const around, out.layer_.bounds(on, ring_kinds));
-            grid = step_for(around);
-        }
-    }
-    if (!is_noded) KILN_CHECK(out.snap(on, grid));
+    KILN_CHECK(out.divide_all(on, grid));
     KILN_CHECK(out.find_places(on));
     KILN_CHECK(out.find_strands(on));
     KILN_CHECK(out.find_borders(on));
     return out;
+}
+
+result<arrangement::noded_paths> arrangement::noded_layer(queue& on, kept_layer of) {
+    arrangement out{std::move(of), {}};
+    KILN_TRY(out.owned_, on.filled<std::uint32_t>(out.layer_.vertices(), 1));
+    KILN_CHECK(out.divide_all(on, 0));
+    return noded_paths{std::move(out.layer_), std::move(out.owned_)};
+}
+
+result<void> arrangement::carry_owned(queue& on, buffer<std::int64_t> const& place) {
+    if (owned_.empty()) return {};
+    KILN_TRY(auto owned, on.room<std::uint32_t>(layer_.vertices()));
+    KILN_CHECK(on.launch(kiln_spatial::carry_owned{owned_.data(), raw(place), owned.data()}, owned_.size()));
+    owned_ = std::move(owned);
+    return {};
+}
+
+result<void> arrangement::divide_all(queue& on, double grid) {
+    if (grid == 0) {
+        auto const before = layer_;
+        KILN_TRY(bool const is_noded, node(on));
+        if (is_noded) return {};
+        layer_ = before;  // not what crossings made of it
+        KILN_TRY(auto const around, layer_.bounds(on, ring_kinds));
+        grid = step_for(around);
+    }
+    return snap(on, grid);
 }
 
 result<bool> arrangement::node(queue& on) {
@@ -73,6 +90,7 @@ result<bool> arrangement::node(queue& on) {
         before = found.count;
         if (round > 0) moved_again_ += found.count;
         KILN_TRY(auto const place, divide(on, std::move(found)));
+        KILN_CHECK(carry_owned(on, place));
         KILN_TRY(asks, on.room<std::uint32_t>(layer_.vertices()));
         KILN_TRY(auto parts, on.filled<std::int64_t>(1, 0));
         KILN_CHECK(on.launch(spread_moved{moved.data(), raw(place), asks.data(), counts_in(parts)}, n));
@@ -86,6 +104,9 @@ result<bool> arrangement::node(queue& on) {
 result<void> arrangement::snap(queue& on, double grid) {
     grid_ = grid;
     KILN_CHECK(layer_.round(on, 1 / grid));
+    if (!owned_.empty()) {
+        KILN_TRY(owned_, on.filled<std::uint32_t>(layer_.vertices(), 1));
+    }
     for (int round = 0; round < most_rounds_on_a_grid; ++round) {
         auto const n = layer_.vertices();
         if (n == 0) return {};
@@ -97,6 +118,7 @@ result<void> arrangement::snap(queue& on, double grid) {
         KILN_TRY(auto hot, find_hot(on, crossings, round == 0 ? n : 0));
         if (hot.count == 0) return {};
         KILN_TRY(auto const place, divide(on, std::move(hot)));
+        KILN_CHECK(carry_owned(on, place));
     }
     return fail(errc::internal, "overlay: crossings still move segments on a grid of {} after {} rounds", grid,
                 most_rounds_on_a_grid);

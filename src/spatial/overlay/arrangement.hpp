@@ -16,6 +16,14 @@ public:
     [[nodiscard]] static result<arrangement> make(queue& on, kept_layer of, buffer<std::int32_t> worlds = {},
                                                   double grid = 0);
 
+    // The first step of it alone: rings and lines that are divided wherever they meet. What runs along a ring has to be divided where the
+    // ring is, by whatever that is; else rounding would part them.
+    struct noded_paths {
+        kept_layer layer;
+        buffer<std::uint32_t> owned;  // by vertex: 1 where it was there before
+    };
+    [[nodiscard]] static result<noded_paths> noded_layer(queue& on, kept_layer of);
+
     [[nodiscard]] kiln_spatial::border_list view() const noexcept;
     [[nodiscard]] std::size_t borders() const noexcept { return borders_; }
     [[nodiscard]] std::size_t places() const noexcept { return places_; }
@@ -28,6 +36,8 @@ public:
     };
     [[nodiscard]] result<covers> find_covers(queue& on) const;
 
+    // The rings as they are now.
+    [[nodiscard]] kept_layer const& noded() const noexcept { return layer_; }
     // Divisions that were needed because rounded crossings had moved segments onto others.
     [[nodiscard]] std::size_t moved_again() const noexcept { return moved_again_; }
     // The step of the grid that it is on, because it was asked for or because these did not end; else 0.
@@ -36,6 +46,7 @@ public:
 private:
     arrangement(kept_layer of, buffer<std::int32_t> worlds) noexcept
         : layer_{std::move(of)}, worlds_{std::move(worlds)} {}
+    [[nodiscard]] result<void> divide_all(queue& on, double grid);
     // False where crossings go on moving segments.
     [[nodiscard]] result<bool> node(queue& on);
     [[nodiscard]] result<void> snap(queue& on, double grid);
@@ -46,6 +57,7 @@ private:
                                                    std::size_t vertices) const;
     // Returns where each vertex went.
     [[nodiscard]] result<buffer<std::int64_t>> divide(queue& on, found_divisions at);
+    [[nodiscard]] result<void> carry_owned(queue& on, buffer<std::int64_t> const& place);
     [[nodiscard]] result<void> find_places(queue& on);
     [[nodiscard]] result<void> find_strands(queue& on);
     [[nodiscard]] result<void> find_borders(queue& on);
@@ -54,6 +66,7 @@ private:
 
     kept_layer layer_;
     buffer<std::int32_t> worlds_;
+    buffer<std::uint32_t> owned_;                             // empty: nobody asks
     buffer<std::int32_t> place_of_, place_first_, at_place_;  // by vertex; by place; vertices by place
     buffer<std::int64_t> strand_number_;
     buffer<std::int32_t> start_, member_, border_first_;

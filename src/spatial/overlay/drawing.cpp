@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/overlay/drawing.hpp"
 
-#include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_rings.cuh"
 
 #include <algorithm>
@@ -48,15 +47,6 @@ result<void> drawing::order(result_borders const& of) {
     return on_.launch(set_results{raw(key), raw(is_new), number.data(), of.piece.data(), piece_.data(), result_.data(),
                                   left_.data(), right_.data(), first_.data(), n},
                       n);
-}
-
-result<buffer<double>> drawing::areas() const {
-    auto const n = piece_.size();
-    KILN_TRY(auto twice, on_.room<double>(n));
-    KILN_CHECK(on_.launch(piece_areas{pieces(), result_.data(), first_.data(), twice.data()}, n));
-    KILN_TRY(auto out, on_.room<double>(results_));
-    KILN_CHECK(on_.launch(result_areas{first_.data(), twice.data(), out.data()}, results_));
-    return out;
 }
 
 result<geometry_parts> drawing::draw() {
@@ -233,8 +223,10 @@ result<kept_layer> kept_layer::of_rings(queue& on, buffer<point> at, buffer<std:
     KILN_TRY(out.row_of_, on.room<std::int32_t>(out.rows_));
     KILN_TRY(out.row_first_, on.room<std::int32_t>(out.rows_ + 1));
     KILN_TRY(out.kind_, on.room<std::uint8_t>(out.rows_));
+    KILN_TRY(out.state_, on.room<std::uint8_t>(out.rows_));
     KILN_CHECK(
-        on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.rows_}, out.rows_ + 1));
+        on.launch(ring_rows{out.row_of_.data(), out.row_first_.data(), out.kind_.data(), out.state_.data(), out.rows_},
+                  out.rows_ + 1));
     return out;
 }
 

@@ -24,8 +24,6 @@ public:
     [[nodiscard]] buffer<std::int32_t> const& left() const noexcept { return left_; }
     [[nodiscard]] buffer<std::int32_t> const& right() const noexcept { return right_; }
 
-    // Their areas, without drawing them.
-    [[nodiscard]] result<buffer<double>> areas() const;
     // Their polygons, as valid as OGC wants them. A row for every result; or, where there is a number of rows, that many, each with
     // the result whose left() it is. Without results, empty rows.
     [[nodiscard]] result<geometry_parts> draw();

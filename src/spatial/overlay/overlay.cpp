@@ -2,11 +2,14 @@
 #include "spatial/overlay/overlay.hpp"
 
 #include "spatial/operations.hpp"
+#include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/drawing.hpp"
+#include "spatial/overlay/table.hpp"
 #include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_borders.cuh"
 #include "spatial/overlay_noding.cuh"
 #include "spatial/overlay_rings.cuh"
+#include "spatial/overlay_sameness.cuh"
 #include "spatial/row_measures.hpp"
 
 #include <kiln/event.hpp>
@@ -79,17 +82,12 @@ result<result_borders> borders_of(queue& on, arrangement const& in, arrangement:
     return out;
 }
 
-// Of each world, all its rows together: its left ones, of which there are so many in all, with its right ones.
-struct world_question {
-    std::string_view operation;
-    buffer<std::int32_t> worlds;
-    std::size_t left_rows = 0;
-    set_operation what = set_operation::union_;
-    double grid = 0;
-};
-result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how, std::size_t rows) {
-    KILN_TRY(auto const in, arrangement::make(on, std::move(of), how.worlds, how.grid));
-    tell(how.operation, in, how.grid);
+result<arrangement> arranged_in_worlds(queue& on, kept_layer of, world_question const& how) {
+    KILN_TRY(auto out, arrangement::make(on, std::move(of), how.worlds, how.grid));
+    tell(how.operation, out, how.grid);
+    return out;
+}
+result<geometry_parts> put_together(queue& on, arrangement const& in, world_question const& how, std::size_t rows) {
     KILN_TRY(auto const covers, in.find_covers(on));
     KILN_TRY(auto const borders,
              borders_of(on, in, covers, world_rule{how.worlds.data(), static_cast<i32>(how.left_rows), how.what}));
@@ -97,8 +95,28 @@ result<geometry_parts> put_together(queue& on, kept_layer of, world_question con
     KILN_CHECK(out.order(borders));
     return out.draw(rows);
 }
+// Rows that are the same, whatever the order of their parts, have the same number.
+result<buffer<std::uint64_t>> marks_of(queue& on, kept_layer const& of) {
+    auto const l = of.view();
+    KILN_TRY(auto rings, on.filled<std::uint64_t>(of.paths(), 0));
+    KILN_CHECK(on.launch(sum_ring_marks{l, raw(rings)}, of.vertices()));
+    KILN_TRY(auto number, on.room<std::int64_t>(of.paths() + 1));
+    KILN_CHECK(on.launch(count_polygons{l, raw(number)}, of.paths()));
+    KILN_CHECK(on.sum(number));
+    KILN_TRY(auto polygons, on.filled<std::uint64_t>(of.paths() + 1, 0));
+    KILN_CHECK(on.launch(sum_polygon_marks{l, raw(rings), raw(number), raw(polygons)}, of.paths()));
+    KILN_TRY(auto out, on.filled<std::uint64_t>(of.rows(), 0));
+    auto const* const dimension = reinterpret_cast<signed char const*>(of.dimensions().data());
+    KILN_CHECK(on.launch(sum_row_marks{l, dimension, raw(polygons), raw(number), raw(out)}, of.paths()));
+    return out;
+}
 
 }  // namespace
+
+result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how, std::size_t rows) {
+    KILN_TRY(auto const in, arranged_in_worlds(on, std::move(of), how));
+    return put_together(on, in, how, rows);
+}
 
 std::string_view name_of(overlay_kind what) noexcept { return kind_names[static_cast<std::size_t>(what)]; }
 
@@ -119,9 +137,9 @@ result<arrangement> arranged(queue& on, geometries const& left, geometries const
     return out;
 }
 // What is wanted of two layers that are arranged, ready to be drawn or measured.
-result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, overlay_kind what) {
+result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, std::uint32_t parts) {
     KILN_TRY(auto const covers, in.find_covers(on));
-    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts_of(what)}));
+    KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts}));
     drawing out{on, in};
     KILN_CHECK(out.order(borders));
     return out;
@@ -132,7 +150,7 @@ result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left
 result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what,
                                    overlay_options const& how) {
     KILN_TRY(auto const in, arranged(on, left, right, how.grid));
-    KILN_TRY(auto drawn, ordered_parts(on, in, left.rows(), what));
+    KILN_TRY(auto drawn, ordered_parts(on, in, left.rows(), parts_of(what)));
     KILN_TRY(auto parts, drawn.draw());
     overlay_rows out;
     KILN_TRY(out.rows, geometries::make(std::move(parts)));
@@ -140,22 +158,26 @@ result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries
     return out;
 }
 
-result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right) {
+result<geometries> areas_in_areas(queue& on, geometries const& left, geometries const& right) {
+    auto const rows = left.rows();
     KILN_TRY(auto const in, arranged(on, left, right, 0));
-    KILN_TRY(auto const parts, ordered_parts(on, in, left.rows(), overlay_kind::intersection));
-    area_list out{parts.left(), parts.right(), {}};
-    KILN_TRY(out.area, parts.areas());
-    return out;
+    KILN_TRY(auto drawn, ordered_parts(on, in, rows, left_covered));
+    KILN_TRY(auto parts, drawn.draw(rows));
+    KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
+    auto const* const states = in.noded().states().data();  // those of the left rows come first
+    KILN_CHECK(on.launch(set_validity{states, states, rows, parts.validity->data()}, (rows + 7) / 8));
+    return geometries::make(std::move(parts));
 }
 
-result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right, set_operation what) {
+result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right, set_operation what,
+                                       double grid) {
     auto const rows = left.rows();
     KILN_TRY(auto const a, kept_layer::distinct(on, left));
     KILN_TRY(auto const b, kept_layer::distinct(on, right));
     KILN_TRY(auto both, kept_layer::joined(on, a, b));
     KILN_TRY(auto worlds, on.room<std::int32_t>(2 * rows));
     KILN_CHECK(on.launch(worlds_of_pairs{static_cast<i32>(rows), worlds.data()}, 2 * rows));
-    KILN_TRY(auto parts, put_together(on, std::move(both), {"spatial_overlay", worlds, rows, what}, rows));
+    KILN_TRY(auto parts, put_together(on, std::move(both), {"spatial_overlay", worlds, rows, what, grid}, rows));
     KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
     KILN_CHECK(
         on.launch(set_validity{a.states().data(), b.states().data(), rows, parts.validity->data()}, (rows + 7) / 8));
@@ -213,26 +235,33 @@ result<geometries> united_rows(queue& on, geometries const& of) {
     return geometries::make(std::move(parts));
 }
 
-result<geometries> valid_rows(queue& on, geometries const& of) {
+result<mended_rows> rows_mended(queue& on, geometries const& of) {
     auto const rows = of.rows();
     KILN_TRY(auto l, kept_layer::distinct(on, of));
     auto const states = l.states();
-    KILN_TRY(auto const worlds, on.room<std::int32_t>(rows));
-    KILN_CHECK(on.launch(number_words{worlds.data()}, rows));
-    KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_dissolve", worlds}, rows));
+    world_question how{"spatial_dissolve"};
+    KILN_TRY(how.worlds, on.room<std::int32_t>(rows));
+    KILN_CHECK(on.launch(number_words{how.worlds.data()}, rows));
+    KILN_TRY(auto const in, arranged_in_worlds(on, std::move(l), how));
+    KILN_TRY(auto parts, put_together(on, in, how, rows));
     KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
     KILN_CHECK(on.launch(set_validity{states.data(), states.data(), rows, parts.validity->data()}, (rows + 7) / 8));
-    return geometries::make(std::move(parts));
+    mended_rows out;
+    KILN_TRY(out.rows, geometries::make(std::move(parts)));
+    KILN_TRY(auto const drawn, kept_layer::plain(on, out.rows));
+    KILN_TRY(auto const before, marks_of(on, in.noded()));
+    KILN_TRY(auto const after, marks_of(on, drawn));
+    KILN_TRY(out.was_valid, on.room<std::uint8_t>(rows));
+    KILN_CHECK(on.launch(compare_rows{raw(before), raw(after), out.was_valid.data()}, rows));
+    return out;
 }
 
 namespace {
 
-// A call of two operands, both areas.
+// A call of two operands, which are checked on the host.
 template <class Use>
-auto with_both(std::string_view name, stream_ref on, geometries const& left, geometries const& right, Use const& use)
+auto with_valid_operands(stream_ref on, geometries const& left, geometries const& right, Use const& use)
     -> decltype(use(std::declval<queue&>(), left, right)) {
-    KILN_CHECK(require_areas(name, left));
-    KILN_CHECK(require_areas(name, right));
     return with_operands(overlay_operation, on, left, right,
                          [&](queue& q, geometries const& a, geometries const& b) -> decltype(use(q, a, b)) {
                              if (q.where() == residency::host) {
@@ -241,6 +270,14 @@ auto with_both(std::string_view name, stream_ref on, geometries const& left, geo
                              }
                              return use(q, a, b);
                          });
+}
+// The same of two that are areas.
+template <class Use>
+auto with_both(std::string_view name, stream_ref on, geometries const& left, geometries const& right, Use const& use)
+    -> decltype(use(std::declval<queue&>(), left, right)) {
+    KILN_CHECK(require_areas(name, left));
+    KILN_CHECK(require_areas(name, right));
+    return with_valid_operands(on, left, right, use);
 }
 // The same of as many rows on both sides.
 template <class Use>
@@ -261,28 +298,41 @@ std::optional<set_operation> set_operation_of(overlay_kind what) noexcept {
     }
 }
 
+result<void> check_grid(std::string_view name, double grid) {
+    if (grid == 0 || (grid > 0 && in_domain(grid) && in_domain(1 / grid))) return {};
+    return fail(errc::invalid_argument, "{}: a grid of {}", name, grid);
+}
+
 }  // namespace
 
 result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right, overlay_kind what,
                              overlay_options const& how) {
-    if (how.grid != 0 && !(how.grid > 0 && in_domain(how.grid) && in_domain(1 / how.grid)))
-        return fail(errc::invalid_argument, "overlay: a grid of {}", how.grid);
+    KILN_CHECK(check_grid("overlay", how.grid));
     return with_both("overlay", on, left, right, [&](queue& q, geometries const& a, geometries const& b) {
         return overlaid_rows(q, a, b, what, how);
     });
+}
+result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas) {
+    KILN_CHECK(require_areas("clip", areas));
+    if (of.kind() == family::mixed)
+        return fail(errc::unsupported, "clip: rows of one family are needed; take those of each by themselves");
+    return with_valid_operands(
+        on, of, areas, [](queue& q, geometries const& a, geometries const& b) { return rows_in_areas(q, a, b); });
 }
 result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right) {
     return with_both("area_table", on, left, right,
                      [](queue& q, geometries const& a, geometries const& b) { return areas_in_common(q, a, b); });
 }
-result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
-                                      overlay_kind what) {
+result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right, overlay_kind what,
+                                      overlay_options const& how) {
+    KILN_CHECK(check_grid("overlay_row_by_row", how.grid));
     auto const operation = set_operation_of(what);
     if (!operation)
         return fail(errc::invalid_argument, "overlay_row_by_row: {} is of layers, not of rows", name_of(what));
-    return with_row_pairs(
-        "overlay_row_by_row", on, left, right,
-        [&](queue& q, geometries const& a, geometries const& b) { return overlaid_row_by_row(q, a, b, *operation); });
+    return with_row_pairs("overlay_row_by_row", on, left, right,
+                          [&](queue& q, geometries const& a, geometries const& b) {
+                              return overlaid_row_by_row(q, a, b, *operation, how.grid);
+                          });
 }
 result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right) {
     return with_row_pairs("intersection_area", on, left, right, [](queue& q, geometries const& a, geometries const& b) {
@@ -297,14 +347,20 @@ result<buffer<double>> iou(stream_ref on, geometries const& left, geometries con
 
 namespace {
 
-// A call of one operand.
+// A call of one operand, whatever its family.
 template <class Use>
-result<geometries> with_areas(std::string_view name, stream_ref on, geometries const& of, Use const& use) {
-    KILN_CHECK(require_areas(name, of));
+auto with_rows(stream_ref on, geometries const& of, Use const& use) -> decltype(use(std::declval<queue&>(), of)) {
     KILN_TRY(auto const call, runtime::operation_call::begin(dissolve_operation, facts_of(of)));
     KILN_TRY(auto const here, brought(call, on, of));
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return use(q, here); });
+}
+// Of areas.
+template <class Use>
+auto with_areas(std::string_view name, stream_ref on, geometries const& of, Use const& use)
+    -> decltype(use(std::declval<queue&>(), of)) {
+    KILN_CHECK(require_areas(name, of));
+    return with_rows(on, of, use);
 }
 
 }  // namespace
@@ -323,7 +379,15 @@ result<geometries> union_all(stream_ref on, geometries const& of) {
     return with_areas("union_all", on, of, [](queue& q, geometries const& here) { return united_rows(q, here); });
 }
 result<geometries> make_valid(stream_ref on, geometries const& of) {
-    return with_areas("make_valid", on, of, [](queue& q, geometries const& here) { return valid_rows(q, here); });
+    KILN_TRY(auto out, mend(on, of));
+    return std::move(out.rows);
+}
+result<mended_rows> mend(stream_ref on, geometries const& of) {
+    return with_areas("make_valid", on, of, [](queue& q, geometries const& here) { return rows_mended(q, here); });
+}
+result<buffer<std::uint8_t>> is_valid(stream_ref on, geometries const& of) {
+    KILN_TRY(auto out, with_rows(on, of, [](queue& q, geometries const& here) { return rows_mended(q, here); }));
+    return std::move(out.was_valid);
 }
 
 }  // namespace kiln::spatial

@@ -2,18 +2,31 @@
 // Areas put over each other, where a queue runs.
 #pragma once
 
+#include "spatial/kept_layer.hpp"
 #include "spatial/overlay_views.cuh"
-#include "spatial/queue.hpp"
 
 #include <kiln/spatial/overlay.hpp>
 
 namespace kiln::spatial {
 
+// Of each world, all its rows together: its left ones, of which there are so many in all, with its right ones.
+struct world_question {
+    std::string_view operation;
+    buffer<std::int32_t> worlds = {};
+    std::size_t left_rows = 0;
+    kiln_spatial::set_operation what = kiln_spatial::set_operation::union_;
+    double grid = 0;
+};
+// A row for every world from 0 to before `rows`.
+[[nodiscard]] result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how,
+                                                  std::size_t rows);
+
 [[nodiscard]] result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right,
                                                  overlay_kind what, overlay_options const& how = {});
-[[nodiscard]] result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right);
+// What of each left row lies in any right one.
+[[nodiscard]] result<geometries> areas_in_areas(queue& on, geometries const& left, geometries const& right);
 [[nodiscard]] result<geometries> overlaid_row_by_row(queue& on, geometries const& left, geometries const& right,
-                                                     kiln_spatial::set_operation what);
+                                                     kiln_spatial::set_operation what, double grid = 0);
 // Rows that have no more edges than this on average are held against each other edge by edge.
 inline constexpr std::size_t most_edges_in_pairs = 128;
 [[nodiscard]] result<buffer<double>> areas_in_common_row_by_row(queue& on, geometries const& left,
@@ -23,6 +36,7 @@ inline constexpr std::size_t most_edges_in_pairs = 128;
 [[nodiscard]] result<geometries> dissolved_rows(queue& on, geometries const& of, buffer<std::int32_t> const& key,
                                                 std::size_t keys);
 [[nodiscard]] result<geometries> united_rows(queue& on, geometries const& of);
-[[nodiscard]] result<geometries> valid_rows(queue& on, geometries const& of);
+// Rows that are no areas come out empty; what is told of them is whether their lines have any length.
+[[nodiscard]] result<mended_rows> rows_mended(queue& on, geometries const& of);
 
 }  // namespace kiln::spatial

@@ -4,14 +4,17 @@
 #include "workshop/pack_tool.hpp"
 #include "workshop/settled.hpp"
 
+#include <kiln/spatial/buffers.hpp>
 #include <kiln/spatial/choose.hpp>
 #include <kiln/spatial/join.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
+#include <kiln/spatial/outlines.hpp>
 #include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/query.hpp>
 #include <kiln/spatial/segments.hpp>
 #include <kiln/spatial/shapes.hpp>
+#include <kiln/spatial/simplify.hpp>
 #include <kiln/spatial/wkb.hpp>
 
 #include <cmath>
@@ -135,6 +138,22 @@ public:
             {&dissolve_operation,
              [](stream_ref on, std::size_t n) -> result<void> {
                  KILN_TRY(auto out, union_all(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
+             }},
+            {&buffer_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 double const near = 1 / std::sqrt(static_cast<double>(n + 1));
+                 KILN_TRY(auto out, buffer_of(on, lines_of(n, 1), near / 4));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
+             }},
+            {&outlines_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, point_on_surface(on, areas_of(n, 1)));
+                 return workshop::settled(result<buffer<double>>{out.parts().x}, on);
+             }},
+            {&simplify_operation,
+             [](stream_ref on, std::size_t n) -> result<void> {
+                 KILN_TRY(auto out, simplify(on, lines_of(n, 1), 1e-3));
                  return workshop::settled(result<buffer<double>>{out.parts().x}, on);
              }},
             {&choose_operation,

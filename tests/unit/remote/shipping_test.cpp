@@ -57,11 +57,13 @@ struct shipping : ::testing::Test {
 
 TEST(registry_place, what_is_written_and_what_is_meant) {
     auto const of = [](std::string_view url) { return remote::parse_registry(url).value(); };
-    EXPECT_EQ(of("oci://r.example/team/app:1.0").text(), "https://r.example/team/app:1.0");
-    EXPECT_EQ(of("oci://r.example:5000/app").text(), "https://r.example:5000/app:latest");
+    EXPECT_EQ(of("oci://r.example/team/app:1.0").origin, "https://r.example");
+    EXPECT_EQ(of("oci://r.example/team/app:1.0").text(), "oci://r.example/team/app:1.0") << "as people write it";
+    EXPECT_EQ(of("oci://r.example:5000/app").text(), "oci://r.example:5000/app:latest");
     EXPECT_EQ(of("oci://127.0.0.1:5000/app:x").origin, "http://127.0.0.1:5000");
     auto const exact = "sha256:" + base::sha256_of("x").hex();
     EXPECT_EQ(of("oci://r.example/app@" + exact).reference, exact);
+    EXPECT_EQ(of("oci://r.example/app@" + exact).text(), "oci://r.example/app@" + exact);
     for (auto const* const bad :
          {"oci://r.example", "oci://r.example/App", "oci://r.example/../x", "oci://r.example/a:-x",
           "oci://r.example/a@sha256:12", "oci://u:p@r.example/a", "https://r.example/a"})

@@ -8,7 +8,12 @@
 #include "spatial/near.hpp"
 #include "spatial/nearest_many.hpp"
 #include "spatial/operations.hpp"
+#include "spatial/outlines.hpp"
+#include "spatial/overlay/buffers.hpp"
+#include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/overlay.hpp"
+#include "spatial/overlay/simplified.hpp"
+#include "spatial/overlay/table.hpp"
 #include "spatial/pairs.hpp"
 #include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
@@ -175,9 +180,20 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)areas_in_common(on, areas, areas).value();
         (void)overlaps_row_by_row(on, areas, areas).value();
         (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
+        (void)rows_in_areas(on, many, areas).value(), (void)rows_in_areas(on, points, areas).value();
     });
     check(dissolve_operation,
-          [&](queue& on) { (void)united_rows(on, nested).value(), (void)united_rows(on, areas).value(); });
+          [&](queue& on) { (void)rows_mended(on, nested).value(), (void)united_rows(on, areas).value(); });
+    check(buffer_operation, [&](queue& on) { (void)buffered_rows(on, left, 100, {}).value(); });
+    check(outlines_operation, [&](queue& on) {
+        (void)hulls_of_rows(on, left).value(), (void)boxes_around_rows(on, left).value();
+        (void)points_on_rows(on, left).value(), (void)boundaries_of_rows(on, areas).value();
+        (void)boundaries_of_rows(on, many).value();
+    });
+    check(simplify_operation, [&](queue& on) {
+        (void)simplified_rows(on, nested, 1).value(), (void)simplified_rows(on, areas, 1).value();
+        (void)simplified_rows(on, many, 1).value();
+    });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());
         std::fill_n(keep.data(), keep.size(), std::uint8_t{1});

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+// Areas of what rows of two layers have in common, without an overlay (after Franklin, Kankanhalli and Narayanaswami 1994). The area is half the sum of cross products along its
+// edges; so an edge of a counts with the part of it that lies in a row of b, and the other way round. That part is [the edge ends in the row] - sum of s t over its
+// crossings with the row, t being where along the edge and s 1 where it enters, -1 where it leaves: one number for every end and two for every crossing, in any order.
+//
+// The left layer is moved by (e, e^2), e infinitesimal. Then no vertex lies on the other layer, nothing runs along it, and crossings are all there is; areas
+// are the limits. Only ties are decided otherwise. What had nothing but an edge in common before has an infinitely narrow sliver then: such pairs are found out by asking
+// what lies beside edges where they begin and end, and left out. Rows must be valid: on one side of a ring is its row, on the other is not, all along it.
+#pragma once
+
+#include "cells.cuh"
+#include "grid.cuh"
+#include "overlay_views.cuh"
+
+namespace kiln_spatial {
+
+// ---- Vertices in rows of the other layer -------------------------------------------------------------------------------
+
+// One row, as row << 1 | whether the vertex is certainly inside, not on its edge; or:
+enum : u32 { in_no_row = ~0U, in_several_rows = ~0U - 1 };
+
+// As cell_walk, filtered, of a point that is moved; unsure also where the point touches an edge.
+template <tie Mode>
+struct moved_walk {
+    point p, corner;
+    bool inside, unsure = false;
+    static constexpr bool on = false;
+
+    KILN_HD void edge(point a, point b) {
+        across(a, b);
+        upwards(a, b);
+    }
+
+private:
+    KILN_HD int side(point a, point b, point c) {
+        guess const g = orient_filter(a, b, c);
+        unsure |= !g.certain;
+        return g.side;
+    }
+    KILN_HD void across(point a, point b) {
+        unsure |= a.y == p.y && (a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x)));
+        bool const a_above = Mode == tie::down ? a.y >= p.y : a.y > p.y;
+        bool const b_above = Mode == tie::down ? b.y >= p.y : b.y > p.y;
+        if (a_above == b_above) return;
+        if (most(a.x, b.x) < least(p.x, corner.x) || least(a.x, b.x) > most(p.x, corner.x)) return;
+        point const low = a_above ? b : a, high = a_above ? a : b;
+        int const at_p = side(low, high, p), at_corner = side(low, high, {corner.x, p.y});
+        unsure |= at_p == 0;
+        bool const left_of_corner = at_corner < 0 || (Mode == tie::down && at_corner == 0 && high.x > low.x);
+        inside ^= (at_p < 0) != left_of_corner;
+    }
+    KILN_HD void upwards(point a, point b) {
+        bool const a_left = a.x < corner.x, b_left = b.x < corner.x;
+        if (a_left == b_left) return;
+        if (most(a.y, b.y) < least(p.y, corner.y) || least(a.y, b.y) > most(p.y, corner.y)) return;
+        point const left = a_left ? a : b, right = a_left ? b : a;
+        int const at_p = side(left, right, {corner.x, p.y}), at_corner = side(left, right, corner);
+        bool const rises = right.y >= left.y;
+        bool const below_p = at_p > 0 || (Mode != tie::down && rises && at_p == 0);
+        bool const below_corner = at_corner > 0 || (rises && at_corner == 0);
+        inside ^= below_p != below_corner;
+    }
+};
+
+// Vertices where edges end: the first of a ring is its last as well.
+KILN_HD bool ends_edge(layer const& l, i32 v) {
+    i32 const path = l.path_of[v];
+    return is_ring(l.kind[path]) && v != l.path_first[path];
+}
+
+// found(row, is_inside) for every row of the other layer that a vertex is in once it is moved.
+template <tie Mode, class Found>
+KILN_HD void rows_around(cell_grid const& g, point p, Found found) {
+    locate<Mode, certainty::exact>(g, p, [&](i32 row, place) {
+        bool is_inside = false;
+        locate<tie::on, certainty::exact>(g, p, [&](i32 other, place where) {
+            is_inside = other == row && where == place::inside;
+            return other == row;
+        });
+        found(row, is_inside);
+        return false;
+    });
+}
+
+template <tie Mode>
+struct locate_ends_quickly {
+    layer l;
+    cell_grid other;
+    u32* hit;
+    u32* later;
+    u32* later_count;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i);
+        u32 out = in_no_row;
+        bool sure = true;
+        if (ends_edge(l, v)) {
+            point const p = l.at[v];
+            sure = locate_by(
+                other, p, [&](point corner, bool inside) { return moved_walk<Mode>{p, corner, inside}; },
+                [&](i32 row, place) {
+                    out = out == in_no_row ? static_cast<u32>(row) << 1 | 1 : u32{in_several_rows};
+                    return false;
+                });
+        }
+        hit[i] = out;
+        append(!sure, static_cast<u32>(i), later, later_count);
+    }
+};
+// As many threads as the launch has share what is left.
+template <tie Mode>
+struct locate_ends_exactly {
+    layer l;
+    cell_grid other;
+    u32* hit;
+    u32 const* later;
+    u32 const* later_count;
+    u64 threads;
+    KILN_HD void operator()(u64 thread) const {
+        for (u64 k = thread; k < *later_count; k += threads) {
+            u32 const v = later[k];
+            u32 out = in_no_row;
+            rows_around<Mode>(other, l.at[v], [&](i32 row, bool is_inside) {
+                out = out == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : u32{in_several_rows};
+            });
+            hit[v] = out;
+        }
+    }
+};
+
+// ---- Shares ------------------------------------------------------------------------------------------------------------
+
+// A share of a pair's area: edges of the left or the right layer that follow each other and end in the pair's other row, or a crossing.
+enum class share_kind : u32 { left_edges, right_edges, crossing };
+struct share {
+    u32 first;  // the vertex where the first edge ends; a crossing's number
+    u32 facts;  // kind << 8 | edges << 2 | enters << 1 | is_sure
+    KILN_HD share_kind kind() const { return static_cast<share_kind>(facts >> 8); }
+    KILN_HD i32 edges() const { return static_cast<i32>(facts >> 2 & 63); }
+    KILN_HD double sign() const { return (facts & 2) != 0 ? 1 : -1; }  // of a crossing: which way a goes
+    KILN_HD bool is_sure() const { return (facts & 1) != 0; }          // the rows certainly have more than edges in common
+};
+
+constexpr i32 edges_together = 16;
+
+template <tie Mode>
+struct edge_runs {
+    layer l;
+    cell_grid other;
+    u32 const* hit;
+
+    // put(row, row of the other layer, share) for the runs among so many vertices.
+    template <class Put>
+    KILN_HD void each(u64 i, Put put) const {
+        i32 const first = static_cast<i32>(i) * edges_together;
+        i32 const end = first + edges_together < l.vertices ? first + edges_together : l.vertices;
+        i32 from = first, path = -1;
+        u32 open = in_no_row, sure = 0;
+        for (i32 v = first; v < end; ++v) {
+            u32 const h = hit[v];
+            bool const goes_on = open != in_no_row && h < in_several_rows && h >> 1 == open && l.path_of[v] == path;
+            if (goes_on) {
+                sure |= h & 1;
+                continue;
+            }
+            if (open != in_no_row) put_run(path, open, from, v, sure, put);
+            open = in_no_row;
+            if (h == in_no_row) continue;
+            path = l.path_of[v];
+            if (h == in_several_rows) {
+                rows_around<Mode>(other, l.at[v], [&](i32 row, bool is_inside) {
+                    put_run(path, static_cast<u32>(row), v, v + 1, is_inside ? 1 : 0, put);
+                });
+                continue;
+            }
+            open = h >> 1, from = v, sure = h & 1;
+        }
+        if (open != in_no_row) put_run(path, open, from, end, sure, put);
+    }
+
+private:
+    template <class Put>
+    KILN_HD void put_run(i32 path, u32 row, i32 from, i32 to, u32 sure, Put put) const {
+        share_kind const kind = Mode == tie::up ? share_kind::left_edges : share_kind::right_edges;
+        put(l.row_of[path], static_cast<i32>(row), share{static_cast<u32>(from), static_cast<u32>(kind) << 8 | static_cast<u32>(to - from) << 2 | sure});
+    }
+};
+template <tie Mode>
+struct count_edge_runs {
+    edge_runs<Mode> of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i64 n = 0;
+        of.each(i, [&](i32, i32, share) { ++n; });
+        count[i] = n;
+    }
+};
+
+struct share_list {
+    u64* key;  // left row << bits | right row
+    i32* number;
+    share* shares;
+    i32 bits;
+    KILN_HD void put(u64 at, i32 left, i32 right, share const& s) const {
+        key[at] = static_cast<u64>(left) << bits | static_cast<u64>(right);
+        number[at] = static_cast<i32>(at), shares[at] = s;
+    }
+};
+template <tie Mode>
+struct list_edge_runs {
+    edge_runs<Mode> of;
+    i64 const* place;
+    share_list to;
+    KILN_HD void operator()(u64 i) const {
+        u64 at = static_cast<u64>(place[i]);
+        if (static_cast<u64>(place[i + 1]) == at) return;
+        of.each(i, [&](i32 own, i32 other, share const& s) { Mode == tie::up ? to.put(at++, own, other, s) : to.put(at++, other, own, s); });
+    }
+};
+
+// On which side of the moved segment a b of the left layer c is; and on which of one of the right layer, a moved c.
+KILN_HD int side_of_moved(point a, point b, point c) {
+    int const side = orient(a, b, c);
+    return side != 0 ? side : b.y != a.y ? (b.y > a.y ? 1 : -1) : b.x > a.x ? -1 : 1;
+}
+KILN_HD int side_of_fixed(point a, point b, point c) {
+    int const side = orient(a, b, c);
+    return side != 0 ? side : b.y != a.y ? (b.y > a.y ? -1 : 1) : b.x > a.x ? 1 : -1;
+}
+// Which way a segment of the left layer goes across one of the right: 1 to its left, -1 to its right, 0 not at all.
+KILN_HD int crosses_to(point a, point b, point c, point d) {
+    if (side_of_moved(a, b, c) == side_of_moved(a, b, d)) return 0;
+    int const from = side_of_fixed(c, d, a), to = side_of_fixed(c, d, b);
+    return from == to ? 0 : to;
+}
+
+// Contacts of segments, of which crossings are kept: how becomes crossed or not at all.
+enum : u8 { crossed_not = 0, crossed_left = 1, crossed_right = 2, crossed_surely = 4 };
+struct contact_pairs {
+    i32 const* left;
+    i32 const* right;
+    u8* how;
+};
+// In another order, which number has.
+struct reorder_contacts {
+    contact_pairs from;
+    i32 const* number;
+    i32* left;
+    i32* right;
+    u8* how;
+    KILN_HD void operator()(u64 i) const {
+        i32 const k = number[i];
+        left[i] = from.left[k], right[i] = from.right[k], how[i] = from.how[k];
+    }
+};
+struct count_crossings {
+    layer a, b;
+    contact_pairs of;
+    i64* count;
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = of.left[i], w = of.right[i];
+        u8 const how = of.how[i];
+        u8 out = crossed_not;
+        if (how == crossing) {
+            out = static_cast<u8>((orient(b.at[w], b.at[w + 1], a.at[v + 1]) > 0 ? crossed_left : crossed_right) | crossed_surely);
+        } else if (how != apart) {
+            int const to = crosses_to(a.at[v], a.at[v + 1], b.at[w], b.at[w + 1]);
+            out = to == 0 ? u8{crossed_not} : to > 0 ? u8{crossed_left} : u8{crossed_right};
+        }
+        of.how[i] = out, count[i] = out != crossed_not ? 1 : 0;
+    }
+};
+struct list_crossings {
+    layer a, b;
+    contact_pairs of;
+    i64 const* place;
+    share_list to;
+    KILN_HD void operator()(u64 i) const {
+        u8 const how = of.how[i];
+        if (how == crossed_not) return;
+        u32 const facts = static_cast<u32>(share_kind::crossing) << 8 | ((how & crossed_left) != 0 ? 2U : 0U) | ((how & crossed_surely) != 0 ? 1U : 0U);
+        to.put(static_cast<u64>(place[i]), row_at(a, of.left[i]), row_at(b, of.right[i]), {static_cast<u32>(i), facts});
+    }
+};
+
+// ---- Pairs -------------------------------------------------------------------------------------------------------------
+
+struct count_pairs {
+    u64 const* key;  // sorted
+    i64* is_new;
+    KILN_HD void operator()(u64 i) const { is_new[i] = i == 0 || key[i] != key[i - 1] ? 1 : 0; }
+};
+struct sorted_shares {
+    layer a, b;
+    contact_pairs of;
+    share const* shares;
+    i32 const* number;
+    i64 const* pairs_before;  // one more than shares
+    KILN_HD share at(u64 k) const { return shares[number[k]]; }
+    KILN_HD u64 pair(u64 k) const { return static_cast<u64>(pairs_before[k + 1]) - 1; }
+};
+struct set_pairs {
+    sorted_shares s;
+    u64 const* key;
+    u64 count;
+    i32 bits;
+    i32* left;
+    i32* right;
+    i32* first;   // one more than pairs
+    u32* is_real;  // of 0
+    KILN_HD void operator()(u64 k) const {
+        u64 const pair = s.pair(k);
+        if (static_cast<u64>(s.pairs_before[k]) == pair) {
+            left[pair] = static_cast<i32>(key[k] >> bits);
+            right[pair] = static_cast<i32>(key[k] & ((u64{1} << bits) - 1));
+            first[pair] = static_cast<i32>(k);
+        }
+        if (k + 1 == count) first[pair + 1] = static_cast<i32>(count);
+        if (s.at(k).is_sure()) or_into(is_real + pair, 1);
+    }
+};
+
+// Of pairs that are not sure yet: whether what lies beside an edge of one row, in it, where the edge begins or ends, lies in the other. Where rows have more than
+// edges in common, one of the edges in their shares says so.
+struct look_beside {
+    sorted_shares s;
+    cell_grid a_cells, b_cells;
+    i32 const* left;
+    i32 const* right;
+    u32* is_real;
+    KILN_HD void operator()(u64 k) const {
+        u64 const pair = s.pair(k);
+        if (is_real[pair] != 0) return;
+        share const e = s.at(k);
+        bool found = false;
+        if (e.kind() == share_kind::crossing) {
+            i32 const v = s.of.left[e.first], w = s.of.right[e.first];
+            found = edge_says(s.a, v, b_cells, right[pair]) || edge_says(s.b, w, a_cells, left[pair]);
+        } else {
+            bool const is_left = e.kind() == share_kind::left_edges;
+            layer const& own = is_left ? s.a : s.b;
+            for (i32 v = static_cast<i32>(e.first); !found && v < static_cast<i32>(e.first) + e.edges(); ++v)
+                found = vertex_says(own, v, is_left ? b_cells : a_cells, (is_left ? right : left)[pair]);
+        }
+        if (found) or_into(is_real + pair, 1);
+    }
+
+private:
+    KILN_HD static bool lies_beside(point at, point to, int turn, cell_grid const& g, i32 row) {
+        bool found = false;
+        locate_beside(g, at, to, turn, [&](i32 other) { found |= other == row; });
+        return found;
+    }
+    KILN_HD static int turn_of(layer const& l, i32 v) { return l.kind[l.path_of[v]] == ring_path ? 1 : -1; }
+    KILN_HD static bool edge_says(layer const& l, i32 v, cell_grid const& g, i32 row) {
+        int const turn = turn_of(l, v);
+        return lies_beside(l.at[v], l.at[v + 1], turn, g, row) || lies_beside(l.at[v + 1], l.at[v], -turn, g, row);
+    }
+    KILN_HD static bool vertex_says(layer const& l, i32 v, cell_grid const& g, i32 row) {
+        i32 const path = l.path_of[v], next = v + 1 < l.path_first[path + 1] ? v + 1 : l.path_first[path] + 1;
+        int const turn = turn_of(l, v);
+        return lies_beside(l.at[v], l.at[next], turn, g, row) || lies_beside(l.at[v], l.at[v - 1], -turn, g, row);
+    }
+};
+
+// ---- Areas -------------------------------------------------------------------------------------------------------------
+
+// Twice the area of each share, around a point of its pair's first one: small numbers stay small.
+struct share_areas {
+    sorted_shares s;
+    i32 const* first;
+    double* twice;
+    KILN_HD void operator()(u64 k) const {
+        share const e = s.at(k);
+        point const o = origin(s.at(static_cast<u64>(first[s.pair(k)])));
+        twice[k] = e.kind() == share_kind::crossing ? of_crossing(e, o) : of_edges(e.kind() == share_kind::left_edges ? s.a : s.b, e, o);
+    }
+
+private:
+    KILN_HD point origin(share const& e) const {
+        if (e.kind() == share_kind::crossing) return s.a.at[s.of.left[e.first]];
+        return (e.kind() == share_kind::left_edges ? s.a : s.b).at[e.first];
+    }
+    KILN_HD static double cross(point p, point q, point o) {
+        return sub(mul(sub(p.x, o.x), sub(q.y, o.y)), mul(sub(p.y, o.y), sub(q.x, o.x)));
+    }
+    KILN_HD static double side_of(layer const& l, i32 v) { return l.kind[l.path_of[v]] == ring_path ? 1 : -1; }
+    KILN_HD static double of_edges(layer const& l, share const& e, point o) {
+        i32 const from = static_cast<i32>(e.first);
+        double sum = 0;
+        point a = l.at[from - 1];
+        for (i32 v = from; v < from + e.edges(); ++v) {
+            point const b = l.at[v];
+            sum = add(sum, cross(a, b, o));
+            a = b;
+        }
+        return mul(side_of(l, from), sum);
+    }
+    // Both parameters are of one point: nearly parallel segments would leave a gap between two.
+    KILN_HD double of_crossing(share const& e, point o) const {
+        i32 const v = s.of.left[e.first], w = s.of.right[e.first];
+        point const p = s.a.at[v], q = s.a.at[v + 1], r = s.b.at[w], t = s.b.at[w + 1];
+        double const x = sub(t.x, r.x), y = sub(t.y, r.y);
+        double const at_p = sub(mul(x, sub(p.y, r.y)), mul(y, sub(p.x, r.x))), at_q = sub(mul(x, sub(q.y, r.y)), mul(y, sub(q.x, r.x)));
+        double const along = at_p != at_q ? within_unit(quotient(at_p, sub(at_p, at_q))) : 0.5;
+        point const c{add(p.x, mul(along, sub(q.x, p.x))), add(p.y, mul(along, sub(q.y, p.y)))};
+        double const other = within_unit(quotient(add(mul(sub(c.x, r.x), x), mul(sub(c.y, r.y), y)), add(mul(x, x), mul(y, y))));
+        double const sign = mul(e.sign(), mul(side_of(s.a, v), side_of(s.b, w)));
+        return mul(sign, sub(mul(other, cross(r, t, o)), mul(along, cross(p, q, o))));
+    }
+    KILN_HD static double within_unit(double v) { return v > 0 ? v < 1 ? v : 1 : 0; }
+};
+
+// Sums in a fixed order, of which long ones are made of sums of so many.
+constexpr u64 shares_together = 32;
+struct sum_shares {
+    double const* twice;
+    u64 count;
+    double* sum;
+    KILN_HD void operator()(u64 i) const {
+        u64 const end = (i + 1) * shares_together < count ? (i + 1) * shares_together : count;
+        double out = 0;
+        for (u64 k = i * shares_together; k < end; ++k) out = add(out, twice[k]);
+        sum[i] = out;
+    }
+};
+struct count_real_pairs {
+    u32 const* is_real;
+    i64* count;
+    KILN_HD void operator()(u64 i) const { count[i] = is_real[i] != 0 ? 1 : 0; }
+};
+// Rounding may leave a little below 0 of what has hardly anything in common.
+struct write_pairs {
+    i32 const* left;
+    i32 const* right;
+    i32 const* first;
+    double const* twice;
+    double const* sum;
+    i64 const* place;
+    i32* to_left;
+    i32* to_right;
+    double* area;
+    KILN_HD void operator()(u64 i) const {
+        i64 const at = place[i];
+        if (place[i + 1] == at) return;
+        u64 const end = static_cast<u64>(first[i + 1]);
+        double out = 0;
+        for (u64 k = static_cast<u64>(first[i]); k < end;) {
+            bool const are_summed = k % shares_together == 0 && k + shares_together <= end;
+            out = add(out, are_summed ? sum[k / shares_together] : twice[k]);
+            k += are_summed ? shares_together : 1;
+        }
+        to_left[at] = left[i], to_right[at] = right[i], area[at] = out > 0 ? mul(out, 0.5) : 0;
+    }
+};
+
+}  // namespace kiln_spatial
+
+KILN_KERNEL(table_left_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::up>, 256, 5)
+KILN_KERNEL(table_right_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::down>, 256, 5)
+KILN_KERNEL(table_left_ends_exact, kiln_spatial::locate_ends_exactly<kiln_spatial::tie::up>, 128, 1)
+KILN_KERNEL(table_right_ends_exact, kiln_spatial::locate_ends_exactly<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_left_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::up>, 128, 1)
+KILN_KERNEL(table_right_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_left_runs, kiln_spatial::list_edge_runs<kiln_spatial::tie::up>, 128, 1)
+KILN_KERNEL(table_right_runs, kiln_spatial::list_edge_runs<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_contact_order, kiln_spatial::reorder_contacts, 256, 1)
+KILN_KERNEL(table_crossing_count, kiln_spatial::count_crossings, 128, 1)
+KILN_KERNEL(table_crossings, kiln_spatial::list_crossings, 256, 1)
+KILN_KERNEL(table_pair_count, kiln_spatial::count_pairs, 256, 1)
+KILN_KERNEL(table_pairs, kiln_spatial::set_pairs, 256, 1)
+KILN_KERNEL(table_beside, kiln_spatial::look_beside, 128, 1)
+KILN_KERNEL(table_share_areas, kiln_spatial::share_areas, 128, 1)
+KILN_KERNEL(table_share_sums, kiln_spatial::sum_shares, 256, 1)
+KILN_KERNEL(table_real_count, kiln_spatial::count_real_pairs, 256, 1)
+KILN_KERNEL(table_areas, kiln_spatial::write_pairs, 128, 1)

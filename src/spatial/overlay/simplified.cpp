@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial/overlay/simplified.hpp"
+
+#include "spatial/operations.hpp"
+#include "spatial/outlines.hpp"
+#include "spatial/overlay/overlay.hpp"
+#include "spatial/overlay_rings.cuh"
+#include "spatial/simplify.cuh"
+
+#include <kiln/spatial/validate.hpp>
+
+namespace kiln::spatial {
+
+using namespace kiln_spatial;
+
+namespace {
+
+// Levels are as many as the depth of the longest path's divisions; whether there are more is asked now and then.
+constexpr int levels_between_questions = 4;
+
+result<buffer<std::uint32_t>> fates_of_vertices(queue& on, kept_layer const& l, double tolerance) {
+    auto const n = l.vertices();
+    KILN_TRY(auto low, on.room<std::int32_t>(n));
+    KILN_TRY(auto high, on.room<std::int32_t>(n));
+    KILN_TRY(auto fate, on.room<std::uint32_t>(n));
+    vertex_spans const spans{low.data(), high.data(), fate.data()};
+    KILN_CHECK(on.launch(begin_spans{l.view(), spans}, n));
+    KILN_TRY(auto square, on.room<std::uint64_t>(n));
+    KILN_TRY(auto vertex, on.room<std::uint64_t>(n));
+    KILN_TRY(auto open, on.room<std::int64_t>(1));
+    for (std::int64_t left = 1; left > 0;) {
+        for (int level = 0; level < levels_between_questions; ++level) {
+            KILN_CHECK(on.fill(square, ~0U));
+            KILN_CHECK(on.fill(vertex, ~0U));
+            KILN_CHECK(on.fill(open, 0));
+            for (i32 step = 0; step < 2; ++step)
+                KILN_CHECK(on.launch(find_farthest{l.view(), spans, step, raw(square), raw(vertex)}, n));
+            KILN_CHECK(
+                on.launch(split_spans{spans, raw(square), raw(vertex), tolerance * tolerance, counts_in(open)}, n));
+        }
+        KILN_CHECK(on.read_sync({{open.data(), left}}));
+    }
+    return fate;
+}
+
+}  // namespace
+
+result<geometries> simplified_rows(queue& on, geometries const& of, double tolerance) {
+    auto const rows = of.rows();
+    if (dimension_of(of.kind()) == 0) return of;
+    KILN_TRY(auto l, kept_layer::distinct(on, of));
+    auto const states = l.states();
+    KILN_TRY(auto const fate, fates_of_vertices(on, l, tolerance));
+    KILN_TRY(auto place, on.room<std::int64_t>(l.vertices() + 1));
+    KILN_CHECK(on.launch(count_staying{fate.data(), raw(place)}, l.vertices()));
+    KILN_CHECK(l.keep_vertices(on, place));
+    KILN_CHECK(l.drop_repeated(on));  // a ring of which only its ends are left
+    if (dimension_of(of.kind()) == 1) return paths_as_lines(on, l, 1U << line_path);
+    KILN_TRY(auto worlds, on.room<std::int32_t>(rows));
+    KILN_CHECK(on.launch(number_words{worlds.data()}, rows));
+    KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_simplify", worlds}, rows));
+    KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
+    KILN_CHECK(on.launch(set_validity{states.data(), states.data(), rows, parts.validity->data()}, (rows + 7) / 8));
+    return geometries::make(std::move(parts));
+}
+
+result<geometries> simplify(stream_ref on, geometries const& of, double tolerance) {
+    if (!(tolerance >= 0) || !in_domain(tolerance))
+        return fail(errc::invalid_argument, "simplify: a tolerance of {}", tolerance);
+    if (of.kind() == family::mixed)
+        return fail(errc::unsupported, "simplify: rows of one family are needed; take those of each by themselves");
+    KILN_TRY(auto const call, runtime::operation_call::begin(simplify_operation, facts_of(of)));
+    KILN_TRY(auto const here, brought(call, on, of));
+    if (!call.on_gpu()) KILN_CHECK(require_valid(here));
+    return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return simplified_rows(q, here, tolerance); });
+}
+
+}  // namespace kiln::spatial

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spatial_verbs.hpp"
+
+#include "base/text.hpp"
+#include "misuse.hpp"
+
+#include <kiln/spatial/wkt.hpp>
+
+#include <charconv>
+
+namespace kiln::cli {
+
+mode_in_force::mode_in_force(std::string const& name) {
+    auto const mode = parse_execution_mode(name);
+    if (!mode) throw misuse{mode.error().message()};
+    if (*mode == execution_mode::gpu) {
+        // Said before a long file is read, with what is missing.
+        scoped_execution_mode const asked{*mode};
+        if (auto const gpu = usable_gpu(); !gpu)
+            throw misuse{fmt::format("--mode gpu: {}; mode auto would run it on the CPU", gpu.error().message())};
+    }
+    if (name != "auto") mode_.emplace(*mode);  // auto: as KILN_EXECUTION_MODE says
+}
+
+void check_spatial_output(spatial_arguments const& a) {
+    if (!a.output.empty()) check_text_output(a.output).value();
+}
+void check_lines_output(spatial_arguments const& a) {
+    if (!a.as_json && output_kind(a.output) != spatial_output::csv)
+        throw misuse{
+            fmt::format("-o {}: there is no geometry in the answer; name a .csv, or ask for --json", a.output)};
+    check_spatial_output(a);
+}
+void deliver(spatial_arguments const& a, std::string_view text) {
+    write_text_output(a.output.empty() ? "-" : a.output, base::as_bytes(text)).value();
+}
+void deliver_json(spatial_arguments const& a, json const& data) {
+    if (a.output.empty()) return print_json(data);
+    deliver(a, base::json_text(data, 2) + "\n");
+}
+
+void deliver_geometry(spatial_arguments const& a, spatial::geometries const& rows,
+                      std::vector<json> const& properties) {
+    switch (output_kind(a.output)) {
+        case spatial_output::geojson: {
+            std::vector<std::string> texts;
+            for (auto const& p : properties) texts.push_back(base::json_text(p));
+            return deliver(a, spatial::to_geojson(rows, texts).value());
+        }
+        case spatial_output::wkb: return deliver(a, spatial::to_wkb_lines(rows).value());
+        case spatial_output::wkt:
+        case spatial_output::csv: break;
+    }
+    std::string text;
+    for (auto const& row : spatial::to_wkt(rows).value()) text += row + '\n';
+    deliver(a, text);
+}
+
+both_layers read_both(spatial_arguments const& a, spatial_progress& bar) {
+    if (a.left.file == "-" && a.right.file == "-")
+        throw misuse{std::string{"only one of --left and --right can be standard input"}};
+    auto left = read_layer(a.left, a.reading).value();
+    bar.step(fmt::format("{}: {} rows", a.left.file, left.rows().rows()));
+    auto right = read_layer(a.right, a.reading).value();
+    bar.step(fmt::format("{}: {} rows", a.right.file, right.rows().rows()));
+    return {std::move(left), std::move(right)};
+}
+
+void require_as_many(both_layers const& of) {
+    if (of.left.rows().rows() == of.right.rows().rows()) return;
+    throw fail(errc::invalid_argument, "row by row: {} has {} rows, {} has {}", of.left.file, of.left.rows().rows(),
+               of.right.file, of.right.rows().rows());
+}
+
+json about(both_layers const& of, spatial_calls::decided const& how) {
+    return json{{"left", of.left.file},
+                {"right", of.right.file},
+                {"left_rows", of.left.rows().rows()},
+                {"right_rows", of.right.rows().rows()},
+                {"where", name_of(how.selected)},
+                {"reason", how.reason}};
+}
+json about(spatial_layer const& of, spatial_calls::decided const& how) {
+    return json{{"file", of.file}, {"where", name_of(how.selected)}, {"reason", how.reason}};
+}
+
+std::string number_text(double v) {
+    char digits[32];
+    auto const [end, problem] = std::to_chars(digits, digits + sizeof(digits), v);
+    return {digits, end};
+}
+
+}  // namespace kiln::cli

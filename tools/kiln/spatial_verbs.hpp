@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verbs of `kiln spatial` share, and those that have files of their own.
+#pragma once
+
+#include "command.hpp"
+#include "spatial_calls.hpp"
+#include "spatial_files.hpp"
+
+namespace kiln::cli {
+
+struct spatial_arguments {
+    std::vector<std::string> files;
+    spatial_input left, right;
+    spatial_reading reading;
+    std::optional<std::string> pattern;
+    std::string predicate = "intersects", mode = "auto", output, ties = "kept", how = "intersection", what;
+    std::optional<double> distance, most;
+    double grid = 0;
+    std::string caps = "round", joins = "round";
+    double mitre_limit = 5;
+    std::int64_t count = 1;
+    int quarter = 8;
+    bool as_json = false, row_by_row = false;
+};
+
+// --mode, for as long as it lives.
+class mode_in_force {
+public:
+    explicit mode_in_force(std::string const& name);
+
+private:
+    std::optional<scoped_execution_mode> mode_;
+};
+
+// To --output or standard output, which is looked at before anything is read.
+void check_spatial_output(spatial_arguments const& a);
+// The same of what has no geometry to write.
+void check_lines_output(spatial_arguments const& a);
+void deliver(spatial_arguments const& a, std::string_view text);
+void deliver_json(spatial_arguments const& a, json const& data);
+// Rows as the output's name says, not CSV; GeoJSON has these properties.
+void deliver_geometry(spatial_arguments const& a, spatial::geometries const& rows, std::vector<json> const& properties);
+
+struct both_layers {
+    spatial_layer left, right;
+};
+[[nodiscard]] both_layers read_both(spatial_arguments const& a, spatial_progress& bar);
+// errc::invalid_argument where one has more rows than the other.
+void require_as_many(both_layers const& of);
+
+[[nodiscard]] json about(both_layers const& of, spatial_calls::decided const& how);
+[[nodiscard]] json about(spatial_layer const& of, spatial_calls::decided const& how);
+
+[[nodiscard]] std::string number_text(double v);
+
+// spatial_overlay.cpp
+int write_overlay(spatial_arguments const& a);
+int write_dissolve(spatial_arguments const& a);
+int write_clipped(spatial_arguments const& a);
+// spatial_rows.cpp
+int write_measures(spatial_arguments const& a);
+int write_distances(spatial_arguments const& a);
+int write_converted(spatial_arguments const& a);
+int write_buffers(spatial_arguments const& a);
+int write_shapes(spatial_arguments const& a);
+
+// A row for every row of a layer: lines "row,area", geometry, or JSON.
+void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
+                   spatial_calls::answer<spatial_calls::drawn_rows> const& made);
+
+}  // namespace kiln::cli
