@@ -132,6 +132,8 @@ public:
     void send(http_request what, answered then);
     // What was not begun is answered by `why`.
     void refuse_waiting(failure const& why);
+    // "id:secret", for what is begun from now on.
+    void sign_as(std::string user) { options_.user = std::move(user); }
     void close() noexcept;
     std::function<void()> on_connected{};
 

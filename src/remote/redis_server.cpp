@@ -10,6 +10,7 @@ namespace kiln::remote {
 namespace {
 
 constexpr std::string_view open_mark = "open ";
+constexpr std::size_t most_reply = std::size_t{32} << 20;
 
 // SET ... IFEQ is not known before Redis 8: compared and changed in one step by a script.
 constexpr std::string_view renew_script =
@@ -61,6 +62,8 @@ link_options link_options_of(remote_options const& o, redis_server::duty what) {
     out.certificate = o.certificate.native();
     out.certificate_key = o.certificate_key.native();
     out.limits.bulk = static_cast<std::size_t>(o.most_entry) + (std::size_t{64} << 10);
+    // A part of a batch that is larger is asked for one by one.
+    out.limits.whole = std::max(most_reply, out.limits.bulk + (std::size_t{64} << 10));
     return out;
 }
 

@@ -17,15 +17,6 @@ bool is_object(std::string_view key) {
     return key.starts_with(object_prefix) && digest::from_hex(key.substr(object_prefix.size())).has_value();
 }
 
-result<trust> trust_of(remote_options const& o) {
-    trust out{.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
-    for (auto const& file : o.keys) {
-        KILN_TRY(auto key, store::public_key::load(file));
-        out.keys.push_back(std::move(key));
-    }
-    return out;
-}
-
 std::optional<miss> check_packet(base::bytes packet, trust const& rule) {
     auto const outer = decode_packet(packet);
     if (!outer.parts) return outer.why;

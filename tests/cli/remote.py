@@ -71,11 +71,17 @@ try:
     checked = data("remote", "verify", KILN_REMOTE=writer)
     check(checked["checked"] >= 2 and not checked["bad"], "verify", checked)
     run("remote", "verify", status=1, KILN_REMOTE=stranger)
+    (SCRATCH / "believed").mkdir()
+    shutil.copy(SCRATCH / "nodes.key.pub", SCRATCH / "believed")
+    folder = f"{url} keys={SCRATCH}/believed read-only"
+    check(not data("remote", "verify", KILN_REMOTE=folder)["bad"], "verify with a folder of keys")
     pushed = data("remote", "push", "--cache", KILN_CACHE_DIR=SCRATCH / "a", KILN_REMOTE=writer)
     check(pushed["there_already"] == 1 and pushed["failed"] == 0, "push sends only what is missing", pushed)
     run("build", "k.cu", "-a", "sm_90", "-o", "x.kiln", KILN_CACHE_DIR=SCRATCH / "a")
     elsewhere = writer + " namespace=shipped"
     check(data("remote", "push", "x.kiln", KILN_REMOTE=elsewhere)["uploaded"] == 1, "push of a bundle")
+    both = data("remote", "verify", KILN_REMOTE=f"http://127.0.0.1:{free_port()} trust=server {writer} {elsewhere}")
+    check(both["checked"] >= 4 and not both["bad"], "verify of two namespaces on one server", both)
 
     # What a profile names is fetched before a program runs, and nothing is compiled for it.
     profile = ("--profile", "app.profile", "--arch", "sm_90")

@@ -171,6 +171,16 @@ TEST_F(shipping, R17_a_manifest_that_is_none_or_too_large_is_refused) {
     }
 }
 
+TEST_F(shipping, who_names_a_token_that_is_not_there_asks_nobody_without_it) {
+    told_http const server{[](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);
+    }};
+    auto const got = remote::fetch_bundle("oci://" + server.place() + "/app:x",
+                                          {.token_file = (scratch.path() / "nosuch").native()});
+    EXPECT_THAT(std::string{got.error().message()}, HasSubstr("no such token file"));
+    EXPECT_EQ(server.connections(), 0);
+}
+
 TEST_F(shipping, to_a_server_of_files_and_back) {
     if (auto const what = nginx_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
     nginx_process const server;
