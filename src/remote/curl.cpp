@@ -24,8 +24,8 @@ constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data 
               verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
               permission_ms = 227, timeout_ms = 155, connect_timeout_ms = 156, protocols = 181,
               redirect_protocols = 182, http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305,
-              ready_function = 20312, no_proxy = 10177, open_socket = 20163, close_socket = 20208, ready_data = 10313,
-              quick_exit = 322, certificates = 172;
+              ready_function = 20312, low_speed_limit = 19, low_speed_seconds = 20, no_proxy = 10177,
+              open_socket = 20163, close_socket = 20208, ready_data = 10313, quick_exit = 322, certificates = 172;
 }  // namespace option
 namespace info {
 constexpr int response_code = 0x200002, active_socket = 0x500000 + 44, certificates = 0x400000 + 34;
@@ -360,6 +360,10 @@ void curl_client::start(std::unique_ptr<transfer> t) {
     set(option::verify_host, 2L);
     set(option::connect_timeout_ms, static_cast<long>(options_.connect_timeout.count()));
     set(option::timeout_ms, static_cast<long>(options_.timeout.count()));
+    if (options_.stall.count() > 0) {
+        set(option::low_speed_limit, 1000L);
+        set(option::low_speed_seconds, static_cast<long>(options_.stall.count()));
+    }
     set(option::error_buffer, t->words.data());
     set(option::write_function, &curl_client::on_body);
     set(option::write_data, static_cast<void*>(t.get()));

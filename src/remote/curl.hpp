@@ -114,6 +114,7 @@ struct curl_options {
     std::chrono::milliseconds connect_timeout{1'000};
     std::chrono::milliseconds timeout{10'000};
     std::chrono::milliseconds idle{2'000};
+    std::chrono::seconds stall{0};  // given up after so long with less than a kilobyte a second; 0: only by `timeout`
     std::string ca{}, certificate{}, certificate_key{};
     std::string aws{};   // "aws:amz:REGION:s3": requests are signed
     std::string user{};  // "id:secret" for that

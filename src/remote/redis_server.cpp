@@ -246,10 +246,12 @@ void redis_server::scan(std::string const& cursor, std::function<void(page)> the
     });
 }
 
-void redis_server::idle_seconds(std::string const& key, std::function<void(std::optional<std::int64_t>)> then) {
+void redis_server::idle(std::string const& key, std::function<void(idleness)> then) {
     link_.send({"OBJECT", "IDLETIME", key}, [then = std::move(then)](redis_link::reply r) {
-        bool const good = !r.why && r.value.kind == resp::kind::integer;
-        then(good ? std::optional{r.value.number} : std::nullopt);
+        idleness out{.why = std::move(r.why)};
+        out.gone = !out.why && r.value.kind == resp::kind::null;
+        if (!out.why && r.value.kind == resp::kind::integer) out.seconds = r.value.number;
+        then(std::move(out));
     });
 }
 

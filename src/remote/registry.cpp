@@ -69,7 +69,7 @@ std::shared_ptr<base::bytes const> bytes_of(std::string_view text) {
 }
 
 curl_options curl_for(shipping_options const& how) {
-    return {.connect_timeout = how.connect_timeout, .timeout = how.timeout, .ca = how.ca.native()};
+    return {.connect_timeout = how.connect_timeout, .timeout = how.timeout, .stall = how.stall, .ca = how.ca.native()};
 }
 
 struct layer {

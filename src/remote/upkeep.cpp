@@ -90,8 +90,9 @@ result<std::vector<kept_object>> upkeep::state::list_redis() {
         for (auto const& key : page.keys) {
             if (!is_object(key)) continue;
             KILN_TRY(auto const idle,
-                     call<std::optional<std::int64_t>>([this, key](auto then) { server->idle_seconds(key, then); }));
-            if (idle) out.push_back({.key = key, .age = *idle});
+                     call<redis_server::idleness>([this, key](auto then) { server->idle(key, then); }));
+            if (idle.why) return fail(errc::io, "{}: {}", options.at.text(), idle.why.detail);
+            if (!idle.gone) out.push_back({.key = key, .age = idle.seconds});
         }
         cursor = page.cursor;
     } while (cursor != "0");

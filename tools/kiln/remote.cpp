@@ -364,7 +364,13 @@ int prune(remote_arguments const& a) {
     std::uint64_t removed = 0, left = 0;
     for (auto& server : servers_for(a)) {
         for (auto const& o : server.by.front().list().value()) {
-            bool const old = o.age >= age;
+            if (!o.age)
+                throw fail(errc::unsupported,
+                           "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
+                           "or this user may "
+                           "not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
+                           server.where);
+            bool const old = *o.age >= age;
             if (old && !a.dry_run) server.by.front().remove(o).value();
             ++(old ? removed : left);
         }

@@ -318,6 +318,20 @@ TEST_F(http_attack, a_packet_of_another_version_is_told_apart) {
     }
 }
 
+TEST(attack, what_a_server_does_not_say_the_age_of_is_there_all_the_same) {
+    std::string const key = "kiln:1:" + base::sha256_of("k").hex();
+    std::string said = "-ERR An LFU maxmemory policy is selected, idle time not tracked.\r\n";
+    told_redis const server{[&](words const& w) -> std::string {
+        return w[0] == "SCAN" ? "*2\r\n" + bulk("0") + "*1\r\n" + bulk(key) : said;
+    }};
+    auto all = upkeep::open(parse_remotes(server.url() + quick, {}).usable.at(0)).value();
+    auto const found = all.list().value();
+    ASSERT_EQ(found.size(), 1u) << "'0 checked, 0 bad' would be a lie";
+    EXPECT_EQ(found[0].age, std::nullopt);
+    said = nothing;
+    EXPECT_TRUE(all.list().value().empty()) << "gone meanwhile";
+}
+
 TEST(attack, names_that_are_none_are_left_alone_and_shown_to_nobody) {
     std::string const odd = "kiln:1:\x1b[31m" + std::string(59, 'x');
     std::string const good = "kiln:1:" + base::sha256_of("k").hex();
