@@ -4,6 +4,7 @@
 #include "engine/engine_state.hpp"
 #include "remote/remote_tier.hpp"
 #include "spatial_gdal.hpp"
+#include "unknown_variables.hpp"
 
 #include <kiln/version.hpp>
 
@@ -180,48 +181,17 @@ finding bundle_finding(store::bundle_tier& b) {
             again};
 }
 
-std::vector<std::filesystem::path> bundle_files(store::store_options const& options) {
-    std::vector<std::filesystem::path> out;
-    std::error_code ignored;
-    for (auto const& path : options.bundles) {
-        if (!std::filesystem::is_directory(path, ignored)) {
-            out.push_back(path);
-            continue;
-        }
-        auto const from = out.size();
-        for (auto const& entry : std::filesystem::directory_iterator{path, ignored}) {
-            if (entry.path().extension() == ".kiln") out.push_back(entry.path());
-        }
-        std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end());
-    }
-    auto beside = std::filesystem::read_symlink("/proc/self/exe", ignored).native() + ".kiln";
-    if (options.bundle_beside_program && std::filesystem::exists(beside, ignored)) out.emplace_back(std::move(beside));
-    return out;
-}
-
 void add_bundles(std::vector<finding>& out, engine::state& s) {
-    auto const& options = s.store->options();
     auto const used = s.store->bundles();
-    store::signature_policy policy;
-    if (!options.trusted_key.empty()) {
-        policy.what = store::signature_policy::need::trusted;
-        auto key = store::public_key::load(options.trusted_key);
-        if (key) policy.keys.push_back(*std::move(key));
-        else
+    if (auto const& trusted = s.store->options().trusted_key; !trusted.empty()) {
+        if (auto const key = store::public_key::load(trusted); !key)
             out.push_back({"bundle key", "problem", key.error().message(),
                            "correct KILN_BUNDLE_KEY; until then no bundle is used"});
     }
-    for (auto const& file : bundle_files(options)) {
-        bool const is_used =
-            std::ranges::any_of(used, [&](auto const& b) { return b->info().origin == file.native(); });
-        if (is_used) continue;
-        // Opened once more for the whole of the reason: an event has room for the beginning only.
-        auto const refused = store::bundle_tier::open(file, policy);
-        if (!refused)
-            out.push_back({"bundle", "problem", refused.error().message(),
-                           "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln "
-                           "build --sign')"});
-    }
+    for (auto const& one : s.store->refused_bundles())
+        out.push_back({"bundle", "problem", one.why,
+                       "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln "
+                       "build --sign')"});
     for (auto const& b : used) out.push_back(bundle_finding(*b));
 }
 
@@ -380,6 +350,8 @@ std::vector<finding> examine(engine::state& s) {
     add_events_file(out, s);
     for (auto const& problem : s.config.problems())
         out.push_back({"settings", "problem", problem, "correct or remove the setting"});
+    for (auto const& unknown : unknown_variables())
+        out.push_back({"settings", "problem", unknown, "correct or remove it: it has no effect"});
     return out;
 }
 
