@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -240,6 +241,22 @@ std::string remedy_for_leases(remote::remote_options const& o) {
                            : "let this user put objects below claims/, or add lease=none";
 }
 
+// libcurl obeys these, in small letters only where they are for clear text.
+std::string proxy_in_words(remote::remote_options const& o) {
+    if (o.at.is_redis() || remote::is_this_machine(o.at.host)) return {};
+    bool const tls =
+        o.at.by == remote::scheme::https || (o.at.by == remote::scheme::s3 && !o.endpoint.starts_with("http:"));
+    std::vector<char const*> const names = tls ? std::vector{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
+                                               : std::vector{"http_proxy", "all_proxy", "ALL_PROXY"};
+    for (auto const* name : names) {
+        auto const* const value = std::getenv(name);
+        if (value != nullptr && *value != '\0')
+            return fmt::format(", by the proxy {} of {} unless no_proxy names the server", remote::shown_url(value),
+                               name);
+    }
+    return {};
+}
+
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
 void add_remotes(std::vector<finding>& out, engine::state& s) {
     auto const list = remote::remotes_of(s.config);
@@ -280,6 +297,7 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
         if (seen.certificate_days && *seen.certificate_days < few_days)
             problem(fmt::format("its certificate ends in {} days", *seen.certificate_days),
                     "renew it: from then on nobody connects, and everything is compiled everywhere");
+        facts += proxy_in_words(o);
         if (seen.leases == "none" && o.writes == remote::writing::allowed)
             facts += ", no leases: N machines that start together compile N times; add lease=redis://...";
         if (o.in == remote::belief::server && o.at.is_overheard())

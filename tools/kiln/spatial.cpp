@@ -23,17 +23,16 @@ bool has_paths(spatial::geometries const& g) {
 // Rows whose rings are no borders have no matrix.
 void require_rings(spatial_layer const& of, spatial_layer const& other) {
     if (!has_paths(other.rows())) return;
-    constexpr std::size_t shown = 3, counted = 1000;
+    constexpr std::size_t counted = 1000;
     auto const bad = spatial::validate_rings(of.rows(), counted).value();
     if (bad.empty()) return;
-    std::string rows;
-    for (std::size_t i = 0; i < std::min(bad.size(), shown); ++i)
-        rows += fmt::format("{}{}", i == 0 ? "" : "; ", bad[i].message);
+    auto const line = bad[0].row < of.data.lines.size() ? fmt::format(", line {}", of.data.lines[bad[0].row]) : "";
+    auto const others =
+        bad.size() == 1 ? "" : fmt::format(" ({} such rows{})", bad.size(), bad.size() == counted ? " or more" : "");
     throw fail(errc::invalid_argument,
-               "{}: {}{} of its areas have rings that are no borders, and no matrix: {}{}. Mend them first: 'kiln "
-               "spatial shape {} --what make_valid -o MENDED'",
-               of.file, bad.size(), bad.size() == counted ? " or more" : "", rows, bad.size() > shown ? "; ..." : "",
-               of.file);
+               "{}{}: {}{}: rings that are no borders have no matrix; 'kiln spatial shape {} --what make_valid -o "
+               "MENDED' mends them",
+               of.file, line, bad[0].message, others, of.file);
 }
 // The call's answer. On the host the library has looked, but names one row and no file; on a device nobody has.
 template <class T>

@@ -171,6 +171,33 @@ TEST_F(shipping, R17_a_manifest_that_is_none_or_too_large_is_refused) {
     }
 }
 
+TEST_F(shipping, who_names_a_token_that_is_not_there_asks_nobody_without_it) {
+    told_http const server{[](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);
+    }};
+    auto const got = remote::fetch_bundle("oci://" + server.place() + "/app:x",
+                                          {.token_file = (scratch.path() / "nosuch").native()});
+    EXPECT_THAT(std::string{got.error().message()}, HasSubstr("no such token file"));
+    EXPECT_EQ(server.connections(), 0);
+}
+
+TEST_F(shipping, R17_bytes_one_by_one_are_given_up) {
+    told_http const server{[](told_http::connection& c) {
+        (void)c.request();
+        bool listens = c.say("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+        while (listens) {
+            listens = c.say("x");
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});  // what such a server does
+        }
+    }};
+    base::stopwatch const watch;
+    auto const got = remote::fetch_bundle(server.url() + "/app.kiln",
+                                          {.timeout = std::chrono::seconds{30}, .stall = std::chrono::seconds{1}});
+    ASSERT_FALSE(got);
+    EXPECT_THAT(std::string{got.error().message()}, HasSubstr("timeout"));
+    EXPECT_LE(watch.ms(), 15'000) << "a second without much, and a slow machine; 30 s would be the whole time-out";
+}
+
 TEST_F(shipping, to_a_server_of_files_and_back) {
     if (auto const what = nginx_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
     nginx_process const server;
