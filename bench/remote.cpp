@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a remote costs, held against the same bytes and protocol without Kiln, in one run: a hit of 50 KB, near and a millisecond away,
-// a batch of 200, a server that is not there. And what servers are occupied with, which bench/remote/model.py is fed with.
+// a batch of 200, an upload in its caller, a server that is not there. And what servers are occupied with, which bench/remote/model.py is fed with.
 //
 //     bench_remote REDIS_URL[#PID] [HTTP_URL[#PID]] [FILE]     e.g. redis://127.0.0.1:6379#812 http://127.0.0.1:8080/k#815 times.json
 //
 // PID is the server's process on this machine: what it is occupied with is then the time that the machine gave it, however busy it was.
 #include "remote/delay_proxy.hpp"
 #include "remote/remote_tier.hpp"
+#include "store/store.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -234,6 +235,14 @@ public:
         else times_["fetch_us"] = median_of(9, [&] { return server.us([&] { raw.get(names); }); }) / many;
     }
 
+    // What a caller pays for an upload: he hands it over, and no more.
+    void measure_upload(std::string const& word) {
+        auto const url = word.substr(0, word.find('#'));
+        auto const alone = handing_over_us({});
+        auto const with = handing_over_us({std::make_shared<remote::remote_tier>(options_at(url), quiet_)});
+        fmt::print("{}: handed over by the caller {:.1f} us, without a remote {:.1f} us\n", url, with, alone);
+    }
+
     void measure_nobody() {
         auto const nowhere = remote::parse_remotes("redis://127.0.0.1:1 trust=server", {}).usable.at(0);
         remote::remote_tier nobody{nowhere, quiet_};
@@ -254,6 +263,16 @@ private:
             remote::parse_remotes(fmt::format("{} keys={}.pub sign={} namespace={}", url, key_, key_, space_), {});
         if (list.usable.empty()) throw fail(errc::invalid_argument, "{}: {}", url, list.off.at(0).why);
         return list.usable[0];
+    }
+    [[nodiscard]] double handing_over_us(std::vector<std::shared_ptr<store::tier>> const& more) {
+        event_log log;
+        store::store_options o;
+        o.disk = store::disk_options{.root = scratch_.path() / base::random_name()};
+        store::store all{o, log};
+        for (auto const& t : more) all.add_tier(t);
+        auto const out = median_us(100, [&](int i) { all.put(all_[static_cast<std::size_t>(i)]); });
+        (void)all.flush(base::clock::now() + std::chrono::seconds{30});
+        return out;
     }
     void check_one() const {
         auto const& at = all_[0]->about.at;
@@ -317,7 +336,10 @@ int main(int count, char** arguments) {
         for (int i = 1; i < count; ++i) {
             std::string const word = arguments[i];
             if (word.find("://") == word.npos) file = word;
-            else b.measure(word);
+            else {
+                b.measure(word);
+                b.measure_upload(word);
+            }
         }
         b.measure_nobody();
         fmt::print("occupied: {}\n", b.times().dump());

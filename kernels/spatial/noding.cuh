@@ -323,6 +323,15 @@ struct count_row_paths {
         add_to(paths + row, 1), add_to(segments + row, static_cast<u64>(l.path_first[i + 1] - l.path_first[i] - 1));
     }
 };
+// Lines without length are points.
+struct line_dimensions {
+    u64 const* paths;
+    u64 const* segments;
+    signed char* dimension;
+    KILN_HD void operator()(u64 row) const {
+        if (dimension[row] == 1 && paths[row] != 0 && segments[row] == 0) dimension[row] = 0;
+    }
+};
 
 }  // namespace kiln_spatial
 
@@ -344,5 +353,6 @@ KILN_KERNEL(node_group_count, kiln_spatial::count_groups, 256, 1)
 KILN_KERNEL(node_group_starts, kiln_spatial::group_starts, 256, 1)
 KILN_KERNEL(node_groups, kiln_spatial::set_groups, 256, 1)
 KILN_KERNEL(node_row_paths, kiln_spatial::count_row_paths, 256, 1)
+KILN_KERNEL(node_line_dimensions, kiln_spatial::line_dimensions, 256, 1)
 KILN_KERNEL(node_group_hashes, kiln_spatial::group_hashes, 256, 1)
 KILN_KERNEL(node_group_clashes, kiln_spatial::check_hashes, 256, 1)

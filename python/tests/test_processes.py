@@ -60,7 +60,8 @@ def test_the_end_takes_no_time(python):
 
 
 def test_ctrl_c_comes_out_of_a_wait(tmp_path):
-    text = ("import itertools, kiln\ntry:\n    print('begin', flush=True)\n"
+    # Whoever started the tests may have SIGINT ignored, and that is inherited.
+    text = ("import itertools, kiln, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\ntry:\n    print('begin', flush=True)\n"
             "    for i in itertools.count(): kiln.Unit('k', f'__global__ void k(int* x) {{ *x = {i}; }}').artifact('sm_90')\n"
             "except KeyboardInterrupt: print('interrupted')\n")
     child = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env={**os.environ, "KILN_CACHE_DIR": str(tmp_path)})

@@ -86,7 +86,9 @@ std::string_view name_of(origin o) noexcept {
 
 std::vector<knob> const& knobs() {
     static std::vector<knob> const all{
-        {"KILN_CACHE_DIR", "", "where compiled artifacts are kept (else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln)"},
+        {"KILN_CACHE_DIR", "",
+         "where compiled artifacts are kept (else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln); in /tmp and its like, "
+         "kiln-UID there"},
         {"KILN_CACHE_PATH_RO", "", "further cache directories, read only, separated by colons"},
         {"KILN_CACHE_MODE", "private", "private, or shared: others may read the cache as far as the umask lets them"},
         {"KILN_MAX_SIZE", "5G", "bound of the cache directory"},

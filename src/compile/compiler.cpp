@@ -210,9 +210,13 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     auto log = headers.finish(p.get(), status, p.log());
     if (!log) return run_compile(j, c, nullptr);
     out.log = with_real_paths(*std::move(log), roots);
-    if (status != NVRTC_SUCCESS) return compile_error(*api, status, c, roots, std::move(out.log));
+    bool const is_all_seen = seen && result_changing_variable(environ).empty();
+    if (status != NVRTC_SUCCESS) {
+        if (kept != nullptr && is_all_seen) kept->read = capture.dependencies();
+        return compile_error(*api, status, c, roots, std::move(out.log));
+    }
     out.dependencies = capture.dependencies();
-    if (!seen || !result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
+    if (!is_all_seen) out.dependencies.push_back(unseen_reads());
     KILN_TRY(out.image, image_of(*api, p, c.target.kind));
     if (auto described = describe_kernels(*api, p, c.unit, out); !described) {
         return std::move(described).error().within(fmt::format("unit '{}' for {}", c.unit.name, c.target.arch.name()));
@@ -257,6 +261,7 @@ result<product> run_job(job const& j) { return run(j, nullptr); }
 
 result<product> run_job_with(precompiled_headers& kept, job const& j) {
     kept.last = header_use::plain;
+    kept.read.reset();
     return run(j, &kept);
 }
 

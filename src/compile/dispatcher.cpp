@@ -15,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint8_t worker_nice = 15;
 constexpr auto reap_interval = 5ms;  // where there are no pidfds to wait for
 constexpr auto shut_down_timeout = 20ms;
 
@@ -55,6 +54,7 @@ void dispatcher::run() {
             here_job_.reset();
             finish(finished, *std::move(outcome));
         }
+        hear_who_waits();
         expire(now);
         start_workers(now);
         assign(now);
@@ -89,6 +89,8 @@ void dispatcher::expire(base::time_point now) {
             end(w, "retired");
         } else if (w.where == phase::busy && now >= w.work->left.next_look()) {
             look_after(w, now);
+        } else if (w.where == phase::busy && is_kept_waiting(w) && now >= w.work->had.next_look()) {
+            begin_anew_if_starved(w, now);
         }
     }
 }
@@ -100,6 +102,29 @@ void dispatcher::look_after(worker& w, base::time_point now) {
     w.work.reset();
     end(w, "hung", fmt::format("{}: {}", job.work->name(), *how));
     came_to_grief(std::move(job), mishap::hung, *how, w.process.last_words());
+}
+
+void dispatcher::hear_who_waits() {
+    std::vector<worker_pool::ticket> raised;
+    {
+        std::lock_guard const lock{core_.mutex};
+        raised.swap(core_.waited_for);
+    }
+    auto const hear = [&](active_job& j) {
+        if (std::ranges::find(raised, j.id) != raised.end()) j.how = priority::blocking;
+    };
+    for (auto& w : workers_) {
+        if (w.work) hear(*w.work);
+    }
+    std::ranges::for_each(retries_, hear);
+}
+
+void dispatcher::begin_anew_if_starved(worker& w, base::time_point now) {
+    if (!w.work->had.seen(now, w.process.time_had())) return;
+    auto job = std::move(*w.work);
+    w.work.reset();
+    end(w, "retired", fmt::format("{}: somebody waits for it, and others left it no time", job.work->name()));
+    retries_.push_back(std::move(job));
 }
 
 // As many at once as there are jobs to take them, within the limit. A retry wants a worker that has done nothing yet; if
@@ -139,7 +164,7 @@ result<void> dispatcher::start_worker(base::time_point now) {
     if (program_.empty()) {
         KILN_TRY(program_, worker_pool::find_worker(core_.options.worker));
     }
-    worker_limits const limits{core_.options.worker_memory, worker_nice, static_cast<std::uint32_t>(core_.owner),
+    worker_limits const limits{core_.options.worker_memory, static_cast<std::uint32_t>(core_.owner),
                                core_.precompiled()};
     KILN_TRY(auto process, worker_process::start(program_, limits));
     core_.events.emit({.kind = event_kind::worker_started, .value = process.pid()});
@@ -193,7 +218,9 @@ result<void> dispatcher::understand(worker& w, frame const& f) {
         KILN_CHECK(core_.options.check(*w.work->work, made));
         settle(w, std::move(made), body.headers);
     } else {
-        settle(w, decode_error(body.payload), body.headers);
+        auto failed = decode_failure(body.payload);
+        if (failed.read && w.work->tell.read) w.work->tell.read(*std::move(failed.read));
+        settle(w, std::move(failed.why), body.headers);
     }
     return {};
 }
@@ -278,7 +305,10 @@ base::time_point dispatcher::next_wake(base::time_point now) const {
         switch (w.where) {
             case phase::starting: sooner(w.since + core_.options.start_timeout); break;
             case phase::idle: sooner(w.since + core_.options.idle_timeout); break;
-            case phase::busy: sooner(w.work->left.next_look()); break;
+            case phase::busy:
+                sooner(w.work->left.next_look());
+                if (is_kept_waiting(w)) sooner(std::max(now, w.work->had.next_look()));
+                break;
             case phase::dying:
                 if (w.process.pidfd() < 0) sooner(now + reap_interval);
                 break;

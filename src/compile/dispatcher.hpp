@@ -30,8 +30,10 @@ private:
         job_notices tell{};
         attempts tries{};
         std::optional<base::digest> prefix{};  // of its headers: source_prefix.hpp
+        priority how = priority::predicted;
         base::time_point started{};
         patience left{};
+        starvation had{};
     };
 
     enum class phase { starting, idle, busy, dying };
@@ -43,12 +45,17 @@ private:
         std::optional<active_job> work{};  // busy; or dying, and what becomes of the job depends on how it ended
         std::string_view end_reason = {};  // dying at our hand
         std::string end_detail = {};
-        bool greeted = false;  // it said hello
+        bool greeted = false;     // it said hello
+        bool steps_back = false;  // for everybody else: it had a job that nobody waited for
         std::uint64_t jobs_done = 0;
         std::int64_t busy_ns = 0;
         recent_prefixes prefixes{};  // what it has, or is making, precompiled headers of
     };
     using worker_list = std::list<worker>;
+    // Somebody waits for a job that is at everybody else's mercy.
+    [[nodiscard]] static bool is_kept_waiting(worker const& w) noexcept {
+        return w.steps_back && w.work && w.work->how == priority::blocking;
+    }
 
     // One turn of the loop.
     void expire(base::time_point now);
@@ -66,6 +73,8 @@ private:
     // Workers.
     [[nodiscard]] result<void> start_worker(base::time_point now);
     void look_after(worker& w, base::time_point now);
+    void hear_who_waits();
+    void begin_anew_if_starved(worker& w, base::time_point now);
     void hear(worker& w);
     [[nodiscard]] result<void> understand(worker& w, frame const& f);
     [[nodiscard]] result<void> welcome(worker& w, frame const& f);
@@ -85,6 +94,7 @@ private:
     [[nodiscard]] std::optional<active_job> next_queued_for(worker const& w);
     [[nodiscard]] static active_job active(queued_job next);
     [[nodiscard]] steering steer(worker const& w, base::digest const& prefix) const;
+    [[nodiscard]] steering steer(worker const& w, queued_job const& j) const;
     [[nodiscard]] std::size_t queued() const;
     void give(worker& w, active_job j, base::time_point now);
     void settle(worker& w, result<product> outcome, header_use headers);

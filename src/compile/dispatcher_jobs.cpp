@@ -30,7 +30,8 @@ dispatcher::active_job dispatcher::active(queued_job next) {
             .work = std::make_shared<job const>(std::move(next.work)),
             .done = std::move(next.done),
             .tell = std::move(next.tell),
-            .prefix = next.prefix};
+            .prefix = next.prefix,
+            .how = next.how};
 }
 
 steering dispatcher::steer(worker const& w, base::digest const& prefix) const {
@@ -44,10 +45,23 @@ steering dispatcher::steer(worker const& w, base::digest const& prefix) const {
     return out;
 }
 
+// What somebody waits for is better off in a worker that has not stepped back, and what nobody waits for in one that has. Headers that
+// a worker has count for more: without others on the machine stepping back costs nothing.
+steering dispatcher::steer(worker const& w, queued_job const& j) const {
+    auto const by_headers = j.prefix ? steer(w, *j.prefix) : steering::nowhere;
+    if (by_headers == steering::here) return by_headers;
+    bool const should_step_back = j.how != priority::blocking;
+    bool const is_another_better =
+        w.steps_back != should_step_back && std::ranges::any_of(workers_, [&](worker const& other) {
+            return other.where == phase::idle && other.steps_back == should_step_back;
+        });
+    return is_another_better ? steering::idle : by_headers;
+}
+
 std::optional<dispatcher::active_job> dispatcher::next_queued_for(worker const& w) {
     std::lock_guard const lock{core_.mutex};
     auto next = core_.queue.pop([&](queued_job const& j) -> std::optional<int> {
-        auto const how = j.prefix ? steer(w, *j.prefix) : steering::nowhere;
+        auto const how = steer(w, j);
         return how == steering::idle ? std::nullopt : std::optional{static_cast<int>(how)};
     });
     if (!next) return std::nullopt;
@@ -89,7 +103,9 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
     if (auto const* known = quarantined(encoded)) return finish(j, *known);
     // What broke a worker is tried again as plainly as can be.
     auto const headers = j.tries.count() == 0 ? header_use::reused : header_use::plain;
-    auto sent = w.process.send(frame_kind::request, encode(numbered_body{j.id, headers, encoded}));
+    if (j.how != priority::blocking) w.steps_back = true;
+    std::uint8_t const nice = w.steps_back ? starvation::nice : 0;
+    auto sent = w.process.send(frame_kind::request, encode(numbered_body{j.id, headers, encoded, nice}));
     if (!sent && sent.error().code() == errc::invalid_argument) {
         return finish(j, std::move(sent).error().within(j.work->name()));
     }
@@ -101,6 +117,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
     if (j.tell.started) j.tell.started(w.process.pid());
     if (j.prefix) w.prefixes.add(*j.prefix);
     j.started = now;
+    j.had = {};
     j.left = patience{now, core_.options.compile_timeout, w.process.time_had()};
     w.work = std::move(j);
     w.where = phase::busy;

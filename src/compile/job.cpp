@@ -77,6 +77,16 @@ void get_kernels(byte_reader& r, std::vector<kernel_info>& out) {
     }
 }
 
+void put(byte_writer& w, std::span<dependency const> dependencies) {
+    w.put_u32(static_cast<std::uint32_t>(dependencies.size()));
+    for (auto const& d : dependencies) {
+        w.put_u8(static_cast<std::uint8_t>(d.from));
+        w.put_u16(d.index);
+        w.put_text(d.path);
+        w.put_text(d.content);
+    }
+}
+
 void get_dependencies(byte_reader& r, std::vector<dependency>& out) {
     out.resize(r.get_count(11));
     for (auto& d : out) {
@@ -148,13 +158,7 @@ base::bytes encode(kiln::artifact const& a) {
         w.put_text(c.name);
         w.put_blob(c.bytes);
     }
-    w.put_u32(static_cast<std::uint32_t>(a.dependencies.size()));
-    for (auto const& d : a.dependencies) {
-        w.put_u8(static_cast<std::uint8_t>(d.from));
-        w.put_u16(d.index);
-        w.put_text(d.path);
-        w.put_text(d.content);
-    }
+    put(w, a.dependencies);
     w.put_u32(static_cast<std::uint32_t>(a.inputs.size()));
     for (auto const& i : a.inputs) {
         w.put_text(i.name);
@@ -197,24 +201,30 @@ result<kiln::artifact> decode_artifact(base::byte_span data) {
     return a;
 }
 
-base::bytes encode(error const& e) {
+base::bytes encode(failure const& f) {
     byte_writer w;
-    w.put_u8(static_cast<std::uint8_t>(e.code()));
-    w.put_u32(static_cast<std::uint32_t>(e.status()));
-    w.put_text(e.message());
-    w.put_text(e.log());
+    w.put_u8(static_cast<std::uint8_t>(f.why.code()));
+    w.put_u32(static_cast<std::uint32_t>(f.why.status()));
+    w.put_text(f.why.message());
+    w.put_text(f.why.log());
+    w.put_u8(f.read ? 1 : 0);
+    if (f.read) put(w, *f.read);
     return std::move(w).take();
 }
 
-error decode_error(base::byte_span data) {
+failure decode_failure(base::byte_span data) {
     byte_reader r{data};
     auto const code = r.get_u8();
     auto const status = static_cast<int>(r.get_u32());
     auto message = r.get_text();
     auto log = r.get_text();
-    if (!r.done() || code > static_cast<std::uint8_t>(errc::internal))
-        return fail(errc::corrupt, "the error report is damaged");
-    return error{static_cast<errc>(code), std::move(message)}.with_status(status).with_log(std::move(log));
+    std::optional<std::vector<dependency>> read;
+    auto const is_known = r.get_u8();
+    if (is_known == 1) get_dependencies(r, read.emplace());
+    if (!r.done() || is_known > 1 || code > static_cast<std::uint8_t>(errc::internal))
+        return {fail(errc::corrupt, "the error report is damaged")};
+    return {error{static_cast<errc>(code), std::move(message)}.with_status(status).with_log(std::move(log)),
+            std::move(read)};
 }
 
 }  // namespace kiln::compile

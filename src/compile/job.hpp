@@ -10,6 +10,7 @@
 #include <kiln/artifact.hpp>
 #include <kiln/unit.hpp>
 
+#include <optional>
 #include <variant>
 
 namespace kiln::compile {
@@ -58,9 +59,14 @@ using product = kiln::artifact;
 [[nodiscard]] base::bytes encode(kiln::artifact const& a);
 [[nodiscard]] result<kiln::artifact> decode_artifact(base::byte_span data);
 
-[[nodiscard]] base::bytes encode(error const& e);
-// Bytes that cannot be read give errc::corrupt, which is an error all the same.
-[[nodiscard]] error decode_error(base::byte_span data);
+// Why there is no product, and what the compiler had read or looked for by then: as long as that says the same, it fails again.
+struct failure {
+    error why;
+    std::optional<std::vector<dependency>> read = {};  // nullopt: not known
+};
+[[nodiscard]] base::bytes encode(failure const& f);
+// Bytes that cannot be read give errc::corrupt, which is a failure all the same.
+[[nodiscard]] failure decode_failure(base::byte_span data);
 
 // Is this what the job asked for, as far as it can be told without compiling: name, target, kernels, an image that can be
 // read, a compiler of the right kind. errc::corrupt says what is not.

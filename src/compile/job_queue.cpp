@@ -36,12 +36,14 @@ std::optional<queued_job> job_queue::take(worker_pool::ticket id) {
     return out;
 }
 
-void job_queue::raise(worker_pool::ticket id, priority how) {
+bool job_queue::raise(worker_pool::ticket id, priority how) {
     auto const at = jobs_.find(id);
-    if (at == jobs_.end() || at->second.how >= how) return;
+    if (at == jobs_.end()) return false;
+    if (at->second.how >= how) return true;
     order_.erase({at->second.how, id});
     at->second.how = how;
     order_.insert({how, id});
+    return true;
 }
 
 }  // namespace kiln::compile

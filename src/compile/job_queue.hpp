@@ -29,7 +29,8 @@ public:
     using rank = std::function<std::optional<int>(queued_job const&)>;
     [[nodiscard]] std::optional<queued_job> pop(rank const& by);
     [[nodiscard]] std::optional<queued_job> take(worker_pool::ticket id);
-    void raise(worker_pool::ticket id, priority how);
+    // False: it is not here.
+    bool raise(worker_pool::ticket id, priority how);
     [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }
 
 private:

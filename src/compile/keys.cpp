@@ -115,8 +115,19 @@ bool is_self_contained(kiln::unit const& u, normalized_options const& options) {
 
 namespace {
 
+// Which of the two an #include means is the compiler's secret.
+result<void> check_names_of_headers(kiln::unit const& u) {
+    std::set<std::string_view> seen;
+    for (auto const& h : u.headers) {
+        if (!seen.insert(h.name).second)
+            return fail(errc::invalid_argument, "unit '{}': it has two headers named '{}'; keep one", u.name, h.name);
+    }
+    return {};
+}
+
 // NVRTC is given texts that end at the first NUL: what follows would be hashed and not compiled.
 result<void> check_texts(kiln::unit const& u) {
+    KILN_CHECK(check_names_of_headers(u));
     auto const has_nul = [](std::string const& text) { return text.find('\0') != text.npos; };
     if (has_nul(u.source))
         return fail(errc::invalid_argument, "unit '{}': its source has a NUL character in line {}", u.name,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/open_hook.hpp"
 
+#include "base/fork_guard.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -130,7 +132,7 @@ bool point_at(void** slot, void* replacement) {
 }  // namespace
 
 result<void> hook_opens(void* library) {
-    static std::mutex mutex;
+    static base::forkable_mutex mutex;
     static std::set<void*> done;
     std::lock_guard const lock{mutex};
     if (done.contains(library)) return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <string>
 
 namespace kiln::compile {
@@ -12,8 +13,13 @@ namespace {
 
 using namespace std::string_view_literals;
 
-bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
-bool is_word_part(char c) { return is_capital(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+constexpr bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+constexpr bool is_word_part(char c) {
+    return is_capital(c) || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// Compilers let people have a dollar in names.
+constexpr bool is_identifier_part(char c) { return is_word_part(c) || c == '$'; }
 
 bool has(std::string_view text, std::string_view part) {
     return ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
@@ -74,6 +80,7 @@ bool any_word(std::string_view text, Matches matches) {
 }
 
 constexpr auto name_of_file = "__FILE__"sv, name_of_source = "__BASE_FILE__"sv;
+constexpr std::array file_names{name_of_file, name_of_source};
 constexpr std::array time_names{"__DATE__"sv, "__TIME__"sv, "__TIMESTAMP__"sv};
 
 bool is_piece_of(std::string_view name, std::string_view word, std::size_t least) {
@@ -87,19 +94,115 @@ bool names_a_file(std::string_view word) {
 
 bool names_its_source(std::string_view word) { return is_piece_of(name_of_source, word, 4); }
 
-// A piece has one end of the name: what is between them is a word that people use.
+// A name, or a piece of four letters with an end of one: what is between them is a word that people use.
 bool names_a_time(std::string_view word) {
     return std::ranges::any_of(
-        time_names, [&](auto name) { return has(word, name) || (is_piece_of(name, word, 4) && has(word, "__")); });
+        time_names, [&](auto name) { return has(word, name) || (is_piece_of(name, word, 4) && has(word, "_")); });
 }
 
-// What every name of a time has, and every piece of one: a look that is quicker than one at each word.
+// Which names the words of a text make when they are pasted together, each as often as one likes.
+class pasted_names {
+public:
+    explicit pasted_names(std::span<std::string_view const> names) : names_{names} {}
+
+    void add(std::string_view word) {
+        for (std::size_t n = 0; n < names_.size(); ++n) {
+            for (auto at = names_[n].find(word); at != names_[n].npos; at = names_[n].find(word, at + 1))
+                steps_[n][at] |= 1U << word.size();
+        }
+    }
+    [[nodiscard]] bool make_one() const {
+        for (std::size_t n = 0; n < names_.size(); ++n) {
+            unsigned reached = 1;  // a bit for each length
+            for (std::size_t at = 0; at < names_[n].size(); ++at) {
+                if ((reached >> at & 1) != 0) reached |= steps_[n][at] << at;
+            }
+            if ((reached >> names_[n].size() & 1) != 0) return true;
+        }
+        return false;
+    }
+
+private:
+    static constexpr std::size_t most_names = 3, longest = 16;
+    std::span<std::string_view const> names_;
+    std::array<std::array<unsigned, longest>, most_names>
+        steps_{};  // from each letter, a bit for each length of a word
+};
+
+// Calls `seen` with every word of letters that names have, and of no other: few words have none but capitals.
+template <class Seen>
+void each_possible_piece(std::string_view text, Seen seen) {
+    constexpr std::size_t longest = 13;
+    constexpr unsigned char of_a_word = 1, of_a_name = 2;
+    static constexpr auto letters = [] {
+        std::array<unsigned char, 256> out{};
+        for (int c = 0; c < 256; ++c) out[static_cast<std::size_t>(c)] = is_identifier_part(static_cast<char>(c));
+        for (auto const c : "_FILEBASEDATETIMESTAMP"sv) out[static_cast<unsigned char>(c)] |= of_a_name;
+        return out;
+    }();
+    auto const kind = [&](std::size_t at) { return letters[static_cast<unsigned char>(text[at])]; };
+    for (std::size_t from = 0; from < text.size(); ++from) {
+        unsigned char all = of_a_word | of_a_name;
+        auto end = from;
+        for (; end < text.size() && kind(end) != 0; ++end) all &= kind(end);
+        if ((all & of_a_name) != 0 && end > from && end - from <= longest) seen(text.substr(from, end - from), from);
+        from = end;
+    }
+}
+
+bool can_be_pasted(std::string_view text, std::span<std::string_view const> names) {
+    pasted_names made{names};
+    each_possible_piece(text, [&](std::string_view word, std::size_t) { made.add(word); });
+    return made.make_one();
+}
+
+bool is_beside_pasting(std::string_view text, std::size_t from, std::size_t size) {
+    auto const before = text.substr(0, from), after = text.substr(from + size);
+    auto const left = before.substr(0, before.find_last_not_of(" \t") + 1);
+    auto const right = after.substr(std::min(after.find_first_not_of(" \t"), after.size()));
+    return std::ranges::any_of(std::array{"#"sv, "%:"sv, "?\?="sv},
+                               [&](auto mark) { return left.ends_with(mark) || right.starts_with(mark); });
+}
+
+// What speaks for a name of a time in a text.
+struct signs_of_a_time {
+    bool pieces = false;  // all of one, or one that nobody else has
+    bool ends = false;    // for which another text may have the middle: "__##x##__", "#define ENDS __"
+};
+
+// Whether a word begins or ends as only a name of a time and pieces of one do: a look that is quicker than one at each word.
 bool has_an_end_of_a_time(std::string_view text) {
-    for (auto at = text.find("__"); at != text.npos; at = text.find("__", at + 1)) {
-        auto const after = text.substr(at + 2, 2), before = text.substr(at < 2 ? 0 : at - 2, 2);
-        if (after == "DA" || after == "TI" || before == "TE" || before == "ME" || before == "MP") return true;
+    auto const at = [&](std::size_t n) { return n < text.size() && is_identifier_part(text[n]) ? text[n] : ' '; };
+    for (auto from = text.find('_'); from != text.npos;) {
+        auto const end = std::min(text.find_first_not_of('_', from), text.size());
+        auto const before = at(from - 1), after = at(end);
+        if (before == ' ') {
+            auto const next = at(end + 1);
+            if (after == ' ' || (after == 'D' && (next == 'A' || next == ' ')) ||
+                (after == 'T' && (next == 'I' || next == ' ')))
+                return true;
+        } else if (after == ' ') {
+            auto const last = at(from - 2);
+            if ((before == 'E' && (last == 'T' || last == 'M' || last == ' ')) ||
+                (before == 'P' && (last == 'M' || last == ' ')))
+                return true;
+        }
+        from = text.find('_', end);
     }
     return false;
+}
+
+signs_of_a_time read_signs(std::string_view text) {
+    signs_of_a_time out;
+    if (!has_an_end_of_a_time(text)) return out;
+    pasted_names made{time_names};
+    each_possible_piece(text, [&](std::string_view word, std::size_t from) {
+        made.add(word);
+        out.pieces = out.pieces || names_a_time(word);
+        out.ends = out.ends || word == "__" || (word == "_" && is_beside_pasting(text, from, 1));
+    });
+    out.pieces = out.pieces || made.make_one();
+    return out;
 }
 
 // CUDA's own, and those that come with CuPy.
@@ -128,8 +231,9 @@ std::string without_defines(std::string_view text) {
 }  // namespace
 
 bool may_name_its_file(std::string_view text) {
-    return of_whole_words(
-        text, [](std::string_view whole) { return has(whole, "source_location") || any_word(whole, names_a_file); });
+    return of_whole_words(text, [](std::string_view whole) {
+        return has(whole, "source_location") || any_word(whole, names_a_file) || can_be_pasted(whole, file_names);
+    });
 }
 
 bool header_may_name_its_file(std::string_view path, std::string_view text) {
@@ -145,8 +249,15 @@ bool may_name_its_source(std::string_view text) {
 }
 
 bool may_name_the_time(std::string_view text) {
-    return of_whole_words(
-        text, [](std::string_view whole) { return has_an_end_of_a_time(whole) && any_word(whole, names_a_time); });
+    return of_whole_words(text, [](std::string_view whole) {
+        auto const signs = read_signs(whole);
+        return signs.pieces || signs.ends;
+    });
+}
+
+bool header_may_name_the_time(std::string_view path, std::string_view text) {
+    if (!is_of_a_known_library(path)) return may_name_the_time(text);
+    return of_whole_words(text, [](std::string_view whole) { return read_signs(whole).pieces; });
 }
 
 }  // namespace kiln::compile

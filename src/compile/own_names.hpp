@@ -19,7 +19,9 @@ namespace kiln::compile {
 // __BASE_FILE__ alone: in a header it says something else in every source that includes it. Pieces of three letters and less are not
 // looked for.
 [[nodiscard]] bool may_name_its_source(std::string_view text);
-// __DATE__, __TIME__, __TIMESTAMP__.
+// __DATE__, __TIME__, __TIMESTAMP__; whole, in pieces that this text has all of, or by an end for which another may have the middle.
 [[nodiscard]] bool may_name_the_time(std::string_view text);
+// The same of a header at `path`. Those of CUDA and CuPy paste names of their own between underscores.
+[[nodiscard]] bool header_may_name_the_time(std::string_view path, std::string_view text);
 
 }  // namespace kiln::compile

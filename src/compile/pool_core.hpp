@@ -44,6 +44,7 @@ struct pool_core {
 
     mutable std::mutex mutex;  // guards what follows
     job_queue queue;
+    std::vector<worker_pool::ticket> waited_for;  // raised when they had left the queue
     bool stopping = false;
     worker_pool::ticket last_ticket = 0;
     worker_pool::counters counters;

@@ -98,6 +98,30 @@ private:
     base::time_point next_look_{};
 };
 
+// What nobody waits for is compiled in a worker that steps back for everybody else, which a process cannot take back. When somebody
+// waits for it by then, and others leave it less than a quarter of a CPU, it is begun anew in a worker that has not stepped back.
+class starvation {
+public:
+    static constexpr std::uint8_t nice = 15;
+    static constexpr std::chrono::milliseconds span{200};  // one look
+    static constexpr int part = 4;
+
+    // Called when somebody waits; nullopt: nobody can tell. True: it gets too little.
+    [[nodiscard]] bool seen(base::time_point now, std::optional<worker_time> had) noexcept {
+        if (!had) return false;
+        if (from_ && now - *from_ < span) return false;
+        bool const starved = from_ && had->wants_more && had->used - used_ < (now - *from_) / part;
+        from_ = now;
+        used_ = had->used;
+        return starved;
+    }
+    [[nodiscard]] base::time_point next_look() const noexcept { return from_ ? *from_ + span : base::time_point{}; }
+
+private:
+    std::optional<base::time_point> from_;
+    std::chrono::nanoseconds used_{};
+};
+
 // Whether a worker is the one for a job, by the precompiled header the job would use; the first is the best.
 enum class steering {
     here,     // this worker has it

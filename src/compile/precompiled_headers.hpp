@@ -53,6 +53,8 @@ public:
 
     // Of the job that ran last.
     header_use last = header_use::plain;
+    // By that job, where it does not compile; nullopt: not known.
+    std::optional<std::vector<dependency>> read = {};
 
 private:
     std::uint64_t most_;

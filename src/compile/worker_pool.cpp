@@ -175,7 +175,9 @@ worker_pool::ticket worker_pool::submit(job work, priority how, completion done,
 void worker_pool::raise(ticket which, priority how) {
     auto const core = state_->core();
     std::lock_guard const lock{core->mutex};
-    core->queue.raise(which, how);
+    if (core->queue.raise(which, how) || how != priority::blocking || !core->wake) return;
+    core->waited_for.push_back(which);
+    core->wake->ring();
 }
 
 bool worker_pool::cancel(ticket which) {

@@ -50,6 +50,8 @@ struct pool_options {
 struct job_notices {
     std::function<void(int)> started = {};         // each time a process takes the job, with its pid
     std::function<void(header_use)> headers = {};  // before the completion, of jobs a worker has done
+    // The same, of those that do not compile: what was read or looked for until then. Not called where nobody knows.
+    std::function<void(std::vector<dependency>)> read = {};
 };
 
 class worker_pool {
@@ -69,7 +71,8 @@ public:
 
     // Never blocks on a compiler. Relative directories in the job mean this process's working directory at the call.
     ticket submit(job work, priority how, completion done, job_notices tell = {});
-    // Raises (never lowers) a queued job; no effect once it runs.
+    // Raises (never lowers) a job. One that runs goes on, unless it is raised to blocking and others leave its worker no time,
+    // which stepped back for them: then it begins anew in another.
     void raise(ticket which, priority how);
     // Withdraws a queued job (completion gets errc::cancelled); a running one is left to finish. True if it was withdrawn.
     bool cancel(ticket which);

@@ -33,7 +33,6 @@ base::bytes encode(worker_hello const& h) {
 base::bytes encode(worker_limits const& l) {
     base::byte_writer w;
     w.put_u64(l.memory);
-    w.put_u8(l.nice);
     w.put_u32(l.parent);
     w.put_u64(l.precompiled);
     return std::move(w).take();
@@ -43,6 +42,7 @@ base::bytes encode(numbered_body const& b) {
     base::byte_writer w;
     w.put_u64(b.id);
     w.put_u8(static_cast<std::uint8_t>(b.headers));
+    w.put_u8(b.nice);
     w.put_raw(b.payload);
     return std::move(w).take();
 }
@@ -62,10 +62,9 @@ result<worker_limits> decode_limits(base::byte_span body) {
     base::byte_reader r{body};
     worker_limits l;
     l.memory = r.get_u64();
-    l.nice = r.get_u8();
     l.parent = r.get_u32();
     l.precompiled = r.get_u64();
-    if (!r.done() || l.nice > 19) return malformed("configure");
+    if (!r.done()) return malformed("configure");
     return l;
 }
 
@@ -74,8 +73,9 @@ result<numbered_body> decode_numbered(base::byte_span body) {
     numbered_body b;
     b.id = r.get_u64();
     auto const headers = r.get_u8();
+    b.nice = r.get_u8();
     b.payload = r.get_raw(r.left());
-    if (!r.ok() || headers > static_cast<std::uint8_t>(header_use::reused)) return malformed("numbered");
+    if (!r.ok() || b.nice > 19 || headers > static_cast<std::uint8_t>(header_use::reused)) return malformed("numbered");
     b.headers = static_cast<header_use>(headers);
     return b;
 }

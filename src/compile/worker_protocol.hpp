@@ -15,7 +15,7 @@
 namespace kiln::compile {
 
 // Raised with every change of a frame's body, the encodings of jobs, products and errors included.
-inline constexpr std::uint32_t worker_protocol_version = 4;
+inline constexpr std::uint32_t worker_protocol_version = 5;
 inline constexpr std::size_t frame_header_bytes = 12;
 inline constexpr std::size_t most_frame_body_bytes = std::size_t{256} << 20;
 
@@ -35,18 +35,19 @@ struct worker_hello {
 
 // The pool's first frame.
 struct worker_limits {
-    std::uint64_t memory = 0;  // bytes; 0: no bound
-    std::uint8_t nice = 0;
+    std::uint64_t memory = 0;       // bytes; 0: no bound
     std::uint32_t parent = 0;       // pid of the pool's process: a worker with another parent is an orphan
     std::uint64_t precompiled = 0;  // bytes of precompiled headers it may keep, and one may have; 0: none are made
 };
 
-// Request, reply and failure: which job it is about, and the encoded job, artifact or error. A request allows precompiled headers
-// (reused) or none (plain); an answer tells what became of that.
+// Request, reply and failure: which job it is about, and the encoded job, artifact or failure. A request allows precompiled headers
+// (reused) or none (plain); an answer tells what became of that. A request nobody waits for has the worker step back for everybody
+// else, for good: a process cannot take that back.
 struct numbered_body {
     std::uint64_t id = 0;
     header_use headers = header_use::plain;
     base::byte_span payload;  // borrowed
+    std::uint8_t nice = 0;    // of a request; 0: as it is
 };
 
 [[nodiscard]] base::bytes encode(worker_hello const& h);

@@ -39,7 +39,6 @@ std::uint64_t mapped_data() {
 void apply(worker_limits const& limits) {
     // 0 is a parent in another pid namespace, which cannot be told from here.
     if (auto const parent = ::getppid(); parent != 0 && parent != static_cast<pid_t>(limits.parent)) ::_exit(exit_done);
-    ::setpriority(PRIO_PROCESS, 0, limits.nice);
     if (limits.memory == 0) return;
     // RLIMIT_DATA, not RLIMIT_AS: reserving addresses is free, and the compiler, the driver and the sanitizers do it
     // lavishly. Counted from what is mapped already, because a sanitizer's shadow is terabytes of it.
@@ -71,27 +70,29 @@ result<product> run_guarded(job const& work, precompiled_headers& kept, worker_r
 struct answered {
     std::uint64_t id = 0;
     header_use headers = header_use::plain;
+    std::optional<std::vector<dependency>> read = {};  // by what failed
 };
 
-result<void> answer(int socket, answered what, result<product> const& made) {
+result<void> answer(int socket, answered const& what, result<product> const& made) {
     if (made) {
         auto const payload = encode(*made);
         auto sent = send_frame(socket, frame_kind::reply, encode(numbered_body{what.id, what.headers, payload}));
         if (sent || sent.error().code() != errc::invalid_argument) return sent;
         return answer(socket, what, std::move(sent).error());
     }
-    auto const payload = encode(made.error());
+    auto const payload = encode(failure{made.error(), what.read});
     return send_frame(socket, frame_kind::failure, encode(numbered_body{what.id, what.headers, payload}));
 }
 
 result<void> serve_job(int socket, frame const& request, precompiled_headers& kept, worker_runner const& run) {
     KILN_TRY(auto const body, decode_numbered(request.body));
+    if (body.nice > 0) ::setpriority(PRIO_PROCESS, 0, body.nice);
     auto work = decode_job(body.payload);
     if (!work) return answer(socket, {body.id}, std::move(work).error());
     precompiled_headers none{0};
     auto& used = body.headers == header_use::plain ? none : kept;
     auto const made = run_guarded(*work, used, run);
-    return answer(socket, {body.id, used.last}, made);
+    return answer(socket, {body.id, used.last, made ? std::nullopt : std::exchange(used.read, {})}, made);
 }
 
 // A front end leaves hundreds of megabytes of free lists behind; they go back once no job has come for a while.

@@ -78,8 +78,23 @@ bool coordinator::failed_long_ago(flight& f) const {
     return f.failed_at && base::clock::now() - *f.failed_at > options_.failure_memory;
 }
 
+// A failure holds while what the compiler read says the same: people mend a header and ask again at once.
+void coordinator::forget_what_was_mended(base::digest const& identity) {
+    auto const f = in_flight(identity);
+    if (!f) return;
+    {
+        std::lock_guard const lock{f->mutex};
+        if (!f->may_be_mended) return;
+    }
+    if (f->read && compile::first_change(*f->read, f->order.subject.roots, compile::absent_headers::are_misses).empty())
+        return;
+    std::lock_guard const lock{mutex_};
+    if (auto const at = flights_.find(identity); at != flights_.end() && at->second == f) flights_.erase(at);
+}
+
 coordinator::asked coordinator::ask(order what, priority how) {
     auto const identity = identity_of(what.subject);
+    forget_what_was_mended(identity);
     flight_ptr f;
     bool mine = false;
     {
@@ -271,7 +286,9 @@ void coordinator::compile(flight_ptr const& f) {
     auto const ticket =
         pool_.submit(f->order.job, how,
                      [this, f](result<compile::product> made) { guarded(f, [&] { complete(f, std::move(made)); }); },
-                     {.started = started, .headers = [f](compile::header_use what) { f->headers = what; }});
+                     {.started = started,
+                      .headers = [f](compile::header_use what) { f->headers = what; },
+                      .read = [f](std::vector<dependency> what) { f->read = std::move(what); }});
     {
         std::lock_guard const lock{f->mutex};
         f->ticket = ticket;
@@ -336,6 +353,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
             else {
                 std::lock_guard const inner{f->mutex};
                 f->failed_at = base::clock::now();
+                f->may_be_mended = with.error().code() == errc::compile_failed && !f->order.subject.id.self_contained;
             }
         }
     }

@@ -120,6 +120,7 @@ private:
     void raise(flight_ptr const& f, priority how);
     [[nodiscard]] flight_ptr in_flight(base::digest const& identity) const;
     [[nodiscard]] bool failed_long_ago(flight& f) const;
+    void forget_what_was_mended(base::digest const& identity);
     [[nodiscard]] static bool is_withdrawn(flight& f);
     template <class Fill>
     void count(Fill fill);

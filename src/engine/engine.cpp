@@ -206,7 +206,10 @@ namespace {
 
 // Of work that began before this caller asked: headers may have been edited since it looked at them.
 bool is_outdated(order const& what, result<obtained> const& got) {
-    if (!got) return false;
+    // Whether a failure still holds is known where it is remembered: asked once more, it is answered from there or made anew.
+    if (!got)
+        return got.error().code() == errc::compile_failed && !what.subject.id.self_contained &&
+               !what.goes_around_the_cache();
     auto const rule =
         got->from == provenance::compiled ? compile::absent_headers::are_misses : compile::absent_headers::are_sealed;
     return !compile::first_change(got->what->dependencies, what.subject.roots, rule).empty();

@@ -54,6 +54,7 @@ struct coordinator::flight {
     cuda::nvtx_span compiling;
     // Told before the flight is completed, on the same thread.
     compile::header_use headers = compile::header_use::plain;
+    std::optional<std::vector<dependency>> read;  // by a compile that failed
     std::atomic<bool> finished{false};
 
     std::mutex mutex;
@@ -63,6 +64,7 @@ struct coordinator::flight {
     bool withdrawn = false;  // by all who asked; no longer in the table
     std::optional<compile::worker_pool::ticket> ticket;
     std::optional<base::time_point> failed_at;
+    bool may_be_mended = false;  // it failed, and headers had a part in it
 };
 
 // An order in hand is answered, whatever happens to its step: shortage of memory, a fault of ours. On a thread of our own

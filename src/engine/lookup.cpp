@@ -100,8 +100,16 @@ std::string describe_tiers(store::store& where) {
     if (embedded > 0) bundles.push_back(fmt::format("{} embedded", embedded));
     out += bundles.empty() ? ", no bundle" : fmt::format(", bundles ({})", fmt::join(bundles, ", "));
     std::vector<std::string> refused;
-    for (auto const& [reason, times] : where.counts().rejected) refused.push_back(fmt::format("{} {}", times, reason));
-    if (!refused.empty()) out += fmt::format(", refused: {}", fmt::join(refused, ", "));
+    auto counted = where.counts().rejected;
+    for (auto const& bundle : where.refused_bundles()) {
+        refused.push_back(bundle.why);
+        if (auto const at = counted.find(bundle.reason); at != counted.end())
+            at->second -= std::min<std::uint64_t>(1, at->second);
+    }
+    for (auto const& [reason, times] : counted) {
+        if (times > 0) refused.push_back(fmt::format("{} {}", times, reason));
+    }
+    if (!refused.empty()) out += fmt::format(", refused: {}", fmt::join(refused, "; "));
     return out;
 }
 

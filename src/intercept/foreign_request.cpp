@@ -145,7 +145,9 @@ std::string_view unkeepable_option(std::span<std::string const> options) {
 
 bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options) {
     return compile::may_name_the_time(program.source) || std::ranges::any_of(options, compile::may_name_the_time) ||
-           std::ranges::any_of(program.headers, [](auto const& h) { return compile::may_name_the_time(h.second); });
+           std::ranges::any_of(program.headers, [](auto const& h) {
+               return compile::header_may_name_the_time("/" + h.first, h.second);
+           });
 }
 
 std::string name_for_people(foreign_program const& program) {

@@ -298,7 +298,7 @@ std::FILE* look_capture::open(std::string const& path) {
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
             auto const text = base::as_text((*read)->text);
-            if (compile::may_name_the_time(text))
+            if (compile::header_may_name_the_time(*real, text))
                 return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
             if (!roots_.empty() && compile::header_may_name_its_file(*real, text))
                 return refuse(fail(errc::unsupported, "{}: it may ask what it is called", *real));

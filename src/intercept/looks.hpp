@@ -9,6 +9,7 @@
 #include "base/digest.hpp"
 #include "base/file_state.hpp"
 #include "base/files.hpp"
+#include "base/fork_guard.hpp"
 #include "compile/header_answers.hpp"
 
 #include <map>
@@ -87,7 +88,7 @@ private:
         bool here = false;
     };
     std::string list_;
-    std::mutex mutex_;
+    base::forkable_mutex mutex_;
     std::unordered_map<std::string, known> known_;
     std::set<std::string> needed_;
 };

@@ -11,8 +11,11 @@ namespace kiln::prims {
 namespace {
 
 constexpr std::size_t least_block = std::size_t{64} << 10;
-// The first use of the driver's stream-ordered pool takes 11 ms on an H200: a first block of this size is had without.
-constexpr std::size_t most_plain_block = std::size_t{1} << 20;
+// The first use of the driver's stream-ordered pool takes 11 ms on an H200: a first block of this size is had without. When it is
+// outgrown it is kept, because it cannot be given back in the stream's order, so it is not of any size; and once the pool is awake, only
+// if it is small.
+constexpr std::size_t most_plain_block = std::size_t{32} << 20;
+constexpr std::size_t most_when_awake = std::size_t{1} << 20;
 
 // A little more than asked for, so that slowly growing calls do not allocate each time.
 std::size_t rounded(std::size_t bytes) {
@@ -170,7 +173,8 @@ result<scratch_pool::block> scratch_pool::allocate(stream_ref on, std::size_t by
 
 result<void> scratch_pool::grow(slot& s, stream_ref on, std::size_t bytes) {
     auto const size = rounded(bytes);
-    bool const plain = s.current.data == 0 && size <= most_plain_block;
+    bool const asleep = memory_ == nullptr || memory_->is_asleep();
+    bool const plain = s.current.data == 0 && size <= (asleep ? most_plain_block : most_when_awake);
     auto made = allocate(on, size, plain ? order::at_once : order::of_stream);
     if (!made && plain) made = allocate(on, size, order::of_stream);  // the pool may have something to give back
     KILN_TRY(auto const next, std::move(made));

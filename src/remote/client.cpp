@@ -12,16 +12,23 @@ namespace {
 constexpr std::chrono::seconds absence_is_believed{2};
 constexpr std::size_t most_remembered = 1 << 16;
 constexpr std::size_t worth_a_thread = 8;  // so many in one batch
+// What waits for its checks: a server may send faster than anybody checks.
+constexpr std::size_t most_aside = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds token_is_looked_at{500};
 
 using store::event_outlet;
+
+// Where it is written who we are there; empty where that is in the environment.
+std::filesystem::path const& secret_file(remote_options const& o) noexcept {
+    return o.at.by == scheme::s3 ? o.credentials_file : o.token_file;
+}
 
 }  // namespace
 
 client::client(client_parts of)
     : of_{of},
       budgets_{of.rules.options.patience, of.rules.options.timeout},
-      token_stamp_{token_source{of.rules.options.token_file}.stamp()},
+      token_stamp_{token_source{secret_file(of.rules.options)}.stamp()},
       random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
 }
@@ -46,7 +53,10 @@ void client::ask(store::question const& what, store::answered then) {
     q->asked = base::clock::now();
     of_.counts.add("asked");
     if (what.nth >= slots || (what.nth > 0 && !what.request)) return finish(q, {});
-    if (of_.guard.is_open()) return finish(q, {.hit = {}, .why = miss::disabled});
+    // Who has nothing else is not told by the background: he tries himself when it is time.
+    bool const tries = what.how == store::urgency::nothing_else_will_do && may_try_now();
+    if (of_.guard.is_open() && !tries)
+        return finish(q, {.hit = {}, .why = miss::disabled, .detail = "the server does not answer"});
     rename(*q);
     watch_budget(q);
     if (q->at != stage::done) look(q);
@@ -169,13 +179,17 @@ void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
         base::bytes packet;
         opened found{};
     };
+    auto const bytes = packet.size();
+    aside_bytes_ += bytes;
     auto const box = std::make_shared<work>(work{std::move(packet)});
     of_.aside.run(
         [box, asked_for = wanted_by(*q), &how = of_.rules] {
             box->found = open_packet(std::move(box->packet), how.believed, asked_for, how.options.most_entry);
         },
-        [this, q, box, alive = alive_] {
-            if (*alive) checked(q, unless_refused(std::move(box->found)));
+        [this, q, box, bytes, alive = alive_] {
+            if (!*alive) return;
+            aside_bytes_ -= bytes;
+            checked(q, unless_refused(std::move(box->found)));
         });
 }
 
@@ -203,7 +217,8 @@ void client::received(inquiry_ptr const& q, got g) {
     }
     answered(*q);
     of_.counts.add("bytes_in", g.packet.size());
-    if (q->among_many) return check_aside(q, std::move(g.packet));
+    // Checked here where too much waits already: nothing more is received meanwhile.
+    if (q->among_many && aside_bytes_ + g.packet.size() <= most_aside) return check_aside(q, std::move(g.packet));
     checked(q, check(*q, std::move(g.packet)));
 }
 
@@ -285,7 +300,7 @@ bool client::has_another_token() {
     auto const now = base::clock::now();
     if (now - token_looked_at_ < token_is_looked_at) return false;
     token_looked_at_ = now;
-    auto const stamp = token_source{of_.rules.options.token_file}.stamp();
+    auto const stamp = token_source{secret_file(of_.rules.options)}.stamp();
     if (std::exchange(token_stamp_, stamp) == stamp) return false;
     writing_denied_ = false;
     // A connection that is kept is still that of who we were.
@@ -293,9 +308,19 @@ bool client::has_another_token() {
     return true;
 }
 
+bool client::is_in_vain() {
+    return of_.guard.is_denied() && !secret_file(of_.rules.options).empty() && !has_another_token();
+}
+
+bool client::may_try_now() {
+    if (!of_.guard.may_try()) return false;
+    if (!is_in_vain()) return true;
+    of_.guard.try_later();
+    return false;
+}
+
 void client::try_again() {
-    bool const in_vain = of_.guard.is_denied() && !of_.rules.options.token_file.empty() && !has_another_token();
-    if (in_vain) return of_.guard.try_later();
+    if (is_in_vain()) return of_.guard.try_later();
     of_.bytes.ping([this, alive = alive_](failure why) {
         if (!*alive) return;
         if (why) {

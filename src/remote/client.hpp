@@ -155,6 +155,10 @@ private:
     void rename(inquiry& q);
     // Since it was last asked: who was sent away is let in, if at all, with another token.
     [[nodiscard]] bool has_another_token();
+    // It does not let us in, and nothing has changed since.
+    [[nodiscard]] bool is_in_vain();
+    // It is open, and this question may be the one that finds out whether the server is back.
+    [[nodiscard]] bool may_try_now();
     void told_bad(digest const& name, miss why);
 
     [[nodiscard]] bool may_ask_for_leases() noexcept;
@@ -189,12 +193,14 @@ private:
     void uploaded(std::shared_ptr<upload> const& u);
     void not_uploaded(std::shared_ptr<upload> const& u, failure const& why);
     void put_by_family(std::shared_ptr<upload> const& u);
+    [[nodiscard]] bool is_sound(upload const& u, got there) const;
 
     client_parts of_;
     budgets budgets_;
     breaker lease_guard_;  // of a server that keeps leases only
     std::vector<inquiry_ptr> to_look_;
     std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
+    std::size_t aside_bytes_ = 0;              // being checked, or waiting for it
     reactor::timer look_timer_ = 0;
     std::vector<inquiry_ptr> waiting_;
     std::size_t taking_ = 0;

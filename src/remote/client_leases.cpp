@@ -198,10 +198,11 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
     }
     if (names.empty()) return end_poll();
     of_.bytes.get(names, [this, all, left = names.size(), alive = alive_](std::size_t i, got g) mutable {
+        if (!*alive) return;
+        // Each as it comes: a whole batch of large ones is not kept.
         (*all)[i].bytes = std::move(g);
-        if (--left > 0 || !*alive) return;
-        for (auto& one : *all) settle_polled(one);
-        end_poll();
+        settle_polled((*all)[i]);
+        if (--left == 0) end_poll();
     });
 }
 

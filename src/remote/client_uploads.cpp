@@ -89,11 +89,28 @@ void client::uploaded(std::shared_ptr<upload> const& u) {
     u->then(store::put_outcome{});
 }
 
-// For machines without a compiler. What it costs is known: nobody waits for it, and the caller is not told of its end.
+// For machines without a compiler. What it costs is known: nobody waits for it, and the caller is not told of its end. The first stays,
+// unless nobody believes it any more: those who would find out cannot put another.
 void client::put_by_family(std::shared_ptr<upload> const& u) {
     auto const& about = u->what.about;
     auto const name = family_name(of_.rules.options.space, about.at.family, about.target, about.kind);
-    of_.bytes.put(name, u->what.packet, put_rule::create, [](put_answer const&) {});
+    of_.bytes.put(name, u->what.packet, put_rule::create, [this, u, name, alive = alive_](put_answer const& a) {
+        if (!*alive || a.state != put_state::exists) return;
+        of_.bytes.get({name}, [this, u, name, alive](std::size_t, got g) {
+            if (!*alive || g.state == presence::failed || is_sound(*u, std::move(g))) return;
+            of_.bytes.put(name, u->what.packet, put_rule::replace, [](put_answer const&) {});
+        });
+    });
+}
+
+// What is there serves whoever asks for the family.
+bool client::is_sound(upload const& u, got there) const {
+    if (there.state != presence::here) return false;
+    auto const& about = u.what.about;
+    wanted const asked_for{.family = about.at.family,
+                           .expected = {.target = about.target, .kind = about.kind, .toolchain = {}}};
+    auto const& how = of_.rules;
+    return open_packet(std::move(there.packet), how.believed, asked_for, how.options.most_entry).what != nullptr;
 }
 
 void client::not_uploaded(std::shared_ptr<upload> const& u, failure const& why) {

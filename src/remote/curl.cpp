@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/curl.hpp"
 
+#include "base/fork_guard.hpp"
 #include "remote/settings.hpp"
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace kiln::remote {
 
@@ -21,7 +24,8 @@ constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data 
               verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
               permission_ms = 227, timeout_ms = 155, connect_timeout_ms = 156, protocols = 181,
               redirect_protocols = 182, http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305,
-              ready_function = 20312, ready_data = 10313, quick_exit = 322, certificates = 172;
+              ready_function = 20312, low_speed_limit = 19, low_speed_seconds = 20, no_proxy = 10177,
+              open_socket = 20163, close_socket = 20208, ready_data = 10313, quick_exit = 322, certificates = 172;
 }  // namespace option
 namespace info {
 constexpr int response_code = 0x200002, active_socket = 0x500000 + 44, certificates = 0x400000 + 34;
@@ -84,6 +88,22 @@ loaded_curl load() {
     return out;
 }
 
+// A child of a fork has no part in its parent's connections: they are closed there at once. As libcurl hands it over:
+struct wanted_socket {
+    int family, type, protocol;
+    unsigned address_bytes;
+    ::sockaddr address;
+};
+int open_socket(void*, int, wanted_socket const* what) noexcept {
+    int const fd = ::socket(what->family, what->type | SOCK_CLOEXEC, what->protocol);
+    if (fd >= 0) (void)base::close_in_child(fd);
+    return fd;
+}
+int close_socket(void*, int fd) noexcept {
+    base::forget_in_child(fd);
+    return ::close(fd);
+}
+
 // The first of the chain is the server's own.
 std::string certificate_of(curl_api const& a, curl_api::handle easy) {
     constexpr std::string_view name = "Cert:";
@@ -133,6 +153,9 @@ tls_stream::attempt tls_stream::connect(peer const& to) {
     set(option::connect_only, 1L);
     set(option::alpn, 0L);
     set(option::no_signal, 1L);
+    set(option::open_socket, &open_socket);
+    set(option::close_socket, &close_socket);
+    set(option::no_proxy, "*");  // proxies of the environment are for HTTP
     set(option::ssl_version, tls_1_2);
     set(option::verify_peer, 1L);
     set(option::verify_host, 2L);
@@ -324,6 +347,12 @@ void curl_client::start(std::unique_ptr<transfer> t) {
     set(option::no_signal, 1L);
     set(option::quick_exit, 1L);  // a resolver that hangs is left behind, not waited for
     set(option::netrc, 0L);
+    set(option::open_socket, &open_socket);
+    set(option::close_socket, &close_socket);
+    // What is for this machine goes to no proxy of the environment, and with it no token in clear text.
+    if (auto const to = parse_url(t->what.url.substr(0, t->what.url.find_first_of("?#")));
+        to && is_this_machine(to->host))
+        set(option::no_proxy, "*");
     set(option::http09_allowed, 0L);
     set(option::http_version, t->what.url.starts_with("https") ? http_2_over_tls : http_1_1);
     set(option::ssl_version, tls_1_2);
@@ -331,6 +360,10 @@ void curl_client::start(std::unique_ptr<transfer> t) {
     set(option::verify_host, 2L);
     set(option::connect_timeout_ms, static_cast<long>(options_.connect_timeout.count()));
     set(option::timeout_ms, static_cast<long>(options_.timeout.count()));
+    if (options_.stall.count() > 0) {
+        set(option::low_speed_limit, 1000L);
+        set(option::low_speed_seconds, static_cast<long>(options_.stall.count()));
+    }
     set(option::error_buffer, t->words.data());
     set(option::write_function, &curl_client::on_body);
     set(option::write_data, static_cast<void*>(t.get()));

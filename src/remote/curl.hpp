@@ -114,6 +114,7 @@ struct curl_options {
     std::chrono::milliseconds connect_timeout{1'000};
     std::chrono::milliseconds timeout{10'000};
     std::chrono::milliseconds idle{2'000};
+    std::chrono::seconds stall{0};  // given up after so long with less than a kilobyte a second; 0: only by `timeout`
     std::string ca{}, certificate{}, certificate_key{};
     std::string aws{};   // "aws:amz:REGION:s3": requests are signed
     std::string user{};  // "id:secret" for that
@@ -132,6 +133,8 @@ public:
     void send(http_request what, answered then);
     // What was not begun is answered by `why`.
     void refuse_waiting(failure const& why);
+    // "id:secret", for what is begun from now on.
+    void sign_as(std::string user) { options_.user = std::move(user); }
     void close() noexcept;
     std::function<void()> on_connected{};
 

@@ -12,6 +12,8 @@ namespace kiln::remote {
 
 namespace {
 
+constexpr std::chrono::milliseconds credentials_are_looked_at{500};
+
 got failed_get(http_response const& r) {
     if (is_absent(r)) return {};
     if (r.why.what == trouble::too_large) return {.state = presence::too_large};
@@ -207,6 +209,7 @@ public:
 protected:
     [[nodiscard]] std::string url_of(digest const& name) const override { return in_subdirs(access_.base, name); }
     void send(http_request what, curl_client::answered then) override {
+        look_who_we_are();
         if (!access_.why.empty()) what.refused = {trouble::denied, access_.why};
         add_s3_headers(access_, what);
         curl_.send(std::move(what), std::move(then));
@@ -216,9 +219,20 @@ private:
     static curl_options signed_by(remote_options const& o, s3_access const& a) {
         auto out = curl_options_of(o);
         out.aws = signing_scheme(a);
-        out.user = a.id + ":" + a.secret;
+        out.user = user_of(a);
         return out;
     }
+    // Credentials that are lent for an hour are written anew before it is over.
+    void look_who_we_are() {
+        auto const now = base::clock::now();
+        if (options_.credentials_file.empty() || now - looked_at_ < credentials_are_looked_at) return;
+        looked_at_ = now;
+        auto const stamp = token_source{options_.credentials_file}.stamp();
+        if (std::exchange(stamp_, stamp) == stamp) return;
+        access_ = s3_access_of(options_);
+        curl_.sign_as(user_of(access_));
+    }
+    static std::string user_of(s3_access const& a) { return a.id + ":" + a.secret; }
     // 412: it is there. 409: somebody is at it this moment. Old MinIO says 304 for 412.
     void put_again(digest const& name, std::shared_ptr<base::bytes const> packet, put_rule rule,
                    std::function<void(put_answer)> then, int attempts) {
@@ -237,6 +251,8 @@ private:
     }
     s3_access access_;
     s3_claims claims_;
+    std::uint64_t stamp_ = token_source{options_.credentials_file}.stamp();
+    base::time_point looked_at_{};
 };
 
 }  // namespace

@@ -207,6 +207,7 @@ void redis_link::greet() {
         else resp::put_command(out_, {"AUTH", all.substr(0, colon), all.substr(colon + 1)});
         ++greetings_;
     }
+    names_us_ = greetings_ > 0;
     if (options_.at.by != scheme::redis_unix && options_.at.path.size() > 1) {
         resp::put_command(out_, {"SELECT", std::string_view{options_.at.path}.substr(1)});
         ++greetings_;
@@ -282,7 +283,9 @@ void redis_link::answer(resp::value v) {
     retried_ = false;
     if (greetings_ > 0) {
         --greetings_;
-        if (v.is_error()) drop({trouble::denied, clean_text(v.text())});
+        bool const denied =
+            std::exchange(names_us_, false) || v.text().starts_with("NOAUTH") || v.text().starts_with("NOPERM");
+        if (v.is_error()) drop({denied ? trouble::denied : trouble::server, clean_text(v.text())});
         return;
     }
     if (waiting_.empty()) {

@@ -90,6 +90,7 @@ private:
     std::size_t sent_ = 0;
     std::deque<waiting> waiting_;
     std::size_t greetings_ = 0;  // answers to AUTH and SELECT still to come
+    bool names_us_ = false;      // the next of them is to AUTH
     resp::decoder decoder_;
     bool used_ = false;     // this connection has answered before
     bool retried_ = false;  // what is under way was sent a second time

@@ -10,6 +10,7 @@ namespace kiln::remote {
 namespace {
 
 constexpr std::string_view open_mark = "open ";
+constexpr std::size_t most_reply = std::size_t{32} << 20;
 
 // SET ... IFEQ is not known before Redis 8: compared and changed in one step by a script.
 constexpr std::string_view renew_script =
@@ -61,6 +62,8 @@ link_options link_options_of(remote_options const& o, redis_server::duty what) {
     out.certificate = o.certificate.native();
     out.certificate_key = o.certificate_key.native();
     out.limits.bulk = static_cast<std::size_t>(o.most_entry) + (std::size_t{64} << 10);
+    // A part of a batch that is larger is asked for one by one.
+    out.limits.whole = std::max(most_reply, out.limits.bulk + (std::size_t{64} << 10));
     return out;
 }
 
@@ -243,10 +246,12 @@ void redis_server::scan(std::string const& cursor, std::function<void(page)> the
     });
 }
 
-void redis_server::idle_seconds(std::string const& key, std::function<void(std::optional<std::int64_t>)> then) {
+void redis_server::idle(std::string const& key, std::function<void(idleness)> then) {
     link_.send({"OBJECT", "IDLETIME", key}, [then = std::move(then)](redis_link::reply r) {
-        bool const good = !r.why && r.value.kind == resp::kind::integer;
-        then(good ? std::optional{r.value.number} : std::nullopt);
+        idleness out{.why = std::move(r.why)};
+        out.gone = !out.why && r.value.kind == resp::kind::null;
+        if (!out.why && r.value.kind == resp::kind::integer) out.seconds = r.value.number;
+        then(std::move(out));
     });
 }
 

@@ -35,7 +35,12 @@ public:
         std::vector<std::string> keys{};
     };
     void scan(std::string const& cursor, std::function<void(page)> then);
-    void idle_seconds(std::string const& key, std::function<void(std::optional<std::int64_t>)> then);
+    struct idleness {
+        failure why{};
+        bool gone = false;
+        std::optional<std::int64_t> seconds{};  // nothing: a policy that counts uses, or a user who may not ask
+    };
+    void idle(std::string const& key, std::function<void(idleness)> then);
     void remove_key(std::string const& key, std::function<void(failure)> then);
 
 private:

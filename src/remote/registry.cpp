@@ -69,7 +69,7 @@ std::shared_ptr<base::bytes const> bytes_of(std::string_view text) {
 }
 
 curl_options curl_for(shipping_options const& how) {
-    return {.connect_timeout = how.connect_timeout, .timeout = how.timeout, .ca = how.ca.native()};
+    return {.connect_timeout = how.connect_timeout, .timeout = how.timeout, .stall = how.stall, .ca = how.ca.native()};
 }
 
 struct layer {
@@ -155,6 +155,7 @@ registry::registry(registry_place at, shipping_options const& how)
     : at_{std::move(at)}, how_{how}, caller_{curl_for(how)} {
     auto const token = token_source{how.token_file}.read();
     if (token) token_ = *token;
+    else no_token_ = {trouble::denied, std::string{token.error().message()}};
     if (!token_.empty() && token_.find(':') == token_.npos) authorization_ = authorization(token_);
 }
 
@@ -171,6 +172,7 @@ error registry::refused(std::string_view what, http_response const& r) const {
 http_response registry::send(http_request what) {
     auto const attempt = [&] {
         auto now = what;
+        now.refused = no_token_;
         if (!authorization_.empty()) now.headers.push_back(authorization_);
         return caller_.call(std::move(now));
     };

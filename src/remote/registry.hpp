@@ -39,6 +39,7 @@ private:
     registry_place at_;
     shipping_options how_;
     http_caller caller_;
+    failure no_token_;           // set: it cannot be read, and nobody is asked without it
     std::string token_;          // what we were given to say; never shown
     std::string authorization_;  // the header that was accepted last
 };

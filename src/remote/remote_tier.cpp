@@ -55,8 +55,7 @@ result<std::vector<store::public_key>> read_keys(std::vector<std::filesystem::pa
 
 result<client_rules> make_rules(remote_options const& o, put_rule rule) {
     client_rules out{.options = o, .believed = {}, .signs = {}, .replaces = rule == put_rule::replace};
-    out.believed = {.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
-    KILN_TRY(out.believed.keys, read_keys(o.keys));
+    KILN_TRY(out.believed, trust_of(o));
     if (!o.sign.empty() && o.writes == writing::allowed) {
         KILN_TRY(auto key, store::private_key::load(o.sign));
         // What nobody believes here is replaced by everybody, and by this machine too.
@@ -72,6 +71,12 @@ result<client_rules> make_rules(remote_options const& o, put_rule rule) {
 }
 
 }  // namespace
+
+result<trust> trust_of(remote_options const& o) {
+    trust out{.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
+    KILN_TRY(out.keys, read_keys(o.keys));
+    return out;
+}
 
 servers make_servers(reactor& loop, remote_options const& options) {
     servers out;

@@ -79,6 +79,9 @@ private:
 // All of KILN_REMOTE, in order; those that cannot be used are an event each.
 [[nodiscard]] std::vector<std::shared_ptr<store::tier>> make_tiers(base::config const& config, event_log& events);
 
+// Who is believed there: its keys are read.
+[[nodiscard]] result<trust> trust_of(remote_options const& o);
+
 // What keeps the bytes of a remote, and what keeps its leases where that is another.
 struct servers {
     std::unique_ptr<byte_server> bytes;

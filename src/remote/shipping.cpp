@@ -38,7 +38,10 @@ public:
 
     [[nodiscard]] http_response call(http_request what) const {
         what.url = url_;
-        curl_options how{.connect_timeout = how_.connect_timeout, .timeout = how_.timeout, .ca = how_.ca.native()};
+        curl_options how{.connect_timeout = how_.connect_timeout,
+                         .timeout = how_.timeout,
+                         .stall = how_.stall,
+                         .ca = how_.ca.native()};
         if (bucket_) sign_with(*bucket_, how, what);
         else if (!token_.empty()) what.headers.push_back(authorization(token_));
         http_caller caller{std::move(how)};

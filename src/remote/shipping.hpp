@@ -16,6 +16,7 @@ struct shipping_options {
     std::filesystem::path credentials_file{};
     std::chrono::milliseconds connect_timeout{10'000};
     std::chrono::milliseconds timeout{600'000};
+    std::chrono::seconds stall{30};  // nobody waits ten minutes for a byte in a second
     std::uint64_t most_bytes = std::uint64_t{2} << 30;
 };
 

@@ -17,15 +17,6 @@ bool is_object(std::string_view key) {
     return key.starts_with(object_prefix) && digest::from_hex(key.substr(object_prefix.size())).has_value();
 }
 
-result<trust> trust_of(remote_options const& o) {
-    trust out{.in = o.in, .space = o.space, .keys = {}, .least_epoch = o.least_epoch};
-    for (auto const& file : o.keys) {
-        KILN_TRY(auto key, store::public_key::load(file));
-        out.keys.push_back(std::move(key));
-    }
-    return out;
-}
-
 std::optional<miss> check_packet(base::bytes packet, trust const& rule) {
     auto const outer = decode_packet(packet);
     if (!outer.parts) return outer.why;
@@ -99,8 +90,9 @@ result<std::vector<kept_object>> upkeep::state::list_redis() {
         for (auto const& key : page.keys) {
             if (!is_object(key)) continue;
             KILN_TRY(auto const idle,
-                     call<std::optional<std::int64_t>>([this, key](auto then) { server->idle_seconds(key, then); }));
-            if (idle) out.push_back({.key = key, .age = *idle});
+                     call<redis_server::idleness>([this, key](auto then) { server->idle(key, then); }));
+            if (idle.why) return fail(errc::io, "{}: {}", options.at.text(), idle.why.detail);
+            if (!idle.gone) out.push_back({.key = key, .age = idle.seconds});
         }
         cursor = page.cursor;
     } while (cursor != "0");

@@ -8,8 +8,9 @@
 namespace kiln::remote {
 
 struct kept_object {
-    std::string key;       // as the server has it, or a path
-    std::int64_t age = 0;  // seconds since it was used (Redis) or written
+    std::string key;  // as the server has it, or a path
+    std::optional<std::int64_t>
+        age{};  // seconds since it was used (Redis) or written; nothing: the server does not say
     std::uint64_t bytes = 0;
 };
 

@@ -106,6 +106,9 @@ result<host_layer> host_layer::noded(geometries const& from) {
     out.divide_at_own_vertices();
     out.find_orientations();
     out.find_groups();
+    for (std::size_t r = 0; r < out.rows(); ++r)  // a line without length is a point
+        if (out.dimensions_[r] == 1 && out.states_[r] == row_state::there && out.segments_[r] == 0)
+            out.dimensions_[r] = 0;
     return out;
 }
 

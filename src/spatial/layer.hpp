@@ -22,7 +22,8 @@ public:
     [[nodiscard]] kiln_spatial::layer view() const noexcept;
     [[nodiscard]] std::size_t rows() const noexcept { return states_.size(); }
     [[nodiscard]] row_state state(std::size_t row) const noexcept { return states_[row]; }
-    [[nodiscard]] int dimension(std::size_t row) const noexcept { return dimensions_[row]; }  // of its family; null: -1
+    // Of its family; null: -1. Of a noded layer lines without length are points.
+    [[nodiscard]] int dimension(std::size_t row) const noexcept { return dimensions_[row]; }
     // Of a noded layer: points in the boundary of a row's lines, each once.
     [[nodiscard]] std::int32_t ends(std::size_t row) const noexcept { return ends_[row]; }
     [[nodiscard]] std::int32_t segments(std::size_t row) const noexcept { return segments_[row]; }

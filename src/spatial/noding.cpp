@@ -18,6 +18,10 @@ result<kept_layer> kept_layer::distinct(queue& on, geometries const& from) {
 result<kept_layer> kept_layer::noded(queue& on, geometries const& from) {
     KILN_TRY(auto out, distinct(on, from));
     KILN_CHECK(out.node(on, nullptr));
+    if (from.kind() != family::mixed && dimension_of(from.kind()) != 1) return out;
+    KILN_CHECK(on.launch(line_dimensions{raw(out.row_paths_), raw(out.row_segments_),
+                                         reinterpret_cast<signed char*>(out.dimension_.data())},
+                         out.rows()));
     return out;
 }
 

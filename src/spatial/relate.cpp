@@ -9,6 +9,7 @@
 #include "spatial/loops.hpp"
 #include "spatial/relate.cuh"
 #include "spatial/relate_pairs.hpp"
+#include "spatial/rings.hpp"
 
 #include <algorithm>
 
@@ -127,12 +128,25 @@ u32 everything(int left, int right) noexcept {
     return out;
 }
 
+// Points are in areas or on them by the even-odd rule, whatever rings do; what lines and areas run along must be a border.
+result<void> require_rings(host_layer const& of, row_lookup& rows, host_layer const& other, std::string_view side) {
+    bool has_paths = false;
+    for (std::size_t i = 0; i < other.rows() && !has_paths; ++i) has_paths = other.dimension(i) > 0;
+    if (!has_paths) return {};
+    auto const bad = flawed_rings(of, rows, 1);
+    if (bad.empty()) return {};
+    return fail(errc::invalid_argument, "relate: on the {}, {}; make_valid mends such rows", side, bad[0].message);
+}
+
 }  // namespace
 
 result<related_layers> related_layers::make(geometries const& left, geometries const& right) {
     KILN_TRY(auto a, host_layer::noded(left));
     KILN_TRY(auto b, host_layer::noded(right));
-    return related_layers{std::make_unique<both>(std::move(a), std::move(b))};
+    auto layers = std::make_unique<both>(std::move(a), std::move(b));
+    KILN_CHECK(require_rings(layers->left, layers->left_rows, layers->right, "left"));
+    KILN_CHECK(require_rings(layers->right, layers->right_rows, layers->left, "right"));
+    return related_layers{std::move(layers)};
 }
 
 related_layers::limits related_layers::limits_of(predicate what, int left, int right) noexcept {

@@ -23,15 +23,14 @@ struct by_least_x {
     }
 };
 
-// Does the segment pass strictly above p? Half open, so that a vertex at that x counts once.
+}  // namespace
+
 bool passes_above(layer const& l, i32 v, point p) {
     point const a = l.at[v], b = l.at[v + 1];
     if ((a.x > p.x) == (b.x > p.x)) return false;
     if (a.y > p.y && b.y > p.y) return true;
     return a.x < b.x ? orient(a, b, p) < 0 : orient(b, a, p) < 0;
 }
-
-}  // namespace
 
 row_lookup::row_lookup(host_layer const& of) : layer_{of.view()}, boxes_(of.rows()), rows_(of.rows()) {
     for (std::size_t r = 0; r < of.rows(); ++r) {

@@ -61,6 +61,9 @@ private:
     std::unique_ptr<kiln_spatial::box[]> blocks_;
 };
 
+// Does the segment pass strictly above p? Half open, so that a vertex at that x counts once.
+[[nodiscard]] bool passes_above(kiln_spatial::layer const& l, std::int32_t v, kiln_spatial::point p);
+
 // Right rows whose boxes meet a box, in order.
 class row_candidates {
 public:

@@ -15,6 +15,9 @@ std::string_view name_of(flaw what) noexcept {
         case flaw::out_of_range: return "out of range";
         case flaw::open_ring: return "open ring";
         case flaw::too_few_points: return "too few points";
+        case flaw::crossing_rings: return "crossing rings";
+        case flaw::shared_border: return "shared border";
+        case flaw::misplaced_ring: return "misplaced ring";
     }
     return "unknown";
 }

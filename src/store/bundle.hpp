@@ -58,6 +58,12 @@ struct signature_policy {
 enum class signature_state { none, unchecked, good };
 [[nodiscard]] std::string_view name_of(signature_state state) noexcept;
 
+// One that was named and is not used.
+struct refused_bundle {
+    std::string reason;  // a stable code
+    std::string why;     // for people; names the file
+};
+
 struct bundle_info {
     std::string origin;  // path, or "embedded"
     std::uint32_t format = 0;

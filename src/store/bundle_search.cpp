@@ -47,22 +47,28 @@ std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
 opened_bundles open_bundles(bundle_places const& places, event_outlet& events) {
     opened_bundles out;
     signature_policy policy;
+    std::string no_key;
     if (!places.trusted_key.empty()) {
         policy.what = signature_policy::need::trusted;
         // Without the key nothing can be trusted: every bundle is refused, and this says why.
         auto key = public_key::load(places.trusted_key);
         if (key) policy.keys.push_back(*std::move(key));
-        else events.emit({.kind = event_kind::warned, .reason = "bundle-key", .detail = key.error().message()});
+        else no_key = fmt::format("the key it must be signed by cannot be read: {}", key.error().message());
+        if (!no_key.empty())
+            events.emit({.kind = event_kind::warned, .reason = "bundle-key", .detail = key.error().message()});
     }
     auto const open = [&](std::filesystem::path const& file, bool optional) {
         auto bundle = bundle_tier::open(file, policy);
+        if (!bundle && bundle.error().code() == errc::forbidden && !no_key.empty())
+            bundle = fail(errc::forbidden, "{}: {}", file.native(), no_key);
         if (bundle) {
             out.bundles.push_back(*std::move(bundle));
             return;
         }
         if (bundle.error().code() == errc::not_found && optional) return;
-        out.rejected.push_back(reason_of(bundle.error()));
-        events.emit({.kind = event_kind::rejected, .reason = out.rejected.back(), .detail = bundle.error().message()});
+        out.refused.push_back({reason_of(bundle.error()), bundle.error().message()});
+        events.emit(
+            {.kind = event_kind::rejected, .reason = out.refused.back().reason, .detail = bundle.error().message()});
     };
     for (auto const& path : places.paths) {
         for (auto const& file : files_of(path)) open(file, false);

@@ -15,7 +15,7 @@ struct bundle_places {
 
 struct opened_bundles {
     std::vector<std::shared_ptr<bundle_tier>> bundles;
-    std::vector<std::string> rejected;  // a reason for each that was there and not used
+    std::vector<refused_bundle> refused;  // those that were there and are not used
 };
 
 [[nodiscard]] opened_bundles open_bundles(bundle_places const& places, event_outlet& events);

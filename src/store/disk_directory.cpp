@@ -70,8 +70,11 @@ std::string disk_directory::objection_to(std::filesystem::path const& folder, st
     if (how_.mode == access::read_write && !is_trusted(about))
         return fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own", path, about.st_uid);
     auto const forbidden = how_.mode == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
+    // Never of a folder that is not this user's alone to close: of /tmp others live.
+    bool const is_ours_to_close = about.st_uid == ::geteuid() && (about.st_mode & S_ISVTX) == 0;
     if ((about.st_mode & static_cast<mode_t>(forbidden)) != 0)
-        return fmt::format("{}: others may write there; chmod go-w it", path);
+        return fmt::format("{}: others may write there; {}", path,
+                           is_ours_to_close ? "chmod go-w it" : "name a directory of your own in it");
     return {};
 }
 

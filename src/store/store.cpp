@@ -283,6 +283,12 @@ std::vector<std::shared_ptr<bundle_tier>> store::bundles() {
     return state_->bundles;
 }
 
+std::vector<refused_bundle> store::refused_bundles() {
+    (void)state_->tiers();
+    std::lock_guard const lock{state_->mutex};
+    return state_->refused_bundles;
+}
+
 std::unique_ptr<store> make_store(base::config const& config, event_log& log) {
     return std::make_unique<store>(options_from(config), log);
 }

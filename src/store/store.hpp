@@ -152,6 +152,7 @@ public:
     [[nodiscard]] std::vector<directory_report> probe_read_only() const;
     // Opens what is not open yet; those that could not be opened are left out (an event told why).
     [[nodiscard]] std::vector<std::shared_ptr<bundle_tier>> bundles();
+    [[nodiscard]] std::vector<refused_bundle> refused_bundles();
     [[nodiscard]] store_options const& options() const noexcept { return options_; }
 
 private:

@@ -2,6 +2,8 @@
 #include "store/store.hpp"
 
 #include <cstdlib>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace kiln::store {
 
@@ -20,8 +22,17 @@ std::filesystem::path made_absolute(std::string const& text) {
     return why ? std::filesystem::path{text} : path;
 }
 
+// A folder that everybody may write to, as /tmp and a container's fresh volume are, holds one of each user's own. Whose that is, is
+// looked at before it is used.
+std::filesystem::path own_part_of(std::filesystem::path given) {
+    struct ::stat about {};
+    bool const is_everybodys =
+        ::stat(given.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && (about.st_mode & S_IWOTH) != 0;
+    return is_everybodys ? given / fmt::format("kiln-{}", ::geteuid()) : given;
+}
+
 std::filesystem::path cache_root(base::config const& config) {
-    if (auto const& given = config.text("KILN_CACHE_DIR"); !given.empty()) return made_absolute(given);
+    if (auto const& given = config.text("KILN_CACHE_DIR"); !given.empty()) return own_part_of(made_absolute(given));
     if (config.secure()) return {};
     if (auto const xdg = absolute_from_environment("XDG_CACHE_HOME"); !xdg.empty()) return xdg / "kiln";
     if (auto const home = absolute_from_environment("HOME"); !home.empty()) return home / ".cache" / "kiln";

@@ -106,8 +106,9 @@ std::shared_ptr<slots const> store::state::tiers() {
     if (bundles_open) return current;
     bundles_open = true;
     for (auto* const counts : {&sum, &pending}) {
-        for (auto const& reason : opened.rejected) counts->rejected[reason] += 1;
+        for (auto const& one : opened.refused) counts->rejected[one.reason] += 1;
     }
+    refused_bundles = std::move(opened.refused);
     bundles = std::move(opened.bundles);
     for (auto const& b : bundles) append(b);
     for (auto const& t : extra) append(t);

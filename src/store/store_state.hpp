@@ -98,6 +98,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     base::forkable_mutex mutex;  // the members below
     std::shared_ptr<slots const> current;
     std::vector<std::shared_ptr<bundle_tier>> bundles;
+    std::vector<refused_bundle> refused_bundles;
     std::vector<std::shared_ptr<tier>> extra;
     bool bundles_open = false;
     bool told = false;

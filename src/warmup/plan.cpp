@@ -56,6 +56,8 @@ warm_report plan::ensure_warm(std::chrono::milliseconds deadline) const {
     auto const& batch = start().internals();
     auto const by = batch->by.lock();
     if (!by) return gone(name_);
+    // From here on somebody waits for it.
+    if (deadline.count() > 0) by->raise(batch, priority::blocking);
     (void)by->wait_until(*batch, until);
     auto out = by->cold(*batch);
     out.waited_ms = watch.ms();

@@ -52,6 +52,59 @@ subprocess.run(["touch", "-d", "+2 seconds", header], check=True)
 cmake("--build", "build")
 check(bundle.stat().st_ino != first.st_ino, "a header was edited: the bundle is made anew")
 
+# An option with a semicolon in it is one option.
+write("parted/CMakeLists.txt", (SCRATCH / "project/CMakeLists.txt").read_text().replace(" BUNDLE)", " OPTIONS \"-DTWO=int a;int b\" \"-DMORE=int c\\;int d\" -DH=1)").replace("${CMAKE_CURRENT_SOURCE_DIR}/inc", "${CMAKE_CURRENT_SOURCE_DIR}"))
+write("parted/consumer.cpp", "")
+write("parted/k.cu", 'struct s { TWO; MORE; };\nextern "C" __global__ void k(s* x) { x->a = x->b + x->c + x->d + H; }\n')
+cmake("-S", "parted", "-B", "parted_build")
+cmake("--build", "parted_build")
+said = run("build", "parted/k.cu", "project/k.cu", "-a", "sm_90", "--embed", "x.cpp", "--as", "one", status=2).stderr
+check("1 name and 2 files (parted/k.cu, project/k.cu)" in said, "--as counts", said)
+
+# What was looked for and not there, and what is reached by a link: nothing that was read has changed.
+late = '#if __has_include(<maybe.h>)\n#include <maybe.h>\n#else\n#define M 1\n#endif\n#include <h.h>\nextern "C" __global__ void k(int* x) { x[0] = H * 100 + M; }\n'
+for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
+    if not shutil.which(program):
+        continue
+    place = f"late_{program}"
+    write(f"{place}/CMakeLists.txt", (SCRATCH / "project/CMakeLists.txt").read_text().replace("${CMAKE_CURRENT_SOURCE_DIR}/inc", "${CMAKE_CURRENT_SOURCE_DIR}/first ${CMAKE_CURRENT_SOURCE_DIR}/linked"))
+    write(f"{place}/consumer.cpp", "")
+    write(f"{place}/k.cu", late)
+    (SCRATCH / place / "first").mkdir()
+    write(f"{place}/v1/h.h", "#define H 1\n")
+    write(f"{place}/v2/h.h", "#define H 2\n")
+    (SCRATCH / place / "linked").symlink_to("v1")
+    for made in (SCRATCH / place).rglob("*"):  # long before anything is built
+        subprocess.run(["touch", "-h", "-d", "-1 hour", made], check=True)
+    built = SCRATCH / place / "build"
+    cmake("-G", generator, "-S", place, "-B", built)
+
+    def kernels():
+        cmake("--build", built)
+        return (built / "kernels/kernels.cpp").read_text()
+
+    def switch():
+        (SCRATCH / place / "linked").unlink()
+        (SCRATCH / place / "linked").symlink_to("v2")
+
+    seen = [kernels()]
+    check(kernels() == seen[0], "nothing changes")
+    for what, change in (("a link is switched", switch), ("a header is there now", lambda: write(f"{place}/v2/maybe.h", "#define M 2\n")),
+                         ("a header appears in front of another", lambda: write(f"{place}/first/h.h", "#define H 3\n"))):
+        change()
+        # The files themselves are older than what was built: only folders tell.
+        for made in (SCRATCH / place).glob("*/*.h"):
+            subprocess.run(["touch", "-d", "-1 hour", made], check=True)
+        seen.append(kernels())
+        check(len(set(seen)) == len(seen), f"{generator}: {what}: made anew", *seen)
+    if program == "ninja":
+        done = subprocess.run(["cmake", "--build", built, "-v"], capture_output=True, text=True)
+        check("no work to do" in done.stdout, "and then there is nothing to do", done.stdout)
+        again = (built / "kernels/kernels.cpp").stat()
+        write(f"{place}/first/other.txt", "")
+        cmake("--build", built)
+        check((built / "kernels/kernels.cpp").stat().st_ino == again.st_ino, "another file in a folder changes nothing that is compiled")
+
 # Two libraries of one program with kernels by the same name: each has its own.
 compiler = shutil.which("c++") or shutil.which("g++")
 if compiler and (BIN.parent / "lib/libkiln.so").exists():

@@ -25,6 +25,16 @@ write("n.cu", '#include <n.h>\nextern "C" __global__ void n(int* x) { x[0] = N; 
 run("build", "n.cu", "-I", "odd name", "--arch", "sm_90", "-o", "n.kiln", "--depfile", "n.kiln.d")
 rule = (SCRATCH / "n.kiln.d").read_text()
 header = str(SCRATCH / "odd name/n.h").replace(" ", "\\ ")
+write("apart/n.cu", (SCRATCH / "n.cu").read_text().replace("#include <n.h>", "#if __has_include(<late.h>)\n#endif\n#include <n.h>"))
+os.symlink("odd name", SCRATCH / "linked")
+run("build", "apart/n.cu", "-I", "linked", "-I", "not/there", "--arch", "sm_90", "-o", "apart.kiln", "--depfile", "apart.kiln.d")
+folders = (SCRATCH / "apart.kiln.d").read_text().replace("\\\n", "").split()
+check(str(SCRATCH / "apart") in folders and str(SCRATCH / "linked") in folders, "and the folders in which headers were looked for", folders)
+check(str(SCRATCH) not in folders, "but not the one that the bundle is put into", folders)
+(SCRATCH / "out").mkdir()
+run("build", "apart/n.cu", "-I", "linked", "-I", "not/there", "--arch", "sm_90", "-o", "out/apart.kiln", "--depfile", "out/apart.kiln.d")
+folders = (SCRATCH / "out/apart.kiln.d").read_text().replace("\\\n", "").split()
+check(str(SCRATCH) in folders, "the folder of a link, and the first that is there above one that is not", folders)
 check(rule.startswith("n.kiln:") and header in rule and str(SCRATCH / "n.cu") in rule, "the rule names header and source", rule)
 
 # Alone on another machine: no cache, no headers, no compiler allowed.
@@ -77,7 +87,24 @@ unsigned = run("verify", "app.kiln", "--key", "mine.pem.pub", status=1).stderr
 check("sign" in unsigned, "an unsigned bundle, too", unsigned)
 trusted = dict(KILN_BUNDLE_KEY=SCRATCH / "mine.pem.pub", **forbidden)
 check(data("compile", "j.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "signed.kiln", **trusted)[0]["from"] == "bundle", "trusted")
-run("compile", "j.cu", "--arch", "sm_90", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **trusted)
+said = run("compile", "j.cu", "--arch", "sm_90", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **trusted).stderr
+check(f"refused: {SCRATCH}/app.kiln: " in said and "sign" in said, "where compiling is forbidden the error says why a bundle is not used", said)
+lost = {**trusted, "KILN_BUNDLE_KEY": SCRATCH / "lost.pem.pub"}
+said = run("compile", "j.cu", "--arch", "sm_90", status=1, KILN_BUNDLES=SCRATCH / "signed.kiln", **lost).stderr
+check("the key it must be signed by cannot be read" in said and "lost.pem.pub" in said, "also where it is the key that is missing", said)
+said = run("doctor", status=1, KILN_BUNDLES=SCRATCH / "signed.kiln", KILN_BUNDLE_KEY=SCRATCH / "lost.pem.pub").stdout
+check("lost.pem.pub" in said and "not signed" not in said and "unsigned" not in said, "doctor does not call it unsigned", said)
+
+# What is merged of signed bundles is signed, or said not to be.
+run("build", "j.cu", "--arch", "sm_80", "-o", "plain.kiln")
+said = run("merge", "signed.kiln", "plain.kiln", "-o", "both.kiln", status=1).stderr
+check("signed.kiln" in said and "--sign KEY" in said and not (SCRATCH / "both.kiln").exists(), "no signature is lost in silence", said)
+run("merge", "signed.kiln", "plain.kiln", "-o", "both.kiln", "--unsigned")
+run("merge", "signed.kiln", "plain.kiln", "-o", "both.kiln", "--sign", "mine.pem")
+run("verify", "both.kiln", "--key", "mine.pem.pub")
+said = run("merge", "signed.kiln", "plain.kiln", "-o", "never.kiln", "--sign", "mine.pem", status=1, KILN_BUNDLE_KEY=SCRATCH / "mine.pem.pub").stderr
+check("plain.kiln" in said and not (SCRATCH / "never.kiln").exists(), "nobody signs what the key does not vouch for", said)
+run("merge", "signed.kiln", "-o", "again.kiln", "--sign", "mine.pem", KILN_BUNDLE_KEY=SCRATCH / "mine.pem.pub")
 
 # Partial failure: a bundle with the rest, and a status that says so.
 write("broken.cu", "extern \"C\" __global__ void b( {}\n")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kiln compile: data on stdout, messages on stderr, exit status 0 only if all succeeded."""
 
+import json
+
 from _kiln import CACHE, KERNEL, SCRATCH, check, data, run, write
 
 write("scale.cu", "template <class T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }\n")
@@ -69,3 +71,10 @@ write("a/same.cu", KERNEL.replace("VALUE", "1"))
 write("b/same.cu", KERNEL.replace("VALUE", "2"))
 check("'same'" in run("compile", "a/same.cu", "b/same.cu", "-o", "both", status=2).stderr, "one name for two images is refused")
 check(len(data("compile", "a/same.cu", "b/same.cu", "--arch", "sm_90,sm_90")) == 2, "an architecture named twice is one")
+
+# A file that is not there is an error in JSON, too; and a text ends where it ends.
+said = run("compile", "timed.cu", "nosuch.cu", "--json", status=1)
+check(json.loads(said.stdout) == [{"error": "nosuch.cu: no such file"}], "JSON is always JSON", said.stdout)
+run("compile", "timed.cu", "--arch", "compute_90", "-o", "texts")
+text = next((SCRATCH / "texts").glob("*.ptx")).read_bytes()
+check(text.endswith(b"\n") and b"\0" not in text, "PTX is a text", text[-20:])

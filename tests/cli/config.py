@@ -22,6 +22,13 @@ wrong = write("wrong.conf", "bogus = 3\n")
 said = run("config", status=1, KILN_CONFIG=wrong)
 check("wrong.conf:1: 'bogus = 3' is not a known setting" in said.stderr, "what is none is told", said.stderr)
 
+# A misspelt name in the environment would have no effect, and nobody would know.
+said = run("config", status=1, KILN_CACHEDIR="/x", KILN_RUN_LOG="", KILN_REMOTE_TOKEN="t")
+check("KILN_CACHEDIR is set and is not a setting; did you mean 'KILN_CACHE_DIR'?" in said.stderr and "TOKEN" not in said.stderr, "misspelt in the environment", said.stderr)
+check(data("config", status=1, KILN_MAXSIZE="1G")["problems"] == ["KILN_MAXSIZE is set and is not a setting; did you mean 'KILN_MAX_SIZE'?"], "in JSON, too")
+seen = run("doctor", status=1, KILN_WORKRS="1").stdout
+check("KILN_WORKRS is set and is not a setting; did you mean 'KILN_WORKERS'?" in seen, "doctor tells it", seen)
+
 table = run("config", "--markdown").stdout
 page = (SOURCE / "docs/guide/settings.md").read_text()
 check(table in page, "docs/guide/settings.md has another table than the program: put the output of 'kiln config --markdown' there", table)

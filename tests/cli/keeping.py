@@ -2,6 +2,7 @@
 """Where nothing is kept somebody is told: warm fails, compile and build say it, doctor knows why. verify --deep compiles."""
 
 import os
+import shutil
 import subprocess
 
 from _kiln import CACHE, CLI, KERNEL, SCRATCH, check, data, run, write
@@ -18,6 +19,25 @@ for where, why in ((open_to_all, "chmod go-w"), (cannot_be, "/proc/kiln")):
     for command in (["compile", "k.cu", "-a", "sm_90"], ["build", "k.cu", "-a", "sm_90", "-o", "x.kiln"]):
         said = run(*command, KILN_CACHE_DIR=where).stderr
         check(said.count("not kept") == 1 and why in said, "others say it once", command, said)
+# A place that everybody may write to, as /tmp and a fresh volume of a container are: a folder of one's own in it.
+for mode in (0o777, 0o1777):
+    everybodys = SCRATCH / f"everybodys{mode:o}"
+    everybodys.mkdir()
+    everybodys.chmod(mode)
+    own = everybodys / f"kiln-{os.geteuid()}"
+    run(*warm, KILN_CACHE_DIR=everybodys)
+    check([p.name for p in everybodys.iterdir()] == [own.name] and own.stat().st_mode & 0o777 == 0o700, "a folder of one's own", *everybodys.iterdir())
+    check(run("cache", "path", KILN_CACHE_DIR=everybodys).stdout.strip() == str(own), "which is the cache")
+    check("not kept" not in run(*warm, KILN_CACHE_DIR=everybodys).stderr, "and keeps")
+    check(run("doctor", status=None, KILN_CACHE_DIR=everybodys).stdout.count(f"{own} (writable") == 1, "doctor knows it")
+    if os.geteuid() == 0:
+        shutil.rmtree(own)
+        own.mkdir(0o700)
+        os.chown(own, 65534, 65534)
+        said = run(*warm, status=1, KILN_CACHE_DIR=everybodys).stderr
+        check("belongs to user 65534" in said and "chmod" not in said, "another's is not used", said)
+    seen = run("doctor", status=None, KILN_CACHE_PATH_RO=everybodys).stdout
+    check("others may write there" in seen and (mode == 0o777 or "chmod" not in seen), "nobody is told to close what is others', too", seen)
 for setting in ("KILN_READONLY", "KILN_DISABLE"):
     check(setting in run(*warm, status=1, **{setting: 1}).stderr, "warm cannot warm what is off", setting)
     check("not kept" not in run("compile", "k.cu", "-a", "sm_90", **{setting: 1}).stderr, "compile may", setting)

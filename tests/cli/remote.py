@@ -71,11 +71,17 @@ try:
     checked = data("remote", "verify", KILN_REMOTE=writer)
     check(checked["checked"] >= 2 and not checked["bad"], "verify", checked)
     run("remote", "verify", status=1, KILN_REMOTE=stranger)
+    (SCRATCH / "believed").mkdir()
+    shutil.copy(SCRATCH / "nodes.key.pub", SCRATCH / "believed")
+    folder = f"{url} keys={SCRATCH}/believed read-only"
+    check(not data("remote", "verify", KILN_REMOTE=folder)["bad"], "verify with a folder of keys")
     pushed = data("remote", "push", "--cache", KILN_CACHE_DIR=SCRATCH / "a", KILN_REMOTE=writer)
     check(pushed["there_already"] == 1 and pushed["failed"] == 0, "push sends only what is missing", pushed)
     run("build", "k.cu", "-a", "sm_90", "-o", "x.kiln", KILN_CACHE_DIR=SCRATCH / "a")
     elsewhere = writer + " namespace=shipped"
     check(data("remote", "push", "x.kiln", KILN_REMOTE=elsewhere)["uploaded"] == 1, "push of a bundle")
+    both = data("remote", "verify", KILN_REMOTE=f"http://127.0.0.1:{free_port()} trust=server {writer} {elsewhere}")
+    check(both["checked"] >= 4 and not both["bad"], "verify of two namespaces on one server", both)
 
     # What a profile names is fetched before a program runs, and nothing is compiled for it.
     profile = ("--profile", "app.profile", "--arch", "sm_90")
@@ -96,6 +102,12 @@ try:
     check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "prune of old things")
     check(data("remote", "prune", "--older-than", "0s", "--dry-run", KILN_REMOTE=writer)["removed"] >= 2, "prune, dry")
     check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "prune of all")
+    if shutil.which("redis-cli"):
+        run("remote", "push", "x.kiln", KILN_REMOTE=writer)
+        subprocess.run(["redis-cli", "-p", str(port), "config", "set", "maxmemory-policy", "allkeys-lfu"], check=True, stdout=subprocess.DEVNULL)
+        said = run("remote", "prune", "--older-than", "1d", status=1, KILN_REMOTE=writer).stderr
+        check("does not say when" in said, "a server that counts uses instead of ages", said)
+        check(data("remote", "verify", KILN_REMOTE=writer)["checked"] >= 1, "is still verified")
 
     # What is not understood takes a remote out of use, and doctor says what to write.
     said = run("doctor", status=1, KILN_REMOTE=f"{url} trust=server readonly").stdout
@@ -112,6 +124,16 @@ try:
 finally:
     redis.kill()
     redis.wait()
+
+# Without a remote nothing of it is loaded, and over Redis nothing that is for HTTP.
+def loaded(remote):
+    cache = SCRATCH / "i"
+    shutil.rmtree(cache, ignore_errors=True)
+    return "libcurl" in run(*warm, KILN_CACHE_DIR=cache, KILN_REMOTE=remote, LD_DEBUG="files").stderr
+
+
+check(not loaded("") and not loaded(f"redis://127.0.0.1:{free_port()} trust=server"), "libcurl is not opened where nobody needs it")
+check(loaded(f"http://127.0.0.1:{free_port()} trust=server"), "but where somebody does")
 
 # A server that is not there.
 began = time.monotonic()

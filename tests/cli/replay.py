@@ -56,7 +56,9 @@ check((SCRATCH / "notes.txt").read_text() == "not a profile", "a file that is no
 before = (SCRATCH / "captured.profile").read_bytes()
 check("nothing was recorded" in run("record", "-o", "captured.profile", "--", "true").stderr, "nothing recorded is said")
 check((SCRATCH / "captured.profile").read_bytes() == before, "and overwrites nothing")
-run("record", "-o", "fresh.profile", "--", "./no-such-program", status=1)
+run("record", "-o", "fresh.profile", "--", "./no-such-program", status=127)  # as a shell says it
+run("record", "-o", "fresh.profile", "--", "/", status=126)
+check("needs --output" in run("record", "--", "true", status=2).stderr, "what is missing is named, and not what is there")
 check(not list(SCRATCH.glob("fresh.profile*")), "a program that does not start leaves nothing behind")
 run("replay", "captured.profile", "--sign", "mine.pem", status=2)
 missing = run("replay", "captured.profile", "-o", "nowhere/app.kiln", status=1).stderr

@@ -163,7 +163,10 @@ def names_that_the_code_knows():
     check("1 made again and the same, 0 different" in done.stderr and " 1 made" in done.stderr, "a first run is verified", done.stderr)
     # What says when it was compiled cannot be kept.
     write("named/when.h", "#define WHEN __TIME__\n")
-    for source, option in (("__device__ char const* w = __TIME__; ", "-DX"), ("#include <when.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named")):
+    cat = "#define D3(a, b, c) a##b##c\n#define C3(a, b, c) D3(a, b, c)\n#define C2(a, b) a##b\n"
+    write("named/wraps.h", "#define WRAP(x) __##x##__\n")
+    for source, option in (("__device__ char const* w = __TIME__; ", "-DX"), (cat + "__device__ char const* w = C3(__, TIME, __); ", "-DX"), (cat + "__device__ char const* w = C2(__D, ATE__); ", "-DX"),
+                           (cat + "__device__ char const* w = C3(__, MIDDLE, __); ", "-DMIDDLE=TIME"), ("__device__ char const* w = __TI\\\nME__; ", "-DX"), ("#include <wraps.h>\n__device__ char const* w = WRAP(TIME); ", f"-I{SCRATCH}/named"), ("#include <when.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named")):
         done = under(PYTHON, SCRATCH / "one.py", NVRTC, source + KERNEL % 951, "-arch=sm_90", option)
         check(json.loads(done.stdout)["status"] == 0 and "1 left to the library itself" in done.stderr, "the time is asked anew", done.stderr)
 
@@ -793,7 +796,7 @@ int main(int count, char** v) {
 ''')
     subprocess.run([compiler, "-w", "-O1", "-pthread", "-o", SCRATCH / "forks", SCRATCH / "forks.c", "-ldl"], check=True)
     under(SCRATCH / "forks", NVRTC, 0)
-    done = under(SCRATCH / "forks", NVRTC, 1000)
+    done = under(SCRATCH / "forks", NVRTC, 2500)
     check(" 0 made" in done.stderr, "all were answered", done.stdout, done.stderr)
 
 

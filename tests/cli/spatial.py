@@ -142,6 +142,17 @@ check("none.shp" in run("spatial", "info", "none.shp", status=1).stderr, "no fil
 
 check("zones.wkt" not in run("spatial", "info", ".", status=1).stderr and "kiln: .: read" in run("spatial", "info", ".", status=1).stderr, "a directory by its name")
 
+# Rings that are no borders have no matrix; which points are in them is told.
+write("no_borders.wkt", "POLYGON ((0 0, 1 0, 1 1, 0 0))\nPOLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))\nPOLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (6 1, 7 1, 7 2, 6 1))\n")
+for words in (["relate"], ["relate", "--rows"], ["join", "-p", "touches"], ["join", "-p", "covered_by"]):
+    told = run("spatial", *words, "--left", "no_borders.wkt", "--right", "no_borders.wkt", status=1).stderr
+    check("no_borders.wkt, line 2: row 1: rings cross: (0 0, 2 2) and (2 0, 0 2) (2 such rows)" in told and "make_valid" in told,
+          "row and remedy", words, told)
+run("spatial", "shape", "no_borders.wkt", "--what", "make_valid", "-o", "borders.wkt")
+check(len(out("relate", "--left", "borders.wkt", "--right", "borders.wkt").splitlines()) == 9, "mended rows have one")
+check(out("join", "--left", "no_borders.wkt", "--right", "no_borders.wkt").count("\n") == 9, "intersects is told of all")
+check(out("relate", "--left", "no_borders.wkt", "--right", "points.wkt"), "and points in them")
+
 # A name that no row has, names that are none, rows that are null.
 write("st.geojson", '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"state":"TX","more":{"a":1}},"geometry":'
       '{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]]}},null]}')

@@ -225,6 +225,28 @@ TEST_F(engine_compile, headers_count_by_content) {
     EXPECT_EQ(e->artifact_sync(u, sm90()).value().from, provenance::compiled) << "V7: shadowing is a miss";
 }
 
+TEST_F(engine_compile, a_failure_holds_until_a_header_is_mended) {
+    auto const e = make_engine();
+    auto const at = [&](char const* value) { write("q.h", fmt::format("#define Q {}\n", value)); };
+    unit const u{.name = "mended",
+                 .source = "#include \"q.h\"\nextern \"C\" __global__ void mended(int* x) { x[0] = Q; }\n",
+                 .kernels = {"mended"},
+                 .include_dirs = {path("")}};
+    at("broken");
+    auto const broken = e->artifact_sync(u, sm90());
+    ASSERT_FALSE(broken);
+    EXPECT_EQ(broken.error().code(), errc::compile_failed);
+    EXPECT_FALSE(e->artifact_sync(u, sm90()));
+    EXPECT_EQ(count(event_kind::compiling), 1u) << "remembered for a moment, while the header says the same";
+    at("41");
+    EXPECT_TRUE(e->artifact_sync(u, sm90())) << "at once";
+    at("broken");
+    EXPECT_FALSE(e->artifact_sync(u, sm90()));
+    at("41");
+    EXPECT_TRUE(e->artifact_sync(u, sm90()));
+    EXPECT_EQ(count(event_kind::compiled), 1u) << "the second time it was kept";
+}
+
 TEST_F(engine_compile, the_same_text_with_other_directories_asked_for_at_once_is_two_kernels) {
     write("a/q.h", "#define V 1\n");
     write("b/q.h", "#define V 4\n");

@@ -49,10 +49,11 @@ void product(base::byte_span body) {
 }
 
 void failure(base::byte_span body) {
-    auto const said = compile::decode_error(body);
-    auto const again = compile::decode_error(compile::encode(said));
-    must(again.code() == said.code() && again.message() == said.message() && again.log() == said.log() &&
-         again.status() == said.status());
+    auto const said = compile::decode_failure(body);
+    auto const again = compile::decode_failure(compile::encode(said));
+    must(again.why.code() == said.why.code() && again.why.message() == said.why.message() &&
+         again.why.log() == said.why.log() && again.why.status() == said.why.status());
+    must(compile::encode(again) == compile::encode(said));
 }
 
 void all_bodies(base::byte_span body) {

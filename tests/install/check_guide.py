@@ -40,7 +40,7 @@ def check_programs(args, scratch):
     library = args.build / "lib"
     environment = os.environ | {"LD_LIBRARY_PATH": str(library), "KILN_CACHE_DIR": str(scratch / "cache")}
     seen = 0
-    for page in PAGES:
+    for page in [*PAGES, ROOT / "docs/spatial.md"]:
         for number, text in enumerate(programs(page)):
             if "_kernels.hpp" in text:
                 continue  # of the CMake page: below

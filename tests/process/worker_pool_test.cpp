@@ -8,9 +8,13 @@
 
 #include <fcntl.h>
 #include <mutex>
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace kiln::compile::testing {
+
+int own_nice() { return ::getpriority(PRIO_PROCESS, 0); }
 
 TEST_F(worker_pool_test, a_job_comes_back_as_its_product) {
     open(options(1));
@@ -179,7 +183,77 @@ TEST_F(worker_pool_test, a_worker_has_nothing_of_the_host_but_its_socket) {
     ASSERT_TRUE(leaked);
     open(options(1));
     auto const text = image_text(submit("surroundings").get());
-    EXPECT_EQ(text, "cwd=/ nice=15 sigint=ignored core=0 data=bound umask=77 fds=0,1,2,3");
+    EXPECT_EQ(text, fmt::format("cwd=/ nice={} sigint=ignored core=0 data=bound umask=77 fds=0,1,2,3", own_nice()));
+}
+
+TEST_F(worker_pool_test, what_somebody_waits_for_is_not_made_to_step_back) {
+    open(options(2));
+    auto const nice = [&](priority how) {
+        auto const text = image_text(submit(make_job("unit", "surroundings"), how).get());
+        return text.substr(0, text.find(" sigint"));
+    };
+    auto const plain = fmt::format("cwd=/ nice={}", own_nice());
+    auto const back = fmt::format("cwd=/ nice={}", std::max(15, own_nice()));
+    EXPECT_EQ(nice(priority::blocking), plain);
+    for (auto const how : {priority::predicted, priority::declared, priority::planned}) EXPECT_EQ(nice(how), back);
+    // It cannot be taken back, so both kinds are kept, each for its own.
+    auto holding = submit(make_job("unit", hold()), priority::declared);
+    ASSERT_TRUE(eventually([&] { return held().size() == 1; }));
+    EXPECT_EQ(nice(priority::blocking), plain);
+    release();
+    EXPECT_TRUE(holding.get());
+    EXPECT_EQ(pool_->count().started, 2u);
+    for (int turn = 0; turn < 3; ++turn) {
+        EXPECT_EQ(nice(priority::declared), back);
+        EXPECT_EQ(nice(priority::blocking), plain);
+    }
+    EXPECT_EQ(pool_->count().started, 2u);
+}
+
+// One CPU for everybody, which others use up: a job that stepped back for them gets next to nothing of it.
+TEST_F(worker_pool_test, a_job_that_somebody_waits_for_by_now_is_begun_anew_where_others_leave_it_no_time) {
+    if (own_nice() > 10) GTEST_SKIP() << "this process has stepped back itself";
+    cpu_set_t before, one;
+    CPU_ZERO(&one);
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &before)) ++cpu;
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);  // threads and processes made from here on, too
+    std::atomic<bool> over{false};
+    std::vector<std::jthread> others;
+    for (int n = 0; n < 3; ++n)
+        others.emplace_back([&] {
+            while (!over) continue;
+        });
+    open(options(1));
+    worker_pool::ticket ticket = 0;
+    fs::create_directories(scratch("hold"));
+    auto made = submit(make_job("unit", "turn " + scratch("hold").native()), priority::declared, &ticket);
+    EXPECT_TRUE(eventually([&] { return held().size() == 1; }));
+    EXPECT_EQ(pool_->count().started, 1u) << "nobody waits: it has time";
+    pool_->raise(ticket, priority::blocking);
+    EXPECT_TRUE(eventually([&] { return held().size() == 2; })) << "begun anew";
+    release();
+    EXPECT_TRUE(made.get());
+    over = true;
+    EXPECT_EQ(pool_->count().started, 2u);
+    EXPECT_EQ(pool_->count().died, 0u);
+    EXPECT_EQ(pool_->count().retried, 0u);
+    ::sched_setaffinity(0, sizeof before, &before);
+}
+
+TEST_F(worker_pool_test, what_a_failed_compile_read_is_told_before_its_end) {
+    open(options(1));
+    std::promise<std::vector<dependency>> told;
+    auto promise = std::make_shared<std::promise<void>>();
+    pool_->submit(make_job("unit", "refuse q.h is not there"), priority::blocking,
+                  [promise](outcome const&) { promise->set_value(); },
+                  {.read = [&](std::vector<dependency> what) { told.set_value(std::move(what)); }});
+    promise->get_future().get();
+    auto read = told.get_future();
+    ASSERT_EQ(read.wait_for(0s), std::future_status::ready);
+    EXPECT_EQ(read.get().at(0).path, "q.h");
 }
 
 TEST_F(worker_pool_test, a_worker_starts_also_where_the_host_has_closed_its_standard_descriptors) {

@@ -47,16 +47,28 @@ std::atomic<standin*> only{nullptr};
 
 real_library::real_library(void const* own) : path_{path_of_link_map(own)}, failed_{path_.find('/') == path_.npos} {}
 
+// What is found out takes locks of its own, so nothing is held meanwhile: fork() waits for one lock of a thread and never for two.
 std::string const& real_library::toolchain() {
+    {
+        std::lock_guard const lock{mutex_};
+        if (toolchain_) return *toolchain_;
+    }
+    auto found = toolchain_of(path_);
     std::lock_guard const lock{mutex_};
-    if (!toolchain_) toolchain_ = toolchain_of(path_);
+    if (!toolchain_) toolchain_ = std::move(found);
     return *toolchain_;
 }
 
 void* real_library::open() {
+    std::string toolchain;
+    {
+        std::lock_guard const lock{mutex_};
+        if (auto* const handle = handle_.load(); handle != nullptr || failed_) return handle;
+        toolchain = toolchain_.value_or("");
+    }
+    auto const opened = open_compiler(path_, toolchain);  // by two threads: the same library
     std::lock_guard const lock{mutex_};
-    if (auto* const handle = handle_.load(); handle != nullptr || failed_) return handle;
-    auto const opened = open_compiler(path_, toolchain_.value_or(""));
+    if (auto* const handle = handle_.load()) return handle;
     failed_ = opened.handle == nullptr;
     watched_ = opened.is_watched;
     handle_.store(opened.handle);

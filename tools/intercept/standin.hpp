@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/config.hpp"
+#include "base/fork_guard.hpp"
 #include "intercept/compiler_library.hpp"
 #include "intercept/foreign_store.hpp"
 #include "intercept/run_log.hpp"
@@ -35,7 +36,7 @@ public:
 private:
     void* open();
     std::string path_;
-    std::mutex mutex_;
+    base::forkable_mutex mutex_;
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
     bool failed_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/standard_headers.hpp"
+#include "depfile.hpp"
 #include "embedding.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/pack_verbs.hpp"
@@ -9,7 +10,6 @@
 #include "unit_arguments.hpp"
 
 #include <atomic>
-#include <set>
 #include <thread>
 
 namespace kiln::cli {
@@ -99,32 +99,21 @@ result<void> write_bundle(build_arguments const& a, engine::state& s, std::vecto
     return writer.write(a.output, &key, form);
 }
 
-std::string escaped_for_make(std::string_view path) {
-    std::string out;
-    for (char const c : path) {
-        if (c == ' ' || c == '#') out += '\\';
-        if (c == '$') out += '$';
-        out += c;
-    }
-    return out;
-}
-
-// One rule for make and ninja: the bundle, and every file it was made of. Without it a bundle stays as it is when a header is
-// edited, and where it is shipped to no header contradicts it.
 result<void> write_depfile(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
-    std::set<std::string> files;
-    for (auto const& file : a.what.files) files.insert(std::filesystem::absolute(file).native());
+    depfile out;
+    for (auto const& file : a.what.files) out.add_look(file);
     for (auto const& i : items) {
         if (i.of == nullptr || !*i.answer) continue;
         KILN_TRY(auto const order, s.order_for(*i.of, i.for_target));
         for (auto const& d : (*i.answer)->got.what->dependencies) {
-            auto file = d.content.empty() ? std::string{} : order.subject.roots.locate(d);
-            if (!file.empty() && !compile::is_standard_header_path(file)) files.insert(std::move(file));
+            auto const file = order.subject.roots.locate(d);
+            if (!file.empty() && !compile::is_standard_header_path(file)) out.add_look(file);
         }
     }
-    auto text = escaped_for_make(a.product()) + ":";
-    for (auto const& file : files) text += " \\\n  " + escaped_for_make(file);
-    return base::replace_file(a.depfile, base::as_bytes(text + "\n"), 0644);
+    for (auto const* const output : {&a.output, &a.embed, &a.depfile}) {
+        if (!output->empty()) out.leave_out(*output);
+    }
+    return base::replace_file(a.depfile, base::as_bytes(out.rule_for(a.product())), 0644);
 }
 
 // From units as they lie here to units as a program carries them. What was made of the former is what was made of the latter; only
@@ -171,7 +160,9 @@ std::string misuse_of(build_arguments const& a) {
     if (a.images_only && (a.embed.empty() || a.output.empty()))
         return "--images-only needs --embed, and a bundle (-o) to have the images in";
     if (!a.functions.empty() && a.functions.size() != a.what.files.size())
-        return "--as names one function for each file";
+        return fmt::format("--as names one function for each file, and there are {} and {} ({})",
+                           count_of(a.functions.size(), "name"), count_of(a.what.files.size(), "file"),
+                           fmt::join(a.what.files, ", "));
     return {};
 }
 

@@ -67,7 +67,11 @@ result<void> save(std::string const& directory, artifact const& a) {
     KILN_CHECK(base::make_directories(directory, 0755));
     auto const file = std::filesystem::path{directory} /
                       fmt::format("{}.{}.{}", a.unit, a.target.arch.name(), name_of(a.target.kind));
-    return base::replace_file(file, a.image, 0644);
+    // The driver wants a text to end in a NUL, and files of text have none.
+    base::byte_span image = a.image;
+    while (a.target.kind == artifact_kind::ptx && !image.empty() && image.back() == std::byte{0})
+        image = image.first(image.size() - 1);
+    return base::replace_file(file, image, 0644);
 }
 
 void run_all(std::vector<compile_item>& items, engine& e, std::shared_ptr<progress> const& bar) {
@@ -77,6 +81,11 @@ void run_all(std::vector<compile_item>& items, engine& e, std::shared_ptr<progre
         waiting.back().then([bar, name = i.of->name, arch = i.for_target.arch.name()](result<obtained> const& got) {
             bar->step(fmt::format("{} {} {}", name, arch, got ? name_of(got->from) : "failed"));
         });
+    }
+    // Whoever runs this waits for all of them.
+    for (auto const& i : items) {
+        if (auto const asked = e.internals().order_for(*i.of, i.for_target))
+            e.internals().requests->raise(engine_detail::identity_of(asked->subject), priority::blocking);
     }
     for (std::size_t n = 0; n < items.size(); ++n) {
         base::stopwatch const watch;
@@ -166,7 +175,9 @@ int run(compile_arguments const& a) {
         return misused;
     }
     if (reproductions > 0) return run_reproductions(a);
-    auto const units = a.what.units().value();
+    auto read = a.what.units();
+    if (!read && a.as_json) print_json(json::array({{{"error", read.error().message()}}}));
+    auto const units = std::move(read).value();
     auto const targets = meant(a.what.targets());
     if (!a.output.empty()) {
         std::set<std::string> names;

@@ -3,6 +3,7 @@
 
 #include "base/config.hpp"
 #include "remote/settings.hpp"
+#include "unknown_variables.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -51,6 +52,12 @@ std::string from_in_words(base::setting const& s) {
     return s.from == base::origin::file ? s.file : std::string{base::name_of(s.from)};
 }
 
+std::vector<std::string> problems_of(base::config const& config) {
+    auto out = config.problems();
+    for (auto& unknown : unknown_variables()) out.push_back(std::move(unknown));
+    return out;
+}
+
 json config_json(base::config const& config, std::vector<base::knob> const& which) {
     json settings = json::array();
     for (auto const& k : which) {
@@ -63,7 +70,7 @@ json config_json(base::config const& config, std::vector<base::knob> const& whic
                             {"file", s.file},
                             {"help", k.help}});
     }
-    return {{"settings", std::move(settings)}, {"problems", config.problems()}};
+    return {{"settings", std::move(settings)}, {"problems", problems_of(config)}};
 }
 
 std::string config_table(base::config const& config, std::vector<base::knob> const& which) {
@@ -96,8 +103,9 @@ int show_config(config_arguments const& a) {
     if (a.as_markdown) print(config_markdown(*which));
     else if (a.as_json) print_json(config_json(config, *which));
     else print(config_table(config, *which));
-    for (auto const& problem : config.problems()) complain(problem);
-    return config.problems().empty() ? ok : failed;
+    auto const problems = problems_of(config);
+    for (auto const& problem : problems) complain(problem);
+    return problems.empty() ? ok : failed;
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include "engine/engine_state.hpp"
 #include "remote/remote_tier.hpp"
 #include "spatial_gdal.hpp"
+#include "unknown_variables.hpp"
 
 #include <kiln/version.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
@@ -179,48 +181,17 @@ finding bundle_finding(store::bundle_tier& b) {
             again};
 }
 
-std::vector<std::filesystem::path> bundle_files(store::store_options const& options) {
-    std::vector<std::filesystem::path> out;
-    std::error_code ignored;
-    for (auto const& path : options.bundles) {
-        if (!std::filesystem::is_directory(path, ignored)) {
-            out.push_back(path);
-            continue;
-        }
-        auto const from = out.size();
-        for (auto const& entry : std::filesystem::directory_iterator{path, ignored}) {
-            if (entry.path().extension() == ".kiln") out.push_back(entry.path());
-        }
-        std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end());
-    }
-    auto beside = std::filesystem::read_symlink("/proc/self/exe", ignored).native() + ".kiln";
-    if (options.bundle_beside_program && std::filesystem::exists(beside, ignored)) out.emplace_back(std::move(beside));
-    return out;
-}
-
 void add_bundles(std::vector<finding>& out, engine::state& s) {
-    auto const& options = s.store->options();
     auto const used = s.store->bundles();
-    store::signature_policy policy;
-    if (!options.trusted_key.empty()) {
-        policy.what = store::signature_policy::need::trusted;
-        auto key = store::public_key::load(options.trusted_key);
-        if (key) policy.keys.push_back(*std::move(key));
-        else
+    if (auto const& trusted = s.store->options().trusted_key; !trusted.empty()) {
+        if (auto const key = store::public_key::load(trusted); !key)
             out.push_back({"bundle key", "problem", key.error().message(),
                            "correct KILN_BUNDLE_KEY; until then no bundle is used"});
     }
-    for (auto const& file : bundle_files(options)) {
-        bool const is_used =
-            std::ranges::any_of(used, [&](auto const& b) { return b->info().origin == file.native(); });
-        if (is_used) continue;
-        // Opened once more for the whole of the reason: an event has room for the beginning only.
-        auto const refused = store::bundle_tier::open(file, policy);
-        if (!refused)
-            out.push_back({"bundle", "problem", refused.error().message(),
-                           "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln "
-                           "build --sign')"});
-    }
+    for (auto const& one : s.store->refused_bundles())
+        out.push_back({"bundle", "problem", one.why,
+                       "correct KILN_BUNDLES or KILN_BUNDLE_KEY, or build the bundle again and sign it ('kiln "
+                       "build --sign')"});
     for (auto const& b : used) out.push_back(bundle_finding(*b));
 }
 
@@ -270,6 +241,22 @@ std::string remedy_for_leases(remote::remote_options const& o) {
                            : "let this user put objects below claims/, or add lease=none";
 }
 
+// libcurl obeys these, in small letters only where they are for clear text.
+std::string proxy_in_words(remote::remote_options const& o) {
+    if (o.at.is_redis() || remote::is_this_machine(o.at.host)) return {};
+    bool const tls =
+        o.at.by == remote::scheme::https || (o.at.by == remote::scheme::s3 && !o.endpoint.starts_with("http:"));
+    std::vector<char const*> const names = tls ? std::vector{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
+                                               : std::vector{"http_proxy", "all_proxy", "ALL_PROXY"};
+    for (auto const* name : names) {
+        auto const* const value = std::getenv(name);
+        if (value != nullptr && *value != '\0')
+            return fmt::format(", by the proxy {} of {} unless no_proxy names the server", remote::shown_url(value),
+                               name);
+    }
+    return {};
+}
+
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
 void add_remotes(std::vector<finding>& out, engine::state& s) {
     auto const list = remote::remotes_of(s.config);
@@ -310,6 +297,7 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
         if (seen.certificate_days && *seen.certificate_days < few_days)
             problem(fmt::format("its certificate ends in {} days", *seen.certificate_days),
                     "renew it: from then on nobody connects, and everything is compiled everywhere");
+        facts += proxy_in_words(o);
         if (seen.leases == "none" && o.writes == remote::writing::allowed)
             facts += ", no leases: N machines that start together compile N times; add lease=redis://...";
         if (o.in == remote::belief::server && o.at.is_overheard())
@@ -362,6 +350,8 @@ std::vector<finding> examine(engine::state& s) {
     add_events_file(out, s);
     for (auto const& problem : s.config.problems())
         out.push_back({"settings", "problem", problem, "correct or remove the setting"});
+    for (auto const& unknown : unknown_variables())
+        out.push_back({"settings", "problem", unknown, "correct or remove it: it has no effect"});
     return out;
 }
 

@@ -59,6 +59,12 @@ std::string definition_of(embedded_unit const& e, text_file& texts) {
     return out;
 }
 
+// As it is where it says the same: what is compiled from it need not be compiled again.
+result<void> replace_if_different(std::string const& file, std::string_view text) {
+    if (auto const is = base::read_file(file); is && *is && base::as_text(**is) == text) return {};
+    return base::replace_file(file, base::as_bytes(text), 0644);
+}
+
 std::string escaped_for_assembler(std::string_view path) {
     std::string out;
     for (char const c : path) {
@@ -134,8 +140,8 @@ result<void> write_embedding(std::string const& file, embedding const& what) {
         "[[maybe_unused]] static std::string text(std::size_t at, std::size_t size) {{\n"
         "    return std::string(kiln_{0}_texts_begin + at, size);\n}}\n\n{3}}}\n",
         what.name, blobs, bundle, definitions, made_of);
-    KILN_CHECK(base::replace_file(texts_file, base::as_bytes(texts.all()), 0644));
-    return base::replace_file(file, base::as_bytes(source), 0644);
+    KILN_CHECK(replace_if_different(texts_file, texts.all()));
+    return replace_if_different(file, source);
 }
 
 }  // namespace kiln::cli

@@ -95,7 +95,7 @@ void bring_in(engine& e, std::vector<thing>& things, std::string const& title) {
         }
         demand_options how;
         how.targets = {t.for_target};
-        how.how = priority::planned;
+        how.how = priority::blocking;  // whoever runs this waits for it
         how.consumer = "kiln " + title;
         how.engine = &e;
         under_way.emplace_back(&t, demand({*std::move(w)}, std::move(how)));

@@ -3,6 +3,7 @@
 
 #include "compile/job.hpp"
 #include "store/bundle.hpp"
+#include "store/store.hpp"
 
 #include <kiln/version.hpp>
 
@@ -17,6 +18,7 @@ struct merge_arguments {
     std::string output;
     std::string sign;
     std::string title;
+    bool unsigned_too = false;
     bool compress = false;
     bool as_json = false;
 };
@@ -48,9 +50,32 @@ private:
     std::map<std::array<store::digest, 3>, store::digest> given_;
 };
 
+// Where only what one key has signed is used, only that is merged.
+result<store::signature_policy> policy_here() {
+    store::signature_policy out;
+    auto const trusted = store::options_from(base::config::load()).trusted_key;
+    if (trusted.empty()) return out;
+    out.what = store::signature_policy::need::trusted;
+    auto key = store::public_key::load(trusted);
+    if (!key) return std::move(key).error().within("KILN_BUNDLE_KEY");
+    out.keys.push_back(*std::move(key));
+    return out;
+}
+
+// A signature is of a bundle as a whole: whoever merges signed ones signs the result, or says that nobody vouches for it.
+result<void> check_signing(merge_arguments const& a, store::bundle_tier const& one) {
+    bool const is_signed = one.info().signed_by != store::signature_state::none;
+    if (!is_signed || !a.sign.empty() || a.unsigned_too) return {};
+    return fail(errc::invalid_argument,
+                "{}: it is signed, and {} would not be; sign it with --sign KEY, or say --unsigned", one.info().origin,
+                a.output);
+}
+
 // Everything of one bundle, each entry read and checked. One that cannot be read ends it: a merged bundle is whole.
-result<void> add_all(merging& to, std::string const& file) {
-    KILN_TRY(auto const bundle, store::bundle_tier::open(file));
+result<void> add_all(merge_arguments const& a, merging& to, std::string const& file) {
+    KILN_TRY(auto const policy, policy_here());
+    KILN_TRY(auto const bundle, store::bundle_tier::open(file, policy));
+    KILN_CHECK(check_signing(a, *bundle));
     std::vector<store::address> there;
     KILN_CHECK(bundle->for_each([&](store::summary const& s) { there.push_back(s.about.at); }));
     if (there.size() != bundle->info().entries)
@@ -72,7 +97,7 @@ int run(merge_arguments const& a) {
     writer.set("title", a.title.empty() ? a.output : a.title);
     writer.set("producer", fmt::format("kiln {}", kiln::version));
     merging all{writer};
-    for (auto const& file : a.files) add_all(all, file).value();
+    for (auto const& file : a.files) add_all(a, all, file).value();
     writer.write(a.output, key ? &*key : nullptr, a.compress ? store::bundle_form::packed : store::bundle_form::plain)
         .value();
     if (a.as_json) print_json(json{{"bundle", a.output}, {"artifacts", writer.size()}, {"from", a.files}});
@@ -90,6 +115,7 @@ void add_merge(CLI::App& root, std::vector<command>& commands) {
     app->add_option("BUNDLE", arguments->files, "bundles")->required();
     app->add_option("-o,--output", arguments->output, "bundle to write")->required();
     app->add_option("--sign", arguments->sign, "private key");
+    app->add_flag("--unsigned", arguments->unsigned_too, "the result of signed bundles is not signed");
     app->add_option("--title", arguments->title, "what the bundle is called");
     app->add_flag("--compress", arguments->compress, "pack the artifacts");
     app->add_flag("--json", arguments->as_json, "JSON on stdout");

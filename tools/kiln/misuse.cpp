@@ -57,7 +57,10 @@ std::string unknown_word(CLI::App const& root, std::string_view word) {
 
 std::string in_words(CLI::App const& root, CLI::ParseError const& why) {
     // What nobody knows comes before what is missing: a misspelt word is both.
-    if (auto const unknown = root.remaining(true); !unknown.empty()) return unknown_word(root, unknown.front());
+    auto unknown = root.remaining(true);
+    // Not what follows "--": that is another program's, where one is asked for.
+    unknown.erase(std::ranges::find(unknown, "--"), unknown.end());
+    if (!unknown.empty()) return unknown_word(root, unknown.front());
     auto const& used = used_command(root);
     auto const help = fmt::format("'{} --help' shows how it is used", called(used));
     std::string text = why.what();

@@ -16,6 +16,9 @@ namespace kiln::cli {
 
 namespace {
 
+// As a shell says it.
+constexpr int not_startable = 126, not_there = 127;
+
 struct record_arguments {
     std::string output;
     std::vector<std::string> program;
@@ -29,7 +32,7 @@ result<int> run_program(std::vector<std::string> const& program) {
     arguments.push_back(nullptr);
     pid_t pid = 0;
     if (int const why = ::posix_spawnp(&pid, arguments.front(), nullptr, nullptr, arguments.data(), environ); why != 0)
-        return fail(errc::not_found, "{}: {}", program.front(), std::strerror(why));
+        return fail(errc::not_found, "{}: {}", program.front(), std::strerror(why)).with_status(why);
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) return io_error("waitpid", errno);
@@ -56,7 +59,8 @@ int run(record_arguments const& a) {
     if (!ran) {
         std::error_code ignored;
         std::filesystem::remove_all(folder, ignored);
-        throw ran.error();
+        complain(ran.error());
+        return ran.error().status() == ENOENT ? not_there : not_startable;
     }
     auto const status = *ran;
     std::size_t processes = 0;

@@ -321,47 +321,97 @@ std::int64_t seconds_of(std::string const& text) {
     return number * scale;
 }
 
-remote::upkeep upkeep_for(remote_arguments const& a) {
+// A server that can be asked for what it has, as each remote that is there sees it: they may differ in whom they believe.
+struct looked_through {
+    std::string where;
+    std::vector<remote::upkeep> by;
+};
+
+looked_through folder_of(remote_arguments const& a) {
+    auto const all = remotes(a.url);
+    looked_through out{.where = a.folder, .by = {}};
+    for (auto const& r : all.usable) out.by.push_back(remote::upkeep::of_folder(a.folder, r->options()));
+    remote::remote_options const plain{.at = {}, .in = remote::belief::server};
+    if (out.by.empty()) out.by.push_back(remote::upkeep::of_folder(a.folder, plain));
+    return out;
+}
+
+std::vector<looked_through> servers_for(remote_arguments const& a) {
+    std::vector<looked_through> out;
     if (!a.folder.empty()) {
-        auto const all = remotes(a.url);
-        remote::remote_options const plain{.at = {}, .in = remote::belief::server};
-        return remote::upkeep::of_folder(a.folder, all.usable.empty() ? plain : all.usable.front()->options());
+        out.push_back(folder_of(a));
+        return out;
     }
-    return remote::upkeep::open(some_remotes(a.url).usable.front()->options()).value();
+    std::optional<error> cannot;
+    for (auto const& r : some_remotes(a.url).usable) {
+        auto one = remote::upkeep::open(r->options());
+        if (!one) {
+            cannot = one.error();
+            continue;
+        }
+        auto const where = r->options().at.text();
+        auto at = std::ranges::find(out, where, &looked_through::where);
+        if (at == out.end()) at = out.insert(at, {.where = where, .by = {}});
+        at->by.push_back(*std::move(one));
+    }
+    if (cannot && out.empty()) throw *cannot;
+    if (cannot) complain(*cannot);
+    return out;
 }
 
 int prune(remote_arguments const& a) {
     auto const age = seconds_of(a.older_than);
-    auto server = upkeep_for(a);
-    auto all = server.list().value();
-    std::uint64_t removed = 0;
-    for (auto const& o : all) {
-        if (o.age < age) continue;
-        if (!a.dry_run) server.remove(o).value();
-        ++removed;
+    std::uint64_t removed = 0, left = 0;
+    for (auto& server : servers_for(a)) {
+        for (auto const& o : server.by.front().list().value()) {
+            if (!o.age)
+                throw fail(errc::unsupported,
+                           "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
+                           "or this user may "
+                           "not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
+                           server.where);
+            bool const old = *o.age >= age;
+            if (old && !a.dry_run) server.by.front().remove(o).value();
+            ++(old ? removed : left);
+        }
     }
-    if (a.as_json) print_json(json{{"removed", removed}, {"left", all.size() - removed}, {"dry_run", a.dry_run}});
-    else
-        print(
-            fmt::format("{} {}, {} left\n", removed, a.dry_run ? "would be removed" : "removed", all.size() - removed));
+    if (a.as_json) print_json(json{{"removed", removed}, {"left", left}, {"dry_run", a.dry_run}});
+    else print(fmt::format("{} {}, {} left\n", removed, a.dry_run ? "would be removed" : "removed", left));
     return ok;
 }
 
+// Nullopt: one of those who are there believes it.
+std::optional<store::miss> unsound(looked_through& server, remote::kept_object const& what) {
+    std::optional<store::miss> why;
+    for (auto& one : server.by) {
+        why = one.check(what).value();
+        if (!why) break;
+    }
+    return why;
+}
+
 int verify(remote_arguments const& a) {
-    auto server = upkeep_for(a);
-    auto all = server.list().value();
+    auto servers = servers_for(a);
+    struct item {
+        looked_through* where;
+        remote::kept_object what;
+    };
+    std::vector<item> all;
+    for (auto& server : servers) {
+        for (auto& o : server.by.front().list().value()) all.push_back({&server, std::move(o)});
+    }
     if (a.sample > 0 && a.sample < all.size()) {
         std::ranges::shuffle(all, std::minstd_rand{std::random_device{}()});
         all.resize(a.sample);
     }
     json bad = json::array();
     progress bar{"verify", all.size(), a.as_json ? progress::style::silent : progress::style::automatic};
-    for (auto const& o : all) {
-        if (auto const why = server.check(o).value()) {
-            bad.push_back({{"key", o.key}, {"reason", store::name_of(*why)}});
-            if (!a.as_json) complain(fmt::format("{}: {}", o.key, store::name_of(*why)));
+    for (auto const& [where, what] : all) {
+        if (auto const why = unsound(*where, what)) {
+            bad.push_back({{"url", where->where}, {"key", what.key}, {"reason", store::name_of(*why)}});
+            if (!a.as_json) complain(fmt::format("{}: {}", what.key, store::name_of(*why)));
         }
-        bar.step(o.key);
+        bar.step(what.key);
     }
     bool const good = bad.empty();
     if (a.as_json) print_json(json{{"checked", all.size()}, {"bad", std::move(bad)}});

@@ -2,6 +2,8 @@
 #include "misuse.hpp"
 #include "spatial_verbs.hpp"
 
+#include <kiln/spatial/validate.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,6 +11,38 @@
 namespace kiln::cli {
 
 namespace {
+
+// ---- Rings ----
+
+bool has_paths(spatial::geometries const& g) {
+    for (std::size_t i = 0; i < g.rows(); ++i)
+        if (!g.is_null(i) && g.kind_of(i) != spatial::family::point && g.kind_of(i) != spatial::family::multipoint)
+            return true;
+    return false;
+}
+// Rows whose rings are no borders have no matrix.
+void require_rings(spatial_layer const& of, spatial_layer const& other) {
+    if (!has_paths(other.rows())) return;
+    constexpr std::size_t counted = 1000;
+    auto const bad = spatial::validate_rings(of.rows(), counted).value();
+    if (bad.empty()) return;
+    auto const line = bad[0].row < of.data.lines.size() ? fmt::format(", line {}", of.data.lines[bad[0].row]) : "";
+    auto const others =
+        bad.size() == 1 ? "" : fmt::format(" ({} such rows{})", bad.size(), bad.size() == counted ? " or more" : "");
+    throw fail(errc::invalid_argument,
+               "{}{}: {}{}: rings that are no borders have no matrix; 'kiln spatial shape {} --what make_valid -o "
+               "MENDED' mends them",
+               of.file, line, bad[0].message, others, of.file);
+}
+// The call's answer. On the host the library has looked, but names one row and no file; on a device nobody has.
+template <class T>
+T with_rings(both_layers const& of, result<T> got) {
+    if (!got || got->how.selected == place::gpu) {
+        require_rings(of.left, of.right);
+        require_rings(of.right, of.left);
+    }
+    return std::move(got).value();
+}
 
 // ---- info ----
 
@@ -169,9 +203,10 @@ int write_join(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"join", 4, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
-    auto const found = (within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
-                               : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what))
-                           .value();
+    bool const by_contact = within || *what == spatial::predicate::intersects || *what == spatial::predicate::disjoint;
+    auto joined = within ? spatial_calls::join_within(layers.left.rows(), layers.right.rows(), *a.distance)
+                         : spatial_calls::join(layers.left.rows(), layers.right.rows(), *what);
+    auto const found = by_contact ? std::move(joined).value() : with_rings(layers, std::move(joined));
     bar.step(fmt::format("{} pairs on the {}", found.data.size(), name_of(found.how.selected)));
     if (a.as_json) {
         auto out = about(layers, found.how);
@@ -235,13 +270,13 @@ int write_relate(spatial_arguments const& a) {
     spatial_calls::decided how;
     if (a.row_by_row) {
         require_as_many(layers);
-        auto const found = spatial_calls::relate(layers.left.rows(), layers.right.rows()).value();
+        auto const found = with_rings(layers, spatial_calls::relate(layers.left.rows(), layers.right.rows()));
         how = found.how;
         for (std::size_t i = 0; i < found.data.size(); ++i)
             if (found.data[i])
                 pairs.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), *found.data[i]});
     } else {
-        auto found = spatial_calls::relate_join(layers.left.rows(), layers.right.rows()).value();
+        auto found = with_rings(layers, spatial_calls::relate_join(layers.left.rows(), layers.right.rows()));
         how = found.how;
         pairs = std::move(found.data);
     }

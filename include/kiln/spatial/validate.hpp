@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is wrong with an array, by row. Operations trust what passes: offsets that stay inside the memory, finite coordinates
-// within the range in which predicates are exact, closed rings. Rings that cross themselves or each other are not looked for;
-// results on them are those of the even-odd rule. Repeated points, touching rings and either orientation of rings are
-// legal. Reads every vertex once, on the host.
+// within the range in which predicates are exact, closed rings. Repeated points, touching rings and either orientation of rings are
+// legal. Rings that cross themselves or each other are not looked for by validate(), which reads every vertex once: points in them, what
+// intersects them, distances, areas and overlays are those of the even-odd rule. Matrices need more: see validate_rings(). On the host.
 #pragma once
 
 #include <kiln/spatial/geometry.hpp>
@@ -20,6 +20,10 @@ enum class flaw : std::uint8_t {
     out_of_range,    // not 0, and below 2^-300, or 2^330 and more, in magnitude: signs would not be exact
     open_ring,       // the last vertex is not the first
     too_few_points,  // a ring of 1 to 3 vertices, a line of 1
+    // Of validate_rings() alone:
+    crossing_rings,  // themselves or each other, inside of segments or in a vertex
+    shared_border,  // rings run twice over one piece, as those without area do, and those of two polygons of a row with a common side
+    misplaced_ring,  // a hole outside of its polygon, a polygon inside of another
 };
 [[nodiscard]] std::string_view name_of(flaw what) noexcept;
 
@@ -33,6 +37,12 @@ struct flawed_row {
 [[nodiscard]] result<std::vector<flawed_row>> validate(geometries const& what, std::size_t most = 100);
 // errc::invalid_argument with the first finding's message.
 [[nodiscard]] result<void> require_valid(geometries const& what);
+
+// The same of what matrices need beyond that, and all that is asked of them but `intersects` and `disjoint`, where a row of areas meets lines or areas:
+// rings that neither cross nor run twice over one piece, holes inside of their polygons and polygons outside of each other. They may touch
+// themselves and each other in points. cpu::relate, cpu::relate_join and cpu::join look by themselves; on a device nobody does, and matrices of such rows
+// are wrong there: check rows before they go. make_valid() (overlay.hpp) mends them.
+[[nodiscard]] result<std::vector<flawed_row>> validate_rings(geometries const& what, std::size_t most = 100);
 
 }  // namespace spatial
 }  // namespace kiln

@@ -3,6 +3,7 @@
 // A worker whose "compiler" does what the unit's source text says: the first word is the command, the rest its argument.
 //   echo TEXT     succeeds with TEXT as the image
 //   hold DIR      writes its pid into DIR, then waits for the file DIR/go
+//   turn DIR      the same, and never lets go of the processor
 //   quick         succeeds with something an engine believes, as nap does
 //   nap FILE      takes 5 ms to compile, until there is the file
 //   once FILE     dies by SIGSEGV unless FILE exists, and makes it
@@ -10,6 +11,7 @@
 //   shout N       writes N MiB to its standard error, and succeeds with how many bytes were taken
 //   surroundings  succeeds with a description of the process as the image
 // The name it is started by selects how it starts: wrong-version, silent, early-exit; anything else is a good start.
+#include "compile/precompiled_headers.hpp"
 #include "compile/worker_pool.hpp"
 #include "compile/worker_process.hpp"
 
@@ -54,6 +56,11 @@ int number_in(std::string const& text) {
 void hold(fs::path const& directory) {
     std::ofstream{directory / std::to_string(::getpid())}.put('\n');
     while (!fs::exists(directory / "go")) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+}
+
+void turn(fs::path const& directory) {
+    std::ofstream{directory / std::to_string(::getpid())}.put('\n');
+    while (!fs::exists(directory / "go")) continue;
 }
 
 [[noreturn]] void allocate() {
@@ -122,12 +129,13 @@ result<product> credible(job const& work) {
     return out;
 }
 
-result<product> obey(precompiled_headers&, job const& work) {
+result<product> obey(precompiled_headers& kept, job const& work) {
     auto const& text = std::get<compile_job>(work.task).unit.source;
     auto const blank = std::min(text.find(' '), text.size());
     auto const command = text.substr(0, blank);
     auto const argument = text.substr(std::min(text.size(), blank + 1));
     if (command == "hold") hold(argument);
+    else if (command == "turn") turn(argument);
     else if (command == "nap" && !fs::exists(argument)) std::this_thread::sleep_for(std::chrono::milliseconds{5});
     else if (command == "once" && !fs::exists(argument)) std::ofstream{argument}.put('\n'), std::raise(SIGSEGV);
     else if (command == "signal") std::raise(number_in(argument));
@@ -145,8 +153,11 @@ result<product> obey(precompiled_headers&, job const& work) {
             hang();
     else if (command == "hang-up") ::shutdown(worker_socket, SHUT_RDWR), hang();
     else if (command == "throw") throw std::runtime_error{argument};
-    else if (command == "refuse") return error{errc::compile_failed, argument}.with_log("the log");
-    else if (command == "shout") return with_image(work, shout(number_in(argument)));
+    else if (command == "refuse") {
+        auto const missing = argument.substr(0, argument.find(" "));
+        kept.read = std::vector<dependency>{{dependency::root::include_directory, 0, missing, {}}};
+        return error{errc::compile_failed, argument}.with_log("the log");
+    } else if (command == "shout") return with_image(work, shout(number_in(argument)));
     else if (command == "surroundings") return with_image(work, surroundings());
     if (command == "quick" || command == "nap") return credible(work);
     return with_image(work, argument);

@@ -79,11 +79,27 @@ TEST(job_codec, jobs_survive) {
 }
 
 TEST(job_codec, errors_survive) {
-    auto const e = decode_error(encode(error{errc::compile_failed, "m"}.with_status(6).with_log("log")));
-    EXPECT_EQ(e.code(), errc::compile_failed);
-    EXPECT_EQ(e.status(), 6);
-    EXPECT_EQ(e.log(), "log");
-    EXPECT_EQ(decode_error({}).code(), errc::corrupt);
+    auto const why = error{errc::compile_failed, "m"}.with_status(6).with_log("log");
+    auto const unknown = decode_failure(encode(failure{why}));
+    EXPECT_EQ(unknown.why.code(), errc::compile_failed);
+    EXPECT_EQ(unknown.why.status(), 6);
+    EXPECT_EQ(unknown.why.log(), "log");
+    EXPECT_FALSE(unknown.read);
+    EXPECT_EQ(decode_failure({}).why.code(), errc::corrupt);
+}
+
+TEST(job_codec, what_a_failed_compile_read_survives) {
+    auto const why = fail(errc::compile_failed, "m");
+    std::vector<dependency> const read{{dependency::root::include_directory, 2, "q.h", "abc"},
+                                       {dependency::root::toolkit, 0, "r.h", {}}};
+    auto const bytes = encode(failure{why, read});
+    auto const again = decode_failure(bytes);
+    ASSERT_TRUE(again.read);
+    EXPECT_EQ(again.read->at(0).path, "q.h");
+    EXPECT_EQ(encode(again), bytes);
+    EXPECT_TRUE(decode_failure(encode(failure{why, std::vector<dependency>{}})).read) << "nothing is something";
+    for (std::size_t n = 0; n < bytes.size(); ++n)
+        EXPECT_EQ(decode_failure(base::byte_span{bytes}.first(n)).why.code(), errc::corrupt) << n;
 }
 
 // Bytes come from other processes and files: every truncation is an error, and a flipped byte is at worst another value.

@@ -218,4 +218,15 @@ TEST(keys, headers_that_travel_are_no_part_of_the_name_and_a_name_can_do_without
     EXPECT_EQ(identify(carrying, t, "nvrtc 1").error().code(), errc::invalid_argument);
 }
 
+TEST(keys, two_headers_of_one_name_are_told) {
+    unit u{.name = "k", .source = "#include \"a.h\"\n"};
+    u.headers = {{"a.h", "1"}, {"b.h", "1"}};
+    auto const t = target::parse("sm_90").value();
+    EXPECT_TRUE(identify(u, t, "nvrtc 1"));
+    u.headers.push_back({"a.h", "2"});
+    auto const refused = identify(u, t, "nvrtc 1");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message(), "unit 'k': it has two headers named 'a.h'; keep one");
+}
+
 }  // namespace kiln::compile

@@ -10,7 +10,8 @@ TEST(own_names, a_text_that_can_ask_for_its_name_is_seen_in_any_spelling) {
          {"int s[sizeof(__FILE__)];", "char const* f = __BASE_FILE__;", "__builtin_FILE()",
           "std::source_location here;", "std::source_\\\nlocation here;", "PASTE(__FI, LE__)", "PASTE(__, FILE__)",
           "PASTE(__BASE, _FILE__)", "PASTE(__, FILE, __)", "PASTE(_, _FI, LE_, _)", "PASTE(__, BASE, _FI, LE__)",
-          "_CCCL_BUILTIN_FILE()", "__FI\\\nLE__", "__FI\\ \t\r\nLE__", "__FI?\?/\nLE__", "u\"\" __FILE__"})
+          "PASTE(__, FI, LE, __)", "_CCCL_BUILTIN_FILE()", "__FI\\\nLE__", "__FI\\ \t\r\nLE__", "__FI?\?/\nLE__",
+          "u\"\" __FILE__"})
         EXPECT_TRUE(may_name_its_file(text)) << text;
     for (auto const* text : {"", "__global__ void k(int* a) { *a = 1; }", "// this file is a profile",
                              "int PROFILE, tile, BASE;", "#include \"k.h\"", "a \\ b", "a \\\n b", "__F32 __FX", "A\\"})
@@ -38,11 +39,42 @@ TEST(own_names, a_text_that_may_name_its_source_is_known) {
         EXPECT_FALSE(may_name_its_source(text)) << text;
 }
 
+TEST(own_names, headers_of_cuda_paste_names_of_their_own) {
+    auto const pastes = "#define ANNOTATE(a) __##a##__\n";
+    EXPECT_FALSE(header_may_name_the_time("/x/crt/host_defines.h", pastes));
+    EXPECT_TRUE(header_may_name_the_time("/x/mine/defines.h", pastes));
+    for (auto const* path : {"/x/crt/host_defines.h", "/x/mine/defines.h"}) {
+        EXPECT_TRUE(header_may_name_the_time(path, "int a[sizeof(__TIME__)];"));
+        EXPECT_TRUE(header_may_name_the_time(path, "PASTE(__, TIME, __)"));
+        EXPECT_FALSE(header_may_name_the_time(path, "int a;"));
+    }
+}
+
 TEST(own_names, the_time_is_seen) {
-    for (auto const* text : {"__DATE__", "x = __TIME__;", "__TIMESTAMP__", "__TI\\\nME__", "PASTE(__TIME, __)",
-                             "PASTE(__, DATE__)", "PASTE(__TIMES, TAMP__)", "A__TIME__"})
+    for (auto const* text : {"__DATE__",
+                             "x = __TIME__;",
+                             "__TIMESTAMP__",
+                             "__TI\\\nME__",
+                             "PASTE(__TIME, __)",
+                             "PASTE(__, DATE__)",
+                             "PASTE(__TIMES, TAMP__)",
+                             "A__TIME__",
+                             "PASTE(__, TIME, __)",
+                             "PASTE(_, _TIME_, _)",
+                             "PASTE(_, _, DA, T, E, _, _)",
+                             "PASTE(__T, IM, E__)",
+                             "PASTE(__TI\\\n, M, E__)",
+                             "PASTE(__, TI\\\nME, __)",
+                             "PASTE(__,TIME,STAMP,__)",
+                             "#define WRAP(x) __##x##__",
+                             "#define WRAP(x) _ ## x ## _",
+                             "#define WRAP(x) _?\?=?\?=x",
+                             "#define ENDS __",
+                             "CAT(ENDS, TIME_)"})
         EXPECT_TRUE(may_name_the_time(text)) << text;
-    for (auto const* text : {"", "int time, TIME, DATE;", "__device__ __TX E__ __DAMN__ FRAME__"})
+    for (auto const* text : {"", "int time, TIME, DATE;", "__device__ __TX E__ __DAMN__ FRAME__", "asm(\"__$t, 1\")",
+                             "// ______ TIME ______", "[](auto _) { return _; } /* T I M A */", "x(_, 1) #define A",
+                             "template <class T, class E, int D, int A> struct __M;"})
         EXPECT_FALSE(may_name_the_time(text)) << text;
 }
 

@@ -49,6 +49,24 @@ given_up watch(CpuAt cpu_at) {
     }
 }
 
+TEST(starvation, is_too_little_of_a_cpu_for_who_wants_more) {
+    auto const is_starved = [](worker_time after) {
+        starvation had;
+        EXPECT_FALSE(had.seen(start, worker_time{7s, true}));
+        EXPECT_EQ(had.next_look(), start + starvation::span);
+        EXPECT_FALSE(had.seen(start + 1ms, worker_time{7s, true})) << "too soon to tell";
+        after.used += 7s;
+        return had.seen(start + 400ms, after);
+    };
+    EXPECT_TRUE(is_starved({10ms, true}));
+    EXPECT_TRUE(is_starved({99ms, true}));
+    EXPECT_FALSE(is_starved({100ms, true}));
+    EXPECT_FALSE(is_starved({10ms, false})) << "it waits for a disk";
+    starvation unknown;
+    EXPECT_FALSE(unknown.seen(start, std::nullopt));
+    EXPECT_FALSE(unknown.seen(start + 1s, std::nullopt));
+}
+
 TEST(patience, a_worker_that_uses_no_cpu_hangs) {
     auto const end = watch([](auto after) { return std::min<std::chrono::nanoseconds>(after, 50ms); });
     EXPECT_EQ(end.after, 100s);

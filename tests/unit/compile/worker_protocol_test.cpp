@@ -45,12 +45,12 @@ TEST(worker_protocol, frames_survive_being_cut_anywhere) {
 
 TEST(worker_protocol, layout_is_the_documented_one) {
     auto const whole =
-        make_frame(frame_kind::reply, encode(numbered_body{0x0102, header_use::made, base::as_bytes("Z")})).value();
+        make_frame(frame_kind::reply, encode(numbered_body{0x0102, header_use::made, base::as_bytes("Z"), 15})).value();
     EXPECT_EQ(whole, bytes_of(std::string_view{
-                         "KLNW\x04\x00\x00\x00\x0a\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x01Z", 22}));
-    EXPECT_EQ(encode(worker_limits{5, 15, 258, 3}),
+                         "KLNW\x04\x00\x00\x00\x0b\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00\x01\x0fZ", 23}));
+    EXPECT_EQ(encode(worker_limits{5, 258, 3}),
               bytes_of(std::string_view{
-                  "\x05\x00\x00\x00\x00\x00\x00\x00\x0f\x02\x01\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00", 21}));
+                  "\x05\x00\x00\x00\x00\x00\x00\x00\x02\x01\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00", 20}));
     EXPECT_EQ(encode(worker_hello{1, 2, "v"}),
               bytes_of(std::string_view{"\x01\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00v", 13}));
 }
@@ -59,21 +59,23 @@ TEST(worker_protocol, bodies_come_back_as_they_were_and_truncated_ones_do_not) {
     auto const said = encode(worker_hello{1, 77, "1.2.3"});
     EXPECT_EQ(decode_hello(said).value().pid, 77u);
     EXPECT_EQ(decode_hello(said).value().kiln, "1.2.3");
-    auto const limits = encode(worker_limits{std::uint64_t{5} << 30, 15, 4242, std::uint64_t{1} << 29});
+    auto const limits = encode(worker_limits{std::uint64_t{5} << 30, 4242, std::uint64_t{1} << 29});
     EXPECT_EQ(decode_limits(limits).value().memory, std::uint64_t{5} << 30);
-    EXPECT_EQ(decode_limits(limits).value().nice, 15);
     EXPECT_EQ(decode_limits(limits).value().parent, 4242u);
     EXPECT_EQ(decode_limits(limits).value().precompiled, std::uint64_t{1} << 29);
-    auto const numbered = encode(numbered_body{7, header_use::made, said});
+    auto const numbered = encode(numbered_body{7, header_use::made, said, 15});
     EXPECT_EQ(decode_numbered(numbered).value().headers, header_use::made);
-    auto unknown = numbered;
-    unknown[8] = std::byte{3};
-    EXPECT_FALSE(decode_numbered(unknown));
+    EXPECT_EQ(decode_numbered(numbered).value().nice, 15);
+    for (auto const& [at, value] : {std::pair{8, 3}, std::pair{9, 20}}) {
+        auto unknown = numbered;
+        unknown[static_cast<std::size_t>(at)] = static_cast<std::byte>(value);
+        EXPECT_FALSE(decode_numbered(unknown)) << at;
+    }
     for (std::size_t size = 0; size < said.size(); ++size)
         EXPECT_FALSE(decode_hello(base::byte_span{said}.first(size))) << size;
     for (std::size_t size = 0; size < limits.size(); ++size)
         EXPECT_FALSE(decode_limits(base::byte_span{limits}.first(size))) << size;
-    for (std::size_t size = 0; size < 9; ++size)
+    for (std::size_t size = 0; size < 10; ++size)
         EXPECT_FALSE(decode_numbered(base::byte_span{limits}.first(size))) << size;
 }
 

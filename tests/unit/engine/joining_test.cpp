@@ -57,5 +57,19 @@ TEST_F(joining, and_by_who_asks_and_does_not_wait) {
     EXPECT_EQ(compiler_.begun().size(), 2u);
 }
 
+TEST_F(joining, who_joins_a_compile_that_fails_for_a_header_mended_meanwhile_gets_the_new_one) {
+    auto const u = reading("k", {path("inc")});
+    write("inc/q.h", "old");
+    compiler_.next_time("k", [] { return fail(errc::compile_failed, "the old header"); });
+    compiler_.hold();
+    auto const first = engine_.artifact(u, sm90());
+    compiler_.wait_for_begun(1);
+    write("inc/q.h", "new");
+    auto const second = engine_.artifact(u, sm90());
+    compiler_.let_go();
+    EXPECT_FALSE(first.wait_sync()) << "asked before the edit";
+    EXPECT_TRUE(is_new(second.wait_sync()));
+}
+
 }  // namespace
 }  // namespace kiln

@@ -83,7 +83,7 @@ TEST_F(scratch, is_kept_and_grows_to_the_largest_call) {
     EXPECT_EQ(memory_.allocations, 3);
 }
 
-TEST_F(scratch, of_a_first_small_call_does_not_wake_the_drivers_pool) {
+TEST_F(scratch, of_a_first_call_does_not_wake_the_drivers_pool) {
     static int ordered;
     ordered = 0;
     auto api = cuda::fake::table();
@@ -93,9 +93,9 @@ TEST_F(scratch, of_a_first_small_call_does_not_wake_the_drivers_pool) {
     api.mem_free_async = [](CUdeviceptr at, CUstream) { return free(at); };
     scratch_pool pool{context_on(table(std::move(api)))};
     EXPECT_TRUE(pool.acquire(stream(1), 1000, {}));
-    EXPECT_TRUE(pool.acquire(stream(2), 900'000, {}));
+    EXPECT_TRUE(pool.acquire(stream(2), 9'000'000, {})) << "as for a sort of a million pairs";
     EXPECT_EQ(ordered, 0);
-    EXPECT_TRUE(pool.acquire(stream(3), 2'000'000, {}));
+    EXPECT_TRUE(pool.acquire(stream(3), 40'000'000, {}));
     EXPECT_EQ(ordered, 1);
 }
 

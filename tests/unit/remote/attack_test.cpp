@@ -4,6 +4,7 @@
 #include "remote/remote_tier.hpp"
 #include "remote/resp.hpp"
 #include "remote/upkeep.hpp"
+#include "support/peak_memory.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_http.hpp"
 
@@ -202,6 +203,77 @@ TEST(attack, holders_that_never_end_do_not_hold_up_one_unit_after_the_other) {
     for (std::size_t n = 3; n < waits.size(); ++n) EXPECT_LE(waits[n], 500) << "who waited in vain three times running";
 }
 
+// As large as is taken, and signed by a key that is known, as far as one can tell before it is checked.
+std::string large_forgery(store::key_id const& by, std::size_t size) {
+    packet_signature const forged{.by = by, .epoch = 1, .value = {}};
+    auto out = encode_packet(std::vector{forged}, base::bytes(size));
+    return std::string{base::as_text(out)};
+}
+
+struct forged_by_many : http_attack {
+    static constexpr std::size_t size = std::size_t{8} << 20;
+    forged_by_many() {
+        base::replace_file(public_file(), base::as_bytes(key.public_half().pem())).value();
+        packet = large_forgery(key.public_half().id(), size);
+    }
+    [[nodiscard]] std::string public_file() const { return (scratch.path() / "k.pub").native(); }
+    [[nodiscard]] std::string rules() const { return " max-entry=8M patience=60s timeout=60s keys=" + public_file(); }
+    // All at once; when the last was answered.
+    void ask(remote_tier& t, unsigned count, store::claiming claims) {
+        std::promise<void> end;
+        std::atomic<unsigned> left{count};
+        for (unsigned n = 0; n < count; ++n) {
+            auto q = about(*entry_of(100 + 2 * n));
+            q.claims = claims;
+            q.makers = count;
+            t.ask(q, [&](store::answer const& a) {
+                EXPECT_FALSE(a.hit);
+                if (a.is_last && --left == 0) end.set_value();
+            });
+        }
+        end.get_future().wait();
+    }
+    base::temporary_directory scratch = base::temporary_directory::make("kiln-forged").value();
+    store::private_key key = store::private_key::generate().value();
+    std::string packet;
+};
+
+constexpr double most_mib =
+    360;  // eight that are received, twice where a buffer grows, 64 MiB that wait for checks, and the tests'
+
+TEST_F(forged_by_many, R17_a_batch_of_large_forgeries_does_not_fill_the_memory) {
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(200, packet);
+    }};
+    auto const t = victim_of(server.url() + rules() + " read-only");
+    test::peak_memory const peak;
+    ask(*t, 128, store::claiming::no);
+    std::printf("128 forgeries of 8 MiB: %.0f MiB more\n", peak.grown());
+    EXPECT_LE(peak.grown(), most_mib) << "128 of them are a gigabyte";
+}
+
+TEST_F(forged_by_many, R17_what_is_looked_at_while_others_have_the_lease_is_not_kept_together) {
+    std::mutex mutex;
+    std::map<std::string, int> seen;
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            auto const name = r.substr(0, r.find("\r\n"));
+            std::unique_lock lock{mutex};
+            bool const first = seen[name]++ == 0;
+            lock.unlock();
+            if (first) c.answer(404);
+            else c.answer(200, packet);
+        }
+    }};
+    // Nobody's when looked at, and never ours.
+    told_redis const leases{[](words const& w) { return to_all(w, nothing); }};
+    auto const t = victim_of(server.url() + rules() + " read-only lease=" + leases.url());
+    test::peak_memory const peak;
+    ask(*t, 128, store::claiming::wanted);
+    std::printf("128 forgeries of 8 MiB, by leases: %.0f MiB more\n", peak.grown());
+    EXPECT_LE(peak.grown(), most_mib);
+}
+
 TEST_F(http_attack, answers_that_are_swapped_are_taken_by_nobody_and_held_against_nobody) {
     auto const a = entry_of(10), b = entry_of(20);
     std::atomic<bool> swapped{true};
@@ -244,6 +316,20 @@ TEST_F(http_attack, a_packet_of_another_version_is_told_apart) {
         }};
         EXPECT_EQ(victim_of(server.url() + quick)->find(e->about.at, {}).value().why, why);
     }
+}
+
+TEST(attack, what_a_server_does_not_say_the_age_of_is_there_all_the_same) {
+    std::string const key = "kiln:1:" + base::sha256_of("k").hex();
+    std::string said = "-ERR An LFU maxmemory policy is selected, idle time not tracked.\r\n";
+    told_redis const server{[&](words const& w) -> std::string {
+        return w[0] == "SCAN" ? "*2\r\n" + bulk("0") + "*1\r\n" + bulk(key) : said;
+    }};
+    auto all = upkeep::open(parse_remotes(server.url() + quick, {}).usable.at(0)).value();
+    auto const found = all.list().value();
+    ASSERT_EQ(found.size(), 1u) << "'0 checked, 0 bad' would be a lie";
+    EXPECT_EQ(found[0].age, std::nullopt);
+    said = nothing;
+    EXPECT_TRUE(all.list().value().empty()) << "gone meanwhile";
 }
 
 TEST(attack, names_that_are_none_are_left_alone_and_shown_to_nobody) {

@@ -306,6 +306,28 @@ TEST_F(remote_faults, R15_a_child_has_connections_of_its_own) {
     EXPECT_TRUE(t->find(entry->about.at, {}).value().hit) << "and its parent keeps its own";
 }
 
+TEST(remote_fork, R15_a_child_has_no_part_in_a_connection_over_http) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    test::told_http const server{[](test::told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);
+    }};
+    auto const t = fault_tier(server.url(), "trust=server");
+    ASSERT_EQ(t->find(entry_of(1)->about.at, {}).value().why, miss::absent);
+    auto const child = ::fork();
+    if (child == 0) {
+        for (int fd = 3; fd < 1024; ++fd) {
+            ::sockaddr_in to{};
+            ::socklen_t size = sizeof to;
+            bool const connected = ::getpeername(fd, reinterpret_cast<::sockaddr*>(&to), &size) == 0;
+            if (connected && to.sin_family == AF_INET && ntohs(to.sin_port) == server.port()) ::_exit(1);
+        }
+        ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "it has its parent's connection to the server";
+}
+
 TEST_F(remote_faults, a_kept_connection_that_died_is_tried_once_more) {
     put(entry);
     auto const t = fault_tier(server->url(), "trust=server");

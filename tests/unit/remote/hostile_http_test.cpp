@@ -5,42 +5,20 @@
 #include "remote/remote_tier.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
+#include "support/peak_memory.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_http.hpp"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <future>
 
 namespace kiln::remote {
 
 namespace {
 
+using test::peak_memory;
 using test::told_http;
-
-// The most memory that was in use since it was forgotten.
-class peak_memory {
-public:
-    peak_memory() { std::ofstream{"/proc/self/clear_refs"} << "5"; }
-    [[nodiscard]] static double mib() {
-        std::ifstream status{"/proc/self/status"};
-        for (std::string line; std::getline(status, line);) {
-            if (line.starts_with("VmHWM:")) return std::atof(line.c_str() + 6) / 1024;
-        }
-        return 0;
-    }
-    [[nodiscard]] double grown() const { return mib() - before_; }
-
-private:
-    double before_ = [] {
-        std::ifstream status{"/proc/self/status"};
-        for (std::string line; std::getline(status, line);) {
-            if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
-        }
-        return 0.0;
-    }();
-};
 
 // The same to every request, until the client has enough of it.
 told_http::script always(std::string head, std::string again = {}) {

@@ -53,6 +53,30 @@ TEST(s3, who_signs_with_a_wrong_secret_is_refused) {
     EXPECT_FALSE(known->examine().why) << known->examine().why.detail;
 }
 
+TEST(s3, R11_credentials_that_were_written_anew_are_used) {
+    if (auto const what = http_fixture<moto_process>::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    auto const& server = *http_fixture<moto_process>::one();
+    auto const scratch = base::temporary_directory::make("kiln-s3").value();
+    auto const file = scratch.path() / "credentials";
+    auto const become = [&](std::filesystem::path const& whose) {
+        base::replace_file(file, *base::read_file(whose).value()).value();
+    };
+    become(server.wrong_credentials());
+    auto const t = http_tier(
+        server.url(), fmt::format("trust=server namespace=lent {} credentials-file={}", server.place(), file.native()));
+    auto const e = entry_of(1);
+    EXPECT_EQ(t->find(e->about.at, {}).value().why, store::miss::disabled);
+    EXPECT_FALSE(t->put(e).value().kept);
+    become(server.credentials());
+    auto const end = base::clock::now() + std::chrono::seconds{20};
+    bool kept = false;
+    while (!kept && base::clock::now() < end) {
+        (void)t->find(entry_of(2)->about.at, {});
+        kept = t->put(e).value().kept;
+    }
+    EXPECT_TRUE(kept);
+}
+
 // What 'kiln doctor' does.
 template <class Server>
 void diagnose() {

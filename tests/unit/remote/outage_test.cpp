@@ -88,6 +88,35 @@ TEST_F(outage, R1_who_cannot_connect_speaks_for_all_that_wait_for_a_connection) 
     EXPECT_LE(all.ms(), 300 + slow_machine_ms) << "eight at a time they would take five times as long";
 }
 
+TEST_F(outage, R1_who_has_no_compiler_finds_out_that_the_server_is_back) {
+    std::atomic<bool> broken{true};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(broken ? 500 : 404);
+    }};
+    auto const t = tier_at(server.url() + " trust=server timeout=300ms");
+    auto const asked = [&] { return t->ask_sync(about(1, store::urgency::nothing_else_will_do)).why; };
+    ASSERT_EQ(asked(), miss::disabled);
+    broken = false;
+    auto const end = base::clock::now() + std::chrono::seconds{15};
+    auto why = miss::disabled;
+    while (why == miss::disabled && base::clock::now() < end) why = asked();
+    EXPECT_EQ(why, miss::absent) << "nobody else asks in such a process";
+}
+
+TEST_F(outage, a_proxy_of_the_environment_is_not_for_this_machine) {
+    told_http const server{[](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);
+    }};
+    told_http const proxy{[](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(502);
+    }};
+    ASSERT_EQ(::setenv("http_proxy", proxy.url().c_str(), 1), 0);
+    auto const why = tier_at(server.url() + " trust=server")->ask_sync(about(1)).why;
+    ASSERT_EQ(::unsetenv("http_proxy"), 0);
+    EXPECT_EQ(why, miss::absent);
+    EXPECT_EQ(proxy.connections(), 0) << "it would have heard the token";
+}
+
 TEST_F(outage, R1_a_server_that_fell_silent_is_not_waited_for_by_each_in_turn) {
     std::atomic<bool> silent{false};
     told_http const server{[&](told_http::connection& c) {
@@ -117,6 +146,20 @@ TEST_F(outage_with_leases, R6_a_lease_server_that_is_down_costs_no_hits) {
     EXPECT_EQ(later.why, miss::absent) << "whoever keeps the bytes was asked";
     EXPECT_TRUE(t->ask_sync(about(1)).hit);
     EXPECT_EQ(log.count(event_kind::fault), 1u) << "one outage, told once";
+}
+
+TEST_F(outage_with_leases, R6_a_lease_server_that_does_not_let_us_in_is_told_once) {
+    test::redis_process const locked{{"--requirepass", "secret"}};
+    ASSERT_TRUE(tier_at(leases->url() + " trust=server")->put(entry_of(1)).value().kept);
+    event_log log;
+    auto const t = tier_at(leases->url() + " trust=server lease=" + locked.url(), &log);
+    for (unsigned n = 0; n < 3; ++n) {
+        auto const got = t->ask_sync(with_lease(100 + 2 * n, std::chrono::seconds{1}));
+        EXPECT_FALSE(got.mine);
+        EXPECT_EQ(got.why, miss::absent);
+    }
+    EXPECT_TRUE(t->ask_sync(about(1)).hit);
+    EXPECT_EQ(log.count(event_kind::fault), 1u);
 }
 
 TEST_F(outage_with_leases, what_somebody_is_making_is_not_asked_for_again_and_again) {

@@ -112,6 +112,51 @@ TEST(redis_tls, an_address_with_colons_is_written_in_brackets) {
     EXPECT_FALSE(seen.why) << seen.why.detail;
 }
 
+TEST(redis, a_database_that_is_not_there_is_no_question_of_who_we_are) {
+    if (auto const what = redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    redis_process const server;
+    EXPECT_EQ(tier_at(server.url() + "/99", "trust=server")->examine().why.what, remote::trouble::server);
+    EXPECT_FALSE(tier_at(server.url() + "/3", "trust=server")->examine().why);
+    redis_process const locked{{"--requirepass", "secret"}};
+    EXPECT_EQ(tier_at(locked.url() + "/3", "trust=server")->examine().why.what, remote::trouble::denied);
+}
+
+// Who has no compiler asks by family, and cannot put what he finds unsound anew.
+TEST(redis_signed, what_a_key_signed_that_was_taken_back_is_replaced_by_family_too) {
+    if (auto const what = redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    redis_process const server;
+    auto const scratch = base::temporary_directory::make("kiln-keys").value();
+    auto const file = [&](char const* name) { return (scratch.path() / name).native(); };
+    auto const e = entry_of(1);
+    for (auto const* name : {"old", "new"}) {
+        auto const key = store::private_key::generate().value();
+        key.save(file(name)).value();
+        base::replace_file(file(name) + ".pub", base::as_bytes(key.public_half().pem())).value();
+    }
+    auto const writer = [&](char const* key) {
+        return tier_at(server.url(), fmt::format("keys={0}.pub sign={0}", file(key)));
+    };
+    auto const by_family = [&](char const* key) {
+        auto const reader = tier_at(server.url(), fmt::format("keys={}.pub read-only", file(key)));
+        return reader->ask_sync({.family = e->about.at.family,
+                                 .expected = {.target = e->about.target, .kind = e->about.kind, .toolchain = {}},
+                                 .how = store::urgency::nothing_else_will_do});
+    };
+    auto const found_soon = [&](char const* key) {
+        auto const end = base::clock::now() + std::chrono::seconds{10};
+        while (base::clock::now() < end) {
+            if (by_family(key).hit) return true;
+        }
+        return false;
+    };
+    auto const first = writer("old");
+    ASSERT_TRUE(first->put(e).value().kept);
+    ASSERT_TRUE(found_soon("old"));
+    auto const second = writer("new");
+    ASSERT_TRUE(second->put(e).value().kept);
+    EXPECT_TRUE(found_soon("new"));
+}
+
 TEST(redis_signed, what_is_signed_by_whom_nobody_believes_is_not_written) {
     auto const scratch = base::temporary_directory::make("kiln-keys").value();
     auto const file = [&](char const* name) { return (scratch.path() / name).native(); };

@@ -57,11 +57,13 @@ struct shipping : ::testing::Test {
 
 TEST(registry_place, what_is_written_and_what_is_meant) {
     auto const of = [](std::string_view url) { return remote::parse_registry(url).value(); };
-    EXPECT_EQ(of("oci://r.example/team/app:1.0").text(), "https://r.example/team/app:1.0");
-    EXPECT_EQ(of("oci://r.example:5000/app").text(), "https://r.example:5000/app:latest");
+    EXPECT_EQ(of("oci://r.example/team/app:1.0").origin, "https://r.example");
+    EXPECT_EQ(of("oci://r.example/team/app:1.0").text(), "oci://r.example/team/app:1.0") << "as people write it";
+    EXPECT_EQ(of("oci://r.example:5000/app").text(), "oci://r.example:5000/app:latest");
     EXPECT_EQ(of("oci://127.0.0.1:5000/app:x").origin, "http://127.0.0.1:5000");
     auto const exact = "sha256:" + base::sha256_of("x").hex();
     EXPECT_EQ(of("oci://r.example/app@" + exact).reference, exact);
+    EXPECT_EQ(of("oci://r.example/app@" + exact).text(), "oci://r.example/app@" + exact);
     for (auto const* const bad :
          {"oci://r.example", "oci://r.example/App", "oci://r.example/../x", "oci://r.example/a:-x",
           "oci://r.example/a@sha256:12", "oci://u:p@r.example/a", "https://r.example/a"})
@@ -167,6 +169,33 @@ TEST_F(shipping, R17_a_manifest_that_is_none_or_too_large_is_refused) {
         ASSERT_FALSE(got) << text.substr(0, 60);
         EXPECT_EQ(got.error().code(), code) << text.substr(0, 60) << ": " << got.error().message();
     }
+}
+
+TEST_F(shipping, who_names_a_token_that_is_not_there_asks_nobody_without_it) {
+    told_http const server{[](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(404);
+    }};
+    auto const got = remote::fetch_bundle("oci://" + server.place() + "/app:x",
+                                          {.token_file = (scratch.path() / "nosuch").native()});
+    EXPECT_THAT(std::string{got.error().message()}, HasSubstr("no such token file"));
+    EXPECT_EQ(server.connections(), 0);
+}
+
+TEST_F(shipping, R17_bytes_one_by_one_are_given_up) {
+    told_http const server{[](told_http::connection& c) {
+        (void)c.request();
+        bool listens = c.say("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+        while (listens) {
+            listens = c.say("x");
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});  // what such a server does
+        }
+    }};
+    base::stopwatch const watch;
+    auto const got = remote::fetch_bundle(server.url() + "/app.kiln",
+                                          {.timeout = std::chrono::seconds{30}, .stall = std::chrono::seconds{1}});
+    ASSERT_FALSE(got);
+    EXPECT_THAT(std::string{got.error().message()}, HasSubstr("timeout"));
+    EXPECT_LE(watch.ms(), 15'000) << "a second without much, and a slow machine; 30 s would be the whole time-out";
 }
 
 TEST_F(shipping, to_a_server_of_files_and_back) {

@@ -95,6 +95,16 @@ TEST_F(device_pool_test, tier_a_is_a_pool_that_keeps_what_was_freed) {
     EXPECT_EQ(after.allocations, 1u);
 }
 
+TEST_F(device_pool_test, sleeps_until_somebody_has_something_of_it) {
+    auto const drivers = pool(memory_tier::pool);
+    EXPECT_TRUE(drivers->is_asleep());
+    auto* const first = drivers->allocate(stream(), 100).value();
+    EXPECT_FALSE(drivers->is_asleep());
+    drivers->deallocate(stream(), first, 100);
+    EXPECT_FALSE(drivers->is_asleep());
+    EXPECT_FALSE(pool(memory_tier::pool, 1 << 20)->is_asleep()) << "what is limited is counted";
+}
+
 TEST_F(device_pool_test, an_empty_allocation_is_one) {
     auto const p = pool(memory_tier::pool);
     auto* const a = p->allocate(stream(), 0).value();

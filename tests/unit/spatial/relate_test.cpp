@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <kiln/runtime/execution.hpp>
+#include <kiln/spatial/overlay.hpp>
 #include <kiln/spatial/relate.hpp>
+#include <kiln/spatial/validate.hpp>
 #include <kiln/spatial/wkt.hpp>
 
 #include "geos.hpp"
 #include "samples.hpp"
+#include "spatial/relations.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <random>
 
 namespace kiln::spatial_tests {
 
@@ -64,6 +69,155 @@ TEST(relate, knows_the_textbook_cases) {
     }
     EXPECT_EQ(relate_text("NULL", "POINT (1 1)"), "null");
 }
+
+// Of every family, on a lattice.
+TEST(relate, a_line_without_length_is_a_point) {
+    EXPECT_EQ(relate_text("LINESTRING (1 1, 1 1)", "POINT (1 1)"), "0FFFFFFF2");
+    EXPECT_EQ(relate_text("LINESTRING (1 1, 1 1)", "LINESTRING (1 1, 1 1, 1 1)"), "0FFFFFFF2");
+    EXPECT_EQ(relate_text("LINESTRING (1 1, 1 1)", "LINESTRING (0 0, 2 2)"), "0FFFFF102");
+    for (int kind = 1; kind <= 6; ++kind) {
+        auto const others = lattice(static_cast<family>(kind), {.rows = 50, .size = 4, .seed = 17});
+        std::vector<std::string> lines, many, points;
+        for (std::size_t i = 0; i < others.rows(); ++i) {
+            auto const at = std::to_string(i % 5) + " " + std::to_string(i / 5 % 5);
+            lines.push_back("LINESTRING (" + at + ", " + at + ")"), points.push_back("POINT (" + at + ")");
+            many.push_back("MULTILINESTRING ((" + at + ", " + at + "), (" + at + ", " + at + "))");
+        }
+        auto const a = from_wkt(lines).value(), b = from_wkt(points).value(), c = from_wkt(many).value();
+        auto const of_lines = cpu::relate(a, others).value(), of_many = cpu::relate(c, others).value(),
+                   of_points = cpu::relate(b, others).value(), turned = cpu::relate(others, a).value();
+        for (std::size_t i = 0; i < of_points.size(); ++i) {
+            EXPECT_EQ(of_lines[i]->text(), of_points[i]->text()) << points[i] << " | " << to_wkt(others).value()[i];
+            EXPECT_EQ(of_many[i]->text(), of_points[i]->text());
+            EXPECT_EQ(turned[i]->text(), transposed(of_points[i]->text()));
+            EXPECT_EQ(holds(predicate::crosses, *of_lines[i]), holds(predicate::crosses, *of_points[i]));
+        }
+        // What runs on a device.
+        host_queue on;
+        for (auto const& l : {a, c}) {
+            auto const got = relate_rows(on, l, others, relating::row_by_row).value();
+            for (std::size_t i = 0; i < of_points.size(); ++i)
+                EXPECT_EQ((matrix{got.bits.data()[i], 0, 0}.text()), of_points[i]->text()) << points[i];
+        }
+    }
+}
+
+// ---- Rings that are no borders
+
+TEST(relate, refuses_rings_that_are_no_borders) {
+    std::string const square = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", line = "LINESTRING (0 1, 4 1)";
+    struct refused {
+        std::string area, why;
+    };
+    std::vector<refused> const cases = {
+        {"POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", "rings cross: (0 0, 2 2) and (2 0, 0 2)"},
+        {"POLYGON ((0 0, 1 1, 2 2, 2 0, 1 1, 0 2, 0 0))", "rings cross in (1, 1)"},
+        {"POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (6 6, 9 6, 9 9, 6 9, 6 6))", "rings cross: "},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))", "rings cross: "},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 0, 8 0, 8 4, 4 4, 4 0)))", "run twice over one piece"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 1, 8 1, 8 2, 4 2, 4 1)))", "run twice over one piece"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 0, 4 0, 4 4, 0 4, 0 0)))", "run twice over one piece"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))", "run twice over one piece"},
+        {"POLYGON ((0 0, 4 0, 4 4, 6 6, 4 4, 0 4, 0 0))", "or back, from (4, 4)"},
+        {"POLYGON ((0 0, 2 2, 0 0, 0 0))", "or back, from (0, 0)"},
+        {"POLYGON ((1 1, 1 1, 1 1, 1 1))", "a ring has no area: all its vertices are (1, 1)"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (6 1, 7 1, 7 2, 6 1))", "the ring at (6, 1) is a hole outside"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (4 1, 7 1, 7 2, 4 1))", "in each other where they must not"},
+        {"POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (3 3, 4 3, 4 4, 3 3))",
+         "the ring at (3, 3) is a hole outside"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",
+         "the ring at (1, 1) is a polygon inside"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 1, 2 1, 2 2, 0 1)))", "in each other where they must not"},
+    };
+    for (auto const& [area, why] : cases) {
+        auto const areas = from_wkt(std::vector{square, area}).value();
+        for (auto const& other : {area, square, line}) {
+            auto const others = from_wkt(std::vector{other, other}).value();
+            auto const got = cpu::relate(areas, others), turned = cpu::relate(others, areas);
+            ASSERT_FALSE(got || turned) << area << " | " << other;
+            EXPECT_THAT(got.error().message(), testing::HasSubstr("on the left, row 1: "));
+            EXPECT_THAT(got.error().message(), testing::HasSubstr(why)) << area;
+            EXPECT_EQ(got.error().code(), errc::invalid_argument);
+            EXPECT_THAT(turned.error().message(),
+                        testing::HasSubstr(other == area ? "on the left, row 0: " : "on the right, row 1: "));
+            EXPECT_FALSE(cpu::relate_join(areas, others));
+            EXPECT_FALSE(cpu::join(areas, others, predicate::touches));
+            EXPECT_TRUE(cpu::join(areas, others, predicate::intersects)) << "exact, whatever rings do";
+        }
+        EXPECT_TRUE(cpu::relate(areas, from_wkt(std::vector<std::string>{"POINT (1 1)", "POINT (1 1)"}).value()));
+    }
+    EXPECT_EQ(relate_text("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", "POINT (2 1)"), "FF20F1FF2");
+}
+
+// As many as the others of their kind allow: rings that touch themselves and each other in points, in either direction.
+TEST(relate, takes_rings_that_touch) {
+    for (std::string const area :
+         {"POLYGON ((0 0, 4 0, 2 2, 4 4, 0 4, 2 2, 0 0))",                   // in one point
+          "POLYGON ((0 0, 8 0, 8 8, 4 0, 0 8, 0 0))",                        // a vertex on its own segment
+          "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 4, 4 1, 8 4, 4 7, 0 4))",  // a hole that divides it
+          "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 0, 4 1, 1 4, 0 0), (4 1, 6 2, 4 3, 4 1))",
+          "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1)), ((1 4, 4 1, 8 4, 4 8, 1 4)))",
+          "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 0)), ((4 4, 8 4, 8 8, 4 4)), ((4 0, 6 1, 6 -1, 4 0)))"}) {
+        EXPECT_EQ(relate_text(area, area), "2FFF1FFF2") << area;
+        EXPECT_THAT(validate_rings(from_wkt(std::vector{area}).value()).value(), testing::IsEmpty());
+    }
+}
+
+#ifdef KILN_TEST_GEOS
+// Random rings on a small lattice, valid or not. What is valid is taken; what is taken has the matrix of the same points drawn as GEOS likes them.
+TEST(relate, agrees_with_geos_on_all_rings_it_takes) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    std::mt19937 random{7};
+    auto const below = [&](unsigned n) { return random() % n; };
+    geometry_builder to;
+    for (int row = 0; row < 20'000; ++row) {
+        to.begin(family::multipolygon);
+        for (auto polygons = 1 + below(2); polygons > 0; --polygons) {
+            to.begin_polygon();
+            for (auto rings = 1 + below(2); rings > 0; --rings) {
+                to.begin_ring();
+                std::vector<std::pair<double, double>> ring;
+                for (auto corners = 3 + below(2); corners > 0; --corners) ring.emplace_back(below(6), below(6));
+                ring.push_back(ring.front());
+                for (auto const& [x, y] : ring) to.vertex(x, y);
+            }
+        }
+        to.end();
+    }
+    auto const all = to.finish().value();
+    std::vector<std::uint8_t> is_flawed(all.rows(), 0);
+    for (auto const& f : validate_rings(all, all.rows()).value()) is_flawed[f.row] = 1;
+    geos g;
+    auto const as_read = g.read(all);
+    std::vector<std::int32_t> taken;
+    std::size_t valid = 0;
+    for (std::size_t i = 0; i < all.rows(); ++i) {
+        if (is_flawed[i] == 0) taken.push_back(static_cast<std::int32_t>(i));
+        if (!g.is_valid(as_read[i])) continue;
+        ++valid;
+        EXPECT_EQ(is_flawed[i], 0)
+            << to_wkt(all.view(buffer<std::int32_t>::copy_of({static_cast<std::int32_t>(i)})).value()).value()[0];
+    }
+    EXPECT_GT(valid, 1000U);
+    EXPECT_GT(taken.size(), valid);
+    EXPECT_LT(taken.size(), all.rows() / 2);
+    // A few at a time: an overlay's index of areas that lie over each other is large.
+    for (std::size_t first = 0; first + 20 <= taken.size(); first += 20) {
+        std::vector<std::int32_t> some(taken.begin() + static_cast<std::ptrdiff_t>(first),
+                                       taken.begin() + static_cast<std::ptrdiff_t>(first) + 20);
+        auto const areas = all.view(buffer<std::int32_t>::copy_of(some)).value();
+        std::rotate(some.begin(), some.begin() + 1, some.end());
+        auto const others = all.view(buffer<std::int32_t>::copy_of(some)).value();
+        auto const a = g.read(make_valid({}, areas).value()), b = g.read(make_valid({}, others).value());
+        auto const got = cpu::relate(areas, others).value();
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            ASSERT_TRUE(g.is_valid(a[i]));
+            ASSERT_EQ(got[i]->text(), g.relate(a[i], b[i]))
+                << to_wkt(areas).value()[i] << " | " << to_wkt(others).value()[i];
+        }
+    }
+}
+#endif
 
 // A hole touches its shell from inside, in the middle of an edge; the other polygon crosses there. Looked at edge by edge, it
 // would seem to enter the interior on the side where the hole is.

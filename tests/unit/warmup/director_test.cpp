@@ -123,6 +123,33 @@ TEST_F(placing, what_was_withdrawn_and_is_demanded_again_comes) {
     EXPECT_TRUE(director::of(engine_)->cold(*second.internals()).cold.empty());
 }
 
+TEST_F(placing, what_a_plan_is_waited_for_goes_before_what_is_only_planned) {
+    keep_busy();
+    auto planned = for_sm90();
+    planned.how = priority::planned;
+    auto const other = demand({unit_named("other")}, planned);
+    while (engine_.internals().pool->count().queued < 1) std::this_thread::yield();
+    plan const mine{"p", {unit_named("mine")}, for_sm90()};
+    mine.prepare();
+    while (engine_.internals().pool->count().queued < 2) std::this_thread::yield();
+    auto const raised = [&] {
+        return std::ranges::any_of(events_.recent(), [](event const& e) {
+            return e.kind == event_kind::demanded && e.unit.view() == "mine" && e.reason.view() == "blocking";
+        });
+    };
+    EXPECT_FALSE(mine.ensure_warm(std::chrono::milliseconds{0}));
+    EXPECT_FALSE(raised()) << "nobody waits";
+    auto warm = std::async(std::launch::async, [&] { return bool{mine.ensure_warm(std::chrono::minutes{1})}; });
+    while (!raised()) std::this_thread::yield();
+    // Told before it is done; the second time it is done.
+    auto const order = engine_.internals().order_for(unit_named("mine"), sm90()).value();
+    engine_.internals().requests->raise(engine_detail::identity_of(order.subject), priority::blocking);
+    compiler_.let_go();
+    EXPECT_TRUE(warm.get());
+    ASSERT_TRUE(settled(other));
+    EXPECT_THAT(compiler_.begun(), testing::ElementsAre("first", "mine", "other"));
+}
+
 TEST_F(placing, two_that_share_a_name_and_a_text_are_two) {
     write("a/q.h", "1");
     write("b/q.h", "4");
