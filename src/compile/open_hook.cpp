@@ -132,7 +132,8 @@ bool point_at(void** slot, void* replacement) {
 }  // namespace
 
 result<void> hook_opens(void* library) {
-    static base::forkable_mutex mutex;
+    static auto& mutex =
+        *new base::forkable_mutex;  // never destroyed: threads may still compile while the process ends
     static std::set<void*> done;
     std::lock_guard const lock{mutex};
     if (done.contains(library)) return {};

@@ -135,9 +135,13 @@ trouble trouble_of(int code) noexcept {
 }  // namespace
 
 result<curl_api const*> load_curl() {
-    static loaded_curl const it = load();
-    if (!it.why.empty()) return fail(errc::not_found, "{}", it.why);
-    return &it.api;
+    // fork() waits for this lock. It would not wait for a static that is being made, and the child would for ever. Never destroyed.
+    static auto& mutex = *new base::forkable_mutex;
+    static loaded_curl const* it = nullptr;
+    std::lock_guard const lock{mutex};
+    if (it == nullptr) it = new loaded_curl{load()};
+    if (!it->why.empty()) return fail(errc::not_found, "{}", it->why);
+    return &it->api;
 }
 
 tls_stream::attempt tls_stream::connect(peer const& to) {
