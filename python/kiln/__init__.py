@@ -38,14 +38,17 @@ _PLACES = {
 }
 _WHERE = {name: module for module, names in _PLACES.items() for name in names}
 _MODULES = ("spatial", "torch", "tropical")
-__all__ = [*sorted(_WHERE), *_MODULES]
+__all__ = [*sorted(_WHERE), "spatial", "tropical"]  # and torch, where that is installed: whoever wants it names it
 
 
 def __getattr__(name: str) -> object:
     import importlib
 
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as why:
+            raise AttributeError(f"kiln.{name}: {why}") from why
     if name not in _WHERE:
         raise AttributeError(f"module 'kiln' has no attribute '{name}'")
     value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
@@ -54,7 +57,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "torch", "__version__"]
 
 
 _atexit.register(_kiln.end)

@@ -96,6 +96,8 @@ def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, 
     import numpy
 
     def plain(x: Any) -> Any:  # records as rows of bytes
+        if isinstance(x, numpy.ma.MaskedArray):
+            raise InvalidArgument("a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()")
         x = numpy.ascontiguousarray(x)
         return x.view("u1").reshape(len(x), -1) if x.dtype.fields else x
 
@@ -107,6 +109,8 @@ def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, 
         if records is not None and out is None and result.dtype == "uint8":
             out = numpy.empty(result.nbytes // records.itemsize, dtype=records)
         to = numpy.empty(tuple(result.shape), dtype=result.dtype) if out is None else out
+        if to.dtype.fields and not to.flags.c_contiguous:
+            raise InvalidArgument("out has gaps between its records; pass one without")
         result.to_host_sync(plain(to) if to.dtype.fields else to)
         return to
 

@@ -69,13 +69,16 @@ SETTINGS = ("cache_dir", "cache_path_ro", "cache_mode", "max_size", "readonly", 
 
 
 def configure(**settings: object) -> None:
-    """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_."""
+    """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_; None takes one away."""
     unknown = [name for name in settings if name not in SETTINGS]
     if unknown:
         raise InvalidArgument(f"configure: there is no setting '{unknown[0]}'; there are {', '.join(SETTINGS)}")
     if _kiln.in_use():
         raise InvalidArgument("configure: Kiln is in use already, and its settings are read; call this before the first unit, primitive or demand")
     for name, value in settings.items():
+        if value is None:  # as if it had never been set
+            os.environ.pop("KILN_" + name.upper(), None)
+            continue
         os.environ["KILN_" + name.upper()] = str(int(value)) if isinstance(value, bool) else str(value)
 
 

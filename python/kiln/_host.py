@@ -8,8 +8,8 @@ import functools
 from typing import Any
 
 from . import _kiln
-from ._errors import NoDevice, Unsupported
-from ._types import Op
+from ._errors import InvalidArgument, NoDevice, Unsupported
+from ._types import _SIZES, Op
 
 
 @functools.lru_cache(1)
@@ -34,17 +34,53 @@ def runs_here(primitive: str, by: Op | None) -> bool:
     return True
 
 
+def items(what: str, x: Any) -> Any:
+    """As a GPU would take them: one after the other, of a type it has, all of them there."""
+    import numpy
+
+    if not isinstance(x, numpy.ndarray):
+        raise InvalidArgument(f"{what} is a {type(x).__name__}; pass an array of NumPy's, as the first is")
+    if isinstance(x, numpy.ma.MaskedArray):
+        raise InvalidArgument(f"{what} is a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()")
+    if x.ndim != 1:
+        raise InvalidArgument(f"{what} has {x.ndim} dimensions; pass x.ravel()")
+    if not x.dtype.isnative or (x.dtype.fields is None and x.dtype.name not in _SIZES):
+        raise InvalidArgument(f"{what} is of {x.dtype}: there are {', '.join(_SIZES)} and records of them, in this machine's byte order")
+    return x
+
+
+def _start(x: Any, init: Any) -> Any:
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        try:
+            out = numpy.asarray(init).astype(x.dtype)
+        except (OverflowError, TypeError, ValueError) as why:
+            raise InvalidArgument(f"init: {why}") from None
+    if out.ndim != 0 or (x.dtype.kind in "iub" and out[()] != init):
+        raise InvalidArgument(f"init: {init!r} is no {x.dtype}")
+    return out[()]
+
+
 def _ufunc(by: Op) -> Any:
     import numpy
 
     # Of floats a NaN loses against a number.
-    return {"plus": numpy.add, "multiply": numpy.multiply, "min": numpy.fmin, "max": numpy.fmax, "bit_and": numpy.bitwise_and,
-            "bit_or": numpy.bitwise_or, "bit_xor": numpy.bitwise_xor}[by.name]
+    known = {"plus": numpy.add, "multiply": numpy.multiply, "min": numpy.fmin, "max": numpy.fmax, "bit_and": numpy.bitwise_and,
+             "bit_or": numpy.bitwise_or, "bit_xor": numpy.bitwise_xor}
+    if by.name not in known:
+        raise InvalidArgument(f"'{by.name}' gives no item of two: there are {', '.join(known)}")
+    return known[by.name]
 
 
 def _given(result: Any, out: Any) -> Any:
     if out is None:
         return result
+    items("out", out)
+    if out.dtype != result.dtype or len(out) < len(result):
+        raise InvalidArgument(f"out has {len(out)} items of {out.dtype}, and {len(result)} of {result.dtype} are written")
+    if not out.flags.writeable:
+        raise InvalidArgument("out cannot be written to")
     out[: len(result)] = result
     return out
 
@@ -52,10 +88,10 @@ def _given(result: Any, out: Any) -> Any:
 def scan(inclusive: bool, x: Any, by: Op, init: Any, out: Any) -> Any:
     import numpy
 
-    running = _ufunc(by).accumulate(x, dtype=x.dtype)
+    running = _ufunc(by).accumulate(items("x", x), dtype=x.dtype)
     if inclusive:
         return _given(running, out)
-    first = numpy.zeros(1, x.dtype) if init is None else numpy.array([init], x.dtype)
+    first = numpy.zeros(1, x.dtype) if init is None else numpy.array([_start(x, init)], x.dtype)
     before = _ufunc(by)(first, running[:-1], dtype=x.dtype) if init is not None else running[:-1]
     return _given(numpy.concatenate([first, before])[: len(x)].astype(x.dtype, copy=False), out)
 
@@ -63,38 +99,54 @@ def scan(inclusive: bool, x: Any, by: Op, init: Any, out: Any) -> Any:
 def reduce(x: Any, by: Op, init: Any, out: Any) -> Any:
     import numpy
 
-    start = numpy.zeros((), x.dtype)[()] if init is None else x.dtype.type(init)
-    items = numpy.concatenate([[start], x]) if init is not None or len(x) == 0 else x
-    return _given(numpy.array([_ufunc(by).reduce(items, dtype=x.dtype)], x.dtype), out)
+    start = numpy.zeros((), items("x", x).dtype)[()] if init is None else _start(x, init)
+    all = numpy.concatenate([numpy.array([start], x.dtype), x]) if init is not None or len(x) == 0 else x
+    return _given(numpy.array([_ufunc(by).reduce(all, dtype=x.dtype)], x.dtype), out)
 
 
 def segmented_reduce(x: Any, offsets: Any, by: Op, init: Any, out: Any) -> Any:
     import numpy
 
-    start = None if init is None else init
-    parts = [reduce(x[a:b], by, start, None)[0] for a, b in zip(offsets[:-1], offsets[1:])]
+    items("x", x)
+    if items("offsets", offsets).dtype.kind not in "iu" or len(offsets) == 0:
+        raise InvalidArgument("offsets are integers, one more than there are segments")
+    if offsets[0] < 0 or offsets[-1] > len(x) or (offsets[1:] < offsets[:-1]).any():
+        raise InvalidArgument(f"offsets go from 0 to {len(x)} and never back")
+    parts = [reduce(x[a:b], by, init, None)[0] for a, b in zip(offsets[:-1], offsets[1:])]
     return _given(numpy.array(parts, x.dtype), out)
 
 
 def select(x: Any, mask: Any, out: Any, count: Any) -> tuple[Any, Any]:
     import numpy
 
+    if isinstance(mask, (str, Op)):
+        raise InvalidArgument("select: a built-in operator takes two items; pass a mask, or kiln.op('a > 0') where there is a GPU")
+    if len(items("the mask", mask)) != len(items("x", x)):
+        raise InvalidArgument(f"the mask has {len(mask)} items and x has {len(x)}")
     kept = x[mask.astype(bool)]
     room = numpy.empty_like(x) if out is None else out
-    room[: len(kept)] = kept
+    _given(kept, room)
     return room, _given(numpy.array([len(kept)], "i8"), count)
 
 
 def bounds(upper: bool, sorted: Any, queries: Any, out: Any) -> Any:
     import numpy
 
-    return _given(numpy.searchsorted(sorted, queries, "right" if upper else "left").astype("i8"), out)
+    if items("queries", queries).dtype != items("sorted", sorted).dtype:
+        raise InvalidArgument(f"queries are of {queries.dtype} and the sorted items of {sorted.dtype}")
+    found = numpy.searchsorted(sorted, queries, "right" if upper else "left")
+    return _given(found.astype("i8" if out is None else out.dtype), out)
 
 
-def sort(keys: Any, values: Any, descending: bool, out: Any, values_out: Any) -> Any:
+def sort(keys: Any, values: Any, by: Op, out: Any, values_out: Any) -> Any:
     import numpy
 
-    if descending:  # stable: equal keys stay as they came
+    if by.name not in ("less", "greater"):
+        raise InvalidArgument(f"'{by.name}' is no order: there are less and greater")
+    if values is not None and len(items("values", values)) != len(items("keys", keys)):
+        raise InvalidArgument(f"there are {len(keys)} keys and {len(values)} values")
+    items("keys", keys)
+    if by.name == "greater":  # stable: equal keys stay as they came
         order = len(keys) - 1 - numpy.argsort(keys[::-1], kind="stable")[::-1]
     else:
         order = numpy.argsort(keys, kind="stable")
@@ -103,10 +155,12 @@ def sort(keys: Any, values: Any, descending: bool, out: Any, values_out: Any) ->
     return _given(keys[order], out), _given(values[order], values_out)
 
 
-def unique_by_key(keys: Any, values: Any, out: Any, values_out: Any, count: Any) -> Any:
+def unique_by_key(keys: Any, values: Any, by: Op, out: Any, values_out: Any, count: Any) -> Any:
     import numpy
 
-    first = numpy.ones(len(keys), bool)
+    if by.name != "equal":
+        raise InvalidArgument(f"unique_by_key: '{by.name}' does not say which keys are equal")
+    first = numpy.ones(len(items("keys", keys)), bool)
     first[1:] = keys[1:] != keys[:-1]
     room, n = select(keys, first, out, count)
     if values is None:
@@ -115,4 +169,8 @@ def unique_by_key(keys: Any, values: Any, out: Any, values_out: Any, count: Any)
 
 
 def gather(x: Any, index: Any, out: Any) -> Any:
+    if items("index", index).dtype.kind not in "iu":
+        raise InvalidArgument(f"index is of {index.dtype}; it has integers")
+    if len(index) and (index.min() < 0 or index.max() >= len(items("x", x))):
+        raise InvalidArgument(f"index: {len(x)} items are numbered from 0 to {len(x) - 1}")
     return _given(x[index], out)

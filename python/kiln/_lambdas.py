@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import linecache
+import operator
 from collections.abc import Callable
 from types import CodeType
 from typing import Any, Union
@@ -27,8 +28,16 @@ _HELPERS: dict[type[Any], tuple[str, str, str]] = {
     ast.Mod: ("modulo", "auto r = x % y; return r != 0 && (r < 0) != (y < 0) ? r + y : r;",
               "auto r = fmod(x, y); return r != 0 && (r < 0) != (y < 0) ? r + y : r;"),
 }
+_CHOICES = {"min": ("least", "return y < x ? y : x;"), "max": ("greatest", "return x < y ? y : x;")}  # the first stays, as Python has it
+_SHORT = 24  # characters: what is longer is written once, in a function
 _INTEGERS = ("bool", "char", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long", "long long",
              "unsigned long long")
+_ONLY_NUMBERS = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+_ARITHMETIC: dict[type[Any], Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}
+_SIGNS: dict[type[Any], Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_}
 _WHOLE = ("template <class T> struct whole { static constexpr bool yes = false; };\n"
           + "".join(f"template <> struct whole<{t}> {{ static constexpr bool yes = true; }};\n" for t in _INTEGERS))
 
@@ -38,6 +47,8 @@ def device_text(function: Callable[..., Any], *, captured: bool) -> tuple[str, s
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         raise InvalidArgument(f"op: {function!r} has no Python text: pass a lambda, or the operator as text, kiln.op('a + b')")
+    if getattr(function, "__self__", None) is not None:
+        raise InvalidArgument(f"op: {function!r} is bound to an object, and an operator knows none: pass a function of the items alone")
     for name in {"min", "max", "abs"} & set(code.co_names):
         if getattr(function, "__globals__", {}).get(name, getattr(builtins, name)) is not getattr(builtins, name):
             raise InvalidArgument(f"{_place(code, code.co_firstlineno)}: '{name}' is another function here than Python's own")
@@ -114,6 +125,8 @@ class _Translation:
         return InvalidArgument(f"{_place(self._code, node.lineno)}: {why}")
 
     def _of(self, node: ast.expr) -> str:
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and all(isinstance(part, _ONLY_NUMBERS) for part in ast.walk(node)):
+            return self._of_number(node, self._worked_out(node))
         method = getattr(self, "_of_" + type(node).__name__, None)
         if method is None:
             raise self._no(node, f"'{ast.unparse(node)}' has no meaning in an operator; there are arithmetic, comparisons, 'x if c else y', min, max and abs")
@@ -127,11 +140,30 @@ class _Translation:
     def _of_Attribute(self, node: ast.Attribute) -> str:
         return f"{self._of(node.value)}.{node.attr}"  # a field of a struct
 
+    def _worked_out(self, node: ast.expr) -> Any:
+        """What has no parameter is what Python says: a GPU's integers would overflow on the way."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        try:
+            if isinstance(node, ast.UnaryOp):
+                return _SIGNS[type(node.op)](self._worked_out(node.operand))
+            assert isinstance(node, ast.BinOp)
+            left, right = self._worked_out(node.left), self._worked_out(node.right)
+            if isinstance(node.op, (ast.LShift, ast.Pow)) and not 0 <= right < 64:
+                raise self._no(node, f"'{ast.unparse(node)}' is no number of a GPU's")
+            return _ARITHMETIC[type(node.op)](left, right)
+        except (ArithmeticError, TypeError, ValueError, KeyError) as why:
+            raise self._no(node, f"'{ast.unparse(node)}': {why}") from None
+
     def _of_Constant(self, node: ast.Constant) -> str:
-        value = node.value
+        return self._of_number(node, node.value)
+
+    def _of_number(self, node: ast.expr, value: Any) -> str:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
+            return f"(-{self._of_number(node, -value)})"
         if isinstance(value, bool):
             return "true" if value else "false"
-        if isinstance(value, int) and value < 1 << 64:  # a literal is never negative
+        if isinstance(value, int) and value < 1 << 64:
             return str(value) + ("" if value < 1 << 31 else "ll" if value < 1 << 63 else "ull")
         if isinstance(value, float) and value < float("inf"):
             return repr(value)
@@ -175,8 +207,16 @@ class _Translation:
         if node.keywords or name not in ("min", "max", "abs") or (len(given) != 1 if name == "abs" else len(given) < 2):
             raise self._no(node, f"'{ast.unparse(node)}': of functions there are min and max of two or more, and abs")
         if name == "abs":
-            return f"({given[0]} < 0 ? -{given[0]} : {given[0]})"
+            if len(given[0]) <= _SHORT:
+                return f"({given[0]} < 0 ? -{given[0]} : {given[0]})"
+            self._helpers["magnitude"] = "template <class A> __device__ auto magnitude(A x) { return x < 0 ? -x : x; }\n"
+            return f"python::magnitude({given[0]})"
         out = given[0]
         for next in given[1:]:  # as Python does it: the first stays unless a later one is less
-            out = f"({next} {'<' if name == 'min' else '>'} {out} ? {next} : {out})"
+            if len(out) + len(next) <= _SHORT:
+                out = f"({next} {'<' if name == 'min' else '>'} {out} ? {next} : {out})"
+                continue
+            called, does = _CHOICES[name]
+            self._helpers[called] = f"template <class A, class B> __device__ auto {called}(A x, B y) {{ {does} }}\n"
+            out = f"python::{called}({out}, {next})"
         return out

@@ -223,7 +223,7 @@ def radix_sort(keys: A, values: A | None = None, *, descending: bool = False, ou
                stream: Any = None) -> Any:
     """Keys in order, with their values where there are any: stable."""
     if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None):
-        return _host().sort(keys, values, descending, out, values_out)
+        return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out)
     handle = make_radix_sort(_arrays.type_of(keys), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
@@ -232,7 +232,7 @@ def merge_sort(keys: A, values: A | None = None, op: Operator = "less", *, out: 
                stream: Any = None) -> Any:
     """Keys in the order of an operator, with their values where there are any: stable."""
     if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op)):
-        return _host().sort(keys, values, as_op(op).name == "greater", out, values_out)
+        return _host().sort(keys, values, as_op(op), out, values_out)
     handle = make_merge_sort(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), _with_values(out, values, values_out), stream=stream)
 
@@ -241,7 +241,7 @@ def unique_by_key(keys: A, values: A | None = None, op: Operator = "equal", *, o
                   count: A | None = None, stream: Any = None) -> Any:
     """The first of each run of equal keys: (keys, count) or (keys, values, count)."""
     if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op)):
-        return _host().unique_by_key(keys, values, out, values_out, count)
+        return _host().unique_by_key(keys, values, as_op(op), out, values_out, count)
     handle = make_unique_by_key(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
     return _run(handle, (keys, values), {**_with_values(out, values, values_out), "count": count}, stream=stream)
 

@@ -79,11 +79,20 @@ def _struct_of(dtype: Any) -> Struct:
     from ._errors import InvalidArgument
 
     letters = {name: letter for letter, (name, _) in reversed(_C_TYPES.items())}
-    members = []
+    members: list[str] = []
+    end = 0
     for name in dtype.names:
-        field = type_name(dtype.fields[name][0])
+        what, at = dtype.fields[name][:2]
+        if not what.isnative:
+            raise InvalidArgument(f"field '{name}' of {dtype} is in the other byte order: convert it with astype()")
+        field = type_name(what)
         if isinstance(field, Struct) or field not in letters:
             raise InvalidArgument(f"field '{name}' of {dtype} is a {field}; fields are plain numbers")
+        size = _SIZES[field]
+        end = -(-end // size) * size
+        if at != end:
+            raise InvalidArgument(f"field '{name}' of {dtype} lies at byte {at}, in a C struct at {end}: make it with align=True, in the order of its fields")
+        end += size
         members.append(f"{letters[field]} {name};")
     out = struct("record_" + "_".join(dtype.names), " ".join(members))
     if out.size != dtype.itemsize:
@@ -189,12 +198,21 @@ def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | N
             raise InvalidArgument(f"a captured {value!r} cannot be a {name}")
         try:
             return packing.pack("<" + letters[name], value), name
-        except packing.error as why:
+        except (packing.error, OverflowError) as why:
             raise InvalidArgument(f"a captured {value!r} does not fit into {name}: {why}") from None
-    data = bytes(memoryview(value))
-    found = type_name(type) if type is not None else type_name(getattr(value, "dtype", None))
+    dtype = getattr(value, "dtype", None)
+    try:
+        data = bytes(memoryview(value))
+    except TypeError:
+        raise InvalidArgument(f"a captured {value!r} is no number and no bytes; pass a number or a NumPy scalar") from None
+    if dtype is not None and not getattr(dtype, "isnative", True):
+        raise InvalidArgument(f"a captured {value!r} is in the other byte order: convert it with astype()")
+    found = type_name(type) if type is not None else type_name(dtype)
     if not isinstance(found, Struct) and found not in _SIZES:
         raise InvalidArgument(f"a captured value of type {found} is not known; pass type=, or a NumPy scalar")
+    size = found.size if isinstance(found, Struct) else _SIZES[found]
+    if len(data) != size:
+        raise InvalidArgument(f"a captured value of {len(data)} bytes, and a {found.name if isinstance(found, Struct) else found} has {size}: it is one item")
     return data, found
 
 

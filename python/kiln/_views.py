@@ -101,7 +101,8 @@ def devices() -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def execution(mode: str) -> Iterator[None]:
-    """Where operations run inside the block: "gpu" fails where there is none, "cpu" touches no driver, "auto" chooses."""
+    """Where operations run inside the block: "gpu" fails where there is none, "cpu" touches no driver, "auto" chooses. Of the whole process: in
+    other threads and tasks too, so blocks of several must not overlap."""
     before = _kiln.execution_mode()
     _kiln.set_execution_mode(mode)
     try:

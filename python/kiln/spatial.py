@@ -286,14 +286,21 @@ def segment_intersections(left: Rows, right: Rows, *, stream: Any = None, timeou
 # ---- Row by row ---------------------------------------------------------------------------------------------------------
 
 
+def _row_by_row(what: str, left: Rows, right: Rows) -> tuple[Geometries, Geometries]:
+    one, other = geometries(left), geometries(right)
+    if len(one) != len(other):
+        raise InvalidArgument(f"spatial.{what}: {len(one)} rows and {len(other)}: it goes row by row, so there are as many of both")
+    return one, other
+
+
 def relate(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     """How row i of one lies to row i of the other: nine entries of three bits; 0 where one of them is missing."""
-    return _host(_kiln.spatial_relate(geometries(left), geometries(right), stream, timeout))
+    return _host(_kiln.spatial_relate(*_row_by_row("relate", left, right), stream, timeout))
 
 
 def distance(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     """Between row i of one and row i of the other; NaN where there is none."""
-    return _host(_kiln.spatial_distance(geometries(left), geometries(right), stream, timeout))
+    return _host(_kiln.spatial_distance(*_row_by_row("distance", left, right), stream, timeout))
 
 
 def area(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:

@@ -64,3 +64,36 @@ def test_operators_of_ones_own_need_a_gpu():
     for call in (lambda: kiln.inclusive_scan(HOST, "a + b + 1"), lambda: kiln.select(HOST, "a > 0"), lambda: kiln.transform(HOST, "a * 2")):
         with pytest.raises(kiln.Unsupported, match="operators of one's own are compiled for a GPU"):
             call()
+
+
+REFUSED = [
+    (lambda x: kiln.radix_sort(x.reshape(1, -1)), "2 dimensions"),
+    (lambda x: kiln.reduce_sync(x.reshape(-1, 1)), "2 dimensions"),
+    (lambda x: kiln.inclusive_scan(numpy.ma.array(x, mask=x > 0)), "mask would be lost"),
+    (lambda x: kiln.inclusive_scan(x.astype("c16")), "complex128"),
+    (lambda x: kiln.inclusive_scan(x.astype(">i4")), "byte order"),
+    (lambda x: kiln.inclusive_scan(x, out=numpy.empty(x.size, "i8")), "int64"),
+    (lambda x: kiln.inclusive_scan(x, out=numpy.empty(3, "i4")), "3 items"),
+    (lambda x: kiln.inclusive_scan(x, "less"), "'less' gives no item of two"),
+    (lambda x: kiln.merge_sort(x, op="plus"), "'plus' is no order"),
+    (lambda x: kiln.merge_sort(x, x[:5]), "5 values"),
+    (lambda x: kiln.unique_by_key_sync(x, op="less"), "which keys are equal"),
+    (lambda x: kiln.select_sync(x, "less"), "pass a mask"),
+    (lambda x: kiln.select_sync(x, [True] * x.size), "is a list"),
+    (lambda x: kiln.select_sync(x, x[:4] > 0), "4 items"),
+    (lambda x: kiln.segmented_reduce(x, numpy.array([0, x.size + 1])), "never back"),
+    (lambda x: kiln.segmented_reduce(x, numpy.array([0, 9, 4])), "never back"),
+    (lambda x: kiln.segmented_reduce(x, numpy.array([-1, 4])), "never back"),
+    (lambda x: kiln.gather(x, numpy.array([-1])), "from 0 to 5000"),
+    (lambda x: kiln.gather(x, numpy.array([x.size])), "from 0 to 5000"),
+    (lambda x: kiln.gather(x, x > 0), "integers"),
+    (lambda x: kiln.reduce(x, init=1.7), "1.7 is no int32"),
+    (lambda x: kiln.reduce(x, init=2**40), "init"),
+    (lambda x: kiln.lower_bound(x, x.astype("f4")), "float32"),
+]
+
+
+@pytest.mark.parametrize("call, words", REFUSED, ids=[words for _, words in REFUSED])
+def test_what_a_gpu_would_not_take(call, words):
+    with pytest.raises(kiln.InvalidArgument, match=words):
+        call(HOST)

@@ -34,7 +34,7 @@ def test_type_checkers_are_told_the_same_names():
     import kiln
 
     told = (pathlib.Path(kiln.__file__).parent / "__init__.pyi").read_text()
-    assert {n for n, again in re.findall(r"(\w+) as (\w+)", told) if n == again} == set(kiln.__all__)
+    assert {n for n, again in re.findall(r"(\w+) as (\w+)", told) if n == again} == {*kiln.__all__, "torch"}
 
 
 def test_a_compiler_beside_the_package_is_found(tmp_path):
@@ -53,3 +53,12 @@ def test_a_compiler_beside_the_package_is_found(tmp_path):
     environment["PYTHONPATH"] = str(pathlib.Path(kiln.__file__).parent.parent)
     seen = subprocess.run([tmp_path / "env/bin/python", "-c", "import kiln, os; print(os.environ['VIRTUAL_ENV'])"], env=environment, capture_output=True, text=True)
     assert seen.stdout.strip() == str(tmp_path / "env"), seen.stderr
+
+
+def test_everything_can_be_looked_at(python):
+    """With torch installed or not."""
+    python("import inspect, sys\nsys.modules['torch'] = None\nfrom kiln import *\nimport kiln\nassert not hasattr(kiln, 'torch')\ninspect.getmembers(kiln)\nassert callable(inclusive_scan)")
+
+
+def test_none_takes_a_setting_away(python):
+    python("import kiln, os\nos.environ['KILN_CACHE_DIR'] = '/x'\nkiln.configure(cache_dir=None)\nassert 'KILN_CACHE_DIR' not in os.environ")

@@ -21,6 +21,7 @@ OPERATORS = [
     lambda a, b: min(a, b),
     lambda a, b: max(a, b, 3),
     lambda a, b: abs(a) + abs(-b),
+    lambda a, b: max(min(a + b, a - b, a * 2, b * 3 - 1), abs(a * b - b * 2 + a * 3 - 100)) + 5 * 3 - (1 - 4),
     lambda a, b: a if a > b else b - 1,
     lambda a, b: (1 if a < b < 50 else 0) + (2 if not a == b or b != 2 else 0),
     lambda a, b: 1 if 0 <= a and a <= b else (2 if a >= 5 else 3),
@@ -149,3 +150,42 @@ for edit, f, words in ((True, mine.f, "not this function's: it was edited"), (Fa
     except kiln.InvalidArgument as why: assert words in str(why), why
     else: raise AssertionError(words)
 """)
+
+
+class Around:
+    def method(self, a):
+        return a + 1
+
+
+def test_what_has_no_parameter_is_pythons():
+    assert kiln.op(lambda a: a & (1 << 40)).text == "(a & 1099511627776ll)"
+    assert kiln.op(lambda a: a + 100000 * 100000).text == "(a + 10000000000ll)"
+    assert kiln.op(lambda a: a * (2 - 5)).text == "(a * (-3))"
+    assert kiln.op(lambda a: a + 7 // 2).text == "(a + 3)"
+    for by, words in ((lambda a: a + 1 // 0, "division"), (lambda a: a + (1 << 100), "no number of a GPU's"), (lambda a: a - 2**64, "powers|no number")):
+        with pytest.raises(kiln.InvalidArgument, match=words):
+            kiln.op(by)
+    with pytest.raises(kiln.InvalidArgument, match="bound to an object"):
+        kiln.op(Around().method)
+
+
+def test_many_choices_are_no_long_text():
+    many = kiln.op(lambda a, b: min(a, b, a + 1, b + 1, a + 2, b + 2, a + 3, b + 3, a + 4, b + 4, a + 5, b + 5, a + 6, b + 6, a + 7, b + 7, a + 8, b + 8))
+    deep = kiln.op(lambda a: abs(abs(abs(abs(abs(abs(abs(abs(a - 1) - 2) - 3) - 4) - 5) - 6) - 7) - 8))
+    assert len(many.text) < 3000 and len(deep.text) < 3000
+
+
+@pytest.mark.parametrize("s, type, words", [
+    (numpy.arange(3, dtype="i4"), None, "12 bytes"), (numpy.int32(1), kiln.struct("p", "float x, y;"), "4 bytes"), (numpy.array(1, ">i4"), None, "byte order"),
+    (1e50, "float32", "does not fit"), ([1], None, "no number"), ("x", None, "no number")])
+def test_captured_values_are_one_item(s, type, words):
+    with pytest.raises(kiln.InvalidArgument, match=words):
+        kiln.op("a + b", s=s, type=type)
+
+
+@pytest.mark.parametrize("dtype, words", [
+    ({"names": ["x", "y"], "formats": ["f4", "f4"], "offsets": [4, 0]}, "lies at byte"), ([("x", ">f4"), ("y", "f4")], "byte order"),
+    ({"names": ["x", "y"], "formats": ["f4", "f4"], "offsets": [0, 0], "itemsize": 8}, "lies at byte")])
+def test_records_are_laid_out_as_c_has_them(dtype, words):
+    with pytest.raises(kiln.InvalidArgument, match=words):
+        kiln.spec("reduce", numpy.dtype(dtype), "plus")

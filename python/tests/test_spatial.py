@@ -134,6 +134,13 @@ def test_nearest_and_distance(place):
         spatial.nearest(a, b, 0)
 
 
+def test_row_by_row_has_as_many_of_both():
+    three, two = ["POINT (0 0)", "POINT (1 1)", "POINT (2 2)"], ["POINT (0 0)", "POINT (3 3)"]
+    for call in (spatial.distance, spatial.relate):
+        with pytest.raises(kiln.InvalidArgument, match="3 rows and 2"):
+            call(three, two)
+
+
 def test_measures(place):
     areas, lines = there(SQUARES, place), there(LINES, place)
     assert numpy.array_equal(host(spatial.area(areas)), [4, 4, numpy.nan, 0], equal_nan=True)
