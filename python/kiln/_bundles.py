@@ -45,18 +45,16 @@ def run_command(words: Sequence[str]) -> None:
 
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
     """Compiles units and specs for these architectures into one bundle; needs no GPU."""
-    from ._units import Unit
-    from ._warmup import Spec, _asked
+    from ._types import several
+    from ._warmup import _asked
 
     if not archs:
         raise InvalidArgument("build: name the architectures, archs=['sm_90']")
-    wrong = [w for w in what if not isinstance(w, (Unit, Spec, str))]
-    if wrong:
-        raise InvalidArgument(f"build: a {type(wrong[0]).__name__} is no unit, spec or name of what ships")
+    asked = _asked("build", what)
     with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
         profile = os.path.join(scratch, "units.profile")
-        _kiln.write_profile(profile, _asked(what))
-        words = ["replay", profile, "--arch", ",".join(archs), "-o", os.fspath(file)]
+        _kiln.write_profile(profile, asked)
+        words = ["replay", profile, "--arch", ",".join(several("archs", archs)), "-o", os.fspath(file)]
         if sign is not None:
             words += ["--sign", sign]
         run_command(words)

@@ -59,6 +59,15 @@ def struct(name: str, fields: str) -> Struct:
     return Struct(name, fields, size, align)
 
 
+def several(what: str, given: Any) -> list[Any]:
+    """A text where a list belongs is a slip: it would be taken letter by letter."""
+    from ._errors import InvalidArgument
+
+    if isinstance(given, (str, bytes)):
+        raise InvalidArgument(f"{what}: a list belongs here; write [{given!r}]")
+    return list(given)
+
+
 ItemType = Union[str, Struct, Any]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _kiln
 from ._errors import InvalidArgument
+from ._types import several
 
 Artifact = _kiln.Artifact
 Kernel = _kiln.Kernel
@@ -54,8 +55,8 @@ class Unit:
                 source = file.read()
             directory = os.path.dirname(os.path.abspath(os.fspath(path)))
         assert source is not None
-        self._recipe = (name, source, tuple(kernels), tuple(options), tuple(sorted((headers or {}).items())),
-                        tuple(os.path.abspath(os.fspath(d)) for d in include_dirs), directory, tuple(exports))
+        self._recipe = (name, source, tuple(several("kernels", kernels)), tuple(several("options", options)), tuple(sorted((headers or {}).items())),
+                        tuple(os.path.abspath(os.fspath(d)) for d in several("include_dirs", include_dirs)), directory, tuple(several("exports", exports)))
         self._made: _kiln.UnitText | None = None
 
     @property

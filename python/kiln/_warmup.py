@@ -12,7 +12,7 @@ from typing import Any, Union
 
 from . import _kiln
 from ._errors import InvalidArgument
-from ._types import BUILTIN, Op, as_op, element, type_name
+from ._types import BUILTIN, Op, as_op, element, several, type_name
 from ._units import Unit
 
 
@@ -84,8 +84,12 @@ def spec(primitive: str, *what: Any, descending: bool = False, indices: bool = F
 Need = Union[Unit, Spec, str]
 
 
-def _asked(what: Sequence[Need]) -> list[Any]:
-    return [w._text() if isinstance(w, Unit) else w._want() if isinstance(w, Spec) else w for w in what]
+def _asked(who: str, what: Sequence[Need]) -> list[Any]:
+    needed = several(who, what)
+    for w in needed:
+        if not isinstance(w, (Unit, Spec, str)):
+            raise InvalidArgument(f"{who}: a {type(w).__name__} is no unit, spec or name of what ships")
+    return [w._text() if isinstance(w, Unit) else w._want() if isinstance(w, Spec) else w for w in needed]
 
 
 class Requirement(Sequence[Need]):
@@ -93,11 +97,11 @@ class Requirement(Sequence[Need]):
 
     def __init__(self, consumer: str, what: Sequence[Need]) -> None:
         self.consumer = consumer
-        self._what = tuple(what)
+        self._what = tuple(several(f"requires '{consumer}'", what))
 
     def demand(self, *, archs: Sequence[str] = (), device: int = 0) -> None:
         """Brings it in, in the background. Never blocks; without a GPU it does nothing unless architectures are named."""
-        _kiln.demand(_asked(self._what), list(archs), device, self.consumer)
+        _kiln.demand(_asked(f"requires '{self.consumer}'", self._what), several("archs", archs), device, self.consumer)
 
     def __getitem__(self, index: Any) -> Any:
         return self._what[index]
@@ -118,7 +122,7 @@ class Plan:
 
     def __init__(self, name: str, what: Sequence[Need], *, archs: Sequence[str] = (), device: int = 0) -> None:
         self.name = name
-        self._plan = _kiln.PlanOf(name, _asked(what), list(archs), device)
+        self._plan = _kiln.PlanOf(name, _asked(f"plan '{name}'", what), several("archs", archs), device)
 
     def prepare(self) -> None:
         """Starts bringing it in; returns at once."""

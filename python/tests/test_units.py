@@ -104,3 +104,18 @@ def test_a_deadline_is_kept():
     with pytest.raises((kiln.Timeout, kiln.CompileFailed)):
         kiln.Unit("late", SLOW % 2, options=["-I/usr/local/cuda/include/cccl"]).artifact("sm_90", timeout=0.05)
     assert time.perf_counter() - begun < 5
+
+
+@pytest.mark.parametrize("call", [
+    lambda: kiln.Unit("k", "", options="-lineinfo"), lambda: kiln.Unit("k", "", kernels="k"), lambda: kiln.requires("c", "exclusive_scan_i32"),
+    lambda: kiln.build("x.kiln", "exclusive_scan_i32", archs=["sm_90"]), lambda: kiln.build("x.kiln", [kiln.Unit("k", "")], archs="sm_90"),
+    lambda: kiln.Plan("p", [kiln.Unit("k", "")], archs="sm_90")])
+def test_a_text_is_no_list(call):
+    with pytest.raises(kiln.InvalidArgument, match="a list belongs here"):
+        call()
+
+
+@pytest.mark.parametrize("call", [lambda: kiln.requires("c", [3]).demand(), lambda: kiln.Plan("p", [object()]), lambda: kiln.build("x.kiln", [3], archs=["sm_90"])])
+def test_what_can_be_needed(call):
+    with pytest.raises(kiln.InvalidArgument, match="no unit, spec or name"):
+        call()
