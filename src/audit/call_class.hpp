@@ -60,6 +60,13 @@ enum class call_class : std::uint8_t {
     return other;
 }
 
+// Calls that come with every launch, or are one: to look each time at who called would cost more than the launch. cuBLAS asks for a kernel's
+// function and clears its counters whenever it multiplies.
+[[nodiscard]] constexpr bool comes_with_launches(std::string_view name) noexcept {
+    auto const what = class_of(name);
+    return what == call_class::launch || what == call_class::set || name.find("GetFunction") != name.npos;
+}
+
 // Host-blocking waits by what they wait for.
 enum class wait_class : std::uint8_t { none, event, stream, device };
 

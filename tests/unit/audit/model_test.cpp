@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps, windows, the ledger, and in which order findings are told.
+#include "audit/call_class.hpp"
 #include "unit/audit/scene.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,15 @@ TEST(audit_checklist, has_an_answer_in_every_box) {
         for (std::size_t at = 0; at < b.rules.size(); at += 4)
             EXPECT_NE(find_rule(b.rules.substr(at, 3)), nullptr) << b.rules;
     }
+}
+
+TEST(audit_calls, that_come_with_every_launch_are_known) {
+    for (auto const* const name :
+         {"cudaLaunchKernel_v7000", "cuLaunchKernelEx", "cuKernelGetFunction", "cudaMemsetAsync_v3020"})
+        EXPECT_TRUE(comes_with_launches(name)) << name;
+    for (auto const* const name :
+         {"cudaMemcpyAsync_v3020", "cudaStreamSynchronize_v3020", "cudaMalloc_v3020", "cuModuleLoadData"})
+        EXPECT_FALSE(comes_with_launches(name)) << name;
 }
 
 TEST(audit_order, a_blocking_finding_folds_the_later_ones) {

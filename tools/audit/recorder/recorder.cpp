@@ -134,8 +134,8 @@ void add_cpu_times() {
     }
 }
 
-// What a killed process leaves is at most a second old. A callback costs every launch, so launches are looked at for 20 ms of
-// each second once there were many.
+// What a killed process leaves is at most a second old. A callback costs every launch, so launches and what comes with them are looked at
+// for 20 ms of each second once there were many.
 void* serve(void*) {
     ::timespec const tick{0, 100'000'000}, look{0, 20'000'000};
     for (unsigned n = 1;; ++n) {
@@ -263,7 +263,8 @@ void enable_calls() {
             self->is_async[which][id] = std::strstr(name, "Async") != nullptr;
             auto* const enable = which == 0 ? self->cupti.enable_runtime_call : self->cupti.enable_driver_call;
             if (self->level == 1 && enable != nullptr) enable(id, 1);
-            if (what == call_class::launch) self->launch_calls.emplace_back(domain, id);
+            self->comes_with_launches[which][id] = audit::comes_with_launches(name);
+            if (self->comes_with_launches[which][id]) self->launch_calls.emplace_back(domain, id);
             bool const is_watched =
                 what != call_class::stream && what != call_class::event && what != call_class::context;
             if (is_watched) self->cupti.enable_callback(1, self->subscriber, domain, id);

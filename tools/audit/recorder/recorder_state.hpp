@@ -36,7 +36,8 @@ struct recorder {
     CUpti_SubscriberHandle subscriber = nullptr;
     std::array<std::array<call_class, most_calls>, 2> classes{};  // runtime, driver
     std::array<std::array<bool, most_calls>, 2> is_async{};
-    std::vector<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> launch_calls;
+    std::array<std::array<bool, most_calls>, 2> comes_with_launches{};
+    std::vector<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> launch_calls;  // those
     std::atomic<unsigned> launches{0};
     std::array<std::atomic<std::uint32_t>, most_threads> threads{};
     std::uint64_t dropped = 0;

@@ -151,7 +151,7 @@ void on_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, CUpti_CallbackDat
     auto const which = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? 0u : 1u;
     auto const what = self->classes[which][id];
     if (mine.id == 0) remember_thread();
-    if (what == call_class::launch) {  // watched now and then, so that one end of a call may be missing
+    if (self->comes_with_launches[which][id]) {  // watched now and then, so that one end of a call may be missing
         if (call.callbackSite != CUPTI_API_ENTER || mine.depth > 0 || mine.last_launch == call.correlationId) return;
         mine.last_launch = call.correlationId;
         enter(domain, id, what, call);
