@@ -39,9 +39,12 @@ using sweep_agent = cub::detail::radix_sort::AgentRadixSortOnesweep<sweep_policy
                                                                     int, decomposer>;
 
 // Three blocks of a multiprocessor sweep keys without values faster than two: those of four bytes by a tenth to a sixth, and they fit without
-// spilling; those of eight by a hundredth, though a few words spill. A compiler that is not told takes the registers of one
-// of them: of floats alone it depended on what else was in the kernel. 0: its choice.
-constexpr int sweep_blocks = keys_only && sizeof(kiln_value) >= 4 && sweep_policy::BLOCK_THREADS == 384 ? 3 : 0;
+// spilling; those of eight by a hundredth, though a few words spill, but for signed integers, whose 22 cost a small sort more than that. A compiler
+// that is not told takes the registers of one of them: of floats alone it depended on what else was in the kernel. 0: its choice.
+constexpr bool spills_much =
+    sizeof(kiln_value) == 8 && cuda::std::is_integral_v<kiln_value> && cuda::std::is_signed_v<kiln_value>;
+constexpr int sweep_blocks =
+    keys_only && sizeof(kiln_value) >= 4 && !spills_much && sweep_policy::BLOCK_THREADS == 384 ? 3 : 0;
 
 KILN_PRIM_INFO(sweep_policy::BLOCK_THREADS, sweep_policy::ITEMS_PER_THREAD, int(policy::ONESWEEP_RADIX_BITS),
                histogram_policy::BLOCK_THREADS, sum_policy::BLOCK_THREADS, small_policy::BLOCK_THREADS,
