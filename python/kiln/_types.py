@@ -103,6 +103,13 @@ def several(what: str, given: Any) -> list[Any]:
     return list(given)
 
 
+def texts(what: str, given: Any) -> list[str]:
+    for i, one in enumerate(out := several(what, given)):
+        if not isinstance(one, str):
+            raise TypeError(f"{what}[{i}] is a {type(one).__name__}; it must be a str")
+    return out
+
+
 ItemType = Union[str, Struct, Any]
 
 

@@ -54,7 +54,16 @@ except ImportError:
     print("CuPy is not here")
 
 try:
-    import cuda.compute as parallel
+    import importlib
+
+    for name in ("cuda.compute", "cuda.cccl.parallel.experimental", "cuda.parallel.experimental"):  # as it has been called
+        try:
+            parallel = importlib.import_module(name)
+            break
+        except ModuleNotFoundError:
+            pass
+    else:
+        raise ModuleNotFoundError("under none of its names")
 
     def add(a, b):
         return a + b

@@ -85,3 +85,21 @@ def test_a_first_call_reads_its_own_modules_and_no_others(fake_driver, python):
 def test_what_was_not_heard_is_logged_when_somebody_listens(fake_driver, python):
     late = "import logging; logging.basicConfig(level=logging.INFO)\nkiln.make_reduce('int32')\n"
     assert "memory-pool: this driver has no memory pools" in python(fake_driver + FIRST + late).stderr
+
+
+SUB = """import sys, kiln
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+if hasattr(interpreters, "new_config"): made = interpreters.create("legacy")
+else: made = interpreters.create(isolated=False)
+run = getattr(interpreters, "run_string")
+run(made, "try: import kiln\\nexcept ImportError as why: print('refused:', why, flush=True)\\nelse: print('imported', flush=True)")
+interpreters.destroy(made)
+print(kiln.Unit('k', 'extern "C" __global__ void k() {}').artifact('sm_90').kernels)
+"""
+
+
+def test_a_subinterpreter_is_refused_and_leaves_the_main_one_alone(python):
+    done = python(SUB, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "refused: kiln can be used in a process's main interpreter only" in done.stdout and done.stdout.endswith("['k']\n")
