@@ -10,6 +10,21 @@ import atexit as _atexit
 import os as _os
 import sys as _sys
 
+
+def _refuse_subinterpreters() -> None:
+    """Kiln's threads and devices belong to a process: of two interpreters, the second would take them from the first."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # of Python 3.13 and later; of those before
+        try:
+            interpreters = __import__(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() != interpreters.get_main():
+            raise ImportError("kiln can be used in a process's main interpreter only, and this is a subinterpreter: use threads, or processes (spawn)", name=__name__)
+        return
+
+
+_refuse_subinterpreters()
+
 from . import _kiln
 
 # NVIDIA's compiler may be in this environment's own packages. A venv whose python is run by its path does not say so.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _kiln
-from ._errors import Error, InvalidArgument, NotFound
+from ._errors import Error, InvalidArgument, IoError, NotFound, make
 
 _PLACES = ("bin/kiln", "../../bin/kiln")  # in a wheel; in a build tree
 
@@ -37,10 +37,26 @@ def main() -> None:
     os.execv(program, [program, *sys.argv[1:]])
 
 
-def run_command(words: Sequence[str]) -> None:
-    done = subprocess.run([command(), *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise Error(f"kiln {words[0]}: {done.stderr.strip() or done.stdout.strip()}", done.returncode)
+_MISUSED = 2  # the program's exit status for words it does not understand
+
+
+def run_replay(words: Sequence[str]) -> None:
+    """`kiln replay WORDS`. What could not be made is raised as it would be where it is asked for."""
+    import json
+
+    done = subprocess.run([command(), "replay", *words, "--json"], capture_output=True, text=True)
+    if done.returncode == 0:
+        return
+    said = done.stderr.strip().removeprefix("kiln: ")
+    if done.returncode == _MISUSED:
+        raise InvalidArgument(said, done.returncode)
+    try:
+        failed = [thing for thing in json.loads(done.stdout)["things"] if "error" in thing]
+    except ValueError:
+        raise Error(said or done.stdout.strip(), done.returncode) from None
+    first = failed[0]
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    raise make(first["code"], f"{first['name']} for {first['target']}: {first['error']}{more}", 0, first.get("log", ""))
 
 
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
@@ -51,13 +67,18 @@ def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[
     if not archs:
         raise InvalidArgument("build: name the architectures, archs=['sm_90']")
     asked = _asked("build", what)
+    folder = os.path.dirname(os.path.abspath(os.fspath(file)))
+    if not os.path.isdir(folder):
+        raise IoError(f"build: there is no folder '{folder}' for '{os.fspath(file)}'")
+    if sign is not None and not os.path.isfile(sign):
+        raise IoError(f"build: there is no key '{sign}'; 'kiln key' makes one")
     with tempfile.TemporaryDirectory(prefix="kiln-") as scratch:
         profile = os.path.join(scratch, "units.profile")
         _kiln.write_profile(profile, asked)
-        words = ["replay", profile, "--arch", ",".join(several("archs", archs)), "-o", os.fspath(file)]
+        words = [profile, "--arch", ",".join(several("archs", archs)), "-o", os.fspath(file)]
         if sign is not None:
             words += ["--sign", sign]
-        run_command(words)
+        run_replay(words)
 
 
 # As in docs/guide/settings.md, without KILN_.
@@ -65,19 +86,33 @@ SETTINGS = ("cache_dir", "cache_path_ro", "cache_mode", "max_size", "readonly", 
             "worker", "worker_memory", "compile_timeout", "pch", "cuda_path", "events", "execution_mode", "determinism", "strict", "rewrites",
             "gpu_pool_limit", "gpu_oom_safety", "gpu_managed_memory", "nvrtc", "nvtx", "trace_launches", "profile")
 
+# What a setting can be, where it cannot be anything. The library takes its default for what it does not understand, and says so in an event: too late
+# for whoever wrote it here.
+_SWITCH = ("0", "1", "true", "false", "yes", "no", "on", "off")
+_CAN_BE: dict[str, tuple[str, ...]] = {
+    "jit": ("allow", "warn", "forbid"), "execution_mode": ("auto", "cpu", "gpu"), "cache_mode": ("private", "shared"),
+    **dict.fromkeys(("readonly", "disable", "recache", "determinism", "strict", "rewrites", "gpu_oom_safety", "gpu_managed_memory", "trace_launches", "nvtx", "pch"), _SWITCH)}
+
 
 def configure(**settings: object) -> None:
     """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_; None takes one away."""
     unknown = [name for name in settings if name not in SETTINGS]
     if unknown:
         raise InvalidArgument(f"configure: there is no setting '{unknown[0]}'; there are {', '.join(SETTINGS)}")
+    for name, value in settings.items():
+        if value is not None and name in _CAN_BE and _words(value) not in _CAN_BE[name]:
+            raise InvalidArgument(f"configure: {name} is {value!r}; it can be {', '.join(_CAN_BE[name])}")
     if _kiln.in_use():
         raise InvalidArgument("configure: Kiln is in use already, and its settings are read; call this before the first unit, primitive or demand")
     for name, value in settings.items():
         if value is None:  # as if it had never been set
             os.environ.pop("KILN_" + name.upper(), None)
             continue
-        os.environ["KILN_" + name.upper()] = str(int(value)) if isinstance(value, bool) else str(value)
+        os.environ["KILN_" + name.upper()] = _words(value)
+
+
+def _words(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def add_bundle(file: Any) -> None:
@@ -87,5 +122,9 @@ def add_bundle(file: Any) -> None:
         import warnings
 
         warnings.warn(f"kiln.add_bundle('{path}'): Kiln is in use already, and does not look there", RuntimeWarning, stacklevel=2)
+    elif not os.path.exists(path):  # a warning: a package that is just making its bundle is imported without it
+        import warnings
+
+        warnings.warn(f"kiln.add_bundle('{path}'): there is no such file, so nothing will be found there", RuntimeWarning, stacklevel=2)
     known = os.environ.get("KILN_BUNDLES", "")
     os.environ["KILN_BUNDLES"] = path if not known else known + os.pathsep + path

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Union
 
@@ -22,14 +21,50 @@ _C_TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class Struct:
+class _Value:
+    """Made of its fields, and equal, hashed, shown and pickled by them. dataclasses would do the same, and take as long to read as all
+    else that a first call reads."""
+
+    __slots__: tuple[str, ...] = ()
+    _fields: tuple[str, ...] = ()
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._fields)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} cannot be changed; make another one")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} cannot be changed; make another one")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Value) and type(other) is type(self) and self._values() == other._values())
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._values()
+
+
+class Struct(_Value):
     """A struct of at most 32 bytes, as device text: `kiln.struct("point", "float x, y;")`."""
 
+    __slots__ = _fields = ("name", "fields", "size", "align")
     name: str
     fields: str
-    size: int = 0
-    align: int = 0
+    size: int
+    align: int
+
+    def __init__(self, name: str, fields: str, size: int = 0, align: int = 0) -> None:
+        self._set(name=name, fields=fields, size=size, align=align)
 
     @property
     def definition(self) -> str:
@@ -66,6 +101,13 @@ def several(what: str, given: Any) -> list[Any]:
     if isinstance(given, (str, bytes)):
         raise InvalidArgument(f"{what}: a list belongs here; write [{given!r}]")
     return list(given)
+
+
+def texts(what: str, given: Any) -> list[str]:
+    for i, one in enumerate(out := several(what, given)):
+        if not isinstance(one, str):
+            raise TypeError(f"{what}[{i}] is a {type(one).__name__}; it must be a str")
+    return out
 
 
 ItemType = Union[str, Struct, Any]
@@ -121,24 +163,26 @@ def element(given: ItemType | None) -> _kiln.ElementType:
 BUILTIN = ("plus", "multiply", "min", "max", "bit_and", "bit_or", "bit_xor", "less", "greater", "equal")
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(_Value):
     """An operator: text that is compiled when a handle is made, or a built-in one."""
 
+    _fields = ("form", "text", "name", "image", "state", "state_type")
+    __slots__ = (*_fields, "_made", "_hash")
     form: str
     text: str
-    name: str = ""
-    image: bytes = b""
-    state: bytes = b""
-    state_type: str | Struct | None = None
-    _made: list[_kiln.Operator] = field(default_factory=list, compare=False, repr=False)
+    name: str
+    image: bytes
+    state: bytes
+    state_type: str | Struct | None
+    _made: list[_kiln.Operator]
+    _hash: int
+
+    def __init__(self, form: str, text: str, name: str = "", image: bytes = b"", state: bytes = b"", state_type: str | Struct | None = None) -> None:
+        self._set(form=form, text=text, name=name, image=image, state=state, state_type=state_type, _made=[],
+                  _hash=hash((form, text, name, image, state, state_type)))
 
     def __hash__(self) -> int:
-        found = self.__dict__.get("_hash")
-        if found is None:
-            found = hash((self.form, self.text, self.name, self.image, self.state, self.state_type))
-            object.__setattr__(self, "_hash", found)
-        return found
+        return self._hash  # every call asks for it
 
     def made(self) -> _kiln.Operator:
         if not self._made:
@@ -154,9 +198,6 @@ class Op:
                 out = out.with_bytes(element(self.state_type), self.state)
             self._made.append(out)
         return self._made[0]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Op, (self.form, self.text, self.name, self.image, self.state, self.state_type)
 
 
 class _OpMaker:

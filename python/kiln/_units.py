@@ -10,7 +10,8 @@ from typing import Any
 
 from . import _kiln
 from ._errors import InvalidArgument
-from ._types import several
+from ._told import plainly
+from ._types import several, texts
 
 Artifact = _kiln.Artifact
 Kernel = _kiln.Kernel
@@ -25,6 +26,7 @@ class Future:
     def done(self) -> bool:
         return self._answer.done()
 
+    @plainly
     def result(self, timeout: float | None = None) -> _kiln.ReadyUnit:
         return self._answer.result(timeout)
 
@@ -47,6 +49,8 @@ class Unit:
     def __init__(self, name: str, source: str | None = None, *, path: str | os.PathLike[str] | None = None,
                  kernels: Sequence[str] = (), options: Sequence[str] = (), headers: Mapping[str, str] | None = None,
                  include_dirs: Sequence[str | os.PathLike[str]] = (), exports: Sequence[str] = ()) -> None:
+        if not isinstance(name, str) or not isinstance(source, (str, type(None))):
+            raise TypeError(f"unit: its name is a {type(name).__name__}, its source a {type(source).__name__}; both must be a str")
         if (source is None) == (path is None):
             raise InvalidArgument(f"unit '{name}': give its source or the path of a file, one of the two")
         directory = ""
@@ -55,8 +59,8 @@ class Unit:
                 source = file.read()
             directory = os.path.dirname(os.path.abspath(os.fspath(path)))
         assert source is not None
-        self._recipe = (name, source, tuple(several("kernels", kernels)), tuple(several("options", options)), tuple(sorted((headers or {}).items())),
-                        tuple(os.path.abspath(os.fspath(d)) for d in several("include_dirs", include_dirs)), directory, tuple(several("exports", exports)))
+        self._recipe = (name, source, tuple(texts("kernels", kernels)), tuple(texts("options", options)), tuple(sorted((headers or {}).items())),
+                        tuple(os.path.abspath(os.fspath(d)) for d in several("include_dirs", include_dirs)), directory, tuple(texts("exports", exports)))
         self._made: _kiln.UnitText | None = None
 
     @property
@@ -74,18 +78,22 @@ class Unit:
                                         list(exports))
         return self._made
 
+    @plainly
     def artifact(self, arch: str, kind: str = "cubin", *, timeout: float | None = None) -> Artifact:
         """For any architecture, on a machine without a GPU too: `unit.artifact("sm_90").image`."""
         return _kiln.artifact(self._text(), arch, kind, timeout)[0]
 
+    @plainly
     def get(self, device: int = 0, *, timeout: float | None = None) -> _kiln.ReadyUnit:
         """Found or compiled, and loaded."""
         return _kiln.get(self._text(), device, timeout)
 
+    @plainly
     def get_async(self, device: int = 0) -> Future:
         """Returns at once."""
         return Future(_kiln.get_async(self._text(), device))
 
+    @plainly
     def kernel(self, name: str, device: int = 0, *, timeout: float | None = None) -> Kernel:
         """One of its kernels, ready to launch: `k(grid, block, (n, 2.0, x, y))`."""
         return self.get(device, timeout=timeout).kernel(name)
@@ -108,6 +116,10 @@ def _unit_again(*recipe: Any) -> Unit:
     out._recipe = recipe
     out._made = None
     return out
+
+
+def _artifact_again(data: bytes) -> Artifact:
+    return Artifact.from_bytes(data)
 
 
 class RawModule:

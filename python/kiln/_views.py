@@ -74,7 +74,9 @@ class Status(Table):
 
     def summary(self) -> str:
         parts = [f"{self.totals[k]} {k}" for k in ("ready", "loading", "compiling", "queued", "failed", "deferred") if self.totals[k]]
-        return f"{', '.join(parts) or 'nothing asked for'}; callers waited {self.totals['blocked']:.2f} s"
+        waited = self.totals["blocked"]
+        told = f"; callers waited {waited:.2f} s" if waited >= 0.1 else f"; callers waited {waited * 1e3:.0f} ms" if waited >= 0.0005 else ""
+        return (", ".join(parts) or "nothing asked for") + told
 
     def __repr__(self) -> str:
         return f"<kiln.status: {self.summary()}>"

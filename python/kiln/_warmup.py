@@ -12,6 +12,7 @@ from typing import Any, Union
 
 from . import _kiln
 from ._errors import InvalidArgument
+from ._told import plainly
 from ._types import BUILTIN, Op, as_op, element, several, type_name
 from ._units import Unit
 
@@ -99,6 +100,7 @@ class Requirement(Sequence[Need]):
         self.consumer = consumer
         self._what = tuple(several(f"requires '{consumer}'", what))
 
+    @plainly
     def demand(self, *, archs: Sequence[str] = (), device: int = 0) -> None:
         """Brings it in, in the background. Never blocks; without a GPU it does nothing unless architectures are named."""
         _kiln.demand(_asked(f"requires '{self.consumer}'", self._what), several("archs", archs), device, self.consumer)
@@ -120,6 +122,7 @@ def requires(consumer: str, what: Sequence[Need]) -> Requirement:
 class Plan:
     """The exact requirements of a pipeline: `if not (r := plan.ensure_warm(0.2)): print(r)`."""
 
+    @plainly
     def __init__(self, name: str, what: Sequence[Need], *, archs: Sequence[str] = (), device: int = 0) -> None:
         self.name = name
         self._plan = _kiln.PlanOf(name, _asked(f"plan '{name}'", what), several("archs", archs), device)
@@ -128,6 +131,7 @@ class Plan:
         """Starts bringing it in; returns at once."""
         self._plan.prepare()
 
+    @plainly
     def ensure_warm(self, timeout: float | None = None) -> _kiln.WarmReport:
         """Waits until all is warm or failed for good, `timeout` seconds for all of it."""
         return self._plan.ensure_warm(timeout)
@@ -155,15 +159,16 @@ class Replayed:
         return f"<kiln.Replayed: {self.demanded} demanded, {self.stale} stale>"
 
 
+@plainly
 def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: str | os.PathLike[str] | None = None) -> Replayed:
     """Demands what a recording lists; returns at once. With `bundle`, makes it for `archs` and writes a bundle instead."""
     if bundle is not None:
-        from ._bundles import run_command
+        from ._bundles import run_replay
 
-        words = ["replay", os.fspath(file), "-o", os.fspath(bundle)]
+        words = [os.fspath(file), "-o", os.fspath(bundle)]
         if archs:
             words += ["--arch", ",".join(archs)]
-        run_command(words)
+        run_replay(words)
         return Replayed(0, 0)
     return Replayed(*_kiln.replay(os.fspath(file), list(archs)))
 

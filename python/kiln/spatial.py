@@ -14,6 +14,7 @@ from typing import Any, Union
 
 from . import _kiln
 from ._errors import InvalidArgument
+from ._told import plainly
 
 Geometries = _kiln.Geometries
 AreaIndex = _kiln.AreaIndex
@@ -50,6 +51,11 @@ def geometries(rows: Any) -> Geometries:
     return _from_list(rows)
 
 
+def _again(rows: list[Any]) -> Geometries:
+    return _kiln.geometries_from_wkb(rows)
+
+
+@plainly
 def points(x: Any, y: Any) -> Geometries:
     """Points by their coordinates: arrays of float64 of any library, where they are."""
     return _kiln.geometries_from_parts("point", x, y, [], None)
@@ -223,48 +229,57 @@ def _right(rows: Rows | AreaIndex) -> Geometries | AreaIndex:
     return rows if isinstance(rows, AreaIndex) else geometries(rows)
 
 
+@plainly
 def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Pairs:
     """Rows of which `left relation right` is true; exact. `gdf.iloc[pairs.left_sync()]` are the rows themselves."""
     return Pairs(*_kiln.spatial_join(geometries(left), _right(right), relation, stream, timeout))
 
 
+@plainly
 def join_within(left: Rows, right: Rows, distance: float, *, stream: Any = None, timeout: float | None = None) -> Pairs:
     """Rows no more than a distance apart."""
     return Pairs(*_kiln.spatial_join_within(geometries(left), geometries(right), distance, stream, timeout))
 
 
+@plainly
 def join_in_chunks(left: Rows, right: Rows, take: Callable[[Pairs], object], relation: str = "intersects", *,
                    distance: float | None = None, most_bytes: int = 0) -> None:
     """The same list a part at a time, for lists that outgrow memory: `take` is called with each."""
     _kiln.spatial_join_in_chunks(geometries(left), geometries(right), relation, distance, lambda a, b: take(Pairs(a, b)), most_bytes)
 
 
+@plainly
 def join_first(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
     """For each left row the lowest right row, or -1: int32."""
     return _host(_kiln.spatial_join_first(geometries(left), _right(right), relation, stream, timeout))
 
 
+@plainly
 def join_count(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
     """For each left row how many: int64."""
     return _host(_kiln.spatial_join_count(geometries(left), _right(right), relation, stream, timeout))
 
 
+@plainly
 def join_any(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
     """For each left row whether there is any: uint8, 0 or 1."""
     return _host(_kiln.spatial_join_any(geometries(left), _right(right), relation, stream, timeout))
 
 
+@plainly
 def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None,
                    timeout: float | None = None) -> Any:
     """For each right row how many left ones: int64."""
     return _host(_kiln.spatial_join_histogram(geometries(left), _right(right), relation, stream, timeout))
 
 
+@plainly
 def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: Any = None, timeout: float | None = None) -> Pairs:
     """Rows whose boxes meet, or are no more than a distance apart."""
     return Pairs(*_kiln.spatial_query(geometries(left), geometries(right), distance, stream, timeout))
 
 
+@plainly
 def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = None, ties: bool = True, stream: Any = None,
             timeout: float | None = None) -> NearPairs:
     """For each left row the nearest right ones, at most `most` away; with ties, all that are as near as the last one."""
@@ -273,11 +288,13 @@ def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = Non
     return NearPairs(*_kiln.spatial_nearest(geometries(left), geometries(right), count, most, ties, stream, timeout))
 
 
+@plainly
 def relate_join(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Matrices:
     """All pairs that are not disjoint, with how they lie to each other."""
     return Matrices(*_kiln.spatial_relate_join(geometries(left), geometries(right), stream, timeout))
 
 
+@plainly
 def segment_intersections(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Crossings:
     """Where the segments of two arrays meet."""
     return Crossings(*_kiln.spatial_segment_intersections(geometries(left), geometries(right), stream, timeout))
@@ -293,43 +310,52 @@ def _row_by_row(what: str, left: Rows, right: Rows) -> tuple[Geometries, Geometr
     return one, other
 
 
+@plainly
 def relate(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     """How row i of one lies to row i of the other: nine entries of three bits; 0 where one of them is missing."""
     return _host(_kiln.spatial_relate(*_row_by_row("relate", left, right), stream, timeout))
 
 
+@plainly
 def distance(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     """Between row i of one and row i of the other; NaN where there is none."""
     return _host(_kiln.spatial_distance(*_row_by_row("distance", left, right), stream, timeout))
 
 
+@plainly
 def area(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     return _host(_kiln.spatial_area(geometries(rows), stream, timeout))
 
 
+@plainly
 def length(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     return _host(_kiln.spatial_length(geometries(rows), stream, timeout))
 
 
+@plainly
 def centroid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Locations:
     return Locations(*_kiln.spatial_centroid(geometries(rows), stream, timeout))
 
 
+@plainly
 def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Boxes:
     """Of each row; NaN where it has none."""
     return Boxes(*_kiln.spatial_bounds(geometries(rows), stream, timeout))
 
 
+@plainly
 def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Boxes:
     """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row."""
     return Boxes(*_kiln.spatial_bounds_by_key(geometries(rows), key, keys, stream, timeout))
 
 
+@plainly
 def total_bounds_sync(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> tuple[float, float, float, float] | None:
     """Of all rows; None where there is no vertex."""
     return _kiln.spatial_total_bounds(geometries(rows), stream, timeout)
 
 
+@plainly
 def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Counts:
     """Vertices, and points, lines and rings, of each row."""
     return Counts(*_kiln.spatial_counts(geometries(rows), stream, timeout))
@@ -338,21 +364,25 @@ def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> C
 # ---- Other rows ---------------------------------------------------------------------------------------------------------
 
 
+@plainly
 def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """Row i is row which[i]; which is int32. No vertex is copied."""
     return _kiln.spatial_gather(geometries(rows), which, stream, timeout)
 
 
+@plainly
 def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """The rows whose flag is not 0."""
     return _kiln.spatial_filter(geometries(rows), keep, stream, timeout)
 
 
+@plainly
 def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: Any = None, timeout: float | None = None) -> Geometries:
     """Circles around points, as polygons with `quarter` sides in a quarter."""
     return _kiln.spatial_point_buffer(geometries(rows), distance, quarter, stream, timeout)
 
 
+@plainly
 def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """The parts of points and lines in (min_x, min_y, max_x, max_y)."""
     left, bottom, right, top = box
@@ -362,42 +392,50 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
 # ---- Areas put over each other ------------------------------------------------------------------------------------------
 
 
+@plainly
 def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: Any = None, timeout: float | None = None) -> Overlay:
     """What rows of two arrays have in common or alone, one of OVERLAYS, as valid multipolygons. A `grid` above 0: coordinates are
     multiples of it. Of polygons; rings may cross and count by the even-odd rule."""
     return Overlay(*_kiln.spatial_overlay(geometries(left), geometries(right), how, grid, stream, timeout))
 
 
+@plainly
 def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference."""
     return _kiln.spatial_overlay_row_by_row(geometries(left), geometries(right), how, stream, timeout)
 
 
+@plainly
 def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Areas:
     """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be."""
     return Areas(*_kiln.spatial_area_table(geometries(left), geometries(right), stream, timeout))
 
 
+@plainly
 def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     """Row by row what both have in common; NaN where a row is missing."""
     return _host(_kiln.spatial_intersection_area(geometries(left), geometries(right), stream, timeout))
 
 
+@plainly
 def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
     """Row by row the area of the intersection over that of the union; NaN where a row is missing."""
     return _host(_kiln.spatial_iou(geometries(left), geometries(right), stream, timeout))
 
 
+@plainly
 def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row."""
     return _kiln.spatial_dissolve(geometries(rows), key, keys, stream, timeout)
 
 
+@plainly
 def union_all(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """All rows as one."""
     return _kiln.spatial_union_all(geometries(rows), stream, timeout)
 
 
+@plainly
 def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
     """Row by row the same points by the even-odd rule, as valid multipolygons; missing rows stay missing."""
     return _kiln.spatial_make_valid(geometries(rows), stream, timeout)

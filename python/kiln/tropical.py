@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _arrays, _kiln
 from ._errors import InvalidArgument
+from ._told import plainly
 
 SEMIRINGS = ("max_plus", "min_plus", "max_mul", "and_or", "plus_times")
 
@@ -21,6 +22,7 @@ def _shape(a: Any, b: Any) -> tuple[int, ...]:
     return (*batch, left[-2], right[-1])
 
 
+@plainly
 def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winners: str | None = None, stream: Any = None,
             timeout: float | None = None) -> Any:
     """C = A (x) B, as matmul: batched, transposed views uncopied. With winners="int32" or "int64", also the first k that won."""

@@ -333,6 +333,8 @@ void bind_geometries(nb::module_& m) {
             for (auto const& f : found) out.append(nb::make_tuple(f.row, std::string{spatial::name_of(f.what)}, f.message));
             return out;
         }, nb::arg("most") = 100, "What is wrong, by row: (row, what, message).")
+        .def("__reduce__", [](geometries const& g) { return nb::make_tuple(nb::module_::import_("kiln.spatial").attr("_again"), nb::make_tuple(wkb_rows(g))); },
+             "A pickle is its rows as WKB; what was on a device comes back on the host.")
         .def("__arrow_c_array__", [](geometries const& g, nb::handle) { return to_arrow_array(g, {}); }, nb::arg("requested_schema") = nb::none())
         .def("__arrow_c_device_array__", [](geometries const& g, nb::handle, nb::kwargs const&) { return to_arrow_device(g, {}); }, nb::arg("requested_schema") = nb::none(), nb::arg("kwargs"))
         .def("__repr__", [](geometries const& g) {

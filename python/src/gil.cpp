@@ -76,14 +76,26 @@ with_gil::with_gil() noexcept {
     state_ = PyGILState_Ensure();
 }
 
+namespace {
+
+// A program that has not imported logging hears nothing, and importing it takes longer than what was asked for. What there is to say is kept
+// until it has.
+bool has_logging() {
+    PyObject* const modules = PyImport_GetModuleDict();
+    return modules != nullptr && PyDict_GetItemString(modules, "logging") != nullptr;
+}
+
+}  // namespace
+
 void pass_on_warnings() {
     static std::atomic<std::uint64_t> passed_on{0};   // how many
     static std::atomic<std::uint64_t> next{0};        // the first sequence number that was not
     auto& log = event_log::process();
     auto const count = log.count(event_kind::warned) + log.count(event_kind::fell_back);
     auto before = passed_on.load(std::memory_order_relaxed);
+    if (count == before || !has_logging()) return;
     // Where two threads come together, one of them does it.
-    if (count == before || !passed_on.compare_exchange_strong(before, count)) return;
+    if (!passed_on.compare_exchange_strong(before, count)) return;
     namespace nb = nanobind;
     try {
         auto const tell = nb::module_::import_("kiln._logging").attr("tell");

@@ -14,6 +14,7 @@
 
 #include <bit>
 #include <cstring>
+#include <span>
 
 namespace kiln::python {
 
@@ -215,6 +216,9 @@ void bind_kernels(nb::module_& m) {
                          for (auto const& k : a.kernels) out.push_back(k.name);
                          return out;
                      })
+        .def("to_bytes", [](artifact const& a) { return bytes_of(a.to_bytes()); }, "All of it, to be kept or sent; Artifact.from_bytes() reads it.")
+        .def_static("from_bytes", [](nb::bytes const& from) { return artifact::from_bytes(std::as_bytes(std::span{from.c_str(), from.size()})).value(); }, nb::arg("bytes"))
+        .def("__reduce__", [](artifact const& a) { return nb::make_tuple(nb::module_::import_("kiln._units").attr("_artifact_again"), nb::make_tuple(bytes_of(a.to_bytes()))); })
         .def_prop_ro("compile_seconds", [](artifact const& a) { return a.compile_ms * 1e-3; })
         .def("__repr__", [](artifact const& a) {
             return "<kiln.Artifact '" + a.unit + "' for " + a.target.arch.name() + ", " + std::to_string(a.image.size()) + " bytes>";
@@ -254,7 +258,7 @@ void bind_kernels(nb::module_& m) {
     m.def("get_async", [](unit const& u, int device) {
         without_gil const unlocked;
         return engine::process().get(u, device);
-    });
+    }, nb::arg("unit"), nb::arg("device"));
     m.def("artifact", [](unit const& u, std::string const& arch, std::string const& kind, seconds timeout) {
         auto const t = target::parse(arch, parse_kind(kind).value()).value();
         auto const answer = [&] {
@@ -263,7 +267,7 @@ void bind_kernels(nb::module_& m) {
         }();
         auto got = in_slices(timeout, [&](std::chrono::milliseconds slice) { return answer.wait_sync(slice); }).value();
         return std::pair{*got.what, std::string{kiln::name_of(got.from)}};
-    });
+    }, nb::arg("unit"), nb::arg("arch"), nb::arg("kind"), nb::arg("timeout").none());
 }
 
 }  // namespace kiln::python

@@ -47,6 +47,12 @@ overlay_kind overlay_by_name(std::string const& name) {
     throw error{errc::invalid_argument, "there is no overlay '" + name + "'; there are " + known};
 }
 
+// Whatever kiln.spatial.geometries() takes.
+geometries rows_of(nb::handle given) {
+    if (nb::isinstance<geometries>(given)) return nb::cast<geometries>(given);
+    return nb::cast<geometries>(nb::module_::import_("kiln.spatial").attr("geometries")(given));
+}
+
 // What every operation is told beside its operands.
 struct manner {
     std::optional<CUstream_st*> stream;
@@ -141,7 +147,8 @@ void in_chunks(geometries const& left, geometries const& right, std::string cons
 
 void bind_spatial(nb::module_& m) {
     nb::class_<area_index>(m, "AreaIndex", "Which areas a point is in: built once, asked often, in constant time per point.")
-        .def(nb::new_([](geometries const& areas, nb::handle stream, seconds timeout) {
+        .def(nb::new_([](nb::handle given, nb::handle stream, seconds timeout) {
+            auto const areas = rows_of(given);
             return ran(manner_of(areas, stream, timeout), [=](stream_ref on) { return area_index::make(on, areas); });
         }), nb::arg("areas"), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none())
         .def("__len__", &area_index::rows)

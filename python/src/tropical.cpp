@@ -2,13 +2,14 @@
 // Tropical products of arrays as they are: batched, transposed, on the host or on a device. Shapes are Python's part
 // (kiln/tropical.py).
 #include "arrays.hpp"
+#include "device_array.hpp"
 #include "gil.hpp"
 #include "module.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <kiln/tropical/product.hpp>
+#include <kiln/tropical/run.hpp>
 
 #include <map>
 #include <mutex>
@@ -98,6 +99,70 @@ index_width width_of(array const& winners) {
     throw error{errc::invalid_argument, "winners are " + name_of(winners.type()) + "; they must be int32 or int64"};
 }
 
+// Where a call runs, told by an event: where its arrays are, or, of arrays on the host, where Kiln decides. A gradient is decided as its product is.
+runtime::operation_call decided(shape const& s, scalar type, array const& first) {
+    call_facts const facts{.items = static_cast<std::uint64_t>(s.m * s.n * s.k * s.batch), .type = type, .where = first.on_device() ? residency::device : residency::host};
+    auto call = [&] {
+        without_gil const unlocked;
+        return runtime::operation_call::begin(product_operation, facts);
+    }();
+    if (!call) throw error{call.error()};
+    if (call->on_gpu()) note_gpu_use();
+    return *std::move(call);
+}
+
+// An array of the host on a device for as long as a call takes: from its first byte to its last, gaps and all, so that its strides hold there.
+class visit {
+public:
+    // Where its first item is there; null of none.
+    result<void*> bring(array const& of, int device) {
+        if (of.items() == 0) return of.data();
+        std::int64_t low = 0, high = 1;
+        for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
+        auto const width = static_cast<std::int64_t>(of.type().bits / 8U);
+        here_ = {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
+        auto made = device_memory::make(here_.size(), device);
+        if (!made) return std::move(made).error();
+        there_.emplace(*std::move(made));
+        if (auto done = there_->upload_sync(default_stream, here_); !done) return std::move(done).error();
+        return static_cast<void*>(there_->as<std::byte>() - low * width);
+    }
+    result<void> take_back() const { return there_ ? there_->download_sync(default_stream, here_) : result<void>{}; }
+
+private:
+    std::span<std::byte> here_;
+    std::optional<device_memory> there_;
+};
+
+struct operand {
+    array const* of;  // null: none
+    void const** in;  // the call's pointer to it, which is set; one of the two
+    void** out;
+};
+// `work` on what these arrays hold, brought to a device and, what is written, back.
+template <class Work>
+result<void> run_there(int device, std::initializer_list<operand> all, Work work) {
+    std::vector<visit> visits(all.size());
+    auto at = visits.begin();
+    for (auto const& o : all) {
+        if (o.of != nullptr) {
+            auto there = at->bring(*o.of, device);
+            if (!there) return std::move(there).error();
+            if (o.in != nullptr) *o.in = *there;
+            else *o.out = *there;
+        }
+        ++at;
+    }
+    if (auto done = work(std::optional{default_stream}); !done) return done;
+    at = visits.begin();
+    for (auto const& o : all) {
+        if (o.out != nullptr)
+            if (auto done = at->take_back(); !done) return done;
+        ++at;
+    }
+    return {};
+}
+
 template <class Work>
 void run(array const& first, nb::handle stream, std::initializer_list<array const*> arrays, Work work) {
     if (!first.on_device()) {
@@ -141,14 +206,16 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
         call.ldarg = wm.ld, call.stride_arg = wm.stride, call.width = width_of(*won);
     }
     auto const type = type_for(a);
+    auto const where = decided(call.shape, type, a);
+    auto const device = std::max(a.device(), 0);
     std::optional<untyped_product> by;
-    if (a.on_device()) by = product_for(s, type, won.has_value(), a.device(), timeout);
+    if (where.on_gpu()) by = product_for(s, type, won.has_value(), device, timeout);
     auto const once = [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(s, type, call); };
     auto const batch = std::exchange(call.shape.batch, 1);
     bool const shared = batch > 1 && (a.dimensions() == 2 || b.dimensions() == 2);
     if (!shared) call.shape.batch = batch;
     // A stride of 0 means "one after the other": a matrix that all members share is multiplied member by member.
-    run(a, stream, {&a, &b, &c, won ? &*won : nullptr}, [&](std::optional<stream_ref> on) -> result<void> {
+    auto const all = [&](std::optional<stream_ref> on) -> result<void> {
         if (!shared) return once(on);
         auto const next = [](auto*& at, std::int64_t items, std::size_t width) {
             using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<std::remove_reference_t<decltype(at)>>>, char const, char>;
@@ -160,6 +227,11 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
             next(call.c, cm.stride, c.type().bits / 8U), next(call.arg, call.stride_arg, won ? won->type().bits / 8U : 0);
         }
         return {};
+    };
+    array const* const winners = won ? &*won : nullptr;
+    run(a, stream, {&a, &b, &c, winners}, [&](std::optional<stream_ref> on) {
+        if (on || !where.on_gpu()) return all(on);
+        return run_there(device, {{&a, &call.a, nullptr}, {&b, &call.b, nullptr}, {&c, nullptr, &call.c}, {winners, nullptr, &call.arg}}, all);
     });
 }
 
@@ -183,9 +255,16 @@ void backward_into(std::string const& name, nb::handle g_object, nb::handle winn
     }
     for (int i = 0; i < d - 2; ++i) call.shape.batch *= g.extent(i);
     auto const type = type_for(g);
+    auto const where = decided(call.shape, type, g);
+    auto const device = std::max(g.device(), 0);
     std::optional<untyped_backward> by;
-    if (g.on_device()) by = backward_for(rule, type, g.device(), timeout);
-    run(g, stream, {&g, &won, &da, &db}, [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(rule, type, call); });
+    if (where.on_gpu()) by = backward_for(rule, type, device, timeout);
+    auto const once = [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(rule, type, call); };
+    run(g, stream, {&g, &won, &da, &db}, [&](std::optional<stream_ref> on) -> result<void> {
+        if (on || !where.on_gpu()) return once(on);
+        return run_there(device, {{&g, &call.g, nullptr}, {&won, &call.arg, nullptr}, {a ? &*a : nullptr, &call.a, nullptr}, {b ? &*b : nullptr, &call.b, nullptr},
+                                  {&da, nullptr, &call.da}, {&db, nullptr, &call.db}}, once);
+    });
 }
 
 }  // namespace

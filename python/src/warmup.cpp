@@ -69,7 +69,7 @@ void bind_warmup(nb::module_& m) {
         .def("__init__", [](plan* at, std::string name, nb::handle what, std::vector<std::string> const& archs, int device) {
             demand_options how{.targets = targets_of(archs), .device = device, .consumer = name};
             new (at) plan{std::move(name), wants_of(what), std::move(how)};
-        })
+        }, nb::arg("name"), nb::arg("what"), nb::arg("archs"), nb::arg("device"))
         .def("prepare", [](plan const& p) { without_gil const unlocked; p.prepare(); })
         .def("ensure_warm", &wait_for, nb::arg("timeout").none())
         .def("cold", [](plan const& p) { without_gil const unlocked; return p.cold(); });
@@ -79,7 +79,7 @@ void bind_warmup(nb::module_& m) {
         demand_options how{.targets = targets_of(archs), .device = device, .consumer = std::move(consumer)};
         without_gil const unlocked;
         (void)demand(std::move(wants), std::move(how));
-    });
+    }, nb::arg("what"), nb::arg("archs"), nb::arg("device"), nb::arg("consumer"));
     nb::class_<recording>(m, "Recording").def("stop", &recording::stop);
     m.def("record", [](std::string const& file) { without_gil const unlocked; return record_profile(file); });
     m.def("write_profile", [](std::string const& file, nb::handle what) {
@@ -91,7 +91,7 @@ void bind_warmup(nb::module_& m) {
         demand_options how{.targets = targets_of(archs)};
         auto const done = [&] { without_gil const unlocked; return replay_profile(file, std::move(how)); }().value();
         return nb::make_tuple(done.demanded, done.stale);
-    });
+    }, nb::arg("file"), nb::arg("archs"));
     m.def("catalogue", [] {
         nb::list out;
         for (auto const& s : catalogue()) {

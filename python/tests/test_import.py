@@ -62,3 +62,44 @@ def test_everything_can_be_looked_at(python):
 
 def test_none_takes_a_setting_away(python):
     python("import kiln, os\nos.environ['KILN_CACHE_DIR'] = '/x'\nkiln.configure(cache_dir=None)\nassert 'KILN_CACHE_DIR' not in os.environ")
+
+
+FIRST = """import ctypes, functools, importlib, re, sys, typing, kiln  # as in every process that has arrays
+class Array:
+    dtype, shape, device = "int32", (100,), None
+    def __init__(self):
+        self.memory = ctypes.create_string_buffer(400)
+        self.__cuda_array_interface__ = {"shape": (100,), "typestr": "<i4", "data": (ctypes.addressof(self.memory), False), "version": 3, "stream": 1}
+x, y, before = Array(), Array(), set(sys.modules)
+kiln.inclusive_scan(x, out=y)
+print(sorted(set(sys.modules) - before))
+"""
+
+
+def test_a_first_call_reads_its_own_modules_and_no_others(fake_driver, python):
+    """In the next process, when all is compiled, what Python reads is most of what a first call waits for. The driver without a GPU has no
+    memory pools, so that there is something to log: nobody has asked for it."""
+    assert python(fake_driver + FIRST).stdout == "['kiln._arrays', 'kiln._errors', 'kiln._prims', 'kiln._types']\n"
+
+
+def test_what_was_not_heard_is_logged_when_somebody_listens(fake_driver, python):
+    late = "import logging; logging.basicConfig(level=logging.INFO)\nkiln.make_reduce('int32')\n"
+    assert "memory-pool: this driver has no memory pools" in python(fake_driver + FIRST + late).stderr
+
+
+SUB = """import sys, kiln
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+if hasattr(interpreters, "new_config"): made = interpreters.create("legacy")
+else: made = interpreters.create(isolated=False)
+run = getattr(interpreters, "run_string")
+run(made, "try: import kiln\\nexcept ImportError as why: print('refused:', why, flush=True)\\nelse: print('imported', flush=True)")
+interpreters.destroy(made)
+print(kiln.Unit('k', 'extern "C" __global__ void k() {}').artifact('sm_90').kernels)
+"""
+
+
+def test_a_subinterpreter_is_refused_and_leaves_the_main_one_alone(python):
+    done = python(SUB, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "refused: kiln can be used in a process's main interpreter only" in done.stdout and done.stdout.endswith("['k']\n")

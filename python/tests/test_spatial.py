@@ -368,3 +368,53 @@ def test_every_overlay_beside_shapely():
     key = (numpy.arange(60) % 7).astype("i4")
     assert numpy.allclose(spatial.area(spatial.dissolve(left, key, 7)), [shapely.area(shapely.union_all(left[key == k])) for k in range(7)])
     assert numpy.allclose(spatial.area(spatial.union_all(left)), shapely.area(all_left))
+
+
+def test_keys_that_are_no_numbering_are_refused():
+    """A row for each key there might be would not fit into any memory."""
+    for keys in (2**31 - 1, 2**31, 2**40):
+        with pytest.raises(kiln.InvalidArgument, match="number those that occur from 0"):
+            spatial.dissolve(SQUARES, numpy.array([0, 1, 2, 2**31 - 1 if keys > 2**31 else 3], "i4"), keys)
+    assert len(spatial.dissolve(SQUARES, numpy.array([0, 1, 99999, 7], "i4"), 100000)) == 100000
+
+
+def test_an_index_takes_what_every_operation_takes():
+    shapely = pytest.importorskip("shapely")
+    x, y = numpy.array([1.0, 3.0, 9.0]), numpy.array([1.0, 1.0, 9.0])
+    rows = spatial.geometries(SQUARES)
+    shapes = spatial.to_shapely_sync(rows)
+    for areas in (SQUARES, rows.to_wkb_sync(), shapes, list(shapes), rows):
+        assert spatial.join_first((x, y), spatial.AreaIndex(areas), "within").tolist() == [0, 1, -1]
+    geopandas = pytest.importorskip("geopandas")
+    assert len(spatial.AreaIndex(geopandas.GeoSeries(shapes))) == 4
+    assert len(spatial.AreaIndex(areas=shapely.box(0, 0, 1, 1))) == 1
+    with pytest.raises(TypeError, match="a int holds no geometries"):
+        spatial.AreaIndex(3)
+
+
+@pytest.mark.parametrize("rows", [SQUARES, LINES, [*SQUARES, *LINES], ["POINT (1 2)", None, "POINT EMPTY"], []], ids=["areas", "lines", "mixed", "points", "none"])
+def test_geometries_are_pickled(rows):
+    import copy
+    import pickle
+
+    made = spatial.geometries(rows)
+    again = pickle.loads(pickle.dumps(made))
+    assert again.to_wkt_sync() == made.to_wkt_sync() and (again.family == made.family or not rows)
+    assert copy.deepcopy(made).to_wkt_sync() == made.to_wkt_sync()
+
+
+WRONG = [
+    (lambda: spatial.dissolve(SQUARES, numpy.zeros(4, "i4"), "2"), "dissolve: keys is a str; it must be int"),
+    (lambda: spatial.join(SQUARES, SQUARES, 5), "join: relation is a int; it must be str"),
+    (lambda: spatial.join_within(SQUARES, SQUARES, "near"), "join_within: distance is a str; it must be float"),
+    (lambda: spatial.overlay(SQUARES, SQUARES, None), "overlay: how is a NoneType; it must be str"),
+    (lambda: spatial.area(SQUARES, timeout="soon"), "area: timeout is a str; it must be float or None"),
+    (lambda: spatial.dissolve(SQUARES, numpy.zeros(4, "i4"), -1), "dissolve: a number is out of its range"),
+]
+
+
+@pytest.mark.parametrize("call, words", WRONG, ids=[words for _, words in WRONG])
+def test_wrong_types_are_told_in_words(call, words):
+    with pytest.raises(TypeError, match=words) as caught:
+        call()
+    assert "incompatible" not in str(caught.value)

@@ -43,3 +43,43 @@ def test_types_that_cannot_be():
         kiln.tropical.product(numpy.zeros((2, 2), "c8"), numpy.zeros((2, 2), "c8"))
     with pytest.raises(TypeError, match="not an array"):
         kiln._kiln.tropical_product("max_plus", 1, 2, 3, None, None, None)
+
+
+def told():
+    return [(e["target"], e["reason"]) for e in kiln.events("dispatched") if e["unit"] == "tropical_product"][-1]
+
+
+def test_where_it_runs_is_told():
+    a = numpy.ones((4, 4), "f4")
+    kiln.tropical.product(a, a)
+    assert told() == ("cpu", "below-crossover")
+    with kiln.execution("cpu"):
+        kiln.tropical.product(a, a)
+    assert told() == ("cpu", "asked")
+
+
+def test_what_is_to_run_on_a_gpu_does():
+    a = numpy.random.default_rng(4).random((3, 5, 6)).astype("f4")
+    with kiln.execution("gpu"):
+        try:
+            c, won = kiln.tropical.product(a.transpose(0, 2, 1), a[0], "min_plus", winners="int32")
+        except kiln.NoDevice as why:
+            assert "mode gpu" in str(why)
+            return
+    assert numpy.array_equal(c, reference(a.transpose(0, 2, 1), a[:1], "min_plus"))
+    assert numpy.array_equal(won, numpy.argmin(a.transpose(0, 2, 1)[..., None] + a[0][None, None], axis=-2))
+    assert told() == ("gpu", "asked")
+
+
+def test_arrays_of_the_host_go_to_the_gpu_that_is_asked_for_and_come_back(fake_driver, python):
+    """Of a driver that computes nothing: what was in `out` is there again, its gaps and what is beside it too."""
+    seen = python(fake_driver + """import kiln, numpy
+whole = numpy.arange(40, dtype='f4').reshape(4, 10)
+before = whole.copy()
+a = numpy.ones((4, 6), 'f4')
+with kiln.execution('gpu'): kiln.tropical.product(a.T, numpy.ones((4, 3), 'f4')[:, ::1], out=numpy.lib.stride_tricks.as_strided(whole, (6, 3), (24, 4)))
+assert (whole == before).all()
+moved = kiln.activity()
+print([(e['target'], e['reason']) for e in kiln.events('dispatched') if e['unit'] == 'tropical_product'], moved['transfers_to_device'], moved['transfers_to_host'])
+""").stdout
+    assert seen == "[('gpu', 'asked')] 3 1\n"

@@ -119,3 +119,27 @@ def test_a_text_is_no_list(call):
 def test_what_can_be_needed(call):
     with pytest.raises(kiln.InvalidArgument, match="no unit, spec or name"):
         call()
+
+
+def test_artifacts_are_pickled(saxpy):
+    made = saxpy.artifact("sm_90")
+    again = pickle.loads(pickle.dumps(made))
+    assert (again.image, again.kernels, again.target, again.key) == (made.image, made.kernels, made.target, made.key)
+    with pytest.raises(kiln.Corrupt):
+        kiln.Artifact.from_bytes(b"nonsense")
+
+
+WRONG = [
+    (lambda u: u.artifact(90), "artifact: arch is a int; it must be str"),
+    (lambda u: u.artifact("sm_90", timeout="1"), "artifact: timeout is a str; it must be float or None"),
+    (lambda u: u.get("0"), "get: device is a str; it must be int"),
+    (lambda u: kiln.Unit("k", b"source"), "unit: its name is a str, its source a bytes; both must be a str"),
+    (lambda u: kiln.Unit("k", "", options=["-DX", 3]), r"options\[1\] is a int; it must be a str"),
+    (lambda u: kiln.Plan("p", [u], device="cuda:0"), "Plan: device is a str; it must be int"),
+]
+
+
+@pytest.mark.parametrize("call, words", WRONG, ids=[words for _, words in WRONG])
+def test_wrong_types_are_told_in_words(saxpy, call, words):
+    with pytest.raises(TypeError, match=words):
+        call(saxpy)

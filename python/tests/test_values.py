@@ -2,8 +2,11 @@
 """Operators, structs, bundles, recordings, tables."""
 
 import json
+import os
+import pathlib
 import pickle
 import subprocess
+import sys
 
 import kiln
 import numpy
@@ -41,6 +44,10 @@ def test_settings(python):
     python("""import kiln, os
 kiln.configure(bundle_key='release.pem.pub', readonly=True)
 assert (os.environ['KILN_BUNDLE_KEY'], os.environ['KILN_READONLY']) == ('release.pem.pub', '1')
+for wrong in ({'jit': 'maybe'}, {'execution_mode': 'tpu'}, {'readonly': 'perhaps'}, {'cache_mode': 1}):
+    try: kiln.configure(**wrong)
+    except kiln.InvalidArgument as why: assert 'it can be' in str(why), why
+    else: raise AssertionError(wrong)
 for wrong in ({'trusted_key': 'x'}, {'jit_': 'forbid'}):
     try: kiln.configure(**wrong)
     except kiln.InvalidArgument as why: assert 'there is no setting' in str(why) and 'bundle_key' in str(why)
@@ -63,7 +70,7 @@ def test_an_unsigned_bundle_is_not_believed_where_a_key_is_named(tmp_path, pytho
     from kiln import _bundles
 
     file, key = tmp_path / "all.kiln", tmp_path / "release.pem"
-    _bundles.run_command(["key", str(key)])
+    subprocess.run([_bundles.command(), "key", key], capture_output=True, check=True)
     text = f"import kiln\nkiln.configure(bundle_key='{key}.pub', bundles='{file}', jit='forbid')\nunit = kiln.Unit('saxpy', r'''{SAXPY}''')\n"
     kiln.build(file, [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"])
     assert python(text + "try: unit.artifact('sm_90')\nexcept kiln.Forbidden: print('refused')").stdout == "refused\n"
@@ -74,6 +81,15 @@ def test_an_unsigned_bundle_is_not_believed_where_a_key_is_named(tmp_path, pytho
 def test_build_names_what_it_cannot_do(tmp_path):
     with pytest.raises(kiln.InvalidArgument, match="archs"):
         kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=[])
+    with pytest.raises(kiln.InvalidArgument, match="sm_1x"):
+        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=["sm_1x"])
+    with pytest.raises(kiln.IoError, match="there is no folder"):
+        kiln.build(tmp_path / "nosuch" / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"])
+    with pytest.raises(kiln.IoError, match="there is no key"):
+        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY)], archs=["sm_90"], sign="nosuch.pem")
+    with pytest.raises(kiln.CompileFailed, match="bad for sm_90") as caught:
+        kiln.build(tmp_path / "x.kiln", [kiln.Unit("saxpy", SAXPY), kiln.Unit("bad", "nonsense")], archs=["sm_90"])
+    assert "nonsense" in caught.value.log
 
 
 def test_a_recording_is_replayed(tmp_path, python):
@@ -174,3 +190,36 @@ def test_warnings_are_logged(python):
 
 def test_what_ships_is_listed():
     assert any(s["name"] == "exclusive_scan_i32" for s in kiln.catalogue())
+
+
+def test_the_library_refuses_what_configure_refuses(python):
+    from kiln import _bundles
+
+    wrong = {f"KILN_{name.upper()}": "nonsense" for name in _bundles._CAN_BE}
+    told = subprocess.run([_bundles.command(), "doctor"], capture_output=True, text=True, env={**os.environ, **wrong})
+    for name in wrong:
+        assert f"{name}: 'nonsense' is not" in told.stdout + told.stderr
+
+
+def test_a_bundle_that_is_not_there_is_named(python):
+    assert "nosuch.kiln'): there is no such file" in python("import kiln; kiln.add_bundle('nosuch.kiln')").stderr
+
+
+def test_who_waited_for_nothing_is_not_told(python):
+    assert python("import kiln; print(repr(kiln.status()))").stdout == "<kiln.status: nothing asked for>\n"
+
+
+def test_the_program_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "kiln", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"kiln {kiln.__version__}\n", done.stderr
+
+
+def test_the_licence_is_told_as_indexes_read_it(tmp_path, monkeypatch):
+    build = pytest.importorskip("scikit_build_core.build")
+    root = pathlib.Path(__file__).resolve().parents[2]
+    if not (root / "pyproject.toml").exists():
+        pytest.skip("not in a checkout")
+    monkeypatch.chdir(root)
+    folder = build.prepare_metadata_for_build_wheel(str(tmp_path), {})
+    told = (tmp_path / folder / "METADATA").read_text()
+    assert "License-Expression: Apache-2.0\n" in told and "License-File: LICENSE\n" in told

@@ -145,7 +145,11 @@ json describe(thing const& t) {
                     {"compile_ms", t.compile_ms},
                     {"bytes", (*t.answer)->got.what->image.size()},
                     {"key", (*t.answer)->got.what->key}});
-    } else out["error"] = t.answer->error().message();
+    } else {
+        auto const& why = t.answer->error();
+        out.update({{"error", why.message()}, {"code", name_of(why.code())}});
+        if (!why.log().empty()) out["log"] = why.log();
+    }
     return out;
 }
 
