@@ -23,8 +23,8 @@ enum class trouble {
     server,     // 5xx and its like
     denied,     // 401, 403, NOAUTH, NOPERM
     busy,       // 429, 503: later
-    full,       // 413, 507, OOM: only writing rests
-    too_large,  // more than is taken
+    full,       // 507, OOM: only writing rests
+    too_large,  // more than is taken, by us or by the server (413): only this one
     library,    // libcurl is not here
 };
 [[nodiscard]] std::string_view name_of(trouble what) noexcept;

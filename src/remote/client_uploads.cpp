@@ -128,9 +128,20 @@ void client::not_uploaded(std::shared_ptr<upload> const& u, failure const& why) 
                          .detail = fmt::format("{}: {}: nothing is written: {}", name_of(why.what),
                                                of_.rules.options.at.text(), why.detail)});
     }
-    if (!only_writing && !of_.guard.is_open()) failed(why);
+    // The others are sent all the same.
+    bool const only_this = why.what == trouble::too_large;
+    if (only_this) {
+        of_.counts.error(name_of(why.what));
+        of_.events.emit({.kind = event_kind::fault,
+                         .unit = u->what.about.name,
+                         .target = u->what.about.target,
+                         .reason = "fleet",
+                         .detail = fmt::format("{}: {} takes nothing of {} bytes: {}", name_of(why.what),
+                                               of_.rules.options.at.text(), u->what.packet->size(), why.detail)});
+    }
+    if (!only_writing && !only_this && !of_.guard.is_open()) failed(why);
     if (claim != claims_.end()) {
-        if (only_writing) cannot_publish(at.request, name_of(why.what));
+        if (only_writing || only_this) cannot_publish(at.request, name_of(why.what));
         else end_claim(at.request);
     }
     u->then(store::put_outcome{.kept = false, .why = name_of(why.what), .detail = why.detail});

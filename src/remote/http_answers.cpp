@@ -37,13 +37,22 @@ failure failure_of(http_response const& r) {
     switch (r.status) {
         case 401:
         case 403: return {trouble::denied, said};
-        case 413:
+        case 413: return {trouble::too_large, said};
         case 507: return {trouble::full, said};
         case 429:
         case 503: return {trouble::busy, said, retry_after(r)};
         default: break;
     }
     return {r.status >= 500 ? trouble::server : trouble::protocol, said};
+}
+
+std::string_view shipping_remedy(failure const& why) noexcept {
+    switch (why.what) {
+        case trouble::denied: return "; give --token-file with 'user:password' or a token";
+        case trouble::tls: return "; name with --ca who vouches for its certificate";
+        case trouble::too_large: return "; it takes no bundles of this size (nginx: client_max_body_size)";
+        default: return "";
+    }
 }
 
 std::optional<std::int64_t> http_date(std::string_view text) {

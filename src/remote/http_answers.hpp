@@ -12,6 +12,8 @@ namespace kiln::remote {
 [[nodiscard]] bool is_absent(http_response const& r) noexcept;
 // Of an answer that is neither what was asked for nor "it is not there".
 [[nodiscard]] failure failure_of(http_response const& r);
+// What who ships bundles may do about it: "; give --token-file ..." or nothing.
+[[nodiscard]] std::string_view shipping_remedy(failure const& why) noexcept;
 
 // Seconds since 1970 of "Mon, 16 Nov 2026 15:24:35 GMT", the one form that servers write today.
 [[nodiscard]] std::optional<std::int64_t> http_date(std::string_view text);

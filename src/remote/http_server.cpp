@@ -60,6 +60,9 @@ public:
             server_facts out{.certificate_days = days_left(r.certificate)};
             out.why = is_good(r) ? failure{trouble::protocol, "it has something under a name that nobody has"}
                                  : failed_get(r).why;
+            // Nothing is there, and never will be: not the miss that it is to a look-up.
+            if (is_absent(r) && base::as_text(r.body).find("<Code>NoSuchBucket</Code>") != std::string_view::npos)
+                out.why = {trouble::protocol, "there is no such bucket"};
             then(std::move(out));
         });
     }

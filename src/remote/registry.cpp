@@ -165,8 +165,7 @@ std::string registry::path(std::string_view rest) const {
 
 error registry::refused(std::string_view what, http_response const& r) const {
     auto const why = failure_of(r);
-    auto const remedy = why.what == trouble::denied ? "; give --token-file with 'user:password' or a token" : "";
-    return fail(errc::io, "{}: {}: {}: {}{}", at_.text(), what, name_of(why.what), why.detail, remedy);
+    return fail(errc::io, "{}: {}: {}: {}{}", at_.text(), what, name_of(why.what), why.detail, shipping_remedy(why));
 }
 
 http_response registry::send(http_request what) {
@@ -253,11 +252,15 @@ result<shipment> registry::push(base::bytes bundle, std::string_view title) {
     if (!has_config) {
         KILN_CHECK(put_blob(config, bytes_of(empty_config)));
     }
+    auto const manifest = manifest_of(out.of, size, title);
     auto const r = send({.method = "PUT",
                          .url = path("manifests/" + at_.reference),
                          .headers = {fmt::format("Content-Type: {}", manifest_type)},
-                         .body = bytes_of(manifest_of(out.of, size, title))});
+                         .body = bytes_of(manifest)});
     if (!is_good(r)) return refused("the manifest", r);
+    auto by_digest = at_;
+    by_digest.reference = digest_text(base::sha256_of(manifest));
+    out.for_ever = by_digest.text();
     return out;
 }
 

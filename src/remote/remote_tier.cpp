@@ -394,11 +394,12 @@ remote_tier::condition remote_tier::examine() {
     return out;
 }
 
+base::bytes probe_packet() { return encode_packet({}, base::bytes(64, std::byte{7})); }
+
 std::string remote_tier::try_writing() {
     if (options_.writes == writing::never) return {};
     auto const name = base::sha256_of("kiln probe " + base::random_name());
-    // A packet, though of nothing: not every server keeps other bytes as they are.
-    auto const data = std::make_shared<base::bytes const>(encode_packet({}, base::bytes(64, std::byte{7})));
+    auto const data = std::make_shared<base::bytes const>(probe_packet());
     auto const most = options_.connect_timeout + options_.timeout;
     auto const put = call<put_answer>(
         [=](byte_server& b, auto then) { b.put(name, data, put_rule::create, std::move(then)); }, most);

@@ -82,6 +82,10 @@ private:
 // Who is believed there: its keys are read.
 [[nodiscard]] result<trust> trust_of(remote_options const& o);
 
+// What try_writing() puts on a server, and leaves there where nobody may remove: a packet, though of nothing, because not every server
+// keeps other bytes as they are.
+[[nodiscard]] base::bytes probe_packet();
+
 // What keeps the bytes of a remote, and what keeps its leases where that is another.
 struct servers {
     std::unique_ptr<byte_server> bytes;

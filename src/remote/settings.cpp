@@ -74,14 +74,17 @@ attribute_error not_a(std::string_view name, std::string_view value, std::string
 // One remote while its words are read.
 struct reading {
     remote_options out;
-    bool trust_said = false;
     bool entry_said = false;
+    std::vector<std::string_view> said{};  // names of attributes
+
+    [[nodiscard]] bool has(std::string_view name) const { return std::ranges::find(said, name) != said.end(); }
 
     verdict take(std::string_view word);
     verdict take_choice(std::string_view name, std::string_view value);
     verdict take_number(std::string_view name, std::string_view value);
     verdict take_text(std::string_view name, std::string_view value);
     verdict finish(circumstances const& around);
+    [[nodiscard]] verdict doubtful_belief() const;
 };
 
 std::vector<std::filesystem::path> paths_of(std::string_view list) {
@@ -124,6 +127,11 @@ constexpr std::array all_attributes{"read-only",
                                     "credentials-file",
                                     "lease-token-file"};
 
+// Of a word that is not what belongs there: its name alone, and nothing of it that may be a password.
+std::string shown_name(std::string_view word) {
+    return word.find('@') == word.npos ? std::string{word.substr(0, word.find('='))} : shown_url(word);
+}
+
 std::string_view nearest(std::string_view name) {
     for (std::string_view const known : all_attributes) {
         if (known.size() > 3 && (known.starts_with(name.substr(0, 4)) || name.starts_with(known.substr(0, 4))))
@@ -136,7 +144,6 @@ verdict reading::take_choice(std::string_view name, std::string_view value) {
     if (name == "trust") {
         if (value != "signed" && value != "server") return not_a(name, value, "signed or server", "server");
         out.in = value == "server" ? belief::server : belief::signatures;
-        trust_said = true;
     } else if (name == "layout") {
         if (value != "subdirs" && value != "bazel") return not_a(name, value, "subdirs or bazel", "bazel");
         out.layout = value == "bazel" ? layout::bazel : layout::subdirs;
@@ -179,6 +186,9 @@ verdict reading::take_number(std::string_view name, std::string_view value) {
     }
     auto const time = duration_of(value);
     if (!time) return not_a(name, value, "a time", name == "ttl" ? "30d" : "10s");
+    // To libcurl nothing is for ever.
+    bool const bounds = name == "timeout" || name == "connect-timeout";
+    if (bounds && time->count() == 0) return not_a(name, value, "a millisecond or more", "10s");
     if (name == "patience") out.patience = *time;
     else if (name == "connect-timeout") out.connect_timeout = *time;
     else if (name == "timeout") out.timeout = *time;
@@ -194,8 +204,6 @@ verdict reading::take_text(std::string_view name, std::string_view value) {
         out.space = value;
     } else if (name == "keys") {
         out.keys = paths_of(value);
-        trust_said = true;
-        out.in = belief::signatures;
     } else if (name == "sign") out.sign = value;
     else if (name == "token-file") out.token_file = value;
     else if (name == "lease-token-file") out.lease_token_file = value;
@@ -218,14 +226,20 @@ verdict reading::take(std::string_view word) {
     auto const equals = std::min(word.find('='), word.size());
     auto const name = word.substr(0, equals);
     auto const value = word.substr(std::min(word.size(), equals + 1));
-    bool const known =
-        equals < word.size() && name != "read-only" && std::ranges::find(all_attributes, name) != all_attributes.end();
+    if (name == "read-only")
+        return attribute_error{"read-only takes no value", "write read-only alone, or leave it out"};
+    bool const known = equals < word.size() && std::ranges::find(all_attributes, name) != all_attributes.end();
     if (!known) {
         auto const near = nearest(name);
-        return attribute_error{fmt::format("'{}' is no attribute of a remote", name),
+        return attribute_error{fmt::format("'{}' is no attribute of a remote", shown_name(word)),
                                near.empty() ? "the attributes are in the guide, 'Many machines'"
                                             : fmt::format("did you mean '{}'?", near)};
     }
+    // Which of the two was meant nobody can know.
+    if (has(name))
+        return attribute_error{fmt::format("{}= is said twice", name),
+                               name == "keys" ? "name several as keys=A.pub,B.pub" : "leave one of them out"};
+    said.push_back(name);
     if (name == "trust" || name == "layout" || name == "lease") return take_choice(name, value);
     if (name == "epoch" || name == "min-epoch" || name == "max-entry" || name == "patience" || name == "ttl" ||
         name == "connect-timeout" || name == "timeout")
@@ -233,10 +247,26 @@ verdict reading::take(std::string_view word) {
     return take_text(name, value);
 }
 
+// What is said of whom to believe, and does not go together: nobody is to think that signatures count where they do not.
+verdict reading::doubtful_belief() const {
+    if (out.in == belief::server && has("keys"))
+        return attribute_error{"with trust=server nobody looks at keys=",
+                               "leave out trust=server to believe only what is signed, or keys="};
+    if (out.in == belief::server && has("min-epoch"))
+        return attribute_error{"with trust=server nobody looks at min-epoch=",
+                               "add keys=FILE.pub instead of trust=server, or leave min-epoch= out"};
+    if (out.writes == writing::allowed && !out.sign.empty() && out.epoch < out.least_epoch)
+        return attribute_error{
+            fmt::format("it signs with epoch {}, and believes what has {} or more: nobody would use what it writes",
+                        out.epoch, out.least_epoch),
+            fmt::format("add epoch={}", out.least_epoch)};
+    return std::nullopt;
+}
+
 verdict reading::finish(circumstances const& around) {
     if (around.is_read_only) out.writes = writing::never;
     if (!entry_said && out.at.is_redis()) out.most_entry = most_redis_entry;
-    if (!trust_said)
+    if (!has("trust") && !has("keys"))
         return attribute_error{
             "nothing says who is believed",
             "add keys=FILE.pub to believe what is signed by it, or trust=server to believe whoever may write there"};
@@ -245,6 +275,7 @@ verdict reading::finish(circumstances const& around) {
     if (out.in == belief::signatures && out.sign.empty() && out.writes == writing::allowed)
         return attribute_error{"it would be written to, and nothing signs",
                                "add sign=FILE ('kiln key FILE' makes one), or read-only"};
+    if (auto doubt = doubtful_belief()) return doubt;
     bool const token = around.has_token || !out.token_file.empty();
     if (token && out.at.is_overheard())
         return attribute_error{"a token would cross the network in clear text",
@@ -321,7 +352,8 @@ std::string shown_remotes(std::string_view text) {
         }
         auto const name = word.substr(0, equals);
         bool const known = std::ranges::find(all_attributes, name) != all_attributes.end();
-        out += fmt::format("{}={}", name, known ? shown_url(word.substr(equals + 1)) : "...");
+        if (known) out += fmt::format("{}={}", name, shown_url(word.substr(equals + 1)));
+        else out += word.find('@') == word.npos ? fmt::format("{}=...", name) : shown_url(word);
     });
     return out;
 }
@@ -388,9 +420,9 @@ remote_list parse_remotes(std::string_view text, circumstances const& around) {
     for_each_word(text, [&](std::string_view word) {
         if (!looks_like_url(word)) {
             if (url.empty()) {
-                url = std::string{word.substr(0, word.find('='))};
+                url = shown_name(word);
                 trouble = attribute_error{"a remote begins with its URL",
-                                          "write for example redis://cache:6379 trust=server"};
+                                          "write for example redis://cache:6379 trust=server, or off alone for none"};
             } else if (!trouble) trouble = now->take(word);
             return;
         }

@@ -17,6 +17,11 @@ public:
         single_object out{url, how};
         // A query is a permission of its own, and nothing is said beside it.
         bool const presigned = url.find('?') != url.npos;
+        if (url.find("://") == url.npos)
+            return fail(errc::invalid_argument,
+                        "'{}' is no place for a bundle; write oci://host/repository:tag, https://host/app.kiln or "
+                        "s3://bucket/app.kiln",
+                        shown_url(url));
         KILN_TRY(auto const place, parse_url(url.substr(0, url.find('?'))));
         if (place.is_redis()) return fail(errc::invalid_argument, "{}: Redis keeps no whole bundles", shown_url(url));
         if (place.by == scheme::s3) {
@@ -58,7 +63,9 @@ private:
 
 error not_shipped(std::string_view url, http_response const& r) {
     auto const why = failure_of(r);
-    return fail(errc::io, "{}: {}: {}", shown_url(url), name_of(why.what), why.detail);
+    bool const bucket = url.starts_with("s3://") && why.what == trouble::denied;
+    return fail(errc::io, "{}: {}: {}{}", shown_url(url), name_of(why.what), why.detail,
+                bucket ? "; give --credentials-file of who may read and write there" : shipping_remedy(why));
 }
 
 bool is_registry(std::string_view url) { return url.starts_with("oci://"); }

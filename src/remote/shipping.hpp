@@ -23,6 +23,7 @@ struct shipping_options {
 struct shipment {
     digest of;
     bool was_there = false;  // only its name was new, if that
+    std::string for_ever{};  // of a registry: the name by digest, which no later push takes away
 };
 // `to`: oci://host/repository:tag, https://host/path/app.kiln, s3://bucket/path/app.kiln. `title` is a name for people.
 [[nodiscard]] result<shipment> ship_bundle(std::string_view to, base::bytes bundle, std::string_view title,

@@ -12,18 +12,38 @@ namespace {
 constexpr std::string_view object_prefix = "kiln:1:";
 constexpr std::size_t most_pages = 1 << 20;
 
-// A lease ends by itself, and whatever else is there under such a name is not ours.
-bool is_object(std::string_view key) {
-    return key.starts_with(object_prefix) && digest::from_hex(key.substr(object_prefix.size())).has_value();
+// What an object is called: `kiln:1:<64 digits>` in Redis, `<2 digits>/<62 digits>` in a folder.
+std::optional<digest> name_in(std::string_view key) { return digest::from_hex(key.substr(object_prefix.size())); }
+std::optional<digest> name_in(std::filesystem::path const& file) {
+    return digest::from_hex(file.parent_path().filename().native() + file.filename().native());
 }
 
-std::optional<miss> check_packet(base::bytes packet, trust const& rule) {
+// A lease ends by itself, and whatever else is there under such a name is not ours.
+bool is_object(std::string_view key) { return key.starts_with(object_prefix) && name_in(key).has_value(); }
+
+// Whoever asks for this entry asks under one of these names.
+bool is_asked_for_as(digest const& name, std::string_view space, store::label const& about) {
+    if (name == family_name(space, about.at.family, about.target, about.kind)) return true;
+    for (unsigned slot = 0; slot < slots; ++slot) {
+        if (name == object_name(space, about.at.request, slot)) return true;
+    }
+    return false;
+}
+
+checked_object check_packet(base::bytes const& packet, trust const& rule, std::optional<digest> const& name) {
+    if (packet == probe_packet()) return {};
     auto const outer = decode_packet(packet);
-    if (!outer.parts) return outer.why;
+    if (!outer.parts) return {.why = outer.why};
+    checked_object out;
+    for (auto const& s : outer.parts->signatures) out.signers.push_back(s.by);
     auto const entry = base::byte_span{packet}.subspan(outer.parts->front);
-    if (auto const why = mistrusted(rule, outer.parts->signatures, entry)) return why;
+    out.why = mistrusted(rule, outer.parts->signatures, entry);
+    if (out.why) return out;
     auto const decoded = store::decode_entry({entry.begin(), entry.end()});
-    return decoded.what ? std::nullopt : std::optional{decoded.why};
+    if (!decoded.what) out.why = decoded.why;
+    else if (!name || (!rule.space.empty() && !is_asked_for_as(*name, rule.space, decoded.what->about)))
+        out.why = miss::wrong_key;
+    return out;
 }
 
 }  // namespace
@@ -104,8 +124,7 @@ result<std::vector<kept_object>> upkeep::state::list_folder() const {
     std::error_code why;
     auto const now = std::filesystem::file_time_type::clock::now();
     for (std::filesystem::recursive_directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
-        auto const name = at->path().parent_path().filename().native() + at->path().filename().native();
-        if (!digest::from_hex(name) || !at->is_regular_file(why)) continue;
+        if (!name_in(at->path()) || !at->is_regular_file(why)) continue;
         auto const written = at->last_write_time(why);
         auto const age = std::chrono::duration_cast<std::chrono::seconds>(now - written).count();
         out.push_back({.key = at->path().native(), .age = age, .bytes = at->file_size(why)});
@@ -131,26 +150,26 @@ result<void> upkeep::remove(kept_object const& what) {
     return {};
 }
 
-result<std::optional<miss>> upkeep::check(kept_object const& what) {
+result<checked_object> upkeep::check(kept_object const& what) {
     KILN_TRY(auto const rule, trust_of(state_->options));
     if (!state_->folder.empty()) {
         KILN_TRY(auto const data,
                  base::read_file(what.key, static_cast<std::size_t>(state_->options.most_entry) + (64 << 10)));
-        if (!data) return std::optional<miss>{};  // gone meanwhile
-        return check_packet(*data, rule);
+        if (!data) return checked_object{};
+        return check_packet(*data, rule, name_in(std::filesystem::path{what.key}));
     }
-    auto const name = digest::from_hex(std::string_view{what.key}.substr(object_prefix.size()));
-    if (!name) return std::optional{miss::wrong_key};
+    auto const name = name_in(std::string_view{what.key});
+    if (!name) return checked_object{.why = miss::wrong_key};
     KILN_TRY(auto got, state_->call<remote::got>([s = state_.get(), name = *name](auto then) {
         s->server->get({name}, [then](std::size_t, remote::got g) { then(std::move(g)); });
     }));
     switch (got.state) {
         case presence::failed: return fail(errc::io, "{}: {}", state_->options.at.text(), got.why.detail);
-        case presence::too_large: return std::optional{miss::too_large};
-        case presence::absent: return std::optional<miss>{};
+        case presence::too_large: return checked_object{.why = miss::too_large};
+        case presence::absent: return checked_object{};
         case presence::here: break;
     }
-    return check_packet(std::move(got.packet), rule);
+    return check_packet(got.packet, rule, name);
 }
 
 }  // namespace kiln::remote

@@ -14,11 +14,16 @@ struct kept_object {
     std::uint64_t bytes = 0;
 };
 
+struct checked_object {
+    std::optional<miss> why{};             // nothing: sound, or gone meanwhile
+    std::vector<store::key_id> signers{};  // whom it names; whether rightly is what `why` says
+};
+
 class upkeep {
 public:
     // errc::unsupported where the server cannot be asked: the message names its own way.
     [[nodiscard]] static result<upkeep> open(remote_options const& options);
-    // The folder where a server of files keeps `layout=subdirs`.
+    // The folder where a server of files keeps `layout=subdirs`. Options without a namespace: of any.
     [[nodiscard]] static upkeep of_folder(std::filesystem::path folder, remote_options const& options);
 
     upkeep(upkeep&&) noexcept;
@@ -26,8 +31,9 @@ public:
 
     [[nodiscard]] result<std::vector<kept_object>> list();
     [[nodiscard]] result<void> remove(kept_object const& what);
-    // Everything a reader would check, but what only an asker knows. Nullopt: sound.
-    [[nodiscard]] result<std::optional<miss>> check(kept_object const& what);
+    // Everything a reader would check, and that it lies where somebody would look for it. What 'kiln doctor' leaves on servers that let
+    // nobody remove is sound.
+    [[nodiscard]] result<checked_object> check(kept_object const& what);
 
 private:
     struct state;

@@ -3,6 +3,7 @@
 server that is not there costs next to nothing."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -51,10 +52,22 @@ try:
     forbidden = data(*warm, KILN_CACHE_DIR=SCRATCH / "c", KILN_REMOTE=reader, KILN_JIT="forbid")
     check(forbidden["compiled"] == 0, "also where nothing may be compiled", forbidden)
 
+    # Why is it compiled here? Because no server has it, or it is not.
+    why = ("explain", "k.cu", "-a", "sm_90")
+    told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=reader)[0]
+    check(told["verdict"] == "hit" and told["from"] == "fleet" and told["fleet"] is None, "explain asks the servers, too", told)
+    check(data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "w")["entries"] == 0, "and copies nothing")
+    told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=reader + " namespace=empty")[0]
+    check(told["verdict"] == "miss" and told["fleet"] == "absent", "and says that they have it not", told)
+
     # Another header: another entry beside it, and neither pushes the other out.
     write("h.h", "// two\n")
     check(data(*warm, KILN_CACHE_DIR=SCRATCH / "d", KILN_REMOTE=writer)["compiled"] == 1, "R18: other headers are another entry")
     check(data(*warm, KILN_CACHE_DIR=SCRATCH / "e", KILN_REMOTE=reader)["compiled"] == 0, "R18: found by who has the same")
+    check(data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=reader)[0]["verdict"] == "hit", "R18: explain finds the second, too")
+    write("h.h", "// three\n")
+    told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=reader)[0]
+    check(told["verdict"] == "miss" and told["reason"] == "header-changed", "R18: and says why neither fits", told)
     write("h.h", "// one\n")
     check(data(*warm, KILN_CACHE_DIR=SCRATCH / "f", KILN_REMOTE=reader)["compiled"] == 0, "R18: and the first is still there")
 
@@ -67,10 +80,19 @@ try:
 
     status = data("remote", "status", KILN_REMOTE=writer)[0]
     check(status["reachable"] and status["trust"] == "signed" and status["leases"] == "by the server", "status", status)
+    signer = status["signs"]
+    check(signer and status["keys"] == [signer] and status["epoch"] == 0 and status["min_epoch"] == 0, "who counts there", status)
+    check(signer in run("remote", "status", KILN_REMOTE=writer).stdout, "and for people")
+    mere_reader = data("remote", "status", KILN_REMOTE=reader)[0]
+    check(mere_reader["signs"] is None and mere_reader["leases"] == "none, read-only", "who only reads signs and leases nothing", mere_reader)
     check(f"ok       remote         {url}" in run("doctor", status=None, KILN_REMOTE=writer).stdout, "doctor tries it")
     checked = data("remote", "verify", KILN_REMOTE=writer)
     check(checked["checked"] >= 2 and not checked["bad"], "verify", checked)
+    check(checked["signed_by"] == {signer: {"packets": checked["checked"], "bad": 0}}, "verify says who signed", checked)
     run("remote", "verify", status=1, KILN_REMOTE=stranger)
+    unknown = json.loads(run("remote", "verify", "--json", status=1, KILN_REMOTE=stranger).stdout)
+    check(unknown["bad"][0]["signed_by"] == [signer], "also of what is not believed", unknown)
+    run("remote", "verify", "--sample", "0", status=2, KILN_REMOTE=writer)
     (SCRATCH / "believed").mkdir()
     shutil.copy(SCRATCH / "nodes.key.pub", SCRATCH / "believed")
     folder = f"{url} keys={SCRATCH}/believed read-only"
@@ -93,6 +115,8 @@ try:
     run("verify", "pulled.kiln")
     none = run("remote", "pull", *profile, "--json", status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=reader + " namespace=empty")
     check(json.loads(none.stdout)["absent"] == 2, "what is absent is said and not compiled", none.stdout)
+    said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=reader + " namespace=empty").stderr
+    check("nor on a server" in said and "KILN_JIT" not in said, "and no setting is blamed that nobody made", said)
     chosen = writer + " namespace=chosen"
     named = data("remote", "push", *profile, KILN_CACHE_DIR=SCRATCH / "q", KILN_REMOTE=chosen)
     check(named["uploaded"] == 2 and named["absent"] == 0, "push of what a profile names", named)
@@ -101,6 +125,9 @@ try:
     run("remote", "push", "x.kiln", *profile, status=2, KILN_REMOTE=chosen)
     check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "prune of old things")
     check(data("remote", "prune", "--older-than", "0s", "--dry-run", KILN_REMOTE=writer)["removed"] >= 2, "prune, dry")
+    said = run("remote", "prune", "--older-than", "0s", status=1, KILN_REMOTE=reader).stderr
+    check("read-only" in said, "who only reads removes nothing", said)
+    check(data("remote", "verify", KILN_REMOTE=f"{writer} {elsewhere} {chosen}")["checked"] >= 4, "it is all there")
     check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "prune of all")
     if shutil.which("redis-cli"):
         run("remote", "push", "x.kiln", KILN_REMOTE=writer)
@@ -116,6 +143,22 @@ try:
     said = run("doctor", status=1, KILN_REMOTE=unbelieved).stdout
     check("not among keys=" in said and f"ok       remote         {url}" not in said, "who signs what nobody believes", said)
     run("remote", "pull", status=2, KILN_REMOTE=writer)
+    said = run("doctor", status=1, KILN_REMOTE=f"{writer} min-epoch=4").stdout
+    check("add epoch=4" in said, "who signs what he himself does not believe any more", said)
+    write("token", "hunter2")
+    for mode, told in ((0o644, True), (0o600, False)):
+        os.chmod(SCRATCH / "token", mode)
+        said = run("doctor", status=1, KILN_REMOTE=f"{writer} token-file={SCRATCH}/token").stdout
+        check(("token can be read by others" in said) == told, "a token that others can read", said)
+    if os.geteuid() == 0:  # as Kubernetes gives a secret to who is not root: by his group
+        shutil.copy(SCRATCH / "nodes.key", SCRATCH / "secret.key")
+        os.chown(SCRATCH / "secret.key", 1, 0)
+        os.chmod(SCRATCH / "secret.key", 0o440)
+        said = run("doctor", status=None, KILN_REMOTE=writer.replace("sign=" + str(SCRATCH / "nodes.key"), f"sign={SCRATCH}/secret.key")).stdout
+        check("secret.key" in said and "can be read by others" not in said, "a secret that reaches us by our group", said)
+    for command in (("doctor",), ("remote", "status"), ("remote", "push", "--cache")):
+        said = run(*command, status=1, KILN_REMOTE="ann:hunter2@cache:6379 trust=server")
+        check("hunter2" not in said.stdout + said.stderr, f"{command}: a URL that forgot what it speaks shows no password", said)
     said = run("doctor", status=1, KILN_REMOTE="redis://ann:hunter2@cache trust=server").stdout
     check("hunter2" not in said and "token-file" in said, "a secret in a URL", said)
     for command in (("doctor", "--json"), ("config",), ("config", "--json")):
@@ -136,6 +179,8 @@ check(not loaded("") and not loaded(f"redis://127.0.0.1:{free_port()} trust=serv
 check(loaded(f"http://127.0.0.1:{free_port()} trust=server"), "but where somebody does")
 
 # A server that is not there.
+pushed = run("remote", "push", "--cache", status=1, KILN_CACHE_DIR=SCRATCH / "a", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
+check("not sent: connect" in pushed and "start the server" in pushed and "push 1/" not in pushed, "what cannot be sent is said once, with the remedy", pushed)
 began = time.monotonic()
 seen = data(*warm, KILN_CACHE_DIR=SCRATCH / "h", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server")
 check(seen["compiled"] == 1, "R1: no server, a compile", seen)

@@ -35,6 +35,8 @@ try:
     pulled = data("remote", "pull", place, "-o", "back.kiln", "--key", "release.key.pub")
     check(pulled["digest"] == pushed["digest"] and pulled["signature"] == "good", "pulled", pulled)
     check((SCRATCH / "back.kiln").read_bytes() == (SCRATCH / "app.kiln").read_bytes(), "the same bytes")
+    check(pushed["for_ever"].startswith(place.rsplit(":", 1)[0] + "@sha256:"), "the name that no tag takes away", pushed)
+    check(data("remote", "pull", pushed["for_ever"], "-o", "same.kiln")["digest"] == pushed["digest"], "and it is one to pull by")
     said = run("remote", "pull", place, "-o", "no.kiln", "--key", "others.key.pub", status=1).stderr
     check(not (SCRATCH / "no.kiln").exists(), "signed by another: no file", said)
     said = run("remote", "pull", place.replace("1.0", "2.0"), "-o", "no.kiln", status=1).stderr
@@ -42,6 +44,8 @@ try:
     said = run("remote", "pull", place, status=2).stderr
     check("-o FILE" in said, "where to is to be said", said)
     run("remote", "push", "k.cu", place, status=1)
+    said = run("remote", "push", "app.kiln", place.removeprefix("oci://"), status=1).stderr
+    check("oci://host/repository:tag" in said, "what a place looks like", said)
 finally:
     server.kill()
     server.wait()

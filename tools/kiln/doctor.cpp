@@ -3,6 +3,7 @@
 #include "compile/worker_process.hpp"
 #include "engine/engine_state.hpp"
 #include "remote/remote_tier.hpp"
+#include "remote_remedies.hpp"
 #include "spatial_gdal.hpp"
 #include "unknown_variables.hpp"
 
@@ -207,40 +208,6 @@ void add_events_file(std::vector<finding>& out, engine::state& s) {
 
 constexpr int few_days = 14;
 
-std::string remedy_for(remote::remote_options const& o, remote::failure const& why) {
-    using remote::trouble;
-    bool const s3 = o.at.by == remote::scheme::s3;
-    switch (why.what) {
-        case trouble::denied:
-            return s3 ? "name who may read and list the bucket: AWS_ACCESS_KEY_ID and so on, or credentials-file=FILE"
-                      : "give it a token that is let in: token-file=FILE, or KILN_REMOTE_TOKEN";
-        case trouble::tls:
-            return "name with ca=FILE who vouches for its certificate, which must be good today and for this name";
-        case trouble::library: return "install libcurl4";
-        case trouble::protocol:
-        case trouble::cut:
-            return o.at.is_redis() ? "something else is there, or it wants TLS: rediss://"
-                                   : "something else is there, or it wants TLS: https://; correct the URL";
-        default: break;
-    }
-    auto const tls = o.at.by == remote::scheme::redis_tls ? ", or write redis:// if it has no TLS" : "";
-    return fmt::format("start the server or correct its address{}; until then everything is compiled here", tls);
-}
-
-std::string remedy_for_writing(remote::remote_options const& o) {
-    if (o.at.is_redis()) return "let this user SET, or add read-only";
-    if (o.at.by == remote::scheme::s3) return "let this user put objects into the bucket, or add read-only";
-    if (o.layout == remote::layout::bazel) return "let this user PUT there, or add read-only";
-    return "let this user PUT there (nginx: 'dav_methods PUT; create_full_put_path on;'), or add read-only";
-}
-
-std::string remedy_for_leases(remote::remote_options const& o) {
-    if (o.leases == remote::leasing::elsewhere)
-        return "start it, let us in with lease-token-file=FILE, let this user SET and EVAL there, or add lease=none";
-    return o.at.is_redis() ? "let this user SET and EVAL, or add lease=none"
-                           : "let this user put objects below claims/, or add lease=none";
-}
-
 // libcurl obeys these, in small letters only where they are for clear text.
 std::string proxy_in_words(remote::remote_options const& o) {
     if (o.at.is_redis() || remote::is_this_machine(o.at.host)) return {};
@@ -255,6 +222,13 @@ std::string proxy_in_words(remote::remote_options const& o) {
                                name);
     }
     return {};
+}
+
+// Of another's file the group is how we read it at all: so a secret of Kubernetes reaches who is not root.
+bool is_read_by_others(std::filesystem::path const& secret) {
+    struct ::stat about {};
+    if (secret.empty() || ::stat(secret.c_str(), &about) != 0) return false;
+    return (about.st_mode & (about.st_uid == ::geteuid() ? 077u : 007u)) != 0;
 }
 
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
@@ -272,21 +246,22 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
             problem(why, "correct keys= and sign= in KILN_REMOTE; 'kiln key FILE' makes a pair");
             continue;
         }
-        struct ::stat about {};
-        if (!o.sign.empty() && ::stat(o.sign.c_str(), &about) == 0 && (about.st_mode & 077) != 0)
-            problem(fmt::format("{} can be read by others", o.sign.native()),
-                    fmt::format("chmod 600 {}", o.sign.native()));
+        for (auto const& secret : {o.sign, o.token_file, o.lease_token_file, o.credentials_file, o.certificate_key}) {
+            if (is_read_by_others(secret))
+                problem(fmt::format("{} can be read by others", secret.native()),
+                        fmt::format("chmod 600 {}", secret.native()));
+        }
         auto const seen = r.examine();
         if (seen.why) {
             problem(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail), remedy_for(o, seen.why));
             continue;
         }
         auto const unwritten = r.try_writing();
-        if (!unwritten.empty()) problem("cannot be written: " + unwritten, remedy_for_writing(o));
+        if (!unwritten.empty()) problem("cannot be written: " + unwritten, remedy_for_writing(o, unwritten));
         auto const unleased = unwritten.empty() ? r.try_lease() : std::string{};
         if (!unleased.empty())
             problem(fmt::format("leases{}: {}", o.lease_at ? " at " + o.lease_at->text() : "", unleased),
-                    remedy_for_leases(o));
+                    remedy_for_leases(o, unleased));
         std::string facts;
         for (auto const& [name, value] : seen.said) {
             facts += fmt::format(", {} {}", name, value);

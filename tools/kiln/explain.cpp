@@ -5,20 +5,62 @@
 #include "misuse.hpp"
 #include "unit_arguments.hpp"
 
+#include <future>
+
 namespace kiln::cli {
 
 namespace {
 
 using engine_detail::near_miss;
 
-json json_of(std::string const& verdict, engine_detail::order const& asked, engine_detail::found_artifact const& found,
+struct searched {
+    engine_detail::found_artifact found;
+    std::string afar;  // what servers said; empty: none was asked, or one has it
+};
+
+store::far_answer ask_afar(store::store& where, store::question const& what) {
+    auto const there = std::make_shared<std::promise<store::far_answer>>();
+    where.ask(what, [there](store::far_answer const& a) {
+        if (a.is_last) there->set_value(a);
+    });
+    return there->get_future().get();
+}
+
+// As a program would, but for the waiting: who wants to know why has the time for every answer. Nothing is claimed and nothing copied.
+searched look_everywhere(store::store& where, engine_detail::subject const& what) {
+    searched out{.found = engine_detail::look_up(where, what, engine_detail::purpose::explain), .afar = {}};
+    if (out.found.what || !where.has_far()) return out;
+    store::question question{
+        .family = what.id.family,
+        .expected = {what.target.arch.name(), std::string{name_of(what.target.kind)}, what.toolchain},
+        .how = store::urgency::nothing_else_will_do};
+    if (!what.toolchain.empty()) question.request = what.id.request;
+    // One for each set of headers it was made from.
+    for (;;) {
+        auto const answer = ask_afar(where, question);
+        if (!answer.what.hit) {
+            if (out.afar.empty()) out.afar = answer.said;
+            return out;
+        }
+        out.found = engine_detail::accept(where, what, answer.what);
+        if (out.found.what) return out;
+        out.afar = out.found.reason;
+        if (out.found.reason != "header-changed") return out;
+        question.nth = answer.next;
+    }
+}
+
+json json_of(std::string const& verdict, engine_detail::order const& asked, searched const& all,
              near_miss const* near) {
+    auto const& found = all.found;
     json out{{"verdict", verdict},
              {"unit", asked.subject.name},
              {"target", asked.subject.target.arch.name()},
              {"kind", name_of(asked.subject.target.kind)},
              {"family", asked.subject.id.family.hex()},
              {"request", asked.subject.id.request.hex()},
+             {"from", found.what ? json(name_of(found.from)) : json(nullptr)},
+             {"fleet", all.afar.empty() ? json(nullptr) : json(all.afar)},
              {"reason", found.reason},
              {"detail", found.detail}};
     if (near != nullptr) {
@@ -36,13 +78,14 @@ json json_of(std::string const& verdict, engine_detail::order const& asked, engi
 
 void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& all) {
     auto const asked = s.order_for(u, t).value();
-    auto const found = engine_detail::look_up(*s.store, asked.subject, engine_detail::purpose::explain);
+    auto const all_of_it = look_everywhere(*s.store, asked.subject);
+    auto const& found = all_of_it.found;
     auto const& disk = s.store->options().disk;
     auto const cache = disk ? std::optional{disk->root} : std::nullopt;
     auto const near = found.what ? std::vector<near_miss>{} : near_misses(*s.store, asked, cache);
     auto const verdict = found.what ? std::string{"hit"} : std::string{"miss"};
     if (as_json) {
-        all.push_back(json_of(verdict, asked, found, near.empty() ? nullptr : &near.front()));
+        all.push_back(json_of(verdict, asked, all_of_it, near.empty() ? nullptr : &near.front()));
         return;
     }
     auto const head = fmt::format("{} for {} {}", u.name, t.arch.name(), name_of(t.kind));
@@ -53,10 +96,12 @@ void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& 
     }
     print(fmt::format("{}: miss ({}{}{})\n", head, found.reason, found.detail.empty() ? "" : ": ", found.detail));
     if (near.empty()) {
-        print(fmt::format("  nothing of this name or family is kept; asked: {}\n",
-                          engine_detail::describe_tiers(*s.store)));
+        print(fmt::format("  nothing of this name or family is kept; asked: {}{}\n",
+                          engine_detail::describe_tiers(*s.store),
+                          all_of_it.afar.empty() ? "" : fmt::format(", fleet ({})", all_of_it.afar)));
         return;
     }
+    if (!all_of_it.afar.empty()) print(fmt::format("  fleet: {}\n", all_of_it.afar));
     auto const& n = near.front();
     print(fmt::format("  nearest: {} {} in {}, key {}\n", n.what.target.arch.name(), name_of(n.what.target.kind),
                       n.tier, n.what.key.substr(0, 16)));

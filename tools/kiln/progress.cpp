@@ -9,7 +9,10 @@
 namespace kiln::cli {
 
 progress::progress(std::string title, std::size_t total, style how)
-    : title_{std::move(title)}, total_{total}, terminal_{::isatty(STDERR_FILENO) == 1}, silent_{how == style::silent} {
+    : title_{std::move(title)},
+      total_{total},
+      terminal_{::isatty(STDERR_FILENO) == 1},
+      silent_{how == style::silent || (how == style::on_a_terminal && !terminal_)} {
     if (!silent_ && terminal_) draw("");
 }
 

@@ -11,7 +11,8 @@ namespace kiln::cli {
 
 class progress {
 public:
-    enum class style { automatic, silent };
+    // on_a_terminal: where there is none, nothing; for many small things.
+    enum class style { automatic, on_a_terminal, silent };
     progress(std::string title, std::size_t total, style how = style::automatic);
     // Removes the bar.
     ~progress();

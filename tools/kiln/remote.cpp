@@ -6,6 +6,7 @@
 #include "making.hpp"
 #include "misuse.hpp"
 #include "progress.hpp"
+#include "remote_remedies.hpp"
 #include "store/bundle.hpp"
 #include "store/maintenance.hpp"
 #include "subcommands.hpp"
@@ -29,7 +30,7 @@ struct remote_arguments {
     std::string url;
     std::string folder;
     std::string older_than;
-    std::size_t sample = 0;
+    std::optional<std::size_t> sample;
     std::vector<std::string> profiles;
     std::vector<std::string> archs;
     std::string output;
@@ -67,10 +68,48 @@ chosen_remotes some_remotes(std::string const& url = {}) {
     return out;
 }
 
-std::string trust_in_words(remote::remote_options const& o) {
+// Who is believed and who signs, by the ids that 'kiln key' and 'kiln remote verify' show.
+struct who_counts {
+    std::vector<std::string> keys;
+    std::string signs;  // empty: nobody does
+};
+
+who_counts who_counts_for(remote::remote_options const& o) {
+    who_counts out;
+    if (auto const believed = remote::trust_of(o); believed && o.in == remote::belief::signatures) {
+        for (auto const& key : believed->keys) out.keys.push_back(store::to_hex(key.id()));
+    }
+    if (o.writes == remote::writing::never || o.sign.empty()) return out;
+    if (auto const key = store::private_key::load(o.sign)) out.signs = store::to_hex(key->public_half().id());
+    return out;
+}
+
+std::string trust_in_words(remote::remote_options const& o, who_counts const& who) {
     if (o.in == remote::belief::server) return "the server, and whoever may write there";
-    return fmt::format("what is signed by {} of {}", o.keys.size() == 1 ? "the key" : "one of the keys",
-                       o.keys.empty() ? "?" : o.keys.front().native());
+    std::string files;
+    for (auto const& key : o.keys) files += (files.empty() ? "" : ",") + key.native();
+    auto const since = o.least_epoch > 0 ? fmt::format(", epoch {} or later", o.least_epoch) : std::string{};
+    return fmt::format("what is signed by {} ({}){}",
+                       who.keys.empty() ? "keys that cannot be read" : fmt::format("{}", fmt::join(who.keys, " or ")),
+                       files, since);
+}
+
+std::string writing_in_words(remote::remote_options const& o, who_counts const& who) {
+    if (o.writes == remote::writing::never) return "no, read-only";
+    return who.signs.empty() ? "yes, unsigned" : fmt::format("yes, signed by {}, epoch {}", who.signs, o.epoch);
+}
+
+// Why a remote is no use now, and what to do; empty where it is.
+struct plight {
+    std::string why;
+    std::string remedy;
+};
+
+plight plight_of(remote::remote_tier& r, remote::failure const& why) {
+    if (!why) return {};
+    if (auto keys = r.trouble_with_keys(); !keys.empty())
+        return {std::move(keys), "correct keys= and sign= in KILN_REMOTE; 'kiln key FILE' makes a pair"};
+    return {fmt::format("{}: {}", remote::name_of(why.what), why.detail), remedy_for(r.options(), why)};
 }
 
 int status(remote_arguments const& a) {
@@ -80,30 +119,39 @@ int status(remote_arguments const& a) {
     for (auto const& r : all.usable) {
         auto const& o = r->options();
         auto const seen = r->examine();
+        auto const trouble = plight_of(*r, seen.why);
+        auto const who = who_counts_for(o);
+        // Who only reads takes none.
+        auto const leases = o.writes == remote::writing::never ? std::string{"none, read-only"} : seen.leases;
         good = good && !seen.why;
         json facts = json::object();
         for (auto const& [name, value] : seen.said) facts[name] = value;
         out.push_back({{"url", o.at.text()},
                        {"namespace", o.space},
                        {"reachable", !seen.why},
-                       {"error", seen.why ? json(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail))
-                                          : json(nullptr)},
+                       {"error", seen.why ? json(trouble.why) : json(nullptr)},
+                       {"remedy", seen.why ? json(trouble.remedy) : json(nullptr)},
                        {"round_trip_ms", seen.round_trip_ms},
                        {"trust", o.in == remote::belief::server ? "server" : "signed"},
+                       {"keys", who.keys},
+                       {"min_epoch", o.least_epoch},
                        {"writes", o.writes == remote::writing::allowed},
-                       {"leases", seen.leases},
+                       {"signs", who.signs.empty() ? json(nullptr) : json(who.signs)},
+                       {"epoch", o.epoch},
+                       {"leases", leases},
                        {"breaker_open", seen.breaker_open},
                        {"certificate_days", seen.certificate_days ? json(*seen.certificate_days) : json(nullptr)},
                        {"server", std::move(facts)}});
         if (a.as_json) continue;
         print(fmt::format("{}\n", o.at.text()));
         std::vector<std::vector<std::string>> rows;
-        if (seen.why)
-            rows.push_back({"", "unreachable", fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail)});
-        else rows.push_back({"", "reachable", fmt::format("{:.2f} ms there and back", seen.round_trip_ms)});
-        rows.push_back({"", "believed", trust_in_words(o)});
-        rows.push_back({"", "writes", o.writes == remote::writing::allowed ? "yes" : "no, read-only"});
-        rows.push_back({"", "leases", seen.leases});
+        if (seen.why) {
+            rows.push_back({"", "unusable", trouble.why});
+            rows.push_back({"", "remedy", trouble.remedy});
+        } else rows.push_back({"", "reachable", fmt::format("{:.2f} ms there and back", seen.round_trip_ms)});
+        rows.push_back({"", "believed", trust_in_words(o, who)});
+        rows.push_back({"", "writes", writing_in_words(o, who)});
+        rows.push_back({"", "leases", leases});
         rows.push_back({"", "namespace", o.space});
         if (seen.certificate_days)
             rows.push_back({"", "certificate", fmt::format("{} days left", *seen.certificate_days)});
@@ -155,11 +203,14 @@ int ship(remote_arguments const& a) {
     if (a.as_json)
         print_json(json{{"to", remote::shown_url(a.place)},
                         {"digest", "sha256:" + sent.of.hex()},
+                        {"for_ever", sent.for_ever.empty() ? json(nullptr) : json(sent.for_ever)},
                         {"bytes", bytes},
                         {"there_already", sent.was_there}});
-    else
+    else {
         print(fmt::format("{} {} ({}), sha256:{}\n", remote::shown_url(a.place),
                           sent.was_there ? "had it already" : "has it", bytes_text(bytes), sent.of.hex()));
+        if (!sent.for_ever.empty()) print(fmt::format("  whatever becomes of the tag: {}\n", sent.for_ever));
+    }
     return ok;
 }
 
@@ -192,6 +243,19 @@ int fetch(remote_arguments const& a) {
     return ok;
 }
 
+// What a profile names and nobody has. Why it is not compiled is this command's doing, and no setting's.
+void tell_absent(std::vector<thing> const& things, std::string_view nobody_has_it) {
+    std::vector<thing> others;
+    for (auto const& t : things) {
+        if (*t.answer) continue;
+        // A demand keeps what was said, and not its code.
+        bool const only_absent = t.answer->error().message().find("KILN_JIT=forbid") != std::string::npos;
+        if (!only_absent) others.push_back(t);
+        else complain(fmt::format("'{}' for {}: {}", t.by.name, t.for_target.arch.name(), nobody_has_it));
+    }
+    complain_about(others);
+}
+
 // What profiles name, for the architectures they were recorded on or for others.
 std::vector<thing> things_of(std::vector<std::string> const& profiles, std::vector<std::string> const& archs) {
     warmup::profile from;
@@ -221,7 +285,7 @@ to_push entries_of_profiles(remote_arguments const& a) {
     for (auto const& t : things) {
         if (*t.answer) out.entries.push_back(engine_detail::entry_of(**t.answer, e.internals().producer()));
     }
-    complain_about(things);
+    tell_absent(things, "not in the cache of this machine; 'kiln replay' makes it");
     return out;
 }
 
@@ -238,16 +302,29 @@ int push(remote_arguments const& a) {
     auto const [entries, absent] = chosen_for_push(a);
     std::uint64_t kept = 0, lost = 0, writers = 0;
     std::map<std::string, std::uint64_t> reasons;
+    std::map<std::string, std::string> details;  // of the first of each reason
     for (auto const& r : all.usable) {
         if (r->options().writes == remote::writing::never) continue;
         ++writers;
+        // Thousands of entries are not carried to a closed door one by one.
+        if (auto const why = r->examine().why) {
+            auto const trouble = plight_of(*r, why);
+            lost += entries.size();
+            reasons[std::string{remote::name_of(why.what)}] += entries.size();
+            details.emplace(remote::name_of(why.what),
+                            fmt::format("{}: {}; {}", r->options().at.text(), trouble.why, trouble.remedy));
+            continue;
+        }
         progress bar{"push", entries.size(), a.as_json ? progress::style::silent : progress::style::automatic};
         for (auto const& e : entries) {
             auto const done = r->put(e);
             if (done && done->kept) ++kept;
             else {
                 ++lost;
-                ++reasons[done ? std::string{done->why} : std::string{done.error().message()}];
+                auto const reason = done ? std::string{done->why} : std::string{done.error().message()};
+                ++reasons[reason];
+                if (done && !done->detail.empty())
+                    details.emplace(reason, fmt::format("{}: {}", r->options().at.text(), done->detail));
             }
             bar.step(e->about.name);
         }
@@ -273,7 +350,11 @@ int push(remote_arguments const& a) {
                         {"bytes", bytes},
                         {"reasons", why}});
     } else {
-        for (auto const& [reason, n] : reasons) complain(fmt::format("{} not sent: {}", n, reason));
+        for (auto const& [reason, n] : reasons) {
+            auto const more = details.find(reason);
+            complain(fmt::format("{} not sent: {}{}", n, reason,
+                                 more == details.end() ? "" : fmt::format(" ({})", more->second)));
+        }
         print(fmt::format("{} sent ({}), {} were there already, {} not sent\n", uploads, bytes_text(bytes),
                           kept - uploads, lost));
     }
@@ -300,9 +381,10 @@ int pull(remote_arguments const& a) {
                         {"absent", absent},
                         {"things", std::move(list)}});
     } else {
-        complain_about(things);
-        print(fmt::format("{} of {} are here, {} of them fetched now\n", things.size() - absent, things.size(),
-                          from_fleet));
+        tell_absent(things,
+                    "neither here nor on a server; push it from where it was made, or let the program compile it");
+        print(fmt::format("{}{} of {} are here, {} of them fetched now\n", writes ? a.output + ": " : "",
+                          things.size() - absent, things.size(), from_fleet));
     }
     return absent == 0 ? ok : failed;
 }
@@ -325,13 +407,15 @@ std::int64_t seconds_of(std::string const& text) {
 struct looked_through {
     std::string where;
     std::vector<remote::upkeep> by;
+    bool is_written = false;  // by one of them
 };
 
 looked_through folder_of(remote_arguments const& a) {
     auto const all = remotes(a.url);
-    looked_through out{.where = a.folder, .by = {}};
+    // Who may remove files is for the file system to say.
+    looked_through out{.where = a.folder, .by = {}, .is_written = true};
     for (auto const& r : all.usable) out.by.push_back(remote::upkeep::of_folder(a.folder, r->options()));
-    remote::remote_options const plain{.at = {}, .in = remote::belief::server};
+    remote::remote_options const plain{.at = {}, .in = remote::belief::server, .space = {}};
     if (out.by.empty()) out.by.push_back(remote::upkeep::of_folder(a.folder, plain));
     return out;
 }
@@ -353,6 +437,7 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
         auto at = std::ranges::find(out, where, &looked_through::where);
         if (at == out.end()) at = out.insert(at, {.where = where, .by = {}});
         at->by.push_back(*std::move(one));
+        at->is_written = at->is_written || r->options().writes == remote::writing::allowed;
     }
     if (cannot && out.empty()) throw *cannot;
     if (cannot) complain(*cannot);
@@ -362,8 +447,18 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
 int prune(remote_arguments const& a) {
     auto const age = seconds_of(a.older_than);
     std::uint64_t removed = 0, left = 0;
-    for (auto& server : servers_for(a)) {
-        for (auto const& o : server.by.front().list().value()) {
+    auto servers = servers_for(a);
+    // Who only reads there removes nothing either.
+    auto const kept = std::ranges::stable_partition(servers, &looked_through::is_written);
+    if (kept.size() == servers.size())
+        throw fail(errc::forbidden,
+                   "every remote is read-only; prune where one may write, or with --dir on the server");
+    for (auto const& server : kept) complain(fmt::format("{}: read-only, left as it is", server.where));
+    servers.erase(kept.begin(), kept.end());
+    for (auto& server : servers) {
+        auto const all = server.by.front().list().value();
+        progress bar{"prune", all.size(), a.as_json ? progress::style::silent : progress::style::on_a_terminal};
+        for (auto const& o : all) {
             if (!o.age)
                 throw fail(errc::unsupported,
                            "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
@@ -373,6 +468,7 @@ int prune(remote_arguments const& a) {
             bool const old = *o.age >= age;
             if (old && !a.dry_run) server.by.front().remove(o).value();
             ++(old ? removed : left);
+            bar.step(o.key);
         }
     }
     if (a.as_json) print_json(json{{"removed", removed}, {"left", left}, {"dry_run", a.dry_run}});
@@ -380,17 +476,24 @@ int prune(remote_arguments const& a) {
     return ok;
 }
 
-// Nullopt: one of those who are there believes it.
-std::optional<store::miss> unsound(looked_through& server, remote::kept_object const& what) {
-    std::optional<store::miss> why;
+// Sound where one of those who are there believes it.
+remote::checked_object checked(looked_through& server, remote::kept_object const& what) {
+    remote::checked_object out;
     for (auto& one : server.by) {
-        why = one.check(what).value();
-        if (!why) break;
+        out = one.check(what).value();
+        if (!out.why) break;
     }
-    return why;
+    return out;
 }
 
+// Who signed how much, and how much of it nobody here believes.
+struct signed_share {
+    std::uint64_t packets = 0;
+    std::uint64_t bad = 0;
+};
+
 int verify(remote_arguments const& a) {
+    if (a.sample && *a.sample == 0) throw misuse{std::string{"--sample is the number of packets: 1 or more"}};
     auto servers = servers_for(a);
     struct item {
         looked_through* where;
@@ -400,22 +503,43 @@ int verify(remote_arguments const& a) {
     for (auto& server : servers) {
         for (auto& o : server.by.front().list().value()) all.push_back({&server, std::move(o)});
     }
-    if (a.sample > 0 && a.sample < all.size()) {
+    if (a.sample && *a.sample < all.size()) {
         std::ranges::shuffle(all, std::minstd_rand{std::random_device{}()});
-        all.resize(a.sample);
+        all.resize(*a.sample);
     }
     json bad = json::array();
+    std::map<std::string, signed_share> signers;
     progress bar{"verify", all.size(), a.as_json ? progress::style::silent : progress::style::automatic};
     for (auto const& [where, what] : all) {
-        if (auto const why = unsound(*where, what)) {
-            bad.push_back({{"url", where->where}, {"key", what.key}, {"reason", store::name_of(*why)}});
-            if (!a.as_json) complain(fmt::format("{}: {}", what.key, store::name_of(*why)));
+        auto const seen = checked(*where, what);
+        json by = json::array();
+        for (auto const& signer : seen.signers) {
+            auto const id = store::to_hex(signer);
+            by.push_back(id);
+            ++signers[id].packets;
+            signers[id].bad += seen.why ? 1 : 0;
+        }
+        if (seen.why) {
+            if (!a.as_json)
+                complain(fmt::format("{}: {}{}", what.key, store::name_of(*seen.why),
+                                     by.empty() ? "" : ", signed by " + by.front().get<std::string>()));
+            bad.push_back({{"url", where->where},
+                           {"key", what.key},
+                           {"reason", store::name_of(*seen.why)},
+                           {"signed_by", std::move(by)}});
         }
         bar.step(what.key);
     }
     bool const good = bad.empty();
-    if (a.as_json) print_json(json{{"checked", all.size()}, {"bad", std::move(bad)}});
-    else print(fmt::format("{} checked, {} bad\n", count_of(all.size(), "packet"), bad.size()));
+    json by_signer = json::object();
+    for (auto const& [id, share] : signers) by_signer[id] = {{"packets", share.packets}, {"bad", share.bad}};
+    if (a.as_json) {
+        print_json(json{{"checked", all.size()}, {"bad", std::move(bad)}, {"signed_by", std::move(by_signer)}});
+        return good ? ok : failed;
+    }
+    print(fmt::format("{} checked, {} bad\n", count_of(all.size(), "packet"), bad.size()));
+    for (auto const& [id, share] : signers)
+        print(fmt::format("  signed by {}: {}, {} bad\n", id, share.packets, share.bad));
     return good ? ok : failed;
 }
 

@@ -53,6 +53,25 @@ TEST(s3, who_signs_with_a_wrong_secret_is_refused) {
     EXPECT_FALSE(known->examine().why) << known->examine().why.detail;
 }
 
+TEST(s3, a_bucket_that_is_not_there_is_no_store_to_a_diagnosis) {
+    if (auto const what = http_fixture<moto_process>::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    auto const& server = *http_fixture<moto_process>::one();
+    auto const misspelt = http_tier("s3://bukket/kiln", "trust=server read-only " + server.attributes());
+    EXPECT_EQ(misspelt->examine().why.detail, "there is no such bucket");
+}
+
+// nginx takes a megabyte if nobody says otherwise. Before, the server was called full, and nothing was written for half a minute.
+TEST(nginx, R8_what_is_too_large_for_the_server_does_not_keep_the_others_from_it) {
+    if (auto const what = http_fixture<nginx_process>::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    nginx_process const server{"client_max_body_size 1m;"};
+    auto const t = http_tier(server.url(), "trust=server");
+    EXPECT_EQ(t->put(entry_of(1, 3 << 20)).value().why, "too-large");
+    EXPECT_TRUE(t->put(entry_of(2)).value().kept);
+    auto const counted = t->take_counts();
+    EXPECT_EQ(counted.errors.count("fleet-too-large"), 1u);
+    EXPECT_EQ(counted.fleet.count("breaker_opened"), 0u);
+}
+
 TEST(s3, R11_credentials_that_were_written_anew_are_used) {
     if (auto const what = http_fixture<moto_process>::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
     auto const& server = *http_fixture<moto_process>::one();

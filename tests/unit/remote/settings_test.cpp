@@ -45,9 +45,11 @@ TEST(remote_settings, nothing_and_off_are_none) {
 
 TEST(remote_settings, what_is_not_understood_takes_it_out_of_use) {
     EXPECT_THAT(why_off("redis://h trust=server readonly"), HasSubstr("did you mean 'read-only'"));
-    EXPECT_THAT(why_off("redis://h trust=server read-only=1"), HasSubstr("no attribute"));
+    EXPECT_THAT(why_off("redis://h trust=server read-only=1"), HasSubstr("takes no value"));
     EXPECT_THAT(why_off("redis://h trust=sever"), HasSubstr("signed or server"));
     EXPECT_THAT(why_off("redis://h trust=server timeout=fast"), HasSubstr("not a time"));
+    EXPECT_THAT(why_off("redis://h trust=server timeout=0s"), HasSubstr("a millisecond or more"));
+    EXPECT_THAT(why_off("redis://h trust=server connect-timeout=0ms"), HasSubstr("a millisecond or more"));
     EXPECT_THAT(why_off("redis://h trust=server max-entry=1T"), HasSubstr("256M"));
     EXPECT_THAT(why_off("redis://h:x trust=server"), HasSubstr("port"));
     EXPECT_THAT(why_off("ftp://h trust=server"), HasSubstr("spoken"));
@@ -59,6 +61,21 @@ TEST(remote_settings, who_is_believed_must_be_said) {
     EXPECT_THAT(why_off("redis://h keys=a.pub"), HasSubstr("nothing signs"));
     EXPECT_EQ(parse_remotes("redis://h keys=a.pub read-only", {}).usable.size(), 1u);
     EXPECT_EQ(parse_remotes("redis://h keys=a.pub", {.is_read_only = true}).usable.size(), 1u);
+}
+
+// Before, the last word counted: keys= after trust=server was checked, and before it was not.
+TEST(remote_settings, what_does_not_go_together_is_not_guessed_at) {
+    EXPECT_THAT(why_off("redis://h keys=a.pub trust=server"), HasSubstr("nobody looks at keys="));
+    EXPECT_THAT(why_off("redis://h trust=server keys=a.pub"), HasSubstr("nobody looks at keys="));
+    EXPECT_THAT(why_off("redis://h trust=server min-epoch=2"), HasSubstr("nobody looks at min-epoch="));
+    EXPECT_THAT(why_off("redis://h keys=a.pub keys=b.pub read-only"), HasSubstr("keys=A.pub,B.pub"));
+    EXPECT_THAT(why_off("rediss://h trust=server token-file=a token-file=b"), HasSubstr("said twice"));
+    EXPECT_THAT(why_off("redis://h keys=a.pub sign=a.key min-epoch=3"), HasSubstr("add epoch=3"));
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub sign=a.key min-epoch=3 epoch=3", {}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub min-epoch=3 read-only", {}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("redis://h trust=signed keys=a.pub read-only", {}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("redis://h trust=server sign=a.key", {}).usable.size(), 1u) << "others may look at it";
+    EXPECT_EQ(parse_remotes("redis://g trust=server redis://h trust=server", {}).usable.size(), 2u) << "once each";
 }
 
 TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
@@ -76,7 +93,8 @@ TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
 // Passwords have all kinds of letters, and whoever writes one into a URL does not escape them.
 TEST(remote_settings, no_part_of_a_password_is_repeated) {
     for (std::string const url : {"redis://ann:hun@ter2@h", "redis://ann:hun?ter2@h", "redis://ann:hun/ter2@h:6379",
-                                  "https://ann:hun#ter2@h/k", "https://h/k?sig=hun@ter2"}) {
+                                  "https://ann:hun#ter2@h/k", "https://h/k?sig=hun@ter2", "ann:hunter2@h",
+                                  "redis//ann:hun=ter2@h:6379", "redis://ann hun:ter2@h", "redis://ann hun=ter2@h"}) {
         auto const list = parse_remotes(url + " trust=server", {});
         ASSERT_EQ(list.off.size(), 1u) << url;
         auto const said = list.off[0].url + list.off[0].why + list.off[0].remedy + shown_remotes(url);

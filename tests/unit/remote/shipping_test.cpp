@@ -77,6 +77,7 @@ TEST_F(shipping, a_registry_keeps_the_same_bytes_and_takes_them_once) {
     auto const first = remote::ship_bundle(server.url("twice:a"), bundle, "app.kiln").value();
     EXPECT_FALSE(first.was_there);
     EXPECT_TRUE(remote::ship_bundle(server.url("twice:b"), bundle, "app.kiln").value().was_there);
+    EXPECT_EQ(remote::fetch_bundle(first.for_ever).value(), bundle) << "by the name it will always have";
     EXPECT_EQ(remote::fetch_bundle(server.url("twice:a")).value(), bundle);
     EXPECT_EQ(remote::fetch_bundle(server.url("twice:none")).error().code(), errc::not_found);
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What 'kiln remote verify' calls sound is what a reader would take, and nothing else.
+#include "remote/upkeep.hpp"
+
+#include "remote/curl.hpp"
+#include "support/servers.hpp"
+#include "support/store_entries.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace kiln::remote {
+
+namespace {
+
+using test::entry_of;
+
+remote_options options_of(std::string const& text) { return parse_remotes(text, {}).usable.at(0); }
+
+std::shared_ptr<remote_tier> tier_at(std::string const& text) {
+    return std::make_shared<remote_tier>(options_of(text), std::make_shared<store::event_outlet>(nullptr));
+}
+
+std::vector<std::optional<miss>> verdicts(upkeep of) {
+    std::vector<std::optional<miss>> out;
+    for (auto const& o : of.list().value()) out.push_back(of.check(o).value().why);
+    return out;
+}
+
+std::size_t count_of(std::vector<std::optional<miss>> const& all, std::optional<miss> what) {
+    return static_cast<std::size_t>(std::ranges::count(all, what));
+}
+
+TEST(remote_upkeep, what_lies_under_the_name_of_another_is_not_sound) {
+    if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    test::redis_process server;
+    auto const mine = server.url() + " trust=server";
+    ASSERT_TRUE(tier_at(mine)->put(entry_of(1)).value().kept);
+    auto const from = object_name("default", entry_of(1)->about.at.request, 0).hex();
+    auto const to = object_name("default", entry_of(2)->about.at.request, 0).hex();
+    auto const before = verdicts(upkeep::open(options_of(mine)).value());
+    EXPECT_EQ(count_of(before, std::nullopt), before.size());
+    ASSERT_EQ(server.say("COPY kiln:1:" + from + " kiln:1:" + to), ":1\r\n");
+    EXPECT_EQ(count_of(verdicts(upkeep::open(options_of(mine)).value()), miss::wrong_key), 1u);
+    auto const others = verdicts(upkeep::open(options_of(mine + " namespace=others")).value());
+    EXPECT_EQ(count_of(others, miss::wrong_key), others.size()) << "of another namespace, and said to be";
+}
+
+TEST(remote_upkeep, who_signed_is_told) {
+    if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    test::redis_process server;
+    auto const scratch = base::temporary_directory::make("kiln-upkeep").value();
+    auto const key = store::private_key::generate().value();
+    key.save(scratch.path() / "k").value();
+    base::replace_file(scratch.path() / "k.pub", base::as_bytes(key.public_half().pem()), 0644).value();
+    auto const mine =
+        fmt::format("{} keys={}/k.pub sign={}/k", server.url(), scratch.path().native(), scratch.path().native());
+    ASSERT_TRUE(tier_at(mine)->put(entry_of(1)).value().kept);
+    auto all = upkeep::open(options_of(mine)).value();
+    auto const first = all.list().value().at(0);
+    auto const seen = all.check(first).value();
+    EXPECT_FALSE(seen.why);
+    EXPECT_EQ(seen.signers, std::vector{key.public_half().id()});
+}
+
+// Where nobody may remove, what doctor tried the server with stays; before, 'kiln remote verify' failed from then on.
+TEST(remote_upkeep, what_doctor_leaves_behind_is_sound) {
+    if (auto const what = test::nginx_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    test::nginx_process server{"limit_except GET PUT { deny all; }"};
+    EXPECT_EQ(tier_at(server.url() + " trust=server")->try_writing(), "");
+    auto const scratch = base::temporary_directory::make("kiln-upkeep").value();
+    auto const key = (scratch.path() / "k.pub").native();
+    base::replace_file(key, base::as_bytes(store::private_key::generate().value().public_half().pem()), 0644).value();
+    auto const mine = fmt::format("{} keys={} read-only", server.url(), key);
+    auto const all = verdicts(upkeep::of_folder(server.files(), options_of(mine)));
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0], std::nullopt);
+}
+
+}  // namespace
+
+}  // namespace kiln::remote
