@@ -220,12 +220,68 @@ bool write_line(int fd, std::string_view line) noexcept {
 
 }  // namespace
 
+namespace {
+
+// Where events are written. A program may close descriptors it does not know and open files of its own in their places: what is not
+// our file any more is not written to.
+struct event_file {
+    int fd = -1;
+    ::dev_t device = 0;
+    ::ino_t inode = 0;
+    bool is_regular = true;
+    std::string path;
+    std::unique_ptr<event_file> before;
+
+    event_file() = default;
+    event_file(event_file const&) = delete;
+    event_file& operator=(event_file const&) = delete;
+    ~event_file() {
+        if (is_there()) ::close(fd);
+    }
+
+    [[nodiscard]] bool is_there() const noexcept {
+        struct ::stat about {};
+        return fd >= 0 && ::fstat(fd, &about) == 0 && about.st_dev == device && about.st_ino == inode;
+    }
+};
+
+// Null: it cannot be opened.
+std::unique_ptr<event_file> open_events(std::string const& path, int how) {
+    // Without waiting: a FIFO that nobody reads is an error, and a full one is waited for in write_line().
+    int const flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | how;
+    auto out = std::make_unique<event_file>();
+    out->path = path;
+    out->fd = ::open(path.c_str(), flags, 0600);
+    struct ::stat about {};
+    if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return nullptr;
+    out->device = about.st_dev;
+    out->inode = about.st_ino;
+    out->is_regular = S_ISREG(about.st_mode);
+    return out;
+}
+
+}  // namespace
+
 struct event_log::state {
     std::atomic<std::uint64_t> next{0};
     slot_array slots;
     std::array<std::atomic<std::uint64_t>, kind_count> counts{};
-    std::atomic<int> file{-1};
-    std::atomic<bool> is_regular{true};  // what `file` is
+    std::atomic<event_file const*> file{nullptr};
+    // Files change at most a few times in a process's life, and another thread may be writing to an old one: closing that could hand
+    // its number to somebody else's file.
+    std::atomic<event_file*> all{nullptr};
+
+    ~state() { delete all.load(); }
+
+    event_file const* keep(std::unique_ptr<event_file> opened) noexcept {
+        auto* const kept = opened.release();
+        auto* before = all.load();
+        do {
+            (void)kept->before.release();
+            kept->before.reset(before);
+        } while (!all.compare_exchange_weak(before, kept));
+        return kept;
+    }
 
     // Subscribers are few and rare; emit() looks at the flag first and takes the lock only when there are some.
     using callback = std::function<void(event const&)>;
@@ -258,19 +314,27 @@ struct event_log::state {
         return out;
     }
 
-    void write_event(std::string_view line, int to_file) noexcept {
-        if (is_regular.load(std::memory_order_acquire)) {
-            write_line(to_file, line);
+    void write_event(std::string_view line, event_file const* to) {
+        if (!to->is_there() && (to = opened_again(to)) == nullptr) return;
+        if (to->is_regular) {
+            write_line(to->fd, line);
             return;
         }
         without_sigpipe const quiet;
-        if (!write_line(to_file, line)) file.compare_exchange_strong(to_file, -1);
+        if (!write_line(to->fd, line)) file.compare_exchange_strong(to, nullptr);
     }
 
-    void tell(event const& e, int to_file) {
-        if (to_file >= 0) {
-            write_event(to_json(e) + '\n', to_file);
-        }
+    // The same file under the name it had; null, from then on, where there is another or none.
+    [[nodiscard]] event_file const* opened_again(event_file const* lost) {
+        auto again = lost->is_regular && lost->path.starts_with('/') ? open_events(lost->path, 0) : nullptr;
+        bool const is_same = again && again->device == lost->device && again->inode == lost->inode;
+        event_file const* const instead = is_same ? keep(std::move(again)) : nullptr;
+        auto const* seen = lost;
+        return file.compare_exchange_strong(seen, instead) ? instead : seen;
+    }
+
+    void tell(event const& e, event_file const* to_file) {
+        if (to_file != nullptr) write_event(to_json(e) + '\n', to_file);
         if (!has_subscribers.load(std::memory_order_relaxed)) return;
         auto const listening = who_listens();
         std::lock_guard const lock{*listening.one_at_a_time};
@@ -280,13 +344,13 @@ struct event_log::state {
 
 event_log& event_log::process() {
     // Never destroyed: threads may still emit while the process exits.
-    static event_log& log = *[] {
-        auto* made = new event_log;
+    static constinit base::made_once<event_log> log;
+    return log.get([] {
+        auto made = std::make_unique<event_log>();
         // Not for a program with raised privileges: its user would choose what it writes to.
         if (auto const* path = ::secure_getenv("KILN_EVENTS"); path != nullptr && *path != '\0') made->write_to(path);
         return made;
-    }();
-    return log;
+    });
 }
 
 event_log::event_log() : state_{std::make_unique<state>()} {}
@@ -305,8 +369,8 @@ void event_log::emit(event const& e) noexcept {
     write_slot(slot, e, time_ns, thread);
     slot.turn.store(2 * turn + 2, std::memory_order_release);
 
-    int const file = s.file.load(std::memory_order_acquire);
-    if (file < 0 && !s.has_subscribers.load(std::memory_order_relaxed)) return;
+    auto const* const file = s.file.load(std::memory_order_acquire);
+    if (file == nullptr && !s.has_subscribers.load(std::memory_order_relaxed)) return;
     try {
         event told = e;
         told.time_ns = time_ns;
@@ -342,15 +406,13 @@ std::uint64_t event_log::count(event_kind kind) const noexcept {
 }
 
 bool event_log::write_to(std::string const& path) noexcept {
-    // Without waiting: a FIFO that nobody reads is an error, and a full one is waited for in write_line().
-    constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    int const fd = path.empty() ? -1 : ::open(path.c_str(), flags, 0600);
-    struct ::stat about {};
-    state_->is_regular.store(fd < 0 || (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)), std::memory_order_release);
-    // The old descriptor stays open if another thread may be writing to it: closing it could hand its number
-    // to somebody else's file. Files change at most a few times in a process's life.
-    state_->file.store(fd, std::memory_order_release);
-    return path.empty() || fd >= 0;
+    try {
+        auto opened = path.empty() ? nullptr : open_events(path, O_CREAT);
+        state_->file.store(opened ? state_->keep(std::move(opened)) : nullptr, std::memory_order_release);
+    } catch (...) {  // out of memory
+        state_->file.store(nullptr, std::memory_order_release);
+    }
+    return path.empty() || state_->file.load(std::memory_order_acquire) != nullptr;
 }
 
 event_log::subscription event_log::subscribe(std::function<void(event const&)> callback) {

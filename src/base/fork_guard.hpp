@@ -6,7 +6,9 @@
 // and descriptors of lock files registered here are closed in the child at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 namespace kiln::base {
@@ -29,6 +31,30 @@ private:
     std::mutex mutex_;
     forkable_mutex* next_ = nullptr;
     forkable_mutex* previous_ = nullptr;
+};
+
+// Made at the first use and never destroyed. Two threads may make it at the same time: the first one's is kept. A static of a function
+// would be one that a child of fork() waits for, for ever, if a thread that it does not have was just making it.
+template <class T>
+class made_once {
+public:
+    constexpr made_once() noexcept = default;
+    made_once(made_once const&) = delete;
+    made_once& operator=(made_once const&) = delete;
+
+    template <class Make>  // -> std::unique_ptr<T>
+    [[nodiscard]] T& get(Make make) {
+        if (auto* const there = kept_.load(std::memory_order_acquire)) return *there;
+        std::unique_ptr<T> fresh = make();
+        T* other = nullptr;
+        if (!kept_.compare_exchange_strong(other, fresh.get(), std::memory_order_acq_rel)) return *other;
+        return *fresh.release();
+    }
+    // Null where nobody has used it.
+    [[nodiscard]] T* peek() const noexcept { return kept_.load(std::memory_order_acquire); }
+
+private:
+    std::atomic<T*> kept_{nullptr};
 };
 
 // How many times this process is the child of a fork: 0 in the first.

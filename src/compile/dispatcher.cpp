@@ -79,6 +79,7 @@ int dispatcher::count_alive() const noexcept { return static_cast<int>(workers_.
 
 void dispatcher::expire(base::time_point now) {
     int over = count_alive() - limit_.at(now);
+    int without_room = count_without_room();
     for (auto& w : workers_) {
         if (w.where == phase::starting && now - w.since >= core_.options.start_timeout) {
             auto const why =
@@ -91,6 +92,9 @@ void dispatcher::expire(base::time_point now) {
             look_after(w, now);
         } else if (w.where == phase::busy && is_kept_waiting(w) && now >= w.work->had.next_look()) {
             begin_anew_if_starved(w, now);
+        } else if (w.where == phase::busy && could_make_room(w)) {
+            if (without_room <= 0) w.work->had = {};
+            else if (now >= w.work->had.next_look() && makes_room_if_starved(w, now)) --without_room;
         }
     }
 }
@@ -109,6 +113,8 @@ void dispatcher::hear_who_waits() {
     {
         std::lock_guard const lock{core_.mutex};
         raised.swap(core_.waited_for);
+        // It may be back in the queue by now.
+        for (auto const id : raised) core_.queue.raise(id, priority::blocking);
     }
     auto const hear = [&](active_job& j) {
         if (std::ranges::find(raised, j.id) != raised.end()) j.how = priority::blocking;
@@ -120,11 +126,28 @@ void dispatcher::hear_who_waits() {
 }
 
 void dispatcher::begin_anew_if_starved(worker& w, base::time_point now) {
-    if (!w.work->had.seen(now, w.process.time_had())) return;
+    if (!w.work->had.seen(now, w.process.time_had()) || trouble_.resting(now)) return;
     auto job = std::move(*w.work);
     w.work.reset();
     end(w, "retired", fmt::format("{}: somebody waits for it, and others left it no time", job.work->name()));
     retries_.push_back(std::move(job));
+}
+
+int dispatcher::count_without_room() const {
+    int const ready = count(phase::idle) + count(phase::starting) + count(phase::dying);
+    std::lock_guard const lock{core_.mutex};
+    return core_.queue.count_blocking(core_.most_workers) - ready;
+}
+
+// Its job waits in the queue for its turn, as if it had not begun.
+bool dispatcher::makes_room_if_starved(worker& w, base::time_point now) {
+    if (!w.work->had.seen(now, w.process.time_had()) || trouble_.resting(now)) return false;
+    auto job = std::move(*w.work);
+    w.work.reset();
+    end(w, "retired", fmt::format("{}: somebody waits for another, and others left it no time", job.work->name()));
+    std::lock_guard const lock{core_.mutex};
+    core_.queue.push({job.id, job.how, *job.work, std::move(job.done), std::move(job.tell), job.prefix});
+    return true;
 }
 
 // As many at once as there are jobs to take them, within the limit. A retry wants a worker that has done nothing yet; if
@@ -300,6 +323,7 @@ void dispatcher::publish() {
 
 base::time_point dispatcher::next_wake(base::time_point now) const {
     auto wake = base::time_point::max();
+    bool const is_room_wanted = count_without_room() > 0;
     auto sooner = [&](base::time_point t) { wake = std::min(wake, t); };
     for (auto const& w : workers_) {
         switch (w.where) {
@@ -307,7 +331,8 @@ base::time_point dispatcher::next_wake(base::time_point now) const {
             case phase::idle: sooner(w.since + core_.options.idle_timeout); break;
             case phase::busy:
                 sooner(w.work->left.next_look());
-                if (is_kept_waiting(w)) sooner(std::max(now, w.work->had.next_look()));
+                if (is_kept_waiting(w) || (is_room_wanted && could_make_room(w)))
+                    sooner(std::max(now, w.work->had.next_look()));
                 break;
             case phase::dying:
                 if (w.process.pidfd() < 0) sooner(now + reap_interval);

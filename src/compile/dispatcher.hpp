@@ -56,6 +56,10 @@ private:
     [[nodiscard]] static bool is_kept_waiting(worker const& w) noexcept {
         return w.steps_back && w.work && w.work->how == priority::blocking;
     }
+    // Nobody waits for its job, which is at everybody else's mercy and could be begun anew.
+    [[nodiscard]] static bool could_make_room(worker const& w) noexcept {
+        return w.steps_back && w.work && w.work->how != priority::blocking && w.work->tries.count() == 0;
+    }
 
     // One turn of the loop.
     void expire(base::time_point now);
@@ -75,6 +79,9 @@ private:
     void look_after(worker& w, base::time_point now);
     void hear_who_waits();
     void begin_anew_if_starved(worker& w, base::time_point now);
+    // How many jobs that somebody waits for have no worker, and will have none until another is done.
+    [[nodiscard]] int count_without_room() const;
+    [[nodiscard]] bool makes_room_if_starved(worker& w, base::time_point now);
     void hear(worker& w);
     [[nodiscard]] result<void> understand(worker& w, frame const& f);
     [[nodiscard]] result<void> welcome(worker& w, frame const& f);

@@ -259,11 +259,21 @@ bool include_capture::take_over(header_looks const& others) {
     return true;
 }
 
-bool include_capture::any_text_is(bool (*such)(std::string_view)) const {
-    return std::ranges::any_of(files_, [&](auto const& named) {
-        auto const& text = named.second.text;
-        return text && such(base::as_text(*text));
-    });
+bool include_capture::may_name_the_source(texts_together own) const {
+    using pieces = texts_together::pieces;
+    auto const is_of_toolkit = [&](std::string_view path) {
+        return is_standard_header_path(path) || std::ranges::any_of(roots_.toolkit, [&](std::string_view folder) {
+                   return path.starts_with(folder) && path.substr(folder.size()).starts_with('/');
+               });
+    };
+    for (auto const& [path, file] : files_) {
+        if (!file.text) continue;
+        auto const text = base::as_text(*file.text);
+        bool const is_library = is_of_toolkit(path) || is_of_a_known_library(path);
+        if (is_library ? library_may_name_its_source(text) : may_name_its_source(text)) return true;
+        own.add(text, is_of_toolkit(path) ? pieces::underscores : pieces::of_two_letters);
+    }
+    return own.may_name_their_source();
 }
 
 dependency unseen_reads() { return {dependency::root::absolute, 0, "(header reads could not be seen)", "unknown"}; }

@@ -8,6 +8,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "compile/header_answers.hpp"
+#include "compile/own_names.hpp"
 
 #include <kiln/artifact.hpp>
 #include <kiln/unit.hpp>
@@ -71,8 +72,8 @@ public:
     [[nodiscard]] header_looks const& looks() const noexcept { return seen_; }
     // Makes the looks of another compile this one's own, if they would find the same now. All or none.
     [[nodiscard]] bool take_over(header_looks const& others);
-    // Of the headers that were read so far.
-    [[nodiscard]] bool any_text_is(bool (*such)(std::string_view)) const;
+    // Whether the headers that were read so far can tell what the source is called, by themselves or together with `own` texts of it.
+    [[nodiscard]] bool may_name_the_source(texts_together own) const;
 
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;

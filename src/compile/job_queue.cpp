@@ -46,4 +46,10 @@ bool job_queue::raise(worker_pool::ticket id, priority how) {
     return true;
 }
 
+int job_queue::count_blocking(int most) const noexcept {
+    int out = 0;
+    for (auto at = order_.begin(); at != order_.end() && at->how == priority::blocking && out < most; ++at) ++out;
+    return out;
+}
+
 }  // namespace kiln::compile

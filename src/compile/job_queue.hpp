@@ -32,6 +32,8 @@ public:
     // False: it is not here.
     bool raise(worker_pool::ticket id, priority how);
     [[nodiscard]] std::size_t size() const noexcept { return jobs_.size(); }
+    // How many that somebody waits for, counted to `most`.
+    [[nodiscard]] int count_blocking(int most) const noexcept;
 
 private:
     struct place {

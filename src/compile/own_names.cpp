@@ -81,6 +81,7 @@ bool any_word(std::string_view text, Matches matches) {
 
 constexpr auto name_of_file = "__FILE__"sv, name_of_source = "__BASE_FILE__"sv;
 constexpr std::array file_names{name_of_file, name_of_source};
+constexpr std::array source_names{name_of_source};
 constexpr std::array time_names{"__DATE__"sv, "__TIME__"sv, "__TIMESTAMP__"sv};
 
 bool is_piece_of(std::string_view name, std::string_view word, std::size_t least) {
@@ -99,35 +100,6 @@ bool names_a_time(std::string_view word) {
     return std::ranges::any_of(
         time_names, [&](auto name) { return has(word, name) || (is_piece_of(name, word, 4) && has(word, "_")); });
 }
-
-// Which names the words of a text make when they are pasted together, each as often as one likes.
-class pasted_names {
-public:
-    explicit pasted_names(std::span<std::string_view const> names) : names_{names} {}
-
-    void add(std::string_view word) {
-        for (std::size_t n = 0; n < names_.size(); ++n) {
-            for (auto at = names_[n].find(word); at != names_[n].npos; at = names_[n].find(word, at + 1))
-                steps_[n][at] |= 1U << word.size();
-        }
-    }
-    [[nodiscard]] bool make_one() const {
-        for (std::size_t n = 0; n < names_.size(); ++n) {
-            unsigned reached = 1;  // a bit for each length
-            for (std::size_t at = 0; at < names_[n].size(); ++at) {
-                if ((reached >> at & 1) != 0) reached |= steps_[n][at] << at;
-            }
-            if ((reached >> names_[n].size() & 1) != 0) return true;
-        }
-        return false;
-    }
-
-private:
-    static constexpr std::size_t most_names = 3, longest = 16;
-    std::span<std::string_view const> names_;
-    std::array<std::array<unsigned, longest>, most_names>
-        steps_{};  // from each letter, a bit for each length of a word
-};
 
 // Calls `seen` with every word of letters that names have, and of no other: few words have none but capitals.
 template <class Seen>
@@ -205,16 +177,16 @@ signs_of_a_time read_signs(std::string_view text) {
     return out;
 }
 
-// CUDA's own, and those that come with CuPy.
-bool is_of_a_known_library(std::string_view path) {
-    constexpr std::array places{"/cuda/std/"sv, "/cuda/__"sv, "/cub/"sv,   "/thrust/"sv,
-                                "/nv/"sv,       "/crt/"sv,    "/kokkos/"sv};
-    auto const name = path.substr(path.rfind('/') + 1);
-    return name.starts_with("cuda") || std::ranges::any_of(places, [&](auto place) { return has(path, place); });
+// Macros of CUDA's libraries and CuPy's, by which they write messages. What lies in a folder of such a name, or is called cuda_utils.h, may be
+// anybody's, and has others.
+bool is_of_a_known_macro(std::string_view name) {
+    constexpr std::array beginnings{"_CCCL_"sv, "_LIBCUDACXX_"sv, "LIBCUDACXX_"sv, "_LIBCPP_"sv, "_CUDA_CUB_"sv,
+                                    "CUB_"sv,   "Cub"sv,          "THRUST_"sv,     "MDSPAN_"sv,  "assert("sv};
+    return std::ranges::any_of(beginnings, [&](auto beginning) { return name.starts_with(beginning); });
 }
 
-// What is left of a text without its macros.
-std::string without_defines(std::string_view text) {
+// What is left of a text without those.
+std::string without_known_macros(std::string_view text) {
     auto const joined = with_lines_joined(text);
     std::string out;
     for (std::string_view rest = joined; !rest.empty();) {
@@ -222,13 +194,23 @@ std::string without_defines(std::string_view text) {
         auto const first = line.find_first_not_of(" \t");
         auto const directive = first != line.npos && line[first] == '#' ? line.substr(first + 1) : std::string_view{};
         auto const word = directive.substr(std::min(directive.size(), directive.find_first_not_of(" \t")));
-        if (!word.starts_with("define")) (out += line) += '\n';
+        constexpr auto define = "define"sv;
+        auto const name = word.starts_with(define) ? word.substr(define.size()) : std::string_view{};
+        auto const from = std::min(name.size(), name.find_first_not_of(" \t"));
+        if (from == 0 || !is_of_a_known_macro(name.substr(from))) (out += line) += '\n';
         rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     }
     return out;
 }
 
 }  // namespace
+
+bool is_of_a_known_library(std::string_view path) {
+    constexpr std::array places{"/cuda/std/"sv, "/cuda/__"sv, "/cub/"sv,    "/thrust/"sv,
+                                "/nv/"sv,       "/crt/"sv,    "/kokkos/"sv, "/xsf/"sv};
+    auto const name = path.substr(path.rfind('/') + 1);
+    return name.starts_with("cuda") || std::ranges::any_of(places, [&](auto place) { return has(path, place); });
+}
 
 bool may_name_its_file(std::string_view text) {
     return of_whole_words(text, [](std::string_view whole) {
@@ -239,12 +221,18 @@ bool may_name_its_file(std::string_view text) {
 bool header_may_name_its_file(std::string_view path, std::string_view text) {
     if (!is_of_a_known_library(path)) return may_name_its_file(text);
     if (!has(text, "FILE__") && !has(text, "_FILE(") && !has(text, "__builtin_source_location")) return false;
-    auto const rest = without_defines(text);
+    auto const rest = without_known_macros(text);
     return has(rest, name_of_file) || has(rest, name_of_source) || has(rest, "_FILE(") ||
            has(rest, "__builtin_source_location");
 }
 
 bool may_name_its_source(std::string_view text) {
+    return of_whole_words(text, [](std::string_view whole) {
+        return any_word(whole, names_its_source) || can_be_pasted(whole, source_names);
+    });
+}
+
+bool library_may_name_its_source(std::string_view text) {
     return of_whole_words(text, [](std::string_view whole) { return any_word(whole, names_its_source); });
 }
 
@@ -258,6 +246,44 @@ bool may_name_the_time(std::string_view text) {
 bool header_may_name_the_time(std::string_view path, std::string_view text) {
     if (!is_of_a_known_library(path)) return may_name_the_time(text);
     return of_whole_words(text, [](std::string_view whole) { return read_signs(whole).pieces; });
+}
+
+void pasted_names::add(std::string_view word) {
+    for (std::size_t n = 0; n < names_.size(); ++n) {
+        for (auto at = names_[n].find(word); at != names_[n].npos; at = names_[n].find(word, at + 1))
+            steps_[n][at] |= 1U << word.size();
+    }
+}
+
+bool pasted_names::make_one() const {
+    for (std::size_t n = 0; n < names_.size(); ++n) {
+        unsigned reached = 1;  // a bit for each length
+        for (std::size_t at = 0; at < names_[n].size(); ++at) {
+            if ((reached >> at & 1) != 0) reached |= steps_[n][at] << at;
+        }
+        if ((reached >> names_[n].size() & 1) != 0) return true;
+    }
+    return false;
+}
+
+texts_together::texts_together()
+    : own_{pasted_names{file_names}, pasted_names{source_names}, pasted_names{time_names}}, all_{own_} {}
+
+void texts_together::add(std::string_view text, pieces which) {
+    (void)of_whole_words(text, [&](std::string_view whole) {
+        each_possible_piece(whole, [&](std::string_view word, std::size_t) {
+            bool const is_letter = word.size() == 1;
+            if (which == pieces::underscores && word != "__") return;
+            if (which == pieces::all || (which == pieces::of_two_letters && !is_letter)) own_.add(word);
+            if (!is_letter || word == "_") all_.add(word);
+        });
+        return true;
+    });
+}
+
+texts_together::pieces pieces_that_count(std::string_view path) {
+    using pieces = texts_together::pieces;
+    return is_of_a_known_library(path) ? pieces::underscores : pieces::of_two_letters;
 }
 
 }  // namespace kiln::compile

@@ -6,6 +6,8 @@
 // can paste together, and names that are cut by a line's end.
 #pragma once
 
+#include <array>
+#include <span>
 #include <string_view>
 
 namespace kiln::compile {
@@ -13,15 +15,66 @@ namespace kiln::compile {
 // __FILE__, __BASE_FILE__ and their kin, or a macro that is named after them. Pieces without an underscore and of three letters
 // and less are looked for in __FILE__ alone, in which every other name ends; of two letters and less not at all.
 [[nodiscard]] bool may_name_its_file(std::string_view text);
-// The same of a header at `path`. Those of CUDA and CuPy have __FILE__ in macros that write messages: whole strings, which are found
-// in what was made.
+// The same of a header at `path`. Those of CUDA and CuPy have __FILE__ in macros of theirs that write messages: whole strings, which are
+// found in what was made.
 [[nodiscard]] bool header_may_name_its_file(std::string_view path, std::string_view text);
-// __BASE_FILE__ alone: in a header it says something else in every source that includes it. Pieces of three letters and less are not
-// looked for.
+// __BASE_FILE__ alone: in a header it says something else in every source that includes it.
 [[nodiscard]] bool may_name_its_source(std::string_view text);
+// The same of a header of the toolkit, which pastes no name together from pieces of three letters and less.
+[[nodiscard]] bool library_may_name_its_source(std::string_view text);
+// Whether a header at `path` is one of CUDA's or CuPy's by its name. Anybody can name one so.
+[[nodiscard]] bool is_of_a_known_library(std::string_view path);
 // __DATE__, __TIME__, __TIMESTAMP__; whole, in pieces that this text has all of, or by an end for which another may have the middle.
 [[nodiscard]] bool may_name_the_time(std::string_view text);
 // The same of a header at `path`. Those of CUDA and CuPy paste names of their own between underscores.
 [[nodiscard]] bool header_may_name_the_time(std::string_view path, std::string_view text);
+
+// Which names the words of a text make when they are pasted together, each as often as one likes.
+class pasted_names {
+public:
+    explicit pasted_names(std::span<std::string_view const> names) : names_{names} {}
+
+    void add(std::string_view word);
+    [[nodiscard]] bool make_one() const;
+
+private:
+    static constexpr std::size_t most_names = 3, longest = 16;
+    std::span<std::string_view const> names_;
+    std::array<std::array<unsigned, longest>, most_names>
+        steps_{};  // from each letter, a bit for each length of a word
+};
+
+// Texts that are compiled together: a macro of one can paste what others have. Single letters count in a program's own texts and not
+// between what libraries wrap in underscores: the alphabet is in every larger text, as names of parameters.
+class texts_together {
+public:
+    enum class pieces {
+        all,             // of a program's own text
+        of_two_letters,  // and more, and underscores: of a header in a file
+        underscores,     // two: of libraries that paste names of their own between them
+    };
+    texts_together();
+
+    void add(std::string_view text, pieces which = pieces::all);
+
+    [[nodiscard]] bool may_name_a_file() const { return own_.files.make_one() || all_.files.make_one(); }
+    [[nodiscard]] bool may_name_their_source() const { return own_.sources.make_one() || all_.sources.make_one(); }
+    [[nodiscard]] bool may_name_the_time() const { return own_.times.make_one() || all_.times.make_one(); }
+
+private:
+    struct names {
+        pasted_names files, sources, times;
+        void add(std::string_view word) {
+            files.add(word);
+            sources.add(word);
+            times.add(word);
+        }
+    };
+    names own_;  // without libraries
+    names all_;  // without single letters
+};
+
+// Of a header at `path` in a file or a list of headers that a program has.
+[[nodiscard]] texts_together::pieces pieces_that_count(std::string_view path);
 
 }  // namespace kiln::compile

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/precompiling.hpp"
 
-#include "compile/own_names.hpp"
 #include "compile/source_prefix.hpp"
 
 #include <algorithm>
@@ -94,7 +93,12 @@ precompiling::precompiling(precompiled_headers* kept, subject const& of, include
     kept_->drop(*prefix_);
     if (!is_worth) return;
     made_.file = make_memory("kiln-precompiled-header");
-    if (made_.file) role_ = header_use::made;
+    if (!made_.file) return;
+    role_ = header_use::made;
+    auto const& unit = std::get<compile_job>(of.work.task).unit;
+    own_.add(leading_directives(unit.source));
+    for (auto const& option : unit.options) own_.add(option);
+    for (auto const& h : unit.headers) own_.add(h.text);
 }
 
 std::vector<std::string> precompiling::arguments() const {
@@ -164,7 +168,7 @@ std::optional<std::string> precompiling::finish(nvrtcProgram of, nvrtcResult sta
 void precompiling::finish_making(nvrtcProgram of, std::string_view log) {
     struct ::stat about {};
     bool const made = api_.get_pch_create_status(of) == NVRTC_SUCCESS && ::fstat(made_.file.get(), &about) == 0;
-    if (!made || headers_.any_text_is(may_name_its_source)) return kept_->refuse(*prefix_);
+    if (!made || headers_.may_name_the_source(own_)) return kept_->refuse(*prefix_);
     made_.bytes = static_cast<std::uint64_t>(about.st_size);
     made_.log = log;
     made_.source = source_;

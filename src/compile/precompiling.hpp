@@ -44,6 +44,7 @@ private:
     header_use role_ = header_use::plain;
     precompiled_header const* used_ = nullptr;
     precompiled_header made_;
+    texts_together own_;  // of one that is made
     int blank_ = -1;
 };
 

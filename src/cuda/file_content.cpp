@@ -133,8 +133,8 @@ struct memory {
     directory_memory shared{{}, memory_access::read_only};
 };
 memory& process_memory() {
-    static auto& instance = *new memory;
-    return instance;
+    static constinit base::made_once<memory> instance;
+    return instance.get([] { return std::make_unique<memory>(); });
 }
 
 }  // namespace

@@ -36,6 +36,11 @@ std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a, st
     return entry_of(a, {.at = {from.subject.id.family, request, key}, .producer = producer, .licence = from.licence});
 }
 
+bool may_be_mended(order const& what, error const& why) {
+    bool const is_of_headers = why.code() == errc::compile_failed || why.code() == errc::io;
+    return is_of_headers && !what.subject.id.self_contained && !what.goes_around_the_cache();
+}
+
 known_as line_of(order const& of) {
     bool const links = std::holds_alternative<compile::link_job>(of.job.task);
     return {of.subject.name, links ? base::digest{} : identity_of(of.subject)};
@@ -353,7 +358,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
             else {
                 std::lock_guard const inner{f->mutex};
                 f->failed_at = base::clock::now();
-                f->may_be_mended = with.error().code() == errc::compile_failed && !f->order.subject.id.self_contained;
+                f->may_be_mended = may_be_mended(f->order, with.error());
             }
         }
     }

@@ -54,6 +54,9 @@ struct order {
 [[nodiscard]] std::shared_ptr<store::entry> entry_for(order const& from, kiln::artifact& a,
                                                       std::string const& producer);
 
+// Whether a header that is edited, or can be read again, may make an end of this failure.
+[[nodiscard]] bool may_be_mended(order const& what, error const& why);
+
 // Its line in the ledger. What is linked belongs to a pack, which has one line for all it takes to make it.
 [[nodiscard]] known_as line_of(order const& of);
 

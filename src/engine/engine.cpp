@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
 
+#include "base/fork_guard.hpp"
 #include "compile/header_memory.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
@@ -78,6 +79,7 @@ result<void> make_pre_includes_absolute(std::vector<std::string>& arguments) {
 }
 
 std::atomic<engine*> process_engine{nullptr};
+std::atomic<bool> has_handlers{false};  // of fork() and of the end; children inherit them
 
 }  // namespace
 
@@ -207,9 +209,7 @@ namespace {
 // Of work that began before this caller asked: headers may have been edited since it looked at them.
 bool is_outdated(order const& what, result<obtained> const& got) {
     // Whether a failure still holds is known where it is remembered: asked once more, it is answered from there or made anew.
-    if (!got)
-        return got.error().code() == errc::compile_failed && !what.subject.id.self_contained &&
-               !what.goes_around_the_cache();
+    if (!got) return engine_detail::may_be_mended(what, got.error());
     auto const rule =
         got->from == provenance::compiled ? compile::absent_headers::are_misses : compile::absent_headers::are_sealed;
     return !compile::first_change(got->what->dependencies, what.subject.roots, rule).empty();
@@ -318,23 +318,46 @@ void engine::state::shut_down() noexcept {
     compile::header_memory::process().keep();
 }
 
+namespace {
+
+// The engine of a process is made once. A child of fork() makes one of its own, also where a thread that it does not have was just making
+// its parent's.
+struct process_maker {
+    std::uint64_t const generation;
+    std::once_flag once{};
+    engine* made = nullptr;
+
+    [[nodiscard]] static process_maker& current() {
+        static constinit std::atomic<process_maker*> last{nullptr};
+        auto const generation = base::fork_generation();
+        auto* seen = last.load(std::memory_order_acquire);
+        if (seen != nullptr && seen->generation == generation) return *seen;
+        std::unique_ptr<process_maker> fresh{new process_maker{generation}};
+        if (!last.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) return *seen;
+        return *fresh.release();
+    }
+};
+
+}  // namespace
+
 engine& engine::process() {
-    static std::once_flag once;
     if (auto* const made = process_engine.load(std::memory_order_acquire)) return *made;
-    static std::mutex mutex;
-    std::lock_guard const lock{mutex};
-    if (auto* const made = process_engine.load(std::memory_order_acquire)) return *made;
-    auto* const made = new engine;  // never destroyed: other threads may ask until the very end
-    made->state_->is_process = true;
-    std::call_once(once, [] {
-        // A forked child has none of its parent's threads and must not talk to its parent's workers.
-        ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
-        std::atexit([] {
-            if (auto* const last = process_engine.load(std::memory_order_acquire)) last->state_->shut_down();
-        });
+    auto& maker = process_maker::current();
+    std::call_once(maker.once, [&] {
+        auto* const made = new engine;  // never destroyed: other threads may ask until the very end
+        made->state_->is_process = true;
+        if (!has_handlers.load()) {
+            // A forked child has none of its parent's threads and must not talk to its parent's workers.
+            ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
+            std::atexit([] {
+                if (auto* const last = process_engine.load(std::memory_order_acquire)) last->state_->shut_down();
+            });
+            has_handlers.store(true);
+        }
+        maker.made = made;
+        process_engine.store(made, std::memory_order_release);
     });
-    process_engine.store(made, std::memory_order_release);
-    return *made;
+    return *maker.made;
 }
 
 engine::engine(engine_options options)

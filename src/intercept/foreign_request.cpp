@@ -13,13 +13,23 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// "-arch=sm_90", "--gpu-architecture=sm_90", "-arch sm_90" as two options: the name without its dashes.
-std::string_view bare(std::string_view option) {
-    auto const from = option.find_first_not_of('-');
-    return from == option.npos ? std::string_view{} : option.substr(from);
+// The compiler does not see blanks around an option.
+std::string_view trimmed(std::string_view option) {
+    constexpr auto blanks = " \t\n\v\f\r"sv;
+    auto const from = option.find_first_not_of(blanks);
+    return from == option.npos ? std::string_view{} : option.substr(from, option.find_last_not_of(blanks) + 1 - from);
 }
 
-std::string_view option_name(std::string_view option) { return bare(option).substr(0, bare(option).find('=')); }
+// "-arch=sm_90", "--gpu-architecture=sm_90", "-arch sm_90" as two options: the name without its dashes.
+std::string_view bare(std::string_view option) {
+    auto const plain = trimmed(option);
+    auto const from = plain.find_first_not_of('-');
+    return from == plain.npos ? std::string_view{} : plain.substr(from);
+}
+
+std::string_view option_name(std::string_view option) {
+    return trimmed(bare(option).substr(0, bare(option).find('=')));
+}
 
 // Where the compiler was, in what it made: in debug information and in intermediate code, also where every name is absolute.
 constexpr std::array telling_directory{"G"sv,    "device-debug"sv,   "lineinfo"sv, "generate-line-info"sv,
@@ -38,10 +48,11 @@ bool shows_names(std::span<std::string const> options) {
     return has_one_of(options, telling_directory) || has_one_of(options, telling_name);
 }
 
-// The directory of an include option that is one word. Two words are left as they are, and so are relative directories, which
-// the compiler joins in its own way.
+// The directory of an include option that is one word. Two words are left as they are, and so are blanks and relative directories,
+// which the compiler joins in its own way.
 std::optional<std::string_view> include_directory_in(std::string_view option) {
     std::string_view directory;
+    if (trimmed(option) != option) return std::nullopt;
     if (option.starts_with("-I"sv)) directory = option.substr(2);
     else if (option_name(option) == "include-path"sv && option.find('=') != option.npos)
         directory = option.substr(option.find('=') + 1);
@@ -51,9 +62,10 @@ std::optional<std::string_view> include_directory_in(std::string_view option) {
     return plain ? std::optional{directory} : std::nullopt;
 }
 
-// What the program itself wrote can ask for the names that would be hidden.
+// What the program itself wrote can ask for the names that would be hidden. Name expressions are compiled, too.
 bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
     return compile::may_name_its_file(program.source) || std::ranges::any_of(options, compile::may_name_its_file) ||
+           std::ranges::any_of(program.expressions, compile::may_name_its_file) ||
            std::ranges::any_of(program.headers, [](auto const& h) { return compile::may_name_its_file(h.second); });
 }
 
@@ -130,24 +142,35 @@ std::string_view unkeepable_option(std::span<std::string const> options) {
                                "optf"sv, "dump"sv, "native"sv, "apply-controls"sv};
     // Of these, what only sounds like one of them.
     constexpr std::array harmless{"dlink-time-opt"sv};
-    for (auto const& o : options) {
-        if (o.starts_with('@')) return o;
+    for (auto const& option : options) {
+        auto const o = trimmed(option);
+        if (o.starts_with('@')) return option;
         auto const name = bare(o);
         bool const defines = name.starts_with('D') || name.starts_with('U') || name.starts_with("define-macro"sv) ||
                              name.starts_with("undefine-macro"sv) || name.starts_with('I') ||
                              name.starts_with("include-path"sv) || !o.starts_with('-');
         bool const known = std::ranges::any_of(harmless, [&](auto h) { return name.starts_with(h); });
         if (defines || known) continue;
-        if (std::ranges::any_of(parts, [&](auto p) { return o.find(p) != o.npos; })) return o;
+        if (std::ranges::any_of(parts, [&](auto p) { return o.find(p) != o.npos; })) return option;
     }
     return {};
 }
 
 bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options) {
     return compile::may_name_the_time(program.source) || std::ranges::any_of(options, compile::may_name_the_time) ||
+           std::ranges::any_of(program.expressions, compile::may_name_the_time) ||
            std::ranges::any_of(program.headers, [](auto const& h) {
                return compile::header_may_name_the_time("/" + h.first, h.second);
            });
+}
+
+compile::texts_together own_texts(foreign_program const& program, std::span<std::string const> options) {
+    compile::texts_together out;
+    out.add(program.source);
+    for (auto const& option : options) out.add(option);
+    for (auto const& expression : program.expressions) out.add(expression);
+    for (auto const& [name, text] : program.headers) out.add(text, compile::pieces_that_count("/" + name));
+    return out;
 }
 
 std::string name_for_people(foreign_program const& program) {
@@ -170,7 +193,7 @@ std::string target_in(std::span<std::string const> options) {
 }
 
 request_digests digests_of(foreign_program const& program, foreign_call const& call, std::string_view toolchain) {
-    base::key_builder family{"kiln.foreign.nvrtc.v2"};
+    base::key_builder family{"kiln.foreign.nvrtc.v3"};
     if (call.name) family.add("name", *call.name);
     family.add("source", program.source);
     for (auto const& [name, text] : program.headers) family.add("header", name).add("text", text);

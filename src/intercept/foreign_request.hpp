@@ -49,6 +49,8 @@ struct foreign_call {
 
 // Whether the program asks when it is compiled. Headers on disk are the capture's affair.
 [[nodiscard]] bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options);
+// Whatever the program gives the compiler: what one text has the beginning of, another may have the end of.
+[[nodiscard]] compile::texts_together own_texts(foreign_program const& program, std::span<std::string const> options);
 
 // What people call it: a name expression, else a kernel in the text, else the file it says it is from.
 [[nodiscard]] std::string name_for_people(foreign_program const& program);

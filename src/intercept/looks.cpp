@@ -3,7 +3,6 @@
 
 #include "base/file_state.hpp"
 #include "compile/header_stream.hpp"
-#include "compile/own_names.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -285,6 +284,15 @@ std::FILE* look_capture::refuse(error why) {
     return nullptr;
 }
 
+std::optional<error> look_capture::objection_to(std::string const& path, std::string_view text) {
+    together_.add(text, compile::pieces_that_count(path));
+    if (compile::header_may_name_the_time(path, text) || together_.may_name_the_time())
+        return fail(errc::unsupported, "{}: it asks for the time", path);
+    if (!roots_.empty() && (compile::header_may_name_its_file(path, text) || together_.may_name_a_file()))
+        return fail(errc::unsupported, "{}: it may ask what it is called", path);
+    return std::nullopt;
+}
+
 std::FILE* look_capture::open(std::string const& path) {
     base::file_descriptor file;  // read just now
     auto at = seen_.find(path);
@@ -297,11 +305,7 @@ std::FILE* look_capture::open(std::string const& path) {
         if (!read && !is_directory(*real)) return refuse(std::move(read).error());
         seen one{.what = *std::move(what), .text = {}, .known = {}};
         if (read && *read) {
-            auto const text = base::as_text((*read)->text);
-            if (compile::header_may_name_the_time(*real, text))
-                return refuse(fail(errc::unsupported, "{}: it asks for the time", *real));
-            if (!roots_.empty() && compile::header_may_name_its_file(*real, text))
-                return refuse(fail(errc::unsupported, "{}: it may ask what it is called", *real));
+            if (auto why = objection_to(*real, base::as_text((*read)->text))) return refuse(*std::move(why));
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
             if (settled_.has((*read)->state, real->c_str()) && real->starts_with('/')) {

@@ -11,6 +11,7 @@
 #include "base/files.hpp"
 #include "base/fork_guard.hpp"
 #include "compile/header_answers.hpp"
+#include "compile/own_names.hpp"
 
 #include <map>
 #include <mutex>
@@ -100,7 +101,9 @@ private:
 // itself where a change of it would show, and finish() finds that it has not changed.
 class look_capture final : public compile::header_answers {
 public:
-    explicit look_capture(look_roots roots) : roots_{std::move(roots)} {}
+    // `own` are the texts that the headers are compiled with.
+    explicit look_capture(look_roots roots, compile::texts_together own = {})
+        : roots_{std::move(roots)}, together_{std::move(own)} {}
 
     std::FILE* open(std::string const& path) override;
     int stat(std::string const& path, struct ::stat* out) override;
@@ -117,7 +120,10 @@ public:
 
 private:
     std::FILE* refuse(error why);
+    // Why a text that is compiled cannot be kept, or not with its names hidden.
+    [[nodiscard]] std::optional<error> objection_to(std::string const& path, std::string_view text);
     look_roots roots_;
+    compile::texts_together together_;
     struct seen {
         look what;
         std::optional<base::bytes> text;  // neither: there was no such file

@@ -86,7 +86,9 @@ foreign_answer real_program::everything(std::vector<std::string> const& expressi
 foreign_product compile_watched(real_program& fresh, foreign_program const& asked, foreign_call const& call,
                                 flow_callback const& watcher) {
     foreign_product out;
-    look_capture capture{call.roots};
+    auto const own = own_texts(asked, call.options);
+    if (own.may_name_the_time() || (call.is_virtual() && own.may_name_a_file())) return out;
+    look_capture capture{call.roots, own};
     out.status = fresh.create(asked, call.name, watcher);
     if (out.status == 0) {
         compile::scoped_capture const active{capture};

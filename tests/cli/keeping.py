@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where nothing is kept somebody is told: warm fails, compile and build say it, doctor knows why. verify --deep compiles."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -36,6 +37,11 @@ for mode in (0o777, 0o1777):
         os.chown(own, 65534, 65534)
         said = run(*warm, status=1, KILN_CACHE_DIR=everybodys).stderr
         check("belongs to user 65534" in said and "chmod" not in said, "another's is not used", said)
+        # Nobody chose to share it: it is not read, either, and nothing that is executed is put there.
+        seen = json.loads(run("compile", "k.cu", "-a", "sm_90", "--json", KILN_CACHE_DIR=everybodys, KILN_READONLY=1).stdout)
+        check(seen[0]["from"] == "compiled", "and not read", seen)
+        run("run", "--", "true", KILN_CACHE_DIR=everybodys)
+        check(not (own / "run").exists(), "nor are stand-ins put there", *own.iterdir())
     seen = run("doctor", status=None, KILN_CACHE_PATH_RO=everybodys).stdout
     check("others may write there" in seen and (mode == 0o777 or "chmod" not in seen), "nobody is told to close what is others', too", seen)
 for setting in ("KILN_READONLY", "KILN_DISABLE"):

@@ -84,9 +84,10 @@ def one(number, *options, kiln=True, source=None, **kwargs):
 # The same, with a name and headers of its own.
 write("named.py", r'''
 import ctypes as C, hashlib, sys
-n = C.CDLL(sys.argv[1]); p = C.c_void_p(); words = sys.argv[4:]; headers = [w[2:].split("=", 1) for w in words if w.startswith("H:")]
-options = [w.encode() for w in words if not w.startswith("H:")]; texts = (C.c_char_p * len(headers))(*(t.encode() for _, t in headers)); names = (C.c_char_p * len(headers))(*(h.encode() for h, _ in headers))
+n = C.CDLL(sys.argv[1]); p = C.c_void_p(); words = sys.argv[4:]; headers = [w[2:].split("=", 1) for w in words if w.startswith("H:")]; expressions = [w[2:].encode() for w in words if w.startswith("E:")]
+options = [w.encode() for w in words if not w.startswith(("H:", "E:"))]; texts = (C.c_char_p * len(headers))(*(t.encode() for _, t in headers)); names = (C.c_char_p * len(headers))(*(h.encode() for h, _ in headers))
 assert n.nvrtcCreateProgram(C.byref(p), sys.argv[2].encode(), sys.argv[3].encode(), len(headers), texts if headers else None, names if headers else None) == 0
+for e in expressions: assert n.nvrtcAddNameExpression(p, e) == 0
 status = n.nvrtcCompileProgram(p, len(options), (C.c_char_p * len(options))(*options)); size = C.c_size_t()
 n.nvrtcGetPTXSize(p, C.byref(size)); ptx = C.create_string_buffer(max(1, size.value)); n.nvrtcGetPTX(p, ptx)
 print(status, hashlib.sha256(ptx.value).hexdigest()[:12] if status == 0 else "")
@@ -149,8 +150,12 @@ def names_that_the_code_knows():
                "in a structure": ["__device__ int y; __device__ struct { int* p; char f[200]; } x = { &y, __FILE__ };\nextern \"C\" __global__ void n(int* o) { o[0] = x.f[3]; o[1] = *x.p; }"],
                "wide": ["__device__ char16_t const f[] = u\"\" __FILE__; extern \"C\" __global__ void n(int* o) { o[0] = f[o[1]]; }"],
                "a header's": ["#include <named.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
+               "a macro of a header that is called as CUDA's are": ["#include <cuda_named.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
+               "pieces in the source and in options": ["#define P(a, b) P2(a, b)\n#define P2(a, b) a##b\n#define WHOLE P(_, P(_, P(X, P(Y, P(_, _)))))\n" + body % ("WHOLE", "WHOLE"), "-DX=FI", "-DY=LE"],
+               "a name expression": ["template <int N> __global__ void n(int* x) { x[0] = N; }", "E:n<sizeof(__BASE_FILE__)>"],
                "a header in memory, by its place": ['#include "placed.h"\nextern "C" __global__ void n(int* x) { *x = PLACED; }', "H:/nowhere/bbbb/placed.h=#define PLACED 3"]}
     write("named/named.h", "#define NAME __FILE__\n")
+    write("named/cuda_named.h", "#define NAME __FILE__\n")
     for folder in ("/nowhere/aaaaaaaaaaaaaaaa", "/nowhere/bbbb"):
         for what, (source, *options) in kernels.items():
             words = [PYTHON, SCRATCH / "named.py", NVRTC, source, folder + "/k.cu", "-arch=compute_90", *options]
@@ -165,10 +170,15 @@ def names_that_the_code_knows():
     write("named/when.h", "#define WHEN __TIME__\n")
     cat = "#define D3(a, b, c) a##b##c\n#define C3(a, b, c) D3(a, b, c)\n#define C2(a, b) a##b\n"
     write("named/wraps.h", "#define WRAP(x) __##x##__\n")
-    for source, option in (("__device__ char const* w = __TIME__; ", "-DX"), (cat + "__device__ char const* w = C3(__, TIME, __); ", "-DX"), (cat + "__device__ char const* w = C2(__D, ATE__); ", "-DX"),
+    write("named/cuda_wraps.h", "#define WRAP(x) __##x##__\n")
+    write("named/middle.h", "#define X TIME\n")
+    whole = "#define C2_(a, b) C2(a, b)\n__device__ char const* w = C2_(_, C2_(_, C2_(X, C2_(_, _)))); "
+    for source, option in (("__device__ char const* w = __TIME__; ", "-DX"), (cat + whole, "-DX=TIME"), (cat + "#include <middle.h>\n" + whole, f"-I{SCRATCH}/named"), ("#include <cuda_wraps.h>\n__device__ char const* w = WRAP(TIME); ", f"-I{SCRATCH}/named"), (cat + "__device__ char const* w = C3(__, TIME, __); ", "-DX"), (cat + "__device__ char const* w = C2(__D, ATE__); ", "-DX"),
                            (cat + "__device__ char const* w = C3(__, MIDDLE, __); ", "-DMIDDLE=TIME"), ("__device__ char const* w = __TI\\\nME__; ", "-DX"), ("#include <wraps.h>\n__device__ char const* w = WRAP(TIME); ", f"-I{SCRATCH}/named"), ("#include <when.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named")):
         done = under(PYTHON, SCRATCH / "one.py", NVRTC, source + KERNEL % 951, "-arch=sm_90", option)
-        check(json.loads(done.stdout)["status"] == 0 and "1 left to the library itself" in done.stderr, "the time is asked anew", done.stderr)
+        check(json.loads(done.stdout)["status"] == 0 and "1 left to the library itself" in done.stderr, "the time is asked anew", source, option, done.stderr)
+    done = under(PYTHON, SCRATCH / "named.py", NVRTC, "template <int N> __global__ void n(int* x) { x[0] = N; }", "k.cu", "-arch=compute_90", "E:n<__TIME__[7]>")
+    check(done.stdout.startswith("0 ") and "1 left to the library itself" in done.stderr, "a name expression can ask for the time", done.stdout, done.stderr)
 
 
 def files_decide():
@@ -205,7 +215,7 @@ def the_folder_it_is_compiled_in():
     for folder in ("one/inc", "other/inc"):
         write(f"{folder}/near.h", "__device__ inline int f(int x) { return x * 3 + 1; }\n")
     source = '#include <near.h>\nextern "C" __global__ void k(int* a) { *a = f(*a); }'
-    for option in ("-lineinfo", "--generate-line-info", "-G", "--device-debug"):
+    for option in ("-lineinfo", "--generate-line-info", "-G", "--device-debug", " -lineinfo", "-G "):
         for folder in ("one", "other", "one"):
             words = [PYTHON, SCRATCH / "named.py", NVRTC, source, "k.cu", "-arch=compute_90", "-Iinc", option]
             want = run(*words[1:], program=words[0], cwd=SCRATCH / folder).stdout
@@ -249,6 +259,16 @@ def stand_ins_that_were_damaged():
         for f in kept:
             if f.is_dir():
                 f.rmdir()
+    # What a process of the same number left behind: in a container they all have one.
+    for f in kept:
+        f.unlink(missing_ok=True)
+    last = int(pathlib.Path("/proc/sys/kernel/ns_last_pid").read_text()) if os.path.exists("/proc/sys/kernel/ns_last_pid") else os.getpid()
+    left = [f.with_name(f"{f.name}.{number:016x}.part") for f in kept for number in range(last, last + 200)]
+    for f in left:
+        f.touch()
+    check(not json.loads(under(*words, **place).stdout)["loaded"] and all(f.exists() for f in kept), "what others left is in nobody's way")
+    for f in left:
+        f.unlink()
     for damage in (zeroed, one_bit):
         under(*words, **place)
         for f in kept:
@@ -800,6 +820,45 @@ int main(int count, char** v) {
     check(" 0 made" in done.stderr, "all were answered", done.stdout, done.stderr)
 
 
+def the_first_use_and_fork():
+    """A child of fork() is answered although a thread of its parent was just using the library for the first time."""
+    write("first.py", r'''
+import ctypes as C, os, signal, sys, threading, time
+n = C.CDLL(sys.argv[1]); begun = threading.Event(); a, b = C.c_int(), C.c_int()
+def ask(): begun.set(); n.nvrtcVersion(C.byref(a), C.byref(b))
+thread = threading.Thread(target=ask); thread.start(); begun.wait(); children = []
+for i in range(6):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60); x, y = C.c_int(), C.c_int(); bad = n.nvrtcVersion(C.byref(x), C.byref(y)); os._exit(bad or x.value < 12)
+    children.append(child); time.sleep(float(sys.argv[2]))
+thread.join(); print([os.waitpid(c, 0)[1] for c in children])
+''')
+    for pause in ("0.0005", "0.004"):
+        done = under(PYTHON, SCRATCH / "first.py", NVRTC, pause, KILN_CACHE_DIR=SCRATCH / ("first" + pause))
+        check(done.stdout == "[0, 0, 0, 0, 0, 0]\n", "every child is answered", done.stdout, done.stderr)
+
+
+def descriptors_of_the_program():
+    """A program that closes what it does not know and opens files of its own finds nothing of ours in them."""
+    write("closes.py", r'''
+import ctypes as C, os, sys
+n = C.CDLL(sys.argv[1])
+def one(number):
+    p = C.c_void_p(); options = (C.c_char_p * 1)(b"-arch=sm_90")
+    return n.nvrtcCreateProgram(C.byref(p), b'extern "C" __global__ void k(int* a) { *a = %d; }' % number, None, 0, None, None) or n.nvrtcCompileProgram(p, 1, options)
+said = [one(981)]; os.closerange(3, 256)
+mine = [os.open(f"{sys.argv[2]}/{i}", os.O_RDWR | os.O_CREAT, 0o600) for i in range(16)]
+said += [one(981), one(982)]; print(said, sum(os.fstat(f).st_size for f in mine))
+''')
+    (SCRATCH / "mine").mkdir()
+    for workers in ("1", "0"):
+        events = SCRATCH / f"closed-{workers}.jsonl"
+        done = under(PYTHON, SCRATCH / "closes.py", NVRTC, SCRATCH / "mine", KILN_EVENTS=events, KILN_WORKERS=workers)
+        check(done.stdout == "[0, 0, 0] 0\n", "its files are its own", done.stdout, done.stderr)
+        check(len(events.read_text().splitlines()) >= 4, "and the events go on", events.read_text())
+
+
 def nobody_is_left_wondering():
     """What is made again each time, and what is not served, is said with its reason."""
     words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 480, "-arch=sm_90"]
@@ -1218,7 +1277,7 @@ chosen = sys.argv[1:]
 for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_folder_it_is_compiled_in, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference,
-             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
+             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, the_first_use_and_fork, descriptors_of_the_program, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
              a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()

@@ -132,8 +132,9 @@ TEST_F(worker_headers_test, errors_are_the_same_errors_and_a_mended_header_is_re
 
 TEST_F(worker_headers_test, what_a_header_knows_of_its_source_is_not_passed_on) {
     std::string const paste = "#define PASTE_(a, b) a##b\n#define PASTE(a, b) PASTE_(a, b)\n";
-    for (auto const& word : {std::string{"__BASE_FILE__"}, std::string{"__BASE\\\n_FILE__"},
-                             std::string{"PASTE(__BASE,_FILE__)"}, std::string{"GIVEN"}}) {
+    for (auto const& word :
+         {std::string{"__BASE_FILE__"}, std::string{"__BASE\\\n_FILE__"}, std::string{"PASTE(__BASE,_FILE__)"},
+          std::string{"PASTE(PASTE(__B,ASE),PASTE(PASTE(_FI,LE_),_))"}, std::string{"GIVEN"}}) {
         std::string const text = paste + "__device__ char const made_by[] = " + word + ";\n";
         write("first/base.h", word == "GIVEN" ? "__device__ char const made_by[] = GIVEN;\n" : text);
         std::string const given = word == "GIVEN" ? "#define GIVEN __BASE_FILE__\n" : "";
@@ -142,6 +143,14 @@ TEST_F(worker_headers_test, what_a_header_knows_of_its_source_is_not_passed_on) 
             auto const work = of(kernel(name, prefix, "made_by[x[1]] + sizeof made_by"));
             expect_same(with(work), without(work));
         }
+    }
+    // In two headers, neither of which has all of it.
+    write("first/pieces.h", paste + "#define FIRST PASTE(__B, ASE)\n");
+    write("first/base.h", "__device__ char const made_by[] = PASTE(FIRST, PASTE(PASTE(_FI, LE_), _));\n");
+    for (auto const* const name : {"one", "another"}) {
+        std::string const prefix = std::string{toolkit_header} + "#include <pieces.h>\n#include <base.h>\n";
+        auto const work = of(kernel(name, prefix, "made_by[x[1]] + sizeof made_by"));
+        expect_same(with(work), without(work));
     }
     // In memory as well.
     for (auto const* const name : {"one", "another"}) {

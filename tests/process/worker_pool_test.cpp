@@ -211,36 +211,66 @@ TEST_F(worker_pool_test, what_somebody_waits_for_is_not_made_to_step_back) {
 }
 
 // One CPU for everybody, which others use up: a job that stepped back for them gets next to nothing of it.
-TEST_F(worker_pool_test, a_job_that_somebody_waits_for_by_now_is_begun_anew_where_others_leave_it_no_time) {
-    if (own_nice() > 10) GTEST_SKIP() << "this process has stepped back itself";
-    cpu_set_t before, one;
-    CPU_ZERO(&one);
-    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &before)) ++cpu;
-    CPU_SET(cpu, &one);
-    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);  // threads and processes made from here on, too
-    std::atomic<bool> over{false};
-    std::vector<std::jthread> others;
-    for (int n = 0; n < 3; ++n)
-        others.emplace_back([&] {
-            while (!over) continue;
-        });
-    open(options(1));
+class crowded_pool_test : public worker_pool_test {
+protected:
+    void SetUp() override {
+        worker_pool_test::SetUp();
+        if (own_nice() > 10) GTEST_SKIP() << "this process has stepped back itself";
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        ASSERT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+        int cpu = 0;
+        while (!CPU_ISSET(cpu, &before_)) ++cpu;
+        CPU_SET(cpu, &one);
+        ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);  // threads and processes made from here on, too
+        for (int n = 0; n < 3; ++n)
+            others_.emplace_back([this] {
+                while (!over_) continue;
+            });
+        open(options(1));
+        fs::create_directories(scratch("hold"));
+    }
+    void TearDown() override {
+        over_ = true;
+        others_.clear();
+        if (CPU_COUNT(&before_) > 0) ::sched_setaffinity(0, sizeof before_, &before_);
+        worker_pool_test::TearDown();
+    }
+    job turning() { return make_job("unit", "turn " + scratch("hold").native()); }
+
+private:
+    cpu_set_t before_{};
+    std::atomic<bool> over_{false};
+    std::vector<std::jthread> others_;
+};
+
+TEST_F(crowded_pool_test, a_job_that_somebody_waits_for_by_now_is_begun_anew_where_others_leave_it_no_time) {
     worker_pool::ticket ticket = 0;
-    fs::create_directories(scratch("hold"));
-    auto made = submit(make_job("unit", "turn " + scratch("hold").native()), priority::declared, &ticket);
+    auto made = submit(turning(), priority::declared, &ticket);
     EXPECT_TRUE(eventually([&] { return held().size() == 1; }));
     EXPECT_EQ(pool_->count().started, 1u) << "nobody waits: it has time";
     pool_->raise(ticket, priority::blocking);
     EXPECT_TRUE(eventually([&] { return held().size() == 2; })) << "begun anew";
     release();
     EXPECT_TRUE(made.get());
-    over = true;
     EXPECT_EQ(pool_->count().started, 2u);
     EXPECT_EQ(pool_->count().died, 0u);
     EXPECT_EQ(pool_->count().retried, 0u);
-    ::sched_setaffinity(0, sizeof before, &before);
+}
+
+TEST_F(crowded_pool_test, what_somebody_waits_for_does_not_wait_for_a_job_that_others_leave_no_time) {
+    worker_pool::ticket ticket = 0;
+    auto unhurried = submit(turning(), priority::declared, &ticket);
+    EXPECT_TRUE(eventually([&] { return held().size() == 1; }));
+    auto urgent = submit(make_job("other", "echo at once"), priority::blocking);
+    EXPECT_EQ(urgent.wait_for(30s), std::future_status::ready) << "all workers were busy with what nobody waits for";
+    EXPECT_TRUE(eventually([&] { return held().size() == 2; })) << "begun anew, afterwards";
+    EXPECT_FALSE(pool_->cancel(ticket)) << "it runs";
+    pool_->raise(ticket, priority::blocking);
+    release();
+    EXPECT_TRUE(unhurried.get());
+    EXPECT_EQ(pool_->count().died, 0u);
+    EXPECT_EQ(pool_->count().retried, 0u);
 }
 
 TEST_F(worker_pool_test, what_a_failed_compile_read_is_told_before_its_end) {

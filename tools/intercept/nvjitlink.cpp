@@ -20,10 +20,7 @@ constexpr int internal_error = 6;
 constexpr int null_input = 10;
 constexpr char const* output_kinds[] = {"LinkedCubin", "LinkedPtx", "LinkedLTOIR", "ErrorLog", "InfoLog"};
 
-standin& self() {
-    static auto& only = standin::make_only(kind_nvjitlink, reinterpret_cast<void const*>(&nvJitLinkVersion));
-    return only;
-}
+standin& self() { return standin::the_only(kind_nvjitlink, reinterpret_cast<void const*>(&nvJitLinkVersion)); }
 
 template <class... Arguments>
 int real_call(char const* name, Arguments... arguments) {
@@ -83,8 +80,8 @@ struct link_record {
 };
 
 live_handles<link_record>& handles() {
-    static auto& all = *new live_handles<link_record>;
-    return all;
+    static constinit base::made_once<live_handles<link_record>> all;
+    return all.get([] { return std::make_unique<live_handles<link_record>>(); });
 }
 
 template <class... Arguments>
@@ -306,10 +303,12 @@ using namespace kiln::intercept;
 KILN_API int nvJitLinkVersion(unsigned* major, unsigned* minor) {
     if (major == nullptr || minor == nullptr) return null_input;
     return with([&] {
-        static auto const* const known = new std::optional{version()};
-        if (!*known) return internal_error;
-        *major = (*known)->first;
-        *minor = (*known)->second;
+        using numbers = std::optional<std::pair<unsigned, unsigned>>;
+        static constinit kiln::base::made_once<numbers> known;
+        auto const& found = known.get([] { return std::make_unique<numbers>(version()); });
+        if (!found) return internal_error;
+        *major = found->first;
+        *minor = found->second;
         return success;
     });
 }

@@ -17,8 +17,8 @@ constexpr int bad_input = nvrtc_invalid_input;
 constexpr int bad_program = nvrtc_invalid_program;
 
 live_handles<program>& handles() {
-    static auto& all = *new live_handles<program>;
-    return all;
+    static constinit base::made_once<live_handles<program>> all;
+    return all.get([] { return std::make_unique<live_handles<program>>(); });
 }
 
 template <class Body>

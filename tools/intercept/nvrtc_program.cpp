@@ -306,10 +306,7 @@ std::optional<facts> find_facts() {
 
 }  // namespace
 
-standin& self() {
-    static auto& only = standin::make_only(kind_nvrtc, reinterpret_cast<void const*>(&nvrtcVersion));
-    return only;
-}
+standin& self() { return standin::the_only(kind_nvrtc, reinterpret_cast<void const*>(&nvrtcVersion)); }
 
 void* program::as_real() {
     if (real != nullptr) return real;
@@ -328,8 +325,9 @@ int foreign_create(void** handle, char const* source, char const* name, int coun
 }
 
 facts const* compiler_facts() {
-    static std::optional<facts> const* const known = new std::optional<facts>{find_facts()};
-    return *known ? &**known : nullptr;
+    static constinit base::made_once<std::optional<facts>> known;
+    auto const& found = known.get([] { return std::make_unique<std::optional<facts>>(find_facts()); });
+    return found ? &*found : nullptr;
 }
 
 }  // namespace kiln::intercept

@@ -31,11 +31,11 @@ std::string path_of_link_map(void const* own) {
     return map->l_name == nullptr ? std::string{} : std::string{map->l_name};
 }
 
-std::atomic<standin*> only{nullptr};
+constinit base::made_once<standin> only;
 
 [[gnu::destructor]] void add_counters() {
     (void)guarded(0, 0, [] {
-        if (auto* const made = only.load()) {
+        if (auto* const made = only.peek()) {
             made->store.flush();
             made->tell_headers();
         }
@@ -86,10 +86,8 @@ bool real_library::can_be_watched() {
     return watched_;
 }
 
-standin& standin::make_only(std::string_view library, void const* own) {
-    auto* const made = new standin{library, own, base::config::load()};
-    only.store(made);
-    return *made;
+standin& standin::the_only(std::string_view library, void const* own) {
+    return only.get([&] { return std::unique_ptr<standin>{new standin{library, own, base::config::load()}}; });
 }
 
 standin::standin(std::string_view library, void const* own, base::config const& settings)

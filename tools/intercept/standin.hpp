@@ -48,7 +48,7 @@ enum class jit_policy { allow, warn, forbid };
 class standin {
 public:
     // The one of this library. Its counters are added when the process ends by itself; one that is killed loses them.
-    [[nodiscard]] static standin& make_only(std::string_view library, void const* own);
+    [[nodiscard]] static standin& the_only(std::string_view library, void const* own);
 
     real_library real;
     foreign_store store;

@@ -29,6 +29,15 @@ bool is_private(std::filesystem::path const& folder) {
            (about.st_mode & 0077) == 0;
 }
 
+// Whoever can rename what is in a folder decides what lies in it.
+bool is_closed_to_others(std::filesystem::path const& folder) {
+    struct ::stat name {
+    }, about{};
+    auto const is_trusted = [](struct ::stat const& what) { return what.st_uid == ::geteuid() || what.st_uid == 0; };
+    return ::lstat(folder.c_str(), &name) == 0 && ::stat(folder.c_str(), &about) == 0 && is_trusted(name) &&
+           is_trusted(about) && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 // Asked before every program, so not by trying: whoever puts a stand-in there does try.
 bool may_execute_in(std::filesystem::path const& folder) {
     struct ::statvfs about {};
@@ -40,9 +49,9 @@ std::filesystem::path find_private_folder(base::config const& settings) {
     std::vector<std::filesystem::path> places;
     // In the cache, unless that is to be made yet for others to read, too.
     if (auto const kept = store::options_from(settings); kept.disk) {
-        std::error_code none;
-        if (kept.disk->readers == store::audience::owner || std::filesystem::exists(kept.disk->root, none))
-            places.push_back(kept.disk->root / "run");
+        auto const& root = kept.disk->root;
+        if (kept.disk->readers == store::audience::owner) (void)base::make_directories(root, 0700);
+        if (is_closed_to_others(root)) places.push_back(root / "run");
     }
     std::error_code ignored;
     auto const temporary = std::filesystem::temp_directory_path(ignored);

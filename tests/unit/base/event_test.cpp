@@ -120,6 +120,44 @@ TEST(events, are_written_as_json_lines) {
     EXPECT_EQ(j["ns"], 5);
 }
 
+// As programs do that become daemons: whatever has the number of our descriptor then is theirs.
+TEST(events, are_not_written_into_a_file_that_took_the_place_of_theirs) {
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "events", mine = scratch.path() / "mine";
+    auto const lines = [](std::filesystem::path const& of) {
+        std::ifstream in{of};
+        return std::count(std::istreambuf_iterator<char>{in}, {}, '\n');
+    };
+    event_log log;
+    ASSERT_TRUE(log.write_to(file));
+    log.emit({.kind = event_kind::note});
+    int ours = -1;
+    for (int fd = 3; fd < 1024 && ours < 0; ++fd) {
+        std::error_code none;
+        if (std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), none) == file) ours = fd;
+    }
+    ASSERT_GE(ours, 0);
+    int const other = ::open(mine.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(::dup3(other, ours, O_CLOEXEC), ours);
+    log.emit({.kind = event_kind::note});
+    log.emit({.kind = event_kind::note});
+    EXPECT_EQ(std::filesystem::file_size(mine), 0u);
+    EXPECT_EQ(lines(file), 3) << "opened again, once";
+
+    // Gone altogether: nothing is written, and nothing is made in its place.
+    std::filesystem::remove(file);
+    for (int fd = 3; fd < 1024; ++fd) {
+        std::error_code none;
+        auto const at = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd), none).native();
+        if (at.starts_with(file.native())) ::dup3(other, fd, O_CLOEXEC);
+    }
+    log.emit({.kind = event_kind::note});
+    EXPECT_EQ(std::filesystem::file_size(mine), 0u);
+    EXPECT_FALSE(std::filesystem::exists(file));
+    ::close(ours);
+    ::close(other);
+}
+
 TEST(events, subscribers_hear_until_they_let_go) {
     event_log log;
     int heard = 0;

@@ -19,19 +19,25 @@ TEST(own_names, a_text_that_can_ask_for_its_name_is_seen_in_any_spelling) {
 }
 
 TEST(own_names, headers_of_cuda_have_it_in_macros) {
-    auto const in_macro = "#  define ASSERT(x) \\\n  fail(x, __FILE__)\nint a;\n";
+    auto const in_macro = "#  define _CCCL_ASSERT(x) \\\n  fail(x, __FILE__)\nint a;\n";
     auto const openly = "#define A 1\ninline void f() { fail(__FILE__); }\n";
     EXPECT_FALSE(header_may_name_its_file("/x/cuda/std/__cccl/assert.h", in_macro));
     EXPECT_FALSE(header_may_name_its_file("/x/cub/util_debug.cuh", in_macro));
     EXPECT_TRUE(header_may_name_its_file("/x/cuda/std/__cccl/assert.h", openly));
     EXPECT_TRUE(header_may_name_its_file("/x/mine/assert.h", in_macro));
+    // By the names of their macros: what a folder or a header is called is anybody's choice.
+    for (auto const* path : {"/x/cuda_utils.h", "/x/cub/mine.cuh", "/x/nv/where.h"}) {
+        EXPECT_TRUE(header_may_name_its_file(path, "#define WHERE __FILE__\n")) << path;
+        EXPECT_TRUE(header_may_name_its_file(path, "#define\tWHERE \\\n __FILE__\n")) << path;
+        EXPECT_FALSE(header_may_name_its_file(path, "#define CubDebug(e) Debug(e, __FILE__)\n")) << path;
+    }
     EXPECT_FALSE(header_may_name_its_file("/x/mine/assert.h", "int a;"));
 }
 
 TEST(own_names, a_text_that_may_name_its_source_is_known) {
-    for (auto const* const text :
-         {"a = __BASE_FILE__;", "__BASE_FILE__", "CAT(__BASE,_FILE__)", "__BASE_\\\nFILE__", "__BASE_\\ \nFILE__",
-          "__BAS\\\r\nE_FILE__", "__BASE?\?/\n_FILE__", "x##BASE_FILE"}) {
+    for (auto const* const text : {"a = __BASE_FILE__;", "__BASE_FILE__", "CAT(__BASE,_FILE__)", "__BASE_\\\nFILE__",
+                                   "__BASE_\\ \nFILE__", "__BAS\\\r\nE_FILE__", "__BASE?\?/\n_FILE__", "x##BASE_FILE",
+                                   "CAT(__B, ASE, _FI, LE_, _)", "CAT(_, _, B, A, S, E, _, F, I, L, E)"}) {
         EXPECT_TRUE(may_name_its_source(text)) << text;
         EXPECT_TRUE(may_name_its_file(text)) << text;
     }
@@ -76,6 +82,36 @@ TEST(own_names, the_time_is_seen) {
                              "// ______ TIME ______", "[](auto _) { return _; } /* T I M A */", "x(_, 1) #define A",
                              "template <class T, class E, int D, int A> struct __M;"})
         EXPECT_FALSE(may_name_the_time(text)) << text;
+}
+
+TEST(own_names, what_one_text_has_the_beginning_of_another_may_have_the_end_of) {
+    using pieces = texts_together::pieces;
+    texts_together time;
+    time.add("CAT(_, CAT(_, CAT(X, CAT(_, _))))");
+    EXPECT_FALSE(time.may_name_the_time());
+    time.add("-DX=TI");
+    EXPECT_FALSE(time.may_name_the_time());
+    time.add("#define Y M\\\nE\n", pieces::of_two_letters);
+    EXPECT_TRUE(time.may_name_the_time());
+    EXPECT_FALSE(time.may_name_a_file());
+
+    texts_together file;
+    file.add("CAT(_, CAT(_, CAT(X, CAT(Y, CAT(_, _)))))");
+    file.add("-DX=FI");
+    file.add("-DY=LE");
+    EXPECT_TRUE(file.may_name_a_file());
+    EXPECT_FALSE(file.may_name_their_source());
+
+    // A library wraps names of its own in underscores, and has every letter as a parameter.
+    texts_together library;
+    library.add("#define ANNOTATE(a) __##a##__\n template <class T, int I, int M, class E> struct _; int TIME;",
+                pieces::underscores);
+    EXPECT_FALSE(library.may_name_the_time());
+    library.add("template <class T, int I, int M, class E> struct mine;", pieces::of_two_letters);
+    library.add("template <class T, int I, int M, class E> __global__ void k();");
+    EXPECT_FALSE(library.may_name_the_time());
+    library.add("ANNOTATE(TIME)");
+    EXPECT_TRUE(library.may_name_the_time());
 }
 
 }  // namespace kiln::compile

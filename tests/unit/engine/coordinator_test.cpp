@@ -91,6 +91,14 @@ TEST_F(coordinator_fixture, a_failure_that_nobody_knows_the_headers_of_is_not_re
     EXPECT_THAT(image_of(get(reading("p", {path("a")})).value()), HasSubstr("mended"));
 }
 
+TEST_F(coordinator_fixture, nor_is_that_a_header_could_not_be_read) {
+    options_.failure_memory = std::chrono::hours{1};
+    write("a/q.h", "there");
+    compiler_.next_time("p", [] { return fail(errc::io, "a/q.h: Permission denied"); });
+    EXPECT_EQ(get(reading("p", {path("a")})).error().code(), errc::io);
+    EXPECT_THAT(image_of(get(reading("p", {path("a")})).value()), HasSubstr("there"));
+}
+
 TEST_F(coordinator_fixture, and_not_at_all_where_the_moment_is_none) {
     options_.failure_memory = std::chrono::milliseconds{0};
     compiler_.next_time("k", [] { return fail(errc::compile_failed, "not today"); });

@@ -100,6 +100,40 @@ TEST(foreign_request, options_with_effects_are_not_kept) {
         "");
 }
 
+TEST(foreign_request, blanks_around_an_option_are_not_part_of_it) {
+    for (auto const* option : {" -G", "-lineinfo ", "\t-dlto", "-optix-ir\n"}) {
+        EXPECT_TRUE(tells_directory(words{option})) << option;
+        EXPECT_FALSE(virtual_call(program_named("/tmp/x/k.cu"), words{"-I/opt/a", option})) << option;
+    }
+    for (auto const* option : {" -pch", " --create-pch=x", " @o", "\t-time=f.csv"})
+        EXPECT_EQ(unkeepable_option(words{option}), option);
+    // The compiler would look in /opt/a, and we in a folder whose name ends in a blank.
+    auto const call = virtual_call(program_named("/tmp/x/k.cu"), words{"-I/opt/a ", " -I/opt/b"});
+    ASSERT_TRUE(call);
+    EXPECT_EQ(call->options, (words{"-I/opt/a ", " -I/opt/b"}));
+}
+
+TEST(foreign_request, name_expressions_are_compiled_too) {
+    auto p = program_named("/tmp/x/k.cu");
+    p.expressions = {"k<sizeof(__BASE_FILE__)>"};
+    EXPECT_FALSE(virtual_call(p, words{}));
+    EXPECT_FALSE(depends_on_the_time(p, words{}));
+    p.expressions = {"k<1>", "k<__TIME__[7]>"};
+    EXPECT_TRUE(depends_on_the_time(p, words{}));
+}
+
+TEST(foreign_request, whatever_a_program_gives_the_compiler_counts_together) {
+    auto p = program_named("/tmp/x/k.cu");
+    p.source = "#include \"a.h\"\nCAT(_, CAT(_, CAT(X, CAT(_, _))))";
+    EXPECT_FALSE(own_texts(p, words{}).may_name_the_time());
+    EXPECT_TRUE(own_texts(p, words{"-DX=TIME"}).may_name_the_time());
+    p.headers = {{"a.h", "#define X TIME\n"}};
+    EXPECT_TRUE(own_texts(p, words{}).may_name_the_time());
+    p.headers.clear();
+    p.expressions = {"k<TIME>"};
+    EXPECT_TRUE(own_texts(p, words{}).may_name_the_time());
+}
+
 TEST(foreign_request, finds_virtual_names_in_what_was_made) {
     EXPECT_TRUE(tells_virtual_names(std::string_view{"...\0/.kiln/i0/a.h", 17}));
     EXPECT_TRUE(tells_virtual_names(".b8 $str[9] = {47, 46, 107, 105, 108, 110, 47, 115, 0};"));

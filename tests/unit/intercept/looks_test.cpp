@@ -268,4 +268,15 @@ TEST_F(looks, what_will_be_needed_is_said_once) {
     EXPECT_EQ(contents.to_be_read_ahead(), (std::vector<std::string>{"/a", "/b"}));
 }
 
+TEST_F(looks, a_header_may_have_what_the_source_lacks_to_name_the_time) {
+    write("second/q.h", "#define X TIME\n");
+    compile::texts_together own;
+    own.add("#include <q.h>\nCAT(_, CAT(_, CAT(X, CAT(_, _))))");
+    look_capture alone{roots_}, together{roots_, own};
+    EXPECT_EQ(read(alone.open("/.kiln/i1/q.h")), "#define X TIME\n");
+    EXPECT_EQ(read(together.open("/.kiln/i1/q.h")), "(none)");
+    EXPECT_FALSE(alone.fault());
+    EXPECT_TRUE(together.fault());
+}
+
 }  // namespace kiln::intercept
