@@ -64,14 +64,14 @@ KILN_HD double magnitude(double a) { return __builtin_fabs(a); }
 KILN_HD double whole(double a) { return __builtin_floor(a); }
 KILN_HD u64 bits_of(double a) { return __builtin_bit_cast(u64, a); }
 KILN_HD double from_bits(u64 a) { return __builtin_bit_cast(double, a); }
+// nextafterf would be a call of a library.
 KILN_HD float round_down(double a) {
     float const f = static_cast<float>(a);
-    return static_cast<double>(f) > a ? __builtin_nextafterf(f, -__builtin_inff()) : f;
+    if (!(static_cast<double>(f) > a)) return f;
+    u32 const bits = __builtin_bit_cast(u32, f);
+    return __builtin_bit_cast(float, f == 0 ? 0x8000'0001u : f > 0 ? bits - 1 : bits + 1);
 }
-KILN_HD float round_up(double a) {
-    float const f = static_cast<float>(a);
-    return static_cast<double>(f) < a ? __builtin_nextafterf(f, __builtin_inff()) : f;
-}
+KILN_HD float round_up(double a) { return -round_down(-a); }
 KILN_HD int lowest_bit(u32 v) { return __builtin_ctz(v); }
 KILN_HD u32 bits_set(u32 v) { return static_cast<u32>(__builtin_popcount(v)); }
 // Rounded down; what does not fit is the least or the largest, and NaN the least.
