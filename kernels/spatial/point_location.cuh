@@ -275,12 +275,14 @@ struct cell_heads {
 
 struct divided_entries {
     entry_list e;
-    point const* at[2];  // of each storey's vertices
+    point const* at;        // of the first storey's vertices
+    point const* at_above;  // of the second's
     divided_cell const* cell;
     u64 cells;
     KILN_HD divided_cell const& cell_of(u64 work) const {
         return cell[last_not_above(cells, static_cast<u32>(work), [this](u64 k) { return cell[k].first_work; })];
     }
+    KILN_HD point const* vertices(divided_cell const& c) const { return c.storey == 0 ? at : at_above; }
     KILN_HD u64 entry_of(divided_cell const& c, u64 work) const { return c.first_entry + (work - c.first_work); }
 };
 // Of each entry of a divided cell: parts it comes near (low), and, at the first of a row, corners to ask about (high).
@@ -292,7 +294,8 @@ struct part_counts {
         u64 const k = d.entry_of(c, i);
         u32 const v = d.e.edge[k];
         u32 parts = 0;
-        if (v != no_edge) visit_cells(c.parts(), d.at[c.storey][v], d.at[c.storey][v + 1], [&](i32, i32) { ++parts; });
+        point const* const at = d.vertices(c);
+        if (v != no_edge) visit_cells(c.parts(), at[v], at[v + 1], [&](i32, i32) { ++parts; });
         bool const new_row = k == c.first_entry || d.e.key[k - 1] != d.e.key[k];
         counts[i] = both_counts(new_row ? 1U << (2 * c.log) : 0, parts);
     }
@@ -310,12 +313,13 @@ struct part_corners {
         u32 const part = static_cast<u32>(i) - high_of(counts[at]), n = 1U << c.log;
         point const p{add(c.x, mul(static_cast<double>(part % n), parts.width)), add(c.y, mul(static_cast<double>(part / n), parts.height))};
         cell_walk<tie::on> walk{p, {c.x, c.y}, false};
+        point const* const vertices = d.vertices(c);
         u64 k = d.entry_of(c, at);
         u64 const key = d.e.key[k], end = static_cast<u64>(c.first_entry) + c.entries;
         for (; k < end && d.e.key[k] == key; ++k) {
             u32 const v = d.e.edge[k];
             if (v == no_edge) walk.inside = !walk.inside;
-            else walk.edge(d.at[c.storey][v], d.at[c.storey][v + 1]);
+            else walk.edge(vertices[v], vertices[v + 1]);
         }
         inside[i] = walk.inside ? 1 : 0;
     }
@@ -349,7 +353,8 @@ struct part_edge_entries {
         u32 const v = d.e.edge[k], row = by.row(d.e.key[k]);
         if (v == no_edge) return;
         u64 at = low_of(counts[i]);
-        visit_cells(c.parts(), d.at[c.storey][v], d.at[c.storey][v + 1], [&](i32 column, i32 line) {
+        point const* const vertices = d.vertices(c);
+        visit_cells(c.parts(), vertices[v], vertices[v + 1], [&](i32 column, i32 line) {
             key[at] = by.make(c.first_cell + (static_cast<u64>(line) << c.log) + static_cast<u64>(column), row), edge[at++] = v;
         });
     }

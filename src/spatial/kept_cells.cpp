@@ -184,7 +184,7 @@ private:
     result<void> divide() {
         cells_ = next_cells_;
         if (cells_ == 0) return {};
-        divided_entries const d{entries(), {layers_.front().at, layers_.back().at}, parents_.data(), parents_.size()};
+        divided_entries const d{entries(), layers_.front().at, layers_.back().at, parents_.data(), parents_.size()};
         KILN_TRY(auto counts, on_.room<std::int64_t>(work_ + 1));
         KILN_CHECK(on_.launch(part_counts{d, raw(counts)}, work_));
         KILN_CHECK(on_.sum(counts));
