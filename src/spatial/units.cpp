@@ -129,7 +129,7 @@ std::vector<unit_row> const& rows() {
         {"overlay_clip",
          "overlay",
          {"clip_segments_by_areas", "clip_vertices_by_areas", "clip_part_count", "clip_parts", "clip_part_rows",
-          "clip_vertex_count", "clip_vertex_write", "clip_vertex_rows", "clip_point_write"}},
+          "clip_vertex_count", "clip_point_write"}},
         {"overlay_crossings",
          "overlay",
          {"crossing_count", "crossing_scatter", "crossing_count_heavy", "crossing_scatter_heavy", "crossing_count_each",
