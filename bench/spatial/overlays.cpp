@@ -5,6 +5,8 @@
 #include "spatial/kept_cells.hpp"
 #include "spatial/kept_elements.hpp"
 #include "spatial/overlay/arrangement.hpp"
+#include "spatial/overlay/table.hpp"
+#include "spatial/timed_queue.hpp"
 
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/overlay.hpp>
@@ -37,6 +39,9 @@ void stages(stream const& on, geometries const& left, geometries const& right) {
     double const covered = device_ms(on, [&] { (void)made(in.find_covers(q)); });
     std::printf("    layers %.3f ms, arrangement %.3f, both sides of %zu borders %.3f; %zu segments divided again\n",
                 layers, arranged - layers, in.borders(), covered, in.moved_again());
+    timed_queue by_kernel{on};
+    (void)made(made(arrangement::make(by_kernel, joined())).find_covers(by_kernel));
+    by_kernel.print_sync(12);
 }
 
 // The same of the area table.
@@ -47,23 +52,31 @@ void table_stages(stream const& on, geometries const& left, geometries const& ri
         out.orient_rings(q).value();
         return out;
     };
-    auto const options = [](std::uint32_t split_above) {
-        return cell_options{.cells_per_edge = 1, .split_above = split_above, .edges_per_cell = 16};
-    };
     auto const a = layer_of(left), b = layer_of(right);
     auto const tree = made(kept_elements::make(q, b));
     std::size_t met = 0;
     double const layers = device_ms(on, [&] { (void)layer_of(left), (void)layer_of(right); });
-    auto const index_ms = [&](cell_options const& how) {
-        return device_ms(on, [&] { (void)made(kept_cells::make(q, a, how)), (void)made(kept_cells::make(q, b, how)); });
-    };
-    double const cells = index_ms(options(512)), divided = index_ms(options(64));
+    double const cells = device_ms(on, [&] { (void)made(kept_cells::make_both(q, a, b, table_cells)); });
     double const trees = device_ms(on, [&] { (void)made(kept_elements::make(q, b)); });
-    double const contacts =
-        device_ms(on, [&] { met = made(find_contacts(q, a, b, tree, kiln_spatial::rows_wanted::all)).size(); });
-    std::printf(
-        "    table: layers %.3f ms, cells %.3f (divided above 64: %.3f), tree %.3f, %zu contacts %.3f, the rest %.3f\n",
-        layers, cells, divided, trees, met, contacts, whole - layers - cells - trees - contacts);
+    double const crossings = device_ms(on, [&] { met = made(find_crossings_of_moved(q, a, b, tree)).size(); });
+    std::printf("    table: layers %.3f ms, cells %.3f, tree %.3f, %zu crossings %.3f, the rest %.3f\n", layers, cells,
+                trees, met, crossings, whole - layers - cells - trees - crossings);
+    struct fineness {
+        double cells_per_edge;
+        std::uint32_t split_above;
+    };
+    std::printf("    in other cells (an edge, divided above): ");
+    for (auto const [cells_per_edge, split_above] :
+         {fineness{1, 64}, fineness{1, 256}, fineness{2, 64}, fineness{2, 128}, fineness{4, 64}, fineness{4, 128}}) {
+        auto how = table_cells;
+        how.cells_per_edge = cells_per_edge, how.split_above = split_above;
+        std::printf(" %g %u: %.3f", cells_per_edge, split_above,
+                    device_ms(on, [&] { (void)made(areas_in_common(q, left, right, how)); }));
+    }
+    std::printf("\n");
+    timed_queue by_kernel{on};
+    (void)made(areas_in_common(by_kernel, left, right));
+    by_kernel.print_sync(24);
 }
 
 struct figures_of_prototype {

@@ -48,17 +48,33 @@ struct cell_grid {
     cell_record const* record;
     sub_grid const* sub;
     point const* at;  // of vertices
+    u32 first_cell;   // head of its lower left cell
 };
 
 enum class tie : int { on = 0, up = 1, down = -1 };
 enum class place : int { outside = 0, inside = 1, on = 2 };
 enum class certainty : int { exact, filtered };
 
+// Whether an edge changes what is inside on the way from a cell's corner upright to a height, by side(a, b, c): T(height) ^ T(corner.y). `counts_itself`: what
+// begins at the height is below it.
+template <class Side>
+KILN_HD bool changes_upwards(point a, point b, point corner, double height, bool counts_itself, Side side) {
+    bool const a_left = a.x < corner.x, b_left = b.x < corner.x;
+    if (a_left == b_left) return false;
+    if (most(a.y, b.y) < least(height, corner.y) || least(a.y, b.y) > most(height, corner.y)) return false;
+    point const left = a_left ? a : b, right = a_left ? b : a;
+    int const at_height = side(left, right, {corner.x, height}), at_corner = side(left, right, corner);
+    bool const rises = right.y >= left.y;
+    bool const below_height = at_height > 0 || (counts_itself && rises && at_height == 0);
+    bool const below_corner = at_corner > 0 || (rises && at_corner == 0);
+    return below_height != below_corner;
+}
+
 // Mode and arithmetic are known when compiling: filtered walks only note that a sign was not certain.
 template <tie Mode, certainty How = certainty::exact>
 struct cell_walk {
     point p, corner;
-    bool inside, on = false, unsure = false;
+    bool inside, touches = false, unsure = false;
 
     KILN_HD int side(point a, point b, point c) {
         if constexpr (How == certainty::exact) return orient(a, b, c);
@@ -68,7 +84,11 @@ struct cell_walk {
     }
     KILN_HD void edge(point a, point b) {
         across(a, b);
-        upwards(a, b);
+        inside ^= changes_upwards(a, b, corner, p.y, Mode != tie::down, [this](point u, point v, point w) { return side(u, v, w); });
+    }
+    KILN_HD place where() const {
+        if (Mode == tie::on && touches) return place::on;
+        return inside ? place::inside : place::outside;
     }
 
 private:
@@ -76,28 +96,16 @@ private:
         bool const a_above = Mode == tie::down ? a.y >= p.y : a.y > p.y;
         bool const b_above = Mode == tie::down ? b.y >= p.y : b.y > p.y;
         if (a_above == b_above) {
-            if (Mode != tie::on || a.y != p.y) return;
-            on |= a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x));
+            touches |= a.y == p.y && (a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x)));
             return;
         }
         if (most(a.x, b.x) < least(p.x, corner.x) || least(a.x, b.x) > most(p.x, corner.x)) return;
         point const low = a_above ? b : a, high = a_above ? a : b;
         int const at_p = side(low, high, p), at_corner = side(low, high, {corner.x, p.y});
-        if (Mode == tie::on) on |= at_p == 0;
+        touches |= at_p == 0;
         bool const left_of_p = Mode == tie::up ? at_p <= 0 : at_p < 0;
         bool const left_of_corner = at_corner < 0 || (Mode == tie::down && at_corner == 0 && high.x > low.x);
         inside ^= left_of_p != left_of_corner;
-    }
-    KILN_HD void upwards(point a, point b) {
-        bool const a_left = a.x < corner.x, b_left = b.x < corner.x;
-        if (a_left == b_left) return;
-        if (most(a.y, b.y) < least(p.y, corner.y) || least(a.y, b.y) > most(p.y, corner.y)) return;
-        point const left = a_left ? a : b, right = a_left ? b : a;
-        int const at_p = side(left, right, {corner.x, p.y}), at_corner = side(left, right, corner);
-        bool const rises = right.y >= left.y;
-        bool const below_p = at_p > 0 || (Mode != tie::down && rises && at_p == 0);
-        bool const below_corner = at_corner > 0 || (rises && at_corner == 0);
-        inside ^= below_p != below_corner;
     }
 };
 
@@ -107,7 +115,7 @@ template <class Begin, class Found>
 KILN_HD bool locate_by(cell_grid const& g, point p, Begin begin, Found found) {
     i32 const column = whole_number(mul(sub(p.x, g.x), g.per_width)), row = whole_number(mul(sub(p.y, g.y), g.per_height));
     if (static_cast<u32>(column) >= static_cast<u32>(g.columns) || static_cast<u32>(row) >= static_cast<u32>(g.rows)) return true;
-    u32 head = g.head[static_cast<u32>(row) * static_cast<u32>(g.columns) + static_cast<u32>(column)];
+    u32 head = g.head[g.first_cell + static_cast<u32>(row) * static_cast<u32>(g.columns) + static_cast<u32>(column)];
     if (head == head_empty) return true;
     if ((head & head_kind) == head_full) return found(static_cast<i32>(head & head_value), place::inside), true;
     point corner{add(g.x, mul(column, g.width)), add(g.y, mul(row, g.height))};
@@ -150,7 +158,7 @@ KILN_HD bool locate_by(cell_grid const& g, point p, Begin begin, Found found) {
                 if ((r.row & record_first) != 0) break;
             }
             if (walk.unsure) return false;
-            where = walk.on ? place::on : walk.inside ? place::inside : place::outside;
+            where = walk.where();
         }
         if (where != place::outside && found(id, where)) return true;
         if (last) return true;

@@ -91,23 +91,6 @@ struct count_clipped_vertices {
     i64* count;
     KILN_HD void operator()(u64 i) const { count[i] = stays[i]; }
 };
-struct write_clipped_vertices {
-    layer l;
-    i64 const* place;
-    double* x;
-    double* y;
-    KILN_HD void operator()(u64 v) const {
-        i64 const at = place[v];
-        if (place[v + 1] != at) x[at] = l.at[v].x, y[at] = l.at[v].y;
-    }
-};
-// One more than rows.
-struct clipped_vertex_rows {
-    layer l;
-    i64 const* place;
-    i32* row_first;
-    KILN_HD void operator()(u64 i) const { row_first[i] = static_cast<i32>(place[l.path_first[l.row_first[i]]]); }
-};
 // Points stay rows; what is outside is empty.
 struct write_clipped_points_of_rows {
     layer l;
@@ -131,6 +114,4 @@ KILN_KERNEL(clip_part_count, kiln_spatial::count_clipped_parts, 256, 1)
 KILN_KERNEL(clip_parts, kiln_spatial::write_clipped_parts, 256, 1)
 KILN_KERNEL(clip_part_rows, kiln_spatial::clipped_line_rows, 256, 1)
 KILN_KERNEL(clip_vertex_count, kiln_spatial::count_clipped_vertices, 256, 1)
-KILN_KERNEL(clip_vertex_write, kiln_spatial::write_clipped_vertices, 256, 1)
-KILN_KERNEL(clip_vertex_rows, kiln_spatial::clipped_vertex_rows, 256, 1)
 KILN_KERNEL(clip_point_write, kiln_spatial::write_clipped_points_of_rows, 256, 1)

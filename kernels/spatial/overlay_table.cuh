@@ -10,60 +10,25 @@
 
 #include "cells.cuh"
 #include "grid.cuh"
+#include "moved_crossings.cuh"
 #include "overlay_views.cuh"
 
 namespace kiln_spatial {
 
 // ---- Vertices in rows of the other layer -------------------------------------------------------------------------------
 
-// One row, as row << 1 | whether the vertex is certainly inside, not on its edge; or:
-enum : u32 { in_no_row = ~0U, in_several_rows = ~0U - 1 };
+// One row, as row << 1 | whether the vertex is certainly inside, not on its edge; several, as in_several_rows | how many; or in_no_row.
+enum : u32 { in_several_rows = 1U << 31, in_no_row = ~0U };
+KILN_HD bool is_in_several(u32 hit) { return hit != in_no_row && (hit & in_several_rows) != 0; }
+KILN_HD u32 rows_of(u32 hit) { return is_in_several(hit) ? hit & ~u32{in_several_rows} : hit == in_no_row ? 0 : 1; }
+KILN_HD u32 with_row(u32 hit, i32 row, bool is_inside) {
+    return hit == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : in_several_rows | (rows_of(hit) + 1);
+}
 
-// As cell_walk, of a point that is moved; and whether the point touches an edge, which is told outside.
+// As cell_walk, of a point that is moved: `on` are those that it is in then and touched before.
 template <tie Mode, certainty How>
-struct moved_walk {
-    point p, corner;
-    bool inside;
-    bool* touches;
-    bool unsure = false;
-    static constexpr bool on = false;
-
-    KILN_HD void edge(point a, point b) {
-        across(a, b);
-        upwards(a, b);
-    }
-
-private:
-    KILN_HD int side(point a, point b, point c) {
-        if constexpr (How == certainty::exact) return orient(a, b, c);
-        guess const g = orient_filter(a, b, c);
-        unsure |= !g.certain;
-        return g.side;
-    }
-    KILN_HD void across(point a, point b) {
-        if (a.y == p.y && (a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x)))) *touches = true;
-        bool const a_above = Mode == tie::down ? a.y >= p.y : a.y > p.y;
-        bool const b_above = Mode == tie::down ? b.y >= p.y : b.y > p.y;
-        if (a_above == b_above) return;
-        if (most(a.x, b.x) < least(p.x, corner.x) || least(a.x, b.x) > most(p.x, corner.x)) return;
-        point const low = a_above ? b : a, high = a_above ? a : b;
-        int const at_p = side(low, high, p), at_corner = side(low, high, {corner.x, p.y});
-        if (at_p == 0) *touches = true;
-        bool const left_of_p = Mode == tie::up ? at_p <= 0 : at_p < 0;
-        bool const left_of_corner = at_corner < 0 || (Mode == tie::down && at_corner == 0 && high.x > low.x);
-        inside ^= left_of_p != left_of_corner;
-    }
-    KILN_HD void upwards(point a, point b) {
-        bool const a_left = a.x < corner.x, b_left = b.x < corner.x;
-        if (a_left == b_left) return;
-        if (most(a.y, b.y) < least(p.y, corner.y) || least(a.y, b.y) > most(p.y, corner.y)) return;
-        point const left = a_left ? a : b, right = a_left ? b : a;
-        int const at_p = side(left, right, {corner.x, p.y}), at_corner = side(left, right, corner);
-        bool const rises = right.y >= left.y;
-        bool const below_p = at_p > 0 || (Mode != tie::down && rises && at_p == 0);
-        bool const below_corner = at_corner > 0 || (rises && at_corner == 0);
-        inside ^= below_p != below_corner;
-    }
+struct moved_walk : cell_walk<Mode, How> {
+    KILN_HD place where() const { return !this->inside ? place::outside : this->touches ? place::on : place::inside; }
 };
 
 // Vertices where edges end: the first of a ring is its last as well.
@@ -75,18 +40,9 @@ KILN_HD bool ends_edge(layer const& l, i32 v) {
 // found(row, is_inside) for every row of the other layer that a vertex is in once it is moved: inside it before, not on its edge. False where a filter failed.
 template <tie Mode, certainty How, class Found>
 KILN_HD bool rows_around(cell_grid const& g, point p, Found found) {
-    bool touches = false;
     return locate_by(
-        g, p,
-        [&](point corner, bool inside) {
-            touches = false;
-            return moved_walk<Mode, How>{p, corner, inside, &touches};
-        },
-        [&](i32 row, place) {
-            found(row, !touches);
-            touches = false;
-            return false;
-        });
+        g, p, [&](point corner, bool inside) { return moved_walk<Mode, How>{{p, corner, inside}}; },
+        [&](i32 row, place where) { return found(row, where == place::inside), false; });
 }
 
 template <tie Mode>
@@ -101,9 +57,7 @@ struct locate_ends_quickly {
         u32 out = in_no_row;
         bool sure = true;
         if (ends_edge(l, v))
-            sure = rows_around<Mode, certainty::filtered>(other, l.at[v], [&](i32 row, bool is_inside) {
-                out = out == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : u32{in_several_rows};
-            });
+            sure = rows_around<Mode, certainty::filtered>(other, l.at[v], [&](i32 row, bool is_inside) { out = with_row(out, row, is_inside); });
         hit[i] = out;
         append(!sure, static_cast<u32>(i), later, later_count);
     }
@@ -121,9 +75,7 @@ struct locate_ends_exactly {
         for (u64 k = thread; k < *later_count; k += threads) {
             u32 const v = later[k];
             u32 out = in_no_row;
-            rows_around<Mode, certainty::exact>(other, l.at[v], [&](i32 row, bool is_inside) {
-                out = out == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : u32{in_several_rows};
-            });
+            rows_around<Mode, certainty::exact>(other, l.at[v], [&](i32 row, bool is_inside) { out = with_row(out, row, is_inside); });
             hit[v] = out;
         }
     }
@@ -150,50 +102,47 @@ struct edge_runs {
     cell_grid other;
     u32 const* hit;
 
-    // put(row, row of the other layer, share) for the runs among so many vertices.
-    template <class Put>
-    KILN_HD void each(u64 i, Put put) const {
+    // put(row, row of the other layer, share) for the runs among so many vertices; crowd(vertex, rows) for one that is in several rows.
+    template <class Put, class Crowd>
+    KILN_HD void each(u64 i, Put put, Crowd crowd) const {
         i32 const first = static_cast<i32>(i) * edges_together;
         i32 const end = first + edges_together < l.vertices ? first + edges_together : l.vertices;
         i32 from = first, path = -1;
         u32 open = in_no_row, sure = 0;
         for (i32 v = first; v < end; ++v) {
             u32 const h = hit[v];
-            bool const goes_on = open != in_no_row && h < in_several_rows && h >> 1 == open && l.path_of[v] == path;
+            bool const goes_on = open != in_no_row && rows_of(h) == 1 && h >> 1 == open && l.path_of[v] == path;
             if (goes_on) {
                 sure |= h & 1;
                 continue;
             }
-            if (open != in_no_row) put_run(path, open, from, v, sure, put);
+            if (open != in_no_row) put(l.row_of[path], static_cast<i32>(open), edges(from, v, sure));
             open = in_no_row;
             if (h == in_no_row) continue;
-            path = l.path_of[v];
-            if (h == in_several_rows) {
-                rows_around<Mode, certainty::exact>(other, l.at[v], [&](i32 row, bool is_inside) {
-                    put_run(path, static_cast<u32>(row), v, v + 1, is_inside ? 1 : 0, put);
-                });
+            if (is_in_several(h)) {
+                crowd(v, rows_of(h));
                 continue;
             }
-            open = h >> 1, from = v, sure = h & 1;
+            path = l.path_of[v], open = h >> 1, from = v, sure = h & 1;
         }
-        if (open != in_no_row) put_run(path, open, from, end, sure, put);
+        if (open != in_no_row) put(l.row_of[path], static_cast<i32>(open), edges(from, end, sure));
     }
-
-private:
-    template <class Put>
-    KILN_HD void put_run(i32 path, u32 row, i32 from, i32 to, u32 sure, Put put) const {
+    KILN_HD static share edges(i32 from, i32 to, u32 sure) {
         share_kind const kind = Mode == tie::up ? share_kind::left_edges : share_kind::right_edges;
-        put(l.row_of[path], static_cast<i32>(row), share{static_cast<u32>(from), static_cast<u32>(kind) << 8 | static_cast<u32>(to - from) << 2 | sure});
+        return {static_cast<u32>(from), static_cast<u32>(kind) << 8 | static_cast<u32>(to - from) << 2 | sure};
     }
 };
 template <tie Mode>
 struct count_edge_runs {
     edge_runs<Mode> of;
     i64* count;
+    u64* crowds;  // of 0: vertices in several rows
     KILN_HD void operator()(u64 i) const {
         i64 n = 0;
-        of.each(i, [&](i32, i32, share) { ++n; });
+        u64 in_crowds = 0;
+        of.each(i, [&](i32, i32, share) { ++n; }, [&](i32, u32 rows) { n += rows, ++in_crowds; });
         count[i] = n;
+        if (in_crowds > 0) add_to(crowds, in_crowds);
     }
 };
 
@@ -206,7 +155,13 @@ struct share_list {
         key[at] = static_cast<u64>(left) << bits | static_cast<u64>(right);
         number[at] = static_cast<i32>(at), shares[at] = s;
     }
+    // Of a vertex of the left layer (tie::up), or of the right one.
+    template <tie Mode>
+    KILN_HD void put(u64 at, i32 own, i32 other, share const& s) const {
+        Mode == tie::up ? put(at, own, other, s) : put(at, other, own, s);
+    }
 };
+// Places of vertices in several rows are left free.
 template <tie Mode>
 struct list_edge_runs {
     edge_runs<Mode> of;
@@ -215,36 +170,35 @@ struct list_edge_runs {
     KILN_HD void operator()(u64 i) const {
         u64 at = static_cast<u64>(place[i]);
         if (static_cast<u64>(place[i + 1]) == at) return;
-        of.each(i, [&](i32 own, i32 other, share const& s) { Mode == tie::up ? to.put(at++, own, other, s) : to.put(at++, other, own, s); });
+        of.each(i, [&](i32 own, i32 other, share const& s) { to.put<Mode>(at++, own, other, s); }, [&](i32, u32 rows) { at += rows; });
+    }
+};
+// By vertex: each is asked again, which one thread for all that follow each other would be long at.
+template <tie Mode>
+struct list_crowds {
+    edge_runs<Mode> of;
+    i64 const* place;
+    share_list to;
+    KILN_HD void operator()(u64 i) const {
+        if (!is_in_several(of.hit[i])) return;
+        i32 const v = static_cast<i32>(i), own = row_at(of.l, v);
+        u64 at = static_cast<u64>(place[i / edges_together]), mine = 0;
+        of.each(i / edges_together, [&](i32, i32, share const&) { ++at; }, [&](i32 w, u32 rows) { mine = w == v ? at : mine, at += rows; });
+        rows_around<Mode, certainty::exact>(of.other, of.l.at[v], [&](i32 row, bool is_inside) {
+            to.put<Mode>(mine++, own, row, edge_runs<Mode>::edges(v, v + 1, is_inside ? 1 : 0));
+        });
     }
 };
 
-// On which side of the moved segment a b of the left layer c is; and on which of one of the right layer, a moved c.
-KILN_HD int side_of_moved(point a, point b, point c) {
-    int const side = orient(a, b, c);
-    return side != 0 ? side : b.y != a.y ? (b.y > a.y ? 1 : -1) : b.x > a.x ? -1 : 1;
-}
-KILN_HD int side_of_fixed(point a, point b, point c) {
-    int const side = orient(a, b, c);
-    return side != 0 ? side : b.y != a.y ? (b.y > a.y ? -1 : 1) : b.x > a.x ? 1 : -1;
-}
-// Which way a segment of the left layer goes across one of the right: 1 to its left, -1 to its right, 0 not at all.
-KILN_HD int crosses_to(point a, point b, point c, point d) {
-    if (side_of_moved(a, b, c) == side_of_moved(a, b, d)) return 0;
-    int const from = side_of_fixed(c, d, a), to = side_of_fixed(c, d, b);
-    return from == to ? 0 : to;
-}
-
-// Contacts of segments, of which crossings are kept: how becomes crossed or not at all.
-enum : u8 { crossed_not = 0, crossed_left = 1, crossed_right = 2, crossed_surely = 4 };
-struct contact_pairs {
+// Segments that cross (overlay_crossings.cuh), and some that turned out not to.
+struct crossing_pairs {
     i32 const* left;
     i32 const* right;
-    u8* how;
+    u8 const* how;
 };
 // In another order, which number has.
-struct reorder_contacts {
-    contact_pairs from;
+struct reorder_crossings {
+    crossing_pairs from;
     i32 const* number;
     i32* left;
     i32* right;
@@ -255,25 +209,13 @@ struct reorder_contacts {
     }
 };
 struct count_crossings {
-    layer a, b;
-    contact_pairs of;
+    u8 const* how;
     i64* count;
-    KILN_HD void operator()(u64 i) const {
-        i32 const v = of.left[i], w = of.right[i];
-        u8 const how = of.how[i];
-        u8 out = crossed_not;
-        if (how == crossing) {
-            out = static_cast<u8>((orient(b.at[w], b.at[w + 1], a.at[v + 1]) > 0 ? crossed_left : crossed_right) | crossed_surely);
-        } else if (how != apart) {
-            int const to = crosses_to(a.at[v], a.at[v + 1], b.at[w], b.at[w + 1]);
-            out = to == 0 ? u8{crossed_not} : to > 0 ? u8{crossed_left} : u8{crossed_right};
-        }
-        of.how[i] = out, count[i] = out != crossed_not ? 1 : 0;
-    }
+    KILN_HD void operator()(u64 i) const { count[i] = how[i] != crossed_not ? 1 : 0; }
 };
 struct list_crossings {
     layer a, b;
-    contact_pairs of;
+    crossing_pairs of;
     i64 const* place;
     share_list to;
     KILN_HD void operator()(u64 i) const {
@@ -293,7 +235,7 @@ struct count_pairs {
 };
 struct sorted_shares {
     layer a, b;
-    contact_pairs of;
+    crossing_pairs of;
     share const* shares;
     i32 const* number;
     i64 const* pairs_before;  // one more than shares
@@ -321,31 +263,40 @@ struct set_pairs {
     }
 };
 
-// Of pairs that are not sure yet: whether what lies beside an edge of one row, in it, where the edge begins or ends, lies in the other. Where rows have more than
-// edges in common, one of the edges in their shares says so.
+// Shares of pairs that are not sure yet, mostly few: listed, so that many threads look at each.
+struct list_unsure {
+    sorted_shares s;
+    i32 const* first;
+    u32 const* is_real;
+    bool only_first;  // of each pair a few: most that are real are found there
+    u32* list;
+    u32* listed;
+    KILN_HD void operator()(u64 k) const {
+        u64 const pair = s.pair(k);
+        append(is_real[pair] == 0 && (!only_first || k < static_cast<u64>(first[pair]) + 2), static_cast<u32>(k), list, listed);
+    }
+};
+// Whether what lies beside an edge of one row of a pair, in it, where the edge begins or ends, lies in the other. Where rows have more than edges in common, one of
+// the edges in their shares says so. As many threads as the launch has share what is listed.
+constexpr u64 looks_together = 8;
 struct look_beside {
     sorted_shares s;
     cell_grid a_cells, b_cells;
     i32 const* left;
     i32 const* right;
-    i32 const* first;
     u32* is_real;
-    bool only_first;  // of each pair a few: most that are real are found there
-    KILN_HD void operator()(u64 k) const {
-        u64 const pair = s.pair(k);
-        if (is_real[pair] != 0 || (only_first && k >= static_cast<u64>(first[pair]) + 2)) return;
-        share const e = s.at(k);
-        bool found = false;
-        if (e.kind() == share_kind::crossing) {
-            i32 const v = s.of.left[e.first], w = s.of.right[e.first];
-            found = edge_says(s.a, v, b_cells, right[pair]) || edge_says(s.b, w, a_cells, left[pair]);
-        } else {
-            bool const is_left = e.kind() == share_kind::left_edges;
-            layer const& own = is_left ? s.a : s.b;
-            for (i32 v = static_cast<i32>(e.first); !found && v < static_cast<i32>(e.first) + e.edges(); ++v)
-                found = vertex_says(own, v, is_left ? b_cells : a_cells, (is_left ? right : left)[pair]);
+    u32 const* list;
+    u32 const* listed;
+    u64 threads;
+    KILN_HD void operator()(u64 thread) const {
+        u64 const end = *listed * looks_together;
+        for (u64 i = thread; i < end; i += threads) {
+            u64 const k = list[i / looks_together], pair = s.pair(k);
+            share const e = s.at(k);
+            i32 const looks = e.kind() == share_kind::crossing ? 4 : 2 * e.edges();
+            for (i32 look = static_cast<i32>(i % looks_together); look < looks && is_real[pair] == 0; look += looks_together)
+                if (finds(e, look, pair)) or_into(is_real + pair, 1);
         }
-        if (found) or_into(is_real + pair, 1);
     }
 
 private:
@@ -355,14 +306,21 @@ private:
         return found;
     }
     KILN_HD static int turn_of(layer const& l, i32 v) { return l.kind[l.path_of[v]] == ring_path ? 1 : -1; }
-    KILN_HD static bool edge_says(layer const& l, i32 v, cell_grid const& g, i32 row) {
+    // Of a crossing each end of both edges, else each vertex both ways.
+    KILN_HD bool finds(share const& e, i32 look, u64 pair) const {
+        bool const is_crossing = e.kind() == share_kind::crossing, is_left = is_crossing ? look < 2 : e.kind() == share_kind::left_edges;
+        layer const& l = is_left ? s.a : s.b;
+        bool const forwards = (look & 1) == 0;
+        i32 v = static_cast<i32>(e.first) + look / 2, to = v - 1;
+        if (is_crossing) {
+            v = (is_left ? s.of.left : s.of.right)[e.first], to = v + 1;
+            if (!forwards) to = v, ++v;
+        } else if (forwards) {
+            i32 const path = l.path_of[v];
+            to = v + 1 < l.path_first[path + 1] ? v + 1 : l.path_first[path] + 1;
+        }
         int const turn = turn_of(l, v);
-        return lies_beside(l.at[v], l.at[v + 1], turn, g, row) || lies_beside(l.at[v + 1], l.at[v], -turn, g, row);
-    }
-    KILN_HD static bool vertex_says(layer const& l, i32 v, cell_grid const& g, i32 row) {
-        i32 const path = l.path_of[v], next = v + 1 < l.path_first[path + 1] ? v + 1 : l.path_first[path] + 1;
-        int const turn = turn_of(l, v);
-        return lies_beside(l.at[v], l.at[next], turn, g, row) || lies_beside(l.at[v], l.at[v - 1], -turn, g, row);
+        return lies_beside(l.at[v], l.at[to], forwards ? turn : -turn, is_left ? b_cells : a_cells, (is_left ? right : left)[pair]);
     }
 };
 
@@ -467,11 +425,14 @@ KILN_KERNEL(table_left_run_count, kiln_spatial::count_edge_runs<kiln_spatial::ti
 KILN_KERNEL(table_right_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::down>, 128, 1)
 KILN_KERNEL(table_left_runs, kiln_spatial::list_edge_runs<kiln_spatial::tie::up>, 128, 4)
 KILN_KERNEL(table_right_runs, kiln_spatial::list_edge_runs<kiln_spatial::tie::down>, 128, 4)
-KILN_KERNEL(table_contact_order, kiln_spatial::reorder_contacts, 256, 1)
-KILN_KERNEL(table_crossing_count, kiln_spatial::count_crossings, 128, 1)
+KILN_KERNEL(table_left_crowds, kiln_spatial::list_crowds<kiln_spatial::tie::up>, 128, 1)
+KILN_KERNEL(table_right_crowds, kiln_spatial::list_crowds<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_crossing_order, kiln_spatial::reorder_crossings, 256, 1)
+KILN_KERNEL(table_crossing_count, kiln_spatial::count_crossings, 256, 1)
 KILN_KERNEL(table_crossings, kiln_spatial::list_crossings, 256, 1)
 KILN_KERNEL(table_pair_count, kiln_spatial::count_pairs, 256, 1)
 KILN_KERNEL(table_pairs, kiln_spatial::set_pairs, 256, 1)
+KILN_KERNEL(table_unsure, kiln_spatial::list_unsure, 256, 1)
 KILN_KERNEL(table_beside, kiln_spatial::look_beside, 128, 1)
 KILN_KERNEL(table_share_areas, kiln_spatial::share_areas, 128, 1)
 KILN_KERNEL(table_share_sums, kiln_spatial::sum_shares, 256, 1)

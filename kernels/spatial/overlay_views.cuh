@@ -78,12 +78,13 @@ struct side_walk {
     point a, to, corner;
     bool inside, rises;
     int turn;  // 1 left, -1 right
-    static constexpr bool on = false, unsure = false;
+    static constexpr bool unsure = false;
 
     KILN_HD void edge(point p, point q) {
         across(p, q);
-        upwards(p, q);
+        inside ^= changes_upwards(p, q, corner, a.y, rises, [](point u, point v, point w) { return orient(u, v, w); });
     }
+    KILN_HD place where() const { return inside ? place::inside : place::outside; }
 
 private:
     KILN_HD void across(point p, point q) {
@@ -97,17 +98,6 @@ private:
         int const at_corner = orient(low, high, {corner.x, a.y});
         bool const left_of_corner = at_corner < 0 || (!rises && at_corner == 0 && high.x > low.x);
         inside ^= (side < 0) != left_of_corner;
-    }
-    KILN_HD void upwards(point p, point q) {
-        bool const p_left = p.x < corner.x, q_left = q.x < corner.x;
-        if (p_left == q_left) return;
-        if (most(p.y, q.y) < least(a.y, corner.y) || least(p.y, q.y) > most(a.y, corner.y)) return;
-        point const left = p_left ? p : q, right = p_left ? q : p;
-        int const at_a = orient(left, right, {corner.x, a.y}), at_corner = orient(left, right, corner);
-        bool const climbs = right.y >= left.y;
-        bool const below_a = at_a > 0 || (rises && climbs && at_a == 0);
-        bool const below_corner = at_corner > 0 || (climbs && at_corner == 0);
-        inside ^= below_a != below_corner;
     }
 };
 // found(row) for every row, in order, that contains what lies at a beside the way to `to`: on its left, or where turn is -1 on its right.

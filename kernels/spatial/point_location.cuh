@@ -2,6 +2,9 @@
 // Builds the cells of cells.cuh, level by level. An entry says that an edge comes near a cell, or, with no_edge for the edge,
 // that the cell's corner lies inside of the row; entries are sorted by cell and row, stably, corners before edges. From sorted
 // entries come records and heads; the entries of crowded cells are divided into those of the next level.
+//
+// Two layers may be built at once, each in its own storey of cells over the same frame: the second's lines are numbered behind those of the first. So nothing
+// of one meets anything of the other, and what is too small to keep a device busy is waited for once.
 #pragma once
 
 #include "cells.cuh"
@@ -59,6 +62,7 @@ struct edge_lines {
     layer l;
     cell_frame f;
     line_key by;
+    i32 first_line;  // of the storey
     i64 const* first;
     u64* key;
     KILN_HD void operator()(u64 i) const {
@@ -66,7 +70,7 @@ struct edge_lines {
         if (!is_edge(l, v)) return;
         u64 at = low_of(first[i]);
         u32 const row = static_cast<u32>(row_at(l, v));
-        visit_crossed_lines(f, l.at[v], l.at[v + 1], [&](i32 line, i32 column) { key[at++] = by.make(row, line, column); });
+        visit_crossed_lines(f, l.at[v], l.at[v + 1], [&](i32 line, i32 column) { key[at++] = by.make(row, first_line + line, column); });
     }
 };
 // Every row crosses every line an even number of times; from each odd crossing to the next, corners are inside.
@@ -95,6 +99,7 @@ struct edge_entries {
     layer l;
     cell_frame f;
     entry_key to;
+    i32 first_line;  // of the storey
     i64 const* first;
     u64* key;  // behind the corners
     u32* edge;
@@ -104,7 +109,7 @@ struct edge_entries {
         u64 at = high_of(first[i]);
         u32 const row = static_cast<u32>(row_at(l, v));
         visit_cells(f, l.at[v], l.at[v + 1], [&](i32 column, i32 line) {
-            key[at] = to.make(static_cast<u64>(line) * static_cast<u64>(f.columns) + static_cast<u64>(column), row);
+            key[at] = to.make(static_cast<u64>(first_line + line) * static_cast<u64>(f.columns) + static_cast<u64>(column), row);
             edge[at++] = static_cast<u32>(v);
         });
     }
@@ -117,7 +122,7 @@ struct alignas(16) divided_cell {
     double x, y, width, height;  // of the whole
     u32 cell;                    // of its own level
     u32 log, edges;
-    u32 first_cell, first_entry, entries, first_work, unused;
+    u32 first_cell, first_entry, entries, first_work, storey;
     KILN_HD cell_frame parts() const {
         double const scale = from_bits(static_cast<u64>(1023 - log) << 52);  // 2^-log
         return {x, y, mul(width, scale), mul(height, scale), 1 << log, 1 << log};
@@ -130,20 +135,21 @@ struct cell_level {
 
     struct place {
         double x, y, width, height;
-        u32 parent_edges;
+        u32 parent_edges, storey;
     };
     KILN_HD place at(u64 cell) const {
-        if (parent == nullptr) return inside(top, cell, ~0U);
+        u64 const of_storey = static_cast<u64>(top.columns) * static_cast<u64>(top.rows);
+        if (parent == nullptr) return inside(top, cell % of_storey, ~0U, static_cast<u32>(cell / of_storey));
         divided_cell const& p =
             parent[last_not_above(parents, static_cast<u32>(cell), [this](u64 k) { return parent[k].first_cell; })];
-        return inside(p.parts(), cell - p.first_cell, p.edges);
+        return inside(p.parts(), cell - p.first_cell, p.edges, p.storey);
     }
 
 private:
-    KILN_HD static place inside(cell_frame const& f, u64 cell, u32 edges) {
+    KILN_HD static place inside(cell_frame const& f, u64 cell, u32 edges, u32 storey) {
         u64 const columns = static_cast<u64>(f.columns);
         return {add(f.x, mul(static_cast<double>(cell % columns), f.width)),
-                add(f.y, mul(static_cast<double>(cell / columns), f.height)), f.width, f.height, edges};
+                add(f.y, mul(static_cast<double>(cell / columns), f.height)), f.width, f.height, edges, storey};
     }
 };
 
@@ -215,7 +221,7 @@ struct divided_cells {
         u32 const k = high_of(divided[i]), log = sizes.how.log_of(sizes.level, i, edges);
         cell_level::place const p = sizes.level.at(i);
         to[k] = {p.x,   p.y,    p.width, p.height, static_cast<u32>(i), log, edges, low_of(divided[i]), sizes.first[i], sizes.last[i] - sizes.first[i],
-                 static_cast<u32>(work[i]), 0};
+                 static_cast<u32>(work[i]), p.storey};
         sub[k] = {first_head + low_of(divided[i]), log};
     }
 };
@@ -269,12 +275,14 @@ struct cell_heads {
 
 struct divided_entries {
     entry_list e;
-    point const* at;
+    point const* at;        // of the first storey's vertices
+    point const* at_above;  // of the second's
     divided_cell const* cell;
     u64 cells;
     KILN_HD divided_cell const& cell_of(u64 work) const {
         return cell[last_not_above(cells, static_cast<u32>(work), [this](u64 k) { return cell[k].first_work; })];
     }
+    KILN_HD point const* vertices(divided_cell const& c) const { return c.storey == 0 ? at : at_above; }
     KILN_HD u64 entry_of(divided_cell const& c, u64 work) const { return c.first_entry + (work - c.first_work); }
 };
 // Of each entry of a divided cell: parts it comes near (low), and, at the first of a row, corners to ask about (high).
@@ -286,7 +294,8 @@ struct part_counts {
         u64 const k = d.entry_of(c, i);
         u32 const v = d.e.edge[k];
         u32 parts = 0;
-        if (v != no_edge) visit_cells(c.parts(), d.at[v], d.at[v + 1], [&](i32, i32) { ++parts; });
+        point const* const at = d.vertices(c);
+        if (v != no_edge) visit_cells(c.parts(), at[v], at[v + 1], [&](i32, i32) { ++parts; });
         bool const new_row = k == c.first_entry || d.e.key[k - 1] != d.e.key[k];
         counts[i] = both_counts(new_row ? 1U << (2 * c.log) : 0, parts);
     }
@@ -304,12 +313,13 @@ struct part_corners {
         u32 const part = static_cast<u32>(i) - high_of(counts[at]), n = 1U << c.log;
         point const p{add(c.x, mul(static_cast<double>(part % n), parts.width)), add(c.y, mul(static_cast<double>(part / n), parts.height))};
         cell_walk<tie::on> walk{p, {c.x, c.y}, false};
+        point const* const vertices = d.vertices(c);
         u64 k = d.entry_of(c, at);
         u64 const key = d.e.key[k], end = static_cast<u64>(c.first_entry) + c.entries;
         for (; k < end && d.e.key[k] == key; ++k) {
             u32 const v = d.e.edge[k];
             if (v == no_edge) walk.inside = !walk.inside;
-            else walk.edge(d.at[v], d.at[v + 1]);
+            else walk.edge(vertices[v], vertices[v + 1]);
         }
         inside[i] = walk.inside ? 1 : 0;
     }
@@ -343,7 +353,8 @@ struct part_edge_entries {
         u32 const v = d.e.edge[k], row = by.row(d.e.key[k]);
         if (v == no_edge) return;
         u64 at = low_of(counts[i]);
-        visit_cells(c.parts(), d.at[v], d.at[v + 1], [&](i32 column, i32 line) {
+        point const* const vertices = d.vertices(c);
+        visit_cells(c.parts(), vertices[v], vertices[v + 1], [&](i32 column, i32 line) {
             key[at] = by.make(c.first_cell + (static_cast<u64>(line) << c.log) + static_cast<u64>(column), row), edge[at++] = v;
         });
     }

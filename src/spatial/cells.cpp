@@ -36,7 +36,8 @@ cell_grid host_cells::view() const noexcept {
             .head = heads_.data(),
             .record = records_.data(),
             .sub = subs_.data(),
-            .at = layer_.at};
+            .at = layer_.at,
+            .first_cell = 0};
 }
 
 void host_cells::make_frame(std::vector<std::int32_t> const& edges) {

@@ -3,6 +3,8 @@
 
 #include "spatial/point_location.cuh"
 
+#include <algorithm>
+
 namespace kiln::spatial {
 
 using namespace kiln_spatial;
@@ -17,25 +19,35 @@ error too_many(std::string_view what) {
 
 }  // namespace
 
-// Level by level. What a level needs of the one before are its entries and which of its cells are divided.
+// Level by level. What a level needs of the one before are its entries and which of its cells are divided. Of one layer or two, each a storey.
 class cell_builder {
 public:
-    cell_builder(queue& on, kept_layer const& of, cell_options const& how, framed_cells const& framed)
-        : on_{on},
-          layer_{of.view()},
-          how_{how},
-          frame_{framed.frame},
-          least_side_{framed.least_side},
-          by_{bits_for(of.rows())} {}
+    cell_builder(queue& on, std::initializer_list<kept_layer const*> of, cell_options const& how,
+                 framed_cells const& framed)
+        : on_{on}, how_{how}, frame_{framed.frame}, least_side_{framed.least_side}, by_{} {
+        std::size_t most_rows = 0;
+        for (auto const* const l : of) layers_.push_back(l->view()), most_rows = std::max(most_rows, l->rows());
+        by_.row_bits = bits_for(most_rows);
+    }
 
-    result<kept_cells> make() {
+    result<void> build() {
         KILN_CHECK(list_entries());
-        cells_ = static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows);
+        cells_ = all_cells();
         for (int left = how_.levels - 1; cells_ > 0; --left) {
             KILN_CHECK(write_level(left));
             KILN_CHECK(divide());
         }
-        return joined();
+        KILN_TRY(built_.heads_, concatenated(&level::heads, heads_));
+        KILN_TRY(built_.records_, concatenated(&level::records, records_));
+        KILN_TRY(built_.subs_, concatenated(&level::subs, subs_));
+        built_.frame_ = frame_;
+        return {};
+    }
+    [[nodiscard]] kept_cells cells_of(std::size_t storey) const {
+        auto out = built_;
+        out.at_ = layers_[storey].at;
+        out.first_cell_ = static_cast<u32>(storey * all_cells() / layers_.size());
+        return out;
     }
 
 private:
@@ -51,24 +63,44 @@ private:
     [[nodiscard]] cell_level where() const {
         return {frame_, parents_.empty() ? nullptr : parents_.data(), parents_.size()};
     }
+    [[nodiscard]] std::size_t all_cells() const {
+        return layers_.size() * static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows);
+    }
+    // call(layer, its first line, its first vertex among those of all).
+    template <class Call>
+    result<void> each_storey(Call call) const {
+        std::size_t vertices = 0;
+        i32 line = 0;
+        for (auto const& l : layers_) {
+            KILN_CHECK(call(l, line, vertices));
+            vertices += static_cast<std::size_t>(l.vertices), line += frame_.rows;
+        }
+        return {};
+    }
     result<void> sort_entries(std::size_t cells) { return on_.sort(key_, edge_, by_.row_bits + bits_for(cells)); }
 
     // Corners first, then edges in the order of the rings.
     result<void> list_entries() {
-        auto const vertices = static_cast<std::size_t>(layer_.vertices);
+        std::size_t vertices = 0;
+        for (auto const& l : layers_) vertices += static_cast<std::size_t>(l.vertices);
         KILN_TRY(auto counts, on_.room<std::int64_t>(vertices + 1));
-        KILN_CHECK(on_.launch(edge_counts{layer_, frame_, raw(counts)}, vertices));
+        KILN_CHECK(each_storey([&](layer const& l, i32, std::size_t first) {
+            return on_.launch(edge_counts{l, frame_, raw(counts) + first}, static_cast<std::size_t>(l.vertices));
+        }));
         KILN_CHECK(on_.sum(counts));
         std::int64_t total = 0;
         KILN_CHECK(on_.read_sync({{counts.data() + vertices, total}}));
         if (total < 0) return too_many("entries");
         std::size_t const edges = high_of(total), lines = low_of(total);
 
-        line_key const lines_by{bits_for(static_cast<std::uint64_t>(frame_.rows)),
+        line_key const lines_by{bits_for(layers_.size() * static_cast<std::uint64_t>(frame_.rows)),
                                 bits_for(static_cast<std::uint64_t>(frame_.columns))};
         KILN_TRY(auto line, on_.room<std::uint64_t>(lines));
         KILN_TRY(auto unused, on_.room<std::int32_t>(lines));
-        KILN_CHECK(on_.launch(edge_lines{layer_, frame_, lines_by, raw(counts), raw(line)}, vertices));
+        KILN_CHECK(each_storey([&](layer const& l, i32 first_line, std::size_t first) {
+            return on_.launch(edge_lines{l, frame_, lines_by, first_line, raw(counts) + first, raw(line)},
+                              static_cast<std::size_t>(l.vertices));
+        }));
         KILN_CHECK(on_.sort(line, unused, by_.row_bits + lines_by.line_bits + lines_by.column_bits));
         std::size_t const spans = lines / 2;
         KILN_TRY(auto lengths, on_.room<std::int64_t>(spans + 1));
@@ -84,9 +116,12 @@ private:
         KILN_CHECK(on_.launch(corner_entries{lines_by, by_, raw(line), raw(lengths), spans,
                                              static_cast<u64>(frame_.columns), raw(key_), edges_in(edge_)},
                               n));
-        KILN_CHECK(
-            on_.launch(edge_entries{layer_, frame_, by_, raw(counts), raw(key_) + n, edges_in(edge_, n)}, vertices));
-        return sort_entries(static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows));
+        KILN_CHECK(each_storey([&](layer const& l, i32 first_line, std::size_t first) {
+            return on_.launch(
+                edge_entries{l, frame_, by_, first_line, raw(counts) + first, raw(key_) + n, edges_in(edge_, n)},
+                static_cast<std::size_t>(l.vertices));
+        }));
+        return sort_entries(all_cells());
     }
 
     result<void> write_level(int levels_left) {
@@ -149,7 +184,7 @@ private:
     result<void> divide() {
         cells_ = next_cells_;
         if (cells_ == 0) return {};
-        divided_entries const d{entries(), layer_.at, parents_.data(), parents_.size()};
+        divided_entries const d{entries(), layers_.front().at, layers_.back().at, parents_.data(), parents_.size()};
         KILN_TRY(auto counts, on_.room<std::int64_t>(work_ + 1));
         KILN_CHECK(on_.launch(part_counts{d, raw(counts)}, work_));
         KILN_CHECK(on_.sum(counts));
@@ -187,18 +222,9 @@ private:
         }
         return out;
     }
-    result<kept_cells> joined() {
-        kept_cells out;
-        out.frame_ = frame_;
-        out.at_ = layer_.at;
-        KILN_TRY(out.heads_, concatenated(&level::heads, heads_));
-        KILN_TRY(out.records_, concatenated(&level::records, records_));
-        KILN_TRY(out.subs_, concatenated(&level::subs, subs_));
-        return out;
-    }
-
     queue& on_;
-    layer layer_;
+    std::vector<layer> layers_;
+    kept_cells built_;
     cell_options how_;
     cell_frame frame_;
     double least_side_;
@@ -211,10 +237,49 @@ private:
     std::vector<level> levels_;
 };
 
+namespace {
+
+bool has_rings(box const& around) { return around.min_x <= around.max_x; }
+framed_cells frame_for(box const& around, std::size_t vertices, cell_options const& how) {
+    return frame_cells(around, has_rings(around) ? vertices : 0, how);
+}
+
+// More than this keeps a device busy by itself.
+constexpr std::size_t few_vertices = 1 << 23;
+
+bool are_alike(box const& a, box const& b, box const& both) {
+    auto const area = [](box const& r) { return (r.max_x - r.min_x) * (r.max_y - r.min_y); };
+    return has_rings(a) && has_rings(b) && area(both) <= 2 * std::min(area(a), area(b));
+}
+bool are_alike(std::size_t a, std::size_t b) { return a + b <= few_vertices && std::min(a, b) >= std::max(a, b) / 4; }
+
+}  // namespace
+
 result<kept_cells> kept_cells::make(queue& on, kept_layer const& of, cell_options const& how) {
     KILN_TRY(auto const around, of.bounds(on, ring_kinds));
-    bool const has_rings = around.min_x <= around.max_x;
-    return cell_builder{on, of, how, frame_cells(around, has_rings ? of.vertices() : 0, how)}.make();
+    return make_in(on, of, around, how);
+}
+
+result<kept_cells> kept_cells::make_in(queue& on, kept_layer const& of, box const& around, cell_options const& how) {
+    cell_builder by{on, {&of}, how, frame_for(around, of.vertices(), how)};
+    KILN_CHECK(by.build());
+    return by.cells_of(0);
+}
+
+result<std::pair<kept_cells, kept_cells>> kept_cells::make_both(queue& on, kept_layer const& a, kept_layer const& b,
+                                                                cell_options const& how) {
+    KILN_TRY(auto const in_a, a.bounds(on, ring_kinds));
+    KILN_TRY(auto const in_b, b.bounds(on, ring_kinds));
+    box const around{std::min(in_a.min_x, in_b.min_x), std::min(in_a.min_y, in_b.min_y),
+                     std::max(in_a.max_x, in_b.max_x), std::max(in_a.max_y, in_b.max_y)};
+    if (!are_alike(in_a, in_b, around) || !are_alike(a.vertices(), b.vertices())) {
+        KILN_TRY(auto left, make_in(on, a, in_a, how));
+        KILN_TRY(auto right, make_in(on, b, in_b, how));
+        return std::pair{std::move(left), std::move(right)};
+    }
+    cell_builder by{on, {&a, &b}, how, frame_for(around, a.vertices() + b.vertices(), how)};
+    KILN_CHECK(by.build());
+    return std::pair{by.cells_of(0), by.cells_of(1)};
 }
 
 cell_grid kept_cells::view() const noexcept {
@@ -229,7 +294,8 @@ cell_grid kept_cells::view() const noexcept {
             .head = heads_.data(),
             .record = records_.data(),
             .sub = subs_.data(),
-            .at = at_};
+            .at = at_,
+            .first_cell = first_cell_};
 }
 
 std::size_t kept_cells::bytes() const noexcept {

@@ -5,6 +5,8 @@
 #include "spatial/cell_frame.hpp"
 #include "spatial/kept_layer.hpp"
 
+#include <utility>
+
 namespace kiln::spatial {
 
 class kept_cells {
@@ -12,16 +14,25 @@ public:
     // Shares the layer's vertices. Two fences, and three more for every level of divided cells.
     [[nodiscard]] static result<kept_cells> make(queue& on, kept_layer const& of, cell_options const& how);
 
+    // Of two layers, each as above; with the fences of one where they are small and lie in nearly the same place.
+    [[nodiscard]] static result<std::pair<kept_cells, kept_cells>> make_both(queue& on, kept_layer const& a,
+                                                                             kept_layer const& b,
+                                                                             cell_options const& how);
+
     [[nodiscard]] kiln_spatial::cell_grid view() const noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept;
 
 private:
     friend class cell_builder;
+    [[nodiscard]] static result<kept_cells> make_in(queue& on, kept_layer const& of, kiln_spatial::box const& around,
+                                                    cell_options const& how);
+
     kiln_spatial::cell_frame frame_{};
     buffer<std::uint32_t> heads_;
     buffer<kiln_spatial::cell_record> records_;
     buffer<kiln_spatial::sub_grid> subs_;
     kiln_spatial::point const* at_ = nullptr;
+    std::uint32_t first_cell_ = 0;
 };
 
 }  // namespace kiln::spatial

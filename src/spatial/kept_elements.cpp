@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/kept_elements.hpp"
 
+#include "spatial/overlay_crossings.cuh"
+
 namespace kiln::spatial {
 
 using namespace kiln_spatial;
@@ -86,7 +88,7 @@ result<std::optional<asking_order>> asking_order::of(queue& on, kept_layer const
 namespace {
 
 // One after another: counts, with the first hits kept; places; the list.
-template <class Asking>
+template <class Asking, class Decide>
 class contact_finder {
 public:
     contact_finder(queue& on, kept_elements const& of_b, Asking const& who, std::size_t groups, std::size_t homes)
@@ -131,8 +133,8 @@ public:
             contact_list const behind{out.left.data() + light, out.right.data() + light, out.how.data() + light};
             KILN_CHECK(on_.launch(list_heavy_contacts<Asking>{h, raw(heavy_counts), behind}, pieces));
         }
-        KILN_CHECK(on_.launch(
-            decide_contacts{who_.q.a, who_.q.b, out.list(), reinterpret_cast<u64*>(out.aparts.data())}, total));
+        KILN_CHECK(
+            on_.launch(Decide{who_.q.a, who_.q.b, out.list(), reinterpret_cast<u64*>(out.aparts.data())}, total));
         return out;
     }
 
@@ -142,6 +144,19 @@ private:
     Asking who_;
     std::size_t groups_, homes_;
 };
+
+template <class Decide, class Question>
+result<contacts> find_by(queue& on, Question const& q, kept_elements const& of_b,
+                         std::optional<asking_order> const& order) {
+    auto const n = static_cast<std::size_t>(q.a.vertices);
+    if (n == 0 || of_b.tree.size() == 0) return contacts{};
+    if (order) {
+        asking_one_by_one<Question> const who{q, order->vertices.data(), order->elements.data()};
+        return contact_finder<asking_one_by_one<Question>, Decide>{on, of_b, who, order->vertices.size(), n}.find();
+    }
+    auto const pairs = (n + 1) / 2;
+    return contact_finder<asking_in_pairs<Question>, Decide>{on, of_b, {q}, pairs, pairs}.find();
+}
 
 }  // namespace
 
@@ -153,15 +168,15 @@ result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const&
 
 result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b, kept_elements const& of_b,
                                rows_wanted rows, std::optional<asking_order> const& order) {
-    auto const n = a.vertices();
-    if (n == 0 || of_b.tree.size() == 0) return contacts{};
     contact_question const q{a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows};
-    if (order)
-        return contact_finder{on, of_b, asking_one_by_one{q, order->vertices.data(), order->elements.data()},
-                              order->vertices.size(), n}
-            .find();
-    auto const pairs = (n + 1) / 2;
-    return contact_finder{on, of_b, asking_in_pairs{q}, pairs, pairs}.find();
+    return find_by<decide_contacts>(on, q, of_b, order);
+}
+
+result<contacts> find_crossings_of_moved(queue& on, kept_layer const& a, kept_layer const& b,
+                                         kept_elements const& of_b) {
+    KILN_TRY(auto const order, asking_order::of(on, a, of_b));
+    crossing_question const q{{a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows_wanted::all}};
+    return find_by<decide_crossings>(on, q, of_b, order);
 }
 
 }  // namespace kiln::spatial

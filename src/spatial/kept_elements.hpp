@@ -43,4 +43,9 @@ struct asking_order {
                                              kept_elements const& of_b, kiln_spatial::rows_wanted rows,
                                              std::optional<asking_order> const& order);
 
+// Segments that cross where a is moved by (e, e^2), e infinitesimal (kernels/spatial/moved_crossings.cuh): `how` is how they do, crossed_not for what turned out not
+// to. Fences as above.
+[[nodiscard]] result<contacts> find_crossings_of_moved(queue& on, kept_layer const& a, kept_layer const& b,
+                                                       kept_elements const& of_b);
+
 }  // namespace kiln::spatial

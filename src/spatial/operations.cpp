@@ -47,8 +47,8 @@ constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_sca
 constexpr auto shapes_variants = both("words geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto overlay_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings overlay_areas overlay_table overlay_clip measures exclusive_scan_i64 radix_sort_i32_i32 "
-    "radix_sort_u64_i32");
+    "overlay_rings overlay_areas overlay_crossings overlay_table overlay_clip row_shapes measures "
+    "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto dissolve_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
     "overlay_rings overlay_sameness exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");

@@ -4,7 +4,7 @@
 #include "spatial/operations.hpp"
 #include "spatial/row_measures.hpp"
 #include "spatial/row_outlines.cuh"
-#include "spatial/row_shapes.cuh"
+#include "spatial/row_room.hpp"
 
 #include <kiln/spatial/outlines.hpp>
 #include <kiln/spatial/validate.hpp>
@@ -14,12 +14,6 @@ namespace kiln::spatial {
 using namespace kiln_spatial;
 
 namespace {
-
-result<buffer<std::uint8_t>> validity_like(queue& on, kept_layer const& l) {
-    KILN_TRY(auto out, on.room<std::uint8_t>((l.rows() + 7) / 8));
-    KILN_CHECK(on.launch(valid_states{l.states().data(), l.rows(), out.data()}, (l.rows() + 7) / 8));
-    return out;
-}
 
 // These vertices by row, then x, then y.
 result<void> sort_by_place(queue& on, kept_layer const& l, buffer<std::int32_t>& vertices) {
@@ -70,7 +64,7 @@ result<geometries> drawn_outlines(queue& on, kept_layer const& l, Outline const&
         to.line_first = thin_lines.offsets[0].data();
     }
     KILN_CHECK(on.launch(write_outlines<Outline>{of, raw(thin), raw(wide), rows, to}, rows + 1));
-    KILN_TRY(auto validity, validity_like(on, l));
+    KILN_TRY(auto validity, validity_of_rows(on, l));
     if (!is_mixed) {
         polygons.validity = std::move(validity);
         return geometries::make(std::move(polygons));
@@ -97,14 +91,10 @@ result<geometries> ends_of_lines(queue& on, kept_layer const& l) {
     KILN_CHECK(on.launch(count_odd_ends{l.view(), vertex.data(), ends, raw(place), counts_in(of_row)}, ends));
     KILN_CHECK(on.sum(of_row));
     KILN_TRY(auto const odd, on.total_sync(place));
-    geometry_parts out;
-    out.kind = family::multipoint;
-    KILN_TRY(out.x, on.room<double>(static_cast<std::size_t>(odd)));
-    KILN_TRY(out.y, on.room<double>(static_cast<std::size_t>(odd)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
+    KILN_TRY(auto out, room_for_multipoints(on, rows, odd));
     KILN_CHECK(on.launch(write_odd_ends{l.view(), vertex.data(), raw(place), out.x.data(), out.y.data()}, ends));
     KILN_CHECK(on.launch(end_rows{raw(of_row), out.offsets[0].data()}, rows + 1));
-    KILN_TRY(out.validity, validity_like(on, l));
+    KILN_TRY(out.validity, validity_of_rows(on, l));
     return geometries::make(std::move(out));
 }
 
@@ -115,16 +105,11 @@ result<geometries> paths_as_lines(queue& on, kept_layer const& l, std::uint32_t 
     KILN_TRY(auto place, on.room<std::int64_t>(paths + 1));
     KILN_CHECK(on.launch(count_ring_lines{l.view(), kinds, raw(place)}, paths));
     KILN_TRY(auto const total, on.total_sync(place));
-    geometry_parts out;
-    out.kind = family::multilinestring;
-    KILN_TRY(out.x, on.room<double>(low_of(total)));
-    KILN_TRY(out.y, on.room<double>(low_of(total)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
-    KILN_TRY(out.offsets[1], on.room<std::int32_t>(std::size_t{high_of(total)} + 1));
+    KILN_TRY(auto out, room_for_lines(on, rows, total));
     KILN_CHECK(on.launch(boundary_rows{l.view(), raw(place), out.offsets[0].data()}, rows + 1));
     KILN_CHECK(on.launch(write_ring_lines{l.view(), raw(place), out.offsets[1].data()}, paths + 1));
     KILN_CHECK(on.launch(write_ring_vertices_of_lines{l.view(), raw(place), out.x.data(), out.y.data()}, l.vertices()));
-    KILN_TRY(out.validity, validity_like(on, l));
+    KILN_TRY(out.validity, validity_of_rows(on, l));
     return geometries::make(std::move(out));
 }
 
@@ -196,7 +181,7 @@ result<geometries> points_on_rows(queue& on, geometries const& of) {
     KILN_CHECK(on.launch(points_in_rows{levels, vertex.data(), l.states().data(), dimension, raw(best[1]), raw(best[3]),
                                         out.x.data(), out.y.data()},
                          rows));
-    KILN_TRY(out.validity, validity_like(on, l));
+    KILN_TRY(out.validity, validity_of_rows(on, l));
     return geometries::make(std::move(out));
 }
 

@@ -100,7 +100,7 @@ result<void> queue::fill(buffer<T> const& what, std::uint32_t word) {
                   what.size() * (sizeof(T) / 4));
 }
 
-class device_queue final : public queue {
+class device_queue : public queue {
 public:
     device_queue(stream_ref on, int device) noexcept : on_{on}, device_{device} {}
 
@@ -112,11 +112,12 @@ public:
     [[nodiscard]] std::size_t threads() const noexcept override { return std::size_t{1} << 16; }
     [[nodiscard]] stream_ref on() const noexcept { return on_; }
 
-private:
+protected:
     [[nodiscard]] result<storage> allocate(std::size_t bytes) override;
     [[nodiscard]] result<void> run(task const& what, std::size_t items) override;
     [[nodiscard]] result<void> scan(buffer<std::int64_t> const& values) override;
 
+private:
     stream_ref on_;
     int device_;
 };

@@ -3,6 +3,7 @@
 
 #include "spatial/kept_layer.hpp"
 #include "spatial/operations.hpp"
+#include "spatial/row_room.hpp"
 #include "spatial/row_shapes.cuh"
 
 #include <cmath>
@@ -12,12 +13,6 @@ namespace kiln::spatial {
 using namespace kiln_spatial;
 
 namespace {
-
-result<buffer<std::uint8_t>> validity_of(queue& on, kept_layer const& l) {
-    KILN_TRY(auto out, on.room<std::uint8_t>((l.rows() + 7) / 8));
-    KILN_CHECK(on.launch(valid_states{l.states().data(), l.rows(), out.data()}, (l.rows() + 7) / 8));
-    return out;
-}
 
 result<void> check_rectangle(bounding_box const& r) {
     bool const good = in_domain(r.min_x) && in_domain(r.min_y) && in_domain(r.max_x) && in_domain(r.max_y) &&
@@ -32,12 +27,7 @@ result<geometry_parts> clipped_lines(queue& on, kept_layer const& l, box const& 
     KILN_TRY(auto place, on.room<std::int64_t>(rows + 1));
     KILN_CHECK(on.launch(count_clipped_lines{l.view(), r, raw(place)}, rows));
     KILN_TRY(auto const total, on.total_sync(place));
-    geometry_parts out;
-    out.kind = family::multilinestring;
-    KILN_TRY(out.x, on.room<double>(low_of(total)));
-    KILN_TRY(out.y, on.room<double>(low_of(total)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
-    KILN_TRY(out.offsets[1], on.room<std::int32_t>(std::size_t{high_of(total)} + 1));
+    KILN_TRY(auto out, room_for_lines(on, rows, total));
     KILN_CHECK(on.launch(write_clipped_lines{l.view(), r, raw(place), out.x.data(), out.y.data(), out.offsets[0].data(),
                                              out.offsets[1].data()},
                          rows + 1));
@@ -49,11 +39,7 @@ result<geometry_parts> clipped_points(queue& on, kept_layer const& l, box const&
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_clipped_points{l.view(), r, raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
-    geometry_parts out;
-    out.kind = family::multipoint;
-    KILN_TRY(out.x, on.room<double>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.y, on.room<double>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(l.rows() + 1));
+    KILN_TRY(auto out, room_for_multipoints(on, l.rows(), total));
     KILN_CHECK(on.launch(write_clipped_points{l.view(), raw(place), out.x.data(), out.y.data()}, n));
     KILN_CHECK(on.launch(clipped_point_rows{l.view(), raw(place), out.offsets[0].data()}, l.rows() + 1));
     return out;
@@ -90,7 +76,7 @@ result<geometries> circles_around(queue& on, geometries const& points, double di
     KILN_CHECK(
         on.launch(draw_circles{l.view(), raw(place), quarter_of(how.quarter), distance, out.x.data(), out.y.data()},
                   rows * corners));
-    KILN_TRY(out.validity, validity_of(on, l));
+    KILN_TRY(out.validity, validity_of_rows(on, l));
     return geometries::make(std::move(out));
 }
 
@@ -117,7 +103,7 @@ result<geometries> clipped_rows(queue& on, geometries const& of, bounding_box co
         default:
             return fail(errc::unsupported, "clip_by_rect: points and lines are clipped, not {}", name_of(of.kind()));
     }
-    KILN_TRY(out.validity, validity_of(on, l));
+    KILN_TRY(out.validity, validity_of_rows(on, l));
     return geometries::make(std::move(out));
 }
 

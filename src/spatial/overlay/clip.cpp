@@ -4,7 +4,8 @@
 #include "spatial/overlay/arrangement.hpp"
 #include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay_clip.cuh"
-#include "spatial/overlay_rings.cuh"
+#include "spatial/row_room.hpp"
+#include "spatial/row_shapes.cuh"
 
 namespace kiln::spatial {
 
@@ -14,13 +15,6 @@ namespace {
 
 // Asked once for every segment or point.
 constexpr cell_options clip_cells{.cells_per_edge = 1, .split_above = 64, .edges_per_cell = 16};
-
-result<buffer<std::uint8_t>> validity_by(queue& on, kept_layer const& l) {
-    KILN_TRY(auto out, on.room<std::uint8_t>((l.rows() + 7) / 8));
-    auto const* const states = l.states().data();
-    KILN_CHECK(on.launch(set_validity{states, states, l.rows(), out.data()}, (l.rows() + 7) / 8));
-    return out;
-}
 
 result<geometry_parts> lines_in_areas(queue& on, kept_layer const& lines, kept_layer const& areas) {
     KILN_TRY(auto both, kept_layer::joined(on, areas, lines));
@@ -35,12 +29,7 @@ result<geometry_parts> lines_in_areas(queue& on, kept_layer const& lines, kept_l
     clipped_lines const of{l, divided.owned.data(), stays.data()};
     KILN_CHECK(on.launch(count_clipped_parts{of, raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
-    geometry_parts out;
-    out.kind = family::multilinestring;
-    KILN_TRY(out.x, on.room<double>(low_of(total)));
-    KILN_TRY(out.y, on.room<double>(low_of(total)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
-    KILN_TRY(out.offsets[1], on.room<std::int32_t>(std::size_t{high_of(total)} + 1));
+    KILN_TRY(auto out, room_for_lines(on, rows, total));
     KILN_CHECK(
         on.launch(clipped_line_rows{l, raw(place), static_cast<i32>(areas.rows()), out.offsets[0].data()}, rows + 1));
     KILN_CHECK(
@@ -54,9 +43,8 @@ result<geometry_parts> points_in_areas(queue& on, kept_layer const& points, kept
     auto const n = points.vertices(), rows = points.rows();
     KILN_TRY(auto stays, on.room<std::int32_t>(n));
     KILN_CHECK(on.launch(clip_vertices{l, cells.view(), stays.data()}, n));
-    geometry_parts out;
-    out.kind = kind;
     if (kind == family::point) {
+        geometry_parts out;
         KILN_TRY(out.x, on.room<double>(rows));
         KILN_TRY(out.y, on.room<double>(rows));
         KILN_CHECK(on.launch(
@@ -66,11 +54,9 @@ result<geometry_parts> points_in_areas(queue& on, kept_layer const& points, kept
     KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
     KILN_CHECK(on.launch(count_clipped_vertices{stays.data(), raw(place)}, n));
     KILN_TRY(auto const total, on.total_sync(place));
-    KILN_TRY(out.x, on.room<double>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.y, on.room<double>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.offsets[0], on.room<std::int32_t>(rows + 1));
-    KILN_CHECK(on.launch(write_clipped_vertices{l, raw(place), out.x.data(), out.y.data()}, n));
-    KILN_CHECK(on.launch(clipped_vertex_rows{l, raw(place), out.offsets[0].data()}, rows + 1));
+    KILN_TRY(auto out, room_for_multipoints(on, rows, total));
+    KILN_CHECK(on.launch(write_clipped_points{l, raw(place), out.x.data(), out.y.data()}, n));
+    KILN_CHECK(on.launch(clipped_point_rows{l, raw(place), out.offsets[0].data()}, rows + 1));
     return out;
 }
 
@@ -83,7 +69,7 @@ result<geometries> rows_in_areas(queue& on, geometries const& of, geometries con
     KILN_TRY(auto const rows, dimension == 1 ? kept_layer::distinct(on, of) : kept_layer::plain(on, of));
     KILN_TRY(auto parts,
              dimension == 1 ? lines_in_areas(on, rows, inside) : points_in_areas(on, rows, inside, of.kind()));
-    KILN_TRY(parts.validity, validity_by(on, rows));
+    KILN_TRY(parts.validity, validity_of_rows(on, rows));
     return geometries::make(std::move(parts));
 }
 

@@ -11,18 +11,13 @@ using namespace kiln_spatial;
 
 namespace {
 
-// Asked once for every vertex: looking at some more edges costs less than dividing cells, unless they are very full.
-constexpr cell_options table_cells{.cells_per_edge = 1, .split_above = 128, .edges_per_cell = 16};
-
 struct table_layer {
     kept_layer layer;
     kept_cells cells;
 };
-result<table_layer> layer_for_table(queue& on, geometries const& of) {
-    table_layer out;
-    KILN_TRY(out.layer, kept_layer::distinct(on, of));
-    KILN_CHECK(out.layer.orient_rings(on));
-    KILN_TRY(out.cells, kept_cells::make(on, out.layer, table_cells));
+result<kept_layer> layer_for_table(queue& on, geometries const& of) {
+    KILN_TRY(auto out, kept_layer::distinct(on, of));
+    KILN_CHECK(out.orient_rings(on));
     return out;
 }
 
@@ -40,10 +35,10 @@ result<buffer<std::uint32_t>> ends_of_edges(queue& on, table_layer const& of, ta
     return hit;
 }
 
-// Contacts such that what follows does not depend on how threads came by.
-result<contacts> contacts_in_order(queue& on, kept_layer& a, kept_layer& b) {
+// Such that what follows does not depend on how threads came by.
+result<contacts> crossings_in_order(queue& on, kept_layer& a, kept_layer& b) {
     KILN_CHECK(b.keep_elements(on));
-    KILN_TRY(auto found, find_contacts(on, a, b, b.elements(), rows_wanted::all));
+    KILN_TRY(auto found, find_crossings_of_moved(on, a, b, b.elements()));
     auto const n = found.size();
     if (found.at_once == n) return found;
     KILN_TRY(auto key, on.room<std::uint64_t>(n));
@@ -54,11 +49,11 @@ result<contacts> contacts_in_order(queue& on, kept_layer& a, kept_layer& b) {
     KILN_TRY(out.left, on.room<std::int32_t>(n));
     KILN_TRY(out.right, on.room<std::int32_t>(n));
     KILN_TRY(out.how, on.room<std::uint8_t>(n));
-    KILN_CHECK(on.launch(reorder_contacts{{found.left.data(), found.right.data(), found.how.data()},
-                                          number.data(),
-                                          out.left.data(),
-                                          out.right.data(),
-                                          out.how.data()},
+    KILN_CHECK(on.launch(reorder_crossings{{found.left.data(), found.right.data(), found.how.data()},
+                                           number.data(),
+                                           out.left.data(),
+                                           out.right.data(),
+                                           out.how.data()},
                          n));
     return out;
 }
@@ -69,7 +64,7 @@ struct listed_shares {
     buffer<share> shares;
 };
 // Of the edges of both, then of the crossings.
-result<listed_shares> list_shares(queue& on, table_layer const& a, table_layer const& b, contact_pairs const& of,
+result<listed_shares> list_shares(queue& on, table_layer const& a, table_layer const& b, crossing_pairs const& of,
                                   std::size_t crossings, int bits) {
     KILN_TRY(auto const a_hit, ends_of_edges<tie::up>(on, a, b));
     KILN_TRY(auto const b_hit, ends_of_edges<tie::down>(on, b, a));
@@ -78,11 +73,14 @@ result<listed_shares> list_shares(queue& on, table_layer const& a, table_layer c
     auto const runs = [](table_layer const& l) { return (l.layer.vertices() + edges_together - 1) / edges_together; };
     auto const lefts = runs(a), rights = runs(b);
     KILN_TRY(auto place, on.room<std::int64_t>(lefts + rights + crossings + 1));
+    KILN_TRY(auto crowded, on.filled<std::int64_t>(1, 0));
     auto* const at = raw(place);
-    KILN_CHECK(on.launch(count_edge_runs<tie::up>{left, at}, lefts));
-    KILN_CHECK(on.launch(count_edge_runs<tie::down>{right, at + lefts}, rights));
-    KILN_CHECK(on.launch(count_crossings{left.l, right.l, of, at + lefts + rights}, crossings));
-    KILN_TRY(auto const total, on.total_sync(place));
+    KILN_CHECK(on.launch(count_edge_runs<tie::up>{left, at, counts_in(crowded)}, lefts));
+    KILN_CHECK(on.launch(count_edge_runs<tie::down>{right, at + lefts, counts_in(crowded)}, rights));
+    KILN_CHECK(on.launch(count_crossings{of.how, at + lefts + rights}, crossings));
+    KILN_CHECK(on.sum(place));
+    std::int64_t total = 0, crowds = 0;
+    KILN_CHECK(on.read_sync({{place.data() + place.size() - 1, total}, {crowded.data(), crowds}}));
     if (total > 0x3fffffff)
         return fail(errc::unsupported, "area_table: {} shares of areas: take the arrays in parts", total);
     auto const n = static_cast<std::size_t>(total);
@@ -93,17 +91,24 @@ result<listed_shares> list_shares(queue& on, table_layer const& a, table_layer c
     share_list const to{raw(out.key), out.number.data(), out.shares.data(), bits};
     KILN_CHECK(on.launch(list_edge_runs<tie::up>{left, at, to}, lefts));
     KILN_CHECK(on.launch(list_edge_runs<tie::down>{right, at + lefts, to}, rights));
+    if (crowds > 0) {
+        KILN_CHECK(on.launch(list_crowds<tie::up>{left, at, to}, a.layer.vertices()));
+        KILN_CHECK(on.launch(list_crowds<tie::down>{right, at + lefts, to}, b.layer.vertices()));
+    }
     KILN_CHECK(on.launch(list_crossings{left.l, right.l, of, at + lefts + rights, to}, crossings));
     return out;
 }
 
 }  // namespace
 
-result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right) {
-    KILN_TRY(auto a, layer_for_table(on, left));
-    KILN_TRY(auto b, layer_for_table(on, right));
-    KILN_TRY(auto const met, contacts_in_order(on, a.layer, b.layer));
-    contact_pairs const of{met.left.data(), met.right.data(), met.how.data()};
+result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right, cell_options const& how) {
+    table_layer a, b;
+    KILN_TRY(a.layer, layer_for_table(on, left));
+    KILN_TRY(b.layer, layer_for_table(on, right));
+    KILN_TRY(auto cells, kept_cells::make_both(on, a.layer, b.layer, how));
+    a.cells = std::move(cells.first), b.cells = std::move(cells.second);
+    KILN_TRY(auto const met, crossings_in_order(on, a.layer, b.layer));
+    crossing_pairs const of{met.left.data(), met.right.data(), met.how.data()};
     auto const bits = bits_for(right.rows());
     KILN_TRY(auto listed, list_shares(on, a, b, of, met.size(), bits));
     auto const n = listed.key.size();
@@ -123,10 +128,15 @@ result<area_list> areas_in_common(queue& on, geometries const& left, geometries 
     KILN_CHECK(on.launch(
         set_pairs{shares, raw(listed.key), n, bits, all.left.data(), all.right.data(), first.data(), is_real.data()},
         n));
-    for (bool const only_first : {true, false})
+    KILN_TRY(auto unsure, on.room<std::uint32_t>(n));
+    KILN_TRY(auto listed_unsure, on.filled<std::uint32_t>(2, 0));
+    for (std::size_t const turn : {0, 1}) {
+        auto* const count = listed_unsure.data() + turn;
+        KILN_CHECK(on.launch(list_unsure{shares, first.data(), is_real.data(), turn == 0, unsure.data(), count}, n));
         KILN_CHECK(on.launch(look_beside{shares, a.cells.view(), b.cells.view(), all.left.data(), all.right.data(),
-                                         first.data(), is_real.data(), only_first},
-                             n));
+                                         is_real.data(), unsure.data(), count, on.threads()},
+                             on.threads()));
+    }
     KILN_TRY(auto place, on.room<std::int64_t>(pairs + 1));
     KILN_CHECK(on.launch(count_real_pairs{is_real.data(), raw(place)}, pairs));
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cells of two layers at once are those of each by itself.
+#include "spatial/kept_cells.hpp"
+#include "samples.hpp"
+
+#include <kiln/spatial/wkt.hpp>
+
+#include <gtest/gtest.h>
+
+namespace kiln::spatial_tests {
+
+namespace {
+
+using namespace spatial;
+using namespace kiln_spatial;
+
+// Crowded soon, so that cells of both are divided, some of them twice.
+constexpr cell_options small_cells{.cells_per_edge = 0.05, .least_cells = 4, .split_above = 3, .edges_per_cell = 1};
+
+// Corners, what lies between them, and outside.
+std::vector<point> places_in(double size) {
+    std::vector<point> out;
+    for (double y = -1; y <= size + 1; y += 0.5)
+        for (double x = -1; x <= size + 1; x += 0.25) out.push_back({x, y});
+    return out;
+}
+std::vector<int> rows_at(kept_cells const& cells, std::vector<point> const& places) {
+    std::vector<int> out;
+    for (auto const p : places) {
+        locate<tie::on, certainty::exact>(cells.view(), p, [&](i32 row, place where) {
+            out.push_back(row << 2 | static_cast<int>(where));
+            return false;
+        });
+        out.push_back(-1);
+    }
+    return out;
+}
+void expect_those_of_each(geometries const& a, geometries const& b, double size) {
+    for (auto const order : {item_order::ascending, item_order::scrambled}) {
+        host_queue on{order};
+        auto const left = kept_layer::distinct(on, a).value(), right = kept_layer::distinct(on, b).value();
+        auto const both = kept_cells::make_both(on, left, right, small_cells).value();
+        auto const places = places_in(size);
+        EXPECT_EQ(rows_at(both.first, places), rows_at(kept_cells::make(on, left, small_cells).value(), places));
+        EXPECT_EQ(rows_at(both.second, places), rows_at(kept_cells::make(on, right, small_cells).value(), places));
+    }
+}
+geometries row_of(std::string const& wkt) { return from_wkt(std::vector<std::string>{wkt}).value(); }
+bool share_memory(geometries const& a, geometries const& b) {
+    host_queue on;
+    auto const left = kept_layer::distinct(on, a).value(), right = kept_layer::distinct(on, b).value();
+    auto const both = kept_cells::make_both(on, left, right, small_cells).value();
+    return both.first.view().head == both.second.view().head;
+}
+
+}  // namespace
+
+TEST(kept_cells, of_two_layers_are_those_of_each) {
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+        auto const a = lattice(family::polygon, {.rows = 20, .size = 7, .seed = seed, .null_per_mille = 50});
+        auto const b = lattice(family::multipolygon, {.rows = 24, .size = 7, .seed = seed + 50});
+        EXPECT_TRUE(share_memory(a, b)) << seed;
+        expect_those_of_each(a, b, 7);
+    }
+}
+
+TEST(kept_cells, of_layers_that_are_not_alike_are_built_one_by_one) {
+    auto const many = lattice(family::polygon, {.rows = 60, .size = 7, .seed = 1});
+    auto const one = row_of("POLYGON ((0 0, 7 0, 7 7, 0 7, 0 0))");  // few edges
+    auto const far = row_of("POLYGON ((20 0, 27 0, 27 7, 20 7, 20 0))");
+    auto const none = row_of("POLYGON EMPTY");
+    EXPECT_FALSE(share_memory(many, one));
+    EXPECT_FALSE(share_memory(one, far));
+    EXPECT_FALSE(share_memory(none, one));
+    expect_those_of_each(many, one, 7);
+    expect_those_of_each(one, far, 30);
+    expect_those_of_each(none, one, 7);
+}
+
+}  // namespace kiln::spatial_tests
