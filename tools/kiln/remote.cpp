@@ -294,7 +294,33 @@ to_push chosen_for_push(remote_arguments const& a) {
     return {.entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle)};
 }
 
+// An option that would have no effect is no option: who gave it expects one.
+void refuse_what_has_no_effect(remote_arguments const& a) {
+    auto const refuse = [](bool given, std::string_view option, std::string_view why) {
+        if (given) throw misuse{fmt::format("{} has no effect here: {}", option, why)};
+    };
+    if (!a.place.empty()) {
+        constexpr std::string_view whole = "a bundle goes to and comes from a place as it is";
+        refuse(a.cache, "--cache", whole);
+        refuse(!a.profiles.empty(), "--profile", whole);
+        refuse(!a.archs.empty(), "--arch", whole);
+        refuse(!a.url.empty(), "--to", whole);
+        return;
+    }
+    constexpr std::string_view attribute =
+        "it is for a place like oci://host/repository:tag; of a server of KILN_REMOTE it "
+        "is an attribute there";
+    auto const& s = a.shipping;
+    refuse(!s.token_file.empty(), "--token-file", attribute);
+    refuse(!s.ca.empty(), "--ca", attribute);
+    refuse(!s.endpoint.empty(), "--endpoint", attribute);
+    refuse(!s.credentials_file.empty(), "--credentials-file", attribute);
+    refuse(!a.key.empty(), "--key", "whom to believe is said by keys= in KILN_REMOTE");
+    refuse(!a.archs.empty() && a.profiles.empty(), "--arch", "bundles and caches are sent whole; it is for --profile");
+}
+
 int push(remote_arguments const& a) {
+    refuse_what_has_no_effect(a);
     if (!a.place.empty()) return ship(a);
     if (a.bundle.empty() == (!a.cache && a.profiles.empty()))
         throw misuse{std::string{"name a bundle, or say --cache, or --profile for what a profile names"}};
@@ -363,6 +389,7 @@ int push(remote_arguments const& a) {
 
 // By the profile, from the remotes alone: what is not there is said and not compiled.
 int pull(remote_arguments const& a) {
+    refuse_what_has_no_effect(a);
     if (!a.place.empty()) return fetch(a);
     if (a.profiles.empty()) throw misuse{std::string{"name profiles with --profile, or where a bundle is"}};
     (void)some_remotes();
