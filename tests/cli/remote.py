@@ -92,7 +92,9 @@ try:
     run("remote", "verify", status=1, KILN_REMOTE=stranger)
     unknown = json.loads(run("remote", "verify", "--json", status=1, KILN_REMOTE=stranger).stdout)
     check(unknown["bad"][0]["signed_by"] == [signer], "also of what is not believed", unknown)
-    run("remote", "verify", "--sample", "0", status=2, KILN_REMOTE=writer)
+    for few in ("0", "-1"):
+        run("remote", "verify", "--sample", few, status=2, KILN_REMOTE=writer)
+    run("remote", "prune", "--older-than", "200000000000000d", status=2, KILN_REMOTE=writer)
     (SCRATCH / "believed").mkdir()
     shutil.copy(SCRATCH / "nodes.key.pub", SCRATCH / "believed")
     folder = f"{url} keys={SCRATCH}/believed read-only"
