@@ -185,7 +185,11 @@ verdict reading::take_number(std::string_view name, std::string_view value) {
         return std::nullopt;
     }
     auto const time = duration_of(value);
-    if (!time) return not_a(name, value, "a time", name == "ttl" ? "30d" : "10s");
+    bool const is_life = name == "ttl";
+    if (!time) return not_a(name, value, "a time", is_life ? "30d" : "10s");
+    // Longer, and it is no time that a clock can be set to.
+    if (*time > (is_life ? std::chrono::days{36'500} : std::chrono::days{1}))
+        return not_a(name, value, is_life ? "a time up to 36500d" : "a time up to 1d", is_life ? "30d" : "10s");
     // To libcurl nothing is for ever.
     bool const bounds = name == "timeout" || name == "connect-timeout";
     if (bounds && time->count() == 0) return not_a(name, value, "a millisecond or more", "10s");

@@ -50,6 +50,10 @@ TEST(remote_settings, what_is_not_understood_takes_it_out_of_use) {
     EXPECT_THAT(why_off("redis://h trust=server timeout=fast"), HasSubstr("not a time"));
     EXPECT_THAT(why_off("redis://h trust=server timeout=0s"), HasSubstr("a millisecond or more"));
     EXPECT_THAT(why_off("redis://h trust=server connect-timeout=0ms"), HasSubstr("a millisecond or more"));
+    for (std::string const name : {"timeout", "connect-timeout", "patience"})
+        EXPECT_THAT(why_off("redis://h trust=server " + name + "=200000d"), HasSubstr("up to 1d"))
+            << "no clock holds it";
+    EXPECT_THAT(why_off("redis://h trust=server ttl=99999999d"), HasSubstr("up to 36500d"));
     EXPECT_THAT(why_off("redis://h trust=server max-entry=1T"), HasSubstr("256M"));
     EXPECT_THAT(why_off("redis://h:x trust=server"), HasSubstr("port"));
     EXPECT_THAT(why_off("ftp://h trust=server"), HasSubstr("spoken"));
