@@ -38,6 +38,12 @@ base::time_point budgets::end_of(store::question const& what, base::time_point a
     return end;
 }
 
+// As for any answer, but not less than for the first: leases may be another server's, of which nothing is known.
+base::time_point budgets::end_of_step(store::question const& what, base::time_point asked) noexcept {
+    auto const end = end_of(what, asked);
+    return patience_ ? end : std::max(end, asked + to_answer_first);
+}
+
 milliseconds budgets::for_a_lease(store::question const& what) const noexcept {
     auto const usual = std::clamp(2 * what.compile, shortest_lease_wait, longest_lease_wait);
     return std::max(usual, patience_.value_or(usual));

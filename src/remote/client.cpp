@@ -248,13 +248,15 @@ void client::settle_found(inquiry_ptr const& q, opened found) {
 void client::next_slot(inquiry_ptr const& q) {
     if (++q->slot >= slots || !q->what.request) return missed(q);
     rename(*q);
+    if (q->timer == 0) watch_silence(q);  // who waited for a lease waits for an answer again
     look(q);
 }
 
 void client::missed(inquiry_ptr const& q) {
     if (q->at == stage::looking_again) return won(q);
+    if (q->what.claims == store::claiming::no && q->what.how == store::urgency::somebody_waits) hurry(*q);
     if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || of_.guard.is_open() ||
-        !may_ask_for_leases())
+        !may_ask_for_leases(*q))
         return finish(q, {.why = q->why});
     wait_for_lease(q);
 }
@@ -274,6 +276,7 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->at == stage::done) return;
     auto const was = std::exchange(q->at, stage::done);
     of_.loop.cancel(q->timer);
+    if (auto const at = at_leases_.find(q->lease); at != at_leases_.end() && at->second == q) at_leases_.erase(at);
     auto const now = base::clock::now();
     if (!with.hit) of_.counts.add("misses");
     if (q->told_late && with.hit) of_.counts.add("hedged");

@@ -114,12 +114,14 @@ private:
         base::time_point asked{};
         base::time_point sent{};
         std::optional<base::time_point> held_since{};  // another has the lease
+        base::clock::duration held_before{};           // others had it
         base::time_point waited_from{};                // for a lease
         miss why = miss::absent;
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;
         unsigned lost = 0;  // leases that were tried for, and are not ours
         bool told_late = false;
+        bool hurried = false;     // nobody waited when it was asked, and somebody does now
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
         std::string token{};
@@ -161,13 +163,14 @@ private:
     [[nodiscard]] bool may_try_now();
     void told_bad(digest const& name, miss why);
 
-    [[nodiscard]] bool may_ask_for_leases() noexcept;
+    [[nodiscard]] bool may_ask_for_leases(inquiry const& q);
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
     void wait_for_lease(inquiry_ptr const& q);
     void take_some();
     void take(inquiry_ptr const& q);
     void taken(inquiry_ptr const& q, lease_look seen);
+    void taken_too_late(inquiry const& q, lease_look const& seen);
     void won(inquiry_ptr const& q);
     void schedule_poll(milliseconds pause);
     void poll();
@@ -182,8 +185,14 @@ private:
     [[nodiscard]] bool is_overdue(inquiry const& q) const noexcept;
     void note_held(inquiry& q);
     void wait_no_longer();
+    // Something was asked for this question's lease: it is waited for as any answer is.
+    void watch_silence(inquiry_ptr const& q);
+    void fell_silent(inquiry_ptr const& q);
+    // By somebody who waits for what nobody waited for.
+    void hurry(inquiry const& by);
     // Of whoever keeps the leases, which says nothing of the bytes where they are elsewhere.
     void lease_failed(failure const& why);
+    void rest_from_leases(failure const& why);
     void renew_later(digest const& request);
     void end_claim(digest const& request);
 
@@ -197,12 +206,13 @@ private:
 
     client_parts of_;
     budgets budgets_;
-    breaker lease_guard_;  // of a server that keeps leases only
+    breaker lease_guard_;  // of whoever keeps the leases, as far as they go
     std::vector<inquiry_ptr> to_look_;
     std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
     std::size_t aside_bytes_ = 0;              // being checked, or waiting for it
     reactor::timer look_timer_ = 0;
     std::vector<inquiry_ptr> waiting_;
+    std::map<digest, inquiry_ptr> at_leases_;  // by lease: who waits for it, takes it, or has it and looks again
     std::size_t taking_ = 0;
     bool blind_ = true;  // leases may be tried that were not looked at before
     reactor::timer poll_timer_ = 0, take_timer_ = 0;

@@ -75,6 +75,8 @@ attribute_error not_a(std::string_view name, std::string_view value, std::string
 struct reading {
     remote_options out;
     bool trust_said = false;
+    bool server_said = false;  // trust=server
+    bool least_said = false;   // min-epoch=
     bool entry_said = false;
 
     verdict take(std::string_view word);
@@ -137,6 +139,7 @@ verdict reading::take_choice(std::string_view name, std::string_view value) {
         if (value != "signed" && value != "server") return not_a(name, value, "signed or server", "server");
         out.in = value == "server" ? belief::server : belief::signatures;
         trust_said = true;
+        server_said = value == "server";
     } else if (name == "layout") {
         if (value != "subdirs" && value != "bazel") return not_a(name, value, "subdirs or bazel", "bazel");
         out.layout = value == "bazel" ? layout::bazel : layout::subdirs;
@@ -167,6 +170,7 @@ verdict reading::take_number(std::string_view name, std::string_view value) {
         auto const number = number_of<std::uint32_t>(value);
         if (!number) return not_a(name, value, "a number", "3");
         (name == "epoch" ? out.epoch : out.least_epoch) = *number;
+        least_said = least_said || name == "min-epoch";
         return std::nullopt;
     }
     if (name == "max-entry") {
@@ -179,6 +183,9 @@ verdict reading::take_number(std::string_view name, std::string_view value) {
     }
     auto const time = duration_of(value);
     if (!time) return not_a(name, value, "a time", name == "ttl" ? "30d" : "10s");
+    // To libcurl no time at all means any.
+    if (name != "ttl" && (*time > std::chrono::hours{24} || (name != "patience" && time->count() == 0)))
+        return not_a(name, value, "a time of a millisecond to a day", "10s");
     if (name == "patience") out.patience = *time;
     else if (name == "connect-timeout") out.connect_timeout = *time;
     else if (name == "timeout") out.timeout = *time;
@@ -240,6 +247,14 @@ verdict reading::finish(circumstances const& around) {
         return attribute_error{
             "nothing says who is believed",
             "add keys=FILE.pub to believe what is signed by it, or trust=server to believe whoever may write there"};
+    // Whichever came last would count, and the other be believed to.
+    if (server_said && (!out.keys.empty() || least_said))
+        return attribute_error{"trust=server asks nobody for a signature, and keys= or min-epoch= is there",
+                               "leave out trust=server, or the other"};
+    if (!out.sign.empty() && out.writes == writing::allowed && out.epoch < out.least_epoch)
+        return attribute_error{
+            fmt::format("what it signs is not believed: epoch={} is before min-epoch={}", out.epoch, out.least_epoch),
+            fmt::format("add epoch={}", out.least_epoch)};
     if (out.in == belief::signatures && out.keys.empty())
         return attribute_error{"trust=signed without keys=", "add keys=FILE.pub, or a folder of such files"};
     if (out.in == belief::signatures && out.sign.empty() && out.writes == writing::allowed)
@@ -350,6 +365,10 @@ result<server_url> parse_url(std::string_view text) {
     out.path = rest.substr(end);
     while (out.path.ends_with('/')) out.path.pop_back();
     auto const bracket = place.starts_with('[') ? place.find(']') : place.npos;
+    auto const behind = bracket != place.npos ? place.substr(bracket + 1) : std::string_view{};
+    if (place.starts_with('[') && (bracket == place.npos || (!behind.empty() && behind.front() != ':')))
+        return fail(errc::invalid_argument, "'{}': an address in brackets is written [2001:db8::1]:6379",
+                    shown_url(text));
     auto const colon = bracket != place.npos ? place.find(':', bracket) : place.find(':');
     if (colon != place.npos && known->by != scheme::s3) {
         auto const port = number_of<std::uint16_t>(place.substr(colon + 1));

@@ -61,6 +61,29 @@ TEST(remote_settings, who_is_believed_must_be_said) {
     EXPECT_EQ(parse_remotes("redis://h keys=a.pub", {.is_read_only = true}).usable.size(), 1u);
 }
 
+// Each alone is sound: together one of them would be silently without effect.
+TEST(remote_settings, what_contradicts_itself_is_not_used) {
+    for (char const* const both : {"keys=a.pub trust=server", "trust=server keys=a.pub", "trust=server min-epoch=2"})
+        EXPECT_THAT(why_off(fmt::format("redis://h read-only {}", both)), HasSubstr("signature")) << both;
+    EXPECT_THAT(why_off("redis://h keys=a.pub sign=a min-epoch=3"), HasSubstr("add epoch=3"));
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub sign=a min-epoch=3 epoch=3", {}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub min-epoch=3 read-only", {}).usable.size(), 1u);
+    EXPECT_EQ(parse_remotes("redis://h keys=a.pub trust=signed read-only", {}).usable.size(), 1u);
+}
+
+TEST(remote_settings, no_time_at_all_is_no_limit_and_thus_none) {
+    for (char const* const bad : {"timeout=0s", "connect-timeout=0ms", "timeout=1000000000d", "patience=2d"})
+        EXPECT_THAT(why_off(fmt::format("http://h trust=server {}", bad)), HasSubstr("a day")) << bad;
+    EXPECT_EQ(parse_remotes("http://h trust=server patience=0s timeout=1ms ttl=400d", {}).usable.size(), 1u);
+}
+
+TEST(remote_settings, an_address_in_brackets_is_all_there_is) {
+    for (char const* const bad : {"redis://[::1", "redis://[::1]x", "redis://[::1]6379", "http://[::1].example.org"})
+        EXPECT_THAT(why_off(fmt::format("{} trust=server", bad)), HasSubstr("in brackets")) << bad;
+    EXPECT_EQ(parse_remotes("redis://[::1]:6380 trust=server", {}).usable.at(0).at.port, 6380);
+    EXPECT_EQ(parse_remotes("redis://[::1]/2 trust=server", {}).usable.at(0).at.host, "::1");
+}
+
 TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
     auto const why = why_off("redis://ann:hunter2@h trust=server");
     EXPECT_THAT(why, HasSubstr("token-file"));
