@@ -38,11 +38,7 @@ base::time_point budgets::end_of(store::question const& what, base::time_point a
     return end;
 }
 
-// As for any answer, but not less than for the first: leases may be another server's, of which nothing is known.
-base::time_point budgets::end_of_step(store::question const& what, base::time_point asked) noexcept {
-    auto const end = end_of(what, asked);
-    return patience_ ? end : std::max(end, asked + to_answer_first);
-}
+milliseconds budgets::for_a_first_answer() const noexcept { return patience_.value_or(to_answer_first); }
 
 milliseconds budgets::for_a_lease(store::question const& what) const noexcept {
     auto const usual = std::clamp(2 * what.compile, shortest_lease_wait, longest_lease_wait);

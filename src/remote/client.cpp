@@ -28,6 +28,7 @@ std::filesystem::path const& secret_file(remote_options const& o) noexcept {
 client::client(client_parts of)
     : of_{of},
       budgets_{of.rules.options.patience, of.rules.options.timeout},
+      keeper_is_known_{of.rules.options.leases != leasing::elsewhere},
       token_stamp_{token_source{secret_file(of.rules.options)}.stamp()},
       random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
@@ -254,7 +255,6 @@ void client::next_slot(inquiry_ptr const& q) {
 
 void client::missed(inquiry_ptr const& q) {
     if (q->at == stage::looking_again) return won(q);
-    if (q->what.claims == store::claiming::no && q->what.how == store::urgency::somebody_waits) hurry(*q);
     if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || of_.guard.is_open() ||
         !may_ask_for_leases(*q))
         return finish(q, {.why = q->why});
@@ -276,7 +276,6 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->at == stage::done) return;
     auto const was = std::exchange(q->at, stage::done);
     of_.loop.cancel(q->timer);
-    if (auto const at = at_leases_.find(q->lease); at != at_leases_.end() && at->second == q) at_leases_.erase(at);
     auto const now = base::clock::now();
     if (!with.hit) of_.counts.add("misses");
     if (q->told_late && with.hit) of_.counts.add("hedged");

@@ -121,7 +121,6 @@ private:
         lease_seen seen = lease_seen::unknown;
         unsigned lost = 0;  // leases that were tried for, and are not ours
         bool told_late = false;
-        bool hurried = false;     // nobody waited when it was asked, and somebody does now
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
         std::string token{};
@@ -185,11 +184,11 @@ private:
     [[nodiscard]] bool is_overdue(inquiry const& q) const noexcept;
     void note_held(inquiry& q);
     void wait_no_longer();
-    // Something was asked for this question's lease: it is waited for as any answer is.
+    // Something was asked for this question's lease: its answer is not waited for longer than a holder.
     void watch_silence(inquiry_ptr const& q);
     void fell_silent(inquiry_ptr const& q);
-    // By somebody who waits for what nobody waited for.
-    void hurry(inquiry const& by);
+    // Whoever keeps the leases has said something of one.
+    void heard_of_leases() noexcept;
     // Of whoever keeps the leases, which says nothing of the bytes where they are elsewhere.
     void lease_failed(failure const& why);
     void rest_from_leases(failure const& why);
@@ -206,13 +205,13 @@ private:
 
     client_parts of_;
     budgets budgets_;
-    breaker lease_guard_;  // of whoever keeps the leases, as far as they go
+    breaker lease_guard_;           // of whoever keeps the leases, as far as they go
+    bool keeper_is_known_ = false;  // whoever keeps the leases has answered before
     std::vector<inquiry_ptr> to_look_;
     std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
     std::size_t aside_bytes_ = 0;              // being checked, or waiting for it
     reactor::timer look_timer_ = 0;
     std::vector<inquiry_ptr> waiting_;
-    std::map<digest, inquiry_ptr> at_leases_;  // by lease: who waits for it, takes it, or has it and looks again
     std::size_t taking_ = 0;
     bool blind_ = true;  // leases may be tried that were not looked at before
     reactor::timer poll_timer_ = 0, take_timer_ = 0;

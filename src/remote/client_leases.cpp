@@ -29,7 +29,7 @@ bool client::may_ask_for_leases(inquiry const& q) {
         of_.leases->look({q.lease}, [this, alive = alive_](std::vector<lease_look> const& seen) {
             if (!*alive) return;
             if (seen.at(0).why) (void)lease_guard_.failed(seen[0].why);
-            else (void)lease_guard_.answered();
+            else heard_of_leases();
         });
     }
     return false;
@@ -53,13 +53,17 @@ void client::rest_from_leases(failure const& why) {
 }
 
 void client::watch_silence(inquiry_ptr const& q) {
-    auto what = q->what;
-    if (q->hurried) what.how = store::urgency::somebody_waits;
+    auto const most = keeper_is_known_ ? budgets_.for_a_lease(q->what) : budgets_.for_a_first_answer();
     of_.loop.cancel(q->timer);
-    q->timer = of_.loop.at(budgets_.end_of_step(what, base::clock::now()), [this, q] {
+    q->timer = of_.loop.at(base::clock::now() + most, [this, q] {
         q->timer = 0;
         fell_silent(q);
     });
+}
+
+void client::heard_of_leases() noexcept {
+    keeper_is_known_ = true;
+    (void)lease_guard_.answered();
 }
 
 void client::fell_silent(inquiry_ptr const& q) {
@@ -71,13 +75,6 @@ void client::fell_silent(inquiry_ptr const& q) {
     std::erase(waiting_, q);
     finish(q, {.why = q->why, .late = "fleet-late"});
     rest_from_leases({trouble::timeout, "no answer about a lease"});
-}
-
-void client::hurry(inquiry const& by) {
-    auto const at = at_leases_.find(by.lease);
-    if (at == at_leases_.end() || at->second->what.how != store::urgency::nobody_waits) return;
-    if (std::exchange(at->second->hurried, true) || at->second->timer == 0) return;
-    watch_silence(at->second);
 }
 
 bool client::can_write() const noexcept {
@@ -98,7 +95,6 @@ void client::wait_for_lease(inquiry_ptr const& q) {
     of_.loop.cancel(q->timer);
     bool const first = waiting_.empty();
     waiting_.push_back(q);
-    at_leases_[q->lease] = q;
     if (polling_) watch_silence(q);  // the next look is behind the one under way
     // Who may not write only wants to know whether somebody is at it.
     if (!can_write()) return schedule_poll(milliseconds{0});
@@ -143,7 +139,7 @@ void client::take(inquiry_ptr const& q) {
 // Whoever wanted it does without by now.
 void client::taken_too_late(inquiry const& q, lease_look const& seen) {
     if (seen.why) return lease_failed(seen.why);
-    (void)lease_guard_.answered();
+    heard_of_leases();
     if (seen.state == lease_state::ours) of_.leases->end(q.lease, q.token, [](failure const&) {});
 }
 
@@ -157,7 +153,7 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
         leave();
         return finish(q, {.why = q->why});
     }
-    (void)lease_guard_.answered();
+    heard_of_leases();
     if (of_.guard.is_open()) {  // meanwhile: whoever has it could publish nowhere
         if (seen.state == lease_state::ours) of_.leases->end(q->lease, q->token, [](failure const&) {});
         leave();
@@ -249,7 +245,7 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
     for (std::size_t i = 0; i < some.size(); ++i) {
         auto const& q = some[i];
         if (q->at != stage::waiting) continue;
-        if (!leases[i].why) (void)lease_guard_.answered();
+        if (!leases[i].why) heard_of_leases();
         if (!leases[i].why && leases[i].state == lease_state::held) {
             note_held(*q);
             of_.loop.cancel(q->timer);

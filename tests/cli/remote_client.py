@@ -130,7 +130,7 @@ with redis() as server:
     readable = report(trusted + " patience=10s", 20, 5, *large, KILN_READONLY="1")
     check(readable["fleet"] == 20 and "uploads" not in readable["of_fleet"], "read-only: found, and nothing written", readable)
 
-    # Stopped while five machines share the work: each goes on by itself, at about the time that it would have needed alone.
+    # Stopped while five machines share the work: each goes on by itself, after the patience that it would have had with a holder.
     alone = report(None, 20, 50)["wall_ms"]
     herd = [machine(trusted, 20, 50, "salt=stopped") for _ in range(5)]
     try:
@@ -142,7 +142,8 @@ with redis() as server:
         for m in herd:
             m.__exit__()
     print(f"a server that stops: {slowest:.0f} ms, alone {alone:.0f} ms")
-    check(slowest <= 1.25 * alone + 500 + SLOW_MACHINE_MS, "nobody waits for a server that has stopped", slowest, alone)
+    # Twice a compile that is taken to last a second: what a holder would have been waited for. A request is given up after ten.
+    check(slowest <= 1.25 * alone + 2000 + 2 * SLOW_MACHINE_MS, "nobody waits for a server that has stopped", slowest, alone)
 
     # A name with two addresses, of which the first answers nothing at all.
     resolver = BIN / "kiln-test-two_addresses.so"

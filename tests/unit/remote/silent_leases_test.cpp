@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever keeps leases and falls silent, or plays with them, holds up nobody longer than any other answer may take.
+// Whoever keeps leases and falls silent, or plays with them, holds up nobody longer than a holder may.
 #include "remote/remote_tier.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_redis.hpp"
@@ -30,7 +30,7 @@ std::shared_ptr<remote_tier> silent_tier(std::string const& remote) {
 store::question wanted_now(unsigned number, store::urgency how = store::urgency::somebody_waits) {
     auto const at = entry_of(number)->about.at;
     store::question out{.family = at.family, .request = at.request, .key = at.key, .how = how};
-    out.compile = milliseconds{1'000};
+    out.compile = milliseconds{500};  // twice that is the patience with a holder
     out.claims = store::claiming::wanted;
     return out;
 }
@@ -52,13 +52,13 @@ answered_after quick_answer(remote_tier& t, store::question const& q) {
     return {std::move(got), watch.ms()};
 }
 
-TEST(silent_leases, R1_a_lease_that_is_not_answered_is_waited_for_as_any_answer) {
+TEST(silent_leases, R1_a_lease_that_is_not_answered_is_waited_for_as_its_holder_would_be) {
     told_redis const server{[](words const& w) { return w[0] == "SET" ? test::silence : test::to_all(w, nothing); }};
     auto const t = silent_tier(server.url() + " trust=server");
     auto const first = quick_answer(*t, wanted_now(100));
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_FALSE(first.what.mine);
-    EXPECT_LE(first.ms, 500 + busy_ms) << "the time-out of a request is ten seconds";
+    EXPECT_LE(first.ms, 1'000 + busy_ms) << "the time-out of a request is ten seconds";
     auto const second = quick_answer(*t, wanted_now(102));
     EXPECT_LE(second.ms, 250 + busy_ms) << "leases are not asked for for a while";
     EXPECT_EQ(server.asked("SET"), 1);
@@ -68,7 +68,7 @@ TEST(silent_leases, R1_a_server_of_leases_only_that_never_answers_costs_a_moment
     told_redis const bytes{[](words const& w) { return test::to_all(w, nothing); }};
     told_redis const leases{[](words const&) { return test::silence; }};
     auto const t = silent_tier(bytes.url() + " trust=server lease=" + leases.url());
-    EXPECT_LE(quick_answer(*t, wanted_now(100)).ms, 500 + busy_ms);
+    EXPECT_LE(quick_answer(*t, wanted_now(100)).ms, 250 + busy_ms);
     EXPECT_LE(quick_answer(*t, wanted_now(102)).ms, 100);
     EXPECT_EQ(leases.asked("SET"), 1);
 }
@@ -82,21 +82,21 @@ TEST(silent_leases, R1_a_look_at_the_leases_of_others_that_is_not_answered) {
     auto const t = silent_tier(server.url() + " trust=server");
     auto const first = quick_answer(*t, wanted_now(100));
     EXPECT_EQ(first.what.late, "fleet-late");
-    EXPECT_LE(first.ms, 500 + busy_ms);
+    EXPECT_LE(first.ms, 1'200 + busy_ms);
 }
 
 TEST(silent_leases, R1_a_second_look_that_is_not_answered_leaves_the_lease_to_its_end) {
     std::atomic<int> looks{0};
     told_redis const server{[&](words const& w) -> std::string {
-        if (w[0] == "SET") return "+OK\r\n";
-        if (w[0] == "EVAL") return ":1\r\n";
-        return ++looks > 1 ? test::silence : test::to_all(w, nothing);
+        if (w[0] == "GET") ++looks;
+        if (looks > 1) return test::silence;
+        return w[0] == "SET" ? "+OK\r\n" : nothing;
     }};
-    auto const t = silent_tier(server.url() + " trust=server timeout=2s");
+    auto const t = silent_tier(server.url() + " trust=server");
     auto const first = quick_answer(*t, wanted_now(100));
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_FALSE(first.what.is_last) << "the bytes may still come";
-    EXPECT_LE(first.ms, 500 + busy_ms);
+    EXPECT_LE(first.ms, 1'200 + busy_ms);
 }
 
 // A lease that is given after all is given back at once.
@@ -117,34 +117,18 @@ TEST(silent_leases, a_lease_that_comes_too_late_is_ended) {
     EXPECT_EQ(server.asked("EVAL"), 1);
 }
 
-// Demanded by nobody who waits it has twice its compile; from the moment that somebody does, what anybody has.
-TEST(silent_leases, R1_who_comes_to_wait_for_it_is_not_held_up_by_a_lease_that_is_not_answered) {
-    told_redis const server{[](words const& w) { return w[0] == "SET" ? test::silence : test::to_all(w, nothing); }};
-    auto const t = silent_tier(server.url() + " trust=server");
-    auto quiet = wanted_now(100, store::urgency::nobody_waits);
-    quiet.compile = milliseconds{5'000};
-    auto const there = std::make_shared<std::promise<double>>();
-    base::stopwatch const watch;
-    t->ask(quiet, [there, watch](store::answer const&) { there->set_value(watch.ms()); });
-    while (server.asked("SET") == 0) std::this_thread::yield();
-    auto hurried = wanted_now(100);
-    hurried.claims = store::claiming::no;
-    (void)quick_answer(*t, hurried);
-    EXPECT_LE(there->get_future().get(), 1'000 + busy_ms) << "twice the compile is ten seconds";
-}
-
 // Free for a moment whenever patience is nearly over, and never ours.
 TEST(silent_leases, one_holder_after_the_other_is_waited_for_twice_as_long_as_one) {
     base::stopwatch const watch;
     told_redis const server{[&](words const& w) -> std::string {
         if (w[0] == "SET") return nothing;
-        bool const held = w[0] == "GET" || std::fmod(watch.ms(), 1'500) < 1'000;
+        bool const held = w[0] == "GET" || std::fmod(watch.ms(), 1'000) < 750;
         return is_about_leases(w) && held ? test::to_all(w, test::bulk("somebody")) : test::to_all(w, nothing);
     }};
     auto const t = silent_tier(server.url() + " trust=server");
     auto const got = quick_answer(*t, wanted_now(100));
     EXPECT_EQ(got.what.late, "lease-deadline");
-    EXPECT_LE(got.ms, 6'500) << "twice two seconds of others, and the looks between them";
+    EXPECT_LE(got.ms, 4'000) << "twice a second of others, and the looks between them";
 }
 
 // One question in the background finds out, and from then on one of all compiles again.
