@@ -386,6 +386,10 @@ result<server_url> parse_url(std::string_view text) {
     out.path = rest.substr(end);
     while (out.path.ends_with('/')) out.path.pop_back();
     auto const bracket = place.starts_with('[') ? place.find(']') : place.npos;
+    auto const behind = bracket != place.npos ? place.substr(bracket + 1) : std::string_view{};
+    if (place.starts_with('[') && (bracket == place.npos || (!behind.empty() && behind.front() != ':')))
+        return fail(errc::invalid_argument, "'{}': an address in brackets is written [2001:db8::1]:6379",
+                    shown_url(text));
     auto const colon = bracket != place.npos ? place.find(':', bracket) : place.find(':');
     if (colon != place.npos && known->by != scheme::s3) {
         auto const port = number_of<std::uint16_t>(place.substr(colon + 1));

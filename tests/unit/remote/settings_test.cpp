@@ -82,6 +82,13 @@ TEST(remote_settings, what_does_not_go_together_is_not_guessed_at) {
     EXPECT_EQ(parse_remotes("redis://g trust=server redis://h trust=server", {}).usable.size(), 2u) << "once each";
 }
 
+TEST(remote_settings, an_address_in_brackets_is_all_there_is) {
+    for (char const* const bad : {"redis://[::1", "redis://[::1]x", "redis://[::1]6379", "http://[::1].example.org"})
+        EXPECT_THAT(why_off(fmt::format("{} trust=server", bad)), HasSubstr("in brackets")) << bad;
+    EXPECT_EQ(parse_remotes("redis://[::1]:6380 trust=server", {}).usable.at(0).at.port, 6380);
+    EXPECT_EQ(parse_remotes("redis://[::1]/2 trust=server", {}).usable.at(0).at.host, "::1");
+}
+
 TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
     auto const why = why_off("redis://ann:hunter2@h trust=server");
     EXPECT_THAT(why, HasSubstr("token-file"));
