@@ -7,6 +7,7 @@
 #include "compile/elf.hpp"
 #include "compile/environment.hpp"
 #include "compile/includes.hpp"
+#include "compile/internal_names.hpp"
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"
 #include "compile/precompiling.hpp"
@@ -58,13 +59,21 @@ include_roots roots_of(job const& j, compile_job const& c, normalized_options co
     return out;
 }
 
-std::vector<std::string> arguments_of(compile_job const& c, normalized_options const& options,
-                                      include_roots const& roots) {
+bool takes_seed(cuda::nvrtc_api const& api) { return std::pair{api.major, api.minor} >= std::pair{12, 9}; }
+
+bool names_seed(std::span<std::string const> options) {
+    return std::ranges::any_of(options, [](std::string const& o) { return o.find("frandom-seed") != o.npos; });
+}
+
+std::vector<std::string> arguments_of(cuda::nvrtc_api const& api, compile_job const& c,
+                                      normalized_options const& options, include_roots const& roots) {
     auto out = options.arguments;
     out.push_back("--gpu-architecture=" + c.target.arch.name());
     if (c.target.kind == artifact_kind::ltoir) out.emplace_back("-dlto");
     for (auto& include : virtual_include_options(roots)) out.push_back(std::move(include));
     out.insert(out.end(), c.unit.uncached_options.begin(), c.unit.uncached_options.end());
+    // One key, the same bytes whoever compiles it: bundles that were built apart can be merged and compared.
+    if (takes_seed(api) && !names_seed(out)) out.emplace_back(fixed_seed);
     return out;
 }
 
@@ -197,7 +206,7 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     precompiling headers{seen ? kept : nullptr,
                          {.api = *api, .work = j, .roots = roots, .source = virtual_source_name(c.unit.name, roots)},
                          capture};
-    auto arguments = arguments_of(c, options, roots);
+    auto arguments = arguments_of(*api, c, options, roots);
     for (auto& more : headers.arguments()) arguments.push_back(std::move(more));
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());

@@ -5,6 +5,8 @@
 // format 4 that many bytes follow. Codes used: 0x2f registers and 0x11 stack frame, each (symbol, value).
 #include "compile/elf.hpp"
 
+#include "compile/internal_names.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <elf.h>
@@ -128,6 +130,37 @@ int value_or_zero(std::map<std::uint32_t, int> const& values, std::uint32_t key)
     return at == values.end() ? 0 : at->second;
 }
 
+void put_name(base::byte_writer& out, std::string_view name) { out.put_text(without_compile_marks(name)); }
+
+// Tables of names are not content: whoever refers to them is given with the name.
+void put_content(base::byte_writer& out, elf_view const& elf, Elf64_Shdr const& s) {
+    if (s.sh_type == SHT_NOBITS) out.put_u64(s.sh_size);
+    if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_STRTAB || s.sh_type == SHT_SYMTAB) return;
+    put_name(out, base::as_text(elf.content(s)));
+}
+
+void put_section(base::byte_writer& out, elf_view const& elf, section const& s) {
+    put_name(out, s.name);
+    auto const& h = s.header;
+    for (std::uint64_t const number : {std::uint64_t{h.sh_type}, h.sh_flags, h.sh_addr, std::uint64_t{h.sh_link},
+                                       std::uint64_t{h.sh_info}, h.sh_addralign, h.sh_entsize})
+        out.put_u64(number);
+    put_content(out, elf, h);
+}
+
+void put_symbol(base::byte_writer& out, symbol const& s) {
+    put_name(out, s.name);
+    out.put_u8(s.entry.st_info);
+    out.put_u8(s.entry.st_other);
+    out.put_u16(s.entry.st_shndx);
+    out.put_u64(s.entry.st_value);
+    out.put_u64(s.entry.st_size);
+}
+
+bool is_whole(elf_view const& elf, Elf64_Shdr const& s) {
+    return s.sh_type == SHT_NOBITS || elf.content(s).size() == s.sh_size;
+}
+
 }  // namespace
 
 result<cubin_contents> read_cubin(byte_span image, int sm, std::span<std::string const> exports) {
@@ -180,6 +213,46 @@ std::vector<std::string> cubin_variables(byte_span image) {
     }
     std::ranges::sort(out);
     return out;
+}
+
+base::bytes cubin_essence(byte_span image) {
+    elf_view const elf{image};
+    auto const header = elf.at<Elf64_Ehdr>(0);
+    auto const sections = read_sections(elf);
+    if (!header || !sections) return {};
+    if (!std::ranges::all_of(*sections, [&](section const& s) { return is_whole(elf, s.header); })) return {};
+    base::byte_writer out;
+    out.put_raw(std::as_bytes(std::span{header->e_ident}));
+    for (std::uint32_t const number : {std::uint32_t{header->e_type}, std::uint32_t{header->e_machine},
+                                       header->e_version, header->e_flags, std::uint32_t{header->e_phnum}})
+        out.put_u32(number);
+    // Sections and names that lie upon one another are no compiler's work, and would be told many times over.
+    auto const most = 4 * image.size();
+    for (auto const& s : *sections) {
+        put_section(out, elf, s);
+        if (out.size() > most) return {};
+    }
+    for (auto const& s : read_symbols(elf, *sections)) {
+        put_symbol(out, s);
+        if (out.size() > most) return {};
+    }
+    for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
+        auto p = elf.at<Elf64_Phdr>(header->e_phoff + i * sizeof(Elf64_Phdr));
+        if (!p) return {};
+        p->p_offset = 0;
+        out.put_raw(std::as_bytes(std::span{&*p, 1}));
+    }
+    return std::move(out).take();
+}
+
+base::bytes image_essence(artifact const& a) {
+    if (a.target.kind == artifact_kind::cubin) {
+        if (auto out = cubin_essence(a.image); !out.empty()) return out;
+    }
+    if (a.target.kind != artifact_kind::ptx) return a.image;
+    auto const text = without_compile_marks(base::as_text(a.image));
+    auto const plain = base::as_bytes(text);
+    return {plain.begin(), plain.end()};
 }
 
 std::vector<std::string> ptx_entries(std::string_view ptx) {

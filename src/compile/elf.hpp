@@ -22,6 +22,13 @@ struct cubin_contents {
 // __device__ and __constant__ variables, as they are named in the image, in order of name. Empty for what is no cubin.
 [[nodiscard]] std::vector<std::string> cubin_variables(base::byte_span image);
 
+// All that a cubin says, in bytes to compare: names as without_compile_marks has them, and nothing of where things lie in the file.
+// Two compiles of one text by one compiler have the same. Empty for what is no cubin, or one that is cut off.
+[[nodiscard]] base::bytes cubin_essence(base::byte_span image);
+
+// The same of an artifact of any kind: of PTX the text without those marks, of what is not known the image itself.
+[[nodiscard]] base::bytes image_essence(artifact const& a);
+
 // Names of the .entry functions of PTX text.
 [[nodiscard]] std::vector<std::string> ptx_entries(std::string_view ptx);
 

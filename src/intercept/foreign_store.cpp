@@ -2,6 +2,7 @@
 #include "intercept/foreign_store.hpp"
 
 #include "intercept/quiet_writes.hpp"
+#include "intercept/run_log.hpp"
 #include "store/store.hpp"
 
 #include <kiln/version.hpp>
@@ -121,13 +122,14 @@ store::flight foreign_store::lead(base::digest const& request) {
     }
 }
 
-std::optional<store::address> foreign_store::keep(foreign_id const& id, foreign_entry const& what,
-                                                  std::chrono::milliseconds cost) {
+result<store::address> foreign_store::keep(foreign_id const& id, foreign_entry const& what,
+                                           std::chrono::milliseconds cost) {
     {
         std::lock_guard const lock{mutex_};
         if (id.kind == kind_nvrtc || id.kind == kind_nvjitlink) counts_.requests += 1, counts_.compiled += 1;
     }
-    if (tiers_.empty() || tiers_.front()->options().mode == store::access::read_only) return std::nullopt;
+    if (tiers_.empty() || tiers_.front()->options().mode == store::access::read_only)
+        return fail(errc::forbidden, "nothing may be written");
     auto entry = std::make_shared<store::entry>();
     auto const short_text = [](std::string const& text) { return text.substr(0, 256); };
     entry->about = {.at = {id.digests.family, id.digests.request, key_of(id.digests.request, what.looks)},
@@ -139,9 +141,11 @@ std::optional<store::address> foreign_store::keep(foreign_id const& id, foreign_
                     .licence = {}};
     entry->payload = encode(what);
     quiet_writes const quiet;
-    auto const put = tiers_.front()->put(entry);
-    if (!put || !put->kept) return std::nullopt;
-    return entry->about.at;
+    auto put = tiers_.front()->put(entry);
+    if (!put) return std::move(put).error();
+    if (put->kept) return entry->about.at;
+    if (put->why == "too-large") return fail(errc::io, "{}", too_large);
+    return fail(errc::io, "{}{}{}", put->why, put->detail.empty() ? "" : ": ", put->detail);
 }
 
 void foreign_store::count_wait(std::chrono::milliseconds time) {

@@ -65,8 +65,8 @@ public:
     // after `leader` and `finished`, another may have made it meanwhile.
     [[nodiscard]] store::flight lead(base::digest const& request);
 
-    // Where it was kept; nullopt where it was not.
-    std::optional<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);
+    // Where it was kept; an error that says why not, where it was not.
+    result<store::address> keep(foreign_id const& id, foreign_entry const& what, std::chrono::milliseconds cost);
 
     // Headers that somebody else reads meanwhile: see header_contents.
     header_contents& headers() noexcept { return contents_; }

@@ -34,12 +34,13 @@ public:
     }
     [[nodiscard]] std::vector<event> missed_and(event_kind outcome, std::string_view detail) const {
         auto const begun = now_ns_ - std::chrono::nanoseconds{h_.took}.count();
-        auto missed = plain(event_kind::missed, code_of_miss(h_.detail), h_.detail);
+        auto const why = why_missed(h_);
+        auto missed = plain(event_kind::missed, code_of_miss(why), why);
         auto compiling = plain(event_kind::compiling, {}, h_.by);
         compiling.value = h_.maker != 0 ? h_.maker : h_.process;
         missed.time_ns = compiling.time_ns = begun;
         return {missed, compiling, lasting(outcome, h_.library, detail),
-                lasting(event_kind::waited, "compile", h_.by + "; missed: " + h_.detail)};
+                lasting(event_kind::waited, "compile", fmt::format("{}; missed: {}", h_.by, why))};
     }
 
 private:

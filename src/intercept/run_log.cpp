@@ -14,6 +14,8 @@ namespace kiln::intercept {
 
 namespace {
 
+constexpr std::string_view not_kept_mark = "; not kept: ";
+
 constexpr std::array<std::string_view, 7> kinds{"answered",  "made",     "failed",   "forwarded",
                                                 "forbidden", "verified", "different"};
 constexpr std::size_t fields = 13;
@@ -73,6 +75,16 @@ void append_text(std::string const& file, std::string_view text) {
 std::filesystem::path log_at(std::filesystem::path door) { return door += log_of_a_door; }
 
 std::string_view name_of(happening::what kind) noexcept { return kinds[static_cast<std::size_t>(kind)]; }
+
+happening told_of(result<store::address> const& kept, happening made) {
+    if (kept) made.at = *kept;
+    else made.detail += std::string{not_kept_mark} + kept.error().message();
+    return made;
+}
+
+std::string_view why_missed(happening const& made) noexcept {
+    return std::string_view{made.detail}.substr(0, made.detail.find(not_kept_mark));
+}
 
 std::string to_line(happening const& h) {
     auto const hex = [&](base::digest store::address::*part) {

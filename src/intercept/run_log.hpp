@@ -40,6 +40,13 @@ struct happening {
 };
 [[nodiscard]] std::string_view name_of(happening::what kind) noexcept;
 
+// Why an answer is not kept, where the user's own bound is too small for it: no fault that 'kiln doctor' would find.
+inline constexpr std::string_view too_large = "larger than KILN_MAX_SIZE";
+// What was made, with where it is kept, or why it is not.
+[[nodiscard]] happening told_of(result<store::address> const& kept, happening made);
+// Of its detail why it had to be made.
+[[nodiscard]] std::string_view why_missed(happening const& made) noexcept;
+
 // Without the newline. Texts lose what would break the line.
 [[nodiscard]] std::string to_line(happening const& h);
 [[nodiscard]] std::optional<happening> from_line(std::string_view line);

@@ -5,6 +5,8 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 from _kiln import CACHE, CLI, KERNEL, SCRATCH, check, data, run, write
 
@@ -63,6 +65,26 @@ before = sorted(SCRATCH.iterdir())
 check("will be made" in run("doctor", KILN_CACHE_DIR=SCRATCH / "fresh/deep").stdout, "one that can")
 check(sorted(SCRATCH.iterdir()) == before, "and doctor leaves nothing behind")
 seen = run("doctor", status=1, KILN_CACHE_PATH_RO=f"{SCRATCH}/absent:{CACHE}").stdout
+if os.geteuid() == 0:
+    # Locks and what is on its way stay closed in a cache for all: no reason to call it one that cannot be read.
+    with tempfile.TemporaryDirectory(prefix="kiln-shared-") as place:
+        os.chmod(place, 0o755)
+        root = Path(place) / "cache"
+
+        def as_another():
+            env = {"KILN_CACHE_DIR": "/proc/kiln", "KILN_CACHE_PATH_RO": str(root), "PATH": os.environ["PATH"]}
+            return subprocess.run([CLI, "doctor"], capture_output=True, text=True, cwd="/", env=env, user=65534, group=65534, extra_groups=[]).stdout
+
+        run(*warm, KILN_CACHE_DIR=root, KILN_CACHE_MODE="shared")
+        (shard,) = root.glob("v1/[0-9a-f][0-9a-f]")
+        check((root / "v1/tmp").stat().st_mode & 0o777 == 0o700, "as a shared cache is made")
+        good = f"ok       cache, read    {root} (read-only"
+        if "setting" in (said := as_another()):  # another user can run it here
+            check(good in said, "a cache that others may read", said)
+            os.chmod(shard, 0o700)
+            check("cannot be read" in (said := as_another()), "one that they may not", said)
+            shutil.rmtree(shard)
+            check(good in (said := as_another()), "one with nothing in it", said)
 check("absent: there is no such directory" in seen and f"{CACHE} (read-only" in seen, "read-only caches", seen)
 run("build", "k.cu", "-a", "sm_90", "-o", "app.kiln")
 seen = run("doctor", KILN_BUNDLES=SCRATCH / "app.kiln").stdout

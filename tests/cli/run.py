@@ -491,6 +491,7 @@ def foreign_work_is_among_the_events():
     check(lines[4]["ns"] > 1e6 > found["ns"] > 0, "who made it stood still", lines[4], found)
     said = data("events", events, "--summary")
     check(said["blocked"] == 2 and said["unreadable"] == 0, "kiln events", said)
+    check({c["what"] for c in said["compiles"]} == {"headers-read"}, "no compile of a stranger has precompiled headers", said["compiles"])
     check("k" in run("status", events).stdout, "kiln status")
     run("trace", events, "-o", SCRATCH / "trace.json")
     trace = (SCRATCH / "trace.json").read_text()
@@ -548,6 +549,18 @@ extern "C" __global__ void k(double* o, double const* p, int n) {
     for _ in range(6):
         _, said = one(0, source=source, options=("--verify",))
         check("1 made again and the same, 0 different" in said, "one of its forms", said)
+
+
+def names_of_a_process_are_no_difference():
+    # What is internal NVRTC names after the first name that others can see, and where there are templates alone after the time and its process.
+    source = "namespace { __device__ int hidden = %d; } template <class T> __global__ void k(T* a) { *a += hidden++; } template __global__ void k<int>(int*);"
+    apart = {one(0, kiln=False, source=source % 7)[0]["cubin"] for _ in range(2)}
+    check(len(apart) == 2, "two processes give it two names", apart)
+    kept, _ = one(0, source=source % 7)
+    got, said = one(0, source=source % 7, options=("--verify",))
+    check(got["cubin"] == kept["cubin"] and "1 made again and the same, 0 different" in said, "an answer with a name of another process", said)
+    _, said = one(0, source=source % 8, options=("--verify",))
+    check("1 made again and the same, 0 different" in said and " 1 made" in said, "and one that a worker made", said)
 
 
 def misses_go_to_workers():
@@ -864,6 +877,8 @@ def nobody_is_left_wondering():
     words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 480, "-arch=sm_90"]
     done = under(*words, KILN_CACHE_DIR="/proc/nowhere")
     check("1 made" in done.stderr and "1 could not be kept: see 'kiln doctor'" in done.stderr, "it was not kept", done.stderr)
+    done = under(*words, options=("-v",), KILN_CACHE_DIR=SCRATCH / "tiny", KILN_MAX_SIZE=100)
+    check("1 could not be kept: larger than KILN_MAX_SIZE\n" in done.stderr and "new; not kept: larger" in done.stderr, "a bound of one's own is no case for the doctor", done.stderr)
     done = under(*words, KILN_DISABLE=1)
     check("1 left to the library itself: no cache directory" in done.stderr, "why it was not served", done.stderr)
     done = under(*words, KILN_CACHE_DIR=SCRATCH / "wondering")
@@ -953,6 +968,10 @@ print(n.nvrtcCompileProgram(p, 2, o), read() - before)
     ends = [r.communicate(timeout=250) for r in ranks]
     waited = [int(out.split()[1]) for out, said in ends if " answered 'k'" in said and out.startswith("0 ")]
     check(len(waited) == 5, "one made it, for all", *ends)
+    (cost,) = [float(m.group(1)) for _, said in ends if (m := re.search(r" 1 made in ([\d.]+) s", said))]
+    for _, said in ends:
+        if told := re.search(r"answered in ([\d.]+) s, 0 made, ([\d.]+) s not waited", said):
+            check(float(told.group(2)) <= max(0, cost - float(told.group(1))) + 0.2, "and who waited is not told otherwise", said, cost)
     shutil.rmtree(SCRATCH / "waiters/run")
     alone = int(under(*words, **mine).stdout.split()[1])
     check(min(waited) * 2 < alone, "who waited read less than who comes later", waited, alone)
@@ -1015,6 +1034,7 @@ def places_that_refuse():
         done = run(*mounted(script, CLI, "run", "--", *words)[1:], program="unshare", **environment)
         got = json.loads(done.stdout)
         check({**got, "loaded": 0} == {**json.loads(want), "loaded": 0}, f"{what}: the answer is the same", got, want, done.stderr)
+        check("1 could not be kept" in done.stderr or "executed" in what, f"{what}: and somebody is told", done.stderr)
     if pathlib.Path("/tmp") in pathlib.Path(CLI).parents:
         print("kiln itself lies in /tmp: that nothing there may be executed is not tried")
         return
@@ -1276,7 +1296,7 @@ def capsules():
 chosen = sys.argv[1:]
 for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_folder_it_is_compiled_in, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
-             a_difference_is_found, a_text_of_two_forms_is_no_difference,
+             a_difference_is_found, a_text_of_two_forms_is_no_difference, names_of_a_process_are_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, the_first_use_and_fork, descriptors_of_the_program, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
              a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:

@@ -2,6 +2,7 @@
 // Any bytes as what a compiler made: a cubin, PTX, names in either.
 #include "compile/cpp_names.hpp"
 #include "compile/elf.hpp"
+#include "compile/internal_names.hpp"
 #include "fuzz/fuzz.hpp"
 
 #include <algorithm>
@@ -22,7 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
         }
         for (auto const& c : found->constants) fuzz::must(c.bytes.size() <= size);
     }
+    fuzz::must(compile::cubin_essence(input).size() <= 5 * size + 4096);
     auto const text = base::as_text(input);
+    fuzz::must(compile::without_compile_marks(text).size() <= size);
     for (auto const& entry : compile::ptx_entries(text)) fuzz::must(text.find(entry) != text.npos);
     if (size < 512) (void)compile::cpp_name(std::string{text});
     return 0;

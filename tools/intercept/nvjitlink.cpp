@@ -187,13 +187,14 @@ int link_and_keep(link_record& k) {
         return status;  // not kept: the real link answers what is asked next
     }
     k.answer = everything(k);
-    std::optional<store::address> at;
+    happening made{.kind = happening::what::made, .took = linking.so_far(), .detail = "new"};
     if (self().real.can_be_watched()) {
-        at = self().store.keep(id_of(k, k.chain.back(), kind_nvjitlink), {.looks = {}, .answer = *k.answer},
-                               linking.ms());
+        made = told_of(self().store.keep(id_of(k, k.chain.back(), kind_nvjitlink), {.looks = {}, .answer = *k.answer},
+                                         linking.ms()),
+                       std::move(made));
         for (auto const& step : k.chain) (void)self().store.keep(id_of(k, step, kind_step), {}, {});
     }
-    tell(k, {.kind = happening::what::made, .took = linking.so_far(), .at = at, .detail = "new"});
+    tell(k, std::move(made));
     real_call("nvJitLinkDestroy", &k.real);
     k.real = nullptr;
     return success;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvrtc_program.hpp"
 
+#include "compile/elf.hpp"
+#include "compile/internal_names.hpp"
 #include "intercept/same_ptx.hpp"
 
 #include <charconv>
@@ -93,17 +95,29 @@ int compile_request::without_us(std::string why) {
     return real_call("nvrtcCompileProgram", real, static_cast<int>(words.size()), list);
 }
 
+// But for what NVRTC does in one way or another from compile to compile.
+bool means_the_same(foreign_answer::output const& one, foreign_answer::output const& other) {
+    if (one == other) return true;
+    if (one.status != other.status) return false;
+    if (one.name == "PTX")
+        return is_same_ptx(compile::without_compile_marks(one.data), compile::without_compile_marks(other.data));
+    auto const essence = compile::cubin_essence(base::as_bytes(one.data));
+    return !essence.empty() && essence == compile::cubin_essence(base::as_bytes(other.data));
+}
+
+auto without_marks(std::vector<std::pair<std::string, std::string>> names) {
+    for (auto& [expression, name] : names) name = compile::without_compile_marks(name);
+    return names;
+}
+
 // What is not the same in two answers: "PTX names "; empty: nothing.
 std::string differences(foreign_answer const& made, foreign_answer const& kept) {
     std::string out;
     for (auto const& one : made.outputs) {
         auto const* const other = kept.find(one.name);
-        bool const same =
-            other != nullptr &&
-            (*other == one || (one.name == "PTX" && one.status == other->status && is_same_ptx(one.data, other->data)));
-        if (!same) out += one.name + " ";
+        if (other == nullptr || !means_the_same(one, *other)) out += one.name + " ";
     }
-    if (made.lowered != kept.lowered) out += "names ";
+    if (without_marks(made.lowered) != without_marks(kept.lowered)) out += "names ";
     if (made.log != kept.log) out += "log ";
     return out;
 }
@@ -160,8 +174,8 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
         p_.failed_options = options_;
         return product.status;
     }
-    auto const at = self().store.keep(id_of(call), product.entry, cost);
-    tell({.kind = happening::what::made, .maker = maker, .at = at, .detail = why_});
+    auto const kept = self().store.keep(id_of(call), product.entry, cost);
+    tell(told_of(kept, {.kind = happening::what::made, .maker = maker, .detail = why_}));
     for (auto const& one : product.entry.looks) {
         // The folder of the source is another one next time.
         if (!one.content || one.from == look::root::source_directory) continue;

@@ -119,12 +119,14 @@ void add_cache(std::vector<finding>& out, engine::state& s) {
                                      "another"});
 }
 
-// The first of its entries, opened: permission to look into a directory says nothing of its files.
+// The first of its entries, opened: permission to look into a directory says nothing of its files. Locks and files on their way
+// stay closed to others, and nobody reads them.
 std::string trouble_reading(std::filesystem::path const& root) {
     std::error_code why;
     std::filesystem::recursive_directory_iterator at{root / "v1", why};
     if (why == std::errc::no_such_file_or_directory) return {};  // nothing in it yet
     for (; !why && at != std::filesystem::recursive_directory_iterator{}; at.increment(why)) {
+        if (at.depth() == 0 && !store::is_shard_name(at->path().filename().native())) at.disable_recursion_pending();
         if (!store::is_entry_name(at->path().filename().native())) continue;
         auto const opened = base::open_file(at->path(), O_RDONLY | O_NONBLOCK);
         return opened ? std::string{} : opened.error().message();

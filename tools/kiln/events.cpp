@@ -57,7 +57,7 @@ struct summary {
             case event_kind::synchronised: count(waits_for_device[reason + within]); break;
             case event_kind::allocated: count(allocations[reason + within]); break;
             case event_kind::rewritten: count(rewrites[reason]); break;
-            case event_kind::compiled: count(compiles[reason.empty() ? "headers-read" : reason]); break;
+            case event_kind::compiled: count(compiles[reason.starts_with("headers-") ? reason : "headers-read"]); break;
             case event_kind::waited: count(reason.starts_with("plan") ? plans_waited : blocked); break;
             default: break;
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "compile/elf.hpp"
+#include "compile/internal_names.hpp"
 #include "compile/job.hpp"
 #include "store/bundle.hpp"
 #include "store/store.hpp"
@@ -23,11 +25,14 @@ struct merge_arguments {
     bool as_json = false;
 };
 
-// What it cost and what the compiler said of its files are of the machine it was made on, and no part of what it is.
+// What it cost, what the compiler said of its files and how it named what is internal are of the machine and the moment it was
+// made on, and no part of what it is.
 result<store::digest> essence_of(store::entry const& e) {
     KILN_TRY(auto a, compile::decode_artifact(e.payload));
     a.compile_ms = 0;
     a.log.clear();
+    a.image = compile::image_essence(a);
+    for (auto& k : a.kernels) k.lowered = compile::without_compile_marks(k.lowered);
     return base::sha256_of(a.to_bytes());
 }
 

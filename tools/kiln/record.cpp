@@ -77,10 +77,10 @@ int run(record_arguments const& a) {
     };
     if (all.uses.empty()) {
         tidy();
-        complain(
-            fmt::format("{}: nothing was recorded, and no profile written. What a program asks for is recorded, "
-                        "not what it only demands; does it use libkiln?",
-                        a.program.front()));
+        complain(fmt::format(
+            "{}: nothing was recorded, and no profile written. What a program asks for is recorded, "
+            "not what it only demands; does it use libkiln? One that calls NVRTC itself is for 'kiln run --record'",
+            a.program.front()));
         return status;
     }
     warmup::write_profile(output, all).value();

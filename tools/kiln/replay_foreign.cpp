@@ -145,9 +145,11 @@ private:
             r.why = fmt::format("it does not compile: {}", log.substr(0, log.find('\n')));
             return true;
         }
-        r.at = store_.keep(id_of(r, call), made->product.entry, std::chrono::milliseconds{static_cast<long>(r.ms)});
-        r.state = r.at ? "made" : "failed";
-        r.why = r.at ? "" : "the cache does not take it";
+        auto const kept =
+            store_.keep(id_of(r, call), made->product.entry, std::chrono::milliseconds{static_cast<long>(r.ms)});
+        if (kept) r.at = *kept;
+        r.state = kept ? "made" : "failed";
+        r.why = kept ? "" : "the cache does not take it: " + kept.error().message();
         return true;
     }
 

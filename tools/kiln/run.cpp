@@ -53,9 +53,9 @@ run_outcome run_and_tell(run_arguments const& a) {
     bool const talks = a.session.talk.verbose;
     run_environment surroundings{settings, talks ? run_environment::talk::much : run_environment::talk::little};
     if (!a.capsule.empty()) {
-        auto const place =
-            unpack_for_run(a.capsule, {.key = a.key, .unsigned_too = a.unsigned_too}, surroundings.private_folder())
-                .value();
+        auto const place = unpack_for_run(a.capsule, {.key = a.key, .unsigned_too = a.unsigned_too},
+                                          surroundings.folder_for_capsules())
+                               .value();
         if (!place.empty()) surroundings.use_capsule(place / "cache");
         if (!place.empty() && !a.no_frameworks)
             surroundings.use_framework_caches(place / "caches", framework_use::filled);

@@ -45,7 +45,15 @@ bool may_execute_in(std::filesystem::path const& folder) {
            ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-std::filesystem::path find_private_folder(base::config const& settings) {
+// For the stand-ins and what they say. On a disk that is full nothing would be answered, and nobody would be told.
+bool has_room(std::filesystem::path const& folder) {
+    constexpr std::uint64_t enough = std::uint64_t{4} << 20;
+    struct ::statvfs about {};
+    return ::statvfs(folder.c_str(), &about) == 0 && std::uint64_t{about.f_bavail} * about.f_frsize >= enough;
+}
+
+// Folders of our own that programs may be run from, best first.
+std::vector<std::filesystem::path> private_folders(base::config const& settings) {
     std::vector<std::filesystem::path> places;
     // In the cache, unless that is to be made yet for others to read, too.
     if (auto const kept = store::options_from(settings); kept.disk) {
@@ -59,10 +67,14 @@ std::filesystem::path find_private_folder(base::config const& settings) {
         places.push_back(place / fmt::format("kiln-run-{}", ::geteuid()));
     if (auto const* const runtime = ::getenv("XDG_RUNTIME_DIR"))
         places.push_back(std::filesystem::path{runtime} / "kiln-run");
-    for (auto const& place : places) {
-        if (is_private(place) && may_execute_in(place)) return place;
+    std::vector<std::filesystem::path> out;
+    for (auto& place : places) {
+        if (!is_private(place) || !may_execute_in(place)) continue;
+        bool const is_last = has_room(place);
+        out.push_back(std::move(place));
+        if (is_last) break;
     }
-    return {};
+    return out;
 }
 
 // What runs that were killed have left behind. By age: who is alive in another container cannot be told from here. Once a day:
@@ -116,8 +128,11 @@ std::filesystem::path standin_folder() {
     return {};
 }
 
-run_environment::run_environment(base::config const& settings, talk how)
-    : variables_{current_environment()}, private_{find_private_folder(settings)} {
+run_environment::run_environment(base::config const& settings, talk how) : variables_{current_environment()} {
+    if (auto const folders = private_folders(settings); !folders.empty()) {
+        first_ = folders.front();
+        private_ = has_room(folders.back()) ? folders.back() : folders.front();
+    }
     auto const standins = standin_folder();
     if (standins.empty() || private_.empty()) {
         if (how == talk::much)
@@ -133,6 +148,7 @@ run_environment::~run_environment() {
     std::error_code ignored;
     if (!log_.empty()) std::filesystem::remove(log_, ignored);
     if (!private_.empty()) sweep(private_);
+    if (first_ != private_) sweep(first_);
 }
 
 // Colons and spaces separate the names in LD_AUDIT and cannot be quoted.

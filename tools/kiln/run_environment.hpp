@@ -25,8 +25,10 @@ public:
     run_environment(run_environment const&) = delete;
     run_environment& operator=(run_environment const&) = delete;
 
-    // Of this user alone, and on a file system that programs may be run from; empty where there is no such place.
+    // Of this user alone, on a file system that programs may be run from and that is not full; empty where there is no such place.
     [[nodiscard]] std::filesystem::path const& private_folder() const noexcept { return private_; }
+    // The same where the user wants it, full or not: a capsule may be large, and other places small or in memory.
+    [[nodiscard]] std::filesystem::path const& folder_for_capsules() const noexcept { return first_; }
     [[nodiscard]] std::filesystem::path const& log() const noexcept { return log_; }
 
     // Where `door` is, which is there as long as the run is, the log is made by who has something to write: most programs never
@@ -45,7 +47,7 @@ private:
     void put_hook_in(std::filesystem::path const& standins);
 
     std::map<std::string, std::string> variables_;
-    std::filesystem::path private_;
+    std::filesystem::path first_, private_;
     std::filesystem::path log_;
 };
 

@@ -4,6 +4,8 @@
 #include "intercept/quiet_writes.hpp"
 #include "message.hpp"
 
+#include <algorithm>
+
 namespace kiln::cli {
 
 namespace {
@@ -25,7 +27,9 @@ std::string sentence(run_summary const& s) {
     auto out = fmt::format("{} compiles answered in {:.3f} s, {} made", s.answered, seconds(s.answering), s.made);
     if (s.made > 0) out += fmt::format(" in {:.1f} s", seconds(s.making));
     out += fmt::format(", {:.1f} s not waited", seconds(s.saved));
-    if (s.not_kept > 0) out += fmt::format("; {} could not be kept: see 'kiln doctor'", s.not_kept);
+    if (s.too_large > 0) out += fmt::format("; {} could not be kept: {}", s.too_large, intercept::too_large);
+    if (s.not_kept > s.too_large)
+        out += fmt::format("; {} could not be kept: see 'kiln doctor'", s.not_kept - s.too_large);
     if (s.failed > 0) out += fmt::format("; {} did not compile", s.failed);
     if (s.forwarded > 0)
         out += fmt::format("; {} left to the library itself: {}", s.forwarded, reasons(s.why_forwarded));
@@ -44,12 +48,15 @@ run_summary summed(std::vector<intercept::happening> const& all) {
         switch (h.kind) {
             case what::answered:
                 ++out.answered;
-                out.saved += h.cost;
+                // Who waited for another's compile waited.
+                out.saved += std::max(h.cost - std::chrono::duration_cast<std::chrono::milliseconds>(h.took),
+                                      std::chrono::milliseconds{});
                 out.answering += h.took;
                 break;
             case what::made:
                 ++out.made;
                 if (!h.at) ++out.not_kept;
+                if (!h.at && h.detail.ends_with(intercept::too_large)) ++out.too_large;
                 out.making += h.took;
                 break;
             case what::failed: ++out.failed; break;

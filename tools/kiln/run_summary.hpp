@@ -9,8 +9,8 @@
 namespace kiln::cli {
 
 struct run_summary {
-    std::uint64_t answered = 0, made = 0, not_kept = 0, failed = 0, forwarded = 0, forbidden = 0, verified = 0,
-                  different = 0;
+    std::uint64_t answered = 0, made = 0, not_kept = 0, too_large = 0, failed = 0, forwarded = 0, forbidden = 0,
+                  verified = 0, different = 0;
     std::chrono::milliseconds saved{};
     std::chrono::microseconds answering{};
     std::chrono::microseconds making{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/files.hpp"
+#include "compile/elf.hpp"
 #include "compile/job.hpp"
 #include "engine/engine_state.hpp"
 #include "store/bundle.hpp"
@@ -78,7 +79,7 @@ std::string difference(result<obtained> const& made, artifact const& shipped) {
     if (now.toolchain != shipped.toolchain)
         return fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain, now.toolchain);
     if (now.key != shipped.key) return "another key: source, options or headers differ ('kiln explain' tells which)";
-    return now.image == shipped.image ? "" : "same key, other bytes";
+    return compile::image_essence(now) == compile::image_essence(shipped) ? "" : "same key, other bytes";
 }
 
 // Compiles a sample anew, around every cache, and compares the images byte for byte.

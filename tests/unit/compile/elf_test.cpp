@@ -22,9 +22,9 @@ void put(base::byte_writer& w, T const& raw) {
     w.put_raw(std::as_bytes(std::span{&raw, 1}));
 }
 
-// One kernel `k` whose shared memory and registers are what somebody wrote there.
-base::bytes cubin_with(std::uint64_t shared_bytes, std::uint32_t registers) {
-    std::string const names{"\0.nv.shared.k\0.nv.info\0k\0", 25};
+// One kernel whose shared memory and registers are what somebody wrote there.
+base::bytes cubin_with(std::uint64_t shared_bytes, std::uint32_t registers, std::string const& kernel = "k") {
+    auto const names = std::string{"\0.nv.shared.k\0.nv.info\0", 23} + kernel + '\0';
     Elf64_Ehdr head{};
     std::memcpy(head.e_ident, ELFMAG, SELFMAG);
     head.e_ident[EI_CLASS] = ELFCLASS64;
@@ -65,6 +65,25 @@ base::bytes cubin_with(std::uint64_t shared_bytes, std::uint32_t registers) {
 }
 
 }  // namespace
+
+TEST(elf, the_process_that_compiled_it_is_no_part_of_a_cubin) {
+    auto const named = [](std::string const& name) { return cubin_essence(cubin_with(16, 40, name)); };
+    auto const one = named("_ZN39_INTERNAL_00000000_4_k_cu_0d86e87c_11771kEv");
+    EXPECT_FALSE(one.empty());
+    EXPECT_EQ(one, named("_ZN42_INTERNAL_00000000_4_k_cu_fe29937e_12345671kEv")) << "of another length, too";
+    EXPECT_NE(one, named("_ZN39_INTERNAL_00000000_4_j_cu_0d86e87c_11771kEv")) << "another file";
+    EXPECT_NE(one, named("_ZN39_INTERNAL_00000000_4_k_cu_0d86e87c_11771jEv")) << "another thing in it";
+    EXPECT_NE(cubin_essence(cubin_with(16, 40)), cubin_essence(cubin_with(16, 41)));
+    EXPECT_NE(cubin_essence(cubin_with(16, 40)), cubin_essence(cubin_with(32, 40)));
+}
+
+TEST(elf, what_is_cut_off_has_no_essence) {
+    auto whole = cubin_with(16, 40);
+    EXPECT_FALSE(cubin_essence(whole).empty());
+    for (auto size = whole.size(); size-- > 0;)
+        EXPECT_TRUE(cubin_essence(base::byte_span{whole}.first(size)).empty()) << size;
+    EXPECT_TRUE(cubin_essence({}).empty());
+}
 
 TEST(elf, sizes_that_no_device_has_stay_positive) {
     for (auto const shared : {std::uint64_t{1} << 31, ~std::uint64_t{0}, std::uint64_t{0x8000'0000'8000'0000}}) {
