@@ -60,7 +60,12 @@ def run_replay(words: Sequence[str]) -> None:
 
 
 def build(file: str | os.PathLike[str], what: Sequence[Any], *, archs: Sequence[str], sign: str | None = None) -> None:
-    """Compiles units and specs for these architectures into one bundle; needs no GPU."""
+    """Compiles units and specs for these architectures into one bundle; needs no GPU.
+
+    `file`: where it goes; `what`: units, specs, requirements' parts and names of what ships; `sign`: a private key of `kiln key`.
+
+    >>> kiln.build("two.kiln", [kiln.Unit("k", 'extern "C" __global__ void k() {}')], archs=["sm_80", "sm_90"])
+    """
     from ._types import several
     from ._warmup import _asked
 
@@ -95,7 +100,12 @@ _CAN_BE: dict[str, tuple[str, ...]] = {
 
 
 def configure(**settings: object) -> None:
-    """Before the first use: configure(jit="forbid"). The names are those of the environment variables, without KILN_; None takes one away."""
+    """Settings, before the first use. The names are those of the environment variables, without KILN_; None takes one away.
+
+    Before Kiln is used:
+
+    >>> kiln.configure(jit="forbid", workers=4)
+    """
     unknown = [name for name in settings if name not in SETTINGS]
     if unknown:
         raise InvalidArgument(f"configure: there is no setting '{unknown[0]}'; there are {', '.join(SETTINGS)}")
@@ -116,7 +126,14 @@ def _words(value: object) -> str:
 
 
 def add_bundle(file: Any) -> None:
-    """Looks for artifacts in this bundle too. Reads nothing yet; call it before the first use."""
+    """Looks for artifacts in this bundle too. Reads nothing yet; call it before the first use.
+
+    `file`: a path, or what `importlib.resources.files` gives.
+
+    Before Kiln is used:
+
+    >>> kiln.add_bundle("mylib.kiln")
+    """
     path = os.fspath(file) if hasattr(file, "__fspath__") else str(file)
     if _kiln.in_use():
         import warnings

@@ -82,50 +82,158 @@ def _gather(type: Any, index: Any, device: int) -> _kiln.Gather:
 
 
 def make_exclusive_scan(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.Scan:
+    """A handle of `exclusive_scan` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `exclusive_scan` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_exclusive_scan("int32").device
+    0
+    """
     return _scan(False, type_name(type), as_op(op), device)
 
 
 def make_inclusive_scan(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.Scan:
+    """A handle of `inclusive_scan` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `inclusive_scan` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_inclusive_scan("int32", "max").device
+    0
+    """
     return _scan(True, type_name(type), as_op(op), device)
 
 
 def make_reduce(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.Reduce:
+    """A handle of `reduce` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `reduce` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_reduce("float32").device
+    0
+    """
     return _reduce(type_name(type), as_op(op), device)
 
 
 def make_segmented_reduce(type: ItemType, op: Operator = "plus", *, device: int = 0) -> _kiln.SegmentedReduce:
+    """A handle of `segmented_reduce` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `segmented_reduce` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_segmented_reduce("int32").device
+    0
+    """
     return _segmented(type_name(type), as_op(op), device)
 
 
 def make_select(type: ItemType, op: Operator | None = None, *, indices: bool = False, device: int = 0) -> _kiln.Select:
+    """A handle of `select` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `select` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_select("int32", indices=True).device
+    0
+    """
     return _select(indices, type_name(type), as_op(op) if op is not None else None, device)
 
 
 def make_lower_bound(type: ItemType, op: Operator = "less", *, device: int = 0) -> _kiln.Bounds:
+    """A handle of `lower_bound` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `lower_bound` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_lower_bound("int32").device
+    0
+    """
     return _bounds(False, type_name(type), as_op(op), device)
 
 
 def make_upper_bound(type: ItemType, op: Operator = "less", *, device: int = 0) -> _kiln.Bounds:
+    """A handle of `upper_bound` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `upper_bound` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_upper_bound("int32").device
+    0
+    """
     return _bounds(True, type_name(type), as_op(op), device)
 
 
 def make_radix_sort(key: ItemType, value: ItemType | None = None, *, descending: bool = False, device: int = 0) -> _kiln.RadixSort:
+    """A handle of `radix_sort` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `radix_sort` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_radix_sort("uint32", "int32").device
+    0
+    """
     return _radix(type_name(key), type_name(value) if value is not None else None, descending, device)
 
 
 def make_merge_sort(key: ItemType, value: ItemType | None = None, op: Operator = "less", *, device: int = 0) -> _kiln.MergeSort:
+    """A handle of `merge_sort` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `merge_sort` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_merge_sort("int32").device
+    0
+    """
     return _merge(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
 def make_unique_by_key(key: ItemType, value: ItemType | None = None, op: Operator = "equal", *, device: int = 0) -> _kiln.UniqueByKey:
+    """A handle of `unique_by_key` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `unique_by_key` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_unique_by_key("int32").device
+    0
+    """
     return _unique(type_name(key), type_name(value) if value is not None else None, as_op(op), device)
 
 
 def make_transform(source: ItemType, to: ItemType, op: Operator, *, device: int = 0) -> _kiln.Transform:
+    """A handle of `transform` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `transform` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_transform("int32", "float32", "a * 0.5f").device
+    0
+    """
     return _transform(type_name(source), type_name(to), as_op(op), device)
 
 
 def make_gather(type: ItemType, index: ItemType = "int32", *, device: int = 0) -> _kiln.Gather:
+    """A handle of `gather` for loops: compiled or found once, called with arrays on `device`.
+
+    Types are names ("int32"), NumPy's, torch's or `kiln.struct`; the handle takes what `gather` takes but for types and operator.
+
+    On a GPU:
+
+    >>> kiln.make_gather("float32").device
+    0
+    """
     return _gather(type_name(type), type_name(index), device)
 
 
@@ -140,7 +248,14 @@ def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: 
 
 
 def exclusive_scan(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
-    """out[i] = init (+) x[0] (+) ... (+) x[i - 1]"""
+    """out[i] = init (+) x[0] (+) ... (+) x[i - 1].
+
+    `x`: one dimension, of any library; `op`: a built-in operator, text of `a` and `b`, a lambda or `kiln.op`; `init`: where it begins, 0 unless
+    given; `out`: an array to write to; `stream`: an int or anything with `__cuda_stream__`.
+
+    >>> kiln.exclusive_scan(numpy.array([3, 1, 2], "i4"), init=10).tolist()
+    [10, 13, 14]
+    """
     if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op)):
         return _host().scan(False, x, as_op(op), init, out)
     handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
@@ -148,7 +263,13 @@ def exclusive_scan(x: A, op: Operator = "plus", *, init: Any = None, out: A | No
 
 
 def inclusive_scan(x: A, op: Operator = "plus", *, out: A | None = None, stream: Any = None) -> A:
-    """out[i] = x[0] (+) ... (+) x[i]"""
+    """out[i] = x[0] (+) ... (+) x[i].
+
+    The arguments are those of `exclusive_scan`.
+
+    >>> kiln.inclusive_scan(numpy.array([3, 1, 2], "i4"), "max").tolist()
+    [3, 3, 3]
+    """
     if _arrays.is_numpy(x) and _host().runs_here("inclusive_scan", as_op(op)):
         return _host().scan(True, x, as_op(op), None, out)
     handle = make_inclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
@@ -156,7 +277,13 @@ def inclusive_scan(x: A, op: Operator = "plus", *, out: A | None = None, stream:
 
 
 def reduce(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
-    """init (+) x[0] (+) ..., as an array of one item that stays where x is."""
+    """init (+) x[0] (+) ..., as an array of one item that stays where x is.
+
+    The arguments are those of `exclusive_scan`.
+
+    >>> kiln.reduce(numpy.array([3, 1, 2], "i4")).tolist()
+    [6]
+    """
     if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op)):
         return _host().reduce(x, as_op(op), init, out)
     handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
@@ -164,12 +291,22 @@ def reduce(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = Non
 
 
 def reduce_sync(x: A, op: Operator = "plus", *, init: Any = None, stream: Any = None) -> Any:
-    """The same as a Python number; waits for it."""
+    """The same as a Python number; waits for it.
+
+    >>> kiln.reduce_sync(numpy.array([3, 1, 2], "i4"), "min")
+    1
+    """
     return _arrays.first_item_sync(reduce(x, op, init=init, stream=stream))
 
 
 def segmented_reduce(x: A, offsets: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
-    """One result for each x[offsets[i]:offsets[i + 1]]."""
+    """One result for each x[offsets[i]:offsets[i + 1]].
+
+    `offsets`: integers of 32 or 64 bits, one more than there are segments; the others as of `reduce`.
+
+    >>> kiln.segmented_reduce(numpy.array([3, 1, 2], "i4"), numpy.array([0, 2, 3])).tolist()
+    [4, 2]
+    """
     if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op)):
         return _host().segmented_reduce(x, offsets, as_op(op), init, out)
     handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
@@ -177,8 +314,15 @@ def segmented_reduce(x: A, offsets: A, op: Operator = "plus", *, init: Any = Non
 
 
 def select(x: A, by: Operator | Any, *, out: A | None = None, count: A | None = None, stream: Any = None) -> tuple[A, A]:
-    """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count). `kept` has room for all; the first `count` items
-    count, and `count` stays on the device. select_sync() trims."""
+    """What satisfies an operator (`kiln.op("a > 0")`) or a mask: (kept, count).
+
+    `by`: an operator of `a`, or an array of bool or bytes. `kept` has room for all; the first `count` items count, and `count` stays on the
+    device. `select_sync` trims. `out`, `count`: arrays to write to.
+
+    >>> kept, count = kiln.select(numpy.array([3, 1, 2], "i4"), numpy.array([True, False, True]))
+    >>> kept[: int(count[0])].tolist()
+    [3, 2]
+    """
     told = isinstance(by, (Op, str, FunctionType))
     if _arrays.is_numpy(x) and _host().runs_here("select", as_op(by) if told else None):
         here: tuple[A, A] = _host().select(x, by, out, count)
@@ -189,14 +333,24 @@ def select(x: A, by: Operator | Any, *, out: A | None = None, count: A | None = 
 
 
 def select_sync(x: A, by: Operator | Any, *, stream: Any = None) -> A:
-    """The same, trimmed; waits once."""
+    """The same, trimmed; waits once.
+
+    >>> kiln.select_sync(numpy.array([3, 1, 2], "i4"), numpy.array([True, False, True])).tolist()
+    [3, 2]
+    """
     kept: Any
     kept, count = select(x, by, stream=stream)
     return kept[: int(_arrays.first_item_sync(count))]
 
 
 def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None = None, stream: Any = None) -> A:
-    """The first place of each query in `sorted` that keeps it in order."""
+    """The first place of each query in `sorted` that keeps it in order.
+
+    `sorted`, `queries`: of one type; `op`: the order they are in; `out`: int64 or int32.
+
+    >>> kiln.lower_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 9], "i4")).tolist()
+    [1, 3]
+    """
     if _arrays.is_numpy(sorted) and _host().runs_here("lower_bound", as_op(op)) and as_op(op).name == "less":
         return _host().bounds(False, sorted, queries, out)
     handle = make_lower_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
@@ -204,7 +358,13 @@ def lower_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None =
 
 
 def upper_bound(sorted: A, queries: A, op: Operator = "less", *, out: A | None = None, stream: Any = None) -> A:
-    """The last one."""
+    """The last place of each query in `sorted` that keeps it in order.
+
+    The arguments are those of `lower_bound`.
+
+    >>> kiln.upper_bound(numpy.array([1, 3, 3], "i4"), numpy.array([3, 0], "i4")).tolist()
+    [3, 0]
+    """
     if _arrays.is_numpy(sorted) and _host().runs_here("upper_bound", as_op(op)) and as_op(op).name == "less":
         return _host().bounds(True, sorted, queries, out)
     handle = make_upper_bound(_arrays.type_of(sorted), op, device=_arrays.device_of(sorted))
@@ -221,7 +381,14 @@ def _type_if_any(values: Any) -> ItemType | None:
 
 def radix_sort(keys: A, values: A | None = None, *, descending: bool = False, out: A | None = None, values_out: A | None = None,
                stream: Any = None) -> Any:
-    """Keys in order, with their values where there are any: stable."""
+    """Keys in order, with their values where there are any: stable.
+
+    `keys`: numbers; `values`: as many, of any type; `out`, `values_out`: arrays to write to. Returns keys, or (keys, values).
+
+    >>> keys, values = kiln.radix_sort(numpy.array([3, 1, 2], "i4"), numpy.array([30, 10, 20], "i8"))
+    >>> keys.tolist(), values.tolist()
+    ([1, 2, 3], [10, 20, 30])
+    """
     if _arrays.is_numpy(keys) and _host().runs_here("radix_sort", None):
         return _host().sort(keys, values, as_op("greater" if descending else "less"), out, values_out)
     handle = make_radix_sort(_arrays.type_of(keys), _type_if_any(values), descending=descending, device=_arrays.device_of(keys))
@@ -230,7 +397,13 @@ def radix_sort(keys: A, values: A | None = None, *, descending: bool = False, ou
 
 def merge_sort(keys: A, values: A | None = None, op: Operator = "less", *, out: A | None = None, values_out: A | None = None,
                stream: Any = None) -> Any:
-    """Keys in the order of an operator, with their values where there are any: stable."""
+    """Keys in the order of an operator, with their values where there are any: stable.
+
+    `op`: whether `a` comes before `b`; the others as of `radix_sort`.
+
+    >>> kiln.merge_sort(numpy.array([3, 1, 2], "i4"), op="greater").tolist()
+    [3, 2, 1]
+    """
     if _arrays.is_numpy(keys) and _host().runs_here("merge_sort", as_op(op)):
         return _host().sort(keys, values, as_op(op), out, values_out)
     handle = make_merge_sort(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
@@ -239,7 +412,14 @@ def merge_sort(keys: A, values: A | None = None, op: Operator = "less", *, out: 
 
 def unique_by_key(keys: A, values: A | None = None, op: Operator = "equal", *, out: A | None = None, values_out: A | None = None,
                   count: A | None = None, stream: Any = None) -> Any:
-    """The first of each run of equal keys: (keys, count) or (keys, values, count)."""
+    """The first of each run of equal keys: (keys, count) or (keys, values, count).
+
+    `op`: whether two keys are equal. As with `select` there is room for all, and the first `count` items count.
+
+    >>> keys, count = kiln.unique_by_key(numpy.array([1, 1, 2], "i4"))
+    >>> keys[: int(count[0])].tolist()
+    [1, 2]
+    """
     if _arrays.is_numpy(keys) and _host().runs_here("unique_by_key", as_op(op)):
         return _host().unique_by_key(keys, values, as_op(op), out, values_out, count)
     handle = make_unique_by_key(_arrays.type_of(keys), _type_if_any(values), op, device=_arrays.device_of(keys))
@@ -247,14 +427,26 @@ def unique_by_key(keys: A, values: A | None = None, op: Operator = "equal", *, o
 
 
 def unique_by_key_sync(keys: A, values: A | None = None, op: Operator = "equal", *, stream: Any = None) -> Any:
-    """The same, trimmed; waits once."""
+    """The same, trimmed; waits once.
+
+    >>> kiln.unique_by_key_sync(numpy.array([1, 1, 2], "i4")).tolist()
+    [1, 2]
+    """
     *kept, count = unique_by_key(keys, values, op, stream=stream)
     n = int(_arrays.first_item_sync(count))
     return kept[0][:n] if values is None else tuple(k[:n] for k in kept)
 
 
 def transform(x: A, op: Operator, *, to: ItemType | None = None, out: A | None = None, stream: Any = None) -> A:
-    """An operator of `a` for each item."""
+    """An operator of `a` for each item.
+
+    `to`: the type of the results, that of `x` unless given.
+
+    On a GPU:
+
+    >>> kiln.transform(numpy.array([3, 1, 2], "i4"), "a * 2").tolist()
+    [6, 2, 4]
+    """
     if _arrays.is_numpy(x):
         _host().runs_here("transform", as_op(op))  # never: its operators are one's own
     source = _arrays.type_of(x)
@@ -262,7 +454,13 @@ def transform(x: A, op: Operator, *, to: ItemType | None = None, out: A | None =
 
 
 def gather(x: A, index: A, *, out: A | None = None, stream: Any = None) -> A:
-    """out[i] = x[index[i]]"""
+    """out[i] = x[index[i]].
+
+    `index`: integers of 32 or 64 bits.
+
+    >>> kiln.gather(numpy.array([3, 1, 2], "i4"), numpy.array([2, 0], "i4")).tolist()
+    [2, 3]
+    """
     if _arrays.is_numpy(x) and _host().runs_here("gather", None):
         return _host().gather(x, index, out)
     handle = make_gather(_arrays.type_of(x), _arrays.type_of(index), device=_arrays.device_of(x))

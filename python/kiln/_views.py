@@ -17,7 +17,11 @@ no_transfers = _kiln.no_transfers
 
 
 def activity() -> dict[str, int]:
-    """What was moved, waited for, allocated and run where, by Kiln, since the process began."""
+    """What was moved, waited for, allocated and run where, by Kiln, since the process began.
+
+    >>> kiln.activity()["synchronisations"] >= 0
+    True
+    """
     return _kiln.activity()
 
 
@@ -86,25 +90,46 @@ class Status(Table):
 
 
 def status() -> Status:
+    """What became of everything that was asked for: a table, also in notebooks.
+
+    >>> "ready" in kiln.status().totals
+    True
+    """
     return Status(_kiln.status())
 
 
 def events(kind: str = "") -> Table:
-    """The newest events, oldest first; of one kind where it is named."""
+    """The newest events, oldest first; of one kind where it is named.
+
+    >>> all(event["kind"] == "compiled" for event in kiln.events("compiled"))
+    True
+    """
     if kind and kind not in _kiln.event_kinds():
         raise InvalidArgument(f"there are no events of kind '{kind}'; kinds are {', '.join(_kiln.event_kinds())}")
     return Table(_kiln.events(kind), ("kind", "unit", "target", "reason", "duration", "detail"))
 
 
 def devices() -> list[dict[str, Any]]:
-    """The GPUs of this machine; kiln.NoDevice with the reason where there is none."""
+    """The GPUs of this machine; kiln.NoDevice with the reason where there is none.
+
+    On a GPU:
+
+    >>> kiln.devices()[0]["ordinal"]
+    0
+    """
     return _kiln.devices()
 
 
 @contextlib.contextmanager
 def execution(mode: str) -> Iterator[None]:
-    """Where operations run inside the block: "gpu" fails where there is none, "cpu" touches no driver, "auto" chooses. Of the whole process: in
-    other threads and tasks too, so blocks of several must not overlap."""
+    """Where operations run inside the block: "gpu" fails where there is none, "cpu" touches no driver, "auto" chooses.
+
+    Of the whole process: in other threads and tasks too, so blocks of several must not overlap.
+
+    >>> with kiln.execution("cpu"):
+    ...     kiln.reduce_sync(numpy.array([3, 1, 2], "i4"))
+    6
+    """
     before = _kiln.execution_mode()
     _kiln.set_execution_mode(mode)
     try:

@@ -66,7 +66,13 @@ def _is_operator(what: Any) -> bool:
 
 
 def spec(primitive: str, *what: Any, descending: bool = False, indices: bool = False) -> Spec:
-    """What `make_<primitive>` takes: spec("inclusive_scan", "int32", cap), spec("radix_sort", "uint64", "int32")."""
+    """What `make_<primitive>` takes, to be demanded, planned or shipped.
+
+    `what`: types, and an operator where it is not the usual one.
+
+    >>> kiln.spec("radix_sort", "uint64", "int32").name
+    'radix_sort_u64_i32'
+    """
     if primitive not in _PRIMITIVES:
         raise InvalidArgument(f"there is no primitive '{primitive}'; there are {', '.join(_PRIMITIVES)}")
     count, usual = _PRIMITIVES[primitive]
@@ -116,6 +122,13 @@ class Requirement(Sequence[Need]):
 
 
 def requires(consumer: str, what: Sequence[Need]) -> Requirement:
+    """What a piece of code uses, declared beside it; costs nothing.
+
+    `consumer`: whose it is, for status and events; `what`: units, specs and names of what ships.
+
+    >>> kiln.requires("mylib.join", ["exclusive_scan_i32", kiln.spec("reduce", "float32", "max")])
+    <kiln.Requirement of 'mylib.join': 2>
+    """
     return Requirement(consumer, what)
 
 
@@ -142,7 +155,11 @@ class Plan:
 
 @contextlib.contextmanager
 def record(file: str | os.PathLike[str]) -> Iterator[None]:
-    """Writes down what the program asks for, to the end of the block."""
+    """Writes down what the program asks for, to the end of the block.
+
+    >>> with kiln.record("app.profile"):
+    ...     kiln.requires("app", ["exclusive_scan_i32"]).demand(archs=["sm_90"])
+    """
     recording = _kiln.record(os.fspath(file))
     try:
         yield
@@ -161,7 +178,13 @@ class Replayed:
 
 @plainly
 def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: str | os.PathLike[str] | None = None) -> Replayed:
-    """Demands what a recording lists; returns at once. With `bundle`, makes it for `archs` and writes a bundle instead."""
+    """Demands what a recording lists; returns at once. With `bundle`, makes it for `archs` and writes a bundle instead.
+
+    >>> with kiln.record("again.profile"):
+    ...     _ = kiln.Unit("k", 'extern "C" __global__ void k() {}').artifact("sm_90")
+    >>> kiln.replay("again.profile", archs=["sm_90"]).stale
+    0
+    """
     if bundle is not None:
         from ._bundles import run_replay
 
@@ -174,5 +197,9 @@ def replay(file: str | os.PathLike[str], *, archs: Sequence[str] = (), bundle: s
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """What ships with Kiln, by name."""
+    """What ships with Kiln, by name: a list of name, pack, kind, types and operator.
+
+    >>> "exclusive_scan_i32" in [one["name"] for one in kiln.catalogue()]
+    True
+    """
     return _kiln.catalogue()

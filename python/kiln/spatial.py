@@ -31,7 +31,11 @@ _FAMILIES = {0: "point", 1: "linestring", 3: "polygon", 4: "multipoint", 5: "mul
 def geometries(rows: Any) -> Geometries:
     """Geometries of any of these, without a copy where the layout allows it: a GeoSeries or GeoDataFrame, shapely geometries, one
     or an array of them, anything with Arrow's protocols (GeoArrow, on the host or a device), a list of WKB or WKT, a pair (x, y)
-    of coordinates."""
+    of coordinates.
+
+    >>> spatial.geometries(["POINT (1 2)", None])
+    <kiln.spatial.Geometries: 2 of family point on the host>
+    """
     if isinstance(rows, Geometries):
         return rows
     if hasattr(rows, "geometry") and hasattr(rows, "columns"):  # a GeoDataFrame
@@ -57,7 +61,11 @@ def _again(rows: list[Any]) -> Geometries:
 
 @plainly
 def points(x: Any, y: Any) -> Geometries:
-    """Points by their coordinates: arrays of float64 of any library, where they are."""
+    """Points by their coordinates: arrays of float64 of any library, where they are.
+
+    >>> len(spatial.points(numpy.zeros(3), numpy.ones(3)))
+    3
+    """
     return _kiln.geometries_from_parts("point", x, y, [], None)
 
 
@@ -94,7 +102,12 @@ def _from_shapely(rows: Any) -> Geometries:
 
 
 def read_file(path: str | os.PathLike[str]) -> Geometries:
-    """GeoJSON, WKT, hexadecimal WKB or CSV; checked."""
+    """GeoJSON, WKT, hexadecimal WKB or CSV; checked.
+
+    >>> _ = open("two.wkt", "w").write("POINT (1 2)\\nPOINT (3 4)\\n")
+    >>> len(spatial.read_file("two.wkt"))
+    2
+    """
     rows: Geometries = _kiln.spatial_read_file(os.fspath(path), "")[0]
     return rows
 
@@ -103,7 +116,13 @@ def read_file(path: str | os.PathLike[str]) -> Geometries:
 
 
 def to_shapely_sync(rows: Geometries) -> Any:
-    """A NumPy array of shapely geometries, None for missing ones."""
+    """A NumPy array of shapely geometries, None for missing ones.
+
+    With shapely:
+
+    >>> spatial.to_shapely_sync(spatial.geometries(["POINT (1 2)"]))[0].wkt
+    'POINT (1 2)'
+    """
     import shapely
 
     return shapely.from_wkb(rows.to_wkb_sync())
@@ -231,58 +250,104 @@ def _right(rows: Rows | AreaIndex) -> Geometries | AreaIndex:
 
 @plainly
 def join(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Pairs:
-    """Rows of which `left relation right` is true; exact. `gdf.iloc[pairs.left_sync()]` are the rows themselves."""
+    """Rows of which `left relation right` is true; exact. `gdf.iloc[pairs.left_sync()]` are the rows themselves.
+
+    `left`, `right`: whatever `geometries` takes, `right` also an AreaIndex; `relation`: one of RELATIONS; `timeout`: seconds, for kernels that must be
+    compiled first.
+
+    >>> pairs = spatial.join(AREAS, (numpy.array([1.0, 3.0]), numpy.array([1.0, 1.0])), "contains")
+    >>> pairs.left_sync().tolist(), pairs.right_sync().tolist()
+    ([0, 1], [0, 1])
+    """
     return Pairs(*_kiln.spatial_join(geometries(left), _right(right), relation, stream, timeout))
 
 
 @plainly
 def join_within(left: Rows, right: Rows, distance: float, *, stream: Any = None, timeout: float | None = None) -> Pairs:
-    """Rows no more than a distance apart."""
+    """Rows no more than a distance apart.
+
+    >>> len(spatial.join_within(["POINT (0 0)"], ["POINT (3 4)"], 5.0))
+    1
+    """
     return Pairs(*_kiln.spatial_join_within(geometries(left), geometries(right), distance, stream, timeout))
 
 
 @plainly
 def join_in_chunks(left: Rows, right: Rows, take: Callable[[Pairs], object], relation: str = "intersects", *,
                    distance: float | None = None, most_bytes: int = 0) -> None:
-    """The same list a part at a time, for lists that outgrow memory: `take` is called with each."""
+    """The same list a part at a time, for lists that outgrow memory: `take` is called with each.
+
+    `most_bytes`: of a part; 0: as many as there is room for.
+
+    >>> sizes = []
+    >>> spatial.join_in_chunks(AREAS, AREAS, lambda pairs: sizes.append(len(pairs)), "equals")
+    >>> sum(sizes)
+    2
+    """
     _kiln.spatial_join_in_chunks(geometries(left), geometries(right), relation, distance, lambda a, b: take(Pairs(a, b)), most_bytes)
 
 
 @plainly
 def join_first(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
-    """For each left row the lowest right row, or -1: int32."""
+    """For each left row the lowest right row, or -1: int32.
+
+    >>> spatial.join_first(["POINT (3 1)", "POINT (9 9)"], AREAS, "within").tolist()
+    [1, -1]
+    """
     return _host(_kiln.spatial_join_first(geometries(left), _right(right), relation, stream, timeout))
 
 
 @plainly
 def join_count(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
-    """For each left row how many: int64."""
+    """For each left row how many: int64.
+
+    >>> spatial.join_count(["POINT (3 1)", "POINT (9 9)"], AREAS).tolist()
+    [1, 0]
+    """
     return _host(_kiln.spatial_join_count(geometries(left), _right(right), relation, stream, timeout))
 
 
 @plainly
 def join_any(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None, timeout: float | None = None) -> Any:
-    """For each left row whether there is any: uint8, 0 or 1."""
+    """For each left row whether there is any: uint8, 0 or 1.
+
+    >>> spatial.join_any(["POINT (3 1)", "POINT (9 9)"], AREAS).tolist()
+    [1, 0]
+    """
     return _host(_kiln.spatial_join_any(geometries(left), _right(right), relation, stream, timeout))
 
 
 @plainly
 def join_histogram(left: Rows, right: Rows | AreaIndex, relation: str = "intersects", *, stream: Any = None,
                    timeout: float | None = None) -> Any:
-    """For each right row how many left ones: int64."""
+    """For each right row how many left ones: int64.
+
+    >>> spatial.join_histogram(["POINT (3 1)", "POINT (3.5 1)"], AREAS).tolist()
+    [0, 2]
+    """
     return _host(_kiln.spatial_join_histogram(geometries(left), _right(right), relation, stream, timeout))
 
 
 @plainly
 def query(left: Rows, right: Rows, distance: float = 0.0, *, stream: Any = None, timeout: float | None = None) -> Pairs:
-    """Rows whose boxes meet, or are no more than a distance apart."""
+    """Rows whose boxes meet, or are no more than a distance apart.
+
+    >>> len(spatial.query(AREAS, ["POINT (5 1)"], 1.0))
+    1
+    """
     return Pairs(*_kiln.spatial_query(geometries(left), geometries(right), distance, stream, timeout))
 
 
 @plainly
 def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = None, ties: bool = True, stream: Any = None,
             timeout: float | None = None) -> NearPairs:
-    """For each left row the nearest right ones, at most `most` away; with ties, all that are as near as the last one."""
+    """For each left row the nearest right ones, at most `most` away; with ties, all that are as near as the last one.
+
+    `count`: how many of them.
+
+    >>> spatial.nearest(["POINT (5 1)"], AREAS).distance_sync().tolist()
+    [1.0]
+    """
     if count < 1:
         raise InvalidArgument(f"nearest: count is {count}; at least 1 is looked for")
     return NearPairs(*_kiln.spatial_nearest(geometries(left), geometries(right), count, most, ties, stream, timeout))
@@ -290,13 +355,22 @@ def nearest(left: Rows, right: Rows, count: int = 1, *, most: float | None = Non
 
 @plainly
 def relate_join(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Matrices:
-    """All pairs that are not disjoint, with how they lie to each other."""
+    """All pairs that are not disjoint, with how they lie to each other.
+
+    >>> len(spatial.relate_join(AREAS, AREAS))
+    4
+    """
     return Matrices(*_kiln.spatial_relate_join(geometries(left), geometries(right), stream, timeout))
 
 
 @plainly
 def segment_intersections(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Crossings:
-    """Where the segments of two arrays meet."""
+    """Where the segments of two arrays meet.
+
+    >>> found = spatial.segment_intersections(["LINESTRING (0 0, 2 2)"], ["LINESTRING (0 2, 2 0)"])
+    >>> float(found.x[0]), float(found.y[0])
+    (1.0, 1.0)
+    """
     return Crossings(*_kiln.spatial_segment_intersections(geometries(left), geometries(right), stream, timeout))
 
 
@@ -312,52 +386,91 @@ def _row_by_row(what: str, left: Rows, right: Rows) -> tuple[Geometries, Geometr
 
 @plainly
 def relate(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """How row i of one lies to row i of the other: nine entries of three bits; 0 where one of them is missing."""
+    """How row i of one lies to row i of the other: nine entries of three bits; 0 where one of them is missing.
+
+    >>> len(spatial.relate(AREAS, AREAS))
+    2
+    """
     return _host(_kiln.spatial_relate(*_row_by_row("relate", left, right), stream, timeout))
 
 
 @plainly
 def distance(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """Between row i of one and row i of the other; NaN where there is none."""
+    """Between row i of one and row i of the other; NaN where there is none.
+
+    >>> spatial.distance(["POINT (0 0)"], ["POINT (3 4)"]).tolist()
+    [5.0]
+    """
     return _host(_kiln.spatial_distance(*_row_by_row("distance", left, right), stream, timeout))
 
 
 @plainly
 def area(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """Of each row: 0 of points and lines, NaN of missing rows.
+
+    >>> spatial.area(AREAS).tolist()
+    [4.0, 4.0]
+    """
     return _host(_kiln.spatial_area(geometries(rows), stream, timeout))
 
 
 @plainly
 def length(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
+    """Of each row: of a line its length, of an area that of its boundary, NaN of missing rows.
+
+    >>> spatial.length(["LINESTRING (0 0, 3 4)"]).tolist()
+    [5.0]
+    """
     return _host(_kiln.spatial_length(geometries(rows), stream, timeout))
 
 
 @plainly
 def centroid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Locations:
+    """Of each row, as columns x and y; NaN where it has none.
+
+    >>> [float(c[0]) for c in spatial.centroid(AREAS)]
+    [1.0, 1.0]
+    """
     return Locations(*_kiln.spatial_centroid(geometries(rows), stream, timeout))
 
 
 @plainly
 def bounds(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Boxes:
-    """Of each row; NaN where it has none."""
+    """Of each row, as columns min_x, min_y, max_x and max_y; NaN where it has none.
+
+    >>> [float(c[1]) for c in spatial.bounds(AREAS)]
+    [2.0, 0.0, 4.0, 2.0]
+    """
     return Boxes(*_kiln.spatial_bounds(geometries(rows), stream, timeout))
 
 
 @plainly
 def bounds_by_key(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Boxes:
-    """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row."""
+    """Around the rows of each key from 0 to before `keys`; `key` is int32, one per row.
+
+    >>> [float(c[0]) for c in spatial.bounds_by_key(AREAS, numpy.zeros(2, "i4"), 1)]
+    [0.0, 0.0, 4.0, 2.0]
+    """
     return Boxes(*_kiln.spatial_bounds_by_key(geometries(rows), key, keys, stream, timeout))
 
 
 @plainly
 def total_bounds_sync(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> tuple[float, float, float, float] | None:
-    """Of all rows; None where there is no vertex."""
+    """Of all rows; None where there is no vertex.
+
+    >>> spatial.total_bounds_sync(AREAS)
+    (0.0, 0.0, 4.0, 2.0)
+    """
     return _kiln.spatial_total_bounds(geometries(rows), stream, timeout)
 
 
 @plainly
 def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Counts:
-    """Vertices, and points, lines and rings, of each row."""
+    """Vertices, and points, lines and rings, of each row.
+
+    >>> [c.tolist() for c in spatial.counts(AREAS)]
+    [[5, 5], [1, 1]]
+    """
     return Counts(*_kiln.spatial_counts(geometries(rows), stream, timeout))
 
 
@@ -366,25 +479,43 @@ def counts(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> C
 
 @plainly
 def gather(rows: Rows, which: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Row i is row which[i]; which is int32. No vertex is copied."""
+    """Row i is row which[i]; `which` is int32. No vertex is copied.
+
+    >>> spatial.gather(AREAS, numpy.array([1], "i4")).to_wkt_sync()
+    ['POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))']
+    """
     return _kiln.spatial_gather(geometries(rows), which, stream, timeout)
 
 
 @plainly
 def filter_sync(rows: Rows, keep: Any, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """The rows whose flag is not 0."""
+    """The rows whose flag is not 0.
+
+    `keep`: bool or uint8, one per row.
+
+    >>> len(spatial.filter_sync(AREAS, numpy.array([True, False])))
+    1
+    """
     return _kiln.spatial_filter(geometries(rows), keep, stream, timeout)
 
 
 @plainly
 def point_buffer(rows: Rows, distance: float, *, quarter: int = 8, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Circles around points, as polygons with `quarter` sides in a quarter."""
+    """Circles around points, as polygons with `quarter` sides in a quarter.
+
+    >>> spatial.area(spatial.point_buffer(["POINT (0 0)"], 1.0, quarter=1)).tolist()
+    [2.0]
+    """
     return _kiln.spatial_point_buffer(geometries(rows), distance, quarter, stream, timeout)
 
 
 @plainly
 def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """The parts of points and lines in (min_x, min_y, max_x, max_y)."""
+    """The parts of points and lines in (min_x, min_y, max_x, max_y).
+
+    >>> spatial.length(spatial.clip_by_rect(["LINESTRING (0 0, 10 0)"], (2, -1, 5, 1))).tolist()
+    [3.0]
+    """
     left, bottom, right, top = box
     return _kiln.spatial_clip(geometries(rows), (left, bottom, right, top), stream, timeout)
 
@@ -394,48 +525,84 @@ def clip_by_rect(rows: Rows, box: Sequence[float], *, stream: Any = None, timeou
 
 @plainly
 def overlay(left: Rows, right: Rows, how: str = "intersection", *, grid: float = 0.0, stream: Any = None, timeout: float | None = None) -> Overlay:
-    """What rows of two arrays have in common or alone, one of OVERLAYS, as valid multipolygons. A `grid` above 0: coordinates are
-    multiples of it. Of polygons; rings may cross and count by the even-odd rule."""
+    """What rows of two arrays have in common or alone, one of OVERLAYS, as valid multipolygons.
+
+    `grid` above 0: coordinates are multiples of it. Of polygons; rings may cross and count by the even-odd rule.
+
+    >>> parts = spatial.overlay(AREAS, FLOODS)
+    >>> spatial.area(parts.rows).tolist(), parts.left_sync().tolist()
+    ([1.0, 1.0], [0, 1])
+    """
     return Overlay(*_kiln.spatial_overlay(geometries(left), geometries(right), how, grid, stream, timeout))
 
 
 @plainly
 def overlay_row_by_row(left: Rows, right: Rows, how: str = "intersection", *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference."""
+    """Row i of one with row i of the other, as one row: intersection, union, difference or symmetric_difference.
+
+    >>> spatial.area(spatial.overlay_row_by_row(AREAS[:1], FLOODS, "union")).tolist()
+    [7.0]
+    """
     return _kiln.spatial_overlay_row_by_row(geometries(left), geometries(right), how, stream, timeout)
 
 
 @plainly
 def area_table(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Areas:
-    """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be."""
+    """The pairs of rows with some area in common, and how much; nothing is overlaid that need not be.
+
+    >>> spatial.area_table(AREAS, FLOODS).area_sync().tolist()
+    [1.0, 1.0]
+    """
     return Areas(*_kiln.spatial_area_table(geometries(left), geometries(right), stream, timeout))
 
 
 @plainly
 def intersection_area(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """Row by row what both have in common; NaN where a row is missing."""
+    """Row by row what both have in common; NaN where a row is missing.
+
+    >>> spatial.intersection_area(AREAS[:1], FLOODS).tolist()
+    [1.0]
+    """
     return _host(_kiln.spatial_intersection_area(geometries(left), geometries(right), stream, timeout))
 
 
 @plainly
 def iou(left: Rows, right: Rows, *, stream: Any = None, timeout: float | None = None) -> Any:
-    """Row by row the area of the intersection over that of the union; NaN where a row is missing."""
+    """Row by row the area of the intersection over that of the union; NaN where a row is missing.
+
+    >>> spatial.iou(AREAS[:1], AREAS[:1]).tolist()
+    [1.0]
+    """
     return _host(_kiln.spatial_iou(geometries(left), geometries(right), stream, timeout))
 
 
 @plainly
 def dissolve(rows: Rows, key: Any, keys: int, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row."""
+    """A row for each key from 0 to before `keys`: all rows with that key as one. `key` is int32, one per row.
+
+    Of numbers that stand for something else, `numpy.unique(key, return_inverse=True)` numbers those that occur.
+
+    >>> spatial.area(spatial.dissolve(AREAS, numpy.zeros(2, "i4"), 1)).tolist()
+    [8.0]
+    """
     return _kiln.spatial_dissolve(geometries(rows), key, keys, stream, timeout)
 
 
 @plainly
 def union_all(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """All rows as one."""
+    """All rows as one.
+
+    >>> spatial.area(spatial.union_all([*AREAS, *FLOODS])).tolist()
+    [10.0]
+    """
     return _kiln.spatial_union_all(geometries(rows), stream, timeout)
 
 
 @plainly
 def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Row by row the same points by the even-odd rule, as valid multipolygons; missing rows stay missing."""
+    """Row by row the same points by the even-odd rule, as valid multipolygons; missing rows stay missing.
+
+    >>> spatial.area(spatial.make_valid(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"])).tolist()
+    [2.0]
+    """
     return _kiln.spatial_make_valid(geometries(rows), stream, timeout)

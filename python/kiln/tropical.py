@@ -25,7 +25,14 @@ def _shape(a: Any, b: Any) -> tuple[int, ...]:
 @plainly
 def product(a: Any, b: Any, semiring: str = "max_plus", *, out: Any = None, winners: str | None = None, stream: Any = None,
             timeout: float | None = None) -> Any:
-    """C = A (x) B, as matmul: batched, transposed views uncopied. With winners="int32" or "int64", also the first k that won."""
+    """C = A (x) B, as matmul: batched, transposed views uncopied. With winners="int32" or "int64", also the first k that won.
+
+    `a`, `b`: matrices or batches of them, of one type, on the host or a device; `semiring`: one of SEMIRINGS. Arrays of the host are multiplied where Kiln
+    decides (`kiln.execution`), and an event says where.
+
+    >>> kiln.tropical.product(numpy.array([[0.0, 5.0]]), numpy.array([[7.0], [1.0]]), "min_plus").tolist()
+    [[6.0]]
+    """
     shape = _shape(a, b)
     if out is None:
         out = _arrays.empty(shape, a, type=str(_arrays.type_of(a)))

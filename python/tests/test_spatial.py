@@ -375,6 +375,8 @@ def test_keys_that_are_no_numbering_are_refused():
     for keys in (2**31 - 1, 2**31, 2**40):
         with pytest.raises(kiln.InvalidArgument, match="number those that occur from 0"):
             spatial.dissolve(SQUARES, numpy.array([0, 1, 2, 2**31 - 1 if keys > 2**31 else 3], "i4"), keys)
+        with pytest.raises(kiln.InvalidArgument, match="number those that occur from 0"):
+            spatial.bounds_by_key(SQUARES, numpy.zeros(4, "i4"), keys)
     assert len(spatial.dissolve(SQUARES, numpy.array([0, 1, 99999, 7], "i4"), 100000)) == 100000
 
 

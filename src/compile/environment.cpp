@@ -22,7 +22,9 @@ bool is_passed(std::string_view name) {
     // The compiler's own cache in the driver changes no result: where it is, and whether it is on, is the user's choice.
     constexpr std::array caches{"CUDA_CACHE_DISABLE"sv, "CUDA_CACHE_PATH"sv, "CUDA_CACHE_MAXSIZE"sv};
     // Events, profiles and bundles are the host's affair: a worker that wrote them too would write them twice.
-    constexpr std::array kept_back{"KILN_EVENTS"sv, "KILN_PROFILE"sv, "KILN_BUNDLES"sv};
+    // So are other machines, and who we are there.
+    constexpr std::array kept_back{"KILN_EVENTS"sv, "KILN_PROFILE"sv, "KILN_BUNDLES"sv, "KILN_REMOTE"sv,
+                                   "KILN_REMOTE_TOKEN"sv};
     if (std::ranges::find(names, name) != names.end() || name.starts_with("LC_")) return true;
     if (std::ranges::find(caches, name) != caches.end()) return true;
     return name.starts_with("KILN_") && std::ranges::find(kept_back, name) == kept_back.end();

@@ -59,6 +59,8 @@ bool reads_no_file(std::string_view raw, std::set<std::string_view> const& in_me
     // directive.
     if (text.find("?\?/") != text.npos) return false;
     if (text.find("import") != text.npos || text.find("embed") != text.npos) return false;
+    // "__has_include", perhaps pasted together, is a look that needs no directive.
+    if (text.find("__has_") != text.npos) return false;
     for (auto at = text.find("include"); at != text.npos; at = text.find("include", at + 1)) {
         if (!is_answered(text, at, in_memory)) return false;
     }
@@ -106,8 +108,9 @@ std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options
 
 bool is_self_contained(kiln::unit const& u, normalized_options const& options) {
     if (std::ranges::any_of(options.keyed, [](auto const& o) { return o.starts_with("--pre-include"); })) return false;
-    // A macro's value can be an include's operand, but the directive itself must stand in the text.
+    // A macro's value can be an include's operand, but the directive itself must stand in the text; or the whole of a look.
     std::set<std::string_view> in_memory;
+    if (!std::ranges::all_of(options.keyed, [&](auto const& o) { return reads_no_file(o, in_memory); })) return false;
     for (auto const& h : u.headers) in_memory.insert(h.name);
     return reads_no_file(u.source, in_memory) &&
            std::ranges::all_of(u.headers, [&](header const& h) { return reads_no_file(h.text, in_memory); });

@@ -313,7 +313,9 @@ void engine::state::shut_down() noexcept {
     requests->abandon();
     if (with) with->join();
     loading.stop();
-    store->flush(base::clock::now() + std::chrono::milliseconds{200});
+    auto const end = base::clock::now() + std::chrono::milliseconds{200};
+    store->flush(end);
+    store->end_by(end);
     cuda::keep_contents();
     compile::header_memory::process().keep();
 }

@@ -38,6 +38,8 @@ base::time_point budgets::end_of(store::question const& what, base::time_point a
     return end;
 }
 
+milliseconds budgets::for_a_first_answer() const noexcept { return patience_.value_or(to_answer_first); }
+
 milliseconds budgets::for_a_lease(store::question const& what) const noexcept {
     auto const usual = std::clamp(2 * what.compile, shortest_lease_wait, longest_lease_wait);
     return std::max(usual, patience_.value_or(usual));

@@ -23,6 +23,9 @@ public:
     void answered(std::chrono::nanoseconds took) noexcept;
     // When the wait for a question asked at `asked` ends, as things are known now.
     [[nodiscard]] base::time_point end_of(store::question const& what, base::time_point asked) noexcept;
+    // Of whoever keeps leases, where nothing is known of him.
+    [[nodiscard]] milliseconds for_a_first_answer() const noexcept;
+    // Also for each answer about one.
     [[nodiscard]] milliseconds for_a_lease(store::question const& what) const noexcept;
     // Of the latest answers.
     [[nodiscard]] std::chrono::nanoseconds quantile(double part) const;

@@ -28,6 +28,7 @@ std::filesystem::path const& secret_file(remote_options const& o) noexcept {
 client::client(client_parts of)
     : of_{of},
       budgets_{of.rules.options.patience, of.rules.options.timeout},
+      keeper_is_known_{of.rules.options.leases != leasing::elsewhere},
       token_stamp_{token_source{secret_file(of.rules.options)}.stamp()},
       random_{std::random_device{}()} {
     of_.bytes.on_connected = [this] { budgets_.connected(base::clock::now()); };
@@ -248,13 +249,14 @@ void client::settle_found(inquiry_ptr const& q, opened found) {
 void client::next_slot(inquiry_ptr const& q) {
     if (++q->slot >= slots || !q->what.request) return missed(q);
     rename(*q);
+    if (q->timer == 0) watch_silence(q);  // who waited for a lease waits for an answer again
     look(q);
 }
 
 void client::missed(inquiry_ptr const& q) {
     if (q->at == stage::looking_again) return won(q);
     if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || of_.guard.is_open() ||
-        !may_ask_for_leases())
+        !may_ask_for_leases(*q))
         return finish(q, {.why = q->why});
     wait_for_lease(q);
 }

@@ -114,6 +114,7 @@ private:
         base::time_point asked{};
         base::time_point sent{};
         std::optional<base::time_point> held_since{};  // another has the lease
+        base::clock::duration held_before{};           // others had it
         base::time_point waited_from{};                // for a lease
         miss why = miss::absent;
         stage at = stage::looking;
@@ -161,13 +162,14 @@ private:
     [[nodiscard]] bool may_try_now();
     void told_bad(digest const& name, miss why);
 
-    [[nodiscard]] bool may_ask_for_leases() noexcept;
+    [[nodiscard]] bool may_ask_for_leases(inquiry const& q);
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
     void wait_for_lease(inquiry_ptr const& q);
     void take_some();
     void take(inquiry_ptr const& q);
     void taken(inquiry_ptr const& q, lease_look seen);
+    void taken_too_late(inquiry const& q, lease_look const& seen);
     void won(inquiry_ptr const& q);
     void schedule_poll(milliseconds pause);
     void poll();
@@ -182,8 +184,14 @@ private:
     [[nodiscard]] bool is_overdue(inquiry const& q) const noexcept;
     void note_held(inquiry& q);
     void wait_no_longer();
+    // Something was asked for this question's lease: its answer is not waited for longer than a holder.
+    void watch_silence(inquiry_ptr const& q);
+    void fell_silent(inquiry_ptr const& q);
+    // Whoever keeps the leases has said something of one.
+    void heard_of_leases() noexcept;
     // Of whoever keeps the leases, which says nothing of the bytes where they are elsewhere.
     void lease_failed(failure const& why);
+    void rest_from_leases(failure const& why);
     void renew_later(digest const& request);
     void end_claim(digest const& request);
 
@@ -197,7 +205,8 @@ private:
 
     client_parts of_;
     budgets budgets_;
-    breaker lease_guard_;  // of a server that keeps leases only
+    breaker lease_guard_;           // of whoever keeps the leases, as far as they go
+    bool keeper_is_known_ = false;  // whoever keeps the leases has answered before
     std::vector<inquiry_ptr> to_look_;
     std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
     std::size_t aside_bytes_ = 0;              // being checked, or waiting for it

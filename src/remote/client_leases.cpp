@@ -21,20 +21,60 @@ constexpr std::chrono::seconds impatience{30};
 
 }  // namespace
 
-bool client::may_ask_for_leases() noexcept {
-    return of_.leases != nullptr && (!lease_guard_.is_open() || lease_guard_.may_try());
+bool client::may_ask_for_leases(inquiry const& q) {
+    if (of_.leases == nullptr) return false;
+    if (!lease_guard_.is_open()) return true;
+    // Whether they are to be had again is found out behind this question, which does without.
+    if (lease_guard_.may_try()) {
+        of_.leases->look({q.lease}, [this, alive = alive_](std::vector<lease_look> const& seen) {
+            if (!*alive) return;
+            if (seen.at(0).why) (void)lease_guard_.failed(seen[0].why);
+            else heard_of_leases();
+        });
+    }
+    return false;
 }
 
 void client::lease_failed(failure const& why) {
-    auto const& o = of_.rules.options;
-    if (o.leases != leasing::elsewhere) return failed(why);
+    if (of_.rules.options.leases != leasing::elsewhere) return failed(why);
     of_.counts.error(name_of(why.what));
+    rest_from_leases(why);
+}
+
+void client::rest_from_leases(failure const& why) {
     if (!lease_guard_.failed(why)) return;
+    auto const& o = of_.rules.options;
+    auto const& keeper = o.leases == leasing::elsewhere ? *o.lease_at : o.at;
     of_.events.emit({.kind = event_kind::fault,
                      .reason = "fleet",
                      .detail = fmt::format("{}: {}: no leases for a while, so others may compile the same: {}",
-                                           name_of(why.what), o.lease_at->text(), why.detail)});
+                                           name_of(why.what), keeper.text(), why.detail)});
     wait_no_longer();
+}
+
+void client::watch_silence(inquiry_ptr const& q) {
+    auto const most = keeper_is_known_ ? budgets_.for_a_lease(q->what) : budgets_.for_a_first_answer();
+    of_.loop.cancel(q->timer);
+    q->timer = of_.loop.at(base::clock::now() + most, [this, q] {
+        q->timer = 0;
+        fell_silent(q);
+    });
+}
+
+void client::heard_of_leases() noexcept {
+    keeper_is_known_ = true;
+    (void)lease_guard_.answered();
+}
+
+void client::fell_silent(inquiry_ptr const& q) {
+    // The bytes may still come.
+    if (q->at == stage::looking || q->at == stage::looking_again) return be_late(q, "fleet-late");
+    if (q->at != stage::taking && q->at != stage::waiting) return;
+    if (q->at == stage::taking) --taking_;
+    of_.counts.add("late");
+    std::erase(waiting_, q);
+    finish(q, {.why = q->why, .late = "fleet-late"});
+    rest_from_leases({trouble::timeout, "no answer about a lease"});
 }
 
 bool client::can_write() const noexcept {
@@ -55,6 +95,7 @@ void client::wait_for_lease(inquiry_ptr const& q) {
     of_.loop.cancel(q->timer);
     bool const first = waiting_.empty();
     waiting_.push_back(q);
+    if (polling_) watch_silence(q);  // the next look is behind the one under way
     // Who may not write only wants to know whether somebody is at it.
     if (!can_write()) return schedule_poll(milliseconds{0});
     if (first) {
@@ -85,15 +126,24 @@ void client::take(inquiry_ptr const& q) {
     q->at = stage::taking;
     q->token = base::random_name() + base::random_name();
     ++taking_;
+    watch_silence(q);
     of_.leases->take(q->lease, q->token, [this, q, alive = alive_](lease_look seen) {
         if (!*alive) return;
+        if (q->at != stage::taking) return taken_too_late(*q, seen);
         --taking_;
+        of_.loop.cancel(q->timer);
         taken(q, std::move(seen));
     });
 }
 
+// Whoever wanted it does without by now.
+void client::taken_too_late(inquiry const& q, lease_look const& seen) {
+    if (seen.why) return lease_failed(seen.why);
+    heard_of_leases();
+    if (seen.state == lease_state::ours) of_.leases->end(q.lease, q.token, [](failure const&) {});
+}
+
 void client::taken(inquiry_ptr const& q, lease_look seen) {
-    if (q->at != stage::taking) return;
     auto const leave = [&] { std::erase(waiting_, q); };
     if (seen.why) {
         // A server without room for a lease has none for the entry either, and says so then.
@@ -103,7 +153,7 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
         leave();
         return finish(q, {.why = q->why});
     }
-    (void)lease_guard_.answered();
+    heard_of_leases();
     if (of_.guard.is_open()) {  // meanwhile: whoever has it could publish nowhere
         if (seen.state == lease_state::ours) of_.leases->end(q->lease, q->token, [](failure const&) {});
         leave();
@@ -119,6 +169,7 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
             q->at = stage::looking_again;
             q->slot = q->what.nth;
             rename(*q);
+            watch_silence(q);
             return look(q);
         }
         case lease_state::open: leave(); return finish(q, {.why = q->why});
@@ -161,7 +212,11 @@ void client::schedule_poll(milliseconds pause) {
 
 bool client::is_overdue(inquiry const& q) const noexcept {
     auto const now = base::clock::now();
-    return now < impatient_until_ || (q.held_since && now - *q.held_since >= budgets_.for_a_lease(q.what));
+    if (now < impatient_until_) return true;
+    auto const most = budgets_.for_a_lease(q.what);
+    auto const held = q.held_since ? now - *q.held_since : base::clock::duration{};
+    // One holder after the other, each within its time: also that ends.
+    return held >= most || q.held_before + held >= 2 * most;
 }
 
 // Is anybody at what is missing? All of it in one batch.
@@ -174,6 +229,9 @@ void client::poll() {
     polling_ = true;
     std::vector<digest> names;
     for (auto const& q : some) names.push_back(q->lease);
+    for (auto const& q : waiting_) {
+        if (q->at == stage::waiting) watch_silence(q);
+    }
     of_.leases->look(names, [this, some, alive = alive_](std::vector<lease_look> seen) {
         if (*alive) looked(some, std::move(seen));
     });
@@ -187,12 +245,14 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
     for (std::size_t i = 0; i < some.size(); ++i) {
         auto const& q = some[i];
         if (q->at != stage::waiting) continue;
-        if (!leases[i].why) (void)lease_guard_.answered();
+        if (!leases[i].why) heard_of_leases();
         if (!leases[i].why && leases[i].state == lease_state::held) {
             note_held(*q);
+            of_.loop.cancel(q->timer);
             if (!is_overdue(*q)) continue;
         }
         q->sent = now;
+        watch_silence(q);
         names.push_back(q->name);
         all->push_back({.who = q, .lease = std::move(leases[i])});
     }
@@ -209,6 +269,7 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
 void client::settle_polled(polled& one) {
     auto const& q = one.who;
     if (q->at != stage::waiting) return;
+    of_.loop.cancel(q->timer);
     if (one.bytes.state == presence::failed || one.bytes.state == presence::too_large) {
         std::erase(waiting_, q);
         return received(q, std::move(one.bytes));
@@ -233,7 +294,7 @@ void client::settle_polled(polled& one) {
     }
     if (free && q->lost < most_lost) {
         q->seen = lease_seen::free;
-        q->held_since.reset();
+        if (q->held_since) q->held_before += base::clock::now() - *std::exchange(q->held_since, {});
         return;
     }
     lost_patience_ = true;
@@ -250,6 +311,9 @@ void client::note_held(inquiry& q) {
 
 void client::end_poll() {
     polling_ = false;
+    for (auto const& q : waiting_) {
+        if (q->at == stage::waiting) of_.loop.cancel(q->timer);
+    }
     if (std::exchange(lost_patience_, false) && ++deadlines_ >= most_deadlines)
         impatient_until_ = base::clock::now() + impatience;
     take_some();

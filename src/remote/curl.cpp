@@ -41,6 +41,7 @@ constexpr long http_2_over_tls = 4;
 constexpr int message_done = 1;
 constexpr int try_later = 81;
 constexpr std::size_t most_headers = std::size_t{64} << 10;
+constexpr std::chrono::milliseconds timers_may_wait{2};
 constexpr std::size_t error_bytes = 256;
 
 struct loaded_curl {
@@ -297,19 +298,23 @@ bool curl_client::open() {
                 all.push_back({p.fd, wanted, 0});
             }
             int ready = 0;
-            int left = 0;
-            (void)api_->multi_perform(multi_, &left);
-            // What ended just now is no reason for poll to return: it is collected first.
-            bool const ended = static_cast<std::size_t>(left) < running_.size();
-            auto const pause = ended ? 0 : timeout_ms < 0 ? 60'000 : timeout_ms;
+            auto const pause = timeout_ms < 0 ? 60'000 : timeout_ms;
             (void)api_->multi_poll(multi_, all.data(), static_cast<unsigned>(all.size()), pause, &ready);
+            int ours_ready = 0;
             for (std::size_t i = 0; i < ours.size(); ++i) {
                 auto const seen = all[i].revents;
                 ours[i].revents = static_cast<short>(((seen & 1) != 0 ? POLLIN : 0) | ((seen & 4) != 0 ? POLLOUT : 0));
+                ours_ready += seen != 0 ? 1 : 0;
             }
+            only_ours_ = ours_ready > 0 && ours_ready == ready;
             return ready;
         },
-        [this] { collect(); });
+        [this] {
+            // Woken for somebody else, libcurl has nothing to do but its timers, which are not that exact.
+            auto const now = base::clock::now();
+            if (std::exchange(only_ours_, false) && now - performed_ < timers_may_wait) return;
+            collect();
+        });
     return true;
 }
 
@@ -335,8 +340,19 @@ void curl_client::start_some() {
         none.why = std::move(next->what.refused);
         next->then(std::move(none));
     }
+    if (perform() == running_.size() || ended_timer_ != 0) return;
+    // What ended just now is no reason for anybody to wake.
+    ended_timer_ = loop_.at(base::clock::now(), [this] {
+        ended_timer_ = 0;
+        collect();
+    });
+}
+
+std::size_t curl_client::perform() {
     int left = 0;
     (void)api_->multi_perform(multi_, &left);
+    performed_ = base::clock::now();
+    return static_cast<std::size_t>(std::max(0, left));
 }
 
 void curl_client::start(std::unique_ptr<transfer> t) {
@@ -402,8 +418,8 @@ void curl_client::start(std::unique_ptr<transfer> t) {
 
 void curl_client::collect() {
     if (multi_ == nullptr) return;
+    (void)perform();
     int left = 0;
-    (void)api_->multi_perform(multi_, &left);
     std::vector<std::pair<curl_api::handle, int>> done;
     for (auto const* m = api_->multi_info_read(multi_, &left); m != nullptr; m = api_->multi_info_read(multi_, &left)) {
         if (m->what == message_done) done.emplace_back(m->easy, m->data.result);
@@ -475,6 +491,7 @@ void curl_client::arm_idle() {
 void curl_client::close() noexcept {
     loop_.cancel(start_timer_);
     loop_.cancel(idle_timer_);
+    loop_.cancel(ended_timer_);
     auto running = std::exchange(running_, {});
     for (auto& [handle, t] : running) {
         (void)api_->multi_remove_handle(multi_, handle);

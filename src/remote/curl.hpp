@@ -145,6 +145,8 @@ private:
     [[nodiscard]] failure failure_of(transfer const& t, int code) const;
     [[nodiscard]] bool has_connection() const noexcept;
     void start_some();
+    // How many are still under way.
+    std::size_t perform();
     void start(std::unique_ptr<transfer> t);
     void collect();
     void finish(std::unique_ptr<transfer> t, int code);
@@ -163,7 +165,9 @@ private:
     curl_api::handle multi_ = nullptr;
     transfers queue_;
     std::map<curl_api::handle, std::unique_ptr<transfer>> running_;
-    reactor::timer start_timer_ = 0, idle_timer_ = 0;
+    reactor::timer start_timer_ = 0, idle_timer_ = 0, ended_timer_ = 0;
+    bool only_ours_ = false;        // the last wait ended, and not for anything of libcurl's
+    base::time_point performed_{};  // libcurl had the thread
 };
 
 }  // namespace kiln::remote

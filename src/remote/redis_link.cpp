@@ -18,6 +18,7 @@ namespace kiln::remote {
 namespace {
 
 constexpr std::size_t read_bytes = std::size_t{64} << 10;
+constexpr std::chrono::milliseconds next_address_after{100};
 
 struct addresses {
     std::vector<::sockaddr_storage> found;
@@ -60,6 +61,17 @@ std::optional<::sockaddr_storage> socket_file(std::string const& path) {
 
 std::string words_of(int number) { return std::string{std::strerror(number)}; }
 
+// What a server says to AUTH in words of ours: some repeat what they do not understand, and that was a password.
+std::string refusal_of(std::string_view said) {
+    if (said.find("without any password") != said.npos || said.find("no password is set") != said.npos)
+        return "it knows no password: leave out the token";
+    for (std::string_view const word : {"WRONGPASS", "NOAUTH", "NOPERM", "LOADING"}) {
+        if (said.starts_with(word)) return fmt::format("{} to AUTH", word);
+    }
+    if (said.find("invalid password") != said.npos) return "the password is wrong";
+    return "it does not understand AUTH";
+}
+
 }  // namespace
 
 redis_link::~redis_link() {
@@ -76,18 +88,18 @@ void redis_link::send(std::vector<std::string_view> const& words, answered then)
     bool const first = waiting_.empty();
     waiting_.push_back(std::move(w));
     loop_.cancel(idle_timer_);
-    if (phase_ == phase::closed) {
-        // Not at once: nobody is answered before he has finished asking.
-        if (open_timer_ == 0) {
-            open_timer_ = loop_.at(base::clock::now(), [this] {
-                open_timer_ = 0;
-                if (phase_ == phase::closed) open();
-            });
-        }
-        return;
-    }
+    if (phase_ == phase::closed) return open_soon();
     if (first) arm_timeout();
     if (phase_ == phase::ready) flush();
+}
+
+// Not at once: nobody is answered before he has finished asking.
+void redis_link::open_soon() {
+    if (open_timer_ != 0) return;
+    open_timer_ = loop_.at(base::clock::now(), [this] {
+        open_timer_ = 0;
+        if (phase_ == phase::closed) open();
+    });
 }
 
 void redis_link::open() {
@@ -157,31 +169,67 @@ void redis_link::resolved(std::vector<::sockaddr_storage> found, std::string con
     if (found.empty()) return drop({trouble::connect, "the name is not resolved: " + why});
     addresses_ = std::move(found);
     next_address_ = 0;
+    no_address_ = "no address";
     try_next();
 }
 
+// The next address when the one before has failed, or has said nothing for a while, which it still may.
 void redis_link::try_next() {
-    std::string why = "no address";
+    loop_.cancel(next_timer_);
     while (next_address_ < addresses_.size()) {
         auto const& a = addresses_[next_address_++];
-        socket_ = base::file_descriptor{::socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-        if (!socket_) {
-            why = words_of(errno);
+        base::file_descriptor s{::socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        if (!s) {
+            no_address_ = words_of(errno);
             continue;
         }
-        (void)base::close_in_child(socket_.get());
+        (void)base::close_in_child(s.get());
         int const one = 1;
-        if (a.ss_family != AF_UNIX) (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        if (a.ss_family != AF_UNIX) (void)::setsockopt(s.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         phase_ = phase::connecting;
-        if (::connect(socket_.get(), reinterpret_cast<::sockaddr const*>(&a), length_of(a)) == 0) return connected();
+        if (::connect(s.get(), reinterpret_cast<::sockaddr const*>(&a), length_of(a)) == 0)
+            return connected_by(std::move(s));
         if (errno == EINPROGRESS) {
-            loop_.watch(socket_.get(), POLLOUT, [this](short events) { on_events(events); });
+            loop_.watch(s.get(), POLLOUT, [this, fd = s.get()](short) { attempted(fd); });
+            attempts_.push_back(std::move(s));
+            if (next_address_ < addresses_.size())
+                next_timer_ = loop_.at(base::clock::now() + next_address_after, [this] { try_next(); });
             return;
         }
-        why = words_of(errno);
-        shut();
+        no_address_ = words_of(errno);
+        base::forget_in_child(s.get());
     }
-    drop({trouble::connect, why});
+    if (attempts_.empty()) drop({trouble::connect, no_address_});
+}
+
+void redis_link::attempted(int fd) {
+    auto const at = std::ranges::find(attempts_, fd, &base::file_descriptor::get);
+    auto socket = std::move(*at);
+    attempts_.erase(at);
+    loop_.unwatch(fd);
+    int number = 0;
+    ::socklen_t size = sizeof number;
+    (void)::getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &size);
+    if (number == 0) return connected_by(std::move(socket));
+    no_address_ = words_of(number);
+    base::forget_in_child(fd);
+    socket.reset();
+    try_next();
+}
+
+void redis_link::connected_by(base::file_descriptor socket) {
+    leave_attempts();
+    socket_ = std::move(socket);
+    connected();
+}
+
+void redis_link::leave_attempts() noexcept {
+    loop_.cancel(next_timer_);
+    for (auto const& s : attempts_) {
+        loop_.unwatch(s.get());
+        base::forget_in_child(s.get());
+    }
+    attempts_.clear();
 }
 
 void redis_link::connected() {
@@ -240,15 +288,6 @@ void redis_link::watch() {
 }
 
 void redis_link::on_events(short events) {
-    if (phase_ == phase::connecting) {
-        int number = 0;
-        ::socklen_t size = sizeof number;
-        (void)::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &number, &size);
-        if (number == 0) return connected();
-        shut();
-        if (next_address_ < addresses_.size()) return try_next();
-        return drop({trouble::connect, words_of(number)});
-    }
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) readable();
     if (phase_ == phase::ready && (events & POLLOUT) != 0 && !out_.empty()) flush();
 }
@@ -267,8 +306,9 @@ void redis_link::readable() {
         for (;;) {
             auto next = decoder_.next();
             if (!next) {
-                bool const large = next.error().code() == errc::out_of_memory;
-                return drop({large ? trouble::too_large : trouble::protocol, std::string{next.error().message()}});
+                if (next.error().code() == errc::out_of_memory)
+                    return refuse_first({trouble::too_large, std::string{next.error().message()}});
+                return drop({trouble::protocol, std::string{next.error().message()}});
             }
             if (!*next) break;
             answer(**std::move(next));
@@ -279,15 +319,17 @@ void redis_link::readable() {
 }
 
 void redis_link::answer(resp::value v) {
-    used_ = true;
-    retried_ = false;
     if (greetings_ > 0) {
         --greetings_;
-        bool const denied =
-            std::exchange(names_us_, false) || v.text().starts_with("NOAUTH") || v.text().starts_with("NOPERM");
-        if (v.is_error()) drop({denied ? trouble::denied : trouble::server, clean_text(v.text())});
+        bool const to_auth = std::exchange(names_us_, false);
+        bool const denied = to_auth || v.text().starts_with("NOAUTH") || v.text().starts_with("NOPERM");
+        if (v.is_error())
+            drop({denied ? trouble::denied : trouble::server, to_auth ? refusal_of(v.text()) : clean_text(v.text())});
         return;
     }
+    // Not by a greeting: who greets and hangs up would be greeted for ever.
+    used_ = true;
+    retried_ = false;
     if (waiting_.empty()) {
         // "-ERR max number of clients reached" comes unasked, and then the end.
         bool const refusal = v.is_error();
@@ -327,6 +369,15 @@ void redis_link::lost(failure why) {
     open();
 }
 
+void redis_link::refuse_first(failure why) {
+    if (greetings_ > 0 || waiting_.empty()) return drop(std::move(why));
+    shut();
+    auto const w = std::move(waiting_.front());
+    waiting_.pop_front();
+    w.then({.value = {}, .why = std::move(why)});
+    if (!waiting_.empty() && phase_ == phase::closed) open_soon();
+}
+
 void redis_link::drop(failure why) {
     shut();
     fail_all(std::move(why));
@@ -343,6 +394,7 @@ void redis_link::shut() noexcept {
         loop_.unwatch(tls_->socket());
         tls_.reset();
     }
+    leave_attempts();
     if (socket_) {
         loop_.unwatch(socket_.get());
         base::forget_in_child(socket_.get());

@@ -65,6 +65,9 @@ private:
     [[nodiscard]] long receive_some(void* data, std::size_t size) noexcept;
     void resolved(std::vector<::sockaddr_storage> found, std::string const& why);
     void try_next();
+    void attempted(int fd);
+    void connected_by(base::file_descriptor socket);
+    void leave_attempts() noexcept;
     void connected();
     void greet();
     void flush();
@@ -72,6 +75,9 @@ private:
     void on_events(short events);
     void watch();
     void drop(failure why);
+    // More than is taken is the answer to the first that waits. The others are asked again.
+    void refuse_first(failure why);
+    void open_soon();
     void lost(failure why);
     void arm_timeout();
     void arm_idle();
@@ -86,13 +92,15 @@ private:
     std::shared_ptr<tls_stream> tls_;  // instead of socket_
     std::vector<::sockaddr_storage> addresses_;
     std::size_t next_address_ = 0;
+    std::vector<base::file_descriptor> attempts_;  // one for each address, until one is connected
+    std::string no_address_;                       // why the last of them failed
     std::string out_;
     std::size_t sent_ = 0;
     std::deque<waiting> waiting_;
     std::size_t greetings_ = 0;  // answers to AUTH and SELECT still to come
     bool names_us_ = false;      // the next of them is to AUTH
     resp::decoder decoder_;
-    bool used_ = false;     // this connection has answered before
+    bool used_ = false;     // this connection has answered a command before
     bool retried_ = false;  // what is under way was sent a second time
     reactor::timer connect_timer_ = 0, timeout_timer_ = 0, idle_timer_ = 0;
     // What a thread that resolves a name may still hold when this is gone.
@@ -101,7 +109,7 @@ private:
         redis_link* to = nullptr;
     };
     std::shared_ptr<way_back> back_ = std::make_shared<way_back>();
-    reactor::timer open_timer_ = 0;
+    reactor::timer open_timer_ = 0, next_timer_ = 0;
 };
 
 }  // namespace kiln::remote

@@ -96,7 +96,7 @@ void redis_server::get_one(digest const& name, std::function<void(got)> then) {
     });
 }
 
-// One by one, the next after the answer to the last: one that is too large takes the connection with it.
+// One by one, the next after the answer to the last.
 void redis_server::get_singly(std::vector<digest> const& names, each then) {
     auto step = std::make_shared<std::function<void(std::size_t)>>();
     *step = [this, names, then = std::move(then), weak = std::weak_ptr{step}](std::size_t i) {
@@ -108,41 +108,33 @@ void redis_server::get_singly(std::vector<digest> const& names, each then) {
     (*step)(0);
 }
 
-struct redis_server::batch_of_gets {
-    std::vector<digest> names;
-    each then;
-    std::size_t parts = 0;                 // still to be answered
-    std::vector<std::size_t> unsettled{};  // one of these was too large, or only came after one that was
-};
-
 // In parts, one behind the other: what has come is looked at while the server sends the next.
 void redis_server::get(std::vector<digest> const& names, each then) {
     if (names.empty()) return;
     if (names.size() == 1) return get_one(names[0], [then = std::move(then)](got g) { then(0, std::move(g)); });
-    auto const all = std::make_shared<batch_of_gets>(batch_of_gets{.names = names, .then = std::move(then)});
-    all->parts = (names.size() + names_at_a_time - 1) / names_at_a_time;
-    for (std::size_t from = 0; from < names.size(); from += names_at_a_time)
-        get_some(all, from, std::min(names_at_a_time, names.size() - from));
+    auto const to_each = std::make_shared<each>(std::move(then));
+    for (std::size_t from = 0; from < names.size(); from += names_at_a_time) {
+        auto const end = std::min(names.size(), from + names_at_a_time);
+        get_some({names.begin() + static_cast<std::ptrdiff_t>(from), names.begin() + static_cast<std::ptrdiff_t>(end)},
+                 [to_each, from](std::size_t i, got g) { (*to_each)(from + i, std::move(g)); });
+    }
 }
 
-void redis_server::get_some(std::shared_ptr<batch_of_gets> const& all, std::size_t from, std::size_t count) {
+void redis_server::get_some(std::vector<digest> const& names, each then) {
     std::vector<std::string> keys;
-    keys.reserve(count);
-    for (std::size_t i = from; i < from + count; ++i) keys.push_back(object_key(all->names[i]));
+    keys.reserve(names.size());
+    for (auto const& n : names) keys.push_back(object_key(n));
     std::vector<std::string_view> words{"MGET"};
     words.insert(words.end(), keys.begin(), keys.end());
-    link_.send(words, [this, all, from, count](redis_link::reply r) {
-        --all->parts;
+    link_.send(words, [this, names, then = std::move(then)](redis_link::reply r) {
+        // One of them, or all together.
+        if (r.why.what == trouble::too_large) return get_singly(names, then);
+        auto const count = names.size();
         if (!r.why && (r.value.kind != resp::kind::array || r.value.items.size() != count)) r.why = failure_of(r.value);
         for (std::size_t i = 0; i < count; ++i) {
-            if (r.why.what == trouble::too_large) all->unsettled.push_back(from + i);
-            else if (r.why) all->then(from + i, {.state = presence::failed, .packet = {}, .why = r.why});
-            else all->then(from + i, got_of(std::move(r.value.items[i])));
+            if (r.why) then(i, {.state = presence::failed, .packet = {}, .why = r.why});
+            else then(i, got_of(std::move(r.value.items[i])));
         }
-        if (all->parts > 0 || all->unsettled.empty()) return;
-        std::vector<digest> again;
-        for (auto const i : all->unsettled) again.push_back(all->names[i]);
-        get_singly(again, [all](std::size_t i, got g) { all->then(all->unsettled[i], std::move(g)); });
     });
 }
 

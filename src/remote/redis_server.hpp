@@ -44,8 +44,7 @@ public:
     void remove_key(std::string const& key, std::function<void(failure)> then);
 
 private:
-    struct batch_of_gets;
-    void get_some(std::shared_ptr<batch_of_gets> const& all, std::size_t from, std::size_t count);
+    void get_some(std::vector<digest> const& names, each then);
     void get_singly(std::vector<digest> const& names, each then);
     void get_one(digest const& name, std::function<void(got)> then);
 

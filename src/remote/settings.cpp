@@ -185,7 +185,11 @@ verdict reading::take_number(std::string_view name, std::string_view value) {
         return std::nullopt;
     }
     auto const time = duration_of(value);
-    if (!time) return not_a(name, value, "a time", name == "ttl" ? "30d" : "10s");
+    bool const is_life = name == "ttl";
+    if (!time) return not_a(name, value, "a time", is_life ? "30d" : "10s");
+    // Longer, and it is no time that a clock can be set to.
+    if (*time > (is_life ? std::chrono::days{36'500} : std::chrono::days{1}))
+        return not_a(name, value, is_life ? "a time up to 36500d" : "a time up to 1d", is_life ? "30d" : "10s");
     // To libcurl nothing is for ever.
     bool const bounds = name == "timeout" || name == "connect-timeout";
     if (bounds && time->count() == 0) return not_a(name, value, "a millisecond or more", "10s");
@@ -382,6 +386,10 @@ result<server_url> parse_url(std::string_view text) {
     out.path = rest.substr(end);
     while (out.path.ends_with('/')) out.path.pop_back();
     auto const bracket = place.starts_with('[') ? place.find(']') : place.npos;
+    auto const behind = bracket != place.npos ? place.substr(bracket + 1) : std::string_view{};
+    if (place.starts_with('[') && (bracket == place.npos || (!behind.empty() && behind.front() != ':')))
+        return fail(errc::invalid_argument, "'{}': an address in brackets is written [2001:db8::1]:6379",
+                    shown_url(text));
     auto const colon = bracket != place.npos ? place.find(':', bracket) : place.find(':');
     if (colon != place.npos && known->by != scheme::s3) {
         auto const port = number_of<std::uint16_t>(place.substr(colon + 1));

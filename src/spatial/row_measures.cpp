@@ -9,6 +9,14 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
+result<void> require_numbered(std::string_view who, std::size_t keys, std::size_t rows) {
+    constexpr std::size_t always = std::size_t{1} << 20, for_each_row = 64;
+    if (keys <= 0x7fffffff && keys <= std::max(always, for_each_row * rows)) return {};
+    return fail(errc::invalid_argument,
+                "{}: {} keys for {} rows, and each key is a row of the result: number those that occur from 0", who,
+                keys, rows);
+}
+
 result<row_measures> row_measures::make(queue& on, geometries const& of) {
     row_measures out{on};
     KILN_TRY(out.layer_, kept_layer::plain(on, of));
@@ -119,6 +127,7 @@ result<box_list> bounds(stream_ref on, geometries const& of) {
 result<box_list> bounds_by_key(stream_ref on, geometries const& of, buffer<std::int32_t> const& key, std::size_t keys) {
     if (key.size() != of.rows())
         return fail(errc::invalid_argument, "bounds: {} keys of {} rows", key.size(), of.rows());
+    KILN_CHECK(require_numbered("bounds", keys, of.rows()));
     if (!key.empty() && on_device(key.where()) != on_device(of.where()))
         return fail(errc::invalid_argument, "bounds: the keys are not where the geometries are; move one of them");
     KILN_TRY(auto const call, runtime::operation_call::begin(bounds_operation, facts_of(of)));

@@ -8,6 +8,10 @@
 
 namespace kiln::spatial {
 
+// errc::invalid_argument where results with a row for each key would be empty rows for the most part, or fill all memory: numbers that stand for
+// something else (a postal code, a hash) are not meant.
+[[nodiscard]] result<void> require_numbered(std::string_view who, std::size_t keys, std::size_t rows);
+
 class row_measures {
 public:
     // The geometries lie where the queue runs, which is kept by reference. One fence.

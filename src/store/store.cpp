@@ -12,7 +12,7 @@ store::store(store_options options, event_log& log)
 }
 
 store::~store() {
-    auto const deadline = base::clock::now() + options_.drain;
+    auto const deadline = std::min(end_by_, base::clock::now() + options_.drain);
     state_->gather();
     bool counts_left = false;
     {

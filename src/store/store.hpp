@@ -138,6 +138,8 @@ public:
     // Waits until what was put before is written and the counters are added, until `deadline` at most. Says what became of
     // everything put since the store was made.
     kept_report flush(base::time_point deadline);
+    // The destructor waits until then at most: who flushed before it has waited already.
+    void end_by(base::time_point deadline) noexcept { end_by_ = deadline; }
 
     // Adds the engine's own counts: compiled and failed, each with its request; blocked, blocked_ms.
     void count(statistics const& more);
@@ -158,6 +160,7 @@ public:
 private:
     struct state;
     store_options options_;
+    base::time_point end_by_ = base::time_point::max();
     std::shared_ptr<state> state_;
 };
 

@@ -70,6 +70,8 @@ check(data("cache", "prune", "--older-than", "5d")["removed"] == 2, "prune remov
 check(len(data("cache", "list")) == 1, "one is left")
 check("30d" in run("cache", "prune", "--older-than", "soon", status=2).stderr, "a bad age names a good one")
 check("30d" in run("cache", "prune", "--older-than", "5", status=2).stderr, "a number alone is no age")
+for far in ("200000d", "200000000000000d"):
+    check("36500d" in run("cache", "prune", "--older-than", far, "--dry-run", status=2).stderr, "an age that no clock holds is not a negative one")
 check("500M" in run("cache", "prune", "--to-size", "abc", status=2).stderr, "nor a word a size")
 check(data("cache", "clear")["removed"] == 1 and data("cache", "list") == [], "clear empties")
 check(run("cache", "path").stdout.strip() == str(CACHE), "path")

@@ -92,7 +92,9 @@ try:
     run("remote", "verify", status=1, KILN_REMOTE=stranger)
     unknown = json.loads(run("remote", "verify", "--json", status=1, KILN_REMOTE=stranger).stdout)
     check(unknown["bad"][0]["signed_by"] == [signer], "also of what is not believed", unknown)
-    run("remote", "verify", "--sample", "0", status=2, KILN_REMOTE=writer)
+    for few in ("0", "-1"):
+        run("remote", "verify", "--sample", few, status=2, KILN_REMOTE=writer)
+    run("remote", "prune", "--older-than", "200000000000000d", status=2, KILN_REMOTE=writer)
     (SCRATCH / "believed").mkdir()
     shutil.copy(SCRATCH / "nodes.key.pub", SCRATCH / "believed")
     folder = f"{url} keys={SCRATCH}/believed read-only"
@@ -123,6 +125,10 @@ try:
     few = run("remote", "push", *profile, "--json", status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=chosen)
     check(json.loads(few.stdout)["absent"] == 2, "what is not in the cache is said and not compiled", few.stdout)
     run("remote", "push", "x.kiln", *profile, status=2, KILN_REMOTE=chosen)
+    for idle in (("push", "--cache", "--arch", "sm_90"), ("push", "x.kiln", "--token-file", "t"), ("pull", *profile, "--key", "nodes.key.pub"),
+                 ("pull", "oci://127.0.0.1:1/app:1", "-o", "y.kiln", "--arch", "sm_90"), ("push", "x.kiln", "oci://127.0.0.1:1/app:1", "--to", url)):
+        said = run("remote", *idle, status=2, KILN_REMOTE=chosen).stderr
+        check("has no effect here" in said, f"an option without an effect: {idle}", said)
     check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "prune of old things")
     check(data("remote", "prune", "--older-than", "0s", "--dry-run", KILN_REMOTE=writer)["removed"] >= 2, "prune, dry")
     said = run("remote", "prune", "--older-than", "0s", status=1, KILN_REMOTE=reader).stderr

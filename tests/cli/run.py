@@ -851,10 +851,10 @@ said = [one(981)]; os.closerange(3, 256)
 mine = [os.open(f"{sys.argv[2]}/{i}", os.O_RDWR | os.O_CREAT, 0o600) for i in range(16)]
 said += [one(981), one(982)]; print(said, sum(os.fstat(f).st_size for f in mine))
 ''')
-    (SCRATCH / "mine").mkdir()
+    (SCRATCH / "its-own").mkdir()
     for workers in ("1", "0"):
         events = SCRATCH / f"closed-{workers}.jsonl"
-        done = under(PYTHON, SCRATCH / "closes.py", NVRTC, SCRATCH / "mine", KILN_EVENTS=events, KILN_WORKERS=workers)
+        done = under(PYTHON, SCRATCH / "closes.py", NVRTC, SCRATCH / "its-own", KILN_EVENTS=events, KILN_WORKERS=workers)
         check(done.stdout == "[0, 0, 0] 0\n", "its files are its own", done.stdout, done.stderr)
         check(len(events.read_text().splitlines()) >= 4, "and the events go on", events.read_text())
 

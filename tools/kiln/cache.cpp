@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "age.hpp"
 #include "misuse.hpp"
 
 #include "base/config.hpp"
@@ -9,7 +10,6 @@
 #include "store/store.hpp"
 #include "subcommands.hpp"
 
-#include <charconv>
 #include <ctime>
 #include <fmt/chrono.h>
 
@@ -39,21 +39,6 @@ opened open() {
                    options.no_disk_reason.empty() ? "" : ": ", options.no_disk_reason);
     }
     return {store::maintenance{options.disk->root}, config.size("KILN_MAX_SIZE").value_or(0)};
-}
-
-// "30d", "12h", "90m", "45s".
-std::chrono::seconds duration_of(std::string const& text) {
-    std::int64_t number = 0;
-    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
-    std::string_view const suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
-    std::int64_t const scale = suffix == "d"   ? 86'400
-                               : suffix == "h" ? 3'600
-                               : suffix == "m" ? 60
-                               : suffix == "s" ? 1
-                                               : 0;
-    if (why != std::errc{} || scale == 0 || number < 0)
-        throw misuse{fmt::format("'{}' is not an age; write for example 30d, 12h or 45m", text)};
-    return std::chrono::seconds{number * scale};
 }
 
 json counts_of(store::counter_map const& m) {
@@ -193,7 +178,7 @@ int report(cache_arguments const& a, store::prune_report const& r) {
 int prune(cache_arguments const& a) {
     store::prune_options options;
     if (a.dry_run) options.mode = store::prune_options::run::dry;
-    if (!a.older_than.empty()) options.older_than = duration_of(a.older_than);
+    if (!a.older_than.empty()) options.older_than = age_in(a.older_than);
     auto o = open();
     if (!a.to_size.empty()) {
         options.to_bytes = base::parse_size(a.to_size);

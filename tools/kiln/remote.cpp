@@ -2,6 +2,7 @@
 #include "remote/shipping.hpp"
 #include "remote/upkeep.hpp"
 
+#include "age.hpp"
 #include "engine/pack_verbs.hpp"
 #include "making.hpp"
 #include "misuse.hpp"
@@ -13,7 +14,6 @@
 #include "warmup/profile_file.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <random>
 #include <set>
@@ -30,7 +30,7 @@ struct remote_arguments {
     std::string url;
     std::string folder;
     std::string older_than;
-    std::optional<std::size_t> sample;
+    std::optional<std::int64_t> sample;
     std::vector<std::string> profiles;
     std::vector<std::string> archs;
     std::string output;
@@ -294,7 +294,33 @@ to_push chosen_for_push(remote_arguments const& a) {
     return {.entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle)};
 }
 
+// An option that would have no effect is no option: who gave it expects one.
+void refuse_what_has_no_effect(remote_arguments const& a) {
+    auto const refuse = [](bool given, std::string_view option, std::string_view why) {
+        if (given) throw misuse{fmt::format("{} has no effect here: {}", option, why)};
+    };
+    if (!a.place.empty()) {
+        constexpr std::string_view whole = "a bundle goes to and comes from a place as it is";
+        refuse(a.cache, "--cache", whole);
+        refuse(!a.profiles.empty(), "--profile", whole);
+        refuse(!a.archs.empty(), "--arch", whole);
+        refuse(!a.url.empty(), "--to", whole);
+        return;
+    }
+    constexpr std::string_view attribute =
+        "it is for a place like oci://host/repository:tag; of a server of KILN_REMOTE it "
+        "is an attribute there";
+    auto const& s = a.shipping;
+    refuse(!s.token_file.empty(), "--token-file", attribute);
+    refuse(!s.ca.empty(), "--ca", attribute);
+    refuse(!s.endpoint.empty(), "--endpoint", attribute);
+    refuse(!s.credentials_file.empty(), "--credentials-file", attribute);
+    refuse(!a.key.empty(), "--key", "whom to believe is said by keys= in KILN_REMOTE");
+    refuse(!a.archs.empty() && a.profiles.empty(), "--arch", "bundles and caches are sent whole; it is for --profile");
+}
+
 int push(remote_arguments const& a) {
+    refuse_what_has_no_effect(a);
     if (!a.place.empty()) return ship(a);
     if (a.bundle.empty() == (!a.cache && a.profiles.empty()))
         throw misuse{std::string{"name a bundle, or say --cache, or --profile for what a profile names"}};
@@ -363,6 +389,7 @@ int push(remote_arguments const& a) {
 
 // By the profile, from the remotes alone: what is not there is said and not compiled.
 int pull(remote_arguments const& a) {
+    refuse_what_has_no_effect(a);
     if (!a.place.empty()) return fetch(a);
     if (a.profiles.empty()) throw misuse{std::string{"name profiles with --profile, or where a bundle is"}};
     (void)some_remotes();
@@ -387,20 +414,6 @@ int pull(remote_arguments const& a) {
                           things.size() - absent, things.size(), from_fleet));
     }
     return absent == 0 ? ok : failed;
-}
-
-std::int64_t seconds_of(std::string const& text) {
-    std::int64_t number = 0;
-    auto const [end, why] = std::from_chars(text.data(), text.data() + text.size(), number);
-    std::string_view const suffix{end, static_cast<std::size_t>(text.data() + text.size() - end)};
-    std::int64_t const scale = suffix == "d"   ? 86'400
-                               : suffix == "h" ? 3'600
-                               : suffix == "m" ? 60
-                               : suffix == "s" ? 1
-                                               : 0;
-    if (why != std::errc{} || scale == 0 || number < 0)
-        throw misuse{fmt::format("'{}' is not an age; write for example 30d, 12h or 45m", text)};
-    return number * scale;
 }
 
 // A server that can be asked for what it has, as each remote that is there sees it: they may differ in whom they believe.
@@ -445,7 +458,7 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
 }
 
 int prune(remote_arguments const& a) {
-    auto const age = seconds_of(a.older_than);
+    auto const age = age_in(a.older_than).count();
     std::uint64_t removed = 0, left = 0;
     auto servers = servers_for(a);
     // Who only reads there removes nothing either.
@@ -493,7 +506,7 @@ struct signed_share {
 };
 
 int verify(remote_arguments const& a) {
-    if (a.sample && *a.sample == 0) throw misuse{std::string{"--sample is the number of packets: 1 or more"}};
+    if (a.sample && *a.sample < 1) throw misuse{std::string{"--sample is the number of packets: 1 or more"}};
     auto servers = servers_for(a);
     struct item {
         looked_through* where;
@@ -503,9 +516,9 @@ int verify(remote_arguments const& a) {
     for (auto& server : servers) {
         for (auto& o : server.by.front().list().value()) all.push_back({&server, std::move(o)});
     }
-    if (a.sample && *a.sample < all.size()) {
+    if (a.sample && static_cast<std::size_t>(*a.sample) < all.size()) {
         std::ranges::shuffle(all, std::minstd_rand{std::random_device{}()});
-        all.resize(*a.sample);
+        all.resize(static_cast<std::size_t>(*a.sample));
     }
     json bad = json::array();
     std::map<std::string, signed_share> signers;

@@ -65,7 +65,8 @@ struct area_list {
 [[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
 [[nodiscard]] result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right);
 
-// A row for each key from 0 to before `keys`: all rows with that key as one. Rows with another key are left out.
+// A row for each key from 0 to before `keys`: all rows with that key as one. Rows with another key are left out. errc::invalid_argument for
+// keys that are no numbering: more than 2^20 of them, and more than 64 for each row.
 [[nodiscard]] result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key,
                                           std::size_t keys);
 // One row.

@@ -368,14 +368,7 @@ auto with_areas(std::string_view name, stream_ref on, geometries const& of, Use 
 result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key, std::size_t keys) {
     if (key.size() != of.rows())
         return fail(errc::invalid_argument, "dissolve: {} keys for {} rows", key.size(), of.rows());
-    // A row for each key there might be: numbers that stand for something else (a postal code, a hash) are not meant.
-    constexpr std::size_t always = std::size_t{1} << 20, for_each_row = 64;
-    if (keys > 0x7fffffff || keys > std::max(always, for_each_row * of.rows())) {
-        return fail(
-            errc::invalid_argument,
-            "dissolve: {} keys for {} rows, and each key is a row of the result: number those that occur from 0", keys,
-            of.rows());
-    }
+    KILN_CHECK(require_numbered("dissolve", keys, of.rows()));
     return with_areas("dissolve", on, of, [&](queue& q, geometries const& here) -> result<geometries> {
         bool const there = q.where() == residency::device;
         KILN_TRY(auto const own, there ? key.to_device(on, q.device()) : key.to_host_sync(on));

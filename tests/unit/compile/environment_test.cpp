@@ -20,6 +20,8 @@ TEST(environment, workers_get_the_listed_variables_and_no_other) {
                                  "LC_ALL=C",
                                  "KILN_WORKER_MEMORY=1G",
                                  "KILN_EVENTS=/x",
+                                 "KILN_REMOTE=redis://h trust=server",
+                                 "KILN_REMOTE_TOKEN=hunter2",
                                  "NVRTC_APPEND_FLAGS",
                                  "GCONV_PATH=/tmp",
                                  "GLIBC_TUNABLES=glibc.malloc.check=3",

@@ -147,6 +147,7 @@ INSTANTIATE_TEST_SUITE_P(texts, self_contained,
                                                    "?/\nlude <other.h>",
                                                    false},
                                          text_case{"__has_include(<other.h>)", false},
+                                         text_case{"#if PASTE(__has_inc, lude)(<other.h>)", false},
                                          text_case{"import thing;", false},
                                          text_case{"#include <mem.h>\n#include <x.h>", false}));
 
@@ -158,6 +159,11 @@ TEST(self_contained, a_header_in_memory_may_ask_for_a_file) {
     u.options = {"--pre-include=x.h"};
     u.source = "";
     u.headers = {};
+    EXPECT_FALSE(is_self_contained(u, normalize(u.options).value()));
+    u.source = "#if LOOK\n#endif\n";
+    u.options = {"-DLOOK=1"};
+    EXPECT_TRUE(is_self_contained(u, normalize(u.options).value()));
+    u.options = {"-DLOOK=__has_include(<other.h>)"};
     EXPECT_FALSE(is_self_contained(u, normalize(u.options).value()));
 }
 

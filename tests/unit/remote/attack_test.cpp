@@ -2,11 +2,10 @@
 // Servers that mean harm, and know the protocol: they cost a bounded number of questions and a bounded time, and nothing of theirs is used.
 #include "remote/curl.hpp"
 #include "remote/remote_tier.hpp"
-#include "remote/resp.hpp"
 #include "remote/upkeep.hpp"
 #include "support/peak_memory.hpp"
 #include "support/store_entries.hpp"
-#include "support/told_http.hpp"
+#include "support/told_redis.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,9 +16,13 @@ namespace kiln::remote {
 
 namespace {
 
+using test::bulk;
 using test::entry_of;
 using test::expected_of;
+using test::nothing;
+using test::to_all;
 using test::told_http;
+using test::told_redis;
 using words = std::vector<std::string>;
 
 constexpr char const* quick = " trust=server timeout=500ms connect-timeout=500ms";
@@ -30,53 +33,6 @@ std::shared_ptr<remote_tier> victim_of(std::string const& remote) {
 }
 
 base::bytes packet_of(store::entry const& e) { return encode_packet({}, store::encode_entry(e).value()); }
-std::string bulk(std::string_view text) { return fmt::format("${}\r\n{}\r\n", text.size(), text); }
-constexpr char const* nothing = "$-1\r\n";
-
-// Speaks Redis's protocol, and says what a test wants it to.
-class told_redis {
-public:
-    using script = std::function<std::string(words const&)>;
-    explicit told_redis(script what) : what_{std::move(what)}, server_{[this](told_http::connection& c) { talk(c); }} {}
-    [[nodiscard]] std::string url() const { return "redis://" + server_.place(); }
-    [[nodiscard]] int asked(std::string const& command) const {
-        std::lock_guard const lock{mutex_};
-        auto const at = asked_.find(command);
-        return at == asked_.end() ? 0 : at->second;
-    }
-
-private:
-    void talk(told_http::connection& c) {
-        resp::decoder d;
-        std::array<std::byte, 4096> some;
-        for (;;) {
-            auto const n = ::recv(c.socket(), some.data(), some.size(), 0);
-            if (n <= 0) return;
-            d.feed(base::byte_span{some}.first(static_cast<std::size_t>(n)));
-            for (auto next = d.next(); next && *next; next = d.next()) {
-                words all;
-                for (auto const& w : (*next)->items) all.emplace_back(w.text());
-                {
-                    std::lock_guard const lock{mutex_};
-                    ++asked_[all.at(0)];
-                }
-                if (!c.say(what_(all))) return;
-            }
-        }
-    }
-    script what_;
-    mutable std::mutex mutex_;
-    std::map<std::string, int> asked_;
-    told_http server_;  // last: it uses everything above
-};
-
-// What every question is answered by when the answer to each name is the same.
-std::string to_all(words const& asked, std::string const& each) {
-    if (asked[0] != "MGET") return each;
-    std::string out = fmt::format("*{}\r\n", asked.size() - 1);
-    for (std::size_t i = 1; i < asked.size(); ++i) out += each;
-    return out;
-}
 
 store::question about(store::entry const& e) {
     return {.family = e.about.at.family, .request = e.about.at.request, .key = e.about.at.key};

@@ -50,6 +50,10 @@ TEST(remote_settings, what_is_not_understood_takes_it_out_of_use) {
     EXPECT_THAT(why_off("redis://h trust=server timeout=fast"), HasSubstr("not a time"));
     EXPECT_THAT(why_off("redis://h trust=server timeout=0s"), HasSubstr("a millisecond or more"));
     EXPECT_THAT(why_off("redis://h trust=server connect-timeout=0ms"), HasSubstr("a millisecond or more"));
+    for (std::string const name : {"timeout", "connect-timeout", "patience"})
+        EXPECT_THAT(why_off("redis://h trust=server " + name + "=200000d"), HasSubstr("up to 1d"))
+            << "no clock holds it";
+    EXPECT_THAT(why_off("redis://h trust=server ttl=99999999d"), HasSubstr("up to 36500d"));
     EXPECT_THAT(why_off("redis://h trust=server max-entry=1T"), HasSubstr("256M"));
     EXPECT_THAT(why_off("redis://h:x trust=server"), HasSubstr("port"));
     EXPECT_THAT(why_off("ftp://h trust=server"), HasSubstr("spoken"));
@@ -76,6 +80,13 @@ TEST(remote_settings, what_does_not_go_together_is_not_guessed_at) {
     EXPECT_EQ(parse_remotes("redis://h trust=signed keys=a.pub read-only", {}).usable.size(), 1u);
     EXPECT_EQ(parse_remotes("redis://h trust=server sign=a.key", {}).usable.size(), 1u) << "others may look at it";
     EXPECT_EQ(parse_remotes("redis://g trust=server redis://h trust=server", {}).usable.size(), 2u) << "once each";
+}
+
+TEST(remote_settings, an_address_in_brackets_is_all_there_is) {
+    for (char const* const bad : {"redis://[::1", "redis://[::1]x", "redis://[::1]6379", "http://[::1].example.org"})
+        EXPECT_THAT(why_off(fmt::format("{} trust=server", bad)), HasSubstr("in brackets")) << bad;
+    EXPECT_EQ(parse_remotes("redis://[::1]:6380 trust=server", {}).usable.at(0).at.port, 6380);
+    EXPECT_EQ(parse_remotes("redis://[::1]/2 trust=server", {}).usable.at(0).at.host, "::1");
 }
 
 TEST(remote_settings, secrets_are_neither_taken_nor_repeated) {
