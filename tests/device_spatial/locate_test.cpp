@@ -54,6 +54,9 @@ geometries some_points(std::size_t n, double from, double to, unsigned seed) {
     return geometries::points(x, y).value();
 }
 
+// The least coordinate right of one that arrays take.
+double next_to(double v) { return v != 0 ? std::nextafter(v, 1e9) : 0x1p-300; }
+
 // Vertices, middles of edges, and somewhere near.
 geometries points_near(geometries const& areas, std::size_t n, unsigned seed) {
     auto const& p = areas.parts();
@@ -67,7 +70,7 @@ geometries points_near(geometries const& areas, std::size_t n, unsigned seed) {
         switch (i % 4) {
             case 0: x.data()[i] = px[v], y.data()[i] = py[v]; break;
             case 1: x.data()[i] = (px[v] + px[w]) / 2, y.data()[i] = (py[v] + py[w]) / 2; break;
-            case 2: x.data()[i] = std::nextafter(px[v], 1e9), y.data()[i] = py[v]; break;
+            case 2: x.data()[i] = next_to(px[v]), y.data()[i] = py[v]; break;
             default: x.data()[i] = px[v] + near(), y.data()[i] = py[v] + near(); break;
         }
     }
