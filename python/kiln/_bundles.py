@@ -52,7 +52,7 @@ def run_replay(words: Sequence[str]) -> None:
         raise InvalidArgument(said, done.returncode)
     try:
         failed = [thing for thing in json.loads(done.stdout)["things"] if "error" in thing]
-    except ValueError:
+    except (ValueError, KeyError):  # a record of 'kiln run' lists requests instead
         raise Error(said or done.stdout.strip(), done.returncode) from None
     first = failed[0]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""

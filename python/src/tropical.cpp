@@ -11,6 +11,7 @@
 
 #include <kiln/tropical/run.hpp>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -120,6 +121,12 @@ public:
         std::int64_t low = 0, high = 1;
         for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
         auto const width = static_cast<std::int64_t>(of.type().bits / 8U);
+        first_ = -low * width;
+        width_ = width;
+        for (int i = 0; i < of.dimensions(); ++i) {
+            extents_.push_back(of.extent(i));
+            strides_.push_back(of.stride(i) * width);
+        }
         here_ = {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
         auto made = device_memory::make(here_.size(), device);
         if (!made) return std::move(made).error();
@@ -127,10 +134,33 @@ public:
         if (auto done = there_->upload_sync(default_stream, here_); !done) return std::move(done).error();
         return static_cast<void*>(there_->as<std::byte>() - low * width);
     }
-    result<void> take_back() const { return there_ ? there_->download_sync(default_stream, here_) : result<void>{}; }
+    // Its items alone: others may be writing what lies between them.
+    result<void> take_back() const {
+        if (!there_) return {};
+        std::vector<std::byte> all(here_.size());
+        if (auto done = there_->download_sync(default_stream, std::span{all}); !done) return done;
+        copy_items(all.data() + first_, here_.data() + first_, 0);
+        return {};
+    }
 
 private:
+    void copy_items(std::byte const* from, std::byte* to, std::size_t dimension) const {
+        if (dimension == extents_.size()) {
+            std::memcpy(to, from, static_cast<std::size_t>(width_));
+            return;
+        }
+        bool const is_row = dimension + 1 == extents_.size() && strides_[dimension] == width_;
+        if (is_row) {
+            std::memcpy(to, from, static_cast<std::size_t>(extents_[dimension] * width_));
+            return;
+        }
+        for (std::int64_t i = 0; i < extents_[dimension]; ++i) copy_items(from + i * strides_[dimension], to + i * strides_[dimension], dimension + 1);
+    }
+
     std::span<std::byte> here_;
+    std::ptrdiff_t first_ = 0;  // item, in bytes
+    std::int64_t width_ = 0;
+    std::vector<std::int64_t> extents_, strides_;  // in bytes
     std::optional<device_memory> there_;
 };
 

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <mutex>
 #include <new>
 #include <poll.h>
@@ -250,7 +251,8 @@ std::unique_ptr<event_file> open_events(std::string const& path, int how) {
     // Without waiting: a FIFO that nobody reads is an error, and a full one is waited for in write_line().
     int const flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | how;
     auto out = std::make_unique<event_file>();
-    out->path = path;
+    std::error_code failed;
+    out->path = std::filesystem::absolute(path, failed).native();  // a program may change its directory
     out->fd = ::open(path.c_str(), flags, 0600);
     struct ::stat about {};
     if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return nullptr;

@@ -4,40 +4,43 @@
 #include <array>
 #include <atomic>
 #include <pthread.h>
+#include <type_traits>
 #include <unistd.h>
 
 namespace kiln::base {
 
 // fork() copies memory and nothing else: not the threads that hold locks. The handlers below run in the forking
 // thread. They use ::close and not base::sys(): only async-signal-safe calls are allowed in the child.
+namespace {
+constinit thread_local bool holds_gate = false;
+}
+
 struct fork_registry {
+    std::mutex gate;  // before list_mutex
     std::mutex list_mutex;
     forkable_mutex* first = nullptr;
     std::atomic<std::uint64_t> generation{0};
-    std::array<std::atomic<int>, 256> descriptors;
+    std::array<std::atomic<int>, 256> descriptors{};  // one more than each; 0: a free slot
 
-    fork_registry() {
-        for (auto& slot : descriptors) slot.store(-1);
-        ::pthread_atfork([] { get().before(); }, [] { get().after(); }, [] { get().in_child(); });
-    }
-    // Never destroyed: fork() may be called after the last static destructor.
-    static fork_registry& get() noexcept {
-        static auto* const registry = new fork_registry;
-        return *registry;
-    }
+    // There from the beginning and never destroyed: a child must not wait for a thread that was just making it, and fork() may be called after
+    // the last static destructor.
+    static fork_registry& get() noexcept { return all; }
+    static fork_registry all;
 
     void before() noexcept {
+        if (!holds_gate) gate.lock();
         list_mutex.lock();
         for (auto* m = first; m != nullptr; m = m->next_) m->mutex_.lock();
     }
     void after() noexcept {
         for (auto* m = first; m != nullptr; m = m->next_) m->mutex_.unlock();
         list_mutex.unlock();
+        if (!holds_gate) gate.unlock();
     }
     void in_child() noexcept {
         generation.fetch_add(1);
         for (auto& slot : descriptors) {
-            if (int const fd = slot.exchange(-1); fd >= 0) ::close(fd);
+            if (int const kept = slot.exchange(0); kept > 0) ::close(kept - 1);
         }
         after();
     }
@@ -56,23 +59,46 @@ struct fork_registry {
     }
 };
 
+constinit fork_registry fork_registry::all;
+static_assert(std::is_trivially_destructible_v<fork_registry>);
+
+namespace {
+
+// As the library is loaded: no call of ours comes before it.
+[[maybe_unused]] int const registered =
+    ::pthread_atfork([] { fork_registry::get().before(); }, [] { fork_registry::get().after(); },
+                     [] { fork_registry::get().in_child(); });
+
+}  // namespace
+
 forkable_mutex::forkable_mutex() { fork_registry::get().add(*this); }
 forkable_mutex::~forkable_mutex() { fork_registry::get().remove(*this); }
+
+no_fork_meanwhile::no_fork_meanwhile() noexcept : is_first_{!holds_gate} {
+    if (!is_first_) return;
+    fork_registry::get().gate.lock();
+    holds_gate = true;
+}
+no_fork_meanwhile::~no_fork_meanwhile() {
+    if (!is_first_) return;
+    holds_gate = false;
+    fork_registry::get().gate.unlock();
+}
 
 std::uint64_t fork_generation() noexcept { return fork_registry::get().generation.load(); }
 
 bool close_in_child(int fd) noexcept {
     for (auto& slot : fork_registry::get().descriptors) {
-        int none = -1;
-        if (slot.compare_exchange_strong(none, fd)) return true;
+        int none = 0;
+        if (slot.compare_exchange_strong(none, fd + 1)) return true;
     }
     return false;
 }
 
 void forget_in_child(int fd) noexcept {
     for (auto& slot : fork_registry::get().descriptors) {
-        int same = fd;
-        if (slot.compare_exchange_strong(same, -1)) return;
+        int same = fd + 1;
+        if (slot.compare_exchange_strong(same, 0)) return;
     }
 }
 

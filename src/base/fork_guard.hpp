@@ -57,6 +57,19 @@ private:
     std::atomic<T*> kept_{nullptr};
 };
 
+// While there is one, fork() in other threads waits: for the making of what a child would find half made, statics of functions above all.
+// Not while waiting for anybody else.
+class no_fork_meanwhile {
+public:
+    no_fork_meanwhile() noexcept;
+    ~no_fork_meanwhile();
+    no_fork_meanwhile(no_fork_meanwhile const&) = delete;
+    no_fork_meanwhile& operator=(no_fork_meanwhile const&) = delete;
+
+private:
+    bool is_first_;  // of this thread
+};
+
 // How many times this process is the child of a fork: 0 in the first.
 [[nodiscard]] std::uint64_t fork_generation() noexcept;
 

@@ -108,7 +108,10 @@ public:
 
     // Called when somebody waits; nullopt: nobody can tell. True: it gets too little.
     [[nodiscard]] bool seen(base::time_point now, std::optional<worker_time> had) noexcept {
-        if (!had) return false;
+        if (!had) {
+            from_ = now;  // and look again no sooner
+            return false;
+        }
         if (from_ && now - *from_ < span) return false;
         bool const starved = from_ && had->wants_more && had->used - used_ < (now - *from_) / part;
         from_ = now;

@@ -346,6 +346,7 @@ engine& engine::process() {
     if (auto* const made = process_engine.load(std::memory_order_acquire)) return *made;
     auto& maker = process_maker::current();
     std::call_once(maker.once, [&] {
+        base::no_fork_meanwhile const whole;
         auto* const made = new engine;  // never destroyed: other threads may ask until the very end
         made->state_->is_process = true;
         if (!has_handlers.load()) {

@@ -22,6 +22,7 @@ private:
         reactor::task work, then;
     };
     void serve() noexcept;
+    void tell(std::vector<reactor::task>& done) noexcept;
 
     reactor& loop_;
     std::mutex mutex_;  // the members below

@@ -116,6 +116,7 @@ private:
         std::optional<base::time_point> held_since{};  // another has the lease
         base::clock::duration held_before{};           // others had it
         base::time_point waited_from{};                // for a lease
+        bool awaits_bytes = false;                     // between a look at leases and what it was for
         miss why = miss::absent;
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;

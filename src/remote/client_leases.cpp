@@ -73,8 +73,9 @@ void client::fell_silent(inquiry_ptr const& q) {
     if (q->at == stage::taking) --taking_;
     of_.counts.add("late");
     std::erase(waiting_, q);
+    bool const is_of_bytes = q->awaits_bytes;
     finish(q, {.why = q->why, .late = "fleet-late"});
-    rest_from_leases({trouble::timeout, "no answer about a lease"});
+    if (!is_of_bytes) rest_from_leases({trouble::timeout, "no answer about a lease"});
 }
 
 bool client::can_write() const noexcept {
@@ -178,7 +179,8 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
     }
     ++q->lost;
     q->at = stage::waiting;
-    blind_ = false;  // others are at work: look before the next one is tried
+    if (polling_) watch_silence(q);  // as in wait_for_lease()
+    blind_ = false;                  // others are at work: look before the next one is tried
     schedule_poll(pause_);
 }
 
@@ -248,10 +250,13 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
         if (!leases[i].why) heard_of_leases();
         if (!leases[i].why && leases[i].state == lease_state::held) {
             note_held(*q);
-            of_.loop.cancel(q->timer);
-            if (!is_overdue(*q)) continue;
+            if (!is_overdue(*q)) {
+                watch_silence(q);  // until this poll ends, which the bytes of others may put off
+                continue;
+            }
         }
         q->sent = now;
+        q->awaits_bytes = true;
         watch_silence(q);
         names.push_back(q->name);
         all->push_back({.who = q, .lease = std::move(leases[i])});
@@ -268,6 +273,7 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
 
 void client::settle_polled(polled& one) {
     auto const& q = one.who;
+    q->awaits_bytes = false;
     if (q->at != stage::waiting) return;
     of_.loop.cancel(q->timer);
     if (one.bytes.state == presence::failed || one.bytes.state == presence::too_large) {

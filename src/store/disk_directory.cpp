@@ -67,7 +67,8 @@ bool is_open_to_owner(struct ::stat const& about) noexcept {
 // is only read may belong to whoever was chosen to share it.
 std::string disk_directory::objection_to(std::filesystem::path const& folder, struct ::stat const& about) const {
     auto const& path = folder.native();
-    if (how_.mode == access::read_write && !is_trusted(about))
+    bool const must_be_ours = how_.mode == access::read_write || how_.owner == root_owner::us;
+    if (must_be_ours && !is_trusted(about))
         return fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own", path, about.st_uid);
     auto const forbidden = how_.mode == access::read_write ? S_IWGRP | S_IWOTH : S_IWOTH;
     // Never of a folder that is not this user's alone to close: of /tmp others live.

@@ -18,6 +18,8 @@ enum class access { read_write, read_only };
 // Who may read what is written here: the owner alone (0700, 0600), or whoever the umask lets (0755, 0644 less the umask).
 // Nobody else may ever write.
 enum class audience { owner, umask };
+// Who may have made the directory: of one below a folder that everybody may write to nobody else, not even one that is only read.
+enum class root_owner { anybody, us };
 
 enum class directory_state {
     unused,   // not looked at yet
@@ -42,6 +44,7 @@ public:
     struct options {
         access mode = access::read_write;
         audience readers = audience::owner;
+        root_owner owner = root_owner::anybody;
     };
     disk_directory(std::filesystem::path root, options how, std::shared_ptr<event_outlet> events);
 

@@ -46,7 +46,7 @@ bool is_due(struct ::stat const& seen, std::chrono::seconds interval) noexcept {
 disk_tier::disk_tier(disk_options options, std::shared_ptr<event_outlet> events)
     : options_{std::move(options)},
       events_{std::move(events)},
-      directory_{options_.root, {.mode = options_.mode, .readers = options_.readers}, events_},
+      directory_{options_.root, {.mode = options_.mode, .readers = options_.readers, .owner = options_.owner}, events_},
       usage_{directory_.layout()},
       keeper_{options_.beat} {}
 

@@ -27,7 +27,8 @@ enum class put_rule { keep_valid, replace };
 struct disk_options {
     std::filesystem::path root;
     access mode = access::read_write;
-    audience readers = audience::owner;    // KILN_CACHE_MODE
+    audience readers = audience::owner;  // KILN_CACHE_MODE
+    root_owner owner = root_owner::anybody;
     put_rule rule = put_rule::keep_valid;  // replace: KILN_RECACHE
     std::uint64_t max_bytes = std::uint64_t{5} << 30;
     std::uint64_t max_entry_bytes = std::uint64_t{256} << 20;

@@ -24,6 +24,7 @@ std::filesystem::path made_absolute(std::string const& text) {
 
 struct cache_place {
     std::filesystem::path root;
+    root_owner owner = root_owner::anybody;
     std::string objection = {};  // why it must not be used, not even to read
 };
 
@@ -34,7 +35,7 @@ cache_place own_part_of(std::filesystem::path given) {
     bool const is_everybodys =
         ::stat(given.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && (about.st_mode & S_IWOTH) != 0;
     if (!is_everybodys) return {std::move(given)};
-    cache_place out{given / fmt::format("kiln-{}", ::geteuid())};
+    cache_place out{given / fmt::format("kiln-{}", ::geteuid()), root_owner::us};
     if (::lstat(out.root.c_str(), &about) != 0) return out;
     if (about.st_uid != ::geteuid())
         out.objection = fmt::format("{}: belongs to user {}; set KILN_CACHE_DIR to a directory of your own",
@@ -45,11 +46,11 @@ cache_place own_part_of(std::filesystem::path given) {
 }
 
 cache_place cache_root(base::config const& config) {
-    if (config.secure()) return {{}, "the program runs with raised privileges: no cache directory is used"};
+    if (config.secure()) return {{}, {}, "the program runs with raised privileges: no cache directory is used"};
     if (auto const& given = config.text("KILN_CACHE_DIR"); !given.empty()) return own_part_of(made_absolute(given));
     if (auto const xdg = absolute_from_environment("XDG_CACHE_HOME"); !xdg.empty()) return {xdg / "kiln"};
     if (auto const home = absolute_from_environment("HOME"); !home.empty()) return {home / ".cache" / "kiln"};
-    return {{}, "no KILN_CACHE_DIR, XDG_CACHE_HOME or HOME: set one to keep what is compiled"};
+    return {{}, {}, "no KILN_CACHE_DIR, XDG_CACHE_HOME or HOME: set one to keep what is compiled"};
 }
 
 }  // namespace
@@ -72,6 +73,7 @@ store_options options_from(base::config const& config) {
         .root = std::move(place.root),
         .mode = config.flag("KILN_READONLY") ? access::read_only : access::read_write,
         .readers = config.text("KILN_CACHE_MODE") == "shared" ? audience::umask : audience::owner,
+        .owner = place.owner,
         .max_bytes = config.size("KILN_MAX_SIZE").value_or(std::uint64_t{5} << 30),
     };
     return out;

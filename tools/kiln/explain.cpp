@@ -18,12 +18,16 @@ struct searched {
     std::string afar;  // what servers said; empty: none was asked, or one has it
 };
 
+constexpr std::chrono::minutes longest_wait{1};  // beyond every server's own time
+
 store::far_answer ask_afar(store::store& where, store::question const& what) {
     auto const there = std::make_shared<std::promise<store::far_answer>>();
     where.ask(what, [there](store::far_answer const& a) {
         if (a.is_last) there->set_value(a);
     });
-    return there->get_future().get();
+    auto answer = there->get_future();
+    if (answer.wait_for(longest_wait) == std::future_status::ready) return answer.get();
+    return {.said = "no answer in time"};
 }
 
 // As a program would, but for the waiting: who wants to know why has the time for every answer. Nothing is claimed and nothing copied.
@@ -43,7 +47,10 @@ searched look_everywhere(store::store& where, engine_detail::subject const& what
             return out;
         }
         out.found = engine_detail::accept(where, what, answer.what);
-        if (out.found.what) return out;
+        if (out.found.what) {
+            out.afar.clear();
+            return out;
+        }
         out.afar = out.found.reason;
         if (out.found.reason != "header-changed") return out;
         question.nth = answer.next;

@@ -421,6 +421,7 @@ struct looked_through {
     std::string where;
     std::vector<remote::upkeep> by;
     bool is_written = false;  // by one of them
+    std::size_t writer = 0;   // which of them that is, with a token of his own
 };
 
 looked_through folder_of(remote_arguments const& a) {
@@ -449,8 +450,10 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
         auto const where = r->options().at.text();
         auto at = std::ranges::find(out, where, &looked_through::where);
         if (at == out.end()) at = out.insert(at, {.where = where, .by = {}});
+        bool const writes = r->options().writes == remote::writing::allowed;
+        if (writes && !at->is_written) at->writer = at->by.size();
+        at->is_written = at->is_written || writes;
         at->by.push_back(*std::move(one));
-        at->is_written = at->is_written || r->options().writes == remote::writing::allowed;
     }
     if (cannot && out.empty()) throw *cannot;
     if (cannot) complain(*cannot);
@@ -469,7 +472,8 @@ int prune(remote_arguments const& a) {
     for (auto const& server : kept) complain(fmt::format("{}: read-only, left as it is", server.where));
     servers.erase(kept.begin(), kept.end());
     for (auto& server : servers) {
-        auto const all = server.by.front().list().value();
+        auto& writer = server.by[server.writer];
+        auto const all = writer.list().value();
         progress bar{"prune", all.size(), a.as_json ? progress::style::silent : progress::style::on_a_terminal};
         for (auto const& o : all) {
             if (!o.age)
@@ -479,7 +483,7 @@ int prune(remote_arguments const& a) {
                            "not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
                            server.where);
             bool const old = *o.age >= age;
-            if (old && !a.dry_run) server.by.front().remove(o).value();
+            if (old && !a.dry_run) writer.remove(o).value();
             ++(old ? removed : left);
             bar.step(o.key);
         }

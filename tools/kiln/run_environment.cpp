@@ -96,6 +96,14 @@ void sweep(std::filesystem::path const& folder) {
         if (is_of_a_run && now - at->last_write_time(ignored) > old && !ignored)
             std::filesystem::remove(at->path(), ignored);
     }
+    // Stand-ins that were not written to the end.
+    failed.clear();
+    for (std::filesystem::directory_iterator at{folder / "standins", failed}, end; !failed && at != end;
+         at.increment(failed)) {
+        std::error_code ignored;
+        if (at->path().filename().native().ends_with(".part") && now - at->last_write_time(ignored) > day && !ignored)
+            std::filesystem::remove(at->path(), ignored);
+    }
     // Capsules that were not unpacked to the end, and those that no run has used for long.
     constexpr auto unused = 30 * day;
     failed.clear();

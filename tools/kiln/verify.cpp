@@ -70,7 +70,7 @@ bool has_own_cache(result<compile::tool> const& nvrtc) {
     return api && ((*api)->major > 12 || ((*api)->major == 12 && (*api)->minor >= 9));
 }
 
-// Empty where the artifact was compiled anew to the same bytes.
+// Empty where the artifact was compiled anew to the same, but for names that NVRTC makes of time and process.
 std::string difference(result<obtained> const& made, artifact const& shipped) {
     if (!made) return made.error().message();
     if (made->from != provenance::compiled)
@@ -82,7 +82,7 @@ std::string difference(result<obtained> const& made, artifact const& shipped) {
     return compile::image_essence(now) == compile::image_essence(shipped) ? "" : "same key, other bytes";
 }
 
-// Compiles a sample anew, around every cache, and compares the images byte for byte.
+// Compiles a sample anew, around every cache, and compares the images.
 int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector<finding>& bad) {
     auto units = a.what.units().value();
     auto const scratch = base::temporary_directory::make("kiln-verify").value();

@@ -27,7 +27,8 @@ struct box_list {
     [[nodiscard]] std::size_t size() const noexcept { return min_x.size(); }
 };
 [[nodiscard]] result<box_list> bounds(stream_ref on, geometries const& of);
-// Around the rows of each key from 0 to before `keys`; rows with another key are left out.
+// Around the rows of each key from 0 to before `keys`; rows with another key are left out. errc::invalid_argument for keys that are no
+// numbering, as of dissolve().
 [[nodiscard]] result<box_list> bounds_by_key(stream_ref on, geometries const& of, buffer<std::int32_t> const& key,
                                              std::size_t keys);
 // Of all rows; nothing where there is no vertex. Waits for the answer.

@@ -64,6 +64,9 @@ TEST_F(disk_tier_test, a_directory_of_another_user_is_not_used) {
     // As a read-only layer that someone chose to share, it is.
     auto const shared = disk({.root = root(), .mode = access::read_only});
     EXPECT_TRUE(shared->find(entry_of(1)->about.at, {}).value().hit);
+    // Below a folder that everybody may write to nobody chose it.
+    auto const another = disk({.root = root(), .mode = access::read_only, .owner = root_owner::us});
+    EXPECT_FALSE(another->find(entry_of(1)->about.at, {}).value().hit);
 
     ASSERT_EQ(::chown(root().c_str(), 0, 0), 0);
     auto const link = scratch_.path() / "link";
