@@ -22,7 +22,6 @@ private:
         reactor::task work, then;
     };
     void serve() noexcept;
-    void tell(std::vector<reactor::task>& done) noexcept;
 
     reactor& loop_;
     std::mutex mutex_;  // the members below
