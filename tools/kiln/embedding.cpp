@@ -74,9 +74,12 @@ std::string escaped_for_assembler(std::string_view path) {
     return out;
 }
 
+// Global, for link-time optimisation: it may put this text and the functions that use it into two objects.
 std::string blob(std::string_view symbol, std::string_view file) {
-    return fmt::format("    \".balign 16\\n{0}_begin:\\n.incbin \\\"{1}\\\"\\n{0}_end:\\n\"\n", symbol,
-                       escaped_for_assembler(file));
+    return fmt::format(
+        "    \".globl {0}_begin\\n.hidden {0}_begin\\n.globl {0}_end\\n.hidden {0}_end\\n\"\n"
+        "    \".balign 16\\n{0}_begin:\\n.incbin \\\"{1}\\\"\\n{0}_end:\\n\"\n",
+        symbol, escaped_for_assembler(file));
 }
 
 }  // namespace
