@@ -52,7 +52,16 @@ function(_kiln_functions_of out)
 endfunction()
 
 function(kiln_add_kernels target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "BUNDLE;IMAGES_ONLY;COMPRESS" "NAME;SIGN" "SOURCES;ARCHS;NAMES;EXPORTS;OPTIONS;INCLUDES")
+    set(single NAME SIGN)
+    set(multiple SOURCES ARCHS NAMES EXPORTS OPTIONS INCLUDES)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "BUNDLE;IMAGES_ONLY;COMPRESS" "${single}" "${multiple}")
+    # A word whose variable is empty would mean what was not asked for: a bundle nobody signed, a header not found.
+    foreach(word IN LISTS single multiple)
+        if(word IN_LIST ARGN AND "${arg_${word}}" STREQUAL "")
+            message(FATAL_ERROR "kiln_add_kernels(${target}): ${word} has no value; is the variable behind it empty? Give it one, or "
+                                "leave the word out")
+        endif()
+    endforeach()
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
         message(FATAL_ERROR "kiln_add_kernels(${target}): SOURCES are needed; unknown: ${arg_UNPARSED_ARGUMENTS}")
     endif()
@@ -148,7 +157,7 @@ function(kiln_add_kernels target)
         if(arg_COMPRESS)
             list(APPEND flags --compress)
         endif()
-        if(arg_SIGN)
+        if(NOT "${arg_SIGN}" STREQUAL "")  # also what a search did not find is a name, of a file that is not there
             cmake_path(ABSOLUTE_PATH arg_SIGN NORMALIZE)
             list(APPEND flags --sign ${arg_SIGN})
             list(APPEND depends ${arg_SIGN})
@@ -162,6 +171,17 @@ function(kiln_add_kernels target)
                 --depfile ${source}.d
         DEPENDS ${depends} kiln::cli DEPFILE ${source}.d COMMENT "Compiling ${arg_NAME}"
         VERBATIM COMMAND_EXPAND_LISTS)
+
+    # What the linker calls the functions: of two archives with kernels by the same name it takes one, and says nothing.
+    set(origin "${folder};${target}")
+    foreach(path IN LISTS sources)
+        if(EXISTS ${path})
+            file(SHA256 ${path} content)
+            string(APPEND origin ";${content}")
+        endif()
+    endforeach()
+    string(SHA256 origin "${origin}")
+    string(SUBSTRING ${origin} 0 16 origin)
 
     set(declarations "")
     set(macros "")
@@ -177,9 +197,11 @@ function(kiln_add_kernels target)
 #include <kiln/unit.hpp>
 
 @macros@
-// Hidden: another library of the program may have kernels by the same name.
+// Hidden, and called by where they are from: another library of the program may have kernels by the same name.
 namespace @arg_NAME@ __attribute__((visibility(\"hidden\"))) {
+inline namespace from_@origin@ {
 @declarations@}
+}
 ")
     # The assembler takes in what the compiler does not know of.
     set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

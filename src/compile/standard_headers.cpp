@@ -62,8 +62,15 @@ constexpr std::string_view float_h = R"(#pragma once
 
 constexpr std::array own_headers{
     own_header{"cassert", "#include <assert.h>\n"},
-    // No guard: NDEBUG counts anew each time.
-    own_header{"assert.h", "#ifdef NDEBUG\n#undef assert\n#define assert(...) ((void)0)\n#endif\n"},
+    // No guard: NDEBUG counts anew each time, as C has it.
+    own_header{"assert.h",
+               "#undef assert\n"
+               "#ifdef NDEBUG\n"
+               "#define assert(...) ((void)0)\n"
+               "#else\n"
+               "#define assert(...) ((__VA_ARGS__) ? (void)0 : __assertfail(#__VA_ARGS__, __FILE__, __LINE__, "
+               "__PRETTY_FUNCTION__, sizeof(char)))\n"
+               "#endif\n"},
     own_header{"cstdio", "#pragma once\nnamespace std { using ::printf; }\n"},
     own_header{"stdio.h", "#pragma once\n"},
     own_header{"cfloat", "#include <float.h>\n"},
@@ -205,8 +212,6 @@ constexpr std::string_view all_names[] = {
 };
 static_assert(std::ranges::is_sorted(all_names));
 
-bool is_standard(std::string_view name) { return std::ranges::binary_search(all_names, name); }
-
 bool is_in(std::span<std::string const> toolkit, std::string_view cuda_std_name) {
     return std::ranges::any_of(toolkit, [&](std::string const& directory) {
         std::error_code ignored;
@@ -219,8 +224,10 @@ constexpr std::string_view forwarding_root = "/.kiln/standard/cuda/";
 
 }  // namespace
 
+bool is_standard_header(std::string_view name) { return std::ranges::binary_search(all_names, name); }
+
 std::string find_standard_header(std::string_view name, std::span<std::string const> toolkit) {
-    if (!is_standard(name)) return {};
+    if (!is_standard_header(name)) return {};
     if (std::ranges::find(own_headers, name, &own_header::name) != own_headers.end())
         return fmt::format("{}{}", own_root, name);
     // cuda/std looks for <version> itself, to learn of the host's library.
@@ -255,12 +262,12 @@ std::string missing_header_advice(std::string_view log, std::span<std::string co
     auto const rest = log.substr(at + words.size());
     auto const name = rest.substr(0, rest.find('"'));
     bool const of_cccl = name.starts_with("cuda/std/") || name.starts_with("cub/") || name.starts_with("thrust/");
-    if (of_cccl || (is_standard(name) && !is_in(toolkit, "cstdint")))
+    if (of_cccl || (is_standard_header(name) && !is_in(toolkit, "cstdint")))
         return fmt::format(
             "; <{}> needs the CUDA toolkit's headers (CCCL), and {}: install them ('pip install "
             "nvidia-cuda-cccl', or the toolkit), or set KILN_CUDA_PATH",
             name, toolkit.empty() ? "none were found" : "those found do not have it");
-    if (is_standard(name))
+    if (is_standard_header(name))
         return fmt::format(
             "; <{}> is of the host's C++ library, and neither the compiler nor <cuda/std/...> has one for "
             "devices; there are <array>, <span>, <tuple>, <optional>, <type_traits> and others",

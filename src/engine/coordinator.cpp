@@ -199,7 +199,10 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     events_.emit(why);
     book_.missed(f->line(), f->target, missed.reason);
 
-    auto const nearest = [&] { return describe_nearest(store_, f->order); };
+    // What is there and not served although it is the nearest says itself why.
+    auto const nearest = [&] {
+        return missed.reason == "headers-unknown" ? missed.detail : describe_nearest(store_, f->order);
+    };
     auto const wanted = fmt::format("'{}' for {} {}", subject.name, f->target, name_of(subject.target.kind));
     if (options_.jit == jit_policy::forbid) {
         finish(

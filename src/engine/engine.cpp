@@ -173,6 +173,8 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
     auto paths = tools();
     // What has no text cannot be compiled: it is looked for as on a machine without a compiler.
     bool const has_text = copy.images_of.empty();
+    // A compiler that was named and is not there is no machine without one: what others made must not pass for what it would make.
+    if (has_text && !nvrtc() && !search.named_nvrtc().empty()) return error{nvrtc().error()};
     auto const toolchain = has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
     KILN_TRY(auto const plain, compile::identify(copy, t, toolchain));

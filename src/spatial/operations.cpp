@@ -25,7 +25,7 @@ constexpr auto meet_variants = both(
     "rectangles pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto join_variants = both(
     "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection "
-    "polygon_predicates "
+    "polygon_predicates ring_checks "
     "path_points rectangles pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto nearest_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance "

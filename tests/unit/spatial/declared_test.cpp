@@ -4,6 +4,7 @@
 #include "spatial/apart.hpp"
 #include "spatial/area_index.hpp"
 #include "spatial/choose.hpp"
+#include "spatial/kept_rings.hpp"
 #include "spatial/meeting.hpp"
 #include "spatial/near.hpp"
 #include "spatial/nearest_many.hpp"
@@ -138,6 +139,7 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)rectangle_rows::make(on, square, square).value()->pairs(predicate::touches).value();
     });
     check(join_operation, [&](queue& on) {
+        (void)require_borders(on, {}, {left, right}).value();
         rows_holding held{on, relate_rows(on, left, right, relating::all).value(), predicate::touches, left.rows(),
                           right.rows()};
         (void)held.pairs().value(), (void)held.first().value(), (void)held.any().value(),
