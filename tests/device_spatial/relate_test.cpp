@@ -128,7 +128,7 @@ TEST_F(spatial_relate, refuses_what_the_host_refuses) {
                           return rows;
                       }())
                           .value();
-    auto const chunks = join_in_chunks(on(), there(last), there(square), predicate::overlaps, {.most_bytes = 64 << 20},
+    auto const chunks = join_in_chunks(on(), there(last), there(square), predicate::overlaps, {.most_bytes = 256 << 20},
                                        [](pair_list const&) { return result<void>{}; });
     ASSERT_FALSE(chunks);
     EXPECT_NE(chunks.error().message().find("on the left, row 99: rings cross"), std::string::npos)
