@@ -613,6 +613,22 @@ def a_difference_is_found():
     want, _ = one(300, kiln=False)
     got, said = one(300, options=("--verify",))
     check(got["cubin"] == want["cubin"], "an entry under another's name is not used", said)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    # A linker that says something else each time.
+    outputs = "".join(f'int nvJitLinkGet{kind}Size(void* h, size_t* s) {{ *s = {size}; return 0; }}\nint nvJitLinkGet{kind}(void* h, char* d) {{ {text} return 0; }}\n'
+                      for kind, size, text in (("LinkedCubin", 5, 'memcpy(d, getenv("SAYS"), 5);'), ("LinkedPtx", 0, ""), ("LinkedLTOIR", 0, ""), ("ErrorLog", 0, ""), ("InfoLog", 0, "")))
+    write("moody/moody.c", '#include <stdlib.h>\n#include <string.h>\nint nvJitLinkVersion(unsigned* a, unsigned* b) { *a = 13; *b = 0; return 0; }\nint nvJitLinkCreate(void** h, unsigned n, char const** o) { *h = malloc(1); return 0; }\n'
+          'int nvJitLinkDestroy(void** h) { free(*h); *h = 0; return 0; }\nint nvJitLinkAddData(void* h, int t, void const* d, size_t s, char const* n) { return 0; }\nint nvJitLinkAddFile(void* h, int t, char const* n) { return 0; }\n'
+          'int nvJitLinkComplete(void* h) { return strcmp(getenv("SAYS"), "never") == 0 ? 6 : 0; }\n' + outputs)
+    moody = SCRATCH / "moody/libnvJitLink.so.13"
+    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,--build-id", f"-Wl,-soname,{moody.name}", "-o", moody, SCRATCH / "moody/moody.c"], check=True)
+    write("ask.py", "import ctypes as C, sys; j = C.CDLL(sys.argv[1]); h = C.c_void_p(); j.nvJitLinkCreate(C.byref(h), 0, (C.c_char_p * 1)()); j.nvJitLinkAddData(h, 1, b'x', C.c_size_t(1), b'x')\n"
+          "status = j.nvJitLinkComplete(h); d = C.create_string_buffer(6); j.nvJitLinkGetLinkedCubin(h, d) if status == 0 else None; print(status, d.value.decode())")
+    for says, options, want in (("first", (), "0 first"), ("other", (), "0 first"), ("other", ("--verify",), "0 other"), ("never", ("--verify",), "6 "), ("first", ("--verify",), "0 first")):
+        done = under(PYTHON, SCRATCH / "ask.py", moody, options=options, status=int(bool(options) and says != "first"), SAYS=says)
+        check(done.stdout == want + "\n", f"a linker that says '{says}' {options}", done.stdout, done.stderr)
 
 
 def a_text_of_two_forms_is_no_difference():
