@@ -315,12 +315,21 @@ void coordinator::compile(flight_ptr const& f) {
     if (is_withdrawn(*f)) pool_.cancel(ticket);
 }
 
+store::claim_ptr coordinator::take_claim(flight& f) {
+    std::lock_guard const lock{f.mutex};
+    return std::exchange(f.claim, nullptr);
+}
+
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     f->compiling.end();
-    if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
+    if (!made && made.error().code() == errc::cancelled) {
+        if (!f->leaving_the_queue.load()) finish(f, std::move(made).error());
+        return;
+    }
     if (f->decided.exchange(true)) return;  // it came from afar meanwhile
+    auto claim = take_claim(*f);
     if (!made) {
-        if (f->claim) f->claim->cannot_publish("failed");
+        if (claim) claim->cannot_publish("failed");
         finish(f, std::move(made).error());
         return;
     }
@@ -341,10 +350,10 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
     bool const shared = a.compile_ms >= options_.least_shared_ms && is_shared(f->order);
-    if (!shared && f->claim) f->claim->cannot_publish("not-shared");
+    if (!shared && claim) claim->cannot_publish("not-shared");
     if (!f->order.goes_around_the_cache())
         store_.put(std::move(entry), {.leading = std::move(f->lead),
-                                      .under = std::exchange(f->claim, nullptr),
+                                      .under = std::move(claim),
                                       .how_far = shared ? store::sharing::everywhere : store::sharing::this_machine});
     book_.obtained(f->line(), f->target, {provenance::compiled, a.compile_ms, a.image.size()});
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
@@ -358,7 +367,7 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) noexcept {
     if (!is_withdrawn) counts_.requests.fetch_add(1, std::memory_order_relaxed);
     if (!with && !is_withdrawn) counts_.failed.fetch_add(1, std::memory_order_relaxed);
     f->lead.release();
-    f->claim.reset();
+    (void)take_claim(*f);
     {
         std::lock_guard const lock{mutex_};
         auto const at = flights_.find(f->identity);

@@ -9,7 +9,7 @@
 //                                                                   └─miss─► worker ─► answer + publish
 //
 // Tiers that answer later are asked by the leader only. Where they take longer than it is worth, a worker begins meanwhile, and
-// whichever comes first is the answer.
+// whichever comes first is the answer; what no worker has begun by then is asked for once more.
 //
 // Steps run on whichever thread has the order in hand (the asker, the background thread, a thread of the pool); none
 // of them blocks on a compiler or on another process.
@@ -119,6 +119,9 @@ private:
     // Somebody waits by now for what was asked for afar when nobody did.
     void hurry(flight_ptr const& f);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
+    static void keep_claim(flight& f, store::claim_ptr mine);
+    [[nodiscard]] static store::claim_ptr take_claim(flight& f);
+    [[nodiscard]] bool recall(flight_ptr const& f);
     [[nodiscard]] bool take_from_afar(flight_ptr const& f, store::far_answer const& what);
     [[nodiscard]] store::question question_for(flight& f) const;
     [[nodiscard]] bool is_shared(order const& what) const;

@@ -45,14 +45,16 @@ struct coordinator::flight {
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
-    bool missed = false;                        // the first look found nothing
-    found_artifact why;                         // and this is why
-    bool asked_further = false;                 // the miss is told when all have answered
-    unsigned nth = 0;                           // entries from afar that were made from other headers
-    store::claim_ptr claim;                     // others wait for what is made here
-    std::string said;                           // by those far away, for error messages
-    std::atomic<bool> unhurried{false};         // asked for afar, and nobody waited for it then
-    bool making = false;                        // a worker has it; those far away may still answer
+    bool missed = false;                 // the first look found nothing
+    found_artifact why;                  // and this is why
+    bool asked_further = false;          // the miss is told when all have answered
+    unsigned nth = 0;                    // entries from afar that were made from other headers
+    bool allowed = false;                // to be compiled, and the miss was told
+    std::string said;                    // by those far away, for error messages
+    std::atomic<bool> unhurried{false};  // asked for afar, and nobody waited for it then
+    bool making = false;                 // a worker has it; those far away may still answer
+    bool recalled = false;               // from the line for a worker, to ask those far away again
+    std::atomic<bool> leaving_the_queue{false};
     std::atomic<bool> decided{false};           // by one of the two
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{2};
@@ -68,6 +70,7 @@ struct coordinator::flight {
     bool running = false;    // a process has it
     bool withdrawn = false;  // by all who asked; no longer in the table
     std::optional<compile::worker_pool::ticket> ticket;
+    store::claim_ptr claim;  // others wait for what is made here
     std::optional<base::time_point> failed_at;
     bool may_be_mended = false;  // it failed, and headers had a part in it
 };
