@@ -21,6 +21,12 @@ std::string escaped_for_make(std::string_view path) {
 
 constexpr int most_links = 40;  // as the system has it
 
+std::string real(fs::path const& folder) {
+    std::error_code why;
+    auto const out = fs::weakly_canonical(folder, why);
+    return why ? folder.native() : out.native();
+}
+
 // The first that is there on the way up.
 fs::path folder_above(fs::path const& file) {
     std::error_code ignored;
@@ -36,6 +42,8 @@ void depfile::add_look(std::string const& file) {
     auto const path = fs::absolute(file);
     std::error_code ignored;
     if (fs::is_regular_file(path, ignored)) looks_.insert(path.native());
+    // By both names: where the folder of a link is left out, another folder behind it is at least looked at.
+    folders_.insert(folder_above(path).native());
     folders_.insert(folder_above(followed(path)).native());
 }
 
@@ -56,18 +64,13 @@ fs::path depfile::followed(fs::path const& path, int links) {
     return followed(folder / target, links + 1);  // an absolute one stands for itself
 }
 
-void depfile::leave_out(std::string const& output) {
-    auto const folder = fs::absolute(output).parent_path();
-    std::error_code why;
-    auto const real = fs::weakly_canonical(folder, why);
-    outputs_.insert(why ? folder.native() : real.native());
-}
+void depfile::leave_out(std::string const& output) { outputs_.insert(real(fs::absolute(output).parent_path())); }
 
 std::string depfile::rule_for(std::string const& product) const {
     auto text = escaped_for_make(product) + ":";
     for (auto const& file : looks_) text += " \\\n  " + escaped_for_make(file);
     for (auto const& folder : folders_) {
-        if (!outputs_.contains(folder)) text += " \\\n  " + escaped_for_make(folder);
+        if (!outputs_.contains(real(folder))) text += " \\\n  " + escaped_for_make(folder);
     }
     return text + "\n";
 }
