@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wheel_parts.py WHEEL FOLDER: what new operators are linked with is as large as all the rest, and of use on one architecture. It goes into a
-wheel of its own for each, kiln_gpu_sm90, which puts its file beside the others; the rest is written again without. Prints what was written."""
+"""wheel_parts.py WHEEL FOLDER [PLATFORM]: what new operators are linked with is as large as all the rest, and of use on one architecture. It
+goes into a wheel of its own for each, kiln_gpu_sm90, which puts its file beside the others; the rest is written again without, for PLATFORM
+(manylinux_2_28_x86_64) where that was found out, else as it is. Prints what was written."""
 
 from __future__ import annotations
 
@@ -37,18 +38,28 @@ def write(path: pathlib.Path, info: str, files: dict[str, tuple[zipfile.ZipInfo 
         out.writestr(f"{info}/RECORD", "\n".join([*rows, f"{info}/RECORD,,", ""]))
 
 
+def retagged(about: bytes, platform: str) -> bytes:
+    """A wheel's own words about itself, with another platform in each tag."""
+    return re.sub(rb"(?m)^(Tag: \S+-)[^-\s]+$", rb"\g<1>" + platform.encode(), about)
+
+
 def main() -> None:
     wheel, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    version = wheel.name.split("-")[1]
+    *front, platform = wheel.stem.split("-")
+    platform = sys.argv[3] if len(sys.argv) > 3 else platform
+    version = front[1]
     with zipfile.ZipFile(wheel) as z:
         files = {about.filename: (about, z.read(about)) for about in z.infolist() if not about.is_dir()}
     apart: dict[str, dict[str, tuple[zipfile.ZipInfo | None, bytes]]] = {}
     for name in list(files):
         if found := TEMPLATES.fullmatch(name):
             apart.setdefault(found[1], {})[name] = (None, files.pop(name)[1])
+    info = f"kiln_gpu-{version}.dist-info"
+    about, words = files[f"{info}/WHEEL"]
+    files[f"{info}/WHEEL"] = (about, retagged(words, platform))
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / wheel.name]
-    write(written[0], f"kiln_gpu-{version}.dist-info", {name: file for name, file in files.items() if not name.endswith(".dist-info/RECORD")})
+    written = [folder / ("-".join([*front, platform]) + ".whl")]
+    write(written[0], info, {name: file for name, file in files.items() if not name.endswith(".dist-info/RECORD")})
     for arch, held in apart.items():
         info = f"kiln_gpu_sm{arch}-{version}.dist-info"
         held[f"{info}/METADATA"] = (None, METADATA.format(name=f"kiln-gpu-sm{arch}", version=version, arch=arch).encode())

@@ -55,8 +55,8 @@ def geometries(rows: Any) -> Geometries:
     return _from_list(rows)
 
 
-def _again(rows: list[Any]) -> Geometries:
-    return _kiln.geometries_from_wkb(rows)
+def _again(rows: list[Any], family: str = "point") -> Geometries:
+    return _kiln.geometries_from_wkb(rows, family)
 
 
 @plainly

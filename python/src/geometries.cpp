@@ -15,6 +15,7 @@
 #include <kiln/spatial/wkb.hpp>
 #include <kiln/spatial/wkt.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 // Arrow's C stream interface, as it is in memory.
@@ -161,7 +162,14 @@ geometries from_arrow_stream(nb::handle capsule) {
     return std::move(got).value();
 }
 
-geometries from_wkb_rows(nb::handle rows) {
+family family_by_name(std::string const& name) {
+    for (int i = 1; i <= static_cast<int>(spatial::single_families); ++i)
+        if (name == spatial::name_of(static_cast<family>(i))) return static_cast<family>(i);
+    throw error{errc::invalid_argument, "there is no family '" + name + "'; there are point, linestring, polygon, multipoint, multilinestring, multipolygon"};
+}
+
+// `kind`: of rows that do not tell, because all are missing or there are none.
+geometries from_wkb_rows(nb::handle rows, std::string const& kind) {
     std::vector<std::uint8_t> bytes, validity;
     std::vector<std::int32_t> offsets{0};
     std::size_t row = 0;
@@ -179,6 +187,11 @@ geometries from_wkb_rows(nb::handle rows) {
         offsets.push_back(static_cast<std::int32_t>(bytes.size()));
         ++row;
     }
+    if (std::ranges::all_of(validity, [](auto eight) { return eight == 0; })) {
+        spatial::geometry_builder missing;
+        for (std::size_t i = 0; i < row; ++i) missing.null();
+        return missing.finish(kind == spatial::name_of(family::mixed) ? family::mixed : family_by_name(kind)).value();
+    }
     auto got = [&] {
         without_gil const unlocked;
         return spatial::from_wkb(column<std::uint8_t>::lists(buffer<std::uint8_t>::copy_of(bytes), buffer<std::int32_t>::copy_of(offsets),
@@ -193,12 +206,6 @@ geometries from_wkt_rows(std::vector<std::string> const& rows) {
         return spatial::from_wkt(rows);
     }();
     return std::move(got).value();
-}
-
-family family_by_name(std::string const& name) {
-    for (int i = 1; i <= static_cast<int>(spatial::single_families); ++i)
-        if (name == spatial::name_of(static_cast<family>(i))) return static_cast<family>(i);
-    throw error{errc::invalid_argument, "there is no family '" + name + "'; there are point, linestring, polygon, multipoint, multilinestring, multipolygon"};
 }
 
 geometries from_parts(std::string const& kind, nb::handle x, nb::handle y, std::vector<nb::object> const& offsets, nb::handle validity) {
@@ -333,8 +340,8 @@ void bind_geometries(nb::module_& m) {
             for (auto const& f : found) out.append(nb::make_tuple(f.row, std::string{spatial::name_of(f.what)}, f.message));
             return out;
         }, nb::arg("most") = 100, "What is wrong, by row: (row, what, message).")
-        .def("__reduce__", [](geometries const& g) { return nb::make_tuple(nb::module_::import_("kiln.spatial").attr("_again"), nb::make_tuple(wkb_rows(g))); },
-             "A pickle is its rows as WKB; what was on a device comes back on the host.")
+        .def("__reduce__", [](geometries const& g) { return nb::make_tuple(nb::module_::import_("kiln.spatial").attr("_again"), nb::make_tuple(wkb_rows(g), std::string{spatial::name_of(g.kind())})); },
+             "A pickle is its rows as WKB, and its family; what was on a device comes back on the host.")
         .def("__arrow_c_array__", [](geometries const& g, nb::handle) { return to_arrow_array(g, {}); }, nb::arg("requested_schema") = nb::none())
         .def("__arrow_c_device_array__", [](geometries const& g, nb::handle, nb::kwargs const&) { return to_arrow_device(g, {}); }, nb::arg("requested_schema") = nb::none(), nb::arg("kwargs"))
         .def("__repr__", [](geometries const& g) {
@@ -344,7 +351,7 @@ void bind_geometries(nb::module_& m) {
     m.def("geometries_from_arrow", &from_arrow_array);
     m.def("geometries_from_arrow_device", &from_arrow_device);
     m.def("geometries_from_arrow_stream", &from_arrow_stream);
-    m.def("geometries_from_wkb", &from_wkb_rows);
+    m.def("geometries_from_wkb", &from_wkb_rows, nb::arg("rows"), nb::arg("family") = "point");
     m.def("geometries_from_wkt", &from_wkt_rows);
     m.def("geometries_from_parts", &from_parts, nb::arg("family"), nb::arg("x"), nb::arg("y"), nb::arg("offsets"), nb::arg("validity").none());
 }

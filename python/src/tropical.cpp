@@ -100,11 +100,44 @@ index_width width_of(array const& winners) {
     throw error{errc::invalid_argument, "winners are " + name_of(winners.type()) + "; they must be int32 or int64"};
 }
 
+// From an array's first byte to its last, gaps and all, so that its strides hold there.
+std::span<std::byte> whole_of(array const& of) {
+    if (of.items() == 0) return {};
+    std::int64_t low = 0, high = 1;
+    for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
+    auto const width = static_cast<std::int64_t>(of.type().bits / 8U);
+    return {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
+}
+
+using arrays = std::initializer_list<array const*>;  // null: none
+
+constexpr auto all_steps = ~std::uint64_t{0};
+
+// Asking a device for its room starts CUDA: only for what would go there.
+bool may_go_to_a_device(std::uint64_t steps) {
+    if (requested_mode() != execution_mode::automatic) return requested_mode() == execution_mode::gpu;
+    auto const shape = call_shape::pairwise;
+    return steps >= product_operation.measured_crossover(shape).value_or(product_operation.preset_crossover(shape));
+}
+
+// Of a product of arrays on the host: how many of its steps a device has room for.
+std::uint64_t room_there(std::uint64_t steps, arrays all) {
+    if (!may_go_to_a_device(steps)) return all_steps;
+    std::uint64_t bytes = 0;
+    for (auto const* a : all) bytes += a != nullptr ? whole_of(*a).size() : 0;
+    auto const fits = runtime::room_for(bytes, 1, 0);
+    if (!fits) return all_steps;  // without a GPU there is nothing to have room: the decision says so
+    note_gpu_use();
+    if (*fits == bytes) return all_steps;
+    return static_cast<std::uint64_t>(static_cast<double>(steps) * static_cast<double>(*fits) / static_cast<double>(bytes));
+}
+
 // Where a call runs, told by an event: where its arrays are, or, of arrays on the host, where Kiln decides. A gradient is decided as its product is.
-runtime::operation_call decided(shape const& s, scalar type, array const& first) {
-    call_facts const facts{.items = static_cast<std::uint64_t>(s.m * s.n * s.k * s.batch), .type = type, .where = first.on_device() ? residency::device : residency::host};
+runtime::operation_call decided(shape const& s, scalar type, array const& first, arrays all) {
+    call_facts facts{.items = static_cast<std::uint64_t>(s.m * s.n * s.k * s.batch), .type = type, .where = first.on_device() ? residency::device : residency::host};
     auto call = [&] {
         without_gil const unlocked;
+        if (!first.on_device()) facts.room = room_there(facts.items, all);
         return runtime::operation_call::begin(product_operation, facts);
     }();
     if (!call) throw error{call.error()};
@@ -112,35 +145,30 @@ runtime::operation_call decided(shape const& s, scalar type, array const& first)
     return *std::move(call);
 }
 
-// An array of the host on a device for as long as a call takes: from its first byte to its last, gaps and all, so that its strides hold there.
+// An array of the host on a device for as long as a call takes.
 class visit {
 public:
     // Where its first item is there; null of none.
     result<void*> bring(array const& of, int device) {
-        if (of.items() == 0) return of.data();
-        std::int64_t low = 0, high = 1;
-        for (int i = 0; i < of.dimensions(); ++i) (of.stride(i) < 0 ? low : high) += (of.extent(i) - 1) * of.stride(i);
-        auto const width = static_cast<std::int64_t>(of.type().bits / 8U);
-        first_ = -low * width;
-        width_ = width;
+        here_ = whole_of(of);
+        if (here_.empty()) return of.data();
+        first_ = static_cast<std::byte*>(of.data()) - here_.data();
+        width_ = static_cast<std::int64_t>(of.type().bits / 8U);
         for (int i = 0; i < of.dimensions(); ++i) {
             extents_.push_back(of.extent(i));
-            strides_.push_back(of.stride(i) * width);
+            strides_.push_back(of.stride(i) * width_);
         }
-        here_ = {static_cast<std::byte*>(of.data()) + low * width, static_cast<std::size_t>((high - low) * width)};
-        auto made = device_memory::make(here_.size(), device);
-        if (!made) return std::move(made).error();
-        there_.emplace(*std::move(made));
-        if (auto done = there_->upload_sync(default_stream, here_); !done) return std::move(done).error();
-        return static_cast<void*>(there_->as<std::byte>() - low * width);
+        auto moved = storage::borrow(here_.data(), here_.size(), residency::host).to_device(default_stream, device);
+        if (!moved) return std::move(moved).error();
+        there_ = *std::move(moved);
+        return static_cast<void*>(static_cast<std::byte*>(there_.data()) + first_);
     }
     // Its items alone: others may be writing what lies between them.
     result<void> take_back() const {
-        if (!there_) return {};
-        std::vector<std::byte> all(here_.size());
-        if (auto done = there_->download_sync(default_stream, std::span{all}); !done) return done;
-        copy_items(all.data() + first_, here_.data() + first_, 0);
-        return {};
+        if (here_.empty()) return {};
+        return there_.to_host_sync(default_stream).transform([&](storage const& back) {
+            copy_items(static_cast<std::byte const*>(back.data()) + first_, here_.data() + first_, 0);
+        });
     }
 
 private:
@@ -161,7 +189,7 @@ private:
     std::ptrdiff_t first_ = 0;  // item, in bytes
     std::int64_t width_ = 0;
     std::vector<std::int64_t> extents_, strides_;  // in bytes
-    std::optional<device_memory> there_;
+    storage there_;
 };
 
 struct operand {
@@ -194,9 +222,9 @@ result<void> run_there(int device, std::initializer_list<operand> all, Work work
 }
 
 template <class Work>
-void run(array const& first, nb::handle stream, std::initializer_list<array const*> arrays, Work work) {
+void run(array const& first, nb::handle stream, arrays all, Work work) {
     if (!first.on_device()) {
-        for (auto const* a : arrays) {
+        for (auto const* a : all) {
             if (a != nullptr && a->on_device())
                 throw error{errc::invalid_argument, std::string{first.argument()} + " is " + first.describe() + ", " + a->argument() + " is " + a->describe() + ": bring them to one place"};
         }
@@ -206,7 +234,7 @@ void run(array const& first, nb::handle stream, std::initializer_list<array cons
         }();
         return done.value();
     }
-    call_stream on{stream, arrays};
+    call_stream on{stream, all};
     auto const done = [&] {
         without_gil const unlocked;
         return work(std::optional{on.get()});
@@ -236,7 +264,8 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
         call.ldarg = wm.ld, call.stride_arg = wm.stride, call.width = width_of(*won);
     }
     auto const type = type_for(a);
-    auto const where = decided(call.shape, type, a);
+    array const* const winners = won ? &*won : nullptr;
+    auto const where = decided(call.shape, type, a, {&a, &b, &c, winners});
     auto const device = std::max(a.device(), 0);
     std::optional<untyped_product> by;
     if (where.on_gpu()) by = product_for(s, type, won.has_value(), device, timeout);
@@ -258,7 +287,6 @@ void product_into(std::string const& name, nb::handle a_object, nb::handle b_obj
         }
         return {};
     };
-    array const* const winners = won ? &*won : nullptr;
     run(a, stream, {&a, &b, &c, winners}, [&](std::optional<stream_ref> on) {
         if (on || !where.on_gpu()) return all(on);
         return run_there(device, {{&a, &call.a, nullptr}, {&b, &call.b, nullptr}, {&c, nullptr, &call.c}, {winners, nullptr, &call.arg}}, all);
@@ -285,14 +313,16 @@ void backward_into(std::string const& name, nb::handle g_object, nb::handle winn
     }
     for (int i = 0; i < d - 2; ++i) call.shape.batch *= g.extent(i);
     auto const type = type_for(g);
-    auto const where = decided(call.shape, type, g);
+    array const* const left = a ? &*a : nullptr;
+    array const* const right = b ? &*b : nullptr;
+    auto const where = decided(call.shape, type, g, {&g, &won, left, right, &da, &db});
     auto const device = std::max(g.device(), 0);
     std::optional<untyped_backward> by;
     if (where.on_gpu()) by = backward_for(rule, type, device, timeout);
     auto const once = [&](std::optional<stream_ref> on) { return on ? by->run(*on, call) : tropical::cpu::run(rule, type, call); };
     run(g, stream, {&g, &won, &da, &db}, [&](std::optional<stream_ref> on) -> result<void> {
         if (on || !where.on_gpu()) return once(on);
-        return run_there(device, {{&g, &call.g, nullptr}, {&won, &call.arg, nullptr}, {a ? &*a : nullptr, &call.a, nullptr}, {b ? &*b : nullptr, &call.b, nullptr},
+        return run_there(device, {{&g, &call.g, nullptr}, {&won, &call.arg, nullptr}, {left, &call.a, nullptr}, {right, &call.b, nullptr},
                                   {&da, nullptr, &call.da}, {&db, nullptr, &call.db}}, once);
     });
 }

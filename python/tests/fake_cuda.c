@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver without a GPU, for tests of what happens before a launch: two devices of compute capability 9.0, memory that is the
 // host's, kernels that do nothing. A kernel named k__488 has parameters of 4, 8 and 8 bytes. Streams it did not make are refused, but
-// for the default ones. What orders work is written to the file KILN_FAKE_CUDA_LOG names, a line each.
+// for the default ones. What orders work is written to the file KILN_FAKE_CUDA_LOG names, a line each. KILN_FAKE_CUDA_FREE is how many
+// bytes a device has left.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,11 @@ int cuMemFree_v2(any at) { return free((void*)at), OK; }
 int cuMemAllocManaged(any* out, size_t bytes, unsigned flags) { return cuMemAlloc_v2(out, bytes); }
 int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) { return *out = calloc(1, bytes), OK; }
 int cuMemFreeHost(void* at) { return free(at), OK; }
-int cuMemGetInfo_v2(size_t* left, size_t* all) { return *left = *all = (size_t)1 << 33, OK; }
+int cuMemGetInfo_v2(size_t* left, size_t* all) {
+    char const* const said = getenv("KILN_FAKE_CUDA_FREE");
+    *all = (size_t)1 << 33;
+    return *left = said != NULL ? (size_t)strtoull(said, NULL, 10) : *all, OK;
+}
 int cuMemcpyHtoDAsync_v2(any to, void const* from, size_t n, any stream) { return memcpy((void*)to, from, n), OK; }
 int cuMemcpyDtoHAsync_v2(void* to, any from, size_t n, any stream) { return memcpy(to, (void*)from, n), OK; }
 int cuMemcpyDtoDAsync_v2(any to, any from, size_t n, any stream) { return memmove((void*)to, (void*)from, n), OK; }

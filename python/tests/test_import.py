@@ -26,6 +26,24 @@ def test_importing_takes_milliseconds(python):
     assert min(float(python(text).stdout) for _ in range(5)) < 0.04  # of the processor; 20 ms is the goal, and machines differ
 
 
+def test_the_module_exports_nothing_but_its_beginning():
+    """What it exported of the C++ library was taken by torch's, where torch came second."""
+    import shutil
+    import subprocess
+
+    import kiln._kiln
+    import pytest
+
+    if not shutil.which("nm"):
+        pytest.skip("nm is not here")
+    told = subprocess.run(["nm", "-D", "--defined-only", kiln._kiln.__file__], capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in told.splitlines()} == {"PyInit__kiln"}
+
+
+def test_torch_may_come_second(python):
+    python("import importlib.util, kiln\nif importlib.util.find_spec('torch'): import torch")
+
+
 def test_every_name_that_is_listed_is_there(python):
     python("import kiln\nfor n in kiln.__all__:\n    if n != 'torch': getattr(kiln, n)\nassert set(kiln.__all__) <= set(dir(kiln))")
 

@@ -401,8 +401,20 @@ def test_geometries_are_pickled(rows):
 
     made = spatial.geometries(rows)
     again = pickle.loads(pickle.dumps(made))
-    assert again.to_wkt_sync() == made.to_wkt_sync() and (again.family == made.family or not rows)
+    assert again.to_wkt_sync() == made.to_wkt_sync() and again.family == made.family
     assert copy.deepcopy(made).to_wkt_sync() == made.to_wkt_sync()
+
+
+@pytest.mark.parametrize("family, levels", [("point", 0), ("linestring", 1), ("polygon", 2), ("multipoint", 1), ("multilinestring", 2), ("multipolygon", 3)])
+@pytest.mark.parametrize("rows", [0, 9])
+def test_pickles_without_a_row_that_tells_keep_their_family(family, levels, rows):
+    import pickle
+
+    nothing = numpy.zeros(rows if levels == 0 else 0)
+    offsets = [numpy.zeros(rows + 1 if level == 0 else 1, "i4") for level in range(levels)]
+    made = spatial._kiln.geometries_from_parts(family, nothing, nothing, offsets, numpy.zeros(2, "u1") if rows else None)
+    again = pickle.loads(pickle.dumps(made))
+    assert (again.family, len(again), again.is_missing_sync()) == (family, rows, [True] * rows)
 
 
 WRONG = [

@@ -83,3 +83,20 @@ moved = kiln.activity()
 print([(e['target'], e['reason']) for e in kiln.events('dispatched') if e['unit'] == 'tropical_product'], moved['transfers_to_device'], moved['transfers_to_host'])
 """).stdout
     assert seen == "[('gpu', 'asked')] 3 1\n"
+
+
+def test_what_a_gpu_has_no_room_for_runs_here_or_is_refused_before(fake_driver, python):
+    seen = python(fake_driver + """import kiln, numpy
+a = numpy.ones((512, 512), 'f4')
+c, won = kiln.tropical.product(a, a, winners='int32')
+assert (c == 2).all() and (won == 0).all()
+print([(e['kind'], e['target'], e['reason'], e['detail'][:23]) for e in kiln.events() if e['unit'] == 'tropical_product'])
+with kiln.execution('gpu'):
+    try: kiln.tropical.product(a, a, winners='int32')
+    except kiln.OutOfMemory as why: print(why)
+print(kiln.activity()['transfers_to_device'])
+""", KILN_FAKE_CUDA_FREE="3000000").stdout.splitlines()
+    assert seen[0] == ("[('fell_back', 'cpu', 'no-room', 'the device has room for'), "
+                       "('dispatched', 'cpu', 'no-room', 'auto -> cpu; f32 on hos')]")
+    assert "mode gpu, but the device has room for" in seen[1] and "mode auto would run it on the CPU" in seen[1]
+    assert seen[2] == "0"

@@ -42,6 +42,11 @@ struct order {
     compile::job job;
     std::string licence;
     std::string unusable = {};  // where there is no compiler: what is wrong with those that are here
+    // Without, there are images of it or nothing.
+    [[nodiscard]] bool has_text() const noexcept {
+        auto const* const c = std::get_if<compile::compile_job>(&job.task);
+        return c == nullptr || c->unit.images_of.empty();
+    }
     // Nothing is looked up, led or kept: what comes of these options no key can tell.
     [[nodiscard]] bool goes_around_the_cache() const noexcept {
         auto const* const c = std::get_if<compile::compile_job>(&job.task);
@@ -103,6 +108,7 @@ private:
     struct flight;
     using flight_ptr = std::shared_ptr<flight>;
 
+    void begin(flight_ptr const& f, priority how);
     void advance(flight_ptr const& f);
     template <class Body>
     void guarded(flight_ptr const& f, Body body) noexcept;
@@ -121,7 +127,8 @@ private:
     [[nodiscard]] bool is_shared(order const& what) const;
     void compile(flight_ptr const& f);
     void complete(flight_ptr const& f, result<compile::product> made);
-    void finish(flight_ptr const& f, result<obtained> with);
+    void finish(flight_ptr const& f, result<obtained> with) noexcept;
+    void tell_failure(flight const& f, error const& why);
     void count_hit(provenance from);
     void raise(flight_ptr const& f, priority how);
     [[nodiscard]] flight_ptr in_flight(base::digest const& identity) const;

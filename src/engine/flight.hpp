@@ -3,6 +3,7 @@
 // One order in the coordinator's hands, for the sources the coordinator is made of.
 #pragma once
 
+#include "base/caught.hpp"
 #include "cuda/nvtx.hpp"
 #include "engine/coordinator.hpp"
 
@@ -10,8 +11,12 @@
 
 namespace kiln::engine_detail {
 
-inline error shutting_down(subject const& of) {
-    return fail(errc::cancelled, "'{}': the engine is shutting down", of.name);
+inline error shutting_down(subject const& of) noexcept {
+    try {
+        return fail(errc::cancelled, "'{}': the engine is shutting down", of.name);
+    } catch (std::bad_alloc const&) {
+        return {errc::cancelled, "shutting down"};
+    }
 }
 
 inline error withdrawn(subject const& of) { return fail(errc::cancelled, "'{}': the demand was withdrawn", of.name); }
@@ -76,10 +81,8 @@ template <class Body>
 void coordinator::guarded(flight_ptr const& f, Body body) noexcept {
     try {
         body();
-    } catch (std::bad_alloc const&) {
-        finish(f, fail(errc::out_of_memory, "'{}': out of memory", f->order.subject.name));
-    } catch (std::exception const& e) {
-        finish(f, fail(errc::internal, "'{}': {}", f->order.subject.name, e.what()));
+    } catch (std::exception const&) {
+        finish(f, base::caught_error(f->order.subject.name));
     }
 }
 
