@@ -12,30 +12,34 @@
 # docs/guide/cmake.md has all of it. Static libraries: link the target as a whole (or use an OBJECT library), because the bundle is
 # registered by a static object.
 
-# The function each file becomes, in out: its stem; with its folder's name before it where two stems are equal; never a keyword.
+# The function each file becomes, in out: its stem; with its folder's name before it where two stems are equal; never a keyword, nor what
+# compilers and the C library have macros of.
 function(_kiln_functions_of out)
     set(keywords alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
         concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
         double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new
         noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short
         signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid
-        typename union unsigned using virtual void volatile wchar_t while xor xor_eq text registered made_of)
+        typename union unsigned using virtual void volatile wchar_t while xor xor_eq text registered made_of
+        linux unix errno assert stdin stdout stderr major minor makedev offsetof setjmp NULL EOF NAN INFINITY)
     set(stems "")
     foreach(file IN LISTS ARGN)
-        cmake_path(GET file STEM stem)
-        list(APPEND stems ${stem})
+        cmake_path(GET file STEM LAST_ONLY stem)
+        list(APPEND stems "${stem}")
     endforeach()
     set(functions "")
     foreach(file stem IN ZIP_LISTS ARGN stems)
-        set(same ${stems})
-        list(FILTER same INCLUDE REGEX "^${stem}$")
-        list(LENGTH same times)
+        set(others ${stems})
+        list(REMOVE_ITEM others "${stem}")
+        list(LENGTH stems all)
+        list(LENGTH others different)
+        math(EXPR times "${all} - ${different}")
         if(times GREATER 1)
             cmake_path(GET file PARENT_PATH folder)
             cmake_path(GET folder FILENAME folder)
             set(stem ${folder}_${stem})
         endif()
-        string(MAKE_C_IDENTIFIER ${stem} function)
+        string(MAKE_C_IDENTIFIER "${stem}" function)
         if(function IN_LIST keywords)
             string(APPEND function _)
         endif()
@@ -48,7 +52,16 @@ function(_kiln_functions_of out)
 endfunction()
 
 function(kiln_add_kernels target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "BUNDLE;IMAGES_ONLY;COMPRESS" "NAME;SIGN" "SOURCES;ARCHS;NAMES;EXPORTS;OPTIONS;INCLUDES")
+    set(single NAME SIGN)
+    set(multiple SOURCES ARCHS NAMES EXPORTS OPTIONS INCLUDES)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "BUNDLE;IMAGES_ONLY;COMPRESS" "${single}" "${multiple}")
+    # A word whose variable is empty would mean what was not asked for: a bundle nobody signed, a header not found.
+    foreach(word IN LISTS single multiple)
+        if(word IN_LIST ARGN AND "${arg_${word}}" STREQUAL "")
+            message(FATAL_ERROR "kiln_add_kernels(${target}): ${word} has no value; is the variable behind it empty? Give it one, or "
+                                "leave the word out")
+        endif()
+    endforeach()
     if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
         message(FATAL_ERROR "kiln_add_kernels(${target}): SOURCES are needed; unknown: ${arg_UNPARSED_ARGUMENTS}")
     endif()
@@ -70,7 +83,7 @@ function(kiln_add_kernels target)
         endif()
     endforeach()
     if(NOT arg_NAME)
-        set(arg_NAME ${target}_kernels)
+        string(MAKE_C_IDENTIFIER "${target}_kernels" arg_NAME)
     endif()
     set(folder ${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME})
     get_property(others DIRECTORY PROPERTY KILN_KERNEL_NAMES)
@@ -84,22 +97,44 @@ function(kiln_add_kernels target)
     foreach(file IN LISTS arg_SOURCES)
         cmake_path(ABSOLUTE_PATH file NORMALIZE OUTPUT_VARIABLE path)
         list(APPEND sources ${path})
-        # "a/k.cu:scale<float>" is of this file, however it was written.
-        list(TRANSFORM names REPLACE "^${file}:([^:])" "${path}:\\1")
+        # "a/k.cu:scale<float>" is of this file, however it was written. Not by a pattern: files have names like c++.cu.
+        string(LENGTH "${file}:" length)
+        set(written ${names})
+        set(names "")
+        foreach(name IN LISTS written)
+            string(FIND "${name}" "${file}:" at)
+            string(FIND "${name}" "${file}::" qualified)
+            if(at EQUAL 0 AND NOT qualified EQUAL 0)
+                string(SUBSTRING "${name}" ${length} -1 name)
+                string(PREPEND name "${path}:")
+            endif()
+            list(APPEND names "${name}")
+        endforeach()
     endforeach()
     _kiln_functions_of(functions ${sources})
     list(JOIN functions "," function_list)
 
     set(flags "")
+    # A generator expression may come to nothing, or to several: each of them is one, with its word before it.
     foreach(directory IN LISTS arg_INCLUDES)
-        cmake_path(ABSOLUTE_PATH directory NORMALIZE)
-        list(APPEND flags -I ${directory})
+        if(directory MATCHES "\\$<")
+            string(REPLACE ";" "\\;" directory "${directory}")
+            list(APPEND flags "$<$<BOOL:${directory}>:-I\\;$<JOIN:${directory},\\;-I\\;>>")
+        else()
+            cmake_path(ABSOLUTE_PATH directory NORMALIZE)
+            list(APPEND flags -I ${directory})
+        endif()
     endforeach()
     foreach(option IN LISTS arg_OPTIONS)
-        # One that has a semicolon in it, with or without a backslash, is still one.
         string(REPLACE "\\;" ";" option "${option}")
-        string(REPLACE ";" "\\;" option "${option}")
-        list(APPEND flags "--option=${option}")
+        if(option MATCHES "\\$<")
+            string(REPLACE ";" "\\;" option "${option}")
+            list(APPEND flags "$<$<BOOL:${option}>:--option=$<JOIN:${option},\\;--option=>>")
+        else()
+            # One that has a semicolon in it, with or without a backslash, is still one: here, and when the command is expanded.
+            string(REPLACE ";" "\\\\;" option "${option}")
+            list(APPEND flags "--option=${option}")
+        endif()
     endforeach()
     foreach(name IN LISTS names)
         list(APPEND flags -n ${name})
@@ -122,7 +157,7 @@ function(kiln_add_kernels target)
         if(arg_COMPRESS)
             list(APPEND flags --compress)
         endif()
-        if(arg_SIGN)
+        if(NOT "${arg_SIGN}" STREQUAL "")  # also what a search did not find is a name, of a file that is not there
             cmake_path(ABSOLUTE_PATH arg_SIGN NORMALIZE)
             list(APPEND flags --sign ${arg_SIGN})
             list(APPEND depends ${arg_SIGN})
@@ -134,10 +169,25 @@ function(kiln_add_kernels target)
     add_custom_command(OUTPUT ${source} BYPRODUCTS ${made}
         COMMAND kiln::cli build ${sources} ${flags} --embed ${source} --embed-name ${arg_NAME} --as ${function_list}
                 --depfile ${source}.d
-        DEPENDS ${depends} kiln::cli DEPFILE ${source}.d COMMENT "Compiling ${arg_NAME}" VERBATIM)
+        DEPENDS ${depends} kiln::cli DEPFILE ${source}.d COMMENT "Compiling ${arg_NAME}"
+        VERBATIM COMMAND_EXPAND_LISTS)
+
+    # What the linker calls the functions: of two archives with kernels by the same name it takes one, and says nothing.
+    set(origin "${folder};${target}")
+    foreach(path IN LISTS sources)
+        if(EXISTS ${path})
+            file(SHA256 ${path} content)
+            string(APPEND origin ";${content}")
+        endif()
+    endforeach()
+    string(SHA256 origin "${origin}")
+    string(SUBSTRING ${origin} 0 16 origin)
 
     set(declarations "")
+    set(macros "")
     foreach(function IN LISTS functions)
+        string(APPEND macros "#ifdef ${function}\n#error \"kiln_add_kernels: a file becomes ${function}(), and ${function} is a macro: "
+                             "include this header first, or rename the file\"\n#endif\n")
         string(APPEND declarations "[[nodiscard]] kiln::unit const& ${function}();\n")
     endforeach()
     file(CONFIGURE OUTPUT ${folder}/${arg_NAME}.hpp @ONLY CONTENT
@@ -146,9 +196,12 @@ function(kiln_add_kernels target)
 
 #include <kiln/unit.hpp>
 
-// Hidden: another library of the program may have kernels by the same name.
+@macros@
+// Hidden, and called by where they are from: another library of the program may have kernels by the same name.
 namespace @arg_NAME@ __attribute__((visibility(\"hidden\"))) {
+inline namespace from_@origin@ {
 @declarations@}
+}
 ")
     # The assembler takes in what the compiler does not know of.
     set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

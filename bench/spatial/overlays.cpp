@@ -67,7 +67,7 @@ void table_stages(stream const& on, geometries const& left, geometries const& ri
     };
     std::printf("    in other cells (an edge, divided above): ");
     for (auto const [cells_per_edge, split_above] :
-         {fineness{1, 64}, fineness{1, 256}, fineness{2, 64}, fineness{2, 128}, fineness{4, 64}, fineness{4, 128}}) {
+         {fineness{1, 128}, fineness{2, 128}, fineness{4, 64}, fineness{4, 256}, fineness{8, 128}, fineness{8, 256}}) {
         auto how = table_cells;
         how.cells_per_edge = cells_per_edge, how.split_above = split_above;
         std::printf(" %g %u: %.3f", cells_per_edge, split_above,

@@ -52,7 +52,7 @@ struct artifact {
     std::string toolchain = {};  // the compiler's identity: "nvrtc <build id> builtins <digest>"
     std::string compiler = {};   // for people: "NVRTC 13.0"
     std::vector<std::byte> image = {};
-    std::vector<kernel_info> kernels = {};
+    std::vector<kernel_info> kernels = {};  // in the order they were named; where none was, by lowered name
     std::vector<constant_info> constants = {};
     std::vector<dependency> dependencies = {};
     std::vector<input_field> inputs = {};

@@ -6,8 +6,9 @@
  * size, set by KILN_..._INIT, and grow at the end only: a library takes structs of older and newer callers alike, and what it
  * does not know must be zero. KILN_C_VERSION says which functions there are; kiln_c_version() says the same of the library.
  *
- * Errors: a function that can fail returns NULL, or a kiln_error that the caller frees. Nothing is thrown, printed or ended, and what
- * `out` points at is written only on success.
+ * Errors: a function that can fail returns NULL, or a kiln_error that the caller frees. Nothing is thrown, printed or ended, also where
+ * memory runs out on a thread of Kiln's, and what `out` points at is written only on success. A pointer that must not be NULL and is:
+ * KILN_INVALID_ARGUMENT. Functions that return no error take NULL for their object, and have an empty text, 0 or NULL to say of it.
  *
  * Ownership: what a function gives through a `**` is the caller's, to be freed once with the function of its type; NULL may be freed.
  * Objects keep alive what they need, in any order of freeing: a kernel its library, memory its context. Texts and spans that a
@@ -170,6 +171,7 @@ typedef struct kiln_kernel_info {
     char const* lowered; /* as in the image: "_Z5scaleIfEvPT_fi" */
     int32_t registers, shared_bytes, local_bytes; /* -1 where it is not known */
 } kiln_kernel_info;
+/* In the order of kiln_unit::kernels or kiln_link::kernels; where none was named, by `lowered`. */
 KILN_C_PUBLIC size_t kiln_artifact_kernel_count(kiln_artifact const* artifact);
 KILN_C_CHECKED kiln_error* kiln_artifact_kernel(kiln_artifact const* artifact, size_t index, kiln_kernel_info* out);
 /* The initial bytes of an exported __constant__; NULL if there is none of that name. */
@@ -240,6 +242,7 @@ KILN_C_CHECKED kiln_error* kiln_get_sync(kiln_engine* engine, kiln_unit const* u
 KILN_C_CHECKED kiln_error* kiln_load_artifact_sync(kiln_engine* engine, kiln_artifact const* artifact, int32_t device,
                                                    kiln_loaded** out);
 KILN_C_PUBLIC kiln_provenance kiln_loaded_from(kiln_loaded const* unit);
+/* In the same order as an artifact's. */
 KILN_C_PUBLIC size_t kiln_loaded_kernel_count(kiln_loaded const* unit);
 KILN_C_CHECKED kiln_error* kiln_loaded_kernel_info(kiln_loaded const* unit, size_t index, kiln_kernel_info* out);
 KILN_C_PUBLIC void kiln_loaded_free(kiln_loaded* unit);
@@ -255,6 +258,7 @@ KILN_C_CHECKED kiln_error* kiln_kernel_adopt(void* cu_function, int32_t device, 
 KILN_C_PUBLIC void kiln_kernel_free(kiln_kernel* kernel);
 
 KILN_C_PUBLIC char const* kiln_kernel_name(kiln_kernel const* kernel);
+/* -1 of NULL. */
 KILN_C_PUBLIC int32_t kiln_kernel_device(kiln_kernel const* kernel);
 /* The driver's own handles, valid while the kernel's is: CUfunction, and CUkernel and CUlibrary where it was not adopted. */
 KILN_C_PUBLIC void* kiln_kernel_cu_function(kiln_kernel const* kernel);
@@ -291,9 +295,9 @@ typedef struct kiln_launch {
     int32_t shared_carveout; /* percent */
     uint32_t attribute_count; /* at most eight */
     void* all_begun;          /* a CUevent, recorded when every block has begun; or NULL */
-    void const* attributes;   /* CUlaunchAttribute[] */
+    void const* attributes;   /* CUlaunchAttribute[]; NULL where there are none */
 } kiln_launch;
-/* `arguments`: one pointer per parameter; the values are copied. Queued on `on`. Looks nothing up, locks and allocates nothing. */
+/* `arguments`: one pointer per parameter, NULL for none; the values are copied. Queued on `on`. Looks nothing up, locks and allocates nothing. */
 KILN_C_CHECKED kiln_error* kiln_kernel_launch(kiln_kernel const* kernel, kiln_stream_handle_t on, kiln_launch const* shape,
                                               void** arguments);
 
@@ -344,6 +348,7 @@ typedef struct kiln_demanded kiln_demanded;
 KILN_C_CHECKED kiln_error* kiln_demand(kiln_engine* engine, kiln_unit const* units, size_t unit_count,
                                        char const* const* names, size_t name_count, kiln_demand_options const* options,
                                        kiln_demanded** out);
+/* Never lowers. A number that is no priority changes nothing. */
 KILN_C_PUBLIC void kiln_demanded_raise(kiln_demanded const* what, kiln_priority priority);
 /* What no one else wants and no process has taken yet. */
 KILN_C_PUBLIC void kiln_demanded_cancel(kiln_demanded const* what);

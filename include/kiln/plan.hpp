@@ -13,6 +13,7 @@
 #include <kiln/status.hpp>
 
 #include <atomic>
+#include <optional>
 
 namespace KILN_PUBLIC kiln {
 
@@ -52,6 +53,7 @@ struct cold_item {
     double since_ms = 0;                    // in this state
     std::string why = {};                   // the error's line for what failed
     std::string log = {};
+    std::optional<errc> code = {};  // what kind of error; nullopt for what may still come
 };
 
 struct warm_report {

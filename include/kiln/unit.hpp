@@ -16,8 +16,8 @@ struct header {
     std::string text;
 };
 
-// A header at the place where it was found when its unit was built: "s/step.cuh" beside the source, "i0/lib/q.h" below the first
-// include directory, "/abs/x.h" where it was named so.
+// A header by its place when its unit was built: "s/step.cuh" beside the source, "i0/lib/q.h" below the first include directory,
+// "/abs/x.h"; "!i1/q.h" was looked for in vain, and where "!" is in the list, looking for what is not in it is an error.
 struct carried_header {
     std::string place;
     std::string text;

@@ -7,6 +7,7 @@
 #include "grid.cuh"
 #include "hash.cuh"
 #include "layer.cuh"
+#include "some_rows.cuh"
 #include "tree.cuh"
 
 namespace kiln_spatial {
@@ -51,12 +52,6 @@ struct move_vertices {
 // ---- Vertices on segments ----------------------------------------------------------------------------------------------
 
 KILN_HD bool closes_ring(layer const& l, i32 v) { return is_ring(l.kind[l.path_of[v]]) && !is_segment(l, v); }
-
-// Rows that are asked for, by number; null: all.
-struct some_rows {
-    u32 const* wanted;
-    KILN_HD bool has(i32 row) const { return wanted == nullptr || wanted[row] != 0; }
-};
 
 // Vertices inside segments of their own row.
 struct vertex_on_segments {

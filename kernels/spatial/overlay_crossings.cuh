@@ -10,17 +10,7 @@ namespace kiln_spatial {
 
 struct crossing_question : contact_question {
     KILN_HD static u8 quick(point p, point q, point r, point s) { return quick_crossing(p, q, r, s); }
-};
-struct decide_crossings {
-    layer a, b;
-    contact_list of;
-    u64* aparts;  // of 0
-    KILN_HD void operator()(u64 i) const {
-        if (of.how[i] != not_known) return;
-        i32 const v = of.left[i], w = of.right[i];
-        of.how[i] = crossing_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w));
-        if (of.how[i] == crossed_not) add_to(aparts, 1);
-    }
+    KILN_HD static u8 exact(point p, point q, point r, point s) { return crossing_of(p, q, r, s); }
 };
 
 }  // namespace kiln_spatial
@@ -33,4 +23,4 @@ KILN_KERNEL(crossing_count_each, kiln_spatial::count_contacts<kiln_spatial::aski
 KILN_KERNEL(crossing_scatter_each, kiln_spatial::list_contacts<kiln_spatial::asking_one_by_one<kiln_spatial::crossing_question>>, 128, 9)
 KILN_KERNEL(crossing_count_heavy_each, kiln_spatial::count_heavy_contacts<kiln_spatial::asking_one_by_one<kiln_spatial::crossing_question>>, 128, 1)
 KILN_KERNEL(crossing_scatter_heavy_each, kiln_spatial::list_heavy_contacts<kiln_spatial::asking_one_by_one<kiln_spatial::crossing_question>>, 128, 1)
-KILN_KERNEL(crossing_exact, kiln_spatial::decide_crossings, 128, 1)
+KILN_KERNEL(crossing_exact, kiln_spatial::decide_contacts<kiln_spatial::crossing_question>, 128, 1)

@@ -15,69 +15,103 @@
 
 namespace kiln_spatial {
 
+// Segments that cross (overlay_crossings.cuh), and some that turned out not to.
+struct crossing_pairs {
+    i32 const* left;
+    i32 const* right;
+    u8 const* how;
+};
+
 // ---- Vertices in rows of the other layer -------------------------------------------------------------------------------
 
-// One row, as row << 1 | whether the vertex is certainly inside, not on its edge; several, as in_several_rows | how many; or in_no_row.
-enum : u32 { in_several_rows = 1U << 31, in_no_row = ~0U };
-KILN_HD bool is_in_several(u32 hit) { return hit != in_no_row && (hit & in_several_rows) != 0; }
-KILN_HD u32 rows_of(u32 hit) { return is_in_several(hit) ? hit & ~u32{in_several_rows} : hit == in_no_row ? 0 : 1; }
-KILN_HD u32 with_row(u32 hit, i32 row, bool is_inside) {
-    return hit == in_no_row ? static_cast<u32>(row) << 1 | (is_inside ? 1U : 0U) : in_several_rows | (rows_of(hit) + 1);
-}
+// Which rows a vertex is in changes along a ring at crossings alone. So the first vertex of each ring is located, and the others follow by sums along the vertices of all
+// rings: of what changes there, a row in the high bits and 1 in the low ones. Where the low ones sum up to 1 the high ones are the row.
+enum : u32 { bits_of_count = 24 };
+KILN_HD u64 in_row(i32 row) { return static_cast<u64>(row) << bits_of_count | 1; }
+KILN_HD u32 rows_of_sum(u64 sum) { return static_cast<u32>(sum & ((1U << bits_of_count) - 1)); }
 
+// A ring begins and ends in a row.
+KILN_HD void add_ring(layer const& l, i32 path, i32 row, u64* change) {
+    add_to(change + l.path_first[path], in_row(row)), add_to(change + l.path_first[path + 1], ~in_row(row) + 1);
+}
+// Behind a crossing, which way both segments go.
+struct add_crossings {
+    layer a, b;
+    crossing_pairs of;
+    u64* a_change;  // by vertex, one more; of 0
+    u64* b_change;
+    u64* any_tie;  // of 0: a crossing that is none without the move
+    KILN_HD void operator()(u64 i) const {
+        u8 const how = of.how[i];
+        if (how == crossed_not) return;
+        if ((how & crossed_surely) == 0) *any_tie = 1;
+        i32 const v = of.left[i], w = of.right[i];
+        bool const to_left = (how & crossed_left) != 0, a_is_left = a.kind[a.path_of[v]] == ring_path, b_is_left = b.kind[b.path_of[w]] == ring_path;
+        u64 const in_a = in_row(row_at(a, v)), in_b = in_row(row_at(b, w));
+        add_to(a_change + v + 1, to_left == b_is_left ? in_b : ~in_b + 1);
+        add_to(b_change + w + 1, to_left != a_is_left ? in_a : ~in_a + 1);
+    }
+};
 // As cell_walk, of a point that is moved: `on` are those that it is in then and touched before.
 template <tie Mode, certainty How>
 struct moved_walk : cell_walk<Mode, How> {
     KILN_HD place where() const { return !this->inside ? place::outside : this->touches ? place::on : place::inside; }
 };
-
-// Vertices where edges end: the first of a ring is its last as well.
-KILN_HD bool ends_edge(layer const& l, i32 v) {
-    i32 const path = l.path_of[v];
-    return is_ring(l.kind[path]) && v != l.path_first[path];
-}
-
-// found(row, is_inside) for every row of the other layer that a vertex is in once it is moved: inside it before, not on its edge. False where a filter failed.
-template <tie Mode, certainty How, class Found>
-KILN_HD bool rows_around(cell_grid const& g, point p, Found found) {
-    return locate_by(
-        g, p, [&](point corner, bool inside) { return moved_walk<Mode, How>{{p, corner, inside}}; },
+// found(row, is_inside) for every row of the other layer that a vertex is in once it is moved: inside it before, not on its edge.
+template <tie Mode, class Found>
+KILN_HD void rows_around(cell_grid const& g, point p, Found found) {
+    locate_by(
+        g, p, [&](point corner, bool inside) { return moved_walk<Mode, certainty::exact>{{p, corner, inside}}; },
         [&](i32 row, place where) { return found(row, where == place::inside), false; });
 }
 
+// Where rings begin, by an index of the other layer, or of what was held against the edges of rows (path_points.cuh).
 template <tie Mode>
-struct locate_ends_quickly {
+struct locate_begins {
     layer l;
     cell_grid other;
-    u32* hit;
-    u32* later;
-    u32* later_count;
-    KILN_HD void operator()(u64 i) const {
-        i32 const v = static_cast<i32>(i);
-        u32 out = in_no_row;
-        bool sure = true;
-        if (ends_edge(l, v))
-            sure = rows_around<Mode, certainty::filtered>(other, l.at[v], [&](i32 row, bool is_inside) { out = with_row(out, row, is_inside); });
-        hit[i] = out;
-        append(!sure, static_cast<u32>(i), later, later_count);
+    u64* change;
+    u32* is_inside;  // by path, of 0: its first vertex lies in a row, on no edge of it
+    KILN_HD void operator()(u64 path) const {
+        if (!is_ring(l.kind[path])) return;
+        rows_around<Mode>(other, l.at[l.path_first[path]], [&](i32 row, bool inside) {
+            add_ring(l, static_cast<i32>(path), row, change);
+            if (inside) is_inside[path] = 1;
+        });
     }
 };
-// As many threads as the launch has share what is left.
-template <tie Mode>
-struct locate_ends_exactly {
+struct take_marked_begins {
     layer l;
-    cell_grid other;
+    i32 const* path;
+    i32 const* row;
+    u32 const* mark;
+    u64* change;
+    u32* is_inside;
+    KILN_HD void operator()(u64 i) const {
+        if (!is_ring(l.kind[path[i]]) || (mark[i] & 1) == 0) return;
+        add_ring(l, path[i], row[i], change);
+        if ((mark[i] & 2) == 0) is_inside[path[i]] = 1;
+    }
+};
+
+// Of a vertex: one row, as row << 1 | whether it is certainly inside, not on its edge; several, as in_several_rows | how many; or in_no_row.
+enum : u32 { in_several_rows = 1U << 31, in_no_row = ~0U };
+KILN_HD bool is_in_several(u32 hit) { return hit != in_no_row && (hit & in_several_rows) != 0; }
+KILN_HD u32 rows_of(u32 hit) { return is_in_several(hit) ? hit & ~u32{in_several_rows} : hit == in_no_row ? 0 : 1; }
+// Of vertices where edges end: the first of a ring is its last as well.
+struct set_ends {
+    layer l;
+    u64 const* before;  // summed changes
+    u32 const* is_inside;
     u32* hit;
-    u32 const* later;
-    u32 const* later_count;
-    u64 threads;
-    KILN_HD void operator()(u64 thread) const {
-        for (u64 k = thread; k < *later_count; k += threads) {
-            u32 const v = later[k];
-            u32 out = in_no_row;
-            rows_around<Mode, certainty::exact>(other, l.at[v], [&](i32 row, bool is_inside) { out = with_row(out, row, is_inside); });
-            hit[v] = out;
-        }
+    KILN_HD void operator()(u64 i) const {
+        i32 const v = static_cast<i32>(i), path = l.path_of[v];
+        u64 const sum = before[i + 1];
+        u32 const rows = rows_of_sum(sum);
+        hit[i] = in_no_row;
+        if (rows == 0 || !is_ring(l.kind[path]) || v == l.path_first[path]) return;
+        u32 const sure = is_segment(l, v) ? 0 : is_inside[path];
+        hit[i] = rows == 1 ? static_cast<u32>(sum >> bits_of_count) << 1 | sure : in_several_rows | rows;
     }
 };
 
@@ -99,7 +133,6 @@ constexpr i32 edges_together = 16;
 template <tie Mode>
 struct edge_runs {
     layer l;
-    cell_grid other;
     u32 const* hit;
 
     // put(row, row of the other layer, share) for the runs among so many vertices; crowd(vertex, rows) for one that is in several rows.
@@ -177,6 +210,7 @@ struct list_edge_runs {
 template <tie Mode>
 struct list_crowds {
     edge_runs<Mode> of;
+    cell_grid other;
     i64 const* place;
     share_list to;
     KILN_HD void operator()(u64 i) const {
@@ -184,18 +218,12 @@ struct list_crowds {
         i32 const v = static_cast<i32>(i), own = row_at(of.l, v);
         u64 at = static_cast<u64>(place[i / edges_together]), mine = 0;
         of.each(i / edges_together, [&](i32, i32, share const&) { ++at; }, [&](i32 w, u32 rows) { mine = w == v ? at : mine, at += rows; });
-        rows_around<Mode, certainty::exact>(of.other, of.l.at[v], [&](i32 row, bool is_inside) {
+        rows_around<Mode>(other, of.l.at[v], [&](i32 row, bool is_inside) {
             to.put<Mode>(mine++, own, row, edge_runs<Mode>::edges(v, v + 1, is_inside ? 1 : 0));
         });
     }
 };
 
-// Segments that cross (overlay_crossings.cuh), and some that turned out not to.
-struct crossing_pairs {
-    i32 const* left;
-    i32 const* right;
-    u8 const* how;
-};
 // In another order, which number has.
 struct reorder_crossings {
     crossing_pairs from;
@@ -417,10 +445,11 @@ struct write_pairs {
 
 }  // namespace kiln_spatial
 
-KILN_KERNEL(table_left_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::up>, 256, 5)
-KILN_KERNEL(table_right_ends, kiln_spatial::locate_ends_quickly<kiln_spatial::tie::down>, 256, 5)
-KILN_KERNEL(table_left_ends_exact, kiln_spatial::locate_ends_exactly<kiln_spatial::tie::up>, 128, 1)
-KILN_KERNEL(table_right_ends_exact, kiln_spatial::locate_ends_exactly<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_changes, kiln_spatial::add_crossings, 256, 1)
+KILN_KERNEL(table_left_begins, kiln_spatial::locate_begins<kiln_spatial::tie::up>, 128, 1)
+KILN_KERNEL(table_right_begins, kiln_spatial::locate_begins<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_marked_begins, kiln_spatial::take_marked_begins, 256, 1)
+KILN_KERNEL(table_ends, kiln_spatial::set_ends, 256, 1)
 KILN_KERNEL(table_left_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::up>, 128, 1)
 KILN_KERNEL(table_right_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::down>, 128, 1)
 KILN_KERNEL(table_left_runs, kiln_spatial::list_edge_runs<kiln_spatial::tie::up>, 128, 4)

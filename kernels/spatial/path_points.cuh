@@ -4,6 +4,7 @@
 // they are held against every edge of the rows whose boxes they lie in, an edge at a time.
 #pragma once
 
+#include "cells.cuh"
 #include "grid.cuh"
 #include "layer.cuh"
 
@@ -67,9 +68,10 @@ struct candidate_work {
 
 enum : u32 { mark_odd = 1, mark_on = 2 };
 // What the edge from a to b does to a point: it is on it, or a ray from it to the right meets it. Heights are half open, so a ring
-// is met an odd number of times from inside, whatever the ray meets.
+// is met an odd number of times from inside, whatever the ray meets. tie::down moves the point by -(e, e^2), e infinitesimal, tie::up the other way.
+template <tie Mode>
 KILN_HD u32 mark_of_edge(point a, point b, point p) {
-    bool const a_above = a.y > p.y, b_above = b.y > p.y;
+    bool const a_above = Mode == tie::down ? a.y >= p.y : a.y > p.y, b_above = Mode == tie::down ? b.y >= p.y : b.y > p.y;
     if (a_above == b_above) {
         bool const on = a.y == p.y && (a.x == p.x || (b.y == p.y && p.x >= least(a.x, b.x) && p.x <= most(a.x, b.x)));
         return on ? u32{mark_on} : 0U;
@@ -77,10 +79,12 @@ KILN_HD u32 mark_of_edge(point a, point b, point p) {
     if (most(a.x, b.x) < p.x) return 0;
     if (least(a.x, b.x) > p.x) return mark_odd;
     int const side = a_above ? orient(b, a, p) : orient(a, b, p);
-    return side == 0 ? u32{mark_on} : side > 0 ? u32{mark_odd} : 0U;
+    if (side == 0) return Mode == tie::down ? u32{mark_on} | u32{mark_odd} : u32{mark_on};
+    return side > 0 ? u32{mark_odd} : 0U;
 }
 // Vertices of the candidates' rows, one row behind the other: an item takes some that follow each other.
 enum : u64 { marks_of_item = 4 };
+template <tie Mode>
 struct mark_candidates {
     candidate_rows of;
     box const* asked;
@@ -104,7 +108,7 @@ private:
         i32 const v = l.path_first[l.row_first[of.row[k]]] + number, path = l.path_of[v];
         if (v + 1 >= l.path_first[path + 1] || !is_ring(l.kind[path])) return;
         box const q = asked[of.question[k]];
-        u32 const m = mark_of_edge(l.at[v], l.at[v + 1], {q.min_x, q.min_y});
+        u32 const m = mark_of_edge<Mode>(l.at[v], l.at[v + 1], {q.min_x, q.min_y});
         if ((m & mark_odd) != 0) flip(mark + k, mark_odd);
         if ((m & mark_on) != 0) or_into(mark + k, mark_on);
     }
@@ -134,7 +138,8 @@ struct list_marked {
 
 KILN_KERNEL(path_point_boxes, kiln_spatial::question_boxes, 256, 1)
 KILN_KERNEL(path_candidate_work, kiln_spatial::candidate_work, 256, 1)
-KILN_KERNEL(path_candidate_marks, kiln_spatial::mark_candidates, 256, 1)
+KILN_KERNEL(path_candidate_marks, kiln_spatial::mark_candidates<kiln_spatial::tie::up>, 256, 1)
+KILN_KERNEL(path_candidate_marks_down, kiln_spatial::mark_candidates<kiln_spatial::tie::down>, 256, 1)
 KILN_KERNEL(path_marked_count, kiln_spatial::count_marked, 256, 1)
 KILN_KERNEL(path_marked, kiln_spatial::list_marked, 256, 1)
 KILN_KERNEL(path_points, kiln_spatial::path_questions, 256, 1)

@@ -133,6 +133,7 @@ struct contact_question {
     }
     // What is not `apart` is listed, what is not_known decided by a kernel of its own.
     KILN_HD static u8 quick(point p, point q, point r, point s) { return quick_contact(p, q, r, s); }
+    KILN_HD static u8 exact(point p, point q, point r, point s) { return static_cast<u8>(contact_of(p, q, r, s)); }
 };
 
 // Who asks: all vertices in pairs as they come, or elements one by one in an order where neighbours are together.
@@ -318,7 +319,8 @@ struct list_heavy_contacts {
     }
 };
 
-// What is not known becomes apart, touching, crossing or overlapping.
+// What is not known becomes known, and may be `apart`.
+template <class Question>
 struct decide_contacts {
     layer a, b;
     contact_list of;
@@ -326,9 +328,8 @@ struct decide_contacts {
     KILN_HD void operator()(u64 i) const {
         if (of.how[i] != not_known) return;
         i32 const v = of.left[i], w = of.right[i];
-        segment_contact const how = contact_of(a.at[v], element_end(a, v), b.at[w], element_end(b, w));
-        of.how[i] = static_cast<u8>(how);
-        if (how == apart) add_to(aparts, 1);
+        of.how[i] = Question::exact(a.at[v], element_end(a, v), b.at[w], element_end(b, w));
+        if (of.how[i] == apart) add_to(aparts, 1);
     }
 };
 // Contacts in the order of their elements, without those that turned out to be none; then their rows and points.

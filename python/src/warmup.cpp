@@ -57,6 +57,7 @@ void bind_warmup(nb::module_& m) {
         .def_prop_ro("state", [](cold_item const& c) { return std::string{kiln::name_of(c.state)}; })
         .def_ro("why", &cold_item::why)
         .def_ro("log", &cold_item::log)
+        .def_prop_ro("code", [](cold_item const& c) { return c.code ? std::optional{std::string{kiln::name_of(*c.code)}} : std::nullopt; })
         .def("__repr__", [](cold_item const& c) { return "<" + c.name + ": " + std::string{kiln::name_of(c.state)} + ">"; });
     nb::class_<warm_report>(m, "WarmReport", "What is warm, what is not, and why.")
         .def("__bool__", &warm_report::warm)

@@ -111,18 +111,7 @@ std::uint32_t thread_id() noexcept {
 }
 
 void append_text(std::string& out, std::string_view name, std::string_view value) {
-    if (value.empty()) return;
-    out += ",\"";
-    out += name;
-    out += "\":\"";
-    for (char const c : base::valid_utf8(value)) {  // a text longer than its field may end inside a character
-        auto const u = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') (out += '\\') += c;
-        else if (c == '\n') out += "\\n";
-        else if (u < 0x20) out += fmt::format("\\u{:04x}", u);
-        else out += c;
-    }
-    out += '"';
+    if (!value.empty()) out += fmt::format(",\"{}\":{}", name, base::json_quoted(value));
 }
 
 }  // namespace

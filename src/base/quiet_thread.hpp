@@ -4,7 +4,9 @@
 
 #include "base/check.hpp"
 
+#include <cerrno>
 #include <csignal>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -22,6 +24,8 @@ template <class Body>
         out = std::thread{std::move(body)};
     } catch (std::system_error const& e) {
         why = e.code().value();
+    } catch (std::bad_alloc const&) {
+        why = ENOMEM;
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (why != 0) return io_error("starting a thread", why);

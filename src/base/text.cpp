@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kiln::base {
@@ -54,6 +56,18 @@ std::string valid_utf8(std::string_view text) {
         text.remove_prefix(n);
     }
     return out;
+}
+
+std::string json_quoted(std::string_view text) {
+    std::string out = "\"";
+    for (char const c : valid_utf8(text)) {
+        auto const u = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') (out += '\\') += c;
+        else if (c == '\n') out += "\\n";
+        else if (u < 0x20) out += fmt::format("\\u{:04x}", u);
+        else out += c;
+    }
+    return out += '"';
 }
 
 std::string_view first_characters(std::string_view text, std::size_t most) noexcept {

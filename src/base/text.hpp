@@ -14,7 +14,11 @@ namespace kiln::base {
 // As many whole characters as fit into `most` bytes.
 [[nodiscard]] std::string_view first_characters(std::string_view text, std::size_t most) noexcept;
 
-// dump() that cannot throw: of nlohmann's json or ordered_json. The only way Kiln writes JSON.
+// The text as JSON has it, in quotes.
+[[nodiscard]] std::string json_quoted(std::string_view text);
+
+// dump() that cannot throw: of nlohmann's json or ordered_json, whose destructors end the program where there is no memory. All JSON
+// goes this way but that which is written in other people's programs: events, and the status for C.
 template <class Json>
 [[nodiscard]] std::string json_text(Json const& data, int indent = -1) {
     return data.dump(indent, ' ', false, Json::error_handler_t::replace);

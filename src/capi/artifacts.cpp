@@ -42,19 +42,31 @@ kiln_error* kiln_artifact_sync(kiln_engine* engine, kiln_unit const* unit, char 
 }
 void kiln_artifact_free(kiln_artifact* artifact) { delete artifact; }
 
-char const* kiln_artifact_unit(kiln_artifact const* a) { return a->got.what->unit.c_str(); }
-char const* kiln_artifact_arch(kiln_artifact const* a) { return a->arch.c_str(); }
-kiln_kind kiln_artifact_kind(kiln_artifact const* a) { return static_cast<kiln_kind>(a->got.what->target.kind); }
-char const* kiln_artifact_key(kiln_artifact const* a) { return a->got.what->key.c_str(); }
-char const* kiln_artifact_compiler(kiln_artifact const* a) { return a->got.what->compiler.c_str(); }
-char const* kiln_artifact_toolchain(kiln_artifact const* a) { return a->got.what->toolchain.c_str(); }
-char const* kiln_artifact_log(kiln_artifact const* a) { return a->got.what->log.c_str(); }
-kiln_provenance kiln_artifact_from(kiln_artifact const* a) { return static_cast<kiln_provenance>(a->got.from); }
-void const* kiln_artifact_image(kiln_artifact const* a, size_t* size) {
-    if (size != nullptr) *size = a->got.what->image.size();
-    return a->got.what->image.data();
+namespace {
+
+char const* text_of(kiln_artifact const* a, std::string artifact::*which) {
+    return a == nullptr ? "" : ((*a->got.what).*which).c_str();
 }
-size_t kiln_artifact_kernel_count(kiln_artifact const* a) { return a->got.what->kernels.size(); }
+
+}  // namespace
+
+char const* kiln_artifact_unit(kiln_artifact const* a) { return text_of(a, &artifact::unit); }
+char const* kiln_artifact_arch(kiln_artifact const* a) { return a == nullptr ? "" : a->arch.c_str(); }
+kiln_kind kiln_artifact_kind(kiln_artifact const* a) {
+    return a == nullptr ? KILN_CUBIN : static_cast<kiln_kind>(a->got.what->target.kind);
+}
+char const* kiln_artifact_key(kiln_artifact const* a) { return text_of(a, &artifact::key); }
+char const* kiln_artifact_compiler(kiln_artifact const* a) { return text_of(a, &artifact::compiler); }
+char const* kiln_artifact_toolchain(kiln_artifact const* a) { return text_of(a, &artifact::toolchain); }
+char const* kiln_artifact_log(kiln_artifact const* a) { return text_of(a, &artifact::log); }
+kiln_provenance kiln_artifact_from(kiln_artifact const* a) {
+    return a == nullptr ? KILN_FROM_COMPILER : static_cast<kiln_provenance>(a->got.from);
+}
+void const* kiln_artifact_image(kiln_artifact const* a, size_t* size) {
+    if (size != nullptr) *size = a == nullptr ? 0 : a->got.what->image.size();
+    return a == nullptr ? nullptr : a->got.what->image.data();
+}
+size_t kiln_artifact_kernel_count(kiln_artifact const* a) { return a == nullptr ? 0 : a->got.what->kernels.size(); }
 
 kiln_error* kiln_artifact_kernel(kiln_artifact const* artifact, size_t index, kiln_kernel_info* out) {
     return guarded([&]() -> result<void> {
@@ -66,7 +78,8 @@ kiln_error* kiln_artifact_kernel(kiln_artifact const* artifact, size_t index, ki
 }
 
 void const* kiln_artifact_constant(kiln_artifact const* artifact, char const* name, size_t* size) {
-    auto const* const found = name == nullptr ? nullptr : artifact->got.what->find_constant(name);
+    auto const* const found =
+        artifact == nullptr || name == nullptr ? nullptr : artifact->got.what->find_constant(name);
     if (size != nullptr) *size = found == nullptr ? 0 : found->bytes.size();
     return found == nullptr ? nullptr : found->bytes.data();
 }

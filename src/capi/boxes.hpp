@@ -3,7 +3,7 @@
 // objects, and that no exception gets out.
 #pragma once
 
-#include "base/check.hpp"
+#include "base/caught.hpp"
 
 #include <kiln/demand.hpp>
 #include <kiln/engine.hpp>
@@ -52,7 +52,6 @@ namespace kiln::capi {
 
 // Never null: where there is no memory for an error there is one in advance.
 [[nodiscard]] kiln_error* boxed(error why) noexcept;
-[[nodiscard]] kiln_error* describe_current_exception() noexcept;
 
 // Calls `f`, which returns result<void>.
 template <class F>
@@ -61,7 +60,7 @@ template <class F>
         result<void> done = f();
         return done ? nullptr : boxed(std::move(done).error());
     } catch (...) {
-        return describe_current_exception();
+        return boxed(base::caught_error());
     }
 }
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engines, units as C gives them, devices, streams, memory.
-#include "base/text.hpp"
 #include "capi/boxes.hpp"
 #include "engine/status_json.hpp"
 
 #include <kiln/status.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 
@@ -62,19 +59,6 @@ result<target> read_target(char const* arch, kiln_kind kind) {
 }
 
 namespace {
-
-std::string as_json(warm_status const& all) {
-    nlohmann::ordered_json units = nlohmann::ordered_json::array();
-    for (auto const& u : all.units) units.push_back(engine_detail::to_json(u));
-    return base::json_text(nlohmann::ordered_json{{"submitted", all.submitted},
-                                                  {"ready", all.ready},
-                                                  {"pending", all.pending},
-                                                  {"failed", all.failed},
-                                                  {"compiled", all.compiled},
-                                                  {"waits", all.waits},
-                                                  {"blocked_ms", all.blocked_ms},
-                                                  {"units", std::move(units)}});
-}
 
 // For kiln_free.
 result<char*> copied(std::string const& text) {
@@ -134,7 +118,7 @@ kiln_error* kiln_flush_sync(kiln_engine* engine, int64_t deadline_ms) {
 kiln_error* kiln_status_json(kiln_engine* engine, char** out) {
     return guarded([&]() -> result<void> {
         KILN_CHECK(not_null(out, "out"));
-        KILN_TRY(*out, capi::copied(capi::as_json(status(capi::engine_of(engine)))));
+        KILN_TRY(*out, capi::copied(engine_detail::to_json_text(status(capi::engine_of(engine)))));
         return {};
     });
 }

@@ -36,28 +36,6 @@ kiln_error* boxed(error why) noexcept {
     return out == nullptr ? &no_memory() : out;
 }
 
-kiln_error* describe_current_exception() noexcept {
-    try {
-        throw;
-    } catch (error const& why) {
-        try {
-            return boxed(why);
-        } catch (...) {
-            return &no_memory();
-        }
-    } catch (std::bad_alloc const&) {
-        return &no_memory();
-    } catch (std::exception const& why) {
-        try {
-            return boxed(fail(errc::internal, "{}", why.what()));
-        } catch (...) {
-            return &no_memory();
-        }
-    } catch (...) {
-        return &no_memory();
-    }
-}
-
 }  // namespace kiln::capi
 
 using namespace kiln;

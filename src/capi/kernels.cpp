@@ -29,6 +29,7 @@ result<void> launch(kiln_kernel const& kernel, kiln_stream_handle_t on, kiln_lau
     launch_extras extras;
     if ((l.flags & (KILN_LAUNCH_PRIORITY | KILN_LAUNCH_SHARED_CARVEOUT)) != 0 || l.all_begun != nullptr ||
         l.attribute_count > 0) {
+        if (l.attribute_count > 0) KILN_CHECK(not_null(l.attributes, "kiln_launch::attributes"));
         if ((l.flags & KILN_LAUNCH_PRIORITY) != 0) extras.priority = l.priority;
         if ((l.flags & KILN_LAUNCH_SHARED_CARVEOUT) != 0) extras.shared_carveout = l.shared_carveout;
         extras.all_begun = static_cast<CUevent_st*>(l.all_begun);
@@ -64,8 +65,10 @@ kiln_error* kiln_load_artifact_sync(kiln_engine* engine, kiln_artifact const* ar
     });
 }
 
-kiln_provenance kiln_loaded_from(kiln_loaded const* unit) { return static_cast<kiln_provenance>(unit->unit.from()); }
-size_t kiln_loaded_kernel_count(kiln_loaded const* unit) { return unit->unit.kernels().size(); }
+kiln_provenance kiln_loaded_from(kiln_loaded const* unit) {
+    return unit == nullptr ? KILN_FROM_COMPILER : static_cast<kiln_provenance>(unit->unit.from());
+}
+size_t kiln_loaded_kernel_count(kiln_loaded const* unit) { return unit == nullptr ? 0 : unit->unit.kernels().size(); }
 kiln_error* kiln_loaded_kernel_info(kiln_loaded const* unit, size_t index, kiln_kernel_info* out) {
     return guarded([&]() -> result<void> {
         KILN_CHECK(not_null(unit, "unit"));
@@ -109,11 +112,17 @@ kiln_error* kiln_kernel_adopt(void* cu_function, int32_t device, kiln_kernel** o
 }
 void kiln_kernel_free(kiln_kernel* kernel) { delete kernel; }
 
-char const* kiln_kernel_name(kiln_kernel const* kernel) { return kernel->name.c_str(); }
-int32_t kiln_kernel_device(kiln_kernel const* kernel) { return kernel->kernel.device(); }
-void* kiln_kernel_cu_function(kiln_kernel const* kernel) { return kernel->kernel.function(); }
-void* kiln_kernel_cu_kernel(kiln_kernel const* kernel) { return kernel->kernel.driver_kernel(); }
-void* kiln_kernel_cu_library(kiln_kernel const* kernel) { return kernel->kernel.driver_library(); }
+char const* kiln_kernel_name(kiln_kernel const* kernel) { return kernel == nullptr ? "" : kernel->name.c_str(); }
+int32_t kiln_kernel_device(kiln_kernel const* kernel) { return kernel == nullptr ? -1 : kernel->kernel.device(); }
+void* kiln_kernel_cu_function(kiln_kernel const* kernel) {
+    return kernel == nullptr ? nullptr : kernel->kernel.function();
+}
+void* kiln_kernel_cu_kernel(kiln_kernel const* kernel) {
+    return kernel == nullptr ? nullptr : kernel->kernel.driver_kernel();
+}
+void* kiln_kernel_cu_library(kiln_kernel const* kernel) {
+    return kernel == nullptr ? nullptr : kernel->kernel.driver_library();
+}
 
 kiln_error* kiln_kernel_get_resources(kiln_kernel const* kernel, kiln_kernel_resources* out) {
     return guarded([&]() -> result<void> {
@@ -162,8 +171,10 @@ kiln_error* kiln_loaded_variable(kiln_loaded const* unit, char const* name, kiln
         return {};
     });
 }
-void* kiln_variable_address(kiln_variable const* variable) { return variable->variable.get(); }
-size_t kiln_variable_size(kiln_variable const* variable) { return variable->variable.size(); }
+void* kiln_variable_address(kiln_variable const* variable) {
+    return variable == nullptr ? nullptr : variable->variable.get();
+}
+size_t kiln_variable_size(kiln_variable const* variable) { return variable == nullptr ? 0 : variable->variable.size(); }
 kiln_error* kiln_variable_upload_sync(kiln_variable const* variable, kiln_stream_handle_t on, void const* from,
                                       size_t bytes) {
     return guarded([&]() -> result<void> {

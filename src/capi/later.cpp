@@ -96,6 +96,7 @@ kiln_error* kiln_get_later(kiln_engine* engine, kiln_unit const* unit, int32_t d
 }
 
 int kiln_pending_ready(kiln_pending const* pending) {
+    if (pending == nullptr) return 0;
     return std::visit([](auto const& answer) { return answer.ready() ? 1 : 0; }, pending->answer);
 }
 
@@ -166,9 +167,16 @@ kiln_error* kiln_demand(kiln_engine* engine, kiln_unit const* units, size_t unit
     });
 }
 void kiln_demanded_raise(kiln_demanded const* what, kiln_priority priority) {
-    if (auto const how = read_priority(priority)) what->what.raise(*how);
+    base::if_memory_allows([&] {
+        auto const how = read_priority(priority);
+        if (what != nullptr && how) what->what.raise(*how);
+    });
 }
-void kiln_demanded_cancel(kiln_demanded const* what) { what->what.cancel(); }
+void kiln_demanded_cancel(kiln_demanded const* what) {
+    base::if_memory_allows([&] {
+        if (what != nullptr) what->what.cancel();
+    });
+}
 void kiln_demanded_free(kiln_demanded* what) { delete what; }
 
 char const* kiln_event_kind_name(kiln_event_kind kind) {

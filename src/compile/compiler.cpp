@@ -128,11 +128,22 @@ result<void> describe_kernels(cuda::nvrtc_api const& api, program const& p, kiln
     return check_exports(u.exports, out);
 }
 
+// What the compile failed of. Warnings may come before it, and a warning may speak of errors.
+std::string_view first_error(std::string_view log) {
+    for (auto rest = log; !rest.empty();) {
+        auto const line = rest.substr(0, rest.find('\n'));
+        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+        for (std::string_view const sign : {": error:", ": error #", ": catastrophic error:"}) {
+            if (auto const at = line.find(sign); at < line.find(": warning")) return line;
+        }
+    }
+    return log.substr(0, log.find('\n'));
+}
+
 error compile_error(cuda::nvrtc_api const& api, nvrtcResult status, compile_job const& c, include_roots const& roots,
                     std::string log) {
-    auto const first = log.substr(0, log.find('\n'));
     return nvrtc_error(api, status,
-                       fmt::format("unit '{}' does not compile: {}{}", c.unit.name, first,
+                       fmt::format("unit '{}' does not compile: {}{}", c.unit.name, first_error(log),
                                    missing_header_advice(log, roots.toolkit)))
         .with_log(std::move(log));
 }
@@ -158,6 +169,7 @@ result<cubin_contents> read_image(artifact const& a, std::span<std::string const
     if (a.target.kind == artifact_kind::cubin) return read_cubin(a.image, a.target.arch.number(), exports);
     if (a.target.kind == artifact_kind::ptx) {
         for (auto& name : ptx_entries(base::as_text(a.image))) out.kernels.push_back({name, name});
+        std::ranges::sort(out.kernels, {}, &kernel_info::lowered);
     }
     return out;
 }

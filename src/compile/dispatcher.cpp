@@ -4,6 +4,7 @@
 // has been reaped. What becomes of jobs is in dispatcher_jobs.cpp.
 #include "compile/dispatcher.hpp"
 
+#include "base/caught.hpp"
 #include "compile/host_resources.hpp"
 
 #include <cerrno>
@@ -17,6 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr auto reap_interval = 5ms;  // where there are no pidfds to wait for
 constexpr auto shut_down_timeout = 20ms;
+constexpr std::chrono::duration<int, std::milli> pause_without_memory{10};
 
 ::timespec to_timespec(std::chrono::nanoseconds span) {
     auto const ns = std::max<std::int64_t>(0, span.count());
@@ -47,22 +49,31 @@ void dispatcher::run() {
         return core_.stopping;
     };
     while (!stopping()) {
-        auto const now = base::clock::now();
-        bury(now);
-        if (auto outcome = here_.take()) {
-            auto finished = std::move(*here_job_);
-            here_job_.reset();
-            finish(finished, *std::move(outcome));
+        try {
+            turn();
+        } catch (std::exception const&) {
+            // Nobody else could catch here. What was in hand has answered as it went; there may be memory again in a moment.
+            ::poll(nullptr, 0, pause_without_memory.count());
         }
-        hear_who_waits();
-        expire(now);
-        start_workers(now);
-        assign(now);
-        run_here(now);
-        publish();
-        wait(now);
     }
-    shut_down();
+    base::if_memory_allows([&] { shut_down(); });
+}
+
+void dispatcher::turn() {
+    auto const now = base::clock::now();
+    bury(now);
+    if (auto outcome = here_.take()) {
+        auto finished = std::move(*here_job_);
+        here_job_.reset();
+        finish(finished, *std::move(outcome));
+    }
+    hear_who_waits();
+    expire(now);
+    start_workers(now);
+    assign(now);
+    run_here(now);
+    publish();
+    wait(now);
 }
 
 int dispatcher::count(phase where) const noexcept {
@@ -102,9 +113,8 @@ void dispatcher::expire(base::time_point now) {
 void dispatcher::look_after(worker& w, base::time_point now) {
     auto const how = w.work->left.exhausted(now, w.process.time_had());
     if (!how) return;
-    auto job = std::move(*w.work);
-    w.work.reset();
-    end(w, "hung", fmt::format("{}: {}", job.work->name(), *how));
+    auto said = fmt::format("{}: {}", w.work->work->name(), *how);
+    auto job = take_job(w, "hung", std::move(said));
     came_to_grief(std::move(job), mishap::hung, *how, w.process.last_words());
 }
 
@@ -127,10 +137,8 @@ void dispatcher::hear_who_waits() {
 
 void dispatcher::begin_anew_if_starved(worker& w, base::time_point now) {
     if (!w.work->had.seen(now, w.process.time_had()) || trouble_.resting(now)) return;
-    auto job = std::move(*w.work);
-    w.work.reset();
-    end(w, "retired", fmt::format("{}: somebody waits for it, and others left it no time", job.work->name()));
-    retries_.push_back(std::move(job));
+    auto said = fmt::format("{}: somebody waits for it, and others left it no time", w.work->work->name());
+    retries_.push_back(take_job(w, "retired", std::move(said)));
 }
 
 int dispatcher::count_without_room() const {
@@ -142,11 +150,11 @@ int dispatcher::count_without_room() const {
 // Its job waits in the queue for its turn, as if it had not begun.
 bool dispatcher::makes_room_if_starved(worker& w, base::time_point now) {
     if (!w.work->had.seen(now, w.process.time_had()) || trouble_.resting(now)) return false;
-    auto job = std::move(*w.work);
-    w.work.reset();
-    end(w, "retired", fmt::format("{}: somebody waits for another, and others left it no time", job.work->name()));
+    auto said = fmt::format("{}: somebody waits for another, and others left it no time", w.work->work->name());
+    auto job = take_job(w, "retired", std::move(said));
+    queued_job again{job.id, job.how, *job.work, std::move(job.done), std::move(job.tell), job.prefix};
     std::lock_guard const lock{core_.mutex};
-    core_.queue.push({job.id, job.how, *job.work, std::move(job.done), std::move(job.tell), job.prefix});
+    core_.queue.push(std::move(again));
     return true;
 }
 
@@ -201,6 +209,14 @@ void dispatcher::end(worker& w, std::string_view reason, std::string detail) {
     w.where = phase::dying;
     w.end_reason = reason;
     w.end_detail = std::move(detail);
+}
+
+// A worker is busy with a job, or ends: nothing may be thrown between.
+dispatcher::active_job dispatcher::take_job(worker& w, std::string_view reason, std::string detail) noexcept {
+    end(w, reason, std::move(detail));
+    auto out = std::move(*w.work);
+    w.work.reset();
+    return out;
 }
 
 void dispatcher::lost_stream(worker& w, std::string detail) {
@@ -267,7 +283,8 @@ result<void> dispatcher::welcome(worker& w, frame const& f) {
 void dispatcher::bury(base::time_point now) {
     for (auto at = workers_.begin(); at != workers_.end();) {
         auto const how = at->where == phase::dying ? at->process.reap() : std::nullopt;
-        if (how) mourn(*at, *how, now);
+        // A job that it had goes with it, if there is no memory to try it again.
+        if (how) base::if_memory_allows([&] { mourn(*at, *how, now); });
         at = how ? workers_.erase(at) : std::next(at);
     }
 }
@@ -371,7 +388,13 @@ void dispatcher::listen() {
         if ((on_socket & POLLOUT) != 0 && w.where != phase::dying) {
             if (auto sent = w.process.flush(); !sent) lost_stream(w, {});
         }
-        if ((on_socket & ~POLLOUT) != 0 || (ended && w.where != phase::dying)) hear(w);
+        if ((on_socket & ~POLLOUT) != 0 || (ended && w.where != phase::dying)) {
+            try {
+                hear(w);
+            } catch (std::bad_alloc const&) {
+                lost_stream(w, "out of memory");  // what it said is lost, and it will not say it again
+            }
+        }
         if (ended) lost_stream(w, {});
     }
 }
@@ -389,16 +412,7 @@ void dispatcher::excuse_lateness(base::time_point planned) {
 }
 
 void dispatcher::shut_down() {
-    std::vector<active_job> orphans;
-    for (auto& w : workers_) {
-        if (w.work) orphans.push_back(std::move(*w.work));
-        w.work.reset();
-        if (w.where != phase::dying) end(w, "parent");
-    }
-    for (auto& j : retries_) orphans.push_back(std::move(j));
-    if (here_job_) orphans.push_back(std::move(*here_job_));
-    while (auto j = next_queued()) orphans.push_back(std::move(*j));
-
+    for (auto& w : workers_) orphan(w);
     auto const until = base::clock::now() + shut_down_timeout;
     for (;;) {
         auto const now = base::clock::now();
@@ -408,10 +422,35 @@ void dispatcher::shut_down() {
         auto const timeout = to_timespec(first.fd < 0 ? reap_interval / 5 : until - now);
         ::ppoll(&first, 1, &timeout, nullptr);
     }
-    leave_to_undertaker();
-    publish();
-    for (auto& j : orphans)
-        finish(j, fail(errc::cancelled, "{}: the worker pool was closed before it was compiled", j.work->name()));
+    base::if_memory_allows([&] { leave_to_undertaker(); });
+    base::if_memory_allows([&] { publish(); });
+    close_jobs();
+}
+
+void dispatcher::orphan(worker& w) noexcept {
+    base::if_memory_allows([&] {
+        if (w.work) retries_.push_back(std::move(*w.work));
+    });
+    w.work.reset();
+    if (w.where != phase::dying) end(w, "parent");
+}
+
+void dispatcher::close_jobs() {
+    auto const close = [&](active_job& j) {
+        base::if_memory_allows([&] {
+            finish(j, fail(errc::cancelled, "{}: the worker pool was closed before it was compiled", j.work->name()));
+        });
+    };
+    if (here_job_) close(*here_job_);
+    for (auto& j : retries_) close(j);
+    for (bool more = true; more;) {
+        // One that there is no memory to look at has answered as it went.
+        base::if_memory_allows([&] {
+            auto j = next_queued();
+            more = j.has_value();
+            if (j) close(*j);
+        });
+    }
 }
 
 // Killed processes go in microseconds, but theirs is a low priority and the machine may be busy. Nobody waits for those

@@ -26,7 +26,7 @@ private:
     struct active_job {
         worker_pool::ticket id = 0;
         std::shared_ptr<job const> work;
-        worker_pool::completion done;
+        owed_answer done;
         job_notices tell{};
         attempts tries{};
         std::optional<base::digest> prefix{};  // of its headers: source_prefix.hpp
@@ -62,6 +62,7 @@ private:
     }
 
     // One turn of the loop.
+    void turn();
     void expire(base::time_point now);
     void start_workers(base::time_point now);
     void assign(base::time_point now);
@@ -72,6 +73,8 @@ private:
     void excuse_lateness(base::time_point planned);
     [[nodiscard]] base::time_point next_wake(base::time_point now) const;
     void shut_down();
+    void orphan(worker& w) noexcept;
+    void close_jobs();
     void leave_to_undertaker();
 
     // Workers.
@@ -86,6 +89,7 @@ private:
     [[nodiscard]] result<void> understand(worker& w, frame const& f);
     [[nodiscard]] result<void> welcome(worker& w, frame const& f);
     void end(worker& w, std::string_view reason, std::string detail = {});
+    [[nodiscard]] active_job take_job(worker& w, std::string_view reason, std::string detail) noexcept;
     void lost_stream(worker& w, std::string detail);
     void bury(base::time_point now);
     void mourn(worker& w, child_end const& how, base::time_point now);

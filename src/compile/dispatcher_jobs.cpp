@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of jobs: given to a worker, settled, tried again, given up with a reproduction file, or run here.
 #include "compile/dispatcher.hpp"
+
+#include "base/caught.hpp"
 #include "compile/reproduction.hpp"
 
 namespace kiln::compile {
@@ -19,8 +21,10 @@ std::size_t dispatcher::queued() const {
 }
 
 std::optional<dispatcher::active_job> dispatcher::next_queued() {
-    std::lock_guard const lock{core_.mutex};
-    auto next = core_.queue.pop();
+    auto next = [&] {
+        std::lock_guard const lock{core_.mutex};
+        return core_.queue.pop();
+    }();
     if (!next) return std::nullopt;
     return active(*std::move(next));
 }
@@ -59,11 +63,14 @@ steering dispatcher::steer(worker const& w, queued_job const& j) const {
 }
 
 std::optional<dispatcher::active_job> dispatcher::next_queued_for(worker const& w) {
-    std::lock_guard const lock{core_.mutex};
-    auto next = core_.queue.pop([&](queued_job const& j) -> std::optional<int> {
+    auto const rank = [&](queued_job const& j) -> std::optional<int> {
         auto const how = steer(w, j);
         return how == steering::idle ? std::nullopt : std::optional{static_cast<int>(how)};
-    });
+    };
+    auto next = [&] {
+        std::lock_guard const lock{core_.mutex};
+        return core_.queue.pop(rank);
+    }();
     if (!next) return std::nullopt;
     return active(*std::move(next));
 }
@@ -114,7 +121,7 @@ void dispatcher::give(worker& w, active_job j, base::time_point now) {
         retries_.push_front(std::move(j));
         return lost_stream(w, {});
     }
-    if (j.tell.started) j.tell.started(w.process.pid());
+    if (j.tell.started) base::if_memory_allows([&] { j.tell.started(w.process.pid()); });
     if (j.prefix) w.prefixes.add(*j.prefix);
     j.started = now;
     j.had = {};
@@ -217,7 +224,7 @@ void dispatcher::run_here(base::time_point now) {
                                .detail = trouble_.why()});
         }
         core_.count([](auto& c) { ++c.in_process; });
-        if (next->tell.started) next->tell.started(core_.owner);
+        if (next->tell.started) base::if_memory_allows([&] { next->tell.started(core_.owner); });
         if (auto started = here_.start(next->work); !started) finish(*next, std::move(started).error());
         else here_job_ = std::move(next);
     }

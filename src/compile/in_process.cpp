@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/in_process.hpp"
 
-#include <new>
+#include "base/caught.hpp"
 
 namespace kiln::compile {
 
@@ -10,10 +10,8 @@ namespace {
 result<product> run_guarded(job_runner const& run, job const& work) {
     try {
         return run(work);
-    } catch (std::bad_alloc const&) {
-        return fail(errc::out_of_memory, "{}: out of memory", work.name());
-    } catch (std::exception const& e) {
-        return fail(errc::internal, "{}: {}", work.name(), e.what());
+    } catch (std::exception const&) {
+        return base::caught_error(work.name());
     }
 }
 

@@ -52,14 +52,26 @@ header_file header_of(std::string_view text) {
     return out;
 }
 
+bool is_below(std::span<std::string const> folders, std::string_view path) {
+    return std::ranges::any_of(folders, [&](std::string_view folder) {
+        return path.starts_with(folder) && (folder.ends_with('/') || path.substr(folder.size()).starts_with('/'));
+    });
+}
+
+// What the unit itself says of a path; nullopt where that is for the file system to say.
+std::optional<header_file> carried_at(include_roots const& roots, std::string const& path) {
+    if (roots.carried.empty() && !roots.all_known) return std::nullopt;
+    bool const by_place = path.starts_with(carried_root);
+    auto const at = roots.carried.find(by_place ? std::string_view{path}.substr(carried_root.size()) : path);
+    if (at != roots.carried.end()) return header_of(at->second);
+    if (by_place) return header_file{};
+    bool const is_own = roots.all_known && !is_standard_header_path(path) && !is_below(roots.toolkit, path);
+    return is_own ? std::optional{header_file{}} : std::nullopt;
+}
+
 // Any reason but that there is none is an error: it is there, and says something.
 result<header_file> read_header(include_roots const& roots, std::string const& path) {
-    if (!roots.carried.empty()) {
-        bool const by_place = path.starts_with(carried_root);
-        auto const at = roots.carried.find(by_place ? std::string_view{path}.substr(carried_root.size()) : path);
-        if (at != roots.carried.end()) return header_of(at->second);
-        if (by_place) return header_file{};
-    }
+    if (auto carried = carried_at(roots, path)) return *std::move(carried);
     if (auto const ours = read_standard_header(path)) return header_of(*ours);
     header_file out;
     auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
@@ -72,6 +84,14 @@ result<header_file> read_header(include_roots const& roots, std::string const& p
     if (!text) return std::move(text).error().within(path);
     out.text = *std::move(text);
     return out;
+}
+
+error not_looked_for(dependency const& look) {
+    return fail(
+        errc::not_found,
+        "'{}' was not looked for when the program was built, so nobody knows here what it says, or that there is "
+        "none: build for this architecture, too (ARCHS of kiln_add_kernels, kiln build --arch)",
+        look.path);
 }
 
 // A relative name means nothing where the working directory is not known; that is not to say that there is no such file.
@@ -100,6 +120,23 @@ std::string include_roots::locate(dependency const& d) const {
     return {};
 }
 
+bool include_roots::is_unknown(dependency const& d) const {
+    if (!all_known || d.from == dependency::root::toolkit) return false;
+    bool const is_absolute = d.from == dependency::root::absolute;
+    if (is_absolute && is_below(toolkit, d.path)) return false;
+    auto const place = place_of(d);
+    if (carried.contains(place) || in_vain.contains(place)) return false;
+    for (auto slash = place.find('/'); slash != place.npos; slash = place.find('/', slash + 1)) {
+        if (in_vain.contains(std::string_view{place}.substr(0, slash + 1))) return false;
+    }
+    // What headers of the toolkit include differs from toolkit to toolkit.
+    bool const of_toolkit =
+        is_standard_header(d.path) || std::ranges::any_of(toolkit, [&](std::string const& directory) {
+            return may_be_header(joined(directory, d.path));
+        });
+    return is_absolute || !of_toolkit || !in_vain.contains(place.substr(0, place.find('/')) + "/*");
+}
+
 std::string place_of(dependency const& d) {
     switch (d.from) {
         case dependency::root::source_directory: return "s/" + d.path;
@@ -112,6 +149,7 @@ std::string place_of(dependency const& d) {
 
 include_roots roots_of(kiln::unit const& u) {
     include_roots out;
+    out.images_only = !u.images_of.empty();
     if (u.carried.empty()) {
         out.source_directory = u.directory;
         out.include_directories = u.include_dirs;
@@ -120,11 +158,16 @@ include_roots roots_of(kiln::unit const& u) {
     // As many include directories as one of them is said to have been in.
     std::size_t directories = 0;
     for (auto const& h : u.carried) {
-        out.carried.emplace(h.place, h.text);
-        if (!h.place.starts_with('i')) continue;
+        std::string_view place = h.place;
+        if (place.starts_with('!')) {
+            place.remove_prefix(1);
+            if (place.empty()) out.all_known = true;
+            else out.in_vain.emplace(place);
+        } else out.carried.emplace(place, h.text);
+        if (!place.starts_with('i')) continue;
         std::size_t index = 0;
-        auto const* const last = h.place.data() + h.place.size();
-        auto const [end, why] = std::from_chars(h.place.data() + 1, last, index);
+        auto const* const last = place.data() + place.size();
+        auto const [end, why] = std::from_chars(place.data() + 1, last, index);
         if (why == std::errc{} && end != last && *end == '/')
             directories = std::max(directories, std::min<std::size_t>(index, most_directories - 1) + 1);
     }
@@ -176,7 +219,9 @@ dependency include_capture::classify(std::string const& path) const {
         std::error_code ignored;
         return {root::absolute, 0, std::filesystem::absolute(path, ignored).native(), {}};
     }
-    std::string_view rest = std::string_view{path}.substr(virtual_root.size());
+    // With line information a unit that carries its headers has them where it says they are.
+    bool const is_carried = path.starts_with(carried_root);
+    auto const rest = std::string_view{path}.substr(is_carried ? carried_root.size() : virtual_root.size());
     auto const slash = rest.find('/');
     auto const name = rest.substr(0, slash);
     auto const inner = std::string{slash == rest.npos ? std::string_view{} : rest.substr(slash + 1)};
@@ -211,6 +256,7 @@ void include_capture::refuse(error why) {
 std::FILE* include_capture::open(std::string const& path) {
     if (auto trouble = trouble_with(path)) return refuse(*std::move(trouble)), nullptr;
     auto look = classify(path);
+    if (roots_.is_unknown(look)) return refuse(not_looked_for(look)), nullptr;
     auto const real = locate(look);
     auto const file = read_once(real);
     if (!file) return refuse(file.error()), nullptr;
@@ -250,6 +296,7 @@ std::vector<dependency> include_capture::dependencies() const {
 
 bool include_capture::take_over(header_looks const& others) {
     for (auto const& [path, look] : others) {
+        if (roots_.is_unknown(look)) return false;
         auto const file = read_once(locate(look));
         if (!file) return false;
         auto const& text = (*file)->text;
@@ -262,9 +309,7 @@ bool include_capture::take_over(header_looks const& others) {
 bool include_capture::may_name_the_source(texts_together own) const {
     using pieces = texts_together::pieces;
     auto const is_of_toolkit = [&](std::string_view path) {
-        return is_standard_header_path(path) || std::ranges::any_of(roots_.toolkit, [&](std::string_view folder) {
-                   return path.starts_with(folder) && path.substr(folder.size()).starts_with('/');
-               });
+        return is_standard_header_path(path) || is_below(roots_.toolkit, path);
     };
     for (auto const& [path, file] : files_) {
         if (!file.text) continue;
@@ -303,17 +348,23 @@ present look_for(dependency const& d, include_roots const& roots, header_memory:
     auto real = roots.locate(d);
     if (real.empty()) return {{}, std::string{}};
     // What a unit carries, and what is a text of ours, lies in no file that could be remembered.
-    bool const in_a_file = roots.carried.empty() && !is_standard_header_path(real);
+    bool const in_a_file = roots.carried.empty() && !roots.all_known && !is_standard_header_path(real);
     auto content = in_a_file ? header_memory::process().content_at(real) : content_of(roots, real);
     return {std::move(real), std::move(content)};
+}
+
+bool is_sealed(dependency const& d, include_roots const& roots, absent_headers how) {
+    if (d.from == dependency::root::toolkit) return how != absent_headers::are_misses;
+    return how == absent_headers::are_sealed && !roots.all_known;
 }
 
 }  // namespace
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
-    bool const sealed = how == absent_headers::are_sealed;
+    if (roots.images_only) return {};
     header_memory::question now{header_memory::process()};
     for (auto const& d : dependencies) {
+        bool const sealed = is_sealed(d, roots, how);
         auto const there = look_for(d, roots, now);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
         // being read says nothing of what it says.
@@ -329,6 +380,17 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
             return fmt::format("{} is gone", d.path);
         }
         if (*there.content != d.content) return fmt::format("{} changed", there.real);
+    }
+    return {};
+}
+
+std::string first_contradiction(std::span<dependency const> one, std::span<dependency const> other) {
+    std::map<std::string, std::string_view> found;
+    for (auto const& d : one) found.emplace(place_of(d), d.content);
+    for (auto const& d : other) {
+        if (d.from == dependency::root::toolkit) continue;
+        auto const at = found.find(place_of(d));
+        if (at != found.end() && at->second != d.content) return d.path;
     }
     return {};
 }

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <vector>
@@ -29,9 +30,18 @@ struct include_roots {
     bool real_paths = false;           // debug builds: the compiler sees this machine's own paths
     // Headers that came with the unit, by their places; with any, the directories above are names for them and lie nowhere.
     std::map<std::string, std::string, std::less<>> carried = {};
+    // Places where the build looked in vain. One that ends in '/' was no folder then, so that nothing can have been below it; "i0/*":
+    // nothing there has a name that the toolkit has, too.
+    std::set<std::string, std::less<>> in_vain = {};
+    // The two are all that the build looked at. Of any other place nobody knows what lay there.
+    bool all_known = false;
+    // The unit is its images: there is no header that could differ.
+    bool images_only = false;
 
     // Real path of a dependency on this machine; empty when its root does not exist here.
     [[nodiscard]] std::string locate(dependency const& d) const;
+    // True of a place of the unit's own that the build did not look at.
+    [[nodiscard]] bool is_unknown(dependency const& d) const;
 };
 
 // The directories of a unit on this machine, or of what it carries; toolkit and real_paths are the caller's to set.
@@ -90,13 +100,17 @@ private:
 // Stands for "what was read is not known": no machine ever has it, so the artifact is never found again.
 [[nodiscard]] dependency unseen_reads();
 
-enum class absent_headers { are_misses, are_sealed };
+enum class absent_headers { are_misses, toolkits_are_sealed, are_sealed };
 
 // Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
 // the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone", or why it cannot be read. With
-// are_sealed a header that is not there, or not for us to read, is taken as sealed in (bundles); one that differs or shadows
-// never is.
+// are_sealed a header that is not there, or not for us to read, is taken as sealed in (bundles; toolkits_are_sealed: only where it is
+// the toolkit's); one that differs or shadows never is, nor is one that a unit with all of its headers does not have.
 [[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots,
                                        absent_headers how);
+
+// A header of the unit's own that two of its artifacts found in the same place with another content, or that one of them did not find;
+// empty where they may have been made from the same headers. The toolkit's do not count: it comes with the compiler.
+[[nodiscard]] std::string first_contradiction(std::span<dependency const> one, std::span<dependency const> other);
 
 }  // namespace kiln::compile

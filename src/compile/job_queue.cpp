@@ -3,10 +3,16 @@
 
 namespace kiln::compile {
 
-void job_queue::push(queued_job j) {
-    order_.insert({j.how, j.id});
+void job_queue::push(queued_job&& j) {
+    jobs_.reserve(jobs_.size() + 1);
     auto const id = j.id;
-    jobs_.emplace(id, std::move(j));
+    auto const at = order_.insert({j.how, id}).first;
+    try {
+        jobs_.try_emplace(id, std::move(j));
+    } catch (...) {
+        order_.erase(at);
+        throw;
+    }
 }
 
 std::optional<queued_job> job_queue::pop() {
@@ -40,9 +46,9 @@ bool job_queue::raise(worker_pool::ticket id, priority how) {
     auto const at = jobs_.find(id);
     if (at == jobs_.end()) return false;
     if (at->second.how >= how) return true;
-    order_.erase({at->second.how, id});
-    at->second.how = how;
-    order_.insert({how, id});
+    auto moved = order_.extract({at->second.how, id});
+    moved.value().how = at->second.how = how;
+    order_.insert(std::move(moved));
     return true;
 }
 

@@ -11,18 +11,44 @@
 
 namespace kiln::compile {
 
+// Whoever submitted a job is answered once. A job that is dropped on its way, for want of memory, answers as it goes: not under a lock
+// that the completion may ask for.
+class owed_answer {
+public:
+    owed_answer() = default;
+    owed_answer(worker_pool::completion to) noexcept : to_{std::move(to)} {}
+    owed_answer(owed_answer&& other) noexcept : to_{std::exchange(other.to_, nullptr)} {}
+    owed_answer& operator=(owed_answer&& other) noexcept {
+        drop();
+        to_ = std::exchange(other.to_, nullptr);
+        return *this;
+    }
+    ~owed_answer() { drop(); }
+
+    void operator()(result<product> with) {
+        if (auto const to = std::exchange(to_, nullptr)) to(std::move(with));
+    }
+
+private:
+    void drop() noexcept {
+        if (to_) (*this)(error{errc::out_of_memory, "out of memory"});
+    }
+    worker_pool::completion to_;
+};
+
 struct queued_job {
     worker_pool::ticket id = 0;
     priority how = priority::predicted;
     job work;
-    worker_pool::completion done;
+    owed_answer done;
     job_notices tell = {};
     std::optional<base::digest> prefix = {};  // of its headers: source_prefix.hpp
 };
 
 class job_queue {
 public:
-    void push(queued_job j);
+    // Takes it, or throws and leaves it as it is.
+    void push(queued_job&& j);
     // The most urgent; of equals the one with the smallest ticket.
     [[nodiscard]] std::optional<queued_job> pop();
     // Of the most urgent the one with the lowest rank, of equals the one with the smallest ticket. What ranks nowhere stays.

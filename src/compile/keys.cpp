@@ -170,6 +170,14 @@ result<identity> identify(kiln::unit const& u, kiln::target const& t, std::strin
     return out;
 }
 
+digest family_of_images(std::span<digest const> keys) {
+    std::vector<digest> sorted{keys.begin(), keys.end()};
+    std::ranges::sort(sorted);
+    key_builder key{"kiln.images.v1"};
+    for (auto const& one : sorted) key.add("key", one);
+    return key.finish();
+}
+
 identity made_by(identity of, kiln::target const& t, std::string_view toolchain) {
     of.request = request_of(of.family, t, toolchain);
     return of;

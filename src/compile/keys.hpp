@@ -30,6 +30,10 @@ struct identity {
 // What family_of() hashes, field by field, for people: long texts as digests.
 [[nodiscard]] std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options const& options);
 
+// What images are called that travel without their text: by all of their keys, because nothing else there tells them from those that
+// were made of the same text with other headers.
+[[nodiscard]] digest family_of_images(std::span<digest const> keys);
+
 [[nodiscard]] identity identify(link_job const& j, std::string_view toolchain);
 
 [[nodiscard]] digest seal(digest const& request, std::span<dependency const> dependencies);

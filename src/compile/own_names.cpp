@@ -93,6 +93,30 @@ bool names_a_file(std::string_view word) {
            (is_piece_of(name_of_source, word, 4) && has(word, "_"));
 }
 
+// The library's way to a file's name, whole or a piece with its underscore.
+bool names_a_location(std::string_view word) {
+    constexpr auto name = "source_location"sv;
+    return has(word, name) || (is_piece_of(name, word, 4) && has(word, "_"));
+}
+
+bool may_name_a_location(std::string_view text) {
+    for (auto at = text.find('_'); at != text.npos; at = text.find('_', at)) {
+        auto from = at;
+        while (from > 0 && is_word_part(text[from - 1])) --from;
+        while (at < text.size() && is_word_part(text[at])) ++at;
+        if (names_a_location(text.substr(from, at - from))) return true;
+    }
+    return false;
+}
+
+bool has_word(std::string_view text, std::string_view word) {
+    auto const is_part = [&](std::size_t at) { return at < text.size() && is_word_part(text[at]); };
+    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+        if (!is_part(at - 1) && !is_part(at + word.size())) return true;
+    }
+    return false;
+}
+
 bool names_its_source(std::string_view word) { return is_piece_of(name_of_source, word, 4); }
 
 // A name, or a piece of four letters with an end of one: what is between them is a word that people use.
@@ -177,11 +201,19 @@ signs_of_a_time read_signs(std::string_view text) {
     return out;
 }
 
+// Files of CUDA's library that pass names of files on, whole, to who says "source_location" and in messages.
+bool passes_names_on(std::string_view path) {
+    constexpr std::array files{"/cuda/std/source_location"sv, "/cuda/std/__exception/cuda_error.h"sv,
+                               "/cuda/std/detail/libcxx/include/__string"sv};
+    return std::ranges::any_of(files, [&](auto file) { return path.ends_with(file); });
+}
+
 // Macros of CUDA's libraries and CuPy's, by which they write messages. What lies in a folder of such a name, or is called cuda_utils.h, may be
 // anybody's, and has others.
 bool is_of_a_known_macro(std::string_view name) {
-    constexpr std::array beginnings{"_CCCL_"sv, "_LIBCUDACXX_"sv, "LIBCUDACXX_"sv, "_LIBCPP_"sv, "_CUDA_CUB_"sv,
-                                    "CUB_"sv,   "Cub"sv,          "THRUST_"sv,     "MDSPAN_"sv,  "assert("sv};
+    constexpr std::array beginnings{"_CCCL_"sv,     "_LIBCUDACXX_"sv, "LIBCUDACXX_"sv, "_LIBCPP_"sv,
+                                    "_CUDA_CUB_"sv, "CUB_"sv,         "Cub"sv,         "CUDA_CUB_"sv,
+                                    "THRUST_"sv,    "_WS_"sv,         "MDSPAN_"sv,     "assert("sv};
     return std::ranges::any_of(beginnings, [&](auto beginning) { return name.starts_with(beginning); });
 }
 
@@ -214,12 +246,14 @@ bool is_of_a_known_library(std::string_view path) {
 
 bool may_name_its_file(std::string_view text) {
     return of_whole_words(text, [](std::string_view whole) {
-        return has(whole, "source_location") || any_word(whole, names_a_file) || can_be_pasted(whole, file_names);
+        return may_name_a_location(whole) || any_word(whole, names_a_file) || can_be_pasted(whole, file_names);
     });
 }
 
 bool header_may_name_its_file(std::string_view path, std::string_view text) {
     if (!is_of_a_known_library(path)) return may_name_its_file(text);
+    if (passes_names_on(path)) return false;
+    if (has_word(text, "source_location") && has_word(text, "current")) return true;
     if (!has(text, "FILE__") && !has(text, "_FILE(") && !has(text, "__builtin_source_location")) return false;
     auto const rest = without_known_macros(text);
     return has(rest, name_of_file) || has(rest, name_of_source) || has(rest, "_FILE(") ||

@@ -2,6 +2,7 @@
 #include "compile/reproduction.hpp"
 
 #include "base/digest.hpp"
+#include "base/directory.hpp"
 #include "base/files.hpp"
 
 #include <kiln/version.hpp>
@@ -84,11 +85,11 @@ std::string describe(reproduction const& what) {
 void remove_oldest(fs::path const& directory, fs::path const& keep, std::size_t most) {
     std::error_code ignored;
     std::vector<std::pair<fs::file_time_type, fs::path>> files;
-    std::error_code failed;
-    for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
-        if (at->path().extension() != reproduction_suffix || at->path() == keep) continue;
-        files.emplace_back(at->last_write_time(ignored), at->path());
-    }
+    (void)base::for_each_name(directory, [&](std::string_view name) {
+        auto const file = directory / name;
+        if (file.extension() == reproduction_suffix && file != keep)
+            files.emplace_back(fs::last_write_time(file, ignored), file);
+    });
     std::ranges::sort(files);
     for (std::size_t i = 0; i + most < files.size() + 1; ++i) fs::remove(files[i].second, ignored);
 }

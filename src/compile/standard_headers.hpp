@@ -14,6 +14,8 @@ namespace kiln::compile {
 // headers of these directories.
 [[nodiscard]] std::string find_standard_header(std::string_view name, std::span<std::string const> toolkit);
 
+// Whether C or C++ has a header of this name.
+[[nodiscard]] bool is_standard_header(std::string_view name);
 [[nodiscard]] bool is_standard_header_path(std::string_view path) noexcept;
 // The text at such a path; nullopt for any other.
 [[nodiscard]] std::optional<std::string> read_standard_header(std::string_view path);

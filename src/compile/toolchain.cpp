@@ -71,7 +71,8 @@ result<tool> find_nvrtc(cuda::library_search const& search) {
     if (auto const named = search.named_nvrtc(); !named.empty()) {
         auto here = nvrtc_at(named);
         if (!here) {
-            auto const why = fmt::format("KILN_NVRTC={}: {}", named.native(), here.error().message());
+            auto const why = fmt::format("KILN_NVRTC={}: {}; name a libnvrtc that is there, or unset it",
+                                         named.native(), here.error().message());
             return fail(errc::not_found, "{}", why).with_log(why);
         }
         here->found = cuda::name_of(cuda::place_kind::kiln_nvrtc);

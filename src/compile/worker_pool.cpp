@@ -65,8 +65,9 @@ error cancelled(std::string const& name) { return fail(errc::cancelled, "{}: wit
 // With core->mutex held, which the new thread asks for first.
 result<void> start(std::shared_ptr<pool_core> const& core) {
     KILN_TRY(auto made, bell::make());
+    auto wake = std::make_shared<bell const>(std::move(made));
     KILN_TRY(core->thread, base::start_quiet_thread([core] { run_dispatcher(core); }));
-    core->wake = std::make_shared<bell const>(std::move(made));
+    core->wake = std::move(wake);
     return {};
 }
 
@@ -156,19 +157,20 @@ worker_pool::ticket worker_pool::submit(job work, priority how, completion done,
     make_absolute(work);
     auto const prefix =
         core->options.workers != 0 && core->options.precompiled > 0 ? prefix_of(work) : std::optional<base::digest>{};
+    queued_job next{0, how, std::move(work), std::move(done), std::move(tell), prefix};
     auto enqueue = [&]() -> result<ticket> {
         std::lock_guard const lock{core->mutex};
-        if (core->stopping) return cancelled(work.name());
+        if (core->stopping) return cancelled(next.work.name());
         if (!core->wake) KILN_CHECK(start(core));
-        auto const id = ++core->last_ticket;
+        auto const id = next.id = ++core->last_ticket;
+        core->queue.push(std::move(next));
         ++core->counters.submitted;
-        core->queue.push({id, how, std::move(work), std::move(done), std::move(tell), prefix});
         core->wake->ring();
         return id;
     };
     auto accepted = enqueue();
     if (accepted) return *accepted;
-    done(std::move(accepted).error());
+    next.done(std::move(accepted).error());
     return 0;
 }
 

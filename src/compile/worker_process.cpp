@@ -2,6 +2,7 @@
 #include "compile/worker_process.hpp"
 
 #include "base/clock.hpp"
+#include "base/directory.hpp"
 #include "compile/environment.hpp"
 
 #include <array>
@@ -30,15 +31,17 @@ constexpr int most_reads = 64;  // of 64 KiB in one receive()
 
 // Whether a thread of a process is on a CPU or waits for one: R, behind the name in brackets, which may hold anything.
 bool is_ready(::pid_t pid) {
-    std::error_code failed;
-    for (fs::directory_iterator at{fmt::format("/proc/{}/task", pid), failed}, end; !failed && at != end;
-         at.increment(failed)) {
-        auto const read = base::read_file(at->path() / "stat");
-        if (!read || !*read) continue;
+    fs::path const tasks = fmt::format("/proc/{}/task", pid);
+    bool out = false;
+    (void)base::for_each_name(tasks, [&](std::string_view task) {
+        auto const read =
+            out ? result<std::optional<base::bytes>>{std::nullopt} : base::read_file(tasks / task / "stat");
+        if (!read || !*read) return;
         auto const text = base::as_text(**read);
-        if (auto const state = text.rfind(") "); state != text.npos && text.substr(state + 2, 1) == "R") return true;
-    }
-    return false;
+        auto const state = text.rfind(") ");
+        out = state != text.npos && text.substr(state + 2, 1) == "R";
+    });
+    return out;
 }
 
 class file_actions {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/file_content.hpp"
 
+#include "base/caught.hpp"
 #include "base/digest.hpp"
 #include "base/file_state.hpp"
 #include "base/fork_guard.hpp"
@@ -178,8 +179,9 @@ result<std::string> content_of(fs::path const& file) {
     return content;
 }
 
-void keep_contents() noexcept {
-    auto& m = process_memory();
+namespace {
+
+void keep_all(memory& m) {
     std::vector<std::tuple<file_state, fs::path, std::string>> left;
     auto const directory = [&] {
         std::scoped_lock const lock{m.mutex};
@@ -192,6 +194,12 @@ void keep_contents() noexcept {
     });
     std::scoped_lock const lock{m.mutex};
     for (auto& [state, file, content] : left) m.unkept.emplace(state, std::move(file));
+}
+
+}  // namespace
+
+void keep_contents() noexcept {
+    base::if_memory_allows([] { keep_all(process_memory()); });
 }
 
 }  // namespace kiln::cuda

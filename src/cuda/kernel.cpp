@@ -56,6 +56,10 @@ void add_extras(attribute_list& to, launch_extras const& more) {
     for (unsigned i = 0; i < more.attribute_count; ++i) to.add(others[i]);
 }
 
+bool can_be_added(launch_extras const& more) {
+    return more.attribute_count <= most_extra_attributes && (more.attribute_count == 0 || more.attributes != nullptr);
+}
+
 std::string spelled(dim const& d) { return fmt::format("{}x{}x{}", d.x, d.y, d.z); }
 
 // Older drivers have the attribute and do not know what to make of it in a stream capture.
@@ -72,7 +76,7 @@ function::function(std::shared_ptr<library const> owner, library::resolved const
 
 CUresult function::launch_ex(CUstream stream, launch_shape const& shape, void** arguments) const {
     auto const launch = where().api().launch_kernel_ex;
-    if (shape.more != nullptr && shape.more->attribute_count > most_extra_attributes) return CUDA_ERROR_INVALID_VALUE;
+    if (shape.more != nullptr && !can_be_added(*shape.more)) return CUDA_ERROR_INVALID_VALUE;
     bool const early = shape.start == launch_start::early && can_start_early(where());
     attribute_list attributes;
     CUlaunchConfig config{};
@@ -122,6 +126,8 @@ std::string function::advice(CUresult status, launch_shape const& shape) const {
     }
     if (shape.more != nullptr && shape.more->attribute_count > most_extra_attributes)
         return fmt::format("; at most {} attributes of the caller's own", most_extra_attributes);
+    if (shape.more != nullptr && !can_be_added(*shape.more))
+        return fmt::format("; {} attributes were promised, and there is no list of them", shape.more->attribute_count);
     if (status != CUDA_ERROR_INVALID_VALUE && status != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES) return {};
     if (has.max_threads > 0 && volume(shape.block) > static_cast<std::uint64_t>(has.max_threads)) {
         return fmt::format("; a block of this kernel can have {} threads, not {}", has.max_threads,

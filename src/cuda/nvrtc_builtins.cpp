@@ -2,6 +2,7 @@
 #include "cuda/nvrtc_builtins.hpp"
 
 #include "base/digest.hpp"
+#include "base/directory.hpp"
 #include "cuda/file_content.hpp"
 #include "cuda/loaded_library.hpp"
 
@@ -18,19 +19,18 @@ constexpr std::string_view name_of_builtins = "libnvrtc-builtins.so";
 
 // Links among them lead to one file. All of them or an error: some of them would be another compiler.
 result<std::set<fs::path>> builtins_in(fs::path const& directory) {
+    std::vector<fs::path> named;
+    KILN_CHECK(base::for_each_name(directory, [&](std::string_view name) {
+        if (name.starts_with(name_of_builtins)) named.push_back(directory / name);
+    }));
     std::set<fs::path> out;
-    std::error_code failed;
-    for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
-        if (!at->path().filename().native().starts_with(name_of_builtins)) continue;
+    for (auto const& path : named) {
         std::error_code why;
-        auto file = fs::canonical(at->path(), why);
+        auto file = fs::canonical(path, why);
         if (why == std::errc::no_such_file_or_directory) continue;  // a link to nothing
-        if (why) return io_error(at->path().native(), why.value());
-        if (at->is_regular_file(why)) out.insert(std::move(file));
-        if (why) return io_error(at->path().native(), why.value());
+        if (!why && fs::is_regular_file(file, why)) out.insert(std::move(file));
+        if (why) return io_error(path.native(), why.value());
     }
-    bool const is_none = failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
-    if (failed && !is_none) return io_error(directory.native(), failed.value());
     return out;
 }
 

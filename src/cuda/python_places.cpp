@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/python_places.hpp"
 
+#include "base/directory.hpp"
 #include "base/files.hpp"
 
 #include <algorithm>
@@ -52,11 +53,10 @@ void add_prefixes_on_path(search_environment const& e, std::vector<fs::path>& ou
 
 std::vector<fs::path> subdirectories(fs::path const& of, std::string_view prefix) {
     std::vector<fs::path> out;
-    std::error_code failed;
-    for (fs::directory_iterator at{of, failed}, end; !failed && at != end; at.increment(failed)) {
+    (void)base::for_each_name(of, [&](std::string_view name) {
         std::error_code ignored;
-        if (at->path().filename().string().starts_with(prefix) && at->is_directory(ignored)) out.push_back(at->path());
-    }
+        if (name.starts_with(prefix) && fs::is_directory(of / name, ignored)) out.push_back(of / name);
+    });
     std::ranges::sort(out, [](fs::path const& a, fs::path const& b) { return ::strverscmp(a.c_str(), b.c_str()) > 0; });
     return out;
 }

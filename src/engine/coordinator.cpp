@@ -104,24 +104,26 @@ coordinator::asked coordinator::ask(order what, priority how) {
     bool mine = false;
     {
         std::lock_guard const lock{mutex_};
-        auto& slot = flights_[identity];
+        auto const at = flights_.find(identity);
         // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
-        if (slot && failed_long_ago(*slot)) slot.reset();
-        if (!slot) {
-            slot = std::make_shared<flight>(std::move(what));
-            mine = true;
-        }
-        f = slot;
+        mine = at == flights_.end() || failed_long_ago(*at->second);
+        if (mine) {
+            f = std::make_shared<flight>(std::move(what));
+            flights_.insert_or_assign(identity, f);
+        } else f = at->second;
         std::lock_guard const inner{f->mutex};
         ++f->asks;
     }
-    raise(f, how);
-    if (mine) {
-        book_.asked(f->line(), f->target, how);
-        if (how == priority::blocking) step(f);
-        else if (!background_.post([this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
-    }
+    if (mine) guarded(f, [&] { begin(f, how); });
+    else raise(f, how);
     return {pending<obtained>{f->answer}, !mine};
+}
+
+void coordinator::begin(flight_ptr const& f, priority how) {
+    raise(f, how);
+    book_.asked(f->line(), f->target, how);
+    if (how == priority::blocking) step(f);
+    else if (!background_.post([this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
 }
 
 std::optional<obtained> coordinator::find(order const& what) {
@@ -197,7 +199,10 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
     events_.emit(why);
     book_.missed(f->line(), f->target, missed.reason);
 
-    auto const nearest = [&] { return describe_nearest(store_, f->order); };
+    // What is there and not served although it is the nearest says itself why.
+    auto const nearest = [&] {
+        return missed.reason == "headers-unknown" ? missed.detail : describe_nearest(store_, f->order);
+    };
     auto const wanted = fmt::format("'{}' for {} {}", subject.name, f->target, name_of(subject.target.kind));
     if (options_.jit == jit_policy::forbid) {
         finish(
@@ -206,6 +211,14 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
                  "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
                  "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
                  wanted, describe_tiers(store_) + f->said, nearest(), f->target));
+        return false;
+    }
+    if (!f->order.has_text()) {
+        finish(f,
+               fail(errc::not_found,
+                    "{} was not shipped, and cannot be compiled: the program has images of this unit and not its text "
+                    "(IMAGES_ONLY); nearest found: {}; build it for {} as well (ARCHS), or without IMAGES_ONLY",
+                    wanted, nearest(), f->target));
         return false;
     }
     if (subject.toolchain.empty()) {
@@ -302,12 +315,21 @@ void coordinator::compile(flight_ptr const& f) {
     if (is_withdrawn(*f)) pool_.cancel(ticket);
 }
 
+store::claim_ptr coordinator::take_claim(flight& f) {
+    std::lock_guard const lock{f.mutex};
+    return std::exchange(f.claim, nullptr);
+}
+
 void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     f->compiling.end();
-    if (!made && made.error().code() == errc::cancelled) return finish(f, std::move(made).error());
+    if (!made && made.error().code() == errc::cancelled) {
+        if (!f->leaving_the_queue.load()) finish(f, std::move(made).error());
+        return;
+    }
     if (f->decided.exchange(true)) return;  // it came from afar meanwhile
+    auto claim = take_claim(*f);
     if (!made) {
-        if (f->claim) f->claim->cannot_publish("failed");
+        if (claim) claim->cannot_publish("failed");
         finish(f, std::move(made).error());
         return;
     }
@@ -328,26 +350,24 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
     count([](store::statistics& more) { more.requests = more.compiled = 1; });
 
     bool const shared = a.compile_ms >= options_.least_shared_ms && is_shared(f->order);
-    if (!shared && f->claim) f->claim->cannot_publish("not-shared");
+    if (!shared && claim) claim->cannot_publish("not-shared");
     if (!f->order.goes_around_the_cache())
         store_.put(std::move(entry), {.leading = std::move(f->lead),
-                                      .under = std::exchange(f->claim, nullptr),
+                                      .under = std::move(claim),
                                       .how_far = shared ? store::sharing::everywhere : store::sharing::this_machine});
     book_.obtained(f->line(), f->target, {provenance::compiled, a.compile_ms, a.image.size()});
     finish(f, obtained{std::make_shared<artifact const>(std::move(a)), provenance::compiled, f->watch.ms(), {}});
 }
 
-void coordinator::finish(flight_ptr const& f, result<obtained> with) {
+// Whoever waits is answered, whether or not there is memory to tell others of it.
+void coordinator::finish(flight_ptr const& f, result<obtained> with) noexcept {
     if (f->finished.exchange(true)) return;
     // What was withdrawn is nobody's request. What was found the store has counted, and what was compiled complete().
     bool const is_withdrawn = !with && with.error().code() == errc::cancelled;
     if (!is_withdrawn) counts_.requests.fetch_add(1, std::memory_order_relaxed);
-    if (!with && !is_withdrawn) {
-        counts_.failed.fetch_add(1, std::memory_order_relaxed);
-        count([](store::statistics& more) { more.requests = more.failed = 1; });
-    }
+    if (!with && !is_withdrawn) counts_.failed.fetch_add(1, std::memory_order_relaxed);
     f->lead.release();
-    f->claim.reset();
+    (void)take_claim(*f);
     {
         std::lock_guard const lock{mutex_};
         auto const at = flights_.find(f->identity);
@@ -362,14 +382,18 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) {
             }
         }
     }
-    if (!with) {
-        auto failed = f->describe(is_withdrawn ? event_kind::note : event_kind::compile_failed);
-        failed.reason = name_of(with.error().code());
-        failed.detail = with.error().message();
-        events_.emit(failed);
-        book_.failed(f->line(), f->target, with.error());
-    }
+    if (!with) base::if_memory_allows([&] { tell_failure(*f, with.error()); });
     f->answer->finish(std::move(with));
+}
+
+void coordinator::tell_failure(flight const& f, error const& why) {
+    bool const is_withdrawn = why.code() == errc::cancelled;
+    if (!is_withdrawn) count([](store::statistics& more) { more.requests = more.failed = 1; });
+    auto failed = f.describe(is_withdrawn ? event_kind::note : event_kind::compile_failed);
+    failed.reason = name_of(why.code());
+    failed.detail = why.message();
+    events_.emit(failed);
+    book_.failed(f.line(), f.target, why);
 }
 
 void coordinator::forget_failures() {
@@ -381,12 +405,12 @@ void coordinator::forget_failures() {
 }
 
 void coordinator::abandon() noexcept {
-    std::vector<flight_ptr> left;
+    std::map<base::digest, flight_ptr> left;
     {
         std::lock_guard const lock{mutex_};
-        for (auto const& [identity, f] : flights_) left.push_back(f);
+        left.swap(flights_);
     }
-    for (auto const& f : left) {
+    for (auto const& [identity, f] : left) {
         f->lead.release();
         finish(f, shutting_down(f->order.subject));
     }

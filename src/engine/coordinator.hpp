@@ -9,7 +9,7 @@
 //                                                                   └─miss─► worker ─► answer + publish
 //
 // Tiers that answer later are asked by the leader only. Where they take longer than it is worth, a worker begins meanwhile, and
-// whichever comes first is the answer.
+// whichever comes first is the answer; what no worker has begun by then is asked for once more.
 //
 // Steps run on whichever thread has the order in hand (the asker, the background thread, a thread of the pool); none
 // of them blocks on a compiler or on another process.
@@ -42,6 +42,11 @@ struct order {
     compile::job job;
     std::string licence;
     std::string unusable = {};  // where there is no compiler: what is wrong with those that are here
+    // Without, there are images of it or nothing.
+    [[nodiscard]] bool has_text() const noexcept {
+        auto const* const c = std::get_if<compile::compile_job>(&job.task);
+        return c == nullptr || c->unit.images_of.empty();
+    }
     // Nothing is looked up, led or kept: what comes of these options no key can tell.
     [[nodiscard]] bool goes_around_the_cache() const noexcept {
         auto const* const c = std::get_if<compile::compile_job>(&job.task);
@@ -103,6 +108,7 @@ private:
     struct flight;
     using flight_ptr = std::shared_ptr<flight>;
 
+    void begin(flight_ptr const& f, priority how);
     void advance(flight_ptr const& f);
     template <class Body>
     void guarded(flight_ptr const& f, Body body) noexcept;
@@ -113,12 +119,16 @@ private:
     // Somebody waits by now for what was asked for afar when nobody did.
     void hurry(flight_ptr const& f);
     void heard_of(flight_ptr const& f, store::far_answer const& what);
+    static void keep_claim(flight& f, store::claim_ptr mine);
+    [[nodiscard]] static store::claim_ptr take_claim(flight& f);
+    [[nodiscard]] bool recall(flight_ptr const& f);
     [[nodiscard]] bool take_from_afar(flight_ptr const& f, store::far_answer const& what);
     [[nodiscard]] store::question question_for(flight& f) const;
     [[nodiscard]] bool is_shared(order const& what) const;
     void compile(flight_ptr const& f);
     void complete(flight_ptr const& f, result<compile::product> made);
-    void finish(flight_ptr const& f, result<obtained> with);
+    void finish(flight_ptr const& f, result<obtained> with) noexcept;
+    void tell_failure(flight const& f, error const& why);
     void count_hit(provenance from);
     void raise(flight_ptr const& f, priority how);
     [[nodiscard]] flight_ptr in_flight(base::digest const& identity) const;

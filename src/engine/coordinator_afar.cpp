@@ -103,7 +103,12 @@ void coordinator::heard_of(flight_ptr const& f, store::far_answer const& what) {
         if (f->why.reason == "header-changed" && !f->making) return look_further(f);
     }
     // Who waits by now was told so by his own question, or will be: it is made once.
-    if (f->making) return;
+    if (f->making) {
+        bool const is_absent = what.is_last && what.late.empty() && what.what.why != store::miss::disabled;
+        if (what.mine) keep_claim(*f, what.mine);
+        else if (is_absent && recall(f)) look_further(f);
+        return;
+    }
     if (!what.late.empty()) {
         auto late = f->describe(event_kind::fell_back);
         late.reason = what.late;
@@ -112,9 +117,36 @@ void coordinator::heard_of(flight_ptr const& f, store::far_answer const& what) {
     }
     f->making = true;
     f->unhurried = false;
-    f->claim = what.mine;
+    if (what.mine) keep_claim(*f, what.mine);
     if (!what.said.empty()) f->said = fmt::format(", fleet ({})", what.said);
-    if (is_allowed(f, f->why)) compile(f);
+    if (std::exchange(f->allowed, true) || is_allowed(f, f->why)) compile(f);
+}
+
+// Unless it was made already: then others find it, and need not be kept waiting.
+void coordinator::keep_claim(flight& f, store::claim_ptr mine) {
+    std::lock_guard const lock{f.mutex};
+    if (!f.decided.load()) f.claim = std::move(mine);
+}
+
+// Given up as late, and no worker has it yet, when those far away answer after all: then it is asked for once more, by the rules of
+// servers that answer. A herd that finds its server busy at the start would else make everything everywhere.
+bool coordinator::recall(flight_ptr const& f) {
+    if (std::exchange(f->recalled, true)) return false;
+    std::optional<compile::worker_pool::ticket> ticket;
+    {
+        std::lock_guard const lock{f->mutex};
+        ticket = f->ticket;
+    }
+    f->leaving_the_queue = true;
+    bool const left = ticket && pool_.cancel(*ticket);
+    f->leaving_the_queue = false;
+    if (!left) return false;
+    {
+        std::lock_guard const lock{f->mutex};
+        f->ticket.reset();
+    }
+    f->making = false;
+    return true;
 }
 
 }  // namespace kiln::engine_detail

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine_state.hpp"
 
+#include "base/caught.hpp"
 #include "base/fork_guard.hpp"
 #include "compile/header_memory.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
 #include "cuda/nvtx.hpp"
+#include "engine/answering.hpp"
 #include "engine/embedded_bundles.hpp"
+#include "engine/kernel_order.hpp"
 #include "engine/shipped_files.hpp"
 #include "remote/remote_tier.hpp"
 
@@ -21,6 +24,8 @@ namespace kiln {
 
 namespace {
 
+using engine_detail::answering;
+using engine_detail::in_order;
 using engine_detail::jit_policy;
 using engine_detail::order;
 using engine_detail::thread_role;
@@ -168,6 +173,8 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
     auto paths = tools();
     // What has no text cannot be compiled: it is looked for as on a machine without a compiler.
     bool const has_text = copy.images_of.empty();
+    // A compiler that was named and is not there is no machine without one: what others made must not pass for what it would make.
+    if (has_text && !nvrtc() && !search.named_nvrtc().empty()) return error{nvrtc().error()};
     auto const toolchain = has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
     KILN_TRY(auto const plain, compile::identify(copy, t, toolchain));
@@ -177,9 +184,7 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
     what.roots = compile::roots_of(copy);
     what.roots.toolkit = paths.toolkit_includes;
     auto licence = copy.licence;
-    auto unusable = !has_text ? std::string{"none for a unit whose text was not shipped (IMAGES_ONLY)"}
-                    : nvrtc() ? std::string{}
-                              : nvrtc().error().log();
+    auto unusable = !has_text || nvrtc() ? std::string{} : nvrtc().error().log();
     return order{std::move(what), compile::job{std::move(paths), compile::compile_job{std::move(copy), t}},
                  std::move(licence), std::move(unusable)};
 }
@@ -223,9 +228,12 @@ pending<obtained> ask(engine_detail::coordinator& with, order const& what, prior
     if (!asked.joined) return asked.answer;
     auto out = std::make_shared<pending<obtained>::state>();
     asked.answer.then([&with, what, how, out](result<obtained> const& got) {
-        if (!is_outdated(what, got)) return out->finish(got);
-        // Whoever answers now, ourselves or one more to join, began after this caller asked.
-        with.ask(what, how).answer.then([out](result<obtained> const& again) { out->finish(again); });
+        answering(out, [&] {
+            if (!is_outdated(what, got)) return out->finish(got);
+            // Whoever answers now, ourselves or one more to join, began after this caller asked.
+            with.ask(what, how).answer.then(
+                [out](result<obtained> const& again) { answering(out, [&] { out->finish(again); }); });
+        });
     });
     return pending<obtained>{std::move(out)};
 }
@@ -314,7 +322,7 @@ void engine::state::shut_down() noexcept {
     if (with) with->join();
     loading.stop();
     auto const end = base::clock::now() + std::chrono::milliseconds{200};
-    store->flush(end);
+    base::if_memory_allows([&] { store->flush(end); });
     store->end_by(end);
     cuda::keep_contents();
     compile::header_memory::process().keep();
@@ -375,19 +383,24 @@ result<obtained> engine::artifact_sync(unit const& u, target t, wait_options how
     auto got = state_->ask_sync(what, how);
     if (got && use.outermost() && state_->uses.watched())
         state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
-    return got;
+    if (!got) return got;
+    return in_order(*std::move(got), u.kernels);
 }
 
 pending<obtained> engine::artifact(unit const& u, target t) {
     auto what = state_->order_for(u, t);
     if (what) {
         auto out = ask(*state_->requests, *what, priority::declared);
-        if (!state_->uses.watched()) return out;
+        if (!state_->uses.watched() && u.kernels.size() < 2) return out;
         // Who records is told first: whoever waits may end the recording as soon as it has its answer.
         auto told = std::make_shared<pending<obtained>::state>();
-        out.then([this, t, told, what = *std::move(what)](result<obtained> const& got) {
-            if (got) state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
-            told->finish(got);
+        out.then([this, t, told, names = u.kernels, what = *std::move(what)](result<obtained> const& got) {
+            answering(told, [&] {
+                if (!got) return told->finish(got);
+                if (state_->uses.watched())
+                    state_->tell_use(what, {t, got->what->key, got->from, got->what->compile_ms, got->ms});
+                told->finish(in_order(*got, names));
+            });
         });
         return pending<obtained>{std::move(told)};
     }
@@ -398,7 +411,9 @@ pending<obtained> engine::artifact(unit const& u, target t) {
 
 result<std::optional<obtained>> engine::find(unit const& u, target t) {
     KILN_TRY(auto const what, state_->order_for(u, t));
-    return state_->find(what);
+    auto found = state_->find(what);
+    if (!found) return found;
+    return std::optional{in_order(*std::move(found), u.kernels)};
 }
 
 result<obtained> engine::link_sync(link_request const& what, wait_options how) {
@@ -408,7 +423,8 @@ result<obtained> engine::link_sync(link_request const& what, wait_options how) {
     for (auto const& in : what.inputs) {
         if (!in) return fail(errc::invalid_argument, "'{}': an input of the link is null", what.name);
     }
-    return state_->ask_sync(state_->order_for(what), how);
+    KILN_TRY(auto got, state_->ask_sync(state_->order_for(what), how));
+    return in_order(std::move(got), what.kernels);
 }
 
 bool engine::flush_sync(std::chrono::milliseconds deadline) {

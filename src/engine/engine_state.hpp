@@ -27,6 +27,8 @@ struct ready_unit::state {
     std::string key;
     double compile_ms = 0;
     std::vector<dependency> dependencies;  // what it was made from: a changed header makes it another kernel's
+    // Of the same with its kernels in another order: what the engine knows and finds again while it is held.
+    std::shared_ptr<ready_unit const> of = {};
 };
 
 namespace engine_detail {

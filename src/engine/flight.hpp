@@ -3,6 +3,7 @@
 // One order in the coordinator's hands, for the sources the coordinator is made of.
 #pragma once
 
+#include "base/caught.hpp"
 #include "cuda/nvtx.hpp"
 #include "engine/coordinator.hpp"
 
@@ -10,8 +11,12 @@
 
 namespace kiln::engine_detail {
 
-inline error shutting_down(subject const& of) {
-    return fail(errc::cancelled, "'{}': the engine is shutting down", of.name);
+inline error shutting_down(subject const& of) noexcept {
+    try {
+        return fail(errc::cancelled, "'{}': the engine is shutting down", of.name);
+    } catch (std::bad_alloc const&) {
+        return {errc::cancelled, "shutting down"};
+    }
 }
 
 inline error withdrawn(subject const& of) { return fail(errc::cancelled, "'{}': the demand was withdrawn", of.name); }
@@ -40,14 +45,16 @@ struct coordinator::flight {
     std::shared_ptr<pending<obtained>::state> answer;
     base::stopwatch watch;
     store::flight lead;
-    bool missed = false;                        // the first look found nothing
-    found_artifact why;                         // and this is why
-    bool asked_further = false;                 // the miss is told when all have answered
-    unsigned nth = 0;                           // entries from afar that were made from other headers
-    store::claim_ptr claim;                     // others wait for what is made here
-    std::string said;                           // by those far away, for error messages
-    std::atomic<bool> unhurried{false};         // asked for afar, and nobody waited for it then
-    bool making = false;                        // a worker has it; those far away may still answer
+    bool missed = false;                 // the first look found nothing
+    found_artifact why;                  // and this is why
+    bool asked_further = false;          // the miss is told when all have answered
+    unsigned nth = 0;                    // entries from afar that were made from other headers
+    bool allowed = false;                // to be compiled, and the miss was told
+    std::string said;                    // by those far away, for error messages
+    std::atomic<bool> unhurried{false};  // asked for afar, and nobody waited for it then
+    bool making = false;                 // a worker has it; those far away may still answer
+    bool recalled = false;               // from the line for a worker, to ask those far away again
+    std::atomic<bool> leaving_the_queue{false};
     std::atomic<bool> decided{false};           // by one of the two
     std::optional<store::leader_watch> leader;  // of another process that compiles this
     std::chrono::milliseconds pause{2};
@@ -63,6 +70,7 @@ struct coordinator::flight {
     bool running = false;    // a process has it
     bool withdrawn = false;  // by all who asked; no longer in the table
     std::optional<compile::worker_pool::ticket> ticket;
+    store::claim_ptr claim;  // others wait for what is made here
     std::optional<base::time_point> failed_at;
     bool may_be_mended = false;  // it failed, and headers had a part in it
 };
@@ -73,10 +81,8 @@ template <class Body>
 void coordinator::guarded(flight_ptr const& f, Body body) noexcept {
     try {
         body();
-    } catch (std::bad_alloc const&) {
-        finish(f, fail(errc::out_of_memory, "'{}': out of memory", f->order.subject.name));
-    } catch (std::exception const& e) {
-        finish(f, fail(errc::internal, "'{}': {}", f->order.subject.name, e.what()));
+    } catch (std::exception const&) {
+        finish(f, base::caught_error(f->order.subject.name));
     }
 }
 

@@ -11,6 +11,8 @@ base::digest identity_of(subject const& of) {
     for (auto const& directory : of.roots.include_directories) key.add("include", directory);
     for (auto const& directory : of.roots.toolkit) key.add("toolkit", directory);
     for (auto const& [place, text] : of.roots.carried) key.add("place", place).add("text", text);
+    for (auto const& place : of.roots.in_vain) key.add("in vain", place);
+    if (of.roots.all_known) key.add("all", "known");
     return key.finish();
 }
 

@@ -57,25 +57,28 @@ ledger::line* ledger::look(known_as thing, std::string_view target) const {
     name_and_target const name{std::string{thing.name}, std::string{target}};
     if (auto const found = index_.find({thing.id, name}); found != index_.end()) return found->second;
     auto const same = by_name_.find(name);
-    if (same == by_name_.end()) return nullptr;
+    if (same == by_name_.end() || same->second.empty()) return nullptr;
     if (thing.id == base::digest{}) return same->second.front();
     auto const free = std::ranges::find(same->second, false, &line::has_identity);
     return free == same->second.end() ? nullptr : *free;
 }
 
+// Memory may end anywhere in here: a line is whole or not there, and has its identity once it is found by it.
 ledger::line& ledger::at(known_as thing, std::string_view target, moment when) {
     auto* found = look(thing, target);
     name_and_target name{std::string{thing.name}, std::string{target}};
     if (found == nullptr) {
-        found = lines_.emplace_back(std::make_unique<line>()).get();
+        std::list<line> fresh(1);
+        found = &fresh.front();
         found->shown.name = thing.name;
         found->shown.target = target;
         found->submitted_ns = found->since_ns = when.ns;
-        if (first_ns_ == 0 || when.ns < first_ns_) first_ns_ = when.ns;
         by_name_[name].push_back(found);
+        lines_.splice(lines_.end(), fresh);
+        if (first_ns_ == 0 || when.ns < first_ns_) first_ns_ = when.ns;
     }
-    found->has_identity = found->has_identity || thing.id != base::digest{};
     index_.emplace(index_key{thing.id, std::move(name)}, found);
+    found->has_identity = found->has_identity || thing.id != base::digest{};
     return *found;
 }
 
@@ -199,7 +202,7 @@ warm_status ledger::report(moment now) const {
     std::lock_guard const lock{mutex_};
     warm_status out;
     for (auto const& l : lines_) {
-        auto const& u = out.units.emplace_back(snapshot(*l, first_ns_, now.ns));
+        auto const& u = out.units.emplace_back(snapshot(l, first_ns_, now.ns));
         ++out.submitted;
         switch (u.state) {
             case work_state::queued: ++out.queued; break;

@@ -8,6 +8,7 @@
 
 #include <kiln/status.hpp>
 
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -76,7 +77,7 @@ private:
     [[nodiscard]] static unit_status snapshot(line const& l, std::int64_t start, std::int64_t now);
 
     mutable std::mutex mutex_;
-    std::vector<std::unique_ptr<line>> lines_;  // in order of submission
+    std::list<line> lines_;  // in order of submission
     std::map<index_key, line*> index_;
     std::map<name_and_target, std::vector<line*>> by_name_;
     std::int64_t first_ns_ = 0;

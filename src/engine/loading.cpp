@@ -6,6 +6,8 @@
 #include "compile/elf.hpp"
 #include "cuda/context.hpp"
 #include "cuda/nvtx.hpp"
+#include "engine/answering.hpp"
+#include "engine/kernel_order.hpp"
 #include "engine/pack_verbs.hpp"
 
 #include <algorithm>
@@ -14,6 +16,8 @@ namespace kiln {
 
 namespace {
 
+using engine_detail::answering;
+using engine_detail::in_order;
 using engine_detail::order;
 
 std::vector<std::string> lowered_names(artifact const& a) {
@@ -169,7 +173,7 @@ result<ready_unit> engine::get_sync(unit const& u, int device, wait_options how)
     KILN_TRY(auto const what, s.order_on(u, device));
     KILN_TRY(auto ready, s.get_sync(what, device, how));
     if (use.outermost()) tell_use(s, what, ready, watch.ms());
-    return ready;
+    return in_order(std::move(ready), u.kernels);
 }
 
 result<ready_unit> engine::load_sync(kiln::artifact const& what, int device) {
@@ -200,26 +204,30 @@ pending<ready_unit> engine::get(unit const& u, int device) {
     auto answer = std::make_shared<pending<ready_unit>::state>();
     engine_detail::use_scope const use;
     // Who records is told first: whoever waits may end the recording as soon as it has its answer.
-    auto const give = [this, answer, counts = use.outermost(), watch = base::stopwatch{}](order const& what,
-                                                                                          result<ready_unit> got) {
-        if (got && counts) tell_use(*state_, what, *got, watch.ms());
-        answer->finish(std::move(got));
+    auto const give = [this, answer, names = u.kernels, counts = use.outermost(), watch = base::stopwatch{}](
+                          order const& what, result<ready_unit> got) {
+        if (!got) return answer->finish(std::move(got));
+        if (counts) tell_use(*state_, what, *got, watch.ms());
+        answer->finish(in_order(*std::move(got), names));
     };
     // Everything, the driver's start included, happens on the loading thread: this call must not block.
     auto const gone = [answer] { answer->finish(fail(errc::cancelled, "the engine is shutting down")); };
-    bool const posted = state_->loading.post([this, u, device, answer, give, gone] {
+    auto const load = [this, device, give](order const& what) { give(what, state_->get_sync(what, device, {})); };
+    auto const ask = [this, u, device, answer, give, gone, load] {
         auto& s = *state_;
         auto what = s.order_on(u, device);
         if (!what) return answer->finish(std::move(what).error());
         if (auto ready = s.already_loaded(*what, device)) return give(*what, *std::move(ready));
         auto const asked = s.requests->ask(*what, priority::declared);
-        asked.answer.then([this, what = *what, device, answer, give, gone](result<obtained> const& made) {
-            if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
-            // Now it is in memory: this finds it, loads it and handles what the driver may say.
-            auto const load = [this, what, device, give] { give(what, state_->get_sync(what, device, {})); };
-            if (!state_->loading.post(load)) gone();
+        asked.answer.then([this, what = *what, answer, gone, load](result<obtained> const& made) {
+            answering(answer, [&] {
+                if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
+                // Now it is in memory: this finds it, loads it and handles what the driver may say.
+                if (!state_->loading.post([answer, what, load] { answering(answer, [&] { load(what); }); })) gone();
+            });
         });
-    });
+    };
+    bool const posted = state_->loading.post([answer, ask] { answering(answer, ask); });
     if (!posted) gone();
     return pending<ready_unit>{std::move(answer)};
 }

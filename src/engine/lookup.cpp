@@ -30,7 +30,50 @@ struct search {
     // Decodes an entry and checks its headers by the rules of the tier it came from. Only what passes counts as found. On a
     // miss `out.reason` and `out.detail` say why.
     bool take(store::found const& found) const;
+
+private:
+    // Empty, or what else may be meant where headers that would tell are not here.
+    [[nodiscard]] std::string rival_of(artifact const& a) const;
 };
+
+using compile::absent_headers;
+
+result<artifact> decoded(store::found const& found) {
+    try {
+        return compile::decode_artifact(found.hit->payload);
+    } catch (std::bad_alloc const&) {
+        return fail(errc::out_of_memory, "no memory left to decode '{}'", found.hit->about.name);
+    }
+}
+
+store::expectation expected_of(listed const& candidate) {
+    return {candidate.what.about.target, candidate.what.about.kind, {}};
+}
+
+std::string search::rival_of(artifact const& a) const {
+    // A unit that brings its headers says itself which it means, and so do headers that are all here.
+    auto const of_toolkit = [](dependency const& d) { return d.from == dependency::root::toolkit; };
+    if (what.roots.all_known || std::ranges::all_of(a.dependencies, of_toolkit)) return {};
+    if (compile::first_change(a.dependencies, what.roots, absent_headers::are_misses).empty()) return {};
+    std::string out;
+    where.candidates(what.id.family, {}, [&](listed const& candidate) {
+        if (rule_for(candidate.what.from) != absent_headers::are_sealed || candidate.what.about.at.key.hex() == a.key)
+            return visit::go_on;
+        auto const found = where.peek(candidate, expected_of(candidate));
+        auto const other = found ? decoded(found) : result<artifact>{fail(errc::not_found, "gone")};
+        if (!other) return visit::go_on;
+        auto const header = compile::first_contradiction(a.dependencies, other->dependencies);
+        if (header.empty()) return visit::go_on;
+        if (!compile::first_change(other->dependencies, what.roots, absent_headers::are_sealed).empty())
+            return visit::go_on;
+        out = fmt::format(
+            "there are two of '{}' ({} and {}), made from different {}, which is not here to tell which is meant; "
+            "ship one of them, or units with their headers (kiln_add_kernels, kiln build --embed)",
+            what.name, a.target.arch.name(), other->target.arch.name(), header);
+        return visit::stop;
+    });
+    return out;
+}
 
 bool search::take(store::found const& found) const {
     if (!found) {
@@ -38,29 +81,27 @@ bool search::take(store::found const& found) const {
         return false;
     }
     auto const& at = found.hit->about.at;
-    auto decoded = [&]() -> result<artifact> {
-        try {
-            return compile::decode_artifact(found.hit->payload);
-        } catch (std::bad_alloc const&) {
-            return fail(errc::out_of_memory, "no memory left to decode '{}'", found.hit->about.name);
-        }
-    }();
-    if (!decoded) {
-        out.detail = decoded.error().message();
-        bool const no_memory = decoded.error().code() == errc::out_of_memory;
+    auto a = decoded(found);
+    if (!a) {
+        out.detail = a.error().message();
+        bool const no_memory = a.error().code() == errc::out_of_memory;
         if (!no_memory && why == purpose::serve) where.reject(at);
         out.reason = no_memory ? "out-of-memory" : "bad-artifact";
         return false;
     }
-    auto const rule =
-        found.hit->from.headers_sealed ? compile::absent_headers::are_sealed : compile::absent_headers::are_misses;
-    if (auto change = compile::first_change(decoded->dependencies, what.roots, rule); !change.empty()) {
+    auto const rule = rule_for(found.hit->from);
+    if (auto change = compile::first_change(a->dependencies, what.roots, rule); !change.empty()) {
         out.reason = "header-changed";
         out.detail = std::move(change);
         return false;
     }
+    if (auto rival = rule == absent_headers::are_sealed ? rival_of(*a) : std::string{}; !rival.empty()) {
+        out.reason = "headers-unknown";
+        out.detail = std::move(rival);
+        return false;
+    }
     if (why == purpose::serve) where.used(found);
-    out.what = std::make_shared<artifact const>(*std::move(decoded));
+    out.what = std::make_shared<artifact const>(*std::move(a));
     out.from = provenance_of(found.where);
     out.at = at;
     return true;
@@ -115,10 +156,6 @@ std::string describe_tiers(store::store& where) {
 
 namespace {
 
-store::expectation expected_of(listed const& candidate) {
-    return {candidate.what.about.target, candidate.what.about.kind, {}};
-}
-
 void highest_first(std::vector<std::pair<kiln::target, listed>>& some) {
     std::ranges::stable_sort(some, std::ranges::greater{}, [](auto const& one) { return one.first.arch.number(); });
 }
@@ -153,6 +190,11 @@ bool look_nearby(search const& s) {
 }
 
 }  // namespace
+
+compile::absent_headers rule_for(store::origin const& from) noexcept {
+    if (!from.headers_sealed) return absent_headers::are_misses;
+    return from.where == store::location::fleet ? absent_headers::toolkits_are_sealed : absent_headers::are_sealed;
+}
 
 provenance provenance_of(store::location where) noexcept {
     switch (where) {

@@ -32,6 +32,10 @@ struct found_artifact {
 // "memory, disk (/home/ann/.cache/kiln), 2 bundles": for error messages.
 [[nodiscard]] std::string describe_tiers(store::store& where);
 
+// What absent headers mean for an entry that comes from there. A fleet has whatever version was published first, and so seals no
+// headers but the toolkit's.
+[[nodiscard]] compile::absent_headers rule_for(store::origin const& from) noexcept;
+
 // What a tier at this place gives is said to come from there.
 [[nodiscard]] provenance provenance_of(store::location where) noexcept;
 

@@ -78,10 +78,8 @@ std::vector<near_miss> near_misses(store::store& where, order const& asked,
     for (auto const& [key, place] : once) {
         auto const found = where.peek(place.first, {});
         if (!found) continue;
-        auto const rule =
-            found.hit->from.headers_sealed ? compile::absent_headers::are_sealed : compile::absent_headers::are_misses;
         if (auto a = compile::decode_artifact(found.hit->payload)) {
-            auto differences = compare(asked, *a, rule);
+            auto differences = compare(asked, *a, rule_for(found.hit->from));
             out.push_back({*std::move(a), place.second, std::move(differences)});
         }
     }

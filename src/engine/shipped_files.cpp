@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/shipped_files.hpp"
 
+#include "base/directory.hpp"
+
 #include <algorithm>
 
 namespace kiln::engine_detail {
@@ -37,7 +39,7 @@ public:
         return fail(errc::forbidden, "what ships with Kiln is not written to");
     }
 
-    void reject(store::address const& at) noexcept override {
+    void reject(store::address const& at) override {
         for (auto const& b : *opened()) b->reject(at);
     }
 
@@ -59,10 +61,9 @@ private:
     [[nodiscard]] std::shared_ptr<bundles const> open() const {
         std::vector<std::filesystem::path> files;
         for (auto const& folder : folders_()) {
-            std::error_code why;
-            for (std::filesystem::directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
-                if (at->path().extension() == ".kiln") files.push_back(at->path());
-            }
+            (void)base::for_each_name(folder, [&](std::string_view name) {
+                if (name.ends_with(".kiln")) files.push_back(folder / name);
+            });
             if (!files.empty()) break;
         }
         std::ranges::sort(files);

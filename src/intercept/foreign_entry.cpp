@@ -14,7 +14,7 @@ void put_look(base::byte_writer& w, look const& one) {
     w.put_u8(static_cast<std::uint8_t>(one.from));
     w.put_u16(one.index);
     w.put_text(one.path);
-    w.put_u8(one.content ? 1 : 0);
+    w.put_u8(static_cast<std::uint8_t>(one.content ? 1 + one.file : 0));
     if (one.content) w.put_raw(std::as_bytes(std::span{one.content->bytes}));
 }
 
@@ -26,8 +26,8 @@ look get_look(base::byte_reader& r) {
     out.index = r.get_u16();
     out.path = r.get_text();
     auto const present = r.get_u8();
-    if (present > 1) r.spoil();
-    if (present != 1) return out;
+    if (present == 0) return out;
+    out.file = static_cast<std::uint8_t>(present - 1);
     out.content.emplace();
     auto const raw = base::as_text(r.get_raw(out.content->bytes.size()));
     if (raw.size() == out.content->bytes.size()) std::ranges::copy(raw, out.content->bytes.begin());

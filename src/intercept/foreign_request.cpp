@@ -34,19 +34,6 @@ std::string_view option_name(std::string_view option) {
 // Where the compiler was, in what it made: in debug information and in intermediate code, also where every name is absolute.
 constexpr std::array telling_directory{"G"sv,    "device-debug"sv,   "lineinfo"sv, "generate-line-info"sv,
                                        "dlto"sv, "dlink-time-opt"sv, "optix-ir"sv};
-// What the file is called, in names of symbols.
-constexpr std::array telling_name{"rdc"sv, "relocatable-device-code"sv, "dc"sv, "device-c"sv,
-                                  "ewp"sv, "extensible-whole-program"sv};
-
-bool has_one_of(std::span<std::string const> options, std::span<std::string_view const> names) {
-    return std::ranges::any_of(
-        options, [&](std::string const& o) { return std::ranges::find(names, option_name(o)) != names.end(); });
-}
-
-// What names the directories or the file itself in what is made: kept as the program wrote it.
-bool shows_names(std::span<std::string const> options) {
-    return has_one_of(options, telling_directory) || has_one_of(options, telling_name);
-}
 
 // The directory of an include option that is one word. Two words are left as they are, and so are blanks and relative directories,
 // which the compiler joins in its own way.
@@ -60,13 +47,6 @@ std::optional<std::string_view> include_directory_in(std::string_view option) {
     bool const plain = directory.size() > 1 && directory.starts_with('/') && !directory.ends_with('/') &&
                        directory.find_first_of(",\"'\n") == directory.npos;
     return plain ? std::optional{directory} : std::nullopt;
-}
-
-// What the program itself wrote can ask for the names that would be hidden. Name expressions are compiled, too.
-bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
-    return compile::may_name_its_file(program.source) || std::ranges::any_of(options, compile::may_name_its_file) ||
-           std::ranges::any_of(program.expressions, compile::may_name_its_file) ||
-           std::ranges::any_of(program.headers, [](auto const& h) { return compile::may_name_its_file(h.second); });
 }
 
 // A header in memory that is named by where it would be is found only from there.
@@ -103,7 +83,20 @@ std::string joined_decimal(std::string_view text) {
 
 }  // namespace
 
-bool tells_directory(std::span<std::string const> options) { return has_one_of(options, telling_directory); }
+// Name expressions are compiled, too.
+bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
+    return compile::may_name_its_file(program.source) || std::ranges::any_of(options, compile::may_name_its_file) ||
+           std::ranges::any_of(program.expressions, compile::may_name_its_file) ||
+           std::ranges::any_of(program.headers, [](auto const& h) {
+               return compile::header_may_name_its_file("/" + h.first, h.second);
+           });
+}
+
+bool tells_directory(std::span<std::string const> options) {
+    return std::ranges::any_of(options, [](std::string const& o) {
+        return std::ranges::find(telling_directory, option_name(o)) != telling_directory.end();
+    });
+}
 
 foreign_call literal_call(foreign_program const& program, std::span<std::string const> options,
                           std::string_view directory) {
@@ -112,11 +105,17 @@ foreign_call literal_call(foreign_program const& program, std::span<std::string 
     return out;
 }
 
+bool has_a_place(foreign_program const& program) {
+    return program.name && program.name->starts_with('/') && program.name->rfind('/') > 0 &&
+           !program.name->ends_with('/');
+}
+
 std::optional<foreign_call> virtual_call(foreign_program const& program, std::span<std::string const> options) {
-    if (shows_names(options) || has_placed_headers(program) || asks_for_names(program, options)) return std::nullopt;
+    if (tells_directory(options) || has_placed_headers(program) || asks_for_names(program, options))
+        return std::nullopt;
     auto out = literal_call(program, options, {});
-    auto const slash = program.name ? program.name->rfind('/') : std::string::npos;
-    if (slash != std::string::npos && slash > 0 && program.name->starts_with('/') && !program.name->ends_with('/')) {
+    if (has_a_place(program)) {
+        auto const slash = program.name->rfind('/');
         out.roots.source_directory = program.name->substr(0, slash);
         out.name = virtual_source(program.name->substr(slash + 1));
     }
@@ -212,6 +211,7 @@ base::digest key_of(base::digest const& request, std::span<look const> looks) {
     for (auto const& one : looks) {
         key.add("root", std::uint64_t{static_cast<std::uint8_t>(one.from)}).add("index", std::uint64_t{one.index});
         key.add("path", one.path);
+        if (one.file != 0) key.add("file", std::uint64_t{one.file});
         if (one.content) key.add("content", *one.content);
         else key.add("absent", std::string_view{});
     }

@@ -36,9 +36,15 @@ struct foreign_call {
 [[nodiscard]] bool tells_directory(std::span<std::string const> options);
 [[nodiscard]] foreign_call literal_call(foreign_program const& program, std::span<std::string const> options,
                                         std::string_view directory);
-// nullopt: nothing can be hidden, or what is made would tell (debug information, bitcode, symbols named after files, __FILE__).
+// nullopt: nothing can be hidden, or what is made would tell (debug information, bitcode, __FILE__). The file's
+// own name, after which symbols are called, is not hidden.
 [[nodiscard]] std::optional<foreign_call> virtual_call(foreign_program const& program,
                                                        std::span<std::string const> options);
+
+// Whether it is named by a file with an absolute path.
+[[nodiscard]] bool has_a_place(foreign_program const& program);
+// Whether what the program itself wrote may ask for the names that would be hidden.
+[[nodiscard]] bool asks_for_names(foreign_program const& program, std::span<std::string const> options);
 
 // Whether what was made under virtual names has one of them in it: __FILE__ in a string.
 [[nodiscard]] bool tells_virtual_names(std::string_view made);

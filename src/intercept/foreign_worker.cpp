@@ -45,6 +45,7 @@ result<base::bytes> product_of(base::byte_span job, only_library& library) {
     if (auto const here = viewpoint::of_this_process(); !here.is_known() || work.seen_from != here)
         return fail(errc::unsupported, "the program sees other files than this worker");
     if (::chdir(work.directory.c_str()) != 0) return io_error(work.directory, errno);
+    (void)!::setenv("PWD", work.directory.c_str(), 1);  // what the compiler calls it
     KILN_CHECK(library.open(work.library, work.toolchain));
     real_program fresh{library};
     return encode(compile_watched(fresh, work.program, work.call, {}));

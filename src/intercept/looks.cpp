@@ -70,16 +70,47 @@ struct hashed_file {
     file_state state{};
 };
 
+bool is_directory(std::string const& path) {
+    struct ::stat about {};
+    return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+constexpr base::digest unreadable{};
+
 // nullopt: nothing a compiler could read as a header.
 std::optional<hashed_file> hash_of(std::string const& path) {
     auto const read = read_header(path);
+    if (!read && !is_directory(path)) return hashed_file{unreadable, {}};
     if (!read || !*read) return std::nullopt;
     return hashed_file{base::sha256_of(base::byte_span{(*read)->text}), (*read)->state};
 }
 
-bool is_directory(std::string const& path) {
-    struct ::stat about {};
-    return ::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+// Numbers the files of each content, in the order they are asked for.
+class file_numbers {
+public:
+    [[nodiscard]] std::uint8_t of(base::digest const& content, file_state const& file) {
+        auto& all = files_[content.prefix()];
+        std::pair const place{file[0], file[1]};
+        auto const at = static_cast<std::size_t>(std::ranges::find(all, place) - all.begin());
+        if (at == all.size()) all.push_back(place);
+        constexpr std::size_t most = 250;
+        return static_cast<std::uint8_t>(std::min(at, most));
+    }
+
+private:
+    std::unordered_map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>> files_;
+};
+
+// The contents that more than one look has: few.
+std::vector<std::uint64_t> repeated_contents(std::span<look const> looks) {
+    std::vector<std::uint64_t> all, out;
+    for (auto const& one : looks) {
+        if (one.content) all.push_back(one.content->prefix());
+    }
+    std::ranges::sort(all);
+    for (auto at = std::ranges::adjacent_find(all); at != all.end(); at = std::adjacent_find(at + 1, all.end()))
+        out.push_back(*at);
+    return out;
 }
 
 result<std::FILE*> stream_of(base::file_descriptor fd) {
@@ -187,13 +218,12 @@ std::optional<base::digest> header_contents::of(std::string const& path, base::s
         std::lock_guard const lock{mutex_};
         if (auto const at = known_.find(path); at != known_.end()) read_before = at->second;
     }
-    if (struct ::stat about{}; read_before) {
-        if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
-        if (read_before->state == state_of(about)) return read_before->content;
-    }
+    struct ::stat about {};
+    if (read_before && ::stat(path.c_str(), &about) == 0 && read_before->state == state_of(about))
+        return read_before->content;
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
-    if (settled.has(hashed->state, path.c_str())) {
+    if (hashed->content != unreadable && settled.has(hashed->state, path.c_str())) {
         std::lock_guard const lock{mutex_};
         known_.insert_or_assign(path, known{hashed->state, hashed->content, true});
     }
@@ -231,7 +261,8 @@ std::vector<std::string> header_contents::to_be_read_ahead() {
 
 std::optional<known_file> read_settled(std::string const& path) {
     auto const hashed = hash_of(path);
-    if (!hashed || !is_content_settled(hashed->state, path.c_str())) return std::nullopt;
+    if (!hashed || hashed->content == unreadable || !is_content_settled(hashed->state, path.c_str()))
+        return std::nullopt;
     return known_file{path, hashed->state, hashed->content};
 }
 
@@ -267,10 +298,18 @@ std::string first_change(std::span<look const> looks, look_roots const& roots, h
     if (!looks.empty()) contents.take_what_is_known();
     base::settled_contents settled;
     missing_folder missing;
+    file_numbers numbers;
+    auto const repeated = repeated_contents(looks);
     for (auto const& one : looks) {
         auto const path = roots.locate(one);
         auto const now = path && !missing.holds(*path) ? contents.of(*path, settled) : std::nullopt;
         if (!now && path && !missing.holds(*path)) missing.learn(*path);
+        if (now && now == one.content && std::ranges::binary_search(repeated, now->prefix())) {
+            struct ::stat about {};
+            (void)!::stat(path->c_str(), &about);
+            if (numbers.of(*now, state_of(about)) != one.file)
+                return fmt::format("{}: which other names are this file's changed", *path);
+        }
         if (now == one.content) continue;
         if (!now) return fmt::format("{} is gone", path.value_or(one.path));
         return fmt::format("{} {}", *path, one.content ? "changed" : "appeared");
@@ -287,9 +326,9 @@ std::FILE* look_capture::refuse(error why) {
 std::optional<error> look_capture::objection_to(std::string const& path, std::string_view text) {
     together_.add(text, compile::pieces_that_count(path));
     if (compile::header_may_name_the_time(path, text) || together_.may_name_the_time())
-        return fail(errc::unsupported, "{}: it asks for the time", path);
+        return fail(errc::unsupported, "it may ask for the time: {}", path);
     if (!roots_.empty() && (compile::header_may_name_its_file(path, text) || together_.may_name_a_file()))
-        return fail(errc::unsupported, "{}: it may ask what it is called", path);
+        return fail(errc::unsupported, "{}: {}", may_ask_its_name, path);
     return std::nullopt;
 }
 
@@ -303,8 +342,9 @@ std::FILE* look_capture::open(std::string const& path) {
         auto read = read_header(*real);
         // A directory of a header's name is no header. A pipe or a device may be one, once: not to be kept.
         if (!read && !is_directory(*real)) return refuse(std::move(read).error());
-        seen one{.what = *std::move(what), .text = {}, .known = {}};
+        seen one{.what = *std::move(what), .state = {}, .text = {}, .known = {}};
         if (read && *read) {
+            one.state = (*read)->state;
             if (auto why = objection_to(*real, base::as_text((*read)->text))) return refuse(*std::move(why));
             one.what.content = base::sha256_of(base::byte_span{(*read)->text});
             // Relative to where: another thread may go elsewhere.
@@ -327,7 +367,25 @@ std::FILE* look_capture::open(std::string const& path) {
     return *stream;
 }
 
-int look_capture::stat(std::string const& path, struct ::stat* out) { return ::stat(real_path(path).c_str(), out); }
+int look_capture::stat(std::string const& path, struct ::stat* out) {
+    int const status = ::stat(real_path(path).c_str(), out);
+    if (status == 0 && S_ISREG(out->st_mode)) asked_about_.try_emplace(path, state_of(*out));
+    return status;
+}
+
+void look_capture::note_other_names() {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, seen const*> read;
+    for (auto const& [path, one] : seen_) {
+        if (one.what.content) read.try_emplace({one.state[0], one.state[1]}, &one);
+    }
+    for (auto const& [path, state] : asked_about_) {
+        auto const same = read.find({state[0], state[1]});
+        auto what = parse_look(path);
+        if (same == read.end() || seen_.contains(path) || !what) continue;
+        what->content = same->second->what.content;
+        seen_.emplace(path, seen{.what = *std::move(what), .state = state, .text = {}, .known = {}});
+    }
+}
 
 std::string look_capture::real_path(std::string const& path) const {
     // A virtual directory itself, without a slash after it.
@@ -341,7 +399,11 @@ std::string look_capture::real_path(std::string const& path) const {
 std::vector<look> look_capture::looks() const {
     std::vector<look> out;
     out.reserve(seen_.size());
-    for (auto const& [path, one] : seen_) out.push_back(one.what);
+    file_numbers numbers;
+    for (auto const& [path, one] : seen_) {
+        out.push_back(one.what);
+        if (one.what.content) out.back().file = numbers.of(*one.what.content, one.state);
+    }
     return out;
 }
 
@@ -354,6 +416,7 @@ std::vector<known_file> look_capture::known() const {
 }
 
 void look_capture::finish() {
+    note_other_names();
     struct ::stat about {};
     for (auto const& [path, one] : seen_) {
         if (!one.known || (::stat(one.known->path.c_str(), &about) == 0 && state_of(about) == one.known->state))

@@ -24,12 +24,17 @@
 
 namespace kiln::intercept {
 
+// Why names are not hidden from what is compiled.
+inline constexpr std::string_view may_ask_its_name = "it may ask what it is called";
+
 struct look {
     enum class root : std::uint8_t { as_named, source_directory, include_directory };
     root from = root::as_named;
     std::uint16_t index = 0;  // of the include directory
     std::string path;
     std::optional<base::digest> content;  // nullopt: there was no such file
+    std::uint8_t file =
+        0;  // of the files that had this content the first, the second, ...: '#pragma once' goes by that
     bool operator==(look const&) const = default;
 };
 
@@ -67,7 +72,7 @@ struct known_file {
 // Digests of files, each read once in a process for as long as it stays what it is. Safe from any thread.
 class header_contents {
 public:
-    // nullopt: no regular file that can be read.
+    // nullopt: nothing that a compiler could read. What is there and cannot be read has a content that no file has.
     [[nodiscard]] std::optional<base::digest> of(std::string const& path);
     // One of many in one look.
     [[nodiscard]] std::optional<base::digest> of(std::string const& path, base::settled_contents& settled);
@@ -126,10 +131,14 @@ private:
     compile::texts_together together_;
     struct seen {
         look what;
+        base::file_state state{};
         std::optional<base::bytes> text;  // neither: there was no such file
         std::optional<known_file> known;
     };
+    // Names that were found to be those of files that were read already: looks, too.
+    void note_other_names();
     std::map<std::string, seen> seen_;
+    std::map<std::string, base::file_state> asked_about_;
     base::settled_contents settled_;
     std::optional<error> fault_;
 };

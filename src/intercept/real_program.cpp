@@ -87,7 +87,13 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
                                 flow_callback const& watcher) {
     foreign_product out;
     auto const own = own_texts(asked, call.options);
-    if (own.may_name_the_time() || (call.is_virtual() && own.may_name_a_file())) return out;
+    auto const unusable = [](std::string why) {
+        foreign_product none;
+        none.entry.answer.log = std::move(why);
+        return none;
+    };
+    if (own.may_name_the_time()) return unusable("it may ask for the time");
+    if (call.is_virtual() && own.may_name_a_file()) return unusable(std::string{may_ask_its_name});
     look_capture capture{call.roots, own};
     out.status = fresh.create(asked, call.name, watcher);
     if (out.status == 0) {
@@ -95,13 +101,13 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
         out.status = fresh.compile(call.options);
     }
     capture.finish();
-    if (capture.fault()) return out;
+    if (capture.fault()) return unusable(capture.fault()->message());
     out.entry = {.looks = capture.looks(), .answer = fresh.everything(asked.expressions)};
     out.known = capture.known();
     out.how = out.status == 0 ? foreign_product::outcome::made : foreign_product::outcome::failed;
     if (out.status != 0 || !call.is_virtual()) return out;
     for (auto const& one : out.entry.answer.outputs) {
-        if (tells_virtual_names(one.data)) out.how = foreign_product::outcome::unusable;
+        if (tells_virtual_names(one.data)) return unusable("it tells where its files are");
     }
     return out;
 }

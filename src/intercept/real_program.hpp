@@ -57,8 +57,8 @@ private:
 struct foreign_product {
     enum class outcome : std::uint8_t {
         made,
-        failed,    // the compiler said no: `status`, and what it answers from then on
-        unusable,  // what was made would tell a hidden name, or what was read is not known: call it another way
+        failed,  // the compiler said no: `status`, and what it answers from then on
+        unusable,  // what was made would tell a hidden name, or what was read is not known: call it another way. The log says why
     };
     outcome how = outcome::unusable;
     int status = nvrtc_success;

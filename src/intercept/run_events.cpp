@@ -34,8 +34,8 @@ public:
     }
     [[nodiscard]] std::vector<event> missed_and(event_kind outcome, std::string_view detail) const {
         auto const begun = now_ns_ - std::chrono::nanoseconds{h_.took}.count();
-        auto const why = why_missed(h_);
-        auto missed = plain(event_kind::missed, code_of_miss(why), why);
+        auto const why = why_made(h_);
+        auto missed = plain(event_kind::missed, code_of_miss(why_missed(h_)), why);
         auto compiling = plain(event_kind::compiling, {}, h_.by);
         compiling.value = h_.maker != 0 ? h_.maker : h_.process;
         missed.time_ns = compiling.time_ns = begun;

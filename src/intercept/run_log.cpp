@@ -82,8 +82,19 @@ happening told_of(result<store::address> const& kept, happening made) {
     return made;
 }
 
-std::string_view why_missed(happening const& made) noexcept {
+std::string_view why_made(happening const& made) noexcept {
     return std::string_view{made.detail}.substr(0, made.detail.find(not_kept_mark));
+}
+
+std::string_view why_missed(happening const& made) noexcept {
+    auto const all = why_made(made);
+    return all.substr(0, all.find(own_names_mark));
+}
+
+std::string_view why_own_names(happening const& made) noexcept {
+    auto const all = why_made(made);
+    auto const at = all.find(own_names_mark);
+    return at == all.npos ? std::string_view{} : all.substr(at + own_names_mark.size());
 }
 
 std::string to_line(happening const& h) {

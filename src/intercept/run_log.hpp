@@ -44,8 +44,14 @@ struct happening {
 inline constexpr std::string_view too_large = "larger than KILN_MAX_SIZE";
 // What was made, with where it is kept, or why it is not.
 [[nodiscard]] happening told_of(result<store::address> const& kept, happening made);
+// Of its detail all but that.
+[[nodiscard]] std::string_view why_made(happening const& made) noexcept;
 // Of its detail why it had to be made.
 [[nodiscard]] std::string_view why_missed(happening const& made) noexcept;
+// What is kept under the names of its files as the program gave them, so that it is not found under others.
+inline constexpr std::string_view own_names_mark = "; under its own names: ";
+// Of its detail why that is; empty: it is not.
+[[nodiscard]] std::string_view why_own_names(happening const& made) noexcept;
 
 // Without the newline. Texts lose what would break the line.
 [[nodiscard]] std::string to_line(happening const& h);

@@ -116,7 +116,6 @@ private:
         std::optional<base::time_point> held_since{};  // another has the lease
         base::clock::duration held_before{};           // others had it
         base::time_point waited_from{};                // for a lease
-        bool awaits_bytes = false;                     // between a look at leases and what it was for
         miss why = miss::absent;
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;
@@ -183,6 +182,8 @@ private:
     void settle_polled(polled& one);
     void end_poll();
     [[nodiscard]] bool is_overdue(inquiry const& q) const noexcept;
+    // With a holder, or with whoever should say something of one.
+    void lose_patience(inquiry const& q) noexcept;
     void note_held(inquiry& q);
     void wait_no_longer();
     // Something was asked for this question's lease: its answer is not waited for longer than a holder.
@@ -217,9 +218,10 @@ private:
     bool blind_ = true;  // leases may be tried that were not looked at before
     reactor::timer poll_timer_ = 0, take_timer_ = 0;
     milliseconds pause_{0};
-    bool polling_ = false;
-    bool lost_patience_ = false;  // in this look at leases
-    unsigned deadlines_ = 0;      // looks running in which that was so
+    enum class polling { no, leases, bytes };  // what the look under way waits for
+    polling polling_ = polling::no;
+    base::time_point lost_patience_{};  // when that was last
+    unsigned deadlines_ = 0;            // how often running, each by somebody who came after the last
     base::time_point impatient_until_{};
     std::map<digest, held> claims_;              // by request
     std::map<digest, base::time_point> absent_;  // names, until when it is believed

@@ -15,7 +15,7 @@ constexpr milliseconds slowest_poll{500};
 constexpr milliseconds renewal{500};
 // A lease that seems free and is never ours, so often: somebody plays with us, or a server that forgets.
 constexpr unsigned most_lost = 5;
-// Holders that do not end, in so many looks running: from then on nobody waits for one for a while.
+// Holders that do not end, so often running: from then on nobody waits for one for a while.
 constexpr unsigned most_deadlines = 3;
 constexpr std::chrono::seconds impatience{30};
 
@@ -70,12 +70,15 @@ void client::fell_silent(inquiry_ptr const& q) {
     // The bytes may still come.
     if (q->at == stage::looking || q->at == stage::looking_again) return be_late(q, "fleet-late");
     if (q->at != stage::taking && q->at != stage::waiting) return;
+    bool const awaits_leases = q->at == stage::taking || polling_ == polling::leases;
     if (q->at == stage::taking) --taking_;
     of_.counts.add("late");
     std::erase(waiting_, q);
-    bool const is_of_bytes = q->awaits_bytes;
     finish(q, {.why = q->why, .late = "fleet-late"});
-    if (!is_of_bytes) rest_from_leases({trouble::timeout, "no answer about a lease"});
+    // Bytes that do not come, be it those of others, are not the fault of who keeps leases.
+    if (!awaits_leases) return;
+    lose_patience(*q);
+    rest_from_leases({trouble::timeout, "no answer about a lease"});
 }
 
 bool client::can_write() const noexcept {
@@ -96,7 +99,7 @@ void client::wait_for_lease(inquiry_ptr const& q) {
     of_.loop.cancel(q->timer);
     bool const first = waiting_.empty();
     waiting_.push_back(q);
-    if (polling_) watch_silence(q);  // the next look is behind the one under way
+    if (polling_ != polling::no) watch_silence(q);  // the next look is behind the one under way
     // Who may not write only wants to know whether somebody is at it.
     if (!can_write()) return schedule_poll(milliseconds{0});
     if (first) {
@@ -175,12 +178,16 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
         }
         case lease_state::open: leave(); return finish(q, {.why = q->why});
         case lease_state::absent: q->seen = lease_seen::free; break;
-        case lease_state::held: note_held(*q); break;
+        case lease_state::held:
+            note_held(*q);
+            if (!is_overdue(*q)) break;
+            leave();
+            return finish(q, {.why = q->why, .late = "lease-deadline"});
     }
     ++q->lost;
     q->at = stage::waiting;
-    if (polling_) watch_silence(q);  // as in wait_for_lease()
-    blind_ = false;                  // others are at work: look before the next one is tried
+    if (polling_ != polling::no) watch_silence(q);  // as in wait_for_lease()
+    blind_ = false;                                 // others are at work: look before the next one is tried
     schedule_poll(pause_);
 }
 
@@ -202,7 +209,7 @@ void client::renew_later(digest const& request) {
 }
 
 void client::schedule_poll(milliseconds pause) {
-    if (poll_timer_ != 0 || polling_ || waiting_.empty()) return;
+    if (poll_timer_ != 0 || polling_ != polling::no || waiting_.empty()) return;
     std::uniform_int_distribution<std::int64_t> part{-pause.count() * 250, pause.count() * 250};  // a quarter, in us
     auto const when = base::clock::now() + pause + std::chrono::microseconds{part(random_)};
     poll_timer_ = of_.loop.at(when, [this] {
@@ -221,6 +228,13 @@ bool client::is_overdue(inquiry const& q) const noexcept {
     return held >= most || q.held_before + held >= 2 * most;
 }
 
+// Once for all who waited together.
+void client::lose_patience(inquiry const& q) noexcept {
+    if (q.waited_from < lost_patience_) return;
+    lost_patience_ = base::clock::now();
+    if (++deadlines_ >= most_deadlines) impatient_until_ = lost_patience_ + impatience;
+}
+
 // Is anybody at what is missing? All of it in one batch.
 void client::poll() {
     std::vector<inquiry_ptr> some;
@@ -228,7 +242,7 @@ void client::poll() {
         if (q->at == stage::waiting && some.size() < of_.bytes.batch()) some.push_back(q);
     }
     if (some.empty()) return schedule_poll(pause_);
-    polling_ = true;
+    polling_ = polling::leases;
     std::vector<digest> names;
     for (auto const& q : some) names.push_back(q->lease);
     for (auto const& q : waiting_) {
@@ -251,17 +265,17 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
         if (!leases[i].why && leases[i].state == lease_state::held) {
             note_held(*q);
             if (!is_overdue(*q)) {
-                watch_silence(q);  // until this poll ends, which the bytes of others may put off
+                watch_silence(q);  // until this look ends, which the bytes of others may put off
                 continue;
             }
         }
         q->sent = now;
-        q->awaits_bytes = true;
         watch_silence(q);
         names.push_back(q->name);
         all->push_back({.who = q, .lease = std::move(leases[i])});
     }
     if (names.empty()) return end_poll();
+    polling_ = polling::bytes;
     of_.bytes.get(names, [this, all, left = names.size(), alive = alive_](std::size_t i, got g) mutable {
         if (!*alive) return;
         // Each as it comes: a whole batch of large ones is not kept.
@@ -273,9 +287,7 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
 
 void client::settle_polled(polled& one) {
     auto const& q = one.who;
-    q->awaits_bytes = false;
     if (q->at != stage::waiting) return;
-    of_.loop.cancel(q->timer);
     if (one.bytes.state == presence::failed || one.bytes.state == presence::too_large) {
         std::erase(waiting_, q);
         return received(q, std::move(one.bytes));
@@ -303,7 +315,7 @@ void client::settle_polled(polled& one) {
         if (q->held_since) q->held_before += base::clock::now() - *std::exchange(q->held_since, {});
         return;
     }
-    lost_patience_ = true;
+    lose_patience(*q);
     std::erase(waiting_, q);
     finish(q, {.why = q->why, .late = "lease-deadline"});
 }
@@ -316,12 +328,10 @@ void client::note_held(inquiry& q) {
 }
 
 void client::end_poll() {
-    polling_ = false;
+    polling_ = polling::no;
     for (auto const& q : waiting_) {
         if (q->at == stage::waiting) of_.loop.cancel(q->timer);
     }
-    if (std::exchange(lost_patience_, false) && ++deadlines_ >= most_deadlines)
-        impatient_until_ = base::clock::now() + impatience;
     take_some();
     schedule_poll(pause_);
 }

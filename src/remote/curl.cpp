@@ -1,205 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/curl.hpp"
 
-#include "base/fork_guard.hpp"
+#include "remote/curl_numbers.hpp"
 #include "remote/settings.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <dlfcn.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace kiln::remote {
 
+using namespace curl;
+
 namespace {
 
-namespace option {
-constexpr int write_data = 10001, url = 10002, user_password = 10005, read_data = 10009, error_buffer = 10010,
-              write_function = 20011, read_function = 20012, http_header = 10023, certificate = 10025,
-              header_data = 10029, ssl_version = 32, custom_request = 10036, no_body = 44, upload = 46, netrc = 51,
-              follow = 52, verify_peer = 64, ca_file = 10065, most_redirects = 68, header_function = 20079,
-              verify_host = 81, http_version = 84, certificate_key = 10087, no_signal = 99, in_file_size = 30115,
-              permission_ms = 227, timeout_ms = 155, connect_timeout_ms = 156, protocols = 181,
-              redirect_protocols = 182, http09_allowed = 285, connect_only = 141, alpn = 226, aws_sigv4 = 10305,
-              ready_function = 20312, low_speed_limit = 19, low_speed_seconds = 20, no_proxy = 10177,
-              open_socket = 20163, close_socket = 20208, ready_data = 10313, quick_exit = 322, certificates = 172;
-}  // namespace option
-namespace info {
-constexpr int response_code = 0x200002, active_socket = 0x500000 + 44, certificates = 0x400000 + 34;
-}
-namespace multi_option {
-constexpr int most_connections_per_host = 7;
-}
-constexpr long only_http = 3;  // http and https
-constexpr long only_https = 2;
-constexpr long tls_1_2 = 6;
-constexpr long http_1_1 = 2;
-constexpr long http_2_over_tls = 4;
-constexpr int message_done = 1;
-constexpr int try_later = 81;
 constexpr std::size_t most_headers = std::size_t{64} << 10;
 constexpr std::chrono::milliseconds timers_may_wait{2};
-constexpr std::size_t error_bytes = 256;
-
-struct loaded_curl {
-    curl_api api{};
-    std::string why;
-};
-
-loaded_curl load() {
-    loaded_curl out;
-    void* library = nullptr;
-    for (auto const* name : {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"}) {
-        library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (library != nullptr) break;
-    }
-    if (library == nullptr) {
-        out.why = "libcurl is not on this machine: install libcurl4";
-        return out;
-    }
-    auto const get = [&](auto& entry, char const* name) {
-        entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(library, name));
-        if (entry == nullptr && out.why.empty())
-            out.why = fmt::format("libcurl has no {}: 7.80 or newer is needed", name);
-    };
-    int (*global_init)(long) = nullptr;
-    get(global_init, "curl_global_init");
-    get(out.api.easy_init, "curl_easy_init");
-    get(out.api.easy_setopt, "curl_easy_setopt");
-    get(out.api.easy_getinfo, "curl_easy_getinfo");
-    get(out.api.easy_cleanup, "curl_easy_cleanup");
-    get(out.api.easy_perform, "curl_easy_perform");
-    get(out.api.easy_send, "curl_easy_send");
-    get(out.api.easy_recv, "curl_easy_recv");
-    get(out.api.easy_strerror, "curl_easy_strerror");
-    get(out.api.slist_append, "curl_slist_append");
-    get(out.api.slist_free_all, "curl_slist_free_all");
-    get(out.api.multi_init, "curl_multi_init");
-    get(out.api.multi_setopt, "curl_multi_setopt");
-    get(out.api.multi_add_handle, "curl_multi_add_handle");
-    get(out.api.multi_remove_handle, "curl_multi_remove_handle");
-    get(out.api.multi_perform, "curl_multi_perform");
-    get(out.api.multi_poll, "curl_multi_poll");
-    get(out.api.multi_info_read, "curl_multi_info_read");
-    get(out.api.multi_cleanup, "curl_multi_cleanup");
-    if (out.why.empty()) global_init(3);
-    return out;
-}
-
-// A child of a fork has no part in its parent's connections: they are closed there at once. As libcurl hands it over:
-struct wanted_socket {
-    int family, type, protocol;
-    unsigned address_bytes;
-    ::sockaddr address;
-};
-int open_socket(void*, int, wanted_socket const* what) noexcept {
-    int const fd = ::socket(what->family, what->type | SOCK_CLOEXEC, what->protocol);
-    if (fd >= 0) (void)base::close_in_child(fd);
-    return fd;
-}
-int close_socket(void*, int fd) noexcept {
-    base::forget_in_child(fd);
-    return ::close(fd);
-}
-
-// The first of the chain is the server's own.
-std::string certificate_of(curl_api const& a, curl_api::handle easy) {
-    constexpr std::string_view name = "Cert:";
-    curl_api::certificates* all = nullptr;
-    if (a.easy_getinfo(easy, info::certificates, &all) != 0 || all == nullptr || all->count < 1) return {};
-    for (auto const* line = all->each[0]; line != nullptr; line = line->next) {
-        std::string_view const text{line->data};
-        if (text.starts_with(name)) return std::string{text.substr(name.size())};
-    }
-    return {};
-}
-
-trouble trouble_of(int code) noexcept {
-    constexpr std::array tls{35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98};
-    if (std::ranges::find(tls, code) != tls.end()) return trouble::tls;
-    switch (code) {
-        case 5:
-        case 6:
-        case 7: return trouble::connect;
-        case 28: return trouble::timeout;
-        case 18:
-        case 52:
-        case 55:
-        case 56: return trouble::cut;
-        default: return trouble::protocol;
-    }
-}
 
 }  // namespace
-
-result<curl_api const*> load_curl() {
-    // fork() waits for this lock. It would not wait for a static that is being made, and the child would for ever. Never destroyed.
-    static auto& mutex = *new base::forkable_mutex;
-    static loaded_curl const* it = nullptr;
-    std::lock_guard const lock{mutex};
-    if (it == nullptr) it = new loaded_curl{load()};
-    if (!it->why.empty()) return fail(errc::not_found, "{}", it->why);
-    return &it->api;
-}
-
-tls_stream::attempt tls_stream::connect(peer const& to) {
-    auto const loaded = load_curl();
-    if (!loaded) return {nullptr, {trouble::library, std::string{loaded.error().message()}}};
-    auto const& a = **loaded;
-    auto* const h = a.easy_init();
-    if (h == nullptr) return {nullptr, {trouble::library, "libcurl has no memory left"}};
-    std::array<char, error_bytes> words{};
-    auto const url = server_url{.by = scheme::https, .host = to.host, .port = to.port, .path = "/"}.text();
-    auto const set = [&](int which, auto value) { (void)a.easy_setopt(h, which, value); };
-    set(option::url, url.c_str());
-    set(option::connect_only, 1L);
-    set(option::alpn, 0L);
-    set(option::no_signal, 1L);
-    set(option::open_socket, &open_socket);
-    set(option::close_socket, &close_socket);
-    set(option::no_proxy, "*");  // proxies of the environment are for HTTP
-    set(option::ssl_version, tls_1_2);
-    set(option::verify_peer, 1L);
-    set(option::verify_host, 2L);
-    set(option::certificates, 1L);
-    set(option::connect_timeout_ms, static_cast<long>(to.timeout.count()));
-    set(option::error_buffer, words.data());
-    if (!to.ca.empty()) set(option::ca_file, to.ca.c_str());
-    if (!to.certificate.empty()) set(option::certificate, to.certificate.c_str());
-    if (!to.certificate_key.empty()) set(option::certificate_key, to.certificate_key.c_str());
-    auto const code = a.easy_perform(h);
-    int socket = -1;
-    if (code == 0) (void)a.easy_getinfo(h, info::active_socket, &socket);
-    set(option::error_buffer, static_cast<char*>(nullptr));
-    if (socket >= 0) return {std::unique_ptr<tls_stream>{new tls_stream{&a, h, socket}}, {}};
-    std::string_view const said{words.data()};
-    failure why{trouble_of(code), clean_text(said.empty() ? a.easy_strerror(code) : said)};
-    a.easy_cleanup(h);
-    return {nullptr, std::move(why)};
-}
-
-tls_stream::~tls_stream() { api_->easy_cleanup(easy_); }
-
-std::string tls_stream::certificate() const { return certificate_of(*api_, easy_); }
-
-long tls_stream::send(void const* data, std::size_t size) noexcept {
-    std::size_t done = 0;
-    auto const code = api_->easy_send(easy_, data, size, &done);
-    if (code == 0) return static_cast<long>(done);
-    errno = code == try_later ? EAGAIN : ECONNRESET;
-    return -1;
-}
-
-long tls_stream::recv(void* data, std::size_t size) noexcept {
-    std::size_t done = 0;
-    auto const code = api_->easy_recv(easy_, data, size, &done);
-    if (code == 0) return static_cast<long>(done);
-    errno = code == try_later ? EAGAIN : ECONNRESET;
-    return -1;
-}
 
 std::string http_response::header(std::string_view name) const {
     for (auto const& [key, value] : headers) {
@@ -367,8 +185,7 @@ void curl_client::start(std::unique_ptr<transfer> t) {
     set(option::no_signal, 1L);
     set(option::quick_exit, 1L);  // a resolver that hangs is left behind, not waited for
     set(option::netrc, 0L);
-    set(option::open_socket, &open_socket);
-    set(option::close_socket, &close_socket);
+    close_in_children(a, h);
     // What is for this machine goes to no proxy of the environment, and with it no token in clear text.
     if (auto const to = parse_url(t->what.url.substr(0, t->what.url.find_first_of("?#")));
         to && is_this_machine(to->host))

@@ -1,95 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// libcurl, opened at run time: whoever has no remote over HTTP loads none of its thirty libraries, and Kiln builds without it. Names
-// and numbers are those of its stable binary interface. Transfers run on the reactor's thread, eight at a time.
+// Transfers over HTTP, by libcurl, on the reactor's thread: eight at a time.
 #pragma once
 
-#include "remote/byte_server.hpp"
+#include "remote/curl_api.hpp"
 #include "remote/reactor.hpp"
 
 #include <deque>
 
 namespace kiln::remote {
-
-// Resolved once; see libcurl's own documentation for what each does.
-struct curl_api {
-    using handle = void*;
-    struct list {
-        char* data;
-        list* next;
-    };
-    struct certificates {
-        int count;
-        list** each;
-    };
-    struct message {
-        int what;
-        handle easy;
-        union {
-            void* whatever;
-            int result;
-        } data;
-    };
-    struct wait_fd {
-        int fd;
-        short events, revents;
-    };
-    handle (*easy_init)();
-    int (*easy_setopt)(handle, int, ...);
-    int (*easy_getinfo)(handle, int, ...);
-    void (*easy_cleanup)(handle);
-    int (*easy_perform)(handle);
-    int (*easy_send)(handle, void const*, std::size_t, std::size_t*);
-    int (*easy_recv)(handle, void*, std::size_t, std::size_t*);
-    char const* (*easy_strerror)(int);
-    list* (*slist_append)(list*, char const*);
-    void (*slist_free_all)(list*);
-    handle (*multi_init)();
-    int (*multi_setopt)(handle, int, ...);
-    int (*multi_add_handle)(handle, handle);
-    int (*multi_remove_handle)(handle, handle);
-    int (*multi_perform)(handle, int*);
-    int (*multi_poll)(handle, wait_fd*, unsigned, int, int*);
-    message* (*multi_info_read)(handle, int*);
-    int (*multi_cleanup)(handle);
-};
-// Loads it. The first call takes milliseconds.
-[[nodiscard]] result<curl_api const*> load_curl();
-
-// A connection with TLS and nothing on it yet: for protocols that are not HTTP.
-class tls_stream {
-public:
-    struct peer {
-        std::string host;
-        std::uint16_t port = 0;
-        std::chrono::milliseconds timeout{1'000};
-        std::string ca{}, certificate{}, certificate_key{};
-    };
-    // Resolves, connects and shakes hands: blocks. The certificate is checked, there is no way around it.
-    struct attempt;
-    [[nodiscard]] static attempt connect(peer const& to);
-    ~tls_stream();
-    tls_stream(tls_stream const&) = delete;
-    tls_stream& operator=(tls_stream const&) = delete;
-
-    [[nodiscard]] int socket() const noexcept { return socket_; }
-    // As send(2) and recv(2) on a socket that does not block: -1 with errno.
-    long send(void const* data, std::size_t size) noexcept;
-    long recv(void* data, std::size_t size) noexcept;
-    // Of the server, in PEM form.
-    [[nodiscard]] std::string certificate() const;
-
-private:
-    tls_stream(curl_api const* api, curl_api::handle easy, int socket) noexcept
-        : api_{api}, easy_{easy}, socket_{socket} {}
-    curl_api const* api_;
-    curl_api::handle easy_;
-    int socket_;
-};
-struct tls_stream::attempt {
-    std::unique_ptr<tls_stream> stream;  // null: see why
-    failure why;
-};
 
 struct http_request {
     std::string method = "GET";  // GET, HEAD, PUT, DELETE, POST

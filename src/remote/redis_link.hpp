@@ -5,11 +5,11 @@
 #pragma once
 
 #include "remote/byte_server.hpp"
-#include "remote/curl.hpp"
 #include "remote/reactor.hpp"
 #include "remote/resp.hpp"
 #include "remote/secrets.hpp"
 #include "remote/settings.hpp"
+#include "remote/tls_stream.hpp"
 
 #include <deque>
 #include <netinet/in.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/remote_tier.hpp"
 
+#include "base/directory.hpp"
 #include "remote/http_server.hpp"
 #include "remote/redis_server.hpp"
 
@@ -39,9 +40,9 @@ result<std::vector<store::public_key>> read_keys(std::vector<std::filesystem::pa
         std::vector<std::filesystem::path> files{path};
         if (std::filesystem::is_directory(path, why)) {
             files.clear();
-            for (auto const& e : std::filesystem::directory_iterator{path, why}) {
-                if (e.path().extension() == ".pub") files.push_back(e.path());
-            }
+            KILN_CHECK(base::for_each_name(path, [&](std::string_view name) {
+                if (name.ends_with(".pub")) files.push_back(path / name);
+            }));
             std::ranges::sort(files);
             if (files.empty()) return fail(errc::not_found, "{}: no *.pub in it", path.native());
         }

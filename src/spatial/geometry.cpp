@@ -2,6 +2,7 @@
 #include <kiln/spatial/geometry.hpp>
 
 #include "base/check.hpp"
+#include "spatial/row_facts.hpp"
 #include "spatial/rows.hpp"
 
 namespace kiln::spatial {
@@ -85,6 +86,7 @@ result<geometries> geometries::make(geometry_parts parts) {
     out.where_ = place.where(), out.device_ = place.device();
     KILN_CHECK(check_validity(parts.validity, out.rows_));
     out.parts_ = std::make_shared<geometry_parts const>(std::move(parts));
+    out.facts_ = std::make_shared<row_facts>();
     return out;
 }
 
@@ -110,6 +112,7 @@ result<geometries> geometries::make(mixed_parts parts) {
     out.rows_ = parts.type.size();
     out.where_ = all.where(), out.device_ = all.device();
     out.mixed_ = std::make_shared<mixed_parts const>(std::move(parts));
+    out.facts_ = std::make_shared<row_facts>();
     return out;
 }
 
@@ -158,6 +161,7 @@ result<geometries> geometries::view(buffer<std::int32_t> chosen) const {
         return fail(errc::invalid_argument, "geometries: a view's rows must be where the geometries are");
     auto out = *this;
     out.rows_ = chosen.size();
+    if (!facts_ || !facts_->are_borders) out.facts_ = std::make_shared<row_facts>();
     if (chosen_) {
         if (where_ == residency::device)
             return fail(errc::unsupported, "geometries: a view of a view on a device: choose rows on the host");
@@ -206,6 +210,7 @@ family geometries::kind_of(std::size_t row) const noexcept {
 template <class Move>
 result<geometries> geometries::moved(Move move) const {
     auto out = *this;
+    out.facts_ = std::make_shared<row_facts>();
     bool placed = false;
     auto const each = [&]<class T>(buffer<T>& b) -> result<void> {
         KILN_TRY(b, move(b));

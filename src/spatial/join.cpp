@@ -10,6 +10,7 @@
 
 #include "spatial/apart.hpp"
 #include "spatial/area_index.hpp"
+#include "spatial/kept_rings.hpp"
 #include "spatial/kept_tree.hpp"
 #include "spatial/meeting.hpp"
 #include "spatial/operations.hpp"
@@ -148,6 +149,7 @@ auto joined(stream_ref on, geometries const& left, geometries const& right, pred
             KILN_TRY(auto met, rows_met::make(q, a, b));
             return form(met);
         }
+        KILN_CHECK(require_borders(q, on, {a, b}));
         KILN_TRY(auto all, relate_rows(q, a, b, relating::all));
         rows_holding held{q, std::move(all), what, a.rows(), b.rows()};
         return form(held);
@@ -244,10 +246,10 @@ result<pair_list> within_bounds(result<pair_list> made, std::size_t most) {
 // Slices of the left side ask one right side, of which everything is made once.
 class slice_asker {
 public:
-    static result<slice_asker> make(queue& q, geometries const& right, predicate what,
+    static result<slice_asker> make(queue& q, stream_ref on, geometries const& right, predicate what,
                                     std::optional<operand> const& order,
                                     std::shared_ptr<area_index::state const> index) {
-        slice_asker out{q, right, what, order};
+        slice_asker out{q, on, right, what, order};
         out.index_ = std::move(index);
         if (order || !on_device(q.where())) return out;
         if (what == predicate::intersects) {
@@ -257,7 +259,8 @@ public:
         }
         return out;
     }
-    [[nodiscard]] result<pair_list> pairs(geometries const& some) const {
+    // `first`: the number of the first of them.
+    [[nodiscard]] result<pair_list> pairs(geometries const& some, std::size_t first) const {
         if (index_) return point_locator{q_, some, *index_, standings()}.pairs();
         if (order_) {
             KILN_TRY(auto const areas, build_index(q_, some));
@@ -269,16 +272,18 @@ public:
             return met.pairs();
         }
         if (!related_) return cpu::join(some, right_, what_).transform(list_of);
+        KILN_CHECK(require_borders(q_, on_, {some, right_, first}));
         KILN_TRY(auto all, relate_rows(q_, some, *related_));
         return rows_holding{q_, std::move(all), what_, some.rows(), right_.rows()}.pairs();
     }
 
 private:
-    slice_asker(queue& q, geometries const& right, predicate what, std::optional<operand> const& order)
-        : q_{q}, right_{right}, what_{what}, order_{order} {}
+    slice_asker(queue& q, stream_ref on, geometries const& right, predicate what, std::optional<operand> const& order)
+        : q_{q}, on_{on}, right_{right}, what_{what}, order_{order} {}
     [[nodiscard]] std::uint32_t standings() const { return *standings_of(what_, *order_); }
 
     queue& q_;
+    stream_ref on_;
     geometries const& right_;
     predicate what_;
     std::optional<operand> order_;
@@ -287,7 +292,7 @@ private:
     std::optional<relate_target> related_;
 };
 
-result<void> join_slices(queue& q, geometries const& a, geometries const& b, predicate what,
+result<void> join_slices(queue& q, stream_ref on, geometries const& a, geometries const& b, predicate what,
                          std::optional<operand> const& order, std::size_t most, pair_taker const& take) {
     if (what == predicate::disjoint && on_device(q.where())) {
         KILN_TRY(auto apart, rows_apart::make(q, a, b));
@@ -309,10 +314,10 @@ result<void> join_slices(queue& q, geometries const& a, geometries const& b, pre
         most -= taken;
     }
     q.bound_pieces(most / lists_at_once);
-    KILN_TRY(auto const ask, slice_asker::make(q, b, what, order, index));
+    KILN_TRY(auto const ask, slice_asker::make(q, on, b, what, order, index));
     auto const list = [&](std::size_t first, std::size_t last) -> result<pair_list> {
         KILN_TRY(auto const some, rows.slice(first, last));
-        KILN_TRY(auto const pairs, order ? ask.pairs(some) : within_bounds(ask.pairs(some), most));
+        KILN_TRY(auto const pairs, order ? ask.pairs(some, first) : within_bounds(ask.pairs(some, first), most));
         KILN_CHECK(rows.shift(pairs, first));
         return pairs;
     };
@@ -327,7 +332,7 @@ result<void> join_in_chunks(stream_ref on, geometries const& left, geometries co
     return with_operands(operation_for(order, what), on, left, right,
                          [&](queue& q, geometries const& a, geometries const& b) -> result<void> {
                              KILN_TRY(auto const most, bytes_for_lists(q, how));
-                             return join_slices(q, a, b, what, order, most, take);
+                             return join_slices(q, on, a, b, what, order, most, take);
                          });
 }
 
@@ -374,8 +379,9 @@ result<buffer<std::int64_t>> join_histogram(stream_ref on, geometries const& poi
 
 result<matrix_list> relate_join(stream_ref on, geometries const& left, geometries const& right) {
     return with_operands(relate_operation, on, left, right,
-                         [](queue& q, geometries const& a, geometries const& b) -> result<matrix_list> {
+                         [&](queue& q, geometries const& a, geometries const& b) -> result<matrix_list> {
                              if (on_device(q.where())) {
+                                 KILN_CHECK(require_borders(q, on, {a, b}));
                                  KILN_TRY(auto const all, relate_rows(q, a, b, relating::all));
                                  return matrix_list{all.pairs.left, all.pairs.right, all.bits};
                              }
@@ -393,8 +399,9 @@ result<matrix_list> relate_join(stream_ref on, geometries const& left, geometrie
 
 result<buffer<std::uint32_t>> relate(stream_ref on, geometries const& left, geometries const& right) {
     return with_operands(relate_operation, on, left, right,
-                         [](queue& q, geometries const& a, geometries const& b) -> result<buffer<std::uint32_t>> {
+                         [&](queue& q, geometries const& a, geometries const& b) -> result<buffer<std::uint32_t>> {
                              if (on_device(q.where())) {
+                                 KILN_CHECK(require_borders(q, on, {a, b}));
                                  KILN_TRY(auto const all, relate_rows(q, a, b, relating::row_by_row));
                                  return all.bits;
                              }

@@ -88,7 +88,7 @@ result<std::optional<asking_order>> asking_order::of(queue& on, kept_layer const
 namespace {
 
 // One after another: counts, with the first hits kept; places; the list.
-template <class Asking, class Decide>
+template <class Asking>
 class contact_finder {
 public:
     contact_finder(queue& on, kept_elements const& of_b, Asking const& who, std::size_t groups, std::size_t homes)
@@ -134,7 +134,7 @@ public:
             KILN_CHECK(on_.launch(list_heavy_contacts<Asking>{h, raw(heavy_counts), behind}, pieces));
         }
         KILN_CHECK(
-            on_.launch(Decide{who_.q.a, who_.q.b, out.list(), reinterpret_cast<u64*>(out.aparts.data())}, total));
+            on_.launch(decide_contacts<decltype(who_.q)>{who_.q.a, who_.q.b, out.list(), raw(out.aparts)}, total));
         return out;
     }
 
@@ -145,17 +145,17 @@ private:
     std::size_t groups_, homes_;
 };
 
-template <class Decide, class Question>
+template <class Question>
 result<contacts> find_by(queue& on, Question const& q, kept_elements const& of_b,
                          std::optional<asking_order> const& order) {
     auto const n = static_cast<std::size_t>(q.a.vertices);
     if (n == 0 || of_b.tree.size() == 0) return contacts{};
     if (order) {
         asking_one_by_one<Question> const who{q, order->vertices.data(), order->elements.data()};
-        return contact_finder<asking_one_by_one<Question>, Decide>{on, of_b, who, order->vertices.size(), n}.find();
+        return contact_finder<asking_one_by_one<Question>>{on, of_b, who, order->vertices.size(), n}.find();
     }
     auto const pairs = (n + 1) / 2;
-    return contact_finder<asking_in_pairs<Question>, Decide>{on, of_b, {q}, pairs, pairs}.find();
+    return contact_finder<asking_in_pairs<Question>>{on, of_b, {q}, pairs, pairs}.find();
 }
 
 }  // namespace
@@ -169,14 +169,14 @@ result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const&
 result<contacts> find_contacts(queue& on, kept_layer const& a, kept_layer const& b, kept_elements const& of_b,
                                rows_wanted rows, std::optional<asking_order> const& order) {
     contact_question const q{a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows};
-    return find_by<decide_contacts>(on, q, of_b, order);
+    return find_by(on, q, of_b, order);
 }
 
 result<contacts> find_crossings_of_moved(queue& on, kept_layer const& a, kept_layer const& b,
                                          kept_elements const& of_b) {
     KILN_TRY(auto const order, asking_order::of(on, a, of_b));
     crossing_question const q{{a.view(), b.view(), of_b.tree.view(), of_b.in_order.data(), rows_wanted::all}};
-    return find_by<decide_crossings>(on, q, of_b, order);
+    return find_by(on, q, of_b, order);
 }
 
 }  // namespace kiln::spatial

@@ -26,6 +26,8 @@ public:
     [[nodiscard]] static result<kept_layer> plain(queue& on, geometries const& from);
     // Without repeated vertices, with counts by row. Two fences.
     [[nodiscard]] static result<kept_layer> distinct(queue& on, geometries const& from);
+    // Makes a plain one distinct. One fence.
+    [[nodiscard]] result<void> make_distinct(queue& on);
     // Noded, for relations. Five fences, and a sixth where segments are divided.
     [[nodiscard]] static result<kept_layer> noded(queue& on, geometries const& from);
     // Of a distinct one: the rows whose number is set in `rows` are noded, all if it is null. What nobody touches need not be: a

@@ -10,9 +10,13 @@ using namespace kiln_spatial;
 
 result<kept_layer> kept_layer::distinct(queue& on, geometries const& from) {
     KILN_TRY(auto out, plain(on, from));
-    KILN_CHECK(out.drop_repeated(on));
-    KILN_CHECK(out.count_rows(on));
+    KILN_CHECK(out.make_distinct(on));
     return out;
+}
+
+result<void> kept_layer::make_distinct(queue& on) {
+    KILN_CHECK(drop_repeated(on));
+    return count_rows(on);
 }
 
 result<kept_layer> kept_layer::noded(queue& on, geometries const& from) {

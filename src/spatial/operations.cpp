@@ -25,7 +25,7 @@ constexpr auto meet_variants = both(
     "rectangles pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto join_variants = both(
     "words geometry_layers noding point_location point_in_polygon spatial_index segment_intersection "
-    "polygon_predicates "
+    "polygon_predicates ring_checks "
     "path_points rectangles pair_lists exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto nearest_variants = both(
     "words geometry_layers point_location point_in_polygon spatial_index segment_intersection point_distance "
@@ -42,13 +42,13 @@ constexpr auto within_variants = both(
 constexpr auto nearest_many_variants = both(
     "words geometry_layers row_blocks point_location point_in_polygon spatial_index segment_intersection "
     "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
-constexpr auto choose_variants = both("words row_choice exclusive_scan_i64");
+constexpr auto choose_variants = both("row_choice exclusive_scan_i64");
 constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
-constexpr auto shapes_variants = both("words geometry_layers row_shapes exclusive_scan_i64");
+constexpr auto shapes_variants = both("geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto overlay_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
     "overlay_rings overlay_areas overlay_crossings overlay_table overlay_clip row_shapes measures "
-    "exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "path_points exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto dissolve_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
     "overlay_rings overlay_sameness exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
@@ -60,7 +60,8 @@ constexpr auto simplify_variants = both(
     "overlay_rings row_outlines row_shapes simplify exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto outlines_variants =
     both("words geometry_layers measures row_outlines row_shapes exclusive_scan_i64 radix_sort_u64_i32");
-constexpr auto measures_variants = both("words geometry_layers measures exclusive_scan_i64");
+constexpr auto measures_variants = both("geometry_layers measures exclusive_scan_i64");
+constexpr auto bounds_variants = both("words geometry_layers measures exclusive_scan_i64");
 
 }  // namespace
 
@@ -78,7 +79,7 @@ constinit operation const segments_operation{"spatial_segments", "spatial", {.pa
 constinit operation const nearest_operation{"spatial_nearest", "spatial", {.pairwise = 1 << 13}, nearest_variants};
 constinit operation const nearest_many_operation{
     "spatial_nearest_many", "spatial", {.pairwise = 1 << 13}, nearest_many_variants};
-constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, measures_variants};
+constinit operation const bounds_operation{"spatial_bounds", "spatial", {.pairwise = 1 << 16}, bounds_variants};
 constinit operation const measures_operation{"spatial_measures", "spatial", {.pairwise = 1 << 16}, measures_variants};
 constinit operation const shapes_operation{"spatial_shapes", "spatial", {.pairwise = 1 << 16}, shapes_variants};
 constinit operation const overlay_operation{"spatial_overlay", "spatial", {.pairwise = 1 << 13}, overlay_variants};

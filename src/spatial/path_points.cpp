@@ -2,9 +2,6 @@
 #include "spatial/path_points.hpp"
 
 #include "spatial/kept_tree.hpp"
-#include "spatial/path_points.cuh"
-
-#include <optional>
 
 namespace kiln::spatial {
 
@@ -24,41 +21,55 @@ std::size_t worth_an_index(kept_layer const& areas) { return 16 * areas.vertices
 // Without an index; nothing where one is better. Three fences.
 result<std::optional<pair_list>> few_questions_in(queue& on, kept_layer const& of, kept_layer const& areas,
                                                   std::uint32_t wanted, line_ends ends) {
+    KILN_TRY(auto const found, candidates_in(on, of, areas, ends));
+    if (!found) return std::optional<pair_list>{};
+    auto const m = found->pairs.size();
+    KILN_TRY(auto const mark, found->marks<tie::up>(on, areas));
+    KILN_TRY(auto place, on.room<std::int64_t>(m + 1));
+    KILN_CHECK(on.launch(count_marked{mark.data(), wanted, raw(place)}, m));
+    KILN_TRY(auto const total, on.total_sync(place));
+    pair_list out;
+    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
+    KILN_CHECK(on.launch(list_marked{found->in(areas), raw(place), out.left.data(), out.right.data()}, m));
+    return std::optional{std::move(out)};
+}
+
+}  // namespace
+
+result<std::optional<question_candidates>> candidates_in(queue& on, kept_layer const& of, kept_layer const& areas,
+                                                         line_ends ends) {
+    std::optional<question_candidates> out;
     auto const n = questions_of(of, ends);
-    if (n > areas.vertices()) return std::optional<pair_list>{};
+    if (n > areas.vertices()) return out;
     KILN_TRY(auto asked, on.room<box>(n));
     KILN_CHECK(on.launch(question_boxes{of.view(), asked.data()}, n));
     KILN_TRY(auto const boxes, areas.row_boxes(on));
     KILN_TRY(auto const tree, kept_tree::make(on, boxes));
     // A row with an edge has four vertices at least.
-    KILN_TRY(auto const candidates, query_boxes(on, tree, asked, 0, worth_an_index(areas) / 4));
-    if (!candidates) return candidates;
-    auto const m = candidates->size();
-    candidate_rows const rows{areas.view(), candidates->left.data(), candidates->right.data()};
-    KILN_TRY(auto first, on.room<std::int64_t>(m + 1));
-    KILN_CHECK(on.launch(candidate_work{rows, raw(first)}, m));
-    KILN_CHECK(on.sum(first));
-    std::int64_t work = 0, total = 0;
-    KILN_CHECK(on.read_sync({{first.data() + m, work}}));
-    if (static_cast<std::size_t>(work) > worth_an_index(areas)) return std::optional<pair_list>{};
-
-    KILN_TRY(auto mark, on.filled<std::uint32_t>(m, 0));
-    double const share = static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(work, 1));
-    auto const steps = static_cast<std::size_t>(work);
-    KILN_CHECK(on.launch(mark_candidates{rows, asked.data(), raw(first), m, steps, share, mark.data()},
-                         (steps + marks_of_item - 1) / marks_of_item));
-    KILN_TRY(auto place, on.room<std::int64_t>(m + 1));
-    KILN_CHECK(on.launch(count_marked{mark.data(), wanted, raw(place)}, m));
-    KILN_CHECK(on.sum(place));
-    KILN_CHECK(on.read_sync({{place.data() + m, total}}));
-    pair_list out;
-    KILN_TRY(out.left, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_TRY(out.right, on.room<std::int32_t>(static_cast<std::size_t>(total)));
-    KILN_CHECK(on.launch(list_marked{rows, raw(place), out.left.data(), out.right.data()}, m));
-    return std::optional{std::move(out)};
+    KILN_TRY(auto pairs, query_boxes(on, tree, asked, 0, worth_an_index(areas) / 4));
+    if (!pairs) return out;
+    question_candidates found;
+    found.pairs = *std::move(pairs), found.asked = std::move(asked);
+    KILN_TRY(found.first, on.room<std::int64_t>(found.pairs.size() + 1));
+    KILN_CHECK(on.launch(candidate_work{found.in(areas), raw(found.first)}, found.pairs.size()));
+    KILN_TRY(auto const steps, on.total_sync(found.first));
+    found.steps = static_cast<std::size_t>(steps);
+    if (found.steps <= worth_an_index(areas)) out = std::move(found);
+    return out;
 }
 
-}  // namespace
+template <tie Mode>
+result<buffer<std::uint32_t>> question_candidates::marks(queue& on, kept_layer const& areas) const {
+    auto const m = pairs.size();
+    KILN_TRY(auto out, on.filled<std::uint32_t>(m, 0));
+    double const share = static_cast<double>(m) / static_cast<double>(std::max<std::size_t>(steps, 1));
+    KILN_CHECK(on.launch(mark_candidates<Mode>{in(areas), asked.data(), raw(first), m, steps, share, out.data()},
+                         (steps + marks_of_item - 1) / marks_of_item));
+    return out;
+}
+template result<buffer<std::uint32_t>> question_candidates::marks<tie::up>(queue&, kept_layer const&) const;
+template result<buffer<std::uint32_t>> question_candidates::marks<tie::down>(queue&, kept_layer const&) const;
 
 result<pair_list> questions_in(queue& on, kept_layer const& of, area_index::state const& areas, std::uint32_t wanted,
                                line_ends ends) {

@@ -13,6 +13,7 @@
 #include <deque>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 namespace kiln::spatial {
 
@@ -44,10 +45,8 @@ char const* queue::name_of(std::size_t number) {
     return all.names[number];
 }
 
-result<void> queue::sum(buffer<std::int64_t> const& counts) {
-    KILN_CHECK(fill(counts.part(counts.size() - 1, 1), 0));
-    return scan(counts);
-}
+// What the last one was is in no sum.
+result<void> queue::sum(buffer<std::int64_t> const& counts) { return scan(counts); }
 
 result<std::int64_t> queue::total_sync(buffer<std::int64_t> const& counts) {
     KILN_CHECK(sum(counts));
@@ -183,8 +182,9 @@ result<void> host_queue::run(task const& what, std::size_t items) {
 }
 
 result<void> host_queue::scan(buffer<std::int64_t> const& values) {
-    auto* const v = values.data();
-    std::exclusive_scan(v, v + values.size(), v, std::int64_t{0});
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i + 1 < values.size(); ++i) sum += std::exchange(values.data()[i], sum);
+    values.data()[values.size() - 1] = sum;
     return {};
 }
 

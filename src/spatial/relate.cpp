@@ -135,7 +135,7 @@ result<void> require_rings(host_layer const& of, row_lookup& rows, host_layer co
     if (!has_paths) return {};
     auto const bad = flawed_rings(of, rows, 1);
     if (bad.empty()) return {};
-    return fail(errc::invalid_argument, "relate: on the {}, {}; make_valid mends such rows", side, bad[0].message);
+    return refused_rings(side, bad[0].message);
 }
 
 }  // namespace

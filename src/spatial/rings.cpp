@@ -6,6 +6,7 @@
 // points and the parity there of all rings that they do not touch.
 #include "spatial/rings.hpp"
 
+#include "base/check.hpp"
 #include "spatial/relate.cuh"
 
 #include <algorithm>
@@ -191,6 +192,10 @@ std::vector<flawed_row> flawed_rings(host_layer const& noded, row_lookup& rows, 
     for (std::size_t row = 0; row < noded.rows() && out.size() < most; ++row)
         if (auto bad = check.run(static_cast<i32>(row))) out.push_back(*std::move(bad));
     return out;
+}
+
+error refused_rings(std::string_view side, std::string_view row_and_reason) {
+    return fail(errc::invalid_argument, "relate: on the {}, {}; make_valid mends such rows", side, row_and_reason);
 }
 
 result<std::vector<flawed_row>> validate_rings(geometries const& what, std::size_t most) {

@@ -12,4 +12,7 @@ namespace kiln::spatial {
 // Of a noded layer; at most `most` findings, in order of rows, one per row.
 [[nodiscard]] std::vector<flawed_row> flawed_rings(host_layer const& noded, row_lookup& rows, std::size_t most);
 
+// What relations say of such a row: "row 7: ...".
+[[nodiscard]] error refused_rings(std::string_view side, std::string_view row_and_reason);
+
 }  // namespace kiln::spatial

@@ -24,11 +24,11 @@ requirement const lines{"spatial_lines",
                         {"segment_intersection", "noding", "polygon_predicates"},
                         {.when = {"linestring", "multilinestring", "polygon", "multipolygon"}, .pack = "spatial"}};
 // What lies inside.
-requirement const areas{
-    "spatial_areas",
-    {"point_location", "point_in_polygon", "path_points", "rectangles", "overlay_noding", "overlay_borders",
-     "overlay_rings", "overlay_sameness", "overlay_areas", "overlay_crossings", "overlay_table", "overlay_clip"},
-    {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
+requirement const areas{"spatial_areas",
+                        {"point_location", "point_in_polygon", "path_points", "rectangles", "ring_checks",
+                         "overlay_noding", "overlay_borders", "overlay_rings", "overlay_sameness", "overlay_areas",
+                         "overlay_crossings", "overlay_table", "overlay_clip"},
+                        {.when = {"polygon", "multipolygon"}, .pack = "spatial"}};
 
 constexpr requirement const* all[] = {&all_rows, &lines, &areas};
 

@@ -98,7 +98,7 @@ public:
     [[nodiscard]] result<std::vector<summary>> list(digest const& family,
                                                     std::optional<digest> const& request) override;
     [[nodiscard]] result<put_outcome> put(entry_ptr const& what) override;  // errc::forbidden
-    void reject(address const& at) noexcept override;
+    void reject(address const& at) override;
 
     [[nodiscard]] bundle_info const& info() const noexcept { return info_; }
     // Read and checked when asked for.

@@ -58,7 +58,7 @@ byte_writer footer_fields(bundle_footer const& f) {
 error damaged(std::string_view what) { return fail(errc::corrupt, "damaged bundle: {}", what); }
 
 // Offsets in the footer are relied on by everything that follows: they must add up exactly.
-bool adds_up(bundle_footer const& f) noexcept {
+bool adds_up(bundle_footer const& f) {
     if (f.entries > most_bundle_entries || f.manifest_bytes > most_manifest_bytes) return false;
     auto const index_bytes = index_shape::of(f.entries).total_pages() * index_page_bytes;
     return f.index_offset >= bundle_header_bytes && f.index_offset <= f.file_bytes &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/bundle_search.hpp"
 
+#include "base/directory.hpp"
 #include "store/disk_layout.hpp"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
         base::sys().open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC, 0)};
     if (!folder) return {path};
     std::vector<std::filesystem::path> out;
-    (void)for_each_name(path, [&](std::string_view name) {
+    (void)base::for_each_name(path, [&](std::string_view name) {
         if (name.ends_with(".kiln")) out.push_back(path / name);
     });
     std::sort(out.begin(), out.end());

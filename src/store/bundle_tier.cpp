@@ -228,7 +228,7 @@ result<put_outcome> bundle_tier::put(entry_ptr const&) {
 }
 
 // By the header alone: whoever rejects an entry holds one copy of it already.
-void bundle_tier::reject(address const& at) noexcept {
+void bundle_tier::reject(address const& at) {
     auto const r = record_at(at);
     if (!r || !*r) return;
     auto const header = read_header(**r);

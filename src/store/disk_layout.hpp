@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things are under a cache directory; see docs/formats/disk-entry.md. Names only: nothing here touches a file
-// except for_each_name().
+// Where things are under a cache directory; see docs/formats/disk-entry.md. Names only: nothing here touches a file.
 #pragma once
 
 #include "store/tier.hpp"
 
 #include <filesystem>
-#include <functional>
 
 namespace kiln::store {
 
@@ -37,9 +35,5 @@ private:
 // Exactly the shape of entry_name(): everything else in a shard is unknown and left alone.
 [[nodiscard]] bool is_entry_name(std::string_view name) noexcept;
 [[nodiscard]] bool is_shard_name(std::string_view name) noexcept;
-
-// Calls back for each name but "." and ".."; a directory that is not there has none.
-[[nodiscard]] result<void> for_each_name(std::filesystem::path const& directory,
-                                         std::function<void(std::string_view)> const& callback);
 
 }  // namespace kiln::store

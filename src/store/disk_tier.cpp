@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/disk_tier.hpp"
 
+#include "base/directory.hpp"
 #include "store/errno_names.hpp"
 #include "store/expectations.hpp"
 #include "store/read_entry.hpp"
@@ -99,7 +100,7 @@ void disk_tier::remove_invalid(std::filesystem::path const& path, struct ::stat 
 }
 
 // Recency is ours to keep: access times are off or coarse on most systems. A time in the future is brought back.
-void disk_tier::used(address const& at) noexcept {
+void disk_tier::used(address const& at) {
     if (options_.mode == access::read_only) return;
     if (young_slot(at).load(std::memory_order_relaxed) == at.key.prefix()) return;
     auto const path = directory_.layout().entry(at);
@@ -114,7 +115,7 @@ result<std::vector<summary>> disk_tier::list(digest const& family, std::optional
     auto const shard = directory_.layout().shard(family);
     auto const prefix = name_prefix(family, request);
     std::vector<std::pair<std::int64_t, summary>> some;
-    KILN_CHECK(for_each_name(shard, [&](std::string_view name) {
+    KILN_CHECK(base::for_each_name(shard, [&](std::string_view name) {
         if (!name.starts_with(prefix) || !is_entry_name(name)) return;
         auto about = read_label(shard / name, options_.max_entry_bytes);
         if (!about || about->what.about.at.family != family) return;
@@ -129,7 +130,7 @@ result<std::vector<summary>> disk_tier::list(digest const& family, std::optional
     return out;
 }
 
-void disk_tier::reject(address const& at) noexcept {
+void disk_tier::reject(address const& at) {
     if (!directory_.readable(at.family)) return;
     auto const path = directory_.layout().entry(at);
     // By the header alone: whoever rejects an entry holds one copy of it already.

@@ -57,8 +57,8 @@ public:
                                                     std::optional<digest> const& request) override;
     // Not kept, without an error, while writing rests and for entries larger than the bound.
     [[nodiscard]] result<put_outcome> put(entry_ptr const& what) override;
-    void used(address const& at) noexcept override;
-    void reject(address const& at) noexcept override;
+    void used(address const& at) override;
+    void reject(address const& at) override;
 
     // Single flight between the processes that share this directory. Blocks until `deadline` at most.
     [[nodiscard]] flight try_lead(digest const& request, base::time_point deadline);

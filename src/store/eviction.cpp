@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/eviction.hpp"
 
+#include "base/directory.hpp"
 #include "base/files.hpp"
 #include "store/entry_format.hpp"
 #include "store/wait_lock.hpp"
@@ -38,7 +39,7 @@ std::uint64_t sweep(disk_layout const& layout, std::int64_t now_ns, std::chrono:
     std::uint64_t swept = 0;
     auto const each = [&](std::filesystem::path const& folder, auto const& remove) {
         std::vector<std::filesystem::path> old;
-        (void)for_each_name(folder, [&](std::string_view name) {
+        (void)base::for_each_name(folder, [&](std::string_view name) {
             if (auto path = folder / name; is_stale(path, now_ns, stale)) old.push_back(std::move(path));
         });
         for (auto const& path : old) swept += remove(path) ? 1 : 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/flight.hpp"
 
+#include "base/caught.hpp"
 #include "base/fork_guard.hpp"
 #include "store/wait_lock.hpp"
 
@@ -56,7 +57,7 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-held_lock::held_lock(base::file_descriptor file) noexcept
+held_lock::held_lock(base::file_descriptor file)
     : file_{std::move(file)}, generation_{base::fork_generation()}, sign_{.leader = random_number()} {
     base::close_in_child(file_.get());
     beat();
@@ -74,10 +75,13 @@ held_lock::~held_lock() {
 
 // All of it each time: what a process that has just let go writes too late is put right by the next beat.
 void held_lock::beat() noexcept {
-    base::byte_writer w;
-    w.put_u64(sign_.leader);
-    w.put_u64(++sign_.beat);
-    (void)base::sys().pwrite(file_.get(), w.view().data(), w.size(), 0);
+    ++sign_.beat;
+    base::if_memory_allows([&] {
+        base::byte_writer w;
+        w.put_u64(sign_.leader);
+        w.put_u64(sign_.beat);
+        (void)base::sys().pwrite(file_.get(), w.view().data(), w.size(), 0);
+    });
 }
 
 // Explicit, because a child forked in the moment before registration may hold the same open file.

@@ -32,7 +32,7 @@ struct sign_of_life {
 // The lock while it is held. Shared with the keeper for the moment of a beat.
 class held_lock {
 public:
-    explicit held_lock(base::file_descriptor file) noexcept;
+    explicit held_lock(base::file_descriptor file);
     ~held_lock();
     held_lock(held_lock const&) = delete;
     held_lock& operator=(held_lock const&) = delete;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/flight_keeper.hpp"
 
+#include "base/caught.hpp"
+#include "base/quiet_thread.hpp"
+
 #include <condition_variable>
-#include <csignal>
-#include <system_error>
 #include <thread>
 
 namespace kiln::store {
@@ -23,19 +24,21 @@ struct flight_keeper::state {
     bool stopping = false;
 
     void run();
-    [[nodiscard]] std::vector<std::shared_ptr<held_lock>> held();
+    void beat(std::unique_lock<std::mutex>& lock);
 };
 
-// With the lock held. What was let go is forgotten.
-std::vector<std::shared_ptr<held_lock>> flight_keeper::state::held() {
-    std::vector<std::shared_ptr<held_lock>> out;
-    std::erase_if(kept, [&](std::weak_ptr<held_lock> const& one) {
-        auto lock = one.lock();
-        if (!lock) return true;
-        out.push_back(std::move(lock));
-        return false;
-    });
-    return out;
+// What was let go is forgotten. A beat that there is no memory for is missed; the next comes soon.
+void flight_keeper::state::beat(std::unique_lock<std::mutex>& lock) {
+    std::erase_if(kept, [](std::weak_ptr<held_lock> const& one) { return one.expired(); });
+    std::vector<std::shared_ptr<held_lock>> some;
+    base::if_memory_allows([&] { some.reserve(kept.size()); });
+    for (std::size_t i = 0; i < kept.size() && some.size() < some.capacity(); ++i) {
+        if (auto held = kept[i].lock()) some.push_back(std::move(held));
+    }
+    lock.unlock();
+    for (auto const& one : some) one->beat();
+    some.clear();
+    lock.lock();
 }
 
 void flight_keeper::state::run() {
@@ -43,12 +46,9 @@ void flight_keeper::state::run() {
     for (;;) {
         auto const next = base::clock::now() + interval;
         wake.wait_until(lock, next, [&] { return stopping; });
-        auto some = stopping ? std::vector<std::shared_ptr<held_lock>>{} : held();
-        if (some.empty()) break;
-        lock.unlock();
-        for (auto const& one : some) one->beat();
-        some.clear();
-        lock.lock();
+        if (stopping) break;
+        beat(lock);
+        if (kept.empty()) break;
     }
     running = false;
     ended.notify_all();
@@ -69,18 +69,12 @@ void flight_keeper::keep(flight const& leading) {
     }
     std::lock_guard const lock{s->mutex};
     s->kept.push_back(leading.lock());
-    if (std::exchange(s->running, true)) return;
-    // Signals are the program's business and not this thread's.
-    ::sigset_t all, old;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &old);
-    try {
-        if (s->thread.joinable()) s->thread.join();  // it has ended: `running` was false
-        s->thread = std::thread{[s] { s->run(); }};
-    } catch (std::system_error const&) {
-        s->running = false;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    if (s->running) return;
+    if (s->thread.joinable()) s->thread.join();  // it has ended
+    auto made = base::start_quiet_thread([s] { s->run(); });
+    if (!made) return;
+    s->thread = *std::move(made);
+    s->running = true;
 }
 
 flight_keeper::~flight_keeper() {

@@ -73,8 +73,9 @@ result<put_outcome> memory_tier::put(entry_ptr const& what) {
         gone.push_back(last->second.what);
         drop(last);
     }
-    uses_.push_front(at);
-    nodes_.emplace(at, node{.what = what, .use = uses_.begin(), .born = ++births_});
+    std::list<place> use{at};
+    nodes_.emplace(at, node{.what = what, .use = use.begin(), .born = ++births_});
+    uses_.splice(uses_.begin(), use);
     bytes_ += cost;
     return put_outcome{};
 }
@@ -85,7 +86,7 @@ void memory_tier::drop(std::map<place, node>::iterator at) {
     nodes_.erase(at);
 }
 
-void memory_tier::reject(address const& at) noexcept {
+void memory_tier::reject(address const& at) {
     entry_ptr bad;
     {
         std::lock_guard const lock{mutex_};

@@ -36,7 +36,7 @@ public:
     // An entry larger than the whole tier is not kept; that is no error.
     [[nodiscard]] result<put_outcome> put(entry_ptr const& what) override;
     void used(address const& at) noexcept override;
-    void reject(address const& at) noexcept override;
+    void reject(address const& at) override;
 
     void clear() noexcept;
     [[nodiscard]] std::uint64_t bytes() const noexcept;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/publisher.hpp"
 
+#include "base/caught.hpp"
 #include "base/quiet_thread.hpp"
 
 #include <condition_variable>
 #include <deque>
-#include <new>
 #include <thread>
 
 namespace kiln::store {
@@ -46,15 +46,14 @@ void publisher::state::run() {
         busy = true;
         lock.unlock();
         // Nobody else could catch on this thread. What cannot be written for want of memory is lost, and found missing later.
-        try {
+        base::if_memory_allows([&] {
             if (next.what) work.publish(next.what, next.why);
-        } catch (std::bad_alloc const&) {
-        }
+        });
         next = {};
         lock.lock();
         if (queue.empty() && !abandoned) {
             lock.unlock();
-            work.idle();
+            base::if_memory_allows(work.idle);
             lock.lock();
         }
         busy = false;

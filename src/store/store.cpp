@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/store_state.hpp"
 
+#include "base/caught.hpp"
+
 #include <map>
 #include <set>
 
@@ -13,15 +15,7 @@ store::store(store_options options, event_log& log)
 
 store::~store() {
     auto const deadline = std::min(end_by_, base::clock::now() + options_.drain);
-    state_->gather();
-    bool counts_left = false;
-    {
-        std::lock_guard const lock{state_->mutex};
-        counts_left = !state_->pending.empty();
-        state_->added_at = {};
-    }
-    // On the background thread, so that a file system that hangs does not make the program hang at its end.
-    if (counts_left && state_->disk_slot && state_->disk_slot->queue) state_->disk_slot->queue->poke();
+    base::if_memory_allows([&] { state_->send_counts(); });
     auto const all = state_->open_tiers();
     for (auto const& s : *all) {
         if (s->queue) s->queue->stop(deadline);
@@ -95,7 +89,7 @@ void store::used(found const& what, flight leading) {
                           .key = about.at.key.prefix(),
                           .duration_ns = what.ns,
                           .value = static_cast<std::int64_t>(what.hit->payload.size())});
-    what.by->what->used(about.at);
+    base::if_memory_allows([&] { what.by->what->used(about.at); });
     state_->copy_nearer(what, std::move(leading));
 }
 

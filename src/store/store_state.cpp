@@ -244,6 +244,17 @@ void store::state::add_counts_sometimes() {
     (void)add_counts();
 }
 
+// On the background thread, so that a file system that hangs does not make the program hang at its end.
+void store::state::send_counts() {
+    gather();
+    {
+        std::lock_guard const lock{mutex};
+        if (pending.empty()) return;
+        added_at = {};
+    }
+    if (disk_slot && disk_slot->queue) disk_slot->queue->poke();
+}
+
 void store::state::travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j) {
     if (j->at >= j->stops.size()) {
         far_answer out{.said = j->said};

@@ -80,6 +80,7 @@ struct store::state : std::enable_shared_from_this<store::state> {
     void gather();
     [[nodiscard]] adding add_counts();
     void add_counts_sometimes();
+    void send_counts();
 
     // Changes the counters since the start and those not yet added to the directory alike.
     template <class Change>

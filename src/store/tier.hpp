@@ -196,7 +196,7 @@ public:
     [[nodiscard]] virtual result<lookup> find(address const& at, expectation const& expected) = 0;
 
     // What was found was what the caller needed. A tier that evicts keeps it longer.
-    virtual void used(address const& at) noexcept { (void)at; }
+    virtual void used(address const& at) { (void)at; }
 
     // What this tier has of a family, newest first; with `request`, only that request. Costs no payload reads.
     [[nodiscard]] virtual result<std::vector<summary>> list(digest const& family,
@@ -217,7 +217,7 @@ public:
     [[nodiscard]] virtual statistics take_counts() { return {}; }
 
     // The caller could not use this entry (the driver refused it): never offer these bytes again.
-    virtual void reject(address const& at) noexcept = 0;
+    virtual void reject(address const& at) = 0;
 };
 
 }  // namespace kiln::store

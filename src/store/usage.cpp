@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/usage.hpp"
 
+#include "base/directory.hpp"
 #include "base/files.hpp"
 #include "store/wait_lock.hpp"
 
@@ -94,12 +95,12 @@ void usage_account::set(usage counted, std::optional<usage> before) {
 
 result<scan_result> scan_entries(disk_layout const& layout) {
     std::vector<std::filesystem::path> shards;
-    KILN_CHECK(for_each_name(layout.v1(), [&](std::string_view name) {
+    KILN_CHECK(base::for_each_name(layout.v1(), [&](std::string_view name) {
         if (is_shard_name(name)) shards.push_back(layout.v1() / name);
     }));
     scan_result out;
     for (auto const& shard : shards) {
-        auto const looked = for_each_name(shard, [&](std::string_view name) {
+        auto const looked = base::for_each_name(shard, [&](std::string_view name) {
             if (!is_entry_name(name)) return;
             auto path = shard / name;
             struct ::stat about {};

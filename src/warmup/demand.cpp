@@ -11,6 +11,8 @@ demanded demand(std::vector<want> what, demand_options how) {
     batch->by = by;
     batch->what = std::move(what);
     batch->how = std::move(how);
+    // So that each can be called hopeless also when there is no memory left.
+    batch->hopeless.reserve(batch->what.size() * std::max<std::size_t>(1, batch->how.targets.size()));
     if (by) by->add(batch);
     return demanded{std::move(batch)};
 }

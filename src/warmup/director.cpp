@@ -43,8 +43,11 @@ void director::add(batch_ptr const& batch) {
             constexpr std::string_view why = "no GPU on this machine, and no target was named";
             write_down_demand(*batch, {w.name()}, {}, batch->how.how);
             write_down_deferred(w.name(), why);
-            batch->hopeless.push_back(
-                {.name = w.name(), .target = {}, .state = work_state::deferred, .why = std::string{why}});
+            batch->hopeless.push_back({.name = w.name(),
+                                       .target = {},
+                                       .state = work_state::deferred,
+                                       .why = std::string{why},
+                                       .code = errc::no_device});
         }
         batch->taken = true;
         return;
@@ -77,10 +80,30 @@ void director::take(batch_ptr const& batch) {
             std::lock_guard const lock{mutex_};
             if (stopping_ || batch->cancelled) break;
         }
-        if (batch->how.targets.empty()) place(batch, w, std::nullopt);
-        for (auto const& t : batch->how.targets) place(batch, w, t);
+        if (batch->how.targets.empty()) try_to_place(batch, w, std::nullopt);
+        for (auto const& t : batch->how.targets) try_to_place(batch, w, t);
     }
     take_nothing_more(batch);
+}
+
+// Nobody else could catch on this thread.
+void director::try_to_place(batch_ptr const& batch, want const& w, std::optional<kiln::target> const& t) noexcept {
+    try {
+        place(batch, w, t);
+    } catch (std::exception const&) {
+        auto const why = base::caught_error();
+        try {
+            refuse(batch, w, work_state::failed, why);
+        } catch (std::exception const&) {
+            // Not even for its name: there is room for this much.
+            std::lock_guard const lock{mutex_};
+            batch->hopeless.push_back({.name = {},
+                                       .target = {},
+                                       .state = work_state::failed,
+                                       .why = "out of memory",
+                                       .code = errc::out_of_memory});
+        }
+    }
 }
 
 void director::take_nothing_more(batch_ptr const& batch) {
@@ -131,10 +154,14 @@ void director::refuse(batch_ptr const& batch, want const& w, work_state state, e
     else write_down_failure(w.name(), {}, why);
     {
         std::lock_guard const lock{mutex_};
-        batch->hopeless.push_back(
-            {.name = w.name(), .target = {}, .state = state, .why = why.message(), .log = why.log()});
+        batch->hopeless.push_back({.name = w.name(),
+                                   .target = {},
+                                   .state = state,
+                                   .why = why.message(),
+                                   .log = why.log(),
+                                   .code = why.code()});
     }
-    progress_.settle(w.name(), state, progress_.add(w.name()), {});
+    base::if_memory_allows([&] { progress_.settle(w.name(), state, progress_.add(w.name()), {}); });
 }
 
 // Finds or makes the item; nullopt where there is nothing to do about it.
@@ -208,14 +235,18 @@ void director::place(batch_ptr const& batch, want const& w, std::optional<kiln::
     switch (join(batch, i, how)) {
         case placement::nothing: return withdraw_untouched(i);
         case placement::raised:
-            write_down_demand(*batch, i->line(), i->label, how);
-            if (i->is_unit()) engine_.internals().requests->raise(i->identity, how);
+            base::if_memory_allows([&] {
+                write_down_demand(*batch, i->line(), i->label, how);
+                if (i->is_unit()) engine_.internals().requests->raise(i->identity, how);
+            });
             return;
         case placement::started: break;
     }
-    write_down_demand(*batch, i->line(), i->label, how);
-    if (i->is_unit()) ask_for_unit(i);
-    else queue_load(i, task_kind::try_pack);
+    settling(i, [&] {
+        write_down_demand(*batch, i->line(), i->label, how);
+        if (i->is_unit()) ask_for_unit(i);
+        else queue_load(i, task_kind::try_pack);
+    });
 }
 
 // Made for a batch that was cancelled before it came to anything: nobody wants it, nothing was started.
@@ -246,7 +277,7 @@ void director::ask_for_unit(item_ptr const& i) {
     }
     if (!wanted) s.requests->cancel(i->identity);
     answer.then([weak = weak_from_this(), i](result<obtained> const& got) {
-        if (auto const self = weak.lock()) self->unit_answered(i, got);
+        if (auto const self = weak.lock()) self->settling(i, [&] { self->unit_answered(i, got); });
     });
 }
 
@@ -274,10 +305,14 @@ void director::set_state(item& i, work_state state) {
     i.since_ns = base::now_ns();
 }
 
-void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how) {
-    // Of a unit the engine has written everything down; a pack may have failed before it came to the engine.
-    if (!how && !i->is_unit()) write_down_failure(i->name, i->label, how.error());
-    auto const seen = engine_.internals().book.find(i->line(), i->label);
+// Whoever waits for it is told, whether or not there is memory to write it down.
+void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how) noexcept {
+    std::optional<unit_status> seen;
+    base::if_memory_allows([&] {
+        // Of a unit the engine has written everything down; a pack may have failed before it came to the engine.
+        if (!how && !i->is_unit()) write_down_failure(i->name, i->label, how.error());
+        seen = engine_.internals().book.find(i->line(), i->label);
+    });
     auto state = work_state::ready;
     progress_board::expectation expected;
     {
@@ -296,8 +331,10 @@ void director::settle(item_ptr const& i, result<std::shared_ptr<void const>> how
     }
     // Before those who wait: they may be listening, and gone when they have what they waited for.
     double const compile_ms = seen && seen->from == provenance::compiled ? seen->compile_ms : 0;
-    progress_.settle(i->name, state, expected,
-                     {.compile_ms = compile_ms, .at_once = engine_.internals().pool->capacity()});
+    base::if_memory_allows([&] {
+        progress_.settle(i->name, state, expected,
+                         {.compile_ms = compile_ms, .at_once = engine_.internals().pool->capacity()});
+    });
     changed_.notify_all();
 }
 
@@ -322,6 +359,7 @@ void director::cancel(batch_ptr const& batch) {
     std::vector<item_ptr> free;
     {
         std::lock_guard const lock{mutex_};
+        free.reserve(batch->items.size());
         if (std::exchange(batch->cancelled, true)) return;
         for (auto const& i : batch->items) {
             if (--i->wanted_by > 0 || is_done(i->state) || i->running) continue;
@@ -375,6 +413,7 @@ warm_report director::cold(demanded::state const& batch) {
         if (i->why) {
             c.why = i->why->message();
             c.log = i->why->log();
+            c.code = i->why->code();
         }
         if (!is_done(i->state)) {
             auto const seen = book.find(i->line(), i->label);

@@ -10,6 +10,7 @@
 // All of them take the most urgent first. Errors stay with the item and in the engine's ledger.
 #pragma once
 
+#include "base/caught.hpp"
 #include "engine/engine_state.hpp"
 #include "engine/pack.hpp"
 #include "warmup/progress_board.hpp"
@@ -111,6 +112,7 @@ private:
     void run_driver();
     void take(batch_ptr const& batch);
     void place(batch_ptr const& batch, want const& w, std::optional<kiln::target> const& t);
+    void try_to_place(batch_ptr const& batch, want const& w, std::optional<kiln::target> const& t) noexcept;
     [[nodiscard]] std::optional<item_ptr> item_for(batch_ptr const& batch, want const& w,
                                                    std::optional<kiln::target> const& t);
     // What becomes of an item that a batch wants: `nothing` where the batch was cancelled meanwhile.
@@ -126,7 +128,16 @@ private:
 
     void queue_load(item_ptr const& i, task_kind kind);
     void queue_drive(item_ptr const& i);
-    void settle(item_ptr const& i, result<std::shared_ptr<void const>> how);
+    void settle(item_ptr const& i, result<std::shared_ptr<void const>> how) noexcept;
+    // `body` settles it, or sees that it will be; what it throws settles it, too.
+    template <class Body>
+    void settling(item_ptr const& i, Body&& body) noexcept {
+        try {
+            body();
+        } catch (std::exception const&) {
+            settle(i, base::caught_error(i->name));
+        }
+    }
     void withdraw_untouched(item_ptr const& i);
     void refuse(batch_ptr const& batch, want const& w, work_state state, error const& why);
     void write_down_demand(demanded::state const& batch, engine_detail::known_as thing, std::string_view target,

@@ -66,7 +66,7 @@ void director::run_intake() {
         // Callers' demands before predictions, in the order they came.
         std::ranges::stable_sort(batches, std::ranges::greater{}, [](batch_ptr const& b) { return b->how.how; });
         for (auto const& b : batches) take(b);
-        for (auto const& task : tasks) task();
+        for (auto const& task : tasks) base::if_memory_allows(task);
     }
 }
 
@@ -111,8 +111,7 @@ void director::run_loader() {
             next = std::move(*at);
             to_load_.erase(at);
         }
-        if (next.kind == task_kind::load) load_unit(next.what);
-        else try_pack(next.what);
+        settling(next.what, [&] { next.kind == task_kind::load ? load_unit(next.what) : try_pack(next.what); });
     }
 }
 
@@ -131,7 +130,7 @@ void director::run_driver() {
             next->running = true;
             next->since_ns = base::now_ns();
         }
-        drive_pack(next);
+        settling(next, [&] { drive_pack(next); });
     }
 }
 
@@ -178,11 +177,9 @@ void director::stop() noexcept {
 }
 
 void director::join() noexcept {
-    std::vector<std::thread*> threads{&intake_, &loader_};
     {
         std::lock_guard const lock{mutex_};
         if (std::exchange(joined_, true)) return;
-        for (auto& d : drivers_) threads.push_back(&d);
     }
     // At exit a thread that starts the driver or creates a context is left behind: the process ends under it.
     bool ended = true;
@@ -190,11 +187,14 @@ void director::join() noexcept {
         std::unique_lock lock{mutex_};
         ended = changed_.wait_for(lock, patience_at_exit, [&] { return alive_ == 0; });
     }
-    for (auto* const t : threads) {
-        if (!t->joinable()) continue;
-        if (ended) t->join();
-        else t->detach();
-    }
+    auto const leave = [&](std::thread& t) {
+        if (!t.joinable()) return;
+        if (ended) t.join();
+        else t.detach();
+    };
+    leave(intake_);
+    leave(loader_);
+    std::ranges::for_each(drivers_, leave);  // no more come: it was stopped
 }
 
 }  // namespace kiln::warmup

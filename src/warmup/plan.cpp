@@ -16,7 +16,11 @@ struct plan::state {
 namespace {
 
 warm_report gone(std::string const& name) {
-    return {.cold = {{.name = name, .target = {}, .state = work_state::cancelled, .why = "the engine is gone"}}};
+    return {.cold = {{.name = name,
+                      .target = {},
+                      .state = work_state::cancelled,
+                      .why = "the engine is gone",
+                      .code = errc::cancelled}}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "warmup/profile_file.hpp"
 
 #include "base/check.hpp"
+#include "base/directory.hpp"
 #include "base/files.hpp"
 
 #include <algorithm>
@@ -209,15 +210,14 @@ std::vector<std::filesystem::path> recordings_of(std::filesystem::path const& fi
     auto const folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path{"."};
     auto const prefix = file.filename().native() + ".";
     std::vector<std::filesystem::path> more;
-    for (std::filesystem::directory_iterator at{folder, ignored}, end; !ignored && at != end; at.increment(ignored)) {
-        auto const name = at->path().filename().native();
-        if (!name.starts_with(prefix)) continue;
-        auto const tail = std::string_view{name}.substr(prefix.size());
+    (void)base::for_each_name(folder, [&](std::string_view name) {
+        if (!name.starts_with(prefix)) return;
+        auto const tail = name.substr(prefix.size());
         auto const dash = tail.find('-');
         bool const is_ours = dash != tail.npos && dash > 0 && tail.size() == dash + 17 &&
                              tail.substr(0, dash).find_first_not_of("0123456789") == tail.npos;
         if (is_ours) more.push_back(folder / name);
-    }
+    });
     std::ranges::sort(more);
     out.insert(out.end(), more.begin(), more.end());
     return out;

@@ -40,6 +40,16 @@ refused = subprocess.run(["cmake", "-S", "no_cxx", "-B", "no_cxx_build"], captur
 said = " ".join(refused.stderr.split())
 check(refused.returncode != 0 and "project(consumer LANGUAGES CXX C)" in said, "a project without C++ is told so", said)
 
+# A word without its value, though only a variable behind it is empty, is not taken for one that was not written.
+whole = (SCRATCH / "project/CMakeLists.txt").read_text()
+for word in ("NAME", "SIGN", "SOURCES", "ARCHS", "NAMES", "EXPORTS", "OPTIONS", "INCLUDES"):
+    for value in ("${EMPTY}", '"${EMPTY}"'):
+        write("empty/CMakeLists.txt", whole.replace("SOURCES k.cu NAME kernels ARCHS 90 INCLUDES ${CMAKE_CURRENT_SOURCE_DIR}/inc BUNDLE",
+                                                    ("" if word == "SOURCES" else "SOURCES k.cu ") + f"{word} {value} BUNDLE" + ("" if word == "ARCHS" else " ARCHS 90")))
+        write("empty/consumer.cpp", "")
+        refused = subprocess.run(["cmake", "-S", "empty", "-B", "empty_build"], capture_output=True, text=True, cwd=SCRATCH, timeout=240)
+        check(refused.returncode != 0 and f"{word} has no value" in " ".join(refused.stderr.split()), f"{word} {value} is an error", refused.stderr)
+
 bundle = SCRATCH / "build/kernels/kernels.kiln"
 cmake("-S", "project", "-B", "build")
 cmake("--build", "build")
@@ -62,7 +72,7 @@ said = run("build", "parted/k.cu", "project/k.cu", "-a", "sm_90", "--embed", "x.
 check("1 name and 2 files (parted/k.cu, project/k.cu)" in said, "--as counts", said)
 
 # What was looked for and not there, and what is reached by a link: nothing that was read has changed.
-late = '#if __has_include(<maybe.h>)\n#include <maybe.h>\n#else\n#define M 1\n#endif\n#include <h.h>\nextern "C" __global__ void k(int* x) { x[0] = H * 100 + M; }\n'
+late = '#if __has_include(<dangling.h>)\n#include <dangling.h>\n#else\n#define D 1\n#endif\n#if __has_include(<maybe.h>)\n#include <maybe.h>\n#else\n#define M 1\n#endif\n#include <h.h>\nextern "C" __global__ void k(int* x) { x[0] = D * 10000 + H * 100 + M; }\n'
 for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
     if not shutil.which(program):
         continue
@@ -73,7 +83,12 @@ for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
     (SCRATCH / place / "first").mkdir()
     write(f"{place}/v1/h.h", "#define H 1\n")
     write(f"{place}/v2/h.h", "#define H 2\n")
-    (SCRATCH / place / "linked").symlink_to("v1")
+    write(f"{place}/v3/h.h", "#define H 4\n")
+    for folder in ("inner", "later"):
+        (SCRATCH / place / folder).mkdir()
+    (SCRATCH / place / "inner/link").symlink_to("../v1")
+    (SCRATCH / place / "linked").symlink_to("inner/link")
+    (SCRATCH / place / "first/dangling.h").symlink_to("../later/there.h")
     for made in (SCRATCH / place).rglob("*"):  # long before anything is built
         subprocess.run(["touch", "-h", "-d", "-1 hour", made], check=True)
     built = SCRATCH / place / "build"
@@ -83,18 +98,20 @@ for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
         cmake("--build", built)
         return (built / "kernels/kernels.cpp").read_text()
 
-    def switch():
-        (SCRATCH / place / "linked").unlink()
-        (SCRATCH / place / "linked").symlink_to("v2")
+    def switch(link, to):
+        (SCRATCH / place / link).unlink()
+        (SCRATCH / place / link).symlink_to(to)
 
     seen = [kernels()]
     check(kernels() == seen[0], "nothing changes")
-    for what, change in (("a link is switched", switch), ("a header is there now", lambda: write(f"{place}/v2/maybe.h", "#define M 2\n")),
+    for what, change in (("a link behind a link is switched", lambda: switch("inner/link", "../v3")),
+                         ("a link has something to point at", lambda: write(f"{place}/later/there.h", "#define D 2\n")),
+                         ("a link is switched", lambda: switch("linked", "v2")), ("a header is there now", lambda: write(f"{place}/v2/maybe.h", "#define M 2\n")),
                          ("a header appears in front of another", lambda: write(f"{place}/first/h.h", "#define H 3\n"))):
         change()
         # The files themselves are older than what was built: only folders tell.
         for made in (SCRATCH / place).glob("*/*.h"):
-            subprocess.run(["touch", "-d", "-1 hour", made], check=True)
+            subprocess.run(["touch", "-c", "-d", "-1 hour", made], check=True)
         seen.append(kernels())
         check(len(set(seen)) == len(seen), f"{generator}: {what}: made anew", *seen)
     if program == "ninja":
@@ -121,3 +138,31 @@ if compiler and (BIN.parent / "lib/libkiln.so").exists():
     subprocess.run(list(map(str, [compiler, "-o", "both", "two/main.cpp", "-L.", "-la", "-lb", *library])), check=True, cwd=SCRATCH)
     said = subprocess.run([SCRATCH / "both"], capture_output=True, text=True).stdout
     check("x[64]" in said and "x[256]" in said, "each library has its own kernel", said)
+
+    # The same of archives, from which a linker takes whatever it finds first.
+    def project(name, libraries, more=""):
+        write(f"{name}/CMakeLists.txt", f"""\
+cmake_minimum_required(VERSION 3.20)
+project({name} CXX)
+set(CMAKE_CXX_STANDARD 20)
+include_directories({SOURCE}/include)
+add_executable(kiln::cli IMPORTED GLOBAL)
+set_target_properties(kiln::cli PROPERTIES IMPORTED_LOCATION {CLI})
+include({SOURCE}/cmake/KilnAddKernels.cmake)
+{"".join(f"add_subdirectory({n})" + chr(10) for n in libraries)}{more}""")
+        for n, number in libraries.items():
+            write(f"{name}/{n}/k.cu", f'extern "C" __global__ void k(int* x) {{ x[{number}] = 1; }}\n')
+            write(f"{name}/{n}/lib.cpp", f'#include "kernels.hpp"\nchar const* text_of_{n}() {{ return kernels::k().source.c_str(); }}\n')
+            write(f"{name}/{n}/CMakeLists.txt", f"add_library({n} STATIC lib.cpp)\nkiln_add_kernels({n} NAME kernels SOURCES k.cu ARCHS 90)\n")
+        cmake("-S", name, "-B", f"{name}/build")
+        cmake("--build", f"{name}/build")
+
+    kiln = f"{BIN.parent / 'lib/libkiln.so'}"
+    write("together/main.cpp", (SCRATCH / "two/main.cpp").read_text())
+    project("together", {"a": 64, "b": 256}, f"add_executable(both main.cpp)\ntarget_link_libraries(both a b {kiln})\n")
+    project("apart_a", {"a": 64})
+    project("apart_b", {"b": 256})
+    subprocess.run(list(map(str, [compiler, "-o", "apart", "two/main.cpp", "apart_a/build/a/liba.a", "apart_b/build/b/libb.a", *library])), check=True, cwd=SCRATCH)
+    for program in ("together/build/both", "apart"):
+        said = subprocess.run([SCRATCH / program], capture_output=True, text=True).stdout
+        check("x[64]" in said and "x[256]" in said, "each archive has its own kernel", program, said)

@@ -42,6 +42,27 @@ check(data("compile", "with_header.cu", "--arch", "90", "-DMORE=2")[0]["from"] =
 run("compile", "with_header.cu", "--arch", "sm_90", "--kind", "ptx", "-DMORE=2", "-o", "images")
 check(".entry k" in (SCRATCH / "images/with_header.compute_90.ptx").read_text(), "PTX is written")
 
+# An option takes one value: what follows it is a file.
+for option in (["-I", "."], ["-D", "MORE=2"], ["-U", "LESS"], ["-n", "k"], ["--arch", "90"], ["--option", "-w"], ["--export", "k"]):
+    seen = data("compile", "-DMORE=2", *option, "with_header.cu", "--arch", "90", status=None)
+    check([i["unit"] for i in seen] == ["with_header"], f"{option} leaves the file alone", seen)
+
+# <cassert> says anew each time what assert is.
+write("asserts.cu", """#define NDEBUG
+#include <cassert>
+extern "C" __global__ void off(int* x) { assert(*x == 1); }
+#undef NDEBUG
+#include <cassert>
+extern "C" __global__ void on(int* x) { assert(*x == 2); }
+#define NDEBUG
+#include <assert.h>
+extern "C" __global__ void off_again(int* x) { assert(*x == 3); }
+""")
+for more in ([], ["-DNDEBUG", "--option=-diag-suppress=47"]):
+    run("compile", "asserts.cu", "--arch", "90", "--kind", "ptx", "-o", "images", *more)
+    bodies = (SCRATCH / "images/asserts.compute_90.ptx").read_text().split(".visible .entry ")[1:]
+    check({b.split("(")[0]: "call.uni" in b for b in bodies} == {"off": False, "on": True, "off_again": False}, "assert is on where it is asked for", bodies)
+
 # Misuse is told from failure.
 check("sm_75" in run("compile", "scale.cu", "--arch", "sm_91", status=2).stderr, "an unknown architecture names the known ones")
 run("compile", status=2)

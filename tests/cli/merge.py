@@ -52,6 +52,35 @@ check((SCRATCH / "same.kiln").read_bytes() == (SCRATCH / "heat.kiln").read_bytes
 served = data("compile", "heat.cu", "--arch", "80", KILN_BUNDLES=SCRATCH / "merged.kiln", KILN_CACHE_DIR=SCRATCH / "empty", KILN_JIT="forbid")
 check(served[0]["from"] == "bundle", "it serves", served)
 
+# Two versions of one unit: where its header is absent, nothing would tell which of them a program means.
+for version in (1, 2):
+    write("step.h", f"#define STEP {version}\n")
+    write("step.cu", '#include "step.h"\nextern "C" __global__ void step(float* x) { *x += STEP; }\n')
+    run("build", "step.cu", "--arch", "80,90", "-o", f"v{version}.kiln")
+    run("build", "step.cu", "--arch", "100", "-o", f"v{version}-100.kiln")
+for one, other in (("v1", "v2"), ("v2", "v1"), ("v1", "v2-100"), ("v1-100", "v2")):
+    told = run("merge", f"{one}.kiln", f"{other}.kiln", "-o", "two.versions.kiln", status=1).stderr
+    check(f"{one}.kiln" in told and f"{other}.kiln" in told and "step.h" in told and "'step'" in told, "both are named, and the header", told)
+check(not (SCRATCH / "two.versions.kiln").exists(), "and nothing is written")
+check(data("merge", "v1.kiln", "v1-100.kiln", "-o", "v1-all.kiln")["artifacts"] == 3, "one version is merged")
+
+
+def step(*bundles, status=0):
+    return run("compile", "gone/step.cu", "--arch", "90", "-o", "served", "--json", status=status, KILN_JIT="forbid", KILN_CACHE_DIR=SCRATCH / "empty",
+               KILN_BUNDLES=":".join(str(SCRATCH / f"{b}.kiln") for b in bundles))
+
+
+write("gone/step.cu", (SCRATCH / "step.cu").read_text())
+step("v1-all")
+unclear = step("v1-all", "v2", status=1)
+check("step.h" in unclear.stdout + unclear.stderr and "ship one" in unclear.stdout + unclear.stderr, "two bundles beside each other: an error that says why", unclear.stdout, unclear.stderr)
+for version in (1, 2):
+    write("gone/step.h", f"#define STEP {version}\n")
+    step("v1-all", "v2")
+    image = (SCRATCH / "served/step.sm_90.cubin").read_bytes()
+    step(f"v{version}")
+    check((SCRATCH / "served/step.sm_90.cubin").read_bytes() == image, "with the header it is the right one")
+
 bad = bytearray((SCRATCH / "two.kiln").read_bytes())
 bad[200] ^= 1
 (SCRATCH / "bad.kiln").write_bytes(bad)

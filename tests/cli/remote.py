@@ -60,6 +60,12 @@ try:
     told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=reader + " namespace=empty")[0]
     check(told["verdict"] == "miss" and told["fleet"] == "absent", "and says that they have it not", told)
 
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        begun = time.monotonic()
+        told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=f"redis://127.0.0.1:{silent.getsockname()[1]} trust=server timeout=500ms")[0]
+        check(told["verdict"] == "miss" and told["fleet"], "and says that one does not answer", told)
+        check(time.monotonic() - begun < 20, "in its time, and the program's own", time.monotonic() - begun)
+
     # Another header: another entry beside it, and neither pushes the other out.
     write("h.h", "// two\n")
     check(data(*warm, KILN_CACHE_DIR=SCRATCH / "d", KILN_REMOTE=writer)["compiled"] == 1, "R18: other headers are another entry")
@@ -136,6 +142,14 @@ try:
     check(data("remote", "verify", KILN_REMOTE=f"{writer} {elsewhere} {chosen}")["checked"] >= 4, "it is all there")
     check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "prune of all")
     if shutil.which("redis-cli"):
+        # Two who are on one server, each with a token of his own: who may write removes, whoever is named first.
+        for who, rights in (("ann", "+get +mget +ping +scan +object"), ("bob", "+@all")):
+            subprocess.run(["redis-cli", "-p", str(port), "acl", "setuser", who, "on", ">pw", "~kiln:1:*", *rights.split()], check=True, stdout=subprocess.DEVNULL)
+            write(f"{who}.token", f"{who}:pw")
+        run("remote", "push", "x.kiln", KILN_REMOTE=writer)
+        both = f"{reader} token-file={SCRATCH}/ann.token {writer} token-file={SCRATCH}/bob.token"
+        pruned = data("remote", "prune", "--older-than", "0s", KILN_REMOTE=both)
+        check(pruned["removed"] >= 1 and pruned["left"] == 0, "prune with the token of who may write", pruned)
         run("remote", "push", "x.kiln", KILN_REMOTE=writer)
         subprocess.run(["redis-cli", "-p", str(port), "config", "set", "maxmemory-policy", "allkeys-lfu"], check=True, stdout=subprocess.DEVNULL)
         said = run("remote", "prune", "--older-than", "1d", status=1, KILN_REMOTE=writer).stderr

@@ -36,6 +36,8 @@ check(again["ready"] == 2 and all(t["from"] == "disk" for t in again["things"] i
 # All of it stale is a failure; a program that starts with such a profile works all the same.
 none = run("replay", "old.profile", "--json", KILN_JIT="forbid", KILN_CACHE_DIR=SCRATCH / "empty", status=1)
 check(json.loads(none.stdout)["ready"] == 0, "nothing could be made", none.stdout)
+codes = {t["name"]: t["code"] for t in json.loads(none.stdout)["things"]}
+check(codes["first"] == "forbidden" and codes["a_specialisation_that_went_away"] == "not-found", "each for its own reason", codes)
 ran = run("use", "first", "other", program=PROGRAM, KILN_PROFILE=SCRATCH / "old.profile")
 check("first: disk" in ran.stdout and "other: compiled" in ran.stdout, "the program works", ran.stdout)
 

@@ -181,6 +181,36 @@ def names_that_the_code_knows():
     check(done.stdout.startswith("0 ") and "1 left to the library itself" in done.stderr, "a name expression can ask for the time", done.stdout, done.stderr)
 
 
+def a_library_that_knows_of_places():
+    """CUDA's own headers have a way to the file's name (CCCL 3.1's are read with every larger one of it); who does not take it is answered wherever it lies."""
+    write("cccl/cuda/std/source_location", "#pragma once\n#define _CCCL_BUILTIN_FILE() __builtin_FILE()\nnamespace cuda { namespace std {\nclass source_location {\n  const char* f_ = \"\";\npublic:\n"
+          "  static constexpr __device__ source_location current(const char* f = _CCCL_BUILTIN_FILE()) { source_location l; l.f_ = f; return l; }\n  constexpr __device__ const char* file_name() const { return f_; }\n};\n} }\n")
+    write("cccl/cuda/std/__exception/cuda_error.h", "#pragma once\n#include <cuda/std/source_location>\n"
+          "namespace cuda { __device__ inline void __throw_cuda_error(const char*, std::source_location = std::source_location::current()) { __trap(); } }\n")
+    reads = "#include <cuda/std/__exception/cuda_error.h>\n"
+    kernel = reads + 'extern "C" __global__ void k(int* a) { if (*a == 3) cuda::__throw_cuda_error("three"); *a = 4; }'
+    asks = reads + 'extern "C" __global__ void k(int* a) { *a = cuda::std::source_location::current().file_name()[13]; }'
+
+    def compile_as(folder, source, *more):
+        words = [PYTHON, SCRATCH / "named.py", NVRTC, source, f"/nowhere/{folder}/k.cu", "-arch=compute_90", f"-I{SCRATCH}/cccl", *more]
+        want, done = bare(*words).stdout, under(*words)
+        check(done.stdout == want and want.startswith("0 "), "the same code", folder, source, want, done.stdout, done.stderr)
+        return done.stderr
+
+    internal = "static __device__ int s = 3; namespace { __device__ int n = 5; }\n__device__ int f() { return s++ + n++; }\n__global__ void k(int* a) { *a = f(); }"
+    for source, more in ((kernel, ()), (kernel, ("H:cub/debug.cuh=#define CubDebug(e) Debug(e, __FILE__)",)), (internal, ("-rdc=true",)), (internal, ("-dc",))):
+        check(" 1 made" in compile_as("tmp1", source, *more), "made once", source)
+        said = compile_as("tmp2", source, *more)
+        check("1 compiles answered" in said and " 0 made" in said, "and answered under another name", source, said)
+    for folder in ("tmp3", "tmp4"):
+        said = compile_as(folder, asks)
+        check(" 1 made" in said and "1 kept under the names of this run: it may ask what it is called" in said, "what asks is made for each place, and the line says why", said)
+    check("1 compiles answered" in compile_as("tmp3", asks), "and answered there")
+    events = SCRATCH / "places.jsonl"
+    under(PYTHON, SCRATCH / "named.py", NVRTC, asks, "/nowhere/tmp5/k.cu", "-arch=compute_90", f"-I{SCRATCH}/cccl", KILN_EVENTS=events)
+    check("under its own names: it may ask what it is called" in events.read_text(), "so do the events", events.read_text())
+
+
 def files_decide():
     source = "#include <v.h>\nextern \"C\" __global__ void k(int* a) { *a = V; }"
     write("a/v.h", "#define V 1\n")
@@ -198,6 +228,21 @@ def files_decide():
     write("c/v.h", "#define V 3\n")
     shadowed, said = one(0, f"-I{SCRATCH}/c", f"-I{SCRATCH}/a", source=source)
     check(before["cubin"] == first["cubin"] != shadowed["cubin"] and " 1 made" in said, "a header that appears counts", shadowed, said)
+    # '#pragma once' goes by whether two names are one file.
+    write("once/a/p.h", "#pragma once\n#ifdef SEEN\n#define TWICE\n#endif\n#define SEEN\n")
+    twice = "#include <a/p.h>\n#include <b/p.h>\n#ifdef TWICE\n#define N 2\n#else\n#define N 1\n#endif\nextern \"C\" __global__ void k(int* a) { *a = N; }"
+    (SCRATCH / "once/b").symlink_to("a")
+    linked, _ = one(0, f"-I{SCRATCH}/once", source=twice)
+    (SCRATCH / "once/b").unlink()
+    shutil.copytree(SCRATCH / "once/a", SCRATCH / "once/b")
+    for state, want in (("copied", one(0, f"-I{SCRATCH}/once", source=twice, kiln=False)[0]), ("linked", linked)):
+        if state == "linked":
+            shutil.rmtree(SCRATCH / "once/b")
+            (SCRATCH / "once/b").symlink_to("a")
+        for made in (state == "copied", False):
+            got, said = one(0, f"-I{SCRATCH}/once", source=twice)
+            check(got["cubin"] == want["cubin"] and f" {int(made)} made" in said, f"a header by two names, {state}", got, want, said)
+    check(want["cubin"] != one(0, source=twice.replace("#include", "//").replace("N 1", "N 2"), kiln=False)[0]["cubin"], "which makes a difference")
     # A relative look means the folder the program is in: another folder is another question.
     relative = '#include "near.h"\nextern "C" __global__ void k(int* a) { *a = V; }'
     write("here/near.h", "#define V 1\n")
@@ -222,6 +267,14 @@ def the_folder_it_is_compiled_in():
             done = run("run", "--", *words, cwd=SCRATCH / folder)
             check(done.stdout == want, f"{option} in {folder}: the same code", want, done.stdout, done.stderr)
     check(" 0 made" in done.stderr, "answered where it was made", done.stderr)
+    # By the user's name for it, which may lead through a link.
+    (SCRATCH / "by-link").symlink_to("one")
+    words = [PYTHON, SCRATCH / "named.py", NVRTC, source, "k.cu", "-arch=compute_90", "-Iinc", "-lineinfo"]
+    for name in ("by-link", "one", "by-link", "nowhere"):
+        want = run(*words[1:], program=words[0], cwd=SCRATCH / "one", PWD=SCRATCH / name).stdout
+        done = run("run", "--", *words, cwd=SCRATCH / "one", PWD=SCRATCH / name)
+        check(done.stdout == want, f"a folder that is called {name}: the same code", want, done.stdout, done.stderr)
+    check(" 0 made" in done.stderr, "a name that leads elsewhere is none", done.stderr)
     (SCRATCH / "gone").mkdir()
     away = f'cd {SCRATCH}/gone && rmdir ../gone && exec "$0" "$@"'
     done = under("sh", "-c", away, PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 960, "-arch=sm_90", "-lineinfo")
@@ -282,6 +335,41 @@ def stand_ins_that_were_damaged():
     under(*words, **place)
     run("cache", "clear", **place)
     check(not any(f.exists() for f in kept), "cache clear takes them along")
+
+
+def links_of_files():
+    """A file counts by what was in it when the program gave it to the linker, whatever became of it since; what comes after the end is told by the linker itself."""
+    if NVJITLINK is None:
+        return
+    write("links.py", r'''
+import ctypes as C, hashlib, os, sys
+n, j = C.CDLL(sys.argv[1]), C.CDLL(sys.argv[2])
+def made(source):
+    p = C.c_void_p(); z = C.c_size_t(); o = (C.c_char_p * 2)(b"-arch=sm_90", b"-rdc=true")
+    assert n.nvrtcCreateProgram(C.byref(p), source.encode(), b"k.cu", 0, None, None) == 0 and n.nvrtcCompileProgram(p, 2, o) == 0
+    n.nvrtcGetCUBINSize(p, C.byref(z)); d = C.create_string_buffer(z.value); n.nvrtcGetCUBIN(p, d)
+    return d.raw
+def said(h):
+    out = []
+    for kind in ("LinkedCubin", "ErrorLog"):
+        z = C.c_size_t(); out.append(getattr(j, f"nvJitLinkGet{kind}Size")(h, C.byref(z)))
+        d = C.create_string_buffer(max(1, z.value)); out.append(getattr(j, f"nvJitLinkGet{kind}")(h, d) if z.value else None); out.append(hashlib.sha256(d.raw).hexdigest()[:8])
+    return out
+h = C.c_void_p(); print(j.nvJitLinkCreate(C.byref(h), 1, (C.c_char_p * 1)(b"-arch=sm_90")))
+place = sys.argv[3].encode()  # one file for all of them, one after the other
+for source in sys.argv[4:]:
+    with open(place, "wb") as f: f.write(made(source))
+    print(j.nvJitLinkAddFile(h, 1, place))
+os.unlink(place)
+print(j.nvJitLinkComplete(h), said(h))
+print(j.nvJitLinkComplete(h), said(h))
+print(j.nvJitLinkAddData(h, 1, b"x", C.c_size_t(1), b"late"), said(h), j.nvJitLinkDestroy(C.byref(h)))
+''')
+    pieces = ["__device__ int f(int x) { return x + %d; }", "__device__ int g(int x) { return x * 3; }", "__device__ int f(int); __device__ int g(int); extern \"C\" __global__ void k(int* a) { *a = f(g(*a)) + %d; }"]
+    for first, last in ((1, 1), (1, 1), (1, 2), (2, 2), (1, 2)):
+        words = [PYTHON, SCRATCH / "links.py", NVRTC, NVJITLINK, SCRATCH / "piece", pieces[0] % first, pieces[1], pieces[2] % last]
+        want, done = bare(*words).stdout, under(*words)
+        check(done.stdout == want and want.startswith("0\n0\n0\n0\n0 "), f"linked of files, {first} and {last}", want, done.stdout, done.stderr)
 
 
 def the_program_is_itself():
@@ -525,6 +613,22 @@ def a_difference_is_found():
     want, _ = one(300, kiln=False)
     got, said = one(300, options=("--verify",))
     check(got["cubin"] == want["cubin"], "an entry under another's name is not used", said)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    # A linker that says something else each time.
+    outputs = "".join(f'int nvJitLinkGet{kind}Size(void* h, size_t* s) {{ *s = {size}; return 0; }}\nint nvJitLinkGet{kind}(void* h, char* d) {{ {text} return 0; }}\n'
+                      for kind, size, text in (("LinkedCubin", 5, 'memcpy(d, getenv("SAYS"), 5);'), ("LinkedPtx", 0, ""), ("LinkedLTOIR", 0, ""), ("ErrorLog", 0, ""), ("InfoLog", 0, "")))
+    write("moody/moody.c", '#include <stdlib.h>\n#include <string.h>\nint nvJitLinkVersion(unsigned* a, unsigned* b) { *a = 13; *b = 0; return 0; }\nint nvJitLinkCreate(void** h, unsigned n, char const** o) { *h = malloc(1); return 0; }\n'
+          'int nvJitLinkDestroy(void** h) { free(*h); *h = 0; return 0; }\nint nvJitLinkAddData(void* h, int t, void const* d, size_t s, char const* n) { return 0; }\nint nvJitLinkAddFile(void* h, int t, char const* n) { return 0; }\n'
+          'int nvJitLinkComplete(void* h) { return strcmp(getenv("SAYS"), "never") == 0 ? 6 : 0; }\n' + outputs)
+    moody = SCRATCH / "moody/libnvJitLink.so.13"
+    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,--build-id", f"-Wl,-soname,{moody.name}", "-o", moody, SCRATCH / "moody/moody.c"], check=True)
+    write("ask.py", "import ctypes as C, sys; j = C.CDLL(sys.argv[1]); h = C.c_void_p(); j.nvJitLinkCreate(C.byref(h), 0, (C.c_char_p * 1)()); j.nvJitLinkAddData(h, 1, b'x', C.c_size_t(1), b'x')\n"
+          "status = j.nvJitLinkComplete(h); d = C.create_string_buffer(6); j.nvJitLinkGetLinkedCubin(h, d) if status == 0 else None; print(status, d.value.decode())")
+    for says, options, want in (("first", (), "0 first"), ("other", (), "0 first"), ("other", ("--verify",), "0 other"), ("never", ("--verify",), "6 "), ("first", ("--verify",), "0 first")):
+        done = under(PYTHON, SCRATCH / "ask.py", moody, options=options, status=int(bool(options) and says != "first"), SAYS=says)
+        check(done.stdout == want + "\n", f"a linker that says '{says}' {options}", done.stdout, done.stderr)
 
 
 def a_text_of_two_forms_is_no_difference():
@@ -1294,7 +1398,7 @@ def capsules():
 
 
 chosen = sys.argv[1:]
-for test in (a_hit_loads_no_compiler, names_that_the_code_knows, files_decide, the_folder_it_is_compiled_in, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
+for test in (a_hit_loads_no_compiler, names_that_the_code_knows, a_library_that_knows_of_places, files_decide, the_folder_it_is_compiled_in, links_of_files, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_text_of_two_forms_is_no_difference, names_of_a_process_are_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, the_first_use_and_fork, descriptors_of_the_program, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,

@@ -49,6 +49,9 @@ check(named["from"] in ("compiled", "disk"), "a named compiler compiles", named)
 wrong = run("compile", "k.cu", "--arch", "sm_80", KILN_NVRTC=SCRATCH / "k.cu", status=1).stderr
 check("KILN_NVRTC=" in wrong, "one that is none is named, and no other is taken", wrong)
 
+warm = run("compile", "k.cu", "--arch", "sm_90", KILN_NVRTC=SCRATCH / "nowhere.so", status=1).stderr
+check("nowhere.so" in warm and "unset it" in warm, "also where another has made it before", warm)
+
 # Other builtins on the loader's path: as before. Other builtins beside NVRTC: another compiler.
 plain = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=toolkit.parent)[0]
 other = SCRATCH / "other"

@@ -29,6 +29,112 @@ TEST_F(engine_compile, compiled_once_then_memory_then_disk) {
     EXPECT_EQ(next->status().compiled, 0u);
 }
 
+TEST_F(engine_compile, kernels_come_in_the_order_of_the_callers_own_names) {
+    auto const named = [](std::vector<std::string> names) {
+        return unit{.name = "three",
+                    .source =
+                        "extern \"C\" __global__ void b() {}\nextern \"C\" __global__ void a() {}\n"
+                        "extern \"C\" __global__ void c() {}\n",
+                    .kernels = std::move(names)};
+    };
+    auto const order_of = [](result<obtained> const& got) {
+        std::string out;
+        for (auto const& k : got.value().what->kernels) out += k.name;
+        return out;
+    };
+    auto e = make_engine();
+    EXPECT_EQ(order_of(e->artifact_sync(named({"c", "a", "b"}), sm90())), "cab");
+    EXPECT_EQ(order_of(e->artifact_sync(named({"b", "c", "a"}), sm90())), "bca")
+        << "the same artifact, found in memory";
+    EXPECT_EQ(order_of(e->artifact(named({"a", "c", "b"}), sm90()).wait_sync()), "acb");
+    EXPECT_EQ(order_of(*e->find(named({"a", "b", "c"}), sm90()).value()), "abc");
+    EXPECT_EQ(e->status().compiled, 1u);
+    EXPECT_EQ(order_of(e->artifact_sync(named({}), sm90())), "abc") << "nobody named them: by their names in the image";
+    auto const ptx = target::parse("compute_90", artifact_kind::ptx).value();
+    EXPECT_EQ(order_of(e->artifact_sync(named({}), ptx)), "abc");
+}
+
+TEST_F(engine_compile, the_headline_of_a_failure_is_its_first_error) {
+    auto e = make_engine();
+    auto const u = simple("warned", "int never_used; no_such_name;");
+    auto const failed =
+        e->artifact_sync({.name = u.name, .source = "#warning look here, error: none\n" + u.source}, sm90());
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().message(), testing::HasSubstr("identifier \"no_such_name\" is undefined"));
+    EXPECT_THAT(failed.error().message(), testing::Not(testing::HasSubstr("warning")));
+    EXPECT_THAT(failed.error().log(), testing::HasSubstr("look here"));
+}
+
+// One thing of each standard header that is answered, in the spelling of C++ and of C.
+TEST_F(engine_compile, standard_headers_have_what_they_are_included_for) {
+    std::pair<char const*, char const*> const uses[] = {
+        {"algorithm", "x[0] = std::max(x[0], 1.0);"},
+        {"array", "std::array<int, 2> a{1, 2}; x[0] = a[1];"},
+        {"assert.h", "assert(x != nullptr);"},
+        {"atomic", "std::atomic<int> a{1}; x[0] = a.load();"},
+        {"barrier", "using b = std::barrier<>; x[0] = sizeof(b);"},
+        {"bit", "x[0] = std::popcount(7u);"},
+        {"bitset", "x[0] = std::bitset<8>{5}.count();"},
+        {"cassert", "assert(x != nullptr);"},
+        {"cfloat", "x[0] = FLT_MAX + DBL_EPSILON + LDBL_DIG;"},
+        {"chrono", "x[0] = std::chrono::milliseconds{2}.count();"},
+        {"climits", "x[0] = INT_MAX + CHAR_BIT;"},
+        {"cmath", "x[0] = std::sqrt(x[0]) + INFINITY;"},
+        {"complex", "x[0] = std::complex<float>{1, 2}.imag();"},
+        {"concepts", "static_assert(std::integral<int>);"},
+        {"cstddef", "std::size_t n = offsetof(pair, b); x[0] = n;"},
+        {"cstdint", "std::uint64_t n = UINT64_MAX; x[0] = n;"},
+        {"cstdio", "std::printf(\"%d\", 1);"},
+        {"cstdlib", "x[0] = std::abs(-1);"},
+        {"cstring", "std::memset(x, 0, 8);"},
+        {"ctime", "x[0] = sizeof(std::time_t);"},
+        {"expected", "std::expected<int, int> e{1}; x[0] = *e;"},
+        {"float.h", "x[0] = DBL_MAX * FLT_MIN + FLT_RADIX;"},
+        {"functional", "x[0] = std::plus<>{}(1, 2);"},
+        {"initializer_list", "std::initializer_list<int> i{1, 2}; x[0] = i.size();"},
+        {"iterator", "int a[3] = {}; x[0] = std::size(a);"},
+        {"latch", "x[0] = sizeof(std::latch);"},
+        {"limits", "x[0] = std::numeric_limits<float>::infinity();"},
+        {"limits.h", "x[0] = LONG_MAX;"},
+        {"math.h", "x[0] = sqrt(x[0]);"},
+        {"mdspan", "x[0] = std::extents<int, 2, 3>{}.rank();"},
+        {"memory", "x[0] = *std::addressof(x[1]);"},
+        {"new", "new (x) double{1};"},
+        {"numbers", "x[0] = std::numbers::pi;"},
+        {"numeric", "x[0] = std::gcd(12, 18);"},
+        {"optional", "std::optional<int> o{1}; x[0] = *o;"},
+        {"ranges", "int a[3] = {}; x[0] = std::ranges::size(a);"},
+        {"ratio", "x[0] = std::milli::den;"},
+        {"semaphore", "x[0] = sizeof(std::counting_semaphore<>);"},
+        {"source_location", "x[0] = std::source_location::current().line();"},
+        {"span", "x[0] = std::span<double>{x, 2}.size();"},
+        {"stddef.h", "size_t n = offsetof(pair, b); x[0] = n;"},
+        {"stdint.h", "uint16_t n = UINT16_MAX; x[0] = n;"},
+        {"stdio.h", "printf(\"%d\", 1);"},
+        {"stdlib.h", "x[0] = abs(-1);"},
+        {"string.h", "memset(x, 0, 8);"},
+        {"time.h", "x[0] = sizeof(time_t);"},
+        {"tuple", "x[0] = std::get<0>(std::make_tuple(1, 2));"},
+        {"type_traits", "static_assert(std::is_same_v<int, int>);"},
+        {"utility", "auto p = std::make_pair(1, 2); x[0] = std::move(p).second;"},
+        {"variant", "std::variant<int, float> v{1}; x[0] = std::get<int>(v);"},
+    };
+    auto e = make_engine();
+    std::vector<std::pair<std::string, pending<obtained>>> asked;
+    for (auto const& [header, use] : uses) {
+        unit const u{.name = header,
+                     .source = fmt::format("#include <{}>\nstruct pair {{ int a, b; }};\n"
+                                           "extern \"C\" __global__ void k(double* x) {{ {} }}\n",
+                                           header, use),
+                     .options = {"-std=c++20"}};
+        asked.emplace_back(header, e->artifact(u, sm90()));
+    }
+    for (auto const& [header, answer] : asked) {
+        auto const got = answer.wait_sync();
+        EXPECT_TRUE(got) << "<" << header << ">: " << got.error().what();
+    }
+}
+
 TEST_F(engine_compile, kernels_nobody_named_have_the_names_of_the_source) {
     unit const u{.name = "unnamed",
                  .source =

@@ -90,6 +90,65 @@ TEST_F(spatial_relate, row_by_row) {
     }
 }
 
+// Rows that are no borders, or not even rings: on a device as on the host, in its words, with rows numbered from the first of all.
+TEST_F(spatial_relate, refuses_what_the_host_refuses) {
+    auto const square = from_wkt(std::vector<std::string>(2, "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))")).value();
+    auto const points = from_wkt(std::vector<std::string>(2, "POINT (1 1)")).value();
+    auto const check = [&](geometries const& left, geometries const& right, std::string const& name) {
+        auto const a = there(left), b = there(right);
+        auto const here = [&] {
+            scoped_execution_mode const cpu{execution_mode::cpu};
+            return relate(on(), left, right);
+        }();
+        auto const got = relate(on(), a, b);
+        ASSERT_EQ(got.has_value(), here.has_value()) << name;
+        EXPECT_EQ(relate_join(on(), a, b).has_value(), here.has_value()) << name;
+        EXPECT_EQ(join(on(), a, b, predicate::overlaps).has_value(), here.has_value()) << name;
+        EXPECT_TRUE(join(on(), a, b, predicate::intersects)) << name;
+        if (here) return;
+        EXPECT_EQ(got.error().message(), here.error().message()) << name;
+    };
+    for (auto const& [area, why] : areas_without_borders()) {
+        auto const areas = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", area}).value();
+        check(areas, square, area), check(square, areas, area), check(areas, points, area);
+        if (quickest()) break;
+    }
+    for (auto const& area : areas_that_touch_themselves()) check(row_of(area), row_of(area), area);
+    auto const any = rings_of_any_kind(quick() ? 20 : 2000, 3);
+    for (std::size_t first = 0; first < any.rows(); first += 10) {
+        auto some = buffer<std::int32_t>::on_host(10);
+        for (std::size_t i = 0; i < 10; ++i) some.data()[i] = static_cast<std::int32_t>(first + i);
+        auto const rows = any.view(some).value();
+        check(rows, rows, "row " + std::to_string(first));
+    }
+
+    auto const last = from_wkt([] {
+                          std::vector<std::string> rows(100, "POLYGON ((0 0, 4 0, 4 4, 0 3, 0 0))");
+                          rows.back() = areas_without_borders()[0].area;
+                          return rows;
+                      }())
+                          .value();
+    auto const chunks = join_in_chunks(on(), there(last), there(square), predicate::overlaps, {.most_bytes = 256 << 20},
+                                       [](pair_list const&) { return result<void>{}; });
+    ASSERT_FALSE(chunks);
+    EXPECT_NE(chunks.error().message().find("on the left, row 99: rings cross"), std::string::npos)
+        << chunks.error().message();
+}
+
+// The second call finds nothing to check: it waits less often.
+TEST_F(spatial_relate, looks_at_rings_once) {
+    auto const left = there(lattice(family::multipolygon, {.rows = 50, .seed = 5})),
+               right = there(lattice(family::polygon, {.rows = 50, .seed = 6}));
+    auto const waits = [&] {
+        auto const before = activity_so_far();
+        (void)take(relate_join(on(), left, right));
+        return activity_so_far().since(before).synchronisations;
+    };
+    auto const first = waits(), second = waits();
+    EXPECT_LE(second + 8, first);
+    EXPECT_EQ(waits(), second);
+}
+
 TEST_F(spatial_relate, real_layers) {
     if (quick()) GTEST_SKIP() << "too much for a checker";
     auto const world = real_layer("ne110"), before = real_layer("county2010"), after = real_layer("county2016");

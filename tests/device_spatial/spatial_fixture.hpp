@@ -14,10 +14,14 @@
 namespace kiln::device_tests {
 
 using namespace spatial;
+using spatial_tests::areas_that_touch_themselves;
+using spatial_tests::areas_without_borders;
 using spatial_tests::lattice;
 using spatial_tests::lattice_options;
 using spatial_tests::plain_pairs;
 using spatial_tests::real_layer;
+using spatial_tests::rings_of_any_kind;
+using spatial_tests::row_of;
 
 // KILN_TEST_QUICK=1: sizes that memcheck can go through.
 inline bool quick() {

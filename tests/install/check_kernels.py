@@ -112,6 +112,12 @@ def main():
         check(b"quite unmistakable" not in pathlib.Path(sealed).read_bytes(), "the text of the kernel is not in the program")
         answer = p.ask(sealed, "sm_75", jit="allow")[0]
         check(answer.startswith("not-found") and "IMAGES_ONLY" in answer, f"what was not shipped cannot be made: {answer}")
+        check("sm_80" in answer and "ARCHS" in answer and "NVRTC" not in answer, f"what there is and what to do: {answer}")
+
+        # Names that CMake, the assembler, macros and link-time optimisation have opinions about.
+        answer = without_sources(p.moved("odd-names"))
+        check(answer[:5] == [f"bundle {kernel}" for kernel in ("cxx<int>", "first", "second", "penguin", "number")],
+              f"names are names: {answer}")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,10 @@ public:
         compile::pool_options out;
         out.workers = 0;
         out.in_process = [this](compile::job const& j) {
-            auto const done = std::shared_ptr<void>{nullptr, [this](void*) { end(); }};
+            struct ending {
+                fake_compiler& of;
+                ~ending() { of.end(); }
+            } const done{*this};
             return run(j);
         };
         return out;

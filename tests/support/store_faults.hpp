@@ -2,6 +2,7 @@
 // The fixture of the store's fault tests, which are named after the ids of docs/faults.md.
 #pragma once
 
+#include "base/directory.hpp"
 #include "store/maintenance.hpp"
 #include "store/store.hpp"
 #include "support/faulty_calls.hpp"
@@ -44,7 +45,7 @@ protected:
     // No file left behind by an unfinished put.
     [[nodiscard]] int temporaries() const {
         int count = 0;
-        store::for_each_name(store::disk_layout{root()}.temporaries(), [&](std::string_view) { ++count; }).value();
+        base::for_each_name(store::disk_layout{root()}.temporaries(), [&](std::string_view) { ++count; }).value();
         return count;
     }
     [[nodiscard]] store::usage counted() const { return store::maintenance{root()}.count().value(); }

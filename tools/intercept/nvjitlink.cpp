@@ -37,8 +37,13 @@ struct link_input {
     std::string name;
     bool named = false;    // a null name is not an empty one
     bool is_file = false;  // `name` is its path
-    std::string data;
+    std::string data;      // of a file what was in it
 };
+
+std::optional<std::string> text_of_file(std::string const& path) {
+    auto const data = base::read_file(path);
+    return data && *data ? std::optional{std::string{base::as_text(**data)}} : std::nullopt;
+}
 
 struct link_record {
     std::vector<std::string> options;
@@ -50,17 +55,20 @@ struct link_record {
     std::optional<foreign_answer> answer;  // completed
     stopwatch since;
 
-    ~link_record() {
-        if (real != nullptr) real_call("nvJitLinkDestroy", &real);
-    }
+    ~link_record() { close(); }
 
+    void close() {
+        if (real != nullptr) real_call("nvJitLinkDestroy", &real);
+        real = nullptr;
+        fed = 0;
+    }
     [[nodiscard]] int feed(link_input const& one) const {
         char const* const name = one.named ? one.name.c_str() : nullptr;
-        if (one.is_file) return real_call("nvJitLinkAddFile", real, one.type, name);
         return real_call("nvJitLinkAddData", real, one.type, static_cast<void const*>(one.data.data()), one.data.size(),
                          name);
     }
-    // The real link with everything that was noted.
+    // The real link with everything that was noted, as far as the program is. What was in a file is given as data: the file may be
+    // another by now, or gone.
     [[nodiscard]] int materialise() {
         if (real == nullptr) {
             std::vector<char const*> words;
@@ -74,6 +82,11 @@ struct link_record {
         }
         for (; fed < inputs.size(); ++fed) {
             if (int const status = feed(inputs[fed]); status != success) return status;
+        }
+        // What comes after the end is the real library's to answer.
+        if (answer && self().jit() != jit_policy::forbid) {
+            answer.reset();
+            return real_call("nvJitLinkComplete", real);
         }
         return success;
     }
@@ -113,24 +126,30 @@ bool was_accepted(link_record const& k, base::digest const& step) {
     return self().store.has(id_of(k, step, kind_step));
 }
 
+// As the program does it, the first time.
+int add_for_real(link_record& k, link_input const& one) {
+    if (int const status = k.materialise(); status != success) return status;
+    if (!one.is_file) return k.feed(one);
+    int const status = real_call("nvJitLinkAddFile", k.real, one.type, one.name.c_str());
+    if (k.why_not.empty() && text_of_file(one.name) != one.data) k.why_not = "a file that changes";
+    return status;
+}
+
 int add(link_record& k, link_input one) {
-    std::string content;
     if (k.why_not.empty() && one.is_file) {
-        auto data = base::read_file(one.name);
-        if (data && *data) content = std::string{base::as_text(**data)};
+        if (auto text = text_of_file(one.name)) one.data = *std::move(text);
         else k.why_not = "a file that cannot be read";
     }
     if (k.answer) k.why_not = "an input after the end";
     if (k.why_not.empty()) {
-        auto const bytes = base::as_bytes(one.is_file ? content : one.data);
-        k.chain.push_back(link_added(k.chain.back(), one.type, (one.named ? "n" : "-") + one.name, bytes));
+        k.chain.push_back(
+            link_added(k.chain.back(), one.type, (one.named ? "n" : "-") + one.name, base::as_bytes(one.data)));
         if (k.real == nullptr && was_accepted(k, k.chain.back())) {
             k.inputs.push_back(std::move(one));
             return success;
         }
     }
-    if (int const status = k.materialise(); status != success) return status;
-    int const status = k.feed(one);
+    int const status = add_for_real(k, one);
     if (status != success) {
         k.why_not = "an input that was not accepted";
         return status;
@@ -195,13 +214,12 @@ int link_and_keep(link_record& k) {
         for (auto const& step : k.chain) (void)self().store.keep(id_of(k, step, kind_step), {}, {});
     }
     tell(k, std::move(made));
-    real_call("nvJitLinkDestroy", &k.real);
-    k.real = nullptr;
+    k.close();
     return success;
 }
 
-// Linked again by the real library and compared. The fresh answer is the one that is served.
-void confirm(link_record& k, foreign_hit const& hit) {
+// Linked again by the real library and compared.
+bool is_confirmed(link_record& k, foreign_hit const& hit) {
     std::string what;
     if (k.materialise() != success || real_call("nvJitLinkComplete", k.real) != success) what = "it does not link";
     else {
@@ -213,15 +231,18 @@ void confirm(link_record& k, foreign_hit const& hit) {
     }
     tell(k,
          {.kind = what.empty() ? happening::what::verified : happening::what::different, .at = hit.at, .detail = what});
+    return what.empty();
 }
 
 bool answered(link_record& k) {
     stopwatch looking;
     auto found = self().store.find(id_of(k, k.chain.back(), kind_nvjitlink), {});
     if (!found.hit) return false;
-    if (self().verifies()) confirm(k, *found.hit);
-    if (k.real != nullptr) real_call("nvJitLinkDestroy", &k.real);
-    k.real = nullptr;
+    if (self().verifies() && !is_confirmed(k, *found.hit)) {
+        k.why_not = "made again it differs";
+        return false;
+    }
+    k.close();
     tell(k,
          {.kind = happening::what::answered, .took = looking.so_far(), .cost = found.hit->cost, .at = found.hit->at});
     k.answer = std::move(found.hit->answer);
@@ -232,15 +253,17 @@ int complete(link_record& k) {
     if (k.answer) k.why_not = "completed again";
     if (!k.why_not.empty()) return link_without_us(k);
     if (answered(k)) return success;
-    if (self().jit() == jit_policy::forbid) return forbidden(k, "new");
-    for (;;) {
+    if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");
+    while (k.why_not.empty()) {
         auto const leading = self().store.lead(k.chain.back());
         auto const outcome = leading.outcome();
         bool const others_were_here =
             outcome == store::flight_outcome::leader || outcome == store::flight_outcome::finished;
         if (others_were_here && answered(k)) return success;
-        if (outcome != store::flight_outcome::finished) return link_and_keep(k);
+        if (k.why_not.empty() && outcome != store::flight_outcome::finished) return link_and_keep(k);
     }
+    k.close();
+    return link_without_us(k);
 }
 
 int size_of(void* handle, char const* kind, char const* function, std::size_t* size) {

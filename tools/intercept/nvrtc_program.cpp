@@ -18,9 +18,15 @@ int real_call(char const* name, Arguments... arguments) {
     return self().real.call(name, nvrtc_builtin_failure, arguments...);
 }
 
+// As the compiler calls it: by the user's name for it, which may have links in it, where that leads there.
 // Empty where it is gone: then no worker can go there, either.
 std::string working_directory() {
     std::error_code nowhere;
+    auto const* const set = std::getenv("PWD");
+    std::string users = set == nullptr ? "" : set;
+    // Of /proc/self every process has its own.
+    bool const is_a_place = users.starts_with('/') && !users.starts_with("/proc/");
+    if (is_a_place && std::filesystem::equivalent(users, ".", nowhere)) return users;
     return std::filesystem::current_path(nowhere).native();
 }
 
@@ -42,6 +48,8 @@ private:
     [[nodiscard]] bool is_confirmed(foreign_call const& call, foreign_answer const& answer,
                                     std::optional<store::address> const& at);
     [[nodiscard]] bool is_refuted(foreign_call const& call, foreign_product const& made);
+    [[nodiscard]] bool is_unusable(foreign_product const& made);
+    [[nodiscard]] std::string names_told(foreign_call const& call) const;
     [[nodiscard]] int make();
     [[nodiscard]] foreign_job as_job(foreign_call const& call) const;
     [[nodiscard]] std::optional<int> make_elsewhere();
@@ -63,6 +71,7 @@ private:
     std::vector<foreign_call> calls_;  // in the order they are tried
     stopwatch watch_;
     std::string why_ = "new";
+    std::string unusable_;  // why one of the calls did not do
     bool is_hiding_wrong_ = false;
 };
 
@@ -141,6 +150,23 @@ bool compile_request::is_refuted(foreign_call const& call, foreign_product const
            !is_confirmed(call, made.entry.answer, {});
 }
 
+bool compile_request::is_unusable(foreign_product const& made) {
+    if (made.how != foreign_product::outcome::unusable) return false;
+    unusable_ = made.entry.answer.log;
+    return true;
+}
+
+// Why it is kept under the program's own names for its files, where it could have been under none.
+std::string compile_request::names_told(foreign_call const& call) const {
+    if (call.is_virtual()) return {};
+    auto why = unusable_;
+    if (calls_.size() == 1 && has_a_place(p_.asked)) {
+        if (tells_directory(options_)) why = "debug information or intermediate code tells them";
+        else if (asks_for_names(p_.asked, options_)) why = may_ask_its_name;
+    }
+    return why.empty() ? why : std::string{own_names_mark} + why;
+}
+
 bool compile_request::answered() {
     for (auto const& call : calls_) {
         auto found = self().store.find(id_of(call), call.roots);
@@ -175,7 +201,7 @@ int compile_request::take(foreign_call const& call, foreign_product product, std
         return product.status;
     }
     auto const kept = self().store.keep(id_of(call), product.entry, cost);
-    tell(told_of(kept, {.kind = happening::what::made, .maker = maker, .detail = why_}));
+    tell(told_of(kept, {.kind = happening::what::made, .maker = maker, .detail = why_ + names_told(call)}));
     for (auto const& one : product.entry.looks) {
         // The folder of the source is another one next time.
         if (!one.content || one.from == look::root::source_directory) continue;
@@ -203,7 +229,7 @@ std::optional<int> compile_request::make_elsewhere() {
         stopwatch compiling;
         auto made = self().workers.compile(as_job(call));
         if (!made) return std::nullopt;
-        if (made->product.how == foreign_product::outcome::unusable || is_refuted(call, made->product)) continue;
+        if (is_unusable(made->product) || is_refuted(call, made->product)) continue;
         return take(call, std::move(made->product), compiling.ms(), made->maker);
     }
     return std::nullopt;
@@ -213,7 +239,7 @@ std::optional<int> compile_request::make_here(foreign_call const& call) {
     stopwatch compiling;
     real_program fresh{self().real};
     auto made = compile_watched(fresh, p_.asked, call, p_.watcher);
-    if (made.how == foreign_product::outcome::unusable || is_refuted(call, made)) return std::nullopt;
+    if (is_unusable(made) || is_refuted(call, made)) return std::nullopt;
     // A failure is not kept: the real program answers what is asked next, but for the names in its log.
     if (made.how == foreign_product::outcome::failed) p_.real = fresh.release();
     return take(call, std::move(made), compiling.ms(), 0);
@@ -225,7 +251,7 @@ int compile_request::make() {
     for (auto const& call : calls_) {
         if (auto const status = make_here(call)) return *status;
     }
-    return without_us("what it reads cannot be kept");
+    return without_us("it cannot be kept: " + unusable_);
 }
 
 int compile_request::forbidden() {

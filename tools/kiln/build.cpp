@@ -43,6 +43,7 @@ struct item {
     recipe const* by = nullptr;
     target for_target;
     std::optional<result<made_artifact>> answer = {};
+    std::string images_of = {};  // what the bundle calls it where the text does not travel
 
     [[nodiscard]] std::string const& name() const { return of != nullptr ? of->name : by->name; }
 };
@@ -85,6 +86,16 @@ json describe(item const& i) {
     return out;
 }
 
+made_artifact shipped_as(item const& i) {
+    auto out = **i.answer;
+    if (i.images_of.empty()) return out;
+    unit const images{.name = i.name(), .source = {}, .images_of = i.images_of};
+    auto const id = compile::identify(images, out.got.what->target, out.got.what->toolchain).value();
+    out.at.family = id.family;
+    out.at.request = id.request;
+    return out;
+}
+
 result<void> write_bundle(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
     auto const form = a.compress ? store::bundle_form::packed : store::bundle_form::plain;
     store::bundle_writer writer;
@@ -92,7 +103,7 @@ result<void> write_bundle(build_arguments const& a, engine::state& s, std::vecto
     writer.set("producer", s.producer());
     for (auto const& i : items) {
         if (!*i.answer) continue;
-        KILN_CHECK(writer.add(*engine_detail::entry_of(**i.answer, s.producer())));
+        KILN_CHECK(writer.add(*engine_detail::entry_of(shipped_as(i), s.producer())));
     }
     if (a.sign.empty()) return writer.write(a.output, nullptr, form);
     KILN_TRY(auto const key, store::private_key::load(a.sign));
@@ -125,9 +136,21 @@ std::vector<unit> carried_units(engine& e, std::vector<unit> const& units, std::
         for (auto const& i : items) {
             if (i.of == &u) made.push_back((*i.answer)->got.what);
         }
-        out.push_back(as_carried(u, headers_read(e.internals(), u, made).value()));
+        out.push_back(as_carried(e.internals(), u, made).value());
     }
     return out;
+}
+
+unit without_text(unit const& u, std::vector<item>& items) {
+    std::vector<base::digest> keys;
+    for (auto const& i : items) {
+        if (i.of == &u) keys.push_back((*i.answer)->at.key);
+    }
+    auto const images = compile::family_of_images(keys).hex();
+    for (auto& i : items) {
+        if (i.of == &u) i.images_of = images;
+    }
+    return {.name = u.name, .source = {}, .images_of = images};
 }
 
 // Returns the embedding's units; the bundle is made of `items`, which are theirs afterwards.
@@ -141,11 +164,7 @@ std::vector<embedded_unit> embed_units(build_arguments const& a, engine& e, std:
     }
     std::vector<embedded_unit> out;
     for (std::size_t n = 0; n < carried.size(); ++n) {
-        auto shipped = carried[n];
-        if (a.images_only) {
-            auto const order = e.internals().order_for(carried[n], items.front().for_target).value();
-            shipped = {.name = carried[n].name, .source = {}, .images_of = order.subject.id.family.hex()};
-        }
+        auto shipped = a.images_only ? without_text(carried[n], items) : carried[n];
         out.push_back({n < a.functions.size() ? a.functions[n] : carried[n].name, std::move(shipped)});
     }
     units.swap(carried);  // the items point at what they were made of

@@ -229,8 +229,7 @@ void add_compile(CLI::App& root, std::vector<command>& commands) {
     auto arguments = std::make_shared<compile_arguments>();
     auto* const app = add_command(root, "compile");
     arguments->what.add_to(*app);
-    app->add_option("--uncached-option", arguments->what.uncached_options, "an NVRTC option no key can have")
-        ->allow_extra_args(false);
+    app->add_option("--uncached-option", arguments->what.uncached_options, "an NVRTC option no key can have");
     app->add_option("-o,--output", arguments->output, "directory for the images");
     app->add_flag("--json", arguments->as_json, "JSON on stdout");
     commands.push_back({app, [arguments] { return run(*arguments); }});

@@ -19,7 +19,7 @@ std::string escaped_for_make(std::string_view path) {
     return out;
 }
 
-fs::path absolute(fs::path const& path) { return fs::absolute(path).lexically_normal(); }
+constexpr int most_links = 40;  // as the system has it
 
 // The first that is there on the way up.
 fs::path folder_above(fs::path const& file) {
@@ -36,25 +36,38 @@ void depfile::add_look(std::string const& file) {
     auto const path = fs::absolute(file);
     std::error_code ignored;
     if (fs::is_regular_file(path, ignored)) looks_.insert(path.native());
-    folders_.insert(folder_above(path).native());
-    add_folders_of_links(path.native());
+    folders_.insert(folder_above(followed(path)).native());
 }
 
-void depfile::add_folders_of_links(std::string const& file) {
-    for (fs::path at{file}; at.has_relative_path(); at = at.parent_path()) {
-        if (at != file && !seen_.insert(at.native()).second) return;
-        std::error_code ignored;
-        if (fs::is_symlink(at, ignored)) folders_.insert(at.parent_path().native());
-    }
+fs::path depfile::followed(fs::path const& path, int links) {
+    if (!path.has_relative_path()) return path;
+    auto const above = path.parent_path();
+    auto const known = known_.find(above.native());
+    auto const folder = known != known_.end() ? known->second : followed(above, links);
+    known_.emplace(above.native(), folder);
+    auto const name = path.filename();
+    if (name.empty() || name == ".") return folder;
+    if (name == "..") return folder.parent_path();
+    auto const here = folder / name;
+    std::error_code no_link;
+    auto const target = fs::read_symlink(here, no_link);
+    if (no_link || links == most_links) return here;
+    folders_.insert(folder.native());
+    return followed(folder / target, links + 1);  // an absolute one stands for itself
 }
 
-void depfile::leave_out(std::string const& output) { outputs_.insert(absolute(output).parent_path().native()); }
+void depfile::leave_out(std::string const& output) {
+    auto const folder = fs::absolute(output).parent_path();
+    std::error_code why;
+    auto const real = fs::weakly_canonical(folder, why);
+    outputs_.insert(why ? folder.native() : real.native());
+}
 
 std::string depfile::rule_for(std::string const& product) const {
     auto text = escaped_for_make(product) + ":";
     for (auto const& file : looks_) text += " \\\n  " + escaped_for_make(file);
     for (auto const& folder : folders_) {
-        if (!outputs_.contains(absolute(folder).native())) text += " \\\n  " + escaped_for_make(folder);
+        if (!outputs_.contains(folder)) text += " \\\n  " + escaped_for_make(folder);
     }
     return text + "\n";
 }

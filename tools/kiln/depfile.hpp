@@ -4,8 +4,8 @@
 // it a bundle stays as it is when a header is edited, and where it is shipped to no header contradicts it.
 #pragma once
 
-#include "base/check.hpp"
-
+#include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 
@@ -14,7 +14,7 @@ namespace kiln::cli {
 class depfile {
 public:
     // A file that was read, or looked for and not there. Its folder changes when one of that name appears, or is replaced by an older
-    // one; so does the folder of every link on the way when that is switched.
+    // one; so does the folder of every link on the way, those behind links included, when that is switched.
     void add_look(std::string const& file);
     // A folder that what is made is put into is always newer than that: it is left out.
     void leave_out(std::string const& output);
@@ -22,10 +22,11 @@ public:
     [[nodiscard]] std::string rule_for(std::string const& product) const;
 
 private:
-    void add_folders_of_links(std::string const& file);
+    // The path without links, as far as it is there; adds the folder of each.
+    [[nodiscard]] std::filesystem::path followed(std::filesystem::path const& path, int links = 0);
 
     std::set<std::string> looks_, folders_, outputs_;
-    std::set<std::string> seen_;  // folders, looked through for links
+    std::map<std::string, std::filesystem::path> known_;  // folders, followed
 };
 
 }  // namespace kiln::cli

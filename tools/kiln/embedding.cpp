@@ -4,6 +4,7 @@
 #include "base/files.hpp"
 #include "compile/standard_headers.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -43,10 +44,12 @@ private:
     std::string all_;
 };
 
-std::string definition_of(embedded_unit const& e, text_file& texts) {
+// By its full name: the header may have declared it in an inline namespace.
+std::string definition_of(std::string_view space, embedded_unit const& e, text_file& texts) {
     auto const& u = e.what;
-    std::string out = fmt::format("kiln::unit const& {}() {{\n    static kiln::unit const u{{\n        .name = {},\n",
-                                  e.function, literal(u.name));
+    std::string out =
+        fmt::format("kiln::unit const& {}::{}() {{\n    static kiln::unit const u{{\n        .name = {},\n", space,
+                    e.function, literal(u.name));
     out += fmt::format("        .source = {},\n", u.source.empty() ? "{}" : texts.add(u.source));
     out += fmt::format("        .kernels = {{{}}},\n", literal(u.kernels));
     out += fmt::format("        .options = {{{}}},\n", literal(u.options));
@@ -74,72 +77,114 @@ std::string escaped_for_assembler(std::string_view path) {
     return out;
 }
 
+// Global, for link-time optimisation: it may put this text and the functions that use it into two objects.
 std::string blob(std::string_view symbol, std::string_view file) {
-    return fmt::format("    \".balign 16\\n{0}_begin:\\n.incbin \\\"{1}\\\"\\n{0}_end:\\n\"\n", symbol,
-                       escaped_for_assembler(file));
+    return fmt::format(
+        "    \".globl {0}_begin\\n.hidden {0}_begin\\n.globl {0}_end\\n.hidden {0}_end\\n\"\n"
+        "    \".balign 16\\n{0}_begin:\\n.incbin \\\"{1}\\\"\\n{0}_end:\\n\"\n",
+        symbol, escaped_for_assembler(file));
+}
+
+// The look itself, or the first folder on its way that is not there.
+std::string place_in_vain(compile::include_roots const& roots, dependency const& look) {
+    auto folder = look;
+    for (auto slash = look.path.find('/', 1); slash != look.path.npos; slash = look.path.find('/', slash + 1)) {
+        folder.path = look.path.substr(0, slash);
+        std::error_code why;
+        if (!std::filesystem::exists(roots.locate(folder), why) && !why) return compile::place_of(folder) + "/";
+    }
+    return compile::place_of(look);
+}
+
+bool shares_names(std::string const& folder, std::vector<std::string> const& toolkit) {
+    std::error_code why;
+    for (std::filesystem::directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
+        auto const name = at->path().filename();
+        auto const is_in = [&](std::string const& kit) {
+            std::error_code ignored;
+            return std::filesystem::exists(kit / name, ignored);
+        };
+        if (compile::is_standard_header(name.native()) || std::ranges::any_of(toolkit, is_in)) return true;
+    }
+    return why && why != std::errc::no_such_file_or_directory && why != std::errc::not_a_directory;
+}
+
+// How many directories there are, and of which the toolkit's headers have nothing to fear.
+std::vector<std::string> marks_of(compile::include_roots const& roots) {
+    std::vector<std::string> out;
+    auto const mark = [&](std::string_view name, std::string const& folder) {
+        out.push_back(fmt::format("!{}/{}", name, shares_names(folder, roots.toolkit) ? "." : "*"));
+    };
+    mark("s", roots.source_directory);
+    for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+        mark(fmt::format("i{}", i), roots.include_directories[i]);
+    return out;
 }
 
 }  // namespace
 
-result<std::vector<carried_header>> headers_read(engine::state& s, unit const& u,
-                                                 std::vector<artifact_ptr> const& made) {
-    std::map<std::string, std::string> found;
+result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_ptr> const& made) {
+    std::map<std::string, std::string> looks{{"!", {}}};
     for (auto const& a : made) {
         KILN_TRY(auto const order, s.order_for(u, a->target));
+        auto const& roots = order.subject.roots;
         for (auto const& d : a->dependencies) {
-            auto place = d.content.empty() ? std::string{} : compile::place_of(d);
-            auto const file = place.empty() ? std::string{} : order.subject.roots.locate(d);
-            if (file.empty() || compile::is_standard_header_path(file) || found.contains(place)) continue;
+            auto const place = compile::place_of(d);
+            auto const file = place.empty() ? std::string{} : roots.locate(d);
+            if (file.empty() || compile::is_standard_header_path(file) || looks.contains(place)) continue;
+            if (d.content.empty()) {
+                looks.emplace("!" + place_in_vain(roots, d), std::string{});
+                continue;
+            }
             KILN_TRY(auto const text, base::read_file(file));
             if (!text || base::sha256_of(base::byte_span{*text}).hex() != d.content)
                 return fail(errc::io, "{}: changed while '{}' was compiled; build again", file, u.name);
-            found.emplace(std::move(place), std::string{base::as_text(*text)});
+            looks.emplace(place, std::string{base::as_text(*text)});
         }
+        for (auto& mark : marks_of(roots)) looks.emplace(std::move(mark), std::string{});
     }
-    std::vector<carried_header> out;
-    for (auto& [place, text] : found) out.push_back({place, std::move(text)});
-    return out;
-}
-
-unit as_carried(unit const& u, std::vector<carried_header> headers) {
     auto out = u;
     out.directory.clear();
     out.include_dirs.clear();
-    out.carried = std::move(headers);
+    for (auto& [place, text] : looks) out.carried.push_back({place, std::move(text)});
     return out;
 }
 
 result<void> write_embedding(std::string const& file, embedding const& what) {
     text_file texts;
     std::string definitions;
-    for (auto const& e : what.units) definitions += definition_of(e, texts);
+    for (auto const& e : what.units) definitions += definition_of(what.name, e, texts);
     auto const texts_file = std::filesystem::absolute(file + ".texts").native();
-    auto blobs = blob(fmt::format("kiln_{}_texts", what.name), texts_file);
-    std::string bundle;
     // In the source itself, so that whoever keeps objects by their sources' content keeps the right one.
     auto made_of = base::sha256_of(texts.all()).hex();
     if (!what.bundle.empty()) {
         KILN_TRY(auto const bytes, base::read_file(what.bundle));
         if (!bytes) return fail(errc::not_found, "{}: no such file", what.bundle);
         made_of += base::sha256_of(base::byte_span{*bytes}).hex();
-        blobs += blob(fmt::format("kiln_{}_bundle", what.name), std::filesystem::absolute(what.bundle).native());
+    }
+    // Another library of the program may have kernels by the same name.
+    auto const symbol =
+        fmt::format("kiln_{}_{}", what.name, base::sha256_of(texts_file + '\n' + made_of).hex().substr(0, 16));
+    auto blobs = blob(symbol + "_texts", texts_file);
+    std::string bundle;
+    if (!what.bundle.empty()) {
+        blobs += blob(symbol + "_bundle", std::filesystem::absolute(what.bundle).native());
         bundle = fmt::format(
-            "extern \"C\" __attribute__((visibility(\"hidden\"))) std::byte const kiln_{0}_bundle_begin[], "
-            "kiln_{0}_bundle_end[];\n"
-            "static kiln::embedded_bundle const registered{{\"{0}\", {{kiln_{0}_bundle_begin, "
-            "kiln_{0}_bundle_end}}}};\n",
-            what.name);
+            "extern \"C\" __attribute__((visibility(\"hidden\"))) std::byte const {1}_bundle_begin[], "
+            "{1}_bundle_end[];\n"
+            "static kiln::embedded_bundle const registered{{\"{0}\", {{{1}_bundle_begin, {1}_bundle_end}}}};\n",
+            what.name, symbol);
     }
     auto const source = fmt::format(
         "// Generated by kiln build --embed: do not edit.\n"
         "#include \"{0}.hpp\"\n\n#include <kiln/embedded.hpp>\n\n#include <cstddef>\n#include <string>\n\n"
         "asm(\".pushsection .rodata,\\\"a\\\"\\n\"\n{1}    \".popsection\\n\");\n\n"
-        "extern \"C\" __attribute__((visibility(\"hidden\"))) char const kiln_{0}_texts_begin[];\n\n"
+        "extern \"C\" __attribute__((visibility(\"hidden\"))) char const {5}_texts_begin[];\n\n"
         "namespace {0} __attribute__((visibility(\"hidden\"))) {{\n[[maybe_unused]] static char const made_of[] = "
         "\"{4}\";\n{2}"
         "[[maybe_unused]] static std::string text(std::size_t at, std::size_t size) {{\n"
-        "    return std::string(kiln_{0}_texts_begin + at, size);\n}}\n\n{3}}}\n",
-        what.name, blobs, bundle, definitions, made_of);
+        "    return std::string({5}_texts_begin + at, size);\n}}\n}}\n\n{3}",
+        what.name, blobs, bundle, definitions, made_of, symbol);
     KILN_CHECK(replace_if_different(texts_file, texts.all()));
     return replace_if_different(file, source);
 }

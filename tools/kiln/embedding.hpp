@@ -7,13 +7,9 @@
 
 namespace kiln::cli {
 
-// What was read of a unit's own headers by those who made these artifacts: those beside its source, in its include directories and
-// at absolute paths. The toolkit's stay with the toolkit.
-[[nodiscard]] result<std::vector<carried_header>> headers_read(engine::state& s, unit const& u,
-                                                               std::vector<artifact_ptr> const& made);
-
-// The unit as a program has it.
-[[nodiscard]] unit as_carried(unit const& u, std::vector<carried_header> headers);
+// The unit as a program has it: with what those who made these artifacts read of its own headers, beside its source, in its include
+// directories and at absolute paths, and where they looked in vain. The toolkit's stay with the toolkit.
+[[nodiscard]] result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_ptr> const& made);
 
 struct embedded_unit {
     std::string function;

@@ -3,9 +3,8 @@
 #include "engine/engine_state.hpp"
 #include "engine/nearest.hpp"
 #include "misuse.hpp"
+#include "store/ask_sync.hpp"
 #include "unit_arguments.hpp"
-
-#include <future>
 
 namespace kiln::cli {
 
@@ -18,20 +17,11 @@ struct searched {
     std::string afar;  // what servers said; empty: none was asked, or one has it
 };
 
-constexpr std::chrono::minutes longest_wait{1};  // beyond every server's own time
-
-store::far_answer ask_afar(store::store& where, store::question const& what) {
-    auto const there = std::make_shared<std::promise<store::far_answer>>();
-    where.ask(what, [there](store::far_answer const& a) {
-        if (a.is_last) there->set_value(a);
-    });
-    auto answer = there->get_future();
-    if (answer.wait_for(longest_wait) == std::future_status::ready) return answer.get();
-    return {.said = "no answer in time"};
-}
+// For all answers of servers together: beyond what one that is not there takes by itself.
+constexpr std::chrono::minutes longest_wait{1};
 
 // As a program would, but for the waiting: who wants to know why has the time for every answer. Nothing is claimed and nothing copied.
-searched look_everywhere(store::store& where, engine_detail::subject const& what) {
+searched look_everywhere(store::store& where, engine_detail::subject const& what, base::time_point deadline) {
     searched out{.found = engine_detail::look_up(where, what, engine_detail::purpose::explain), .afar = {}};
     if (out.found.what || !where.has_far()) return out;
     store::question question{
@@ -41,7 +31,7 @@ searched look_everywhere(store::store& where, engine_detail::subject const& what
     if (!what.toolchain.empty()) question.request = what.id.request;
     // One for each set of headers it was made from.
     for (;;) {
-        auto const answer = ask_afar(where, question);
+        auto const answer = store::ask_sync(where, question, deadline);
         if (!answer.what.hit) {
             if (out.afar.empty()) out.afar = answer.said;
             return out;
@@ -83,16 +73,24 @@ json json_of(std::string const& verdict, engine_detail::order const& asked, sear
     return out;
 }
 
-void explain_one(engine::state& s, unit const& u, target t, bool as_json, json& all) {
+// What all units of one command share.
+struct explaining {
+    engine::state& by;
+    base::time_point deadline = base::clock::now() + longest_wait;
+    std::optional<json> all{};  // nullopt: in words
+};
+
+void explain_one(explaining& e, unit const& u, target t) {
+    auto& s = e.by;
     auto const asked = s.order_for(u, t).value();
-    auto const all_of_it = look_everywhere(*s.store, asked.subject);
+    auto const all_of_it = look_everywhere(*s.store, asked.subject, e.deadline);
     auto const& found = all_of_it.found;
     auto const& disk = s.store->options().disk;
     auto const cache = disk ? std::optional{disk->root} : std::nullopt;
     auto const near = found.what ? std::vector<near_miss>{} : near_misses(*s.store, asked, cache);
     auto const verdict = found.what ? std::string{"hit"} : std::string{"miss"};
-    if (as_json) {
-        all.push_back(json_of(verdict, asked, all_of_it, near.empty() ? nullptr : &near.front()));
+    if (e.all) {
+        e.all->push_back(json_of(verdict, asked, all_of_it, near.empty() ? nullptr : &near.front()));
         return;
     }
     auto const head = fmt::format("{} for {} {}", u.name, t.arch.name(), name_of(t.kind));
@@ -134,11 +132,12 @@ void add_explain(CLI::App& root, std::vector<command>& commands) {
                             auto const units = arguments->what.units().value();
                             auto const targets = meant(arguments->what.targets());
                             engine e{arguments->what.engine()};
-                            json all = json::array();
+                            explaining all{.by = e.internals()};
+                            if (arguments->as_json) all.all = json::array();
                             for (auto const& u : units) {
-                                for (auto const& t : targets) explain_one(e.internals(), u, t, arguments->as_json, all);
+                                for (auto const& t : targets) explain_one(all, u, t);
                             }
-                            if (arguments->as_json) print_json(all);
+                            if (all.all) print_json(*all.all);
                             return ok;
                         }});
 }

@@ -42,6 +42,14 @@ void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     add_completion(root, commands);
 }
 
+// An option takes one value each time it is given: what follows is a file, and not swallowed.
+void take_one_value_each(CLI::App& app) {
+    for (auto* const option : app.get_options()) {
+        if (!option->get_positional()) option->allow_extra_args(false);
+    }
+    for (auto* const inner : app.get_subcommands([](CLI::App const*) { return true; })) take_one_value_each(*inner);
+}
+
 // The command line's exit status. Failures are thrown.
 int run_command(int count, char** arguments) {
     using namespace kiln::cli;
@@ -56,6 +64,7 @@ int run_command(int count, char** arguments) {
     bool const only_run = count > 1 && std::string_view{arguments[1]} == "run";
     if (only_run) add_run(root, commands);
     else add_all(root, commands);
+    take_one_value_each(root);
 
     try {
         root.parse(count, arguments);

@@ -104,7 +104,8 @@ void bring_in(engine& e, std::vector<thing>& things, std::string const& title) {
         (void)by->wait_until(*batch.internals(), base::clock::now() + std::chrono::hours{24});
         auto const report = by->cold(*batch.internals());
         if (!report.cold.empty())
-            t->answer = error{errc::compile_failed, report.cold[0].why}.with_log(report.cold[0].log);
+            t->answer =
+                error{report.cold[0].code.value_or(errc::internal), report.cold[0].why}.with_log(report.cold[0].log);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "command.hpp"
 
 #include "compile/elf.hpp"
+#include "compile/includes.hpp"
 #include "compile/internal_names.hpp"
 #include "compile/job.hpp"
 #include "store/bundle.hpp"
@@ -41,18 +42,44 @@ public:
     explicit merging(store::bundle_writer& to) : to_{to} {}
 
     // An artifact that another bundle gave counts once.
-    [[nodiscard]] result<void> add(store::entry const& what) {
+    [[nodiscard]] result<void> add(store::entry const& what, std::string const& file) {
         KILN_TRY(auto const essence, essence_of(what));
         auto const& at = what.about.at;
         auto const place = std::array{at.family, at.request, at.key};
         if (auto const there = given_.find(place); there != given_.end() && there->second == essence) return {};
+        KILN_CHECK(check_headers(what, file));
         given_.insert_or_assign(place, essence);
         return to_.add(what);
     }
 
 private:
+    struct source {
+        std::string file;
+        std::string target;
+        std::vector<dependency> headers;
+    };
+
+    // Where headers are absent nothing tells two versions of a unit apart: no bundle has both.
+    [[nodiscard]] result<void> check_headers(store::entry const& what, std::string const& file) {
+        KILN_TRY(auto a, compile::decode_artifact(what.payload));
+        auto& others = sources_[what.about.at.family];
+        for (auto const& other : others) {
+            auto const header = compile::first_contradiction(other.headers, a.dependencies);
+            if (header.empty()) continue;
+            return fail(
+                errc::invalid_argument,
+                "'{}' for {} in {} and for {} in {} were made from different {}: where it is absent, nobody could tell "
+                "which of the two is meant; build both from the same headers, or ship the bundles apart, each with "
+                "the program it was built for",
+                what.about.name, other.target, other.file, what.about.target, file, header);
+        }
+        others.push_back({file, what.about.target, std::move(a.dependencies)});
+        return {};
+    }
+
     store::bundle_writer& to_;
     std::map<std::array<store::digest, 3>, store::digest> given_;
+    std::map<store::digest, std::vector<source>> sources_;  // by family
 };
 
 // Where only what one key has signed is used, only that is merged.
@@ -89,7 +116,7 @@ result<void> add_all(merge_arguments const& a, merging& to, std::string const& f
         KILN_TRY(auto const found, bundle->find(at, {}));
         if (!found.hit)
             return fail(errc::corrupt, "{}: an artifact cannot be read: {}", file, store::name_of(found.why));
-        if (auto added = to.add(*found.hit); !added) return std::move(added).error().within(file);
+        if (auto added = to.add(*found.hit, file); !added) return std::move(added).error().within(file);
     }
     return {};
 }

@@ -138,7 +138,7 @@ private:
         r.ms = watch.ms();
         r.why = "no worker compiled it";
         if (!made) return true;
-        r.why = "what it reads cannot be seen";
+        r.why = made->product.entry.answer.log;
         if (made->product.how == foreign_product::outcome::unusable) return false;
         if (made->product.how == foreign_product::outcome::failed) {
             auto const& log = made->product.entry.answer.log;

@@ -30,6 +30,8 @@ std::string sentence(run_summary const& s) {
     if (s.too_large > 0) out += fmt::format("; {} could not be kept: {}", s.too_large, intercept::too_large);
     if (s.not_kept > s.too_large)
         out += fmt::format("; {} could not be kept: see 'kiln doctor'", s.not_kept - s.too_large);
+    if (s.own_names > 0)
+        out += fmt::format("; {} kept under the names of this run: {}", s.own_names, reasons(s.why_own_names));
     if (s.failed > 0) out += fmt::format("; {} did not compile", s.failed);
     if (s.forwarded > 0)
         out += fmt::format("; {} left to the library itself: {}", s.forwarded, reasons(s.why_forwarded));
@@ -57,6 +59,10 @@ run_summary summed(std::vector<intercept::happening> const& all) {
                 ++out.made;
                 if (!h.at) ++out.not_kept;
                 if (!h.at && h.detail.ends_with(intercept::too_large)) ++out.too_large;
+                if (auto const why = why_own_names(h); !why.empty()) {
+                    ++out.own_names;
+                    out.why_own_names.emplace(why);
+                }
                 out.making += h.took;
                 break;
             case what::failed: ++out.failed; break;

@@ -24,7 +24,7 @@ void unit_arguments::add_to(CLI::App& app, files_are need) {
     app.add_option("-I,--include", includes, "directory");
     app.add_option("--std", standard, "language standard");
     app.add_option("--kind,-k", kind, "cubin, ptx or ltoir");
-    app.add_option("--option,-X", options, "an NVRTC option")->allow_extra_args(false);
+    app.add_option("--option,-X", options, "an NVRTC option");
     app.add_option("--export", exports, "constant to carry");
     app.add_option("--licence", licence, "licence of the sources");
     app.add_option("--jobs,-j", jobs, "compile processes")->check(CLI::Range(0, 1024));

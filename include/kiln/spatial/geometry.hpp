@@ -4,7 +4,8 @@
 // validity bit per row. A row is a point, linestring, polygon, or several of one of these; a mixed array holds one child array
 // per family. A null row is not an empty one, in every operation. Arrays are on the host or on a device, as buffers are
 // (<kiln/runtime/buffer.hpp>): copies share memory, nothing moves by itself. Making one looks at sizes only; what is in it is
-// checked by validate() (<kiln/spatial/validate.hpp>), which every operation trusts.
+// checked by validate() (<kiln/spatial/validate.hpp>), which every operation trusts. Memory is not written to once an array is made of
+// it: what a device found out about rows is kept with the array, and not found out again.
 //
 //     namespace spatial = kiln::spatial;
 //     auto const zones  = spatial::from_wkt(lines_of_a_file).value();                 // <kiln/spatial/wkt.hpp>
@@ -61,6 +62,7 @@ struct geometry_parts {
 };
 
 class geometries;
+struct row_facts;
 
 // Rows of several families: row i is row `child_row[i]` of the child of family `type[i]`, which holds every row of its family.
 // Null rows are marked here, never in a child.
@@ -112,6 +114,7 @@ public:
     [[nodiscard]] result<geometries> to_host_sync(stream_ref on) const;
 
 private:
+    friend struct row_facts;
     [[nodiscard]] std::size_t memory_row(std::size_t row) const noexcept;
     template <class Move>
     [[nodiscard]] result<geometries> moved(Move move) const;
@@ -123,6 +126,7 @@ private:
     std::shared_ptr<geometry_parts const> parts_;
     std::shared_ptr<mixed_parts const> mixed_;
     std::optional<buffer<std::int32_t>> chosen_;
+    std::shared_ptr<row_facts> facts_;
 };
 
 // Puts an array together row by row, on the host. Its family is that of the rows; of several, mixed; `fallback` where there

@@ -3,7 +3,7 @@
 // How two geometries lie to each other: the DE-9IM matrix of OGC's simple features, and the predicates that are questions about
 // it. A boundary is empty for points, the ends that an odd number of lines share for lines, and the rings for areas. Every entry
 // is exact: it follows from signs of exact arithmetic on the input coordinates. Null rows relate to nothing. Rings must be borders
-// where areas meet lines or areas: rows in which they are not are refused on the host, and not noticed on a device (validate_rings()).
+// where areas meet lines or areas: rows in which they are not are refused (validate_rings()).
 //
 //     for (auto const& [zone, place] : spatial::cpu::join(zones, places, spatial::predicate::contains).value()) ...
 //     for (auto const& [left, right, how] : spatial::cpu::relate_join(zones, roads).value())

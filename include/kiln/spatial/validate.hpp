@@ -40,8 +40,7 @@ struct flawed_row {
 
 // The same of what matrices need beyond that, and all that is asked of them but `intersects` and `disjoint`, where a row of areas meets lines or areas:
 // rings that neither cross nor run twice over one piece, holes inside of their polygons and polygons outside of each other. They may touch
-// themselves and each other in points. cpu::relate, cpu::relate_join and cpu::join look by themselves; on a device nobody does, and matrices of such rows
-// are wrong there: check rows before they go. make_valid() (overlay.hpp) mends them.
+// themselves and each other in points. Whatever needs such rings looks by itself, on a device once for each array, and refuses others. make_valid() (overlay.hpp) mends them.
 [[nodiscard]] result<std::vector<flawed_row>> validate_rings(geometries const& what, std::size_t most = 100);
 
 }  // namespace spatial

@@ -9,8 +9,8 @@
 
 namespace kiln::spatial {
 
-// Asked once for every vertex: looking at some more edges costs less than dividing cells, unless they are very full.
-inline constexpr cell_options table_cells{.cells_per_edge = 1, .split_above = 128, .edges_per_cell = 16};
+// Asked once for every ring: looking at some more edges costs less than dividing cells, unless they are very full.
+inline constexpr cell_options table_cells{.cells_per_edge = 4, .split_above = 128, .edges_per_cell = 16};
 
 // Of valid rows. By left row, then by right one.
 [[nodiscard]] result<area_list> areas_in_common(queue& on, geometries const& left, geometries const& right,

@@ -55,6 +55,109 @@ TEST(capi, null_is_no_error_and_may_be_freed) {
     EXPECT_STREQ(kiln_event_kind_name(KILN_EVENT_NOTE), "note");
 }
 
+TEST(capi, what_is_asked_of_null_is_nothing) {
+    std::size_t size = 1;
+    EXPECT_STREQ(kiln_artifact_unit(nullptr), "");
+    EXPECT_STREQ(kiln_artifact_arch(nullptr), "");
+    EXPECT_EQ(kiln_artifact_kind(nullptr), KILN_CUBIN);
+    EXPECT_STREQ(kiln_artifact_key(nullptr), "");
+    EXPECT_STREQ(kiln_artifact_compiler(nullptr), "");
+    EXPECT_STREQ(kiln_artifact_toolchain(nullptr), "");
+    EXPECT_STREQ(kiln_artifact_log(nullptr), "");
+    EXPECT_EQ(kiln_artifact_from(nullptr), KILN_FROM_COMPILER);
+    EXPECT_EQ(kiln_artifact_image(nullptr, &size), nullptr);
+    EXPECT_EQ(size, 0u);
+    EXPECT_EQ(kiln_artifact_image(nullptr, nullptr), nullptr);
+    EXPECT_EQ(kiln_artifact_kernel_count(nullptr), 0u);
+    EXPECT_EQ(kiln_artifact_constant(nullptr, "c", &size), nullptr);
+    EXPECT_EQ(kiln_stream_handle(nullptr), nullptr);
+    EXPECT_EQ(kiln_memory_address(nullptr), nullptr);
+    EXPECT_EQ(kiln_loaded_from(nullptr), KILN_FROM_COMPILER);
+    EXPECT_EQ(kiln_loaded_kernel_count(nullptr), 0u);
+    EXPECT_STREQ(kiln_kernel_name(nullptr), "");
+    EXPECT_EQ(kiln_kernel_device(nullptr), -1);
+    EXPECT_EQ(kiln_kernel_cu_function(nullptr), nullptr);
+    EXPECT_EQ(kiln_kernel_cu_kernel(nullptr), nullptr);
+    EXPECT_EQ(kiln_kernel_cu_library(nullptr), nullptr);
+    EXPECT_EQ(kiln_variable_address(nullptr), nullptr);
+    EXPECT_EQ(kiln_variable_size(nullptr), 0u);
+    EXPECT_EQ(kiln_pending_ready(nullptr), 0);
+    kiln_demanded_raise(nullptr, KILN_BLOCKING);
+    kiln_demanded_cancel(nullptr);
+    kiln_stream_free(nullptr);
+    kiln_memory_free(nullptr);
+    kiln_loaded_free(nullptr);
+    kiln_kernel_free(nullptr);
+    kiln_variable_free(nullptr);
+    kiln_pending_free(nullptr);
+    kiln_demanded_free(nullptr);
+}
+
+// Each pointer of each function that cannot do without it.
+TEST(capi, what_cannot_be_null_is_refused) {
+    auto const u = saxpy();
+    auto const expect_refused = [](kiln_error* why) { EXPECT_EQ(code_of(why), KILN_INVALID_ARGUMENT); };
+    kiln_artifact* artifact = nullptr;
+    kiln_loaded* loaded = nullptr;
+    kiln_kernel* kernel = nullptr;
+    kiln_variable* variable = nullptr;
+    kiln_pending* pending = nullptr;
+    kiln_kernel_info info = KILN_KERNEL_INFO_INIT;
+    kiln_kernel_resources resources = KILN_KERNEL_RESOURCES_INIT;
+    kiln_link link = KILN_LINK_INIT;
+    std::size_t size = 0;
+    std::int32_t number = 0;
+    void* bytes = nullptr;
+    char byte = 0;
+    kiln_setting const nameless{nullptr, "1"};
+    kiln_engine* engine = nullptr;
+
+    expect_refused(kiln_engine_make(nullptr, 0, nullptr));
+    expect_refused(kiln_engine_make(nullptr, 1, &engine));
+    expect_refused(kiln_engine_make(&nameless, 1, &engine));
+    expect_refused(kiln_engine_get_status(nullptr, nullptr));
+    expect_refused(kiln_status_json(nullptr, nullptr));
+    expect_refused(kiln_artifact_sync(nullptr, &u, nullptr, KILN_CUBIN, nullptr, &artifact));
+    expect_refused(kiln_artifact_kernel(nullptr, 0, &info));
+    expect_refused(kiln_artifact_to_bytes(nullptr, &bytes, &size));
+    expect_refused(kiln_artifact_from_bytes(&byte, 1, nullptr));
+    expect_refused(kiln_link_sync(nullptr, nullptr, nullptr, &artifact));
+    expect_refused(kiln_link_sync(nullptr, &link, nullptr, nullptr));
+    expect_refused(kiln_device_count(nullptr));
+    expect_refused(kiln_stream_make(0, nullptr));
+    expect_refused(kiln_stream_wait_sync(nullptr));
+    expect_refused(kiln_memory_make(1, 0, nullptr));
+    expect_refused(kiln_memory_upload_sync(nullptr, nullptr, &byte, 1));
+    expect_refused(kiln_memory_download_sync(nullptr, nullptr, &byte, 1));
+    expect_refused(kiln_get_sync(nullptr, nullptr, 0, nullptr, &loaded));
+    expect_refused(kiln_get_sync(nullptr, &u, 0, nullptr, nullptr));
+    expect_refused(kiln_load_artifact_sync(nullptr, nullptr, 0, &loaded));
+    expect_refused(kiln_loaded_kernel_info(nullptr, 0, &info));
+    expect_refused(kiln_loaded_kernel(nullptr, "k", &kernel));
+    expect_refused(kiln_kernel_load(nullptr, 1, "k", 0, &kernel));
+    expect_refused(kiln_kernel_load(&byte, 1, nullptr, 0, &kernel));
+    expect_refused(kiln_kernel_load(&byte, 1, "k", 0, nullptr));
+    expect_refused(kiln_kernel_adopt(nullptr, 0, &kernel));
+    expect_refused(kiln_kernel_adopt(&byte, 0, nullptr));
+    expect_refused(kiln_kernel_get_resources(nullptr, &resources));
+    expect_refused(kiln_kernel_allow_shared(nullptr, 1));
+    expect_refused(kiln_kernel_blocks_per_multiprocessor(nullptr, 1, 0, &number));
+    expect_refused(kiln_loaded_variable(nullptr, "v", &variable));
+    expect_refused(kiln_variable_upload_sync(nullptr, nullptr, &byte, 1));
+    expect_refused(kiln_variable_download_sync(nullptr, nullptr, &byte, 1));
+    expect_refused(kiln_artifact_later(nullptr, &u, "sm_90", KILN_CUBIN, nullptr));
+    expect_refused(kiln_get_later(nullptr, &u, 0, nullptr));
+    expect_refused(kiln_get_later(nullptr, nullptr, 0, &pending));
+    expect_refused(kiln_pending_then(
+        nullptr, [](void*) {}, nullptr));
+    expect_refused(kiln_pending_artifact_sync(nullptr, 0, &artifact));
+    expect_refused(kiln_pending_loaded_sync(nullptr, 0, &loaded));
+    expect_refused(kiln_demand(nullptr, nullptr, 1, nullptr, 0, nullptr, nullptr));
+    expect_refused(kiln_demand(nullptr, nullptr, 0, nullptr, 1, nullptr, nullptr));
+    expect_refused(kiln_subscribe(nullptr, nullptr, nullptr));
+    expect_refused(kiln_subscribe([](kiln_event const*, void*) {}, nullptr, nullptr));
+}
+
 TEST(capi, what_is_missing_is_named) {
     auto u = saxpy();
     kiln_artifact* out = nullptr;

@@ -79,8 +79,55 @@ TEST_F(includes, carried_headers_are_found_where_they_lay_and_nowhere_else) {
     EXPECT_NE(change(on_disk.dependencies()), "") << "those on disk were edited";
 }
 
+TEST_F(includes, what_the_build_did_not_look_at_is_an_error_and_neither_absent_nor_read) {
+    write("source/planted.h", "planted");
+    write("kit/cuda_fp99.h", "kit");
+    auto const look_at = [&](std::string const& path, std::vector<carried_header> more = {}) {
+        unit carried{
+            .name = "u", .source = "", .carried = {{"s/s.h", "beside"}, {"!i0/maybe.h", ""}, {"!i0/cuda/", ""}}};
+        carried.carried.insert(carried.carried.end(), {{"!", ""}, {"!s/.", ""}, {"!i0/*", ""}});
+        carried.carried.insert(carried.carried.end(), more.begin(), more.end());
+        auto roots = roots_of(carried);
+        roots.toolkit = {dir("kit")};
+        include_capture capture{roots};
+        auto const text = read(capture.open(path));
+        return capture.fault() ? capture.fault()->message() : text;
+    };
+    EXPECT_EQ(look_at("/.kiln/s/s.h"), "beside");
+    EXPECT_EQ(look_at("/.kiln/i0/maybe.h"), "(none)") << "the build looked for it";
+    EXPECT_EQ(look_at("/.kiln/i0/cuda/std/tuple"), "(none)") << "there was no such folder";
+    EXPECT_EQ(look_at("/.kiln/i0/cuda_fp99.h"), "(none)")
+        << "the toolkit has it, and i0 nothing of the toolkit's names";
+    EXPECT_EQ(look_at("/.kiln/i0/cassert"), "(none)");
+    EXPECT_EQ(look_at("/.kiln/t/cuda_fp99.h"), "kit");
+    for (auto const& path :
+         {std::string{"/.kiln/i0/other.h"}, std::string{"/.kiln/s/cuda_fp99.h"}, dir("source/planted.h"),
+          std::string{"/.kiln/i0/cudax/a.h"}, std::string{"/.kiln/carried/i0/other.h"}}) {
+        EXPECT_NE(look_at(path).find("build for this architecture, too"), std::string::npos) << path;
+    }
+    EXPECT_EQ(look_at(dir("source/planted.h"), {{"!" + dir("source/planted.h"), ""}}), "(none)")
+        << "nobody looks there";
+    EXPECT_EQ(look_at(dir("source/planted.h"), {{dir("source/planted.h"), "ours"}}), "ours");
+}
+
+TEST_F(includes, two_artifacts_contradict_each_other_by_their_own_headers_alone) {
+    using root = dependency::root;
+    std::vector<dependency> const one{{root::include_directory, 0, "a.h", "1"},
+                                      {root::include_directory, 1, "a.h", ""},
+                                      {root::toolkit, 0, "cuda.h", "12"}};
+    auto other = one;
+    EXPECT_EQ(first_contradiction(one, other), "");
+    other[2].content = "13";
+    other.push_back({root::source_directory, 0, "more.h", "3"});
+    EXPECT_EQ(first_contradiction(one, other), "") << "another toolkit, and a header only one of them needed";
+    other[1].content = "2";
+    EXPECT_EQ(first_contradiction(one, other), "a.h") << "not there for one";
+    EXPECT_EQ(first_contradiction(other, one), "a.h");
+}
+
 TEST_F(includes, places_of_carried_headers_may_say_anything) {
-    for (auto const* place : {"", "i", "i/", "i0", "i99999999999999999999/x", "ix/x", "s", "i7/x", "/abs/x.h"}) {
+    for (auto const* place : {"", "!", "!i", "!i5/", "!!i0/x", "i", "i/", "i0", "i99999999999999999999/x", "ix/x", "s",
+                              "i7/x", "/abs/x.h"}) {
         auto const roots = roots_of(unit{.name = "u", .source = "", .carried = {{place, "text"}}});
         EXPECT_LE(roots.include_directories.size(), 1000u) << place;
     }

@@ -7,10 +7,7 @@ namespace kiln::compile {
 namespace {
 
 queued_job make(worker_pool::ticket id, priority how) {
-    return {id,
-            how,
-            {{}, compile_job{{.name = std::to_string(id), .source = ""}, target::parse("sm_90").value()}},
-            nullptr};
+    return {id, how, {{}, compile_job{{.name = std::to_string(id), .source = ""}, target::parse("sm_90").value()}}, {}};
 }
 
 TEST(job_queue, pops_by_priority_then_by_ticket) {

@@ -224,6 +224,13 @@ TEST(keys, headers_that_travel_are_no_part_of_the_name_and_a_name_can_do_without
     EXPECT_EQ(identify(carrying, t, "nvrtc 1").error().code(), errc::invalid_argument);
 }
 
+TEST(keys, images_go_by_all_of_their_keys) {
+    std::vector<digest> const keys{base::sha256_of(std::string_view{"a"}), base::sha256_of(std::string_view{"b"})};
+    std::vector<digest> const turned{keys[1], keys[0]};
+    EXPECT_EQ(family_of_images(keys), family_of_images(turned));
+    EXPECT_NE(family_of_images(keys), family_of_images(std::span{keys}.first(1)));
+}
+
 TEST(keys, two_headers_of_one_name_are_told) {
     unit u{.name = "k", .source = "#include \"a.h\"\n"};
     u.headers = {{"a.h", "1"}, {"b.h", "1"}};

@@ -34,6 +34,26 @@ TEST(own_names, headers_of_cuda_have_it_in_macros) {
     EXPECT_FALSE(header_may_name_its_file("/x/mine/assert.h", "int a;"));
 }
 
+// CCCL 3.1 and later reads its source_location in every larger header, for an error that is thrown on the host.
+TEST(own_names, a_librarys_source_location_tells_who_says_its_name) {
+    constexpr auto definition =
+        "class source_location { static constexpr source_location current(const char* f = _CCCL_BUILTIN_FILE()); };";
+    constexpr auto use = "void __throw_cuda_error(source_location l = ::cuda::std::source_location::current());";
+    EXPECT_FALSE(header_may_name_its_file("/x/cuda/std/source_location", definition));
+    EXPECT_FALSE(header_may_name_its_file("/x/cuda/std/__exception/cuda_error.h", use));
+    EXPECT_FALSE(
+        header_may_name_its_file("/x/cuda/std/version", "// source_location\n#define __lib_source_location 1"));
+    for (auto const* path : {"/x/cub/mine.cuh", "/x/cuda_utils.h", "/x/cuda/std/other", "/x/mine.h"}) {
+        EXPECT_TRUE(header_may_name_its_file(path, definition)) << path;
+        EXPECT_TRUE(header_may_name_its_file(path, use)) << path;
+    }
+    for (auto const* text :
+         {"source_location l;", "P(source_, location)", "P(source, _location)", "P(sour, ce_location)"})
+        EXPECT_TRUE(may_name_its_file(text)) << text;
+    for (auto const* text : {"int source_index, location, the_location, e_l;", "_", "__"})
+        EXPECT_FALSE(may_name_its_file(text)) << text;
+}
+
 TEST(own_names, a_text_that_may_name_its_source_is_known) {
     for (auto const* const text : {"a = __BASE_FILE__;", "__BASE_FILE__", "CAT(__BASE,_FILE__)", "__BASE_\\\nFILE__",
                                    "__BASE_\\ \nFILE__", "__BAS\\\r\nE_FILE__", "__BASE?\?/\n_FILE__", "x##BASE_FILE",

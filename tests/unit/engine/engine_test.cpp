@@ -61,6 +61,19 @@ TEST_F(engine_test, a_compiler_that_is_named_is_the_one_with_its_own_headers) {
     EXPECT_THAT(refused.error().message(), testing::HasSubstr("KILN_NVRTC=" + path("nowhere.so")));
 }
 
+TEST_F(engine_test, a_compiler_that_is_named_and_not_there_is_an_error_also_where_the_cache_is_warm) {
+    ASSERT_TRUE(engine_.artifact_sync(unit_named("u"), sm90()));
+    engine_.flush_sync(std::chrono::seconds{10});
+    engine wrong{
+        {.settings = {{"KILN_CACHE_DIR", path("cache")}, {"KILN_NVRTC", path("nowhere.so")}}, .events = &events_}};
+    for (auto const& answer :
+         {wrong.find(unit_named("u"), sm90()).transform([](auto const& f) { return f.has_value(); }),
+          wrong.artifact_sync(unit_named("u"), sm90()).transform([](auto const&) { return true; })}) {
+        ASSERT_FALSE(answer);
+        EXPECT_THAT(answer.error().message(), testing::HasSubstr("unset it"));
+    }
+}
+
 TEST_F(engine_test, a_link_of_nothing_is_refused) {
     auto const got = engine_.link_sync({.name = "empty", .target = sm90(), .inputs = {}});
     ASSERT_FALSE(got);

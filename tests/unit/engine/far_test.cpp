@@ -112,6 +112,59 @@ TEST_F(far_tiers, whichever_comes_first_is_the_answer) {
     EXPECT_EQ(s.compiled, 0u);
 }
 
+TEST_F(far_tiers, R5_what_was_given_up_as_late_and_not_begun_is_asked_for_once_more_when_they_answer) {
+    compiler_.hold();
+    auto const u = unit_named("u"), v = unit_named("v"), w = unit_named("w");
+    auto first = ask(u), second = ask(v), third = ask(w);
+    auto const of_u = far_->next(), of_v = far_->next(), of_w = far_->next();
+    for (auto const* q : {&of_u, &of_v, &of_w}) q->then({.late = "fleet-late", .is_last = false});
+    compiler_.wait_for_begun(1);
+    // They answer after all: what a worker has it keeps.
+    for (auto const* q : {&of_u, &of_v, &of_w}) q->then({});
+    auto const again = far_->next(), too = far_->next();
+    EXPECT_EQ(again.what.request, of_v.what.request);
+    EXPECT_EQ(again.what.claims, store::claiming::wanted) << "others may be at it";
+    again.then({.hit = made_elsewhere(v)});
+    EXPECT_EQ(second.wait_sync().value().from, provenance::fleet);
+    // Late again: made here, and that is that.
+    too.then({.late = "fleet-late", .is_last = false});
+    too.then({});
+    compiler_.let_go();
+    EXPECT_EQ(first.wait_sync().value().from, provenance::compiled);
+    EXPECT_EQ(third.wait_sync().value().from, provenance::compiled);
+    EXPECT_THAT(compiler_.begun(), ElementsAre("u", "w"));
+    EXPECT_EQ(told(event_kind::missed).size(), 3u) << "one for each";
+}
+
+TEST_F(far_tiers, who_does_not_answer_after_all_is_not_asked_again) {
+    compiler_.hold();
+    auto first = ask(unit_named("u")), second = ask(unit_named("v"));
+    auto const of_u = far_->next(), of_v = far_->next();
+    for (auto const* q : {&of_u, &of_v}) q->then({.late = "fleet-late", .is_last = false});
+    compiler_.wait_for_begun(1);
+    for (auto const* q : {&of_u, &of_v}) q->then({.why = store::miss::disabled});
+    compiler_.let_go();
+    EXPECT_EQ(second.wait_sync().value().from, provenance::compiled);
+    EXPECT_EQ(first.wait_sync().value().from, provenance::compiled);
+}
+
+TEST_F(far_tiers, a_claim_that_comes_while_it_is_made_is_kept_until_it_is_sent) {
+    compiler_.hold();
+    auto const u = unit_named("u");
+    auto answer = ask(u);
+    auto const q = far_->next();
+    q.then({.late = "fleet-late", .is_last = false});
+    compiler_.wait_for_begun(1);
+    q.then({.mine = far_->claim()});
+    auto after = ask(unit_named("v"));  // heard of after the claim
+    far_->next().then({.hit = made_elsewhere(unit_named("v"))});
+    (void)after.wait_sync();
+    compiler_.let_go();
+    EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
+    far_->wait_for_notes(2);
+    EXPECT_THAT(far_->notes(), ElementsAre("put u", "let go"));
+}
+
 TEST_F(far_tiers, made_from_other_headers_the_next_one_is_asked_for) {
     write("here/q.h", "here");
     auto const u = reading("u", {path("here")});

@@ -42,7 +42,7 @@ protected:
         auto out = std::make_shared<store::entry>();
         out->about = {.at = {what.id.family, what.id.request, compile::seal(what.id.request, a.dependencies)},
                       .name = what.name,
-                      .target = "sm_90",
+                      .target = what.target.arch.name(),
                       .kind = "cubin",
                       .toolchain = what.toolchain,
                       .producer = "kiln test",
@@ -82,6 +82,66 @@ TEST_F(lookup_test, sealed_headers_are_not_those_that_differ) {
     EXPECT_TRUE(look_up(*store, asked()).what);
     write_header("2");
     for (int i = 0; i < 2; ++i) EXPECT_EQ(look_up(*store, asked()).reason, "header-changed");
+}
+
+TEST_F(lookup_test, of_two_versions_none_serves_where_no_header_tells_which_is_meant) {
+    auto const store = make(store::store_options{});
+    add_bundle(*store, made(asked(), "1"));
+    EXPECT_TRUE(look_up(*store, asked()).what) << "the only one";
+    add_bundle(*store, made(asked(), "2"));
+    for (auto const* toolchain : {"nvrtc ours", ""}) {
+        auto const unclear = look_up(*store, asked(toolchain));
+        EXPECT_FALSE(unclear.what);
+        EXPECT_EQ(unclear.reason, "headers-unknown");
+        EXPECT_NE(unclear.detail.find("q.h"), std::string::npos) << unclear.detail;
+    }
+    for (auto const* text : {"1", "2"}) {
+        write_header(text);
+        auto const found = look_up(*store, asked());
+        ASSERT_TRUE(found.what) << found.detail;
+        EXPECT_EQ(found.what->dependencies[0].content, base::sha256_of(std::string_view{text}).hex());
+    }
+}
+
+TEST_F(lookup_test, a_version_for_another_target_makes_it_unclear_and_one_of_another_compiler_does_not) {
+    auto other = asked("nvrtc theirs");
+    other.target = target::parse("sm_80").value();
+    for (auto const* text : {"1", "2"}) {
+        auto const store = make(store::store_options{});
+        add_bundle(*store, made(asked(), "1"));
+        add_bundle(*store, made(other, text));
+        EXPECT_EQ(look_up(*store, asked()).what != nullptr, std::string_view{text} == "1");
+    }
+}
+
+TEST_F(lookup_test, a_unit_that_brings_its_headers_is_taken_at_its_word) {
+    auto const store = make(store::store_options{});
+    add_bundle(*store, made(asked(), "1"));
+    add_bundle(*store, made(asked(), "2"));
+    auto const carrying = [&](std::vector<carried_header> headers) {
+        auto out = asked();
+        headers.push_back({"!", ""});
+        out.roots = compile::roots_of(unit{.name = "p", .source = "", .carried = std::move(headers)});
+        return out;
+    };
+    for (auto const* text : {"1", "2"}) {
+        auto const found = look_up(*store, carrying({{"i0/q.h", text}}));
+        ASSERT_TRUE(found.what) << found.detail;
+        EXPECT_EQ(found.what->dependencies[0].content, base::sha256_of(std::string_view{text}).hex());
+    }
+    EXPECT_EQ(look_up(*store, carrying({{"i0/q.h", "3"}})).reason, "header-changed");
+    EXPECT_EQ(look_up(*store, carrying({{"!i0/q.h", ""}})).reason, "header-changed") << "it has no such header";
+    EXPECT_EQ(look_up(*store, carrying({})).reason, "header-changed") << "nor a directory for it";
+}
+
+TEST_F(lookup_test, images_without_a_text_have_no_headers_that_could_differ) {
+    auto const store = make(store::store_options{});
+    add_bundle(*store, made(asked(), "1"));
+    write_header("2");
+    auto images = asked("");
+    images.roots = compile::roots_of(unit{.name = "p", .source = "", .images_of = images.id.family.hex()});
+    images.roots.toolkit = {include()};
+    EXPECT_TRUE(look_up(*store, images).what);
 }
 
 TEST_F(lookup_test, a_bundle_serves_what_is_stale_in_nearer_tiers) {
@@ -166,6 +226,25 @@ TEST_F(lookup_test, a_fleet_needs_nothing_from_the_engine) {
     EXPECT_EQ(look_up(*make(), asked()).from, provenance::disk) << "and on disk for the next process";
     std::filesystem::remove_all(include());
     EXPECT_FALSE(look_up(*store, asked()).what) << "a fleet seals nothing";
+}
+
+TEST_F(lookup_test, what_a_fleet_gives_to_who_has_no_compiler_seals_the_toolkit_alone) {
+    auto const store = make(store::store_options{});
+    auto const answered = [&](dependency::root root) {
+        auto e = std::make_shared<store::entry>(*made(asked(), "1"));
+        auto a = compile::decode_artifact(e->payload).value();
+        a.dependencies[0].from = root;
+        e->payload = compile::encode(a);
+        e->from = {.where = store::location::fleet, .headers_sealed = true, .any_compiler = true};
+        store::found found;
+        found.hit = std::move(e);
+        found.where = store::location::fleet;
+        return engine_detail::accept(*store, asked(""), found).what != nullptr;
+    };
+    EXPECT_TRUE(answered(dependency::root::toolkit));
+    EXPECT_FALSE(answered(dependency::root::include_directory)) << "it may be of another version";
+    write_header("1");
+    EXPECT_TRUE(answered(dependency::root::include_directory));
 }
 
 TEST_F(lookup_test, bytes_that_are_no_artifact_are_rejected_and_do_not_end_anything) {

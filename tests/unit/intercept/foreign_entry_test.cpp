@@ -14,8 +14,10 @@ namespace {
 
 foreign_entry example() {
     foreign_entry out;
-    out.looks = {{.path = "/a.h", .content = {}},
-                 {.from = look::root::include_directory, .index = 3, .path = "b.h", .content = base::sha256_of("b")}};
+    out.looks = {
+        {.path = "/a.h", .content = {}},
+        {.from = look::root::include_directory, .index = 3, .path = "b.h", .content = base::sha256_of("b")},
+        {.from = look::root::include_directory, .index = 4, .path = "b.h", .content = base::sha256_of("b"), .file = 1}};
     out.answer.outputs = {{.name = "PTX", .status = 0, .data = std::string("a\0b", 3)},
                           {.name = "LTOIR", .status = 4, .data = {}}};
     out.answer.log = "warning";

@@ -26,9 +26,11 @@ TEST(foreign_request, hides_the_folder_of_the_name_and_include_folders) {
 }
 
 TEST(foreign_request, hides_nothing_where_what_is_made_would_tell) {
-    for (auto const* option : {"-G", "-lineinfo", "--generate-line-info", "-dlto", "-rdc=true",
-                               "--relocatable-device-code=true", "--optix-ir", "--device-debug"})
+    for (auto const* option : {"-G", "-lineinfo", "--generate-line-info", "-dlto", "--optix-ir", "--device-debug"})
         EXPECT_FALSE(virtual_call(program_named("/tmp/x/k.cu"), words{"-I/opt/a", option})) << option;
+    // Symbols of relocatable code are called after the file, and not after its folder.
+    for (auto const* option : {"-rdc=true", "--relocatable-device-code=true", "-dc", "-ewp"})
+        EXPECT_EQ(virtual_call(program_named("/tmp/x/k.cu"), words{option}).value().name, "/.kiln/s/k.cu") << option;
 }
 
 TEST(foreign_request, leaves_what_it_cannot_hide_exactly) {

@@ -2,6 +2,7 @@
 #include "intercept/looks.hpp"
 
 #include "base/file_state.hpp"
+#include "intercept/foreign_request.hpp"
 
 #include <gtest/gtest.h>
 
@@ -75,6 +76,46 @@ TEST_F(looks, hold_where_the_folders_moved) {
 TEST_F(looks, a_folder_of_a_headers_name_is_no_header) {
     base::make_directories(dir("first/q.h")).value();
     EXPECT_EQ(change(look_as_nvrtc_does()), "");
+}
+
+// '#pragma once' reads one file once, and two files of one content twice.
+TEST_F(looks, hold_while_the_same_names_are_one_file) {
+    auto const copy = dir("first/q.h");
+    auto const both = [&] {
+        look_capture capture{roots_};
+        EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "two");
+        EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "two");
+        return capture.looks();
+    };
+    auto const second_asked_about = [&] {
+        look_capture capture{roots_};
+        EXPECT_EQ(read(capture.open("/.kiln/i0/q.h")), "two");
+        struct ::stat about {};
+        EXPECT_EQ(capture.stat("/.kiln/i1/q.h", &about), 0);
+        capture.finish();
+        return capture.looks();
+    };
+    ASSERT_EQ(::link(dir("second/q.h").c_str(), copy.c_str()), 0);
+    auto const linked = both();
+    EXPECT_EQ(change(linked), "");
+    EXPECT_EQ(second_asked_about(), linked);
+    ::unlink(copy.c_str());
+    write("first/q.h", "two");
+    EXPECT_EQ(change(linked), dir("second/q.h") + ": which other names are this file's changed");
+    auto const copied = both();
+    EXPECT_EQ(change(copied), "");
+    EXPECT_NE(key_of({}, linked), key_of({}, copied));
+    EXPECT_EQ(second_asked_about().size(), 1U);
+    ::unlink(copy.c_str());
+    ASSERT_EQ(::symlink("../second/q.h", copy.c_str()), 0);
+    EXPECT_EQ(change(linked), "");
+    EXPECT_NE(change(copied), "");
+}
+
+TEST_F(looks, what_cannot_be_read_is_not_absent) {
+    auto const seen = look_as_nvrtc_does();
+    ASSERT_EQ(::mkfifo(dir("first/q.h").c_str(), 0600), 0);
+    EXPECT_EQ(change(seen), dir("first/q.h") + " appeared");
 }
 
 TEST_F(looks, a_relative_name_means_the_working_directory) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Servers that mean harm, and know the protocol: they cost a bounded number of questions and a bounded time, and nothing of theirs is used.
 #include "remote/curl.hpp"
-#include "remote/remote_tier.hpp"
 #include "remote/upkeep.hpp"
 #include "support/peak_memory.hpp"
+#include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_redis.hpp"
 
@@ -20,17 +20,13 @@ using test::bulk;
 using test::entry_of;
 using test::expected_of;
 using test::nothing;
+using test::tier_at;
 using test::to_all;
 using test::told_http;
 using test::told_redis;
 using words = std::vector<std::string>;
 
 constexpr char const* quick = " trust=server timeout=500ms connect-timeout=500ms";
-
-std::shared_ptr<remote_tier> victim_of(std::string const& remote) {
-    return std::make_shared<remote_tier>(parse_remotes(remote, {}).usable.at(0),
-                                         std::make_shared<store::event_outlet>(nullptr));
-}
 
 base::bytes packet_of(store::entry const& e) { return encode_packet({}, store::encode_entry(e).value()); }
 
@@ -67,7 +63,7 @@ TEST_F(http_attack, the_token_for_the_bytes_is_not_told_to_who_keeps_leases) {
         return w[0] == "MGET" ? to_all(w, nothing) : "+OK\r\n";
     }};
     auto const ask = [&](std::string const& more) {
-        auto const t = victim_of(bytes.url() + " trust=server token-file=" + token + " lease=" + leases.url() + more);
+        auto const t = tier_at(bytes.url() + " trust=server token-file=" + token + " lease=" + leases.url() + more);
         auto q = about(*entry_of(1));
         q.claims = store::claiming::wanted;
         return t->ask_sync(q).mine != nullptr;
@@ -92,14 +88,14 @@ TEST_F(http_attack, who_takes_no_put_is_read_on) {
             else c.answer(r.starts_with("PUT") ? 405 : 404);
         }
     }};
-    auto const t = victim_of(server.url() + quick);
+    auto const t = tier_at(server.url() + quick);
     for (unsigned n = 10; n < 20; n += 2) EXPECT_EQ(t->put(entry_of(n)).value().why, "denied");
     EXPECT_TRUE(t->ask_sync(about(*e)).hit);
 }
 
 TEST(attack, a_server_that_has_everything_and_gives_nothing_is_not_reasoned_with) {
     told_redis const server{[](words const&) { return nothing; }};
-    auto const done = victim_of(server.url() + quick)->put(entry_of(1)).value();
+    auto const done = tier_at(server.url() + quick)->put(entry_of(1)).value();
     EXPECT_FALSE(done.kept);
     EXPECT_EQ(done.why, "protocol");
     EXPECT_LE(server.asked("SET"), 20);
@@ -109,7 +105,7 @@ TEST(attack, one_sound_packet_in_every_slot_keeps_no_writer_busy_for_ever) {
     // Of the same request, made from other headers: sound, and replayed under every name.
     auto const replayed = bulk(base::as_text(packet_of(*entry_of(0))));
     told_redis const server{[&](words const& w) { return w[0] == "SET" ? nothing : to_all(w, replayed); }};
-    auto const t = victim_of(server.url() + quick);
+    auto const t = tier_at(server.url() + quick);
     EXPECT_FALSE(t->put(entry_of(1)).value().kept);
     EXPECT_LE(server.asked("SET"), 20);
     auto const got = t->ask_sync(about(*entry_of(1)));
@@ -124,7 +120,7 @@ TEST(attack, a_lease_that_is_free_and_never_ours_is_given_up) {
             if (w[0] == "GET" && held && w[1].starts_with("kiln:1:l:")) return bulk("somebody");
             return to_all(w, nothing);
         }};
-        auto const t = victim_of(server.url() + " trust=server");
+        auto const t = tier_at(server.url() + " trust=server");
         auto q = about(*entry_of(1));
         q.claims = store::claiming::wanted;
         auto const there = std::make_shared<std::promise<store::answer>>();
@@ -145,7 +141,7 @@ TEST(attack, holders_that_never_end_do_not_hold_up_one_unit_after_the_other) {
         if (w[0] == "SET") return std::string{nothing};
         return to_all(w, lease ? bulk("somebody") : nothing);
     }};
-    auto const t = victim_of(server.url() + " trust=server");
+    auto const t = tier_at(server.url() + " trust=server");
     std::vector<double> waits;
     for (unsigned n = 0; n < 8; ++n) {
         auto q = about(*entry_of(2 * n));
@@ -201,7 +197,7 @@ TEST_F(forged_by_many, R17_a_batch_of_large_forgeries_does_not_fill_the_memory) 
     told_http const server{[&](told_http::connection& c) {
         for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(200, packet);
     }};
-    auto const t = victim_of(server.url() + rules() + " read-only");
+    auto const t = tier_at(server.url() + rules() + " read-only");
     test::peak_memory const peak;
     ask(*t, 128, store::claiming::no);
     std::printf("128 forgeries of 8 MiB: %.0f MiB more\n", peak.grown());
@@ -223,7 +219,7 @@ TEST_F(forged_by_many, R17_what_is_looked_at_while_others_have_the_lease_is_not_
     }};
     // Nobody's when looked at, and never ours.
     told_redis const leases{[](words const& w) { return to_all(w, nothing); }};
-    auto const t = victim_of(server.url() + rules() + " read-only lease=" + leases.url());
+    auto const t = tier_at(server.url() + rules() + " read-only lease=" + leases.url());
     test::peak_memory const peak;
     ask(*t, 128, store::claiming::wanted);
     std::printf("128 forgeries of 8 MiB, by leases: %.0f MiB more\n", peak.grown());
@@ -240,7 +236,7 @@ TEST_F(http_attack, answers_that_are_swapped_are_taken_by_nobody_and_held_agains
             c.answer(200, base::as_text(packet_of(is_a != swapped ? *a : *b)));
         }
     }};
-    auto const t = victim_of(server.url() + quick);
+    auto const t = tier_at(server.url() + quick);
     for (auto const& e : {a, b}) EXPECT_EQ(t->find(e->about.at, expected_of(*e)).value().why, miss::wrong_key);
     swapped = false;
     for (auto const& e : {a, b}) EXPECT_TRUE(t->find(e->about.at, expected_of(*e)).value().hit);
@@ -254,7 +250,7 @@ TEST_F(http_attack, a_proxy_that_answers_everything_with_a_page_is_not_believed)
             c.answer(200, r.starts_with("HEAD") ? "" : "<html>Please sign in</html>", "Content-Type: text/html\r\n");
         }
     }};
-    auto const t = victim_of(portal.url() + quick);
+    auto const t = tier_at(portal.url() + quick);
     auto const e = entry_of(1);
     EXPECT_EQ(t->find(e->about.at, expected_of(*e)).value().why, miss::bad_magic);
     (void)t->put(e);
@@ -270,7 +266,7 @@ TEST_F(http_attack, a_packet_of_another_version_is_told_apart) {
         told_http const server{[&](told_http::connection& c) {
             for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(200, base::as_text(packet));
         }};
-        EXPECT_EQ(victim_of(server.url() + quick)->find(e->about.at, {}).value().why, why);
+        EXPECT_EQ(tier_at(server.url() + quick)->find(e->about.at, {}).value().why, why);
     }
 }
 

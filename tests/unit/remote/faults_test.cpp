@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of servers, by the names of docs/faults.md: each is a miss within its budget, counted, and nothing of it is used.
 #include "remote/curl.hpp"
-#include "remote/remote_tier.hpp"
 #include "store/store.hpp"
+#include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_http.hpp"
 
@@ -18,10 +18,10 @@ namespace {
 using std::chrono::milliseconds;
 using test::entry_of;
 using test::expected_of;
+using test::first_answer;
 
 std::shared_ptr<remote_tier> fault_tier(std::string const& url, std::string const& more, event_log* log = nullptr) {
-    auto list = parse_remotes(url + " " + more, {});
-    return std::make_shared<remote_tier>(list.usable.at(0), std::make_shared<store::event_outlet>(log));
+    return test::tier_at(url + " " + more, log);
 }
 
 store::question question_of(store::entry const& e, store::urgency how = store::urgency::somebody_waits) {
@@ -30,23 +30,6 @@ store::question question_of(store::entry const& e, store::urgency how = store::u
             .key = e.about.at.key,
             .expected = expected_of(e),
             .how = how};
-}
-
-struct heard {
-    store::answer what;
-    double ms = 0;
-};
-
-// The first answer: late or last, whichever comes.
-heard first_answer(remote_tier& t, store::question const& q) {
-    auto const there = std::make_shared<std::promise<store::answer>>();
-    auto const once = std::make_shared<std::atomic<bool>>(false);
-    base::stopwatch const watch;
-    t.ask(q, [there, once](store::answer a) {
-        if (!once->exchange(true)) there->set_value(std::move(a));
-    });
-    auto got = there->get_future().get();
-    return {std::move(got), watch.ms()};
 }
 
 constexpr double slack_ms = 150;  // what a loaded machine may add

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an outage costs those who wait: one failure is told to all it concerns, and to nobody else.
 #include "remote/curl.hpp"
-#include "remote/remote_tier.hpp"
+#include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_http.hpp"
 
@@ -14,14 +14,10 @@ namespace kiln::remote {
 namespace {
 
 using test::entry_of;
+using test::tier_at;
 using test::told_http;
 
 constexpr double slow_machine_ms = 400;
-
-std::shared_ptr<remote_tier> tier_at(std::string const& remote, event_log* log = nullptr) {
-    return std::make_shared<remote_tier>(parse_remotes(remote, {}).usable.at(0),
-                                         std::make_shared<store::event_outlet>(log));
-}
 
 store::question about(unsigned number, store::urgency how = store::urgency::somebody_waits) {
     auto const e = entry_of(number);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whoever keeps leases and falls silent, or plays with them, holds up nobody longer than a holder may.
-#include "remote/remote_tier.hpp"
+#include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 #include "support/told_redis.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <future>
 
 namespace kiln::remote {
 
@@ -15,17 +14,14 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::entry_of;
+using test::first_answer;
 using test::is_about_leases;
 using test::nothing;
+using test::tier_at;
 using test::told_redis;
 using words = told_redis::words;
 
 constexpr double busy_ms = 400;
-
-std::shared_ptr<remote_tier> silent_tier(std::string const& remote) {
-    return std::make_shared<remote_tier>(parse_remotes(remote, {}).usable.at(0),
-                                         std::make_shared<store::event_outlet>(nullptr));
-}
 
 store::question wanted_now(unsigned number, store::urgency how = store::urgency::somebody_waits) {
     auto const at = entry_of(number)->about.at;
@@ -35,31 +31,14 @@ store::question wanted_now(unsigned number, store::urgency how = store::urgency:
     return out;
 }
 
-struct answered_after {
-    store::answer what;
-    double ms = 0;
-};
-
-// The first answer that lets its caller go on.
-answered_after quick_answer(remote_tier& t, store::question const& q) {
-    auto const there = std::make_shared<std::promise<store::answer>>();
-    auto const once = std::make_shared<std::atomic<bool>>(false);
-    base::stopwatch const watch;
-    t.ask(q, [there, once](store::answer a) {
-        if (!once->exchange(true)) there->set_value(std::move(a));
-    });
-    auto got = there->get_future().get();
-    return {std::move(got), watch.ms()};
-}
-
 TEST(silent_leases, R1_a_lease_that_is_not_answered_is_waited_for_as_its_holder_would_be) {
     told_redis const server{[](words const& w) { return w[0] == "SET" ? test::silence : test::to_all(w, nothing); }};
-    auto const t = silent_tier(server.url() + " trust=server");
-    auto const first = quick_answer(*t, wanted_now(100));
+    auto const t = tier_at(server.url() + " trust=server");
+    auto const first = first_answer(*t, wanted_now(100));
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_FALSE(first.what.mine);
     EXPECT_LE(first.ms, 1'000 + busy_ms) << "the time-out of a request is ten seconds";
-    auto const second = quick_answer(*t, wanted_now(102));
+    auto const second = first_answer(*t, wanted_now(102));
     EXPECT_LE(second.ms, 250 + busy_ms) << "leases are not asked for for a while";
     EXPECT_EQ(server.asked("SET"), 1);
 }
@@ -67,9 +46,9 @@ TEST(silent_leases, R1_a_lease_that_is_not_answered_is_waited_for_as_its_holder_
 TEST(silent_leases, R1_a_server_of_leases_only_that_never_answers_costs_a_moment_once) {
     told_redis const bytes{[](words const& w) { return test::to_all(w, nothing); }};
     told_redis const leases{[](words const&) { return test::silence; }};
-    auto const t = silent_tier(bytes.url() + " trust=server lease=" + leases.url());
-    EXPECT_LE(quick_answer(*t, wanted_now(100)).ms, 250 + busy_ms);
-    EXPECT_LE(quick_answer(*t, wanted_now(102)).ms, 100);
+    auto const t = tier_at(bytes.url() + " trust=server lease=" + leases.url());
+    EXPECT_LE(first_answer(*t, wanted_now(100)).ms, 250 + busy_ms);
+    EXPECT_LE(first_answer(*t, wanted_now(102)).ms, 100);
     EXPECT_EQ(leases.asked("SET"), 1);
 }
 
@@ -79,8 +58,8 @@ TEST(silent_leases, R1_a_look_at_the_leases_of_others_that_is_not_answered) {
         if (w[0] == "GET" && is_about_leases(w)) return test::bulk("somebody");
         return w[0] == "MGET" && is_about_leases(w) ? test::silence : test::to_all(w, nothing);
     }};
-    auto const t = silent_tier(server.url() + " trust=server");
-    auto const first = quick_answer(*t, wanted_now(100));
+    auto const t = tier_at(server.url() + " trust=server");
+    auto const first = first_answer(*t, wanted_now(100));
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_LE(first.ms, 1'200 + busy_ms);
 }
@@ -92,8 +71,8 @@ TEST(silent_leases, R1_a_second_look_that_is_not_answered_leaves_the_lease_to_it
         if (looks > 1) return test::silence;
         return w[0] == "SET" ? "+OK\r\n" : nothing;
     }};
-    auto const t = silent_tier(server.url() + " trust=server");
-    auto const first = quick_answer(*t, wanted_now(100));
+    auto const t = tier_at(server.url() + " trust=server");
+    auto const first = first_answer(*t, wanted_now(100));
     EXPECT_EQ(first.what.late, "fleet-late");
     EXPECT_FALSE(first.what.is_last) << "the bytes may still come";
     EXPECT_LE(first.ms, 1'200 + busy_ms);
@@ -109,8 +88,8 @@ TEST(silent_leases, a_lease_that_comes_too_late_is_ended) {
         }
         return w[0] == "EVAL" ? ":1\r\n" : test::to_all(w, nothing);
     }};
-    auto const t = silent_tier(server.url() + " trust=server");
-    EXPECT_EQ(quick_answer(*t, wanted_now(100)).what.late, "fleet-late");
+    auto const t = tier_at(server.url() + " trust=server");
+    EXPECT_EQ(first_answer(*t, wanted_now(100)).what.late, "fleet-late");
     go = true;
     auto const end = base::clock::now() + std::chrono::seconds{10};
     while (server.asked("EVAL") == 0 && base::clock::now() < end) std::this_thread::yield();
@@ -125,8 +104,8 @@ TEST(silent_leases, one_holder_after_the_other_is_waited_for_twice_as_long_as_on
         bool const held = w[0] == "GET" || std::fmod(watch.ms(), 1'000) < 750;
         return is_about_leases(w) && held ? test::to_all(w, test::bulk("somebody")) : test::to_all(w, nothing);
     }};
-    auto const t = silent_tier(server.url() + " trust=server");
-    auto const got = quick_answer(*t, wanted_now(100));
+    auto const t = tier_at(server.url() + " trust=server");
+    auto const got = first_answer(*t, wanted_now(100));
     EXPECT_EQ(got.what.late, "lease-deadline");
     EXPECT_LE(got.ms, 4'000) << "twice a second of others, and the looks between them";
 }
@@ -140,13 +119,13 @@ TEST(silent_leases, leases_are_taken_again_when_they_are_to_be_had) {
         return w[0] == "EVAL" ? ":1\r\n" : test::to_all(w, nothing);
     }};
     told_redis const bytes{[](words const& w) { return test::to_all(w, nothing); }};
-    auto const t = silent_tier(bytes.url() + " trust=server timeout=300ms lease=" + server.url());
-    EXPECT_FALSE(quick_answer(*t, wanted_now(100)).what.mine);
+    auto const t = tier_at(bytes.url() + " trust=server timeout=300ms lease=" + server.url());
+    EXPECT_FALSE(first_answer(*t, wanted_now(100)).what.mine);
     silent = false;
     auto const end = base::clock::now() + std::chrono::seconds{15};
     bool taken = false;
     for (unsigned n = 102; !taken && base::clock::now() < end; n += 2) {
-        auto const got = quick_answer(*t, wanted_now(n));
+        auto const got = first_answer(*t, wanted_now(n));
         taken = got.what.mine != nullptr;
         EXPECT_LE(got.ms, 250 + busy_ms) << "nobody waits for what is found out";
     }

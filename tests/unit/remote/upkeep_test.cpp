@@ -3,6 +3,7 @@
 #include "remote/upkeep.hpp"
 
 #include "remote/curl.hpp"
+#include "support/remote_tiers.hpp"
 #include "support/servers.hpp"
 #include "support/store_entries.hpp"
 
@@ -15,12 +16,9 @@ namespace kiln::remote {
 namespace {
 
 using test::entry_of;
+using test::tier_at;
 
 remote_options options_of(std::string const& text) { return parse_remotes(text, {}).usable.at(0); }
-
-std::shared_ptr<remote_tier> tier_at(std::string const& text) {
-    return std::make_shared<remote_tier>(options_of(text), std::make_shared<store::event_outlet>(nullptr));
-}
 
 std::vector<std::optional<miss>> verdicts(upkeep of) {
     std::vector<std::optional<miss>> out;

@@ -4,6 +4,7 @@
 #include "spatial/apart.hpp"
 #include "spatial/area_index.hpp"
 #include "spatial/choose.hpp"
+#include "spatial/kept_rings.hpp"
 #include "spatial/meeting.hpp"
 #include "spatial/near.hpp"
 #include "spatial/nearest_many.hpp"
@@ -68,8 +69,7 @@ private:
     }
     result<void> scan(buffer<std::int64_t> const& values) override {
         used_.insert("exclusive_scan_i64");
-        std::exclusive_scan(values.data(), values.data() + values.size(), values.data(), std::int64_t{0});
-        return {};
+        return inner_.sum(values);
     }
 
     host_queue inner_;
@@ -138,6 +138,7 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)rectangle_rows::make(on, square, square).value()->pairs(predicate::touches).value();
     });
     check(join_operation, [&](queue& on) {
+        (void)require_borders(on, {}, {left, right}).value();
         rows_holding held{on, relate_rows(on, left, right, relating::all).value(), predicate::touches, left.rows(),
                           right.rows()};
         (void)held.pairs().value(), (void)held.first().value(), (void)held.any().value(),
@@ -177,7 +178,7 @@ TEST(spatial_declarations, are_what_is_launched) {
                                      "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 14 6, 14 14, 6 14, 6 6)))"})
                             .value();
     check(overlay_operation, [&](queue& on) {
-        (void)areas_in_common(on, areas, areas).value();
+        (void)areas_in_common(on, areas, areas).value(), (void)areas_in_common(on, nested, ring).value();
         (void)overlaps_row_by_row(on, areas, areas).value();
         (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
         (void)rows_in_areas(on, many, areas).value(), (void)rows_in_areas(on, points, areas).value();

@@ -45,7 +45,6 @@ void expect_those_of_each(geometries const& a, geometries const& b, double size)
         EXPECT_EQ(rows_at(both.second, places), rows_at(kept_cells::make(on, right, small_cells).value(), places));
     }
 }
-geometries row_of(std::string const& wkt) { return from_wkt(std::vector<std::string>{wkt}).value(); }
 bool share_memory(geometries const& a, geometries const& b) {
     host_queue on;
     auto const left = kept_layer::distinct(on, a).value(), right = kept_layer::distinct(on, b).value();

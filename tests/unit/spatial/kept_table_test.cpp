@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 
 namespace kiln::spatial_tests {
 
@@ -102,6 +103,44 @@ TEST(area_table, is_that_of_an_overlay) {
         expect_what_overlay_has(b, b, fmt::format("lattice itself {}", seed));
     }
     if (auto const world = real_layer("ne110")) expect_what_overlay_has(*world, *world, "ne110");
+}
+
+// No vertex on another row's edge: rings begin by the edges of the rows around them, and cells are made for what lies in several rows alone.
+geometries stars(std::size_t rows, double radius, unsigned seed) {
+    std::mt19937_64 random{seed};
+    std::uniform_real_distribution<double> number{0, 1};
+    geometry_builder to;
+    for (std::size_t i = 0; i < rows; ++i) {
+        double const x = number(random) * 10, y = number(random) * 10, r = radius * (0.3 + number(random));
+        to.begin(family::polygon);
+        for (double const size : {1.0, -0.2}) {  // a hole the other way round
+            to.begin_ring();
+            int const corners = 5 + static_cast<int>(random() % 40);
+            std::vector<std::pair<double, double>> ring;
+            for (int k = 0; k < corners; ++k) {
+                double const turn = (size < 0 ? -2 : 2) * M_PI * k / corners,
+                             far = std::abs(size) * r * (0.6 + 0.4 * number(random));
+                ring.emplace_back(x + far * std::cos(turn), y + far * std::sin(turn));
+            }
+            ring.push_back(ring.front());
+            for (auto const& [px, py] : ring) to.vertex(px, py);
+        }
+        to.end();
+    }
+    return to.finish().value();
+}
+TEST(area_table, in_general_position_is_that_of_an_overlay) {
+    for (unsigned const seed : {1U, 2U, 3U}) {
+        expect_what_overlay_has(stars(40, 1.5, seed), stars(50, 1, seed + 10), "stars");
+        expect_what_overlay_has(stars(3, 0.4, seed), stars(2, 20, seed + 20), "in large ones");
+        expect_what_overlay_has(stars(2, 20, seed), stars(3, 0.4, seed + 30), "around small ones");
+        expect_what_overlay_has(stars(1, 4, seed), stars(1, 4, seed + 40), "one and one");
+    }
+    // No tie, and yet it is not known at once that they have more than a point in common.
+    EXPECT_THAT(table_of({"POLYGON ((0 5, 3 4, 3 6, 0 5))"}, {"POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0))"}),
+                ElementsAre("0 0 3"));
+    EXPECT_THAT(table_of({"POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0))"}, {"POLYGON ((9 5, 6 6, 6 4, 9 5))"}),
+                ElementsAre("0 0 3"));
 }
 
 // By hand: real borders that nearly coincide.

@@ -106,30 +106,7 @@ TEST(relate, a_line_without_length_is_a_point) {
 
 TEST(relate, refuses_rings_that_are_no_borders) {
     std::string const square = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", line = "LINESTRING (0 1, 4 1)";
-    struct refused {
-        std::string area, why;
-    };
-    std::vector<refused> const cases = {
-        {"POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", "rings cross: (0 0, 2 2) and (2 0, 0 2)"},
-        {"POLYGON ((0 0, 1 1, 2 2, 2 0, 1 1, 0 2, 0 0))", "rings cross in (1, 1)"},
-        {"POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (6 6, 9 6, 9 9, 6 9, 6 6))", "rings cross: "},
-        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))", "rings cross: "},
-        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 0, 8 0, 8 4, 4 4, 4 0)))", "run twice over one piece"},
-        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 1, 8 1, 8 2, 4 2, 4 1)))", "run twice over one piece"},
-        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 0, 4 0, 4 4, 0 4, 0 0)))", "run twice over one piece"},
-        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))", "run twice over one piece"},
-        {"POLYGON ((0 0, 4 0, 4 4, 6 6, 4 4, 0 4, 0 0))", "or back, from (4, 4)"},
-        {"POLYGON ((0 0, 2 2, 0 0, 0 0))", "or back, from (0, 0)"},
-        {"POLYGON ((1 1, 1 1, 1 1, 1 1))", "a ring has no area: all its vertices are (1, 1)"},
-        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (6 1, 7 1, 7 2, 6 1))", "the ring at (6, 1) is a hole outside"},
-        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (4 1, 7 1, 7 2, 4 1))", "in each other where they must not"},
-        {"POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (3 3, 4 3, 4 4, 3 3))",
-         "the ring at (3, 3) is a hole outside"},
-        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",
-         "the ring at (1, 1) is a polygon inside"},
-        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 1, 2 1, 2 2, 0 1)))", "in each other where they must not"},
-    };
-    for (auto const& [area, why] : cases) {
+    for (auto const& [area, why] : areas_without_borders()) {
         auto const areas = from_wkt(std::vector{square, area}).value();
         for (auto const& other : {area, square, line}) {
             auto const others = from_wkt(std::vector{other, other}).value();
@@ -151,13 +128,7 @@ TEST(relate, refuses_rings_that_are_no_borders) {
 
 // As many as the others of their kind allow: rings that touch themselves and each other in points, in either direction.
 TEST(relate, takes_rings_that_touch) {
-    for (std::string const area :
-         {"POLYGON ((0 0, 4 0, 2 2, 4 4, 0 4, 2 2, 0 0))",                   // in one point
-          "POLYGON ((0 0, 8 0, 8 8, 4 0, 0 8, 0 0))",                        // a vertex on its own segment
-          "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 4, 4 1, 8 4, 4 7, 0 4))",  // a hole that divides it
-          "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 0, 4 1, 1 4, 0 0), (4 1, 6 2, 4 3, 4 1))",
-          "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1)), ((1 4, 4 1, 8 4, 4 8, 1 4)))",
-          "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 0)), ((4 4, 8 4, 8 8, 4 4)), ((4 0, 6 1, 6 -1, 4 0)))"}) {
+    for (auto const& area : areas_that_touch_themselves()) {
         EXPECT_EQ(relate_text(area, area), "2FFF1FFF2") << area;
         EXPECT_THAT(validate_rings(from_wkt(std::vector{area}).value()).value(), testing::IsEmpty());
     }
@@ -167,24 +138,7 @@ TEST(relate, takes_rings_that_touch) {
 // Random rings on a small lattice, valid or not. What is valid is taken; what is taken has the matrix of the same points drawn as GEOS likes them.
 TEST(relate, agrees_with_geos_on_all_rings_it_takes) {
     scoped_execution_mode const mode{execution_mode::cpu};
-    std::mt19937 random{7};
-    auto const below = [&](unsigned n) { return random() % n; };
-    geometry_builder to;
-    for (int row = 0; row < 20'000; ++row) {
-        to.begin(family::multipolygon);
-        for (auto polygons = 1 + below(2); polygons > 0; --polygons) {
-            to.begin_polygon();
-            for (auto rings = 1 + below(2); rings > 0; --rings) {
-                to.begin_ring();
-                std::vector<std::pair<double, double>> ring;
-                for (auto corners = 3 + below(2); corners > 0; --corners) ring.emplace_back(below(6), below(6));
-                ring.push_back(ring.front());
-                for (auto const& [x, y] : ring) to.vertex(x, y);
-            }
-        }
-        to.end();
-    }
-    auto const all = to.finish().value();
+    auto const all = rings_of_any_kind(20'000, 7);
     std::vector<std::uint8_t> is_flawed(all.rows(), 0);
     for (auto const& f : validate_rings(all, all.rows()).value()) is_flawed[f.row] = 1;
     geos g;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "samples.hpp"
 
+#include <kiln/spatial/wkt.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -228,6 +230,64 @@ std::vector<T> take(std::ifstream& from, std::size_t n) {
 }  // namespace
 
 geometries lattice(family kind, lattice_options const& how) { return maker{how, kind}.make(); }
+
+std::vector<refused_area> const& areas_without_borders() {
+    static std::vector<refused_area> const all = {
+        {"POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))", "rings cross: (0 0, 2 2) and (2 0, 0 2)"},
+        {"POLYGON ((0 0, 1 1, 2 2, 2 0, 1 1, 0 2, 0 0))", "rings cross in (1, 1)"},
+        {"POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (6 6, 9 6, 9 9, 6 9, 6 6))", "rings cross: "},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))", "rings cross: "},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 0, 8 0, 8 4, 4 4, 4 0)))", "run twice over one piece"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((4 1, 8 1, 8 2, 4 2, 4 1)))", "run twice over one piece"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 0, 4 0, 4 4, 0 4, 0 0)))", "run twice over one piece"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (0 0, 4 0, 4 4, 0 4, 0 0))", "run twice over one piece"},
+        {"POLYGON ((0 0, 4 0, 4 4, 6 6, 4 4, 0 4, 0 0))", "or back, from (4, 4)"},
+        {"POLYGON ((0 0, 2 2, 0 0, 0 0))", "or back, from (0, 0)"},
+        {"POLYGON ((1 1, 1 1, 1 1, 1 1))", "a ring has no area: all its vertices are (1, 1)"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (6 1, 7 1, 7 2, 6 1))", "the ring at (6, 1) is a hole outside"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (4 1, 7 1, 7 2, 4 1))", "in each other where they must not"},
+        {"POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1), (3 3, 4 3, 4 4, 3 3))",
+         "the ring at (3, 3) is a hole outside"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",
+         "the ring at (1, 1) is a polygon inside"},
+        {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((0 1, 2 1, 2 2, 0 1)))", "in each other where they must not"},
+    };
+    return all;
+}
+
+std::vector<std::string> const& areas_that_touch_themselves() {
+    static std::vector<std::string> const all = {
+        "POLYGON ((0 0, 4 0, 2 2, 4 4, 0 4, 2 2, 0 0))",                   // in one point
+        "POLYGON ((0 0, 8 0, 8 8, 4 0, 0 8, 0 0))",                        // a vertex on its own segment
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 4, 4 1, 8 4, 4 7, 0 4))",  // a hole that divides it
+        "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (0 0, 4 1, 1 4, 0 0), (4 1, 6 2, 4 3, 4 1))",
+        "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 8 1, 8 8, 1 8, 1 1)), ((1 4, 4 1, 8 4, 4 8, 1 4)))",
+        "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 0)), ((4 4, 8 4, 8 8, 4 4)), ((4 0, 6 1, 6 -1, 4 0)))"};
+    return all;
+}
+
+geometries row_of(std::string const& text) { return from_wkt(std::vector{text}).value(); }
+
+geometries rings_of_any_kind(std::size_t rows, unsigned seed) {
+    std::mt19937 random{seed};
+    auto const below = [&](unsigned n) { return random() % n; };
+    geometry_builder to;
+    for (std::size_t row = 0; row < rows; ++row) {
+        to.begin(family::multipolygon);
+        for (auto polygons = 1 + below(2); polygons > 0; --polygons) {
+            to.begin_polygon();
+            for (auto rings = 1 + below(2); rings > 0; --rings) {
+                to.begin_ring();
+                std::vector<std::pair<double, double>> ring;
+                for (auto corners = 3 + below(2); corners > 0; --corners) ring.emplace_back(below(6), below(6));
+                ring.push_back(ring.front());
+                for (auto const& [x, y] : ring) to.vertex(x, y);
+            }
+        }
+        to.end();
+    }
+    return to.finish().value();
+}
 
 spatial::geometries spirals(std::size_t rows, int points, double at) {
     geometry_builder to;

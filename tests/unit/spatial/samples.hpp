@@ -21,6 +21,17 @@ struct lattice_options {
 };
 spatial::geometries lattice(spatial::family kind, lattice_options const& how);
 
+// Rows that matrices refuse, with part of the reason; and rows that are close to it, and have their matrices.
+struct refused_area {
+    std::string area, why;
+};
+std::vector<refused_area> const& areas_without_borders();
+std::vector<std::string> const& areas_that_touch_themselves();
+// A text as the one row it is.
+spatial::geometries row_of(std::string const& text);
+// Rings of any kind on a small lattice, most of them no borders: each row one or two polygons of one or two rings.
+spatial::geometries rings_of_any_kind(std::size_t rows, unsigned seed);
+
 // Lines long enough to have several blocks and groups, one beside the other from x = at on.
 spatial::geometries spirals(std::size_t rows, int points, double at);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store as a whole of tiers: who is asked when, what counts, what is copied where, what was kept.
+#include "store/ask_sync.hpp"
 #include "support/fake_fleet.hpp"
 #include "support/store_faults.hpp"
 
@@ -106,6 +107,21 @@ TEST_F(tiers_test, a_tier_is_asked_only_after_all_candidates_before_it) {
     store->candidates(address_of(0).family, {}, [&](listed const&) { return ++seen, visit::go_on; });
     EXPECT_EQ(fleet->lists, 1);
     EXPECT_EQ(seen, 2);
+}
+
+TEST_F(tiers_test, who_waits_for_a_tier_that_never_answers_waits_until_his_deadline) {
+    auto const fleet = std::make_shared<fake_fleet>(fake_fleet::answers::later);
+    auto const store = make();
+    store->add_tier(fleet);
+    question const what{.family = address_of(1).family, .request = address_of(1).request};
+    auto const none = ask_sync(*store, what, base::clock::now() + std::chrono::milliseconds{20});
+    EXPECT_FALSE(none.what.hit);
+    EXPECT_EQ(none.said, "no answer in time");
+    // Late is not the last word, and who asks after his time is over is not kept either.
+    auto const asked = fleet->next();
+    asked.then({.hit = {}, .late = "fleet-late", .is_last = false});
+    asked.then({.hit = entry_of(1)});
+    EXPECT_FALSE(ask_sync(*store, what, base::clock::now()).what.hit);
 }
 
 TEST_F(tiers_test, every_written_tier_gets_what_is_put_and_a_slow_one_holds_up_no_other) {

@@ -40,6 +40,7 @@ TEST_F(director_test, without_a_gpu_a_demand_without_targets_starts_nothing) {
     auto const report = plan{"p", {unit_}, {.engine = &engine_}}.ensure_warm(std::chrono::seconds{10});
     ASSERT_EQ(report.cold.size(), 1u);
     EXPECT_EQ(report.cold[0].state, work_state::deferred);
+    EXPECT_EQ(report.cold[0].code, errc::no_device);
     EXPECT_LT(report.waited_ms, 1000);
 }
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program with units of one source that were built with different headers gets each its own, or an error; never the other's."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from _kiln import BIN, SCRATCH, SOURCE, check, run, write
+
+compiler = shutil.which("c++") or shutil.which("g++")
+if not compiler or not (BIN.parent / "lib/libkiln.so").exists():
+    print("no C++ compiler, or no shared library")
+    sys.exit(77)
+
+write("k.cu", """\
+#if __has_include(<k.h>)
+#include <k.h>
+#else
+#define STEP 7
+#endif
+#if __CUDA_ARCH__ >= 900
+#if __has_include(<newer.h>)
+#include <newer.h>
+#endif
+#endif
+extern "C" __constant__ int step = STEP;
+extern "C" __global__ void k(int* x) { *x += step; }
+""")
+write("one/k.h", "#define STEP 1\n")
+write("two/k.h", "#define STEP 2\n")
+(SCRATCH / "none").mkdir()
+
+PROGRAM = """\
+#include <kiln/engine.hpp>
+#include <cstdio>
+#include <cstring>
+#include <string>
+UNITS
+// For each unit the step it was made with, or the error.
+int main(int, char** arguments) {
+    for (auto const* const unit : {LIST}) {
+        auto const got = kiln::engine::process().artifact_sync(*unit, kiln::target::parse(arguments[1]).value());
+        int step = 0;
+        if (got) std::memcpy(&step, got->what->find_constant("step")->bytes.data(), sizeof step);
+        std::printf("%s\\n", got ? std::to_string(step).c_str() : got.error().message().c_str());
+    }
+}
+"""
+
+
+def program(name, units, *flags):
+    """Each unit is built by itself, with its own include directory, and all are linked into one program."""
+    folder = SCRATCH / name
+    sources = []
+    for unit, directory in units:
+        write(f"{name}/{unit}.hpp", f"#pragma once\n#include <kiln/unit.hpp>\nnamespace {unit} {{\nkiln::unit const& k();\n}}\n")
+        run("build", "k.cu", "-I", directory, "--arch", "80,86", "--export", "step", "-o", f"{name}/{unit}.kiln", "--embed", f"{name}/{unit}.cpp", *flags)
+        sources.append(folder / f"{unit}.cpp")
+    declared = "".join(f'#include "{unit}.hpp"\n' for unit, _ in units)
+    listed = ", ".join(f"&{unit}::k()" for unit, _ in units)
+    write(f"{name}/main.cpp", PROGRAM.replace("UNITS", declared).replace("LIST", listed))
+    command = [compiler, "-std=c++20", "-o", folder / "program", folder / "main.cpp", *sources, "-I", SOURCE / "include", "-I", folder,
+               f"-L{BIN.parent / 'lib'}", "-lkiln", f"-Wl,-rpath,{BIN.parent / 'lib'}"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    check(done.returncode == 0, "it is linked", done.stderr)
+
+    def ask(arch, jit="forbid", cuda=""):
+        away = SCRATCH / "away"
+        away.mkdir()
+        for there in ("one", "two", "none", "k.cu"):
+            (SCRATCH / there).rename(away / there)
+        environment = {n: v for n, v in os.environ.items() if not n.startswith("KILN_")}
+        environment |= {"KILN_CACHE_DIR": str(SCRATCH / f"cache-{name}"), "KILN_JIT": jit, "KILN_CUDA_PATH": str(cuda or os.environ["KILN_TEST_CUDA_PATH"])}
+        said = subprocess.run([folder / "program", arch], capture_output=True, text=True, env=environment, cwd=folder)
+        for there in away.iterdir():
+            there.rename(SCRATCH / there.name)
+        away.rmdir()
+        check(said.returncode == 0, "it runs", said.stdout, said.stderr)
+        return said.stdout.splitlines()
+
+    return ask
+
+
+nowhere = SCRATCH / "no-cuda"
+nowhere.mkdir()
+for order in (["one", "two", "none"], ["none", "two", "one"]):
+    units = [(f"u_{n}", n) for n in order]
+    steps = [{"one": "1", "two": "2", "none": "7"}[n] for n in order]
+    text = program("text_" + order[0], units)
+    images = program("images_" + order[0], units, "--images-only")
+    for ask, what in ((text, "with the text"), (images, "images only")):
+        for cuda in ("", nowhere):
+            for arch in ("sm_80", "sm_86"):
+                check(ask(arch, cuda=cuda) == steps, f"{what}, {arch}: each has its own", ask(arch, cuda=cuda), steps)
+    check(text("sm_75", jit="allow") == steps, "also where it is compiled", text("sm_75", jit="allow"), steps)
+    # Where another architecture looks for more than was looked for, nobody knows what lay there.
+    for said in text("sm_90", jit="allow"):
+        check("newer.h" in said and "build for this architecture, too" in said, "a header nobody looked for is an error", said)

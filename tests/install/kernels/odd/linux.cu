@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+extern "C" __global__ void penguin(int* x) { x[0] = 3; }

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// kiln remote push and pull: entries to and from the remotes, whole bundles to and from a place.
+#include "remote_commands.hpp"
+
+#include "engine/pack_verbs.hpp"
+#include "making.hpp"
+#include "misuse.hpp"
+#include "progress.hpp"
+#include "store/bundle.hpp"
+#include "store/maintenance.hpp"
+#include "warmup/profile_file.hpp"
+
+#include <iostream>
+#include <set>
+
+namespace kiln::cli {
+
+namespace {
+
+std::vector<store::entry_ptr> entries_of_bundle(std::string const& file) {
+    auto const bundle = store::bundle_tier::open(file).value();
+    std::vector<store::entry_ptr> out;
+    std::vector<store::address> all;
+    bundle->for_each([&](store::summary const& s) { all.push_back(s.about.at); }).value();
+    for (auto const& at : all) {
+        if (auto const found = bundle->find(at, {}).value(); found.hit) out.push_back(found.hit);
+    }
+    return out;
+}
+
+std::vector<store::entry_ptr> entries_of_cache() {
+    auto const options = store::options_from(base::config::load());
+    if (!options.disk) throw fail(errc::not_found, "nothing is kept on disk: there is no cache to push");
+    store::maintenance cache{options.disk->root};
+    store::disk_tier disk{{.root = options.disk->root, .mode = store::access::read_only},
+                          std::make_shared<store::event_outlet>(nullptr)};
+    std::vector<store::entry_ptr> out;
+    for (auto const& c : cache.list().value()) {
+        // What other programs asked their own compilers for ('kiln run') is this machine's business.
+        if (c.what.about.kind != "cubin" && c.what.about.kind != "ptx" && c.what.about.kind != "ltoir") continue;
+        if (auto const found = disk.find(c.what.about.at, {}).value(); found.hit) out.push_back(found.hit);
+    }
+    return out;
+}
+
+int ship(remote_arguments const& a) {
+    (void)entries_of_bundle(a.bundle);  // nothing leaves that is no bundle
+    auto data = base::read_file(a.bundle).value();
+    if (!data) throw fail(errc::not_found, "{}: there is no such file", a.bundle);
+    auto const bytes = data->size();
+    auto const title = std::filesystem::path{a.bundle}.filename().native();
+    auto const sent = remote::ship_bundle(a.place, *std::move(data), title, a.shipping).value();
+    if (a.as_json)
+        print_json(json{{"to", remote::shown_url(a.place)},
+                        {"digest", "sha256:" + sent.of.hex()},
+                        {"for_ever", sent.for_ever.empty() ? json(nullptr) : json(sent.for_ever)},
+                        {"bytes", bytes},
+                        {"there_already", sent.was_there}});
+    else {
+        print(fmt::format("{} {} ({}), sha256:{}\n", remote::shown_url(a.place),
+                          sent.was_there ? "had it already" : "has it", bytes_text(bytes), sent.of.hex()));
+        if (!sent.for_ever.empty()) print(fmt::format("  whatever becomes of the tag: {}\n", sent.for_ever));
+    }
+    return ok;
+}
+
+// Whole, whose it must be, and only then under its name.
+int fetch(remote_arguments const& a) {
+    if (a.output.empty()) throw misuse{std::string{"say with -o FILE where the bundle is to be"}};
+    check_output(a.output).value();
+    auto place = a.place;
+    // What permits to read it is better not on a command line.
+    if (place == "-" && !std::getline(std::cin, place)) throw fail(errc::invalid_argument, "no URL on standard input");
+    store::signature_policy policy;
+    if (!a.key.empty())
+        policy = {.what = store::signature_policy::need::trusted, .keys = {store::public_key::load(a.key).value()}};
+    auto const data = remote::fetch_bundle(place, a.shipping).value();
+    auto const bundle = store::bundle_tier::from_memory(data, remote::shown_url(place), policy).value();
+    if (auto const bad = bundle->verify().value(); !bad.empty())
+        throw fail(errc::corrupt, "{}: {} of its entries are damaged; nothing was written", remote::shown_url(place),
+                   bad.size());
+    base::replace_file(a.output, data, 0644).value();
+    auto const about = bundle->info();
+    if (a.as_json)
+        print_json(json{{"from", remote::shown_url(place)},
+                        {"digest", "sha256:" + base::sha256_of(base::byte_span{data}).hex()},
+                        {"bytes", data.size()},
+                        {"entries", about.entries},
+                        {"signature", store::name_of(about.signed_by)}});
+    else
+        print(fmt::format("{}: {}, {}, signature {}\n", a.output, count_of(about.entries, "entry", "entries"),
+                          bytes_text(data.size()), store::name_of(about.signed_by)));
+    return ok;
+}
+
+// What a profile names and nobody has. Why it is not compiled is this command's doing, and no setting's.
+void tell_absent(std::vector<thing> const& things, std::string_view nobody_has_it) {
+    std::vector<thing> others;
+    for (auto const& t : things) {
+        if (*t.answer) continue;
+        // A demand keeps what was said, and not its code.
+        bool const only_absent = t.answer->error().message().find("KILN_JIT=forbid") != std::string::npos;
+        if (!only_absent) others.push_back(t);
+        else complain(fmt::format("'{}' for {}: {}", t.by.name, t.for_target.arch.name(), nobody_has_it));
+    }
+    complain_about(others);
+}
+
+// What profiles name, for the architectures they were recorded on or for others.
+std::vector<thing> things_of(std::vector<std::string> const& profiles, std::vector<std::string> const& archs) {
+    warmup::profile from;
+    for (auto const& file : profiles) from.merge(warmup::read_profile(file).value());
+    std::vector<thing> out;
+    std::set<std::tuple<base::digest, std::string, std::string>> done;
+    for (auto const& u : from.uses) {
+        for (auto const& arch : archs.empty() ? std::vector{u.arch} : archs) {
+            if (!done.emplace(u.recipe, arch, u.kind).second) continue;
+            auto const t = target::parse(arch, parse_kind(u.kind).value()).value();
+            out.push_back({.by = from.recipes.at(u.recipe), .for_target = t});
+        }
+    }
+    return out;
+}
+
+struct to_push {
+    std::vector<store::entry_ptr> entries;
+    std::size_t absent = 0;  // named by a profile, and not in the cache
+};
+
+// Only what this machine has: nothing is compiled for it, and nobody else asked.
+to_push entries_of_profiles(remote_arguments const& a) {
+    auto things = things_of(a.profiles, a.archs);
+    engine e{{.settings = {{"KILN_JIT", "forbid"}, {"KILN_REMOTE", "off"}}}};
+    to_push out{.entries = {}, .absent = make_all(e, things, "look")};
+    for (auto const& t : things) {
+        if (*t.answer) out.entries.push_back(engine_detail::entry_of(**t.answer, e.internals().producer()));
+    }
+    tell_absent(things, "not in the cache of this machine; 'kiln replay' makes it");
+    return out;
+}
+
+to_push chosen_for_push(remote_arguments const& a) {
+    if (!a.profiles.empty()) return entries_of_profiles(a);
+    return {.entries = a.cache ? entries_of_cache() : entries_of_bundle(a.bundle)};
+}
+
+// An option that would have no effect is no option: who gave it expects one.
+void refuse_what_has_no_effect(remote_arguments const& a) {
+    auto const refuse = [](bool given, std::string_view option, std::string_view why) {
+        if (given) throw misuse{fmt::format("{} has no effect here: {}", option, why)};
+    };
+    if (!a.place.empty()) {
+        constexpr std::string_view whole = "a bundle goes to and comes from a place as it is";
+        refuse(a.cache, "--cache", whole);
+        refuse(!a.profiles.empty(), "--profile", whole);
+        refuse(!a.archs.empty(), "--arch", whole);
+        refuse(!a.url.empty(), "--to", whole);
+        return;
+    }
+    constexpr std::string_view attribute =
+        "it is for a place like oci://host/repository:tag; of a server of KILN_REMOTE it "
+        "is an attribute there";
+    auto const& s = a.shipping;
+    refuse(!s.token_file.empty(), "--token-file", attribute);
+    refuse(!s.ca.empty(), "--ca", attribute);
+    refuse(!s.endpoint.empty(), "--endpoint", attribute);
+    refuse(!s.credentials_file.empty(), "--credentials-file", attribute);
+    refuse(!a.key.empty(), "--key", "whom to believe is said by keys= in KILN_REMOTE");
+    refuse(!a.archs.empty() && a.profiles.empty(), "--arch", "bundles and caches are sent whole; it is for --profile");
+}
+
+}  // namespace
+
+int remote_push(remote_arguments const& a) {
+    refuse_what_has_no_effect(a);
+    if (!a.place.empty()) return ship(a);
+    if (a.bundle.empty() == (!a.cache && a.profiles.empty()))
+        throw misuse{std::string{"name a bundle, or say --cache, or --profile for what a profile names"}};
+    auto const all = some_remotes(a.url);
+    auto const [entries, absent] = chosen_for_push(a);
+    std::uint64_t kept = 0, lost = 0, writers = 0;
+    std::map<std::string, std::uint64_t> reasons;
+    std::map<std::string, std::string> details;  // of the first of each reason
+    for (auto const& r : all.usable) {
+        if (r->options().writes == remote::writing::never) continue;
+        ++writers;
+        // Thousands of entries are not carried to a closed door one by one.
+        if (auto const why = r->examine().why) {
+            auto const trouble = plight_of(*r, why);
+            lost += entries.size();
+            reasons[std::string{remote::name_of(why.what)}] += entries.size();
+            details.emplace(remote::name_of(why.what),
+                            fmt::format("{}: {}; {}", r->options().at.text(), trouble.why, trouble.remedy));
+            continue;
+        }
+        progress bar{"push", entries.size(), a.as_json ? progress::style::silent : progress::style::automatic};
+        for (auto const& e : entries) {
+            auto const done = r->put(e);
+            if (done && done->kept) ++kept;
+            else {
+                ++lost;
+                auto const reason = done ? std::string{done->why} : std::string{done.error().message()};
+                ++reasons[reason];
+                if (done && !done->detail.empty())
+                    details.emplace(reason, fmt::format("{}: {}", r->options().at.text(), done->detail));
+            }
+            bar.step(e->about.name);
+        }
+    }
+    if (writers == 0) throw fail(errc::forbidden, "every remote is read-only");
+    std::uint64_t uploads = 0, bytes = 0;
+    for (auto const& r : all.usable) {
+        auto const counts = r->take_counts();
+        auto const of = [&](char const* name) {
+            auto const at = counts.fleet.find(name);
+            return at == counts.fleet.end() ? std::uint64_t{0} : at->second;
+        };
+        uploads += of("uploads");
+        bytes += of("bytes_out");
+    }
+    if (a.as_json) {
+        json why = json::object();
+        for (auto const& [reason, n] : reasons) why[reason] = n;
+        print_json(json{{"uploaded", uploads},
+                        {"there_already", kept - uploads},
+                        {"failed", lost},
+                        {"absent", absent},
+                        {"bytes", bytes},
+                        {"reasons", why}});
+    } else {
+        for (auto const& [reason, n] : reasons) {
+            auto const more = details.find(reason);
+            complain(fmt::format("{} not sent: {}{}", n, reason,
+                                 more == details.end() ? "" : fmt::format(" ({})", more->second)));
+        }
+        print(fmt::format("{} sent ({}), {} were there already, {} not sent\n", uploads, bytes_text(bytes),
+                          kept - uploads, lost));
+    }
+    return lost == 0 && absent == 0 ? ok : failed;
+}
+
+// By the profile, from the remotes alone: what is not there is said and not compiled.
+int remote_pull(remote_arguments const& a) {
+    refuse_what_has_no_effect(a);
+    if (!a.place.empty()) return fetch(a);
+    if (a.profiles.empty()) throw misuse{std::string{"name profiles with --profile, or where a bundle is"}};
+    (void)some_remotes();
+    auto things = things_of(a.profiles, a.archs);
+    engine e{{.settings = {{"KILN_JIT", "forbid"}}}};
+    auto const absent = make_all(e, things, "pull");
+    bool const writes = !a.output.empty() && absent < things.size();
+    if (writes) write_bundle(e, things, a.output, {}).value();
+    (void)e.internals().store->flush(base::clock::now() + std::chrono::seconds{10});
+    auto const from_fleet = e.internals().requests->status().from_fleet;
+    if (a.as_json) {
+        json list = json::array();
+        for (auto const& t : things) list.push_back(describe(t));
+        print_json(json{{"ready", things.size() - absent},
+                        {"from_fleet", from_fleet},
+                        {"absent", absent},
+                        {"things", std::move(list)}});
+    } else {
+        tell_absent(things,
+                    "neither here nor on a server; push it from where it was made, or let the program compile it");
+        print(fmt::format("{}{} of {} are here, {} of them fetched now\n", writes ? a.output + ": " : "",
+                          things.size() - absent, things.size(), from_fleet));
+    }
+    return absent == 0 ? ok : failed;
+}
+
+}  // namespace kiln::cli
