@@ -94,6 +94,9 @@ for order in (["one", "two", "none"], ["none", "two", "one"]):
             for arch in ("sm_80", "sm_86"):
                 check(ask(arch, cuda=cuda) == steps, f"{what}, {arch}: each has its own", ask(arch, cuda=cuda), steps)
     check(text("sm_75", jit="allow") == steps, "also where it is compiled", text("sm_75", jit="allow"), steps)
+    lines = program("lines_" + order[0], units, "--option=-lineinfo")
+    check(lines("sm_80", cuda=nowhere) == steps, "with line information", lines("sm_80", cuda=nowhere), steps)
+    check(str(SCRATCH).encode() not in b"".join((SCRATCH / f"lines_{order[0]}" / f"{u}.kiln").read_bytes() for u, _ in units), "which names no directory of the build")
     # Where another architecture looks for more than was looked for, nobody knows what lay there.
     for said in text("sm_90", jit="allow"):
         check("newer.h" in said and "build for this architecture, too" in said, "a header nobody looked for is an error", said)

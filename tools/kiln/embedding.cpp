@@ -121,6 +121,35 @@ std::vector<std::string> marks_of(compile::include_roots const& roots) {
     return out;
 }
 
+// With line information a compiler sees this machine's paths. All places that such a path can have been found by, as it is without.
+std::vector<dependency> without_paths(compile::include_roots const& roots, dependency const& d) {
+    using root = dependency::root;
+    std::vector<dependency> out;
+    auto const add_if_below = [&](std::string const& folder, root from, std::size_t index) {
+        auto const prefix = folder.ends_with('/') ? folder : folder + "/";
+        if (!folder.empty() && d.path.starts_with(prefix))
+            out.push_back({from, static_cast<std::uint16_t>(index), d.path.substr(prefix.size()), d.content});
+    };
+    if (d.from == root::absolute) {
+        add_if_below(roots.source_directory, root::source_directory, 0);
+        for (std::size_t i = 0; i < roots.include_directories.size(); ++i)
+            add_if_below(roots.include_directories[i], root::include_directory, i);
+        for (auto const& folder : roots.toolkit) add_if_below(folder, root::toolkit, 0);
+    }
+    if (out.empty()) out.push_back(d);
+    return out;
+}
+
+std::vector<dependency> looks_of(compile::include_roots const& roots, unit const& u, artifact const& a) {
+    auto const options = compile::normalize(u.options);
+    if (!options || !options->debug) return a.dependencies;
+    std::vector<dependency> out;
+    for (auto const& d : a.dependencies) {
+        for (auto& look : without_paths(roots, d)) out.push_back(std::move(look));
+    }
+    return out;
+}
+
 }  // namespace
 
 result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_ptr> const& made) {
@@ -128,7 +157,7 @@ result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_pt
     for (auto const& a : made) {
         KILN_TRY(auto const order, s.order_for(u, a->target));
         auto const& roots = order.subject.roots;
-        for (auto const& d : a->dependencies) {
+        for (auto const& d : looks_of(roots, u, *a)) {
             auto const place = compile::place_of(d);
             auto const file = place.empty() ? std::string{} : roots.locate(d);
             if (file.empty() || compile::is_standard_header_path(file) || looks.contains(place)) continue;
