@@ -40,6 +40,29 @@ bool may_be_header(std::string const& path) {
     return errno != ENOENT && errno != ENOTDIR;
 }
 
+file_identity identity_of(struct ::stat const& about) { return {about.st_dev, about.st_ino}; }
+
+// The toolkit's are the compiler's: whoever replaces some of them by links has another.
+bool may_be_a_copy(dependency const& d) { return d.from != dependency::root::toolkit && !d.content.empty(); }
+
+// Tells files that say the same apart, in the order in which they come.
+class copies {
+public:
+    // Behind the content of a file: nothing of the first, "#2" of the next.
+    [[nodiscard]] std::string mark(std::string_view content, file_identity const& who) {
+        auto& files = files_[std::string{content}];
+        auto const at = std::ranges::find(files, who);
+        auto const number = at - files.begin() + 1;
+        if (at == files.end()) files.push_back(who);
+        return number == 1 ? std::string{} : fmt::format("#{}", number);
+    }
+
+private:
+    std::map<std::string, std::vector<file_identity>> files_;
+};
+
+std::string_view without_mark(std::string_view content) { return content.substr(0, content.find('#')); }
+
 // A text that lies in no file.
 header_file header_of(std::string_view text) {
     header_file out;
@@ -270,39 +293,61 @@ std::FILE* include_capture::open(std::string const& path) {
     }
     auto stream = stream_over(*text);
     if (!stream) return refuse(std::move(stream).error().within(real)), nullptr;
-    if (auto& known = seen_.emplace(path, std::move(look)).first->second; known.content.empty())
-        known.content = base::sha256_of(base::byte_span{*text}).hex();
+    remember(path, std::move(look), **file);
     return *stream;
+}
+
+void include_capture::remember(std::string const& path, dependency look, header_file const& file) {
+    auto& known = seen_.emplace(path, std::move(look)).first->second;
+    if (known.content.empty()) known.content = base::sha256_of(base::byte_span{*file.text}).hex();
+    auto const who = identity_of(file.about);
+    if (who == file_identity{}) return;
+    who_.emplace(path, who);
+    read_.insert(who);
 }
 
 int include_capture::stat(std::string const& path, struct ::stat* out) {
     if (auto trouble = trouble_with(path)) return refuse(*std::move(trouble)), -1;
-    auto const real = locate(classify(path));
+    auto look = classify(path);
+    auto const real = locate(look);
     auto const file = read_once(real);
     // Perhaps it is not going to be read: a directory that may only be searched, the source itself.
     if (!file && ::stat(real.c_str(), out) == 0) return 0;
     if (!file) return refuse(file.error()), -1;
     if (!(*file)->there) return errno = ENOENT, -1;
     *out = (*file)->about;
+    // Another name of what was read is not opened any more where `#pragma once` is in it: this is how the compiler found out.
+    if ((*file)->text && read_.contains(identity_of(*out))) remember(path, std::move(look), **file);
     return 0;
 }
 
 std::vector<dependency> include_capture::dependencies() const {
     std::vector<dependency> out;
     out.reserve(seen_.size());
-    for (auto const& [path, look] : seen_) out.push_back(look);
+    copies told;
+    for (auto const& [path, look] : seen_) {
+        out.push_back(look);
+        auto const at = who_.find(path);
+        if (at != who_.end() && may_be_a_copy(look)) out.back().content += told.mark(look.content, at->second);
+    }
     return out;
 }
 
 bool include_capture::take_over(header_looks const& others) {
+    std::set<std::string_view> own;
     for (auto const& [path, look] : others) {
+        // Whether they were one file or two, the looks do not say.
+        if (may_be_a_copy(look) && !own.insert(look.content).second) return false;
         if (roots_.is_unknown(look)) return false;
         auto const file = read_once(locate(look));
         if (!file) return false;
         auto const& text = (*file)->text;
         if (look.content != (text ? base::sha256_of(base::byte_span{*text}).hex() : std::string{})) return false;
     }
-    seen_.insert(others.begin(), others.end());
+    for (auto const& [path, look] : others) {
+        if (look.content.empty()) seen_.emplace(path, look);
+        else remember(path, look, **read_once(locate(look)));
+    }
     return true;
 }
 
@@ -358,6 +403,31 @@ bool is_sealed(dependency const& d, include_roots const& roots, absent_headers h
     return how == absent_headers::are_sealed && !roots.all_known;
 }
 
+// Own headers that say the same are as many files as they were. Where one of them is not here, nobody can tell.
+std::string first_copy(std::span<dependency const> dependencies, include_roots const& roots) {
+    std::map<std::string_view, std::vector<dependency const*>> alike;
+    for (auto const& d : dependencies)
+        if (may_be_a_copy(d)) alike[without_mark(d.content)].push_back(&d);
+    for (auto const& [content, group] : alike) {
+        if (group.size() < 2) continue;
+        copies told;
+        std::string change;
+        for (auto const* const d : group) {
+            auto const real = roots.locate(*d);
+            struct ::stat about {};
+            if (real.empty() || ::stat(real.c_str(), &about) != 0) {
+                change.clear();
+                break;
+            }
+            bool const is_same = told.mark(content, identity_of(about)) == d->content.substr(content.size());
+            if (!is_same && change.empty())
+                change = fmt::format("{} is a copy where it was a link, or a link where it was a copy", real);
+        }
+        if (!change.empty()) return change;
+    }
+    return {};
+}
+
 }  // namespace
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
@@ -379,9 +449,9 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
             if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (*there.content != d.content) return fmt::format("{} changed", there.real);
+        if (*there.content != without_mark(d.content)) return fmt::format("{} changed", there.real);
     }
-    return {};
+    return first_copy(dependencies, roots);
 }
 
 std::string first_contradiction(std::span<dependency const> one, std::span<dependency const> other) {

@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 #include <sys/stat.h>
+#include <utility>
 #include <vector>
 
 namespace kiln::compile {
@@ -62,6 +63,9 @@ struct header_file {
     std::optional<base::bytes> text;  // of a regular file; nothing else is a header
 };
 
+// What a compiler takes for one file, by whatever name: device and inode. Texts that lie in no file have none.
+using file_identity = std::pair<::dev_t, ::ino_t>;
+
 // What was asked for, by the name the compiler has for it, and what was found: an empty content where there was nothing.
 using header_looks = std::map<std::string, dependency>;
 
@@ -76,7 +80,8 @@ public:
     int stat(std::string const& path, struct ::stat* out) override;
     // Why a file that is there could not be read or handed over: the compiler took it for absent, so what it made is wrong.
     [[nodiscard]] std::optional<error> const& fault() const noexcept { return fault_; }
-    // Sorted, each look once.
+    // Sorted, each look once. `#pragma once` tells a header's other names from its copies: of own headers that say the same, the content of the
+    // second file ends in "#2", of the third in "#3".
     [[nodiscard]] std::vector<dependency> dependencies() const;
 
     [[nodiscard]] header_looks const& looks() const noexcept { return seen_; }
@@ -89,9 +94,12 @@ private:
     [[nodiscard]] dependency classify(std::string const& path) const;
     [[nodiscard]] std::string locate(dependency const& d);
     [[nodiscard]] result<header_file const*> read_once(std::string const& real);
+    void remember(std::string const& path, dependency look, header_file const& file);
     void refuse(error why);
     include_roots roots_;
     header_looks seen_;
+    std::map<std::string, file_identity> who_;    // of what was found, by the compiler's name
+    std::set<file_identity> read_;                // those that were opened
     std::map<std::string, std::string> toolkit_;  // real paths by the toolkit's
     std::map<std::string, header_file> files_;    // by real path
     std::optional<error> fault_;

@@ -2,6 +2,9 @@
 """kiln compile: data on stdout, messages on stderr, exit status 0 only if all succeeded."""
 
 import json
+import os
+import re
+import shutil
 
 from _kiln import CACHE, KERNEL, SCRATCH, check, data, run, write
 
@@ -62,6 +65,17 @@ for more in ([], ["-DNDEBUG", "--option=-diag-suppress=47"]):
     run("compile", "asserts.cu", "--arch", "90", "--kind", "ptx", "-o", "images", *more)
     bodies = (SCRATCH / "images/asserts.compute_90.ptx").read_text().split(".visible .entry ")[1:]
     check({b.split("(")[0]: "call.uni" in b for b in bodies} == {"off": False, "on": True, "off_again": False}, "assert is on where it is asked for", bodies)
+
+# A link to a header that is read only once is another name of it, which the compiler does not open: still, what becomes of it counts.
+write("once/k.cu", '#include "a.h"\n#include "b.h"\nextern "C" __global__ void k(int* p) {\n#ifdef TWICE\n*p = 2;\n#else\n*p = 1;\n#endif\n}\n')
+write("once/a.h", "#pragma once\n#ifdef SEEN\n#define TWICE 1\n#endif\n#define SEEN 1\n")
+other = SCRATCH / "once/b.h"
+for make, value in ((lambda: other.symlink_to("a.h"), 1), (lambda: shutil.copy(SCRATCH / "once/a.h", other), 2), (lambda: other.write_text("#define TWICE 1\n"), 2), (lambda: os.link(SCRATCH / "once/a.h", other), 1)):
+    other.unlink(missing_ok=True)
+    make()
+    run("compile", "once/k.cu", "--arch", "90", "--kind", "ptx", "-o", "images")
+    text = (SCRATCH / "images/k.compute_90.ptx").read_text()
+    check(re.search(rf"[ ,]{value};", text), "a header's other name", value, text)
 
 # Misuse is told from failure.
 check("sm_75" in run("compile", "scale.cu", "--arch", "sm_91", status=2).stderr, "an unknown architecture names the known ones")

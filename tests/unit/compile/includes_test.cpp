@@ -212,6 +212,46 @@ TEST_F(includes, whatever_is_asked_of_a_header_is_answered_of_one_moment) {
     EXPECT_FALSE(capture.fault());
 }
 
+// As NVRTC does with `#pragma once` in it: what has an inode it knows is not opened again.
+TEST_F(includes, another_name_of_a_header_is_a_header_that_may_change) {
+    write("first/a.h", "same");
+    std::filesystem::create_symlink(dir("first/a.h"), dir("first/b.h"));
+    auto const look = [&] {
+        include_capture capture{roots_};
+        struct ::stat a {
+        }, b{};
+        EXPECT_EQ(read(capture.open("/.kiln/i0/a.h")), "same");
+        EXPECT_EQ(capture.stat("/.kiln/i0/a.h", &a), 0);
+        EXPECT_EQ(capture.stat("/.kiln/i0/b.h", &b), 0);
+        if (a.st_ino != b.st_ino) {
+            EXPECT_EQ(read(capture.open("/.kiln/i0/b.h")), "same");
+        }
+        return capture.dependencies();
+    };
+    auto const by_link = look();
+    ASSERT_EQ(by_link.size(), 2u);
+    EXPECT_EQ(by_link[0].content, by_link[1].content);
+    EXPECT_EQ(change(by_link), "");
+
+    std::filesystem::remove(dir("first/b.h"));
+    EXPECT_EQ(change(by_link), "b.h is gone");
+    write("first/b.h", "same");
+    EXPECT_NE(change(by_link).find("b.h is a copy where it was a link"), std::string::npos) << change(by_link);
+    auto const by_copy = look();
+    EXPECT_EQ(by_copy[1].content, by_copy[0].content + "#2");
+    EXPECT_EQ(change(by_copy), "");
+    write("first/b.h", "other");
+    EXPECT_NE(change(by_link).find("b.h changed"), std::string::npos);
+    EXPECT_NE(change(by_copy).find("b.h changed"), std::string::npos);
+
+    std::filesystem::remove(dir("first/b.h"));
+    std::filesystem::create_hard_link(dir("first/a.h"), dir("first/b.h"));
+    EXPECT_EQ(change(by_link), "") << "by whatever kind of link";
+    EXPECT_NE(change(by_copy), "");
+    std::filesystem::remove(dir("first/a.h"));
+    EXPECT_EQ(change(by_copy, absent_headers::are_sealed), "") << "where one is sealed in, nobody can tell";
+}
+
 TEST_F(includes, what_can_only_be_asked_about_is_a_fault_when_it_is_opened) {
     for (auto const which : {test::call::open, test::call::fstat, test::call::read}) {
         include_capture capture{roots_};
