@@ -61,12 +61,12 @@ private:
     std::map<std::string, std::vector<file_identity>> files_;
 };
 
-std::string_view without_mark(std::string_view content) { return content.substr(0, content.find('#')); }
-
-// A text that lies in no file.
-header_file header_of(std::string_view text) {
+// A text that lies in no file: who it is follows from what it says, and which copy of that it is.
+header_file header_of(std::string_view text, unsigned copy = 1) {
     header_file out;
     out.there = true;
+    out.about.st_dev = copy;
+    out.about.st_ino = base::sha256_of(text).prefix() | 1U;
     out.about.st_mode = S_IFREG | 0444;
     out.about.st_nlink = 1;
     out.about.st_size = static_cast<::off_t>(text.size());
@@ -86,7 +86,10 @@ std::optional<header_file> carried_at(include_roots const& roots, std::string co
     if (roots.carried.empty() && !roots.all_known) return std::nullopt;
     bool const by_place = path.starts_with(carried_root);
     auto const at = roots.carried.find(by_place ? std::string_view{path}.substr(carried_root.size()) : path);
-    if (at != roots.carried.end()) return header_of(at->second);
+    if (at != roots.carried.end()) {
+        auto const copy = roots.copies.find(at->first);
+        return header_of(at->second, copy == roots.copies.end() ? 1 : copy->second);
+    }
     if (by_place) return header_file{};
     bool const is_own = roots.all_known && !is_standard_header_path(path) && !is_below(roots.toolkit, path);
     return is_own ? std::optional{header_file{}} : std::nullopt;
@@ -160,6 +163,15 @@ bool include_roots::is_unknown(dependency const& d) const {
     return is_absolute || !of_toolkit || !in_vain.contains(place.substr(0, place.find('/')) + "/*");
 }
 
+std::string_view digest_of(dependency const& d) { return std::string_view{d.content}.substr(0, d.content.find('#')); }
+
+unsigned copy_of(dependency const& d) {
+    auto const mark = std::string_view{d.content}.substr(digest_of(d).size());
+    unsigned out = 1;
+    if (!mark.empty()) std::from_chars(mark.data() + 1, mark.data() + mark.size(), out);
+    return out;
+}
+
 std::string place_of(dependency const& d) {
     switch (d.from) {
         case dependency::root::source_directory: return "s/" + d.path;
@@ -182,6 +194,14 @@ include_roots roots_of(kiln::unit const& u) {
     std::size_t directories = 0;
     for (auto const& h : u.carried) {
         std::string_view place = h.place;
+        if (place.starts_with('#')) {
+            unsigned copy = 1;
+            auto const* const last = place.data() + place.size();
+            auto const [end, why] = std::from_chars(place.data() + 1, last, copy);
+            if (why == std::errc{} && end != last && *end == ' ')
+                out.copies.emplace(place.substr(static_cast<std::size_t>(end + 1 - place.data())), copy);
+            continue;
+        }
         if (place.starts_with('!')) {
             place.remove_prefix(1);
             if (place.empty()) out.all_known = true;
@@ -407,7 +427,7 @@ bool is_sealed(dependency const& d, include_roots const& roots, absent_headers h
 std::string first_copy(std::span<dependency const> dependencies, include_roots const& roots) {
     std::map<std::string_view, std::vector<dependency const*>> alike;
     for (auto const& d : dependencies)
-        if (may_be_a_copy(d)) alike[without_mark(d.content)].push_back(&d);
+        if (may_be_a_copy(d)) alike[digest_of(d)].push_back(&d);
     for (auto const& [content, group] : alike) {
         if (group.size() < 2) continue;
         copies told;
@@ -449,7 +469,7 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
             if (sealed && d.content != unseen_reads().content) continue;
             return fmt::format("{} is gone", d.path);
         }
-        if (*there.content != without_mark(d.content)) return fmt::format("{} changed", there.real);
+        if (*there.content != digest_of(d)) return fmt::format("{} changed", there.real);
     }
     return first_copy(dependencies, roots);
 }

@@ -31,6 +31,8 @@ struct include_roots {
     bool real_paths = false;           // debug builds: the compiler sees this machine's own paths
     // Headers that came with the unit, by their places; with any, the directories above are names for them and lie nowhere.
     std::map<std::string, std::string, std::less<>> carried = {};
+    // Which of the files that say the same a place is, where it is not the first.
+    std::map<std::string, unsigned, std::less<>> copies = {};
     // Places where the build looked in vain. One that ends in '/' was no folder then, so that nothing can have been below it; "i0/*":
     // nothing there has a name that the toolkit has, too.
     std::set<std::string, std::less<>> in_vain = {};
@@ -47,6 +49,9 @@ struct include_roots {
 
 // The directories of a unit on this machine, or of what it carries; toolkit and real_paths are the caller's to set.
 [[nodiscard]] include_roots roots_of(kiln::unit const& u);
+// The SHA-256 of a dependency, without what tells files apart that say the same; and which of them it is, from 1.
+[[nodiscard]] std::string_view digest_of(dependency const& d);
+[[nodiscard]] unsigned copy_of(dependency const& d);
 // Where a dependency lies as unit::carried says it; empty for the toolkit's, which is not carried.
 [[nodiscard]] std::string place_of(dependency const& d);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/keys.hpp"
 
+#include "compile/includes.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -84,6 +86,13 @@ digest family_of(kiln::unit const& u, normalized_options const& options) {
         for (auto const& dir : u.include_dirs) key.add("include", dir);
         for (auto const& dir : options.include_dirs) key.add("include", dir);
     }
+    // What is found in directories is told header by header. In one more of them, nobody has looked yet.
+    if (!is_self_contained(u, options)) {
+        auto const roots = roots_of(u);
+        auto const more = u.carried.empty() ? options.include_dirs.size() : 0;
+        key.add("beside", roots.source_directory.empty() ? "" : "s");
+        key.add("directories", std::to_string(roots.include_directories.size() + more));
+    }
     return key.finish();
 }
 
@@ -163,6 +172,14 @@ result<identity> identify(kiln::unit const& u, kiln::target const& t, std::strin
         if (!known)
             return fail(errc::invalid_argument, "unit '{}': images_of is '{}', not 64 hexadecimal digits", u.name,
                         u.images_of);
+        bool const is_plain = u.source.empty() && u.options.empty() && u.kernels.empty() && u.exports.empty() &&
+                              u.headers.empty() && u.include_dirs.empty() && u.carried.empty();
+        if (!is_plain)
+            return fail(
+                errc::invalid_argument,
+                "unit '{}' was not shipped so: it is its images (IMAGES_ONLY), and they are what they were made "
+                "from; a source, options, names or headers of one's own need a unit with its text",
+                u.name);
         out.family = *known;
         out.self_contained = false;
     }

@@ -166,9 +166,11 @@ result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_pt
                 continue;
             }
             KILN_TRY(auto const text, base::read_file(file));
-            if (!text || base::sha256_of(base::byte_span{*text}).hex() != d.content)
+            if (!text || base::sha256_of(base::byte_span{*text}).hex() != compile::digest_of(d))
                 return fail(errc::io, "{}: changed while '{}' was compiled; build again", file, u.name);
             looks.emplace(place, std::string{base::as_text(*text)});
+            if (auto const copy = compile::copy_of(d); copy > 1)
+                looks.emplace(fmt::format("#{} {}", copy, place), std::string{});
         }
         for (auto& mark : marks_of(roots)) looks.emplace(std::move(mark), std::string{});
     }

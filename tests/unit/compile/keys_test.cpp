@@ -209,8 +209,9 @@ TEST(identify, a_nul_in_a_text_is_refused) {
 }
 
 TEST(keys, headers_that_travel_are_no_part_of_the_name_and_a_name_can_do_without_the_text) {
-    unit const u{.name = "u", .source = "#include <q.h>\nint x;"};
+    unit const u{.name = "u", .source = "#include <q.h>\nint x;", .include_dirs = {"/i"}, .directory = "/s"};
     auto carrying = u;
+    carrying.include_dirs.clear(), carrying.directory.clear();
     carrying.carried = {{"i0/q.h", "two"}};
     auto const t = target::parse("sm_90").value();
     auto const family = identify(u, t, "nvrtc 1").value().family;
@@ -218,10 +219,41 @@ TEST(keys, headers_that_travel_are_no_part_of_the_name_and_a_name_can_do_without
 
     unit const without_text{.name = "u", .source = "", .images_of = family.hex()};
     EXPECT_EQ(identify(without_text, t, "nvrtc 1").value().request, identify(u, t, "nvrtc 1").value().request);
+    // A copy that asks for more than was shipped is no longer it.
+    for (auto const& change : {+[](unit& u) { u.source = "other"; }, +[](unit& u) { u.options = {"-DOPT=7"}; },
+                               +[](unit& u) { u.kernels = {"t<int>"}; }, +[](unit& u) { u.exports = {"c"}; },
+                               +[](unit& u) {
+                                   u.headers = {{"q.h", ""}};
+                               },
+                               +[](unit& u) { u.include_dirs = {"/i"}; }}) {
+        auto edited = without_text;
+        change(edited);
+        EXPECT_FALSE(identify(edited, t, "nvrtc 1"));
+    }
     unit const nonsense{.name = "u", .source = "", .images_of = "nonsense"};
     EXPECT_EQ(identify(nonsense, t, "nvrtc 1").error().code(), errc::invalid_argument);
     carrying.carried = {{"i0/q.h", std::string("a\0b", 3)}};
     EXPECT_EQ(identify(carrying, t, "nvrtc 1").error().code(), errc::invalid_argument);
+}
+
+TEST(keys, one_more_directory_is_another_unit_wherever_it_lies) {
+    auto const t = target::parse("sm_90").value();
+    auto const family = [&](unit const& u) { return identify(u, t, "nvrtc 1").value().family; };
+    unit u{.name = "u", .source = "#if __has_include(<q.h>)\n#include <q.h>\n#endif\n"};
+    auto const alone = family(u);
+    u.include_dirs = {"/a"};
+    auto const with_one = family(u);
+    EXPECT_NE(with_one, alone) << "nobody has looked there";
+    u.include_dirs = {"/somewhere/else"};
+    EXPECT_EQ(family(u), with_one) << "where it lies is told by what is found there";
+    u.include_dirs.clear(), u.options = {"-I/a"};
+    EXPECT_EQ(family(u), with_one);
+    u.options.clear(), u.directory = "/a";
+    EXPECT_NE(family(u), alone) << "beside the source, too";
+    unit text{.name = "u", .source = "int x;"};
+    auto const reads_nothing = family(text);
+    text.include_dirs = {"/a"}, text.directory = "/b";
+    EXPECT_EQ(family(text), reads_nothing);
 }
 
 TEST(keys, images_go_by_all_of_their_keys) {
