@@ -325,7 +325,7 @@ void engine::state::shut_down() noexcept {
     base::if_memory_allows([&] { store->flush(end); });
     store->end_by(end);
     cuda::keep_contents();
-    compile::header_memory::process().keep();
+    base::if_memory_allows([] { compile::header_memory::process().keep(); });
 }
 
 namespace {

@@ -124,7 +124,7 @@ bool publisher::stop(base::time_point deadline) {
     bool const drained = s->calm.wait_until(lock, deadline, [&] { return s->queue.empty() && !s->busy; });
     if (drained) {
         lock.unlock();
-        s->thread.join();
+        if (s->thread.joinable()) s->thread.join();  // there may have been no memory to start it
         return true;
     }
     s->abandoned = true;

@@ -319,12 +319,13 @@ TEST_P(short_of_memory, what_is_linked) {
 }
 
 TEST_P(short_of_memory, events_are_subscribed_to) {
+    auto& log = event_log::process();
     walk(GetParam(), [&](auto const& shortly) {
         kiln_subscription* token = nullptr;
         kiln_error* why = nullptr;
         auto const n = shortly([&] {
             why = kiln_subscribe([](kiln_event const*, void*) {}, nullptr, &token);
-            event_log::process().emit({.kind = event_kind::note, .unit = "somebody listens"});
+            log.emit({.kind = event_kind::note, .unit = "somebody listens"});
             kiln_subscription_free(token);
         });
         EXPECT_EQ(token == nullptr, why != nullptr);
