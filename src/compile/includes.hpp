@@ -68,7 +68,7 @@ struct header_file {
     std::optional<base::bytes> text;  // of a regular file; nothing else is a header
 };
 
-// What a compiler takes for one file, by whatever name: device and inode. Texts that lie in no file have none.
+// What a compiler takes for one file, by whatever name: device and inode. Texts that lie in no file are told by what they say.
 using file_identity = std::pair<::dev_t, ::ino_t>;
 
 // What was asked for, by the name the compiler has for it, and what was found: an empty content where there was nothing.
