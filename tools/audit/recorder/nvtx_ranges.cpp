@@ -35,20 +35,35 @@ std::unordered_map<nvtxRangeId_t, open_range>& apart() {
     return all;
 }
 
+// A string of the file's. Takes the file's lock when a thread says it the first time: who writes the file holds that for milliseconds.
+std::uint32_t known_name(std::string_view name) {
+    struct known {
+        std::size_t identity = 0;
+        std::uint32_t name = 0;
+    };
+    thread_local std::array<known, 64> seen;
+    auto const identity = std::hash<std::string_view>{}(name);
+    auto& here = seen[identity % seen.size()];
+    if (here.name != 0 && here.identity == identity) return here.name;
+    auto const lock = self->file.lock();
+    here = {identity, self->file.intern(name)};
+    return here.name;
+}
+
 open_range begin_range(char const* name) {
     if (!on) return {};
-    auto const lock = self->file.lock();
-    return {now_ns(), self->file.intern(name == nullptr ? "?" : name)};
+    auto const known = known_name(name == nullptr ? "?" : name);
+    return {now_ns(), known};
 }
 void end_range(open_range const& range) {
     if (!on || range.start == 0) return;
-    format::range_record r;
-    r.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-    r.name = range.name;
-    r.start = range.start;
-    r.end = now_ns();
-    auto const lock = self->file.lock();
-    self->file.add(r, r.start);
+    thread_local auto const thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    site_sample s;
+    s.thread = thread;
+    s.stack = range.name;
+    s.time = range.start;
+    s.range_end = now_ns();
+    self->ring.put(s);
 }
 
 char const* text_of(nvtxEventAttributes_t const* about) {
@@ -76,11 +91,13 @@ nvtxRangeId_t begin_apart(char const* name) {
     static std::atomic<nvtxRangeId_t> ids{0};
     auto const id = ++ids;
     auto const range = begin_range(name);
+    if (range.start == 0) return id;  // a forked child takes no lock
     std::lock_guard const lock{apart_lock};
     apart()[id] = range;
     return id;
 }
 void end_apart(nvtxRangeId_t id) {
+    if (!on) return;
     open_range range;
     {
         std::lock_guard const lock{apart_lock};
