@@ -14,7 +14,6 @@ namespace kiln::recorder {
 struct site_sample {
     std::uint32_t correlation = 0, thread = 0, stack = 0;  // correlation 0: the time on the processor alone
     std::uint64_t time = 0, pointer = 0, bytes = 0, hash = 0, cpu = 0;
-    std::uint64_t range_end = 0;  // not 0: a range of the program's own, from `time` on, with `stack` as its name
 };
 
 // Bounded, many producers, one consumer at a time. What finds no room is counted.

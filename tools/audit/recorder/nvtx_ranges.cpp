@@ -35,35 +35,20 @@ std::unordered_map<nvtxRangeId_t, open_range>& apart() {
     return all;
 }
 
-// A string of the file's. Takes the file's lock when a thread says it the first time: who writes the file holds that for milliseconds.
-std::uint32_t known_name(std::string_view name) {
-    struct known {
-        std::size_t identity = 0;
-        std::uint32_t name = 0;
-    };
-    thread_local std::array<known, 64> seen;
-    auto const identity = std::hash<std::string_view>{}(name);
-    auto& here = seen[identity % seen.size()];
-    if (here.name != 0 && here.identity == identity) return here.name;
-    auto const lock = self->file.lock();
-    here = {identity, self->file.intern(name)};
-    return here.name;
-}
-
 open_range begin_range(char const* name) {
     if (!on) return {};
-    auto const known = known_name(name == nullptr ? "?" : name);
-    return {now_ns(), known};
+    auto const lock = self->file.lock();
+    return {now_ns(), self->file.intern(name == nullptr ? "?" : name)};
 }
 void end_range(open_range const& range) {
     if (!on || range.start == 0) return;
-    thread_local auto const thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
-    site_sample s;
-    s.thread = thread;
-    s.stack = range.name;
-    s.time = range.start;
-    s.range_end = now_ns();
-    self->ring.put(s);
+    format::range_record r;
+    r.thread = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+    r.name = range.name;
+    r.start = range.start;
+    r.end = now_ns();
+    auto const lock = self->file.lock();
+    self->file.add(r, r.start);
 }
 
 char const* text_of(nvtxEventAttributes_t const* about) {

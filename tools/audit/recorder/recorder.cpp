@@ -63,15 +63,6 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t
 void empty_ring() {
     site_sample s;
     while (self->ring.take(s)) {
-        if (s.range_end != 0) {
-            format::range_record r;
-            r.thread = s.thread;
-            r.name = s.stack;
-            r.start = s.time;
-            r.end = s.range_end;
-            self->file.add(r, r.start);
-            continue;
-        }
         if (s.correlation == 0) {
             format::cpu_record r;
             r.thread = s.thread;
