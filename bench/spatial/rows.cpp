@@ -3,7 +3,9 @@
 
 #include "cuda/context.hpp"
 #include "spatial/generators.hpp"
-#include "spatial/queue.hpp"
+#include "spatial/overlay/overlay.hpp"
+#include "spatial/timed_queue.hpp"
+#include "spatial/wkb_rows.hpp"
 
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/overlay.hpp>
@@ -46,6 +48,9 @@ void measure_bytes(stream const& on, std::string const& name, geometries const& 
     row({name + ", from WKB", share(in_ms), "% copy", wanted, better::higher, same});
     row({name + ", to WKB", share(out_ms), "% copy", wanted, better::higher, same});
     std::printf("    %.1f MB, %.3f and %.3f ms\n", size * 1e-6, in_ms, out_ms);
+    timed_queue by_kernel{on};
+    (void)made(read_wkb(by_kernel, made(write_wkb(by_kernel, there))));
+    by_kernel.print_sync(8);
 }
 
 // Houses in metres, each beside where another map has it.
@@ -96,6 +101,9 @@ void measure_areas(stream const& on, std::size_t n) {
     double const ms = device_ms(on, [&] { common = made(intersection_area(on, a, b)); });
     row({"areas of pairs of houses", static_cast<double>(n) / ms * 1e-3, "Mpair/s", 917, better::higher,
          std::abs(sum - drawn_area) <= 1e-9 * drawn_area});
+    timed_queue by_kernel{on};
+    (void)made(areas_in_common_row_by_row(by_kernel, a, b));
+    by_kernel.print_sync(8);
 }
 
 void measure_circles(stream const& on, std::size_t n) {
