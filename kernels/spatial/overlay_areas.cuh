@@ -57,14 +57,18 @@ struct common_areas {
             double const own = q.x > p.x ? -sign : sign;
             if (q.x < p.x) swap(p, q);
             double const slope = slope_of(p, q);
-            row_range const all = vertices_of_row(b, row);
-            for (i32 w = all.first; w < all.last; ++w) {
-                i32 const other = b.path_of[w];
-                if (b_sign[other] == 0 || !is_segment(b, w)) continue;
-                point r = from(b.at[w], o), s = from(b.at[w + 1], o);
-                double const side = s.x > r.x ? -b_sign[other] : b_sign[other];
-                if (s.x < r.x) swap(r, s);
-                sum = add(sum, mul(mul(own, side), area_below_both(p, q, slope, r, s)));
+            for (i32 other = b.row_first[row]; other < b.row_first[row + 1]; ++other) {
+                i32 const first = b.path_first[other], last = b.path_first[other + 1] - 1;
+                double const right = b_sign[other];
+                if (right == 0 || first >= last) continue;
+                point r = from(b.at[first], o);
+                for (i32 w = first; w < last; ++w) {
+                    point const s = from(b.at[w + 1], o);
+                    bool const is_right = s.x > r.x;
+                    double const below = s.x < r.x ? area_below_both(p, q, slope, s, r) : area_below_both(p, q, slope, r, s);
+                    sum = add(sum, mul(mul(own, is_right ? -right : right), below));
+                    r = s;
+                }
             }
         }
         share[i] = sum;

@@ -173,13 +173,14 @@ struct read_wkb_points {
     u64* others;  // of 0
     KILN_HD void operator()(u64 i) const {
         bool good = of.is_inside(i);
-        x[i] = y[i] = from_bits(u64{0x7ff8} << 48);
+        double px = from_bits(u64{0x7ff8} << 48), py = px;
         if (good && !of.is_null(i)) {
             wkb_cursor c = of.row(i);
             i32 family = 0;
             good = c.header(family) && family == 1 && c.size - c.at == 16;
-            if (good) x[i] = c.number(), y[i] = c.number();
+            if (good) px = c.number(), py = c.number();
         }
+        x[i] = px, y[i] = py;
         if (!good) *others = 1;
     }
 };
@@ -379,36 +380,36 @@ KILN_HD void put_point(u8* to, double x, double y, bool is_first, double const* 
 #endif
 }
 
-// A column of points, all there: by words of eight bytes of it.
+// A column of points, all there: by words of eight bytes of it, which are more than its offsets.
 struct wkb_point_words {
     double const* x;
     double const* y;
-    u64 rows;
+    u32 rows;
+    i32* offsets;
     u8* to;
     KILN_HD void operator()(u64 i) const {
-        u64 const row = 8 * i / 21, end = 21 * rows;
-        i32 const at = static_cast<i32>(8 * i - 21 * row);
+        if (i <= rows) offsets[i] = static_cast<i32>(21 * i);
+        u32 const first = static_cast<u32>(8 * i), row = first / 21, end = 21 * rows;
+        if (first >= end) return;
+        i32 const at = static_cast<i32>(first - 21 * row);
         u64 out = bytes_of(row, at);
         if (at > 13 && row + 1 < rows) out |= bytes_of(row + 1, at - 21);
-        if (8 * i + 8 <= end) {
-            *reinterpret_cast<u64*>(to + 8 * i) = out;
+        if (first + 8 <= end) {
+            *reinterpret_cast<u64*>(to + first) = out;
         } else {
-            for (u64 k = 8 * i; k < end; ++k, out >>= 8) to[k] = static_cast<u8>(out);
+            for (u32 k = first; k < end; ++k, out >>= 8) to[k] = static_cast<u8>(out);
         }
     }
 
 private:
     // Eight bytes of a row from `at` on, zero before its first and behind its last.
-    KILN_HD u64 bytes_of(u64 row, i32 at) const {
-        return moved(0x0101, at) | moved(bits_of(x[row]), at - 5) | moved(bits_of(y[row]), at - 13);
+    KILN_HD u64 bytes_of(u32 row, i32 at) const {
+        u64 out = at < 5 ? moved(0x0101, at) : 0;
+        if (at > -3 && at < 13) out |= moved(bits_of(x[row]), at - 5);
+        if (at > 5) out |= moved(bits_of(y[row]), at - 13);
+        return out;
     }
-    KILN_HD static u64 moved(u64 v, i32 by) {
-        return by <= -8 || by >= 8 ? 0 : by < 0 ? v << (-8 * by) : v >> (8 * by);
-    }
-};
-struct wkb_point_offsets {
-    i32* to;
-    KILN_HD void operator()(u64 i) const { to[i] = static_cast<i32>(21 * i); }
+    KILN_HD static u64 moved(u64 v, i32 by) { return by < 0 ? v << (-8 * by) : v >> (8 * by); }
 };
 
 struct wkb_source {
@@ -553,7 +554,6 @@ KILN_KERNEL(wkb_read, kiln_spatial::write_wkb_rows, 128, 4)
 KILN_KERNEL(wkb_read_vertices, kiln_spatial::read_wkb_vertices, 256, 1)
 KILN_KERNEL(wkb_place, kiln_spatial::place_wkb_rows, 256, 1)
 KILN_KERNEL(wkb_point_words, kiln_spatial::wkb_point_words, 256, 1)
-KILN_KERNEL(wkb_point_offsets, kiln_spatial::wkb_point_offsets, 256, 1)
 KILN_KERNEL(wkb_size, kiln_spatial::wkb_sizes, 256, 1)
 KILN_KERNEL(wkb_offset, kiln_spatial::wkb_offsets_of, 256, 1)
 KILN_KERNEL(wkb_header, kiln_spatial::wkb_headers, 128, 4)

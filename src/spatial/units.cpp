@@ -92,7 +92,7 @@ std::vector<unit_row> const& rows() {
         {"wkb_rows",
          "format",
          {"wkb_points", "wkb_inspect", "wkb_flawed", "wkb_count", "wkb_read", "wkb_read_vertices", "wkb_place",
-          "wkb_point_words", "wkb_point_offsets", "wkb_size", "wkb_offset", "wkb_header", "wkb_write", "wkb_valid"}},
+          "wkb_point_words", "wkb_size", "wkb_offset", "wkb_header", "wkb_write", "wkb_valid"}},
         {"row_shapes",
          "shape",
          {"shape_valid", "circle_count", "circle_row_rings", "circle_ring_vertices", "circle_draw", "clip_line_count",

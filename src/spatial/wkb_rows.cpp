@@ -195,8 +195,8 @@ result<column<std::uint8_t>> write_points(queue& on, family_memory const& from, 
     if (21 * rows > 0x7fffffff) return too_many_bytes(static_cast<std::int64_t>(21 * rows));
     KILN_TRY(auto bytes, on.room<std::uint8_t>(21 * rows));
     KILN_TRY(auto offsets, on.room<std::int32_t>(rows + 1));
-    KILN_CHECK(on.launch(wkb_point_offsets{offsets.data()}, rows + 1));
-    KILN_CHECK(on.launch(wkb_point_words{from.x, from.y, rows, bytes.data()}, (21 * rows + 7) / 8));
+    KILN_CHECK(on.launch(wkb_point_words{from.x, from.y, static_cast<u32>(rows), offsets.data(), bytes.data()},
+                         std::max<std::size_t>((21 * rows + 7) / 8, 1)));
     return column<std::uint8_t>::lists(std::move(bytes), std::move(offsets));
 }
 
