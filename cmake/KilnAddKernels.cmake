@@ -204,11 +204,19 @@ function(kiln_add_kernels target)
     # Headers are known once they were read: an edited one makes all of it anew, as it does an object file.
     set(source ${folder}/${arg_NAME}.cpp)
     set(header ${folder}/${arg_NAME}.hpp)
+    set(product ${source})
+    set(working_directory ${CMAKE_CURRENT_BINARY_DIR})
+    if(CMAKE_CROSS_CONFIGS)
+        # CMake 3.25 crashes where it is to translate dependencies of several configurations for Ninja: these need no translation.
+        cmake_policy(SET CMP0116 OLD)
+        cmake_path(RELATIVE_PATH product BASE_DIRECTORY ${CMAKE_BINARY_DIR})
+        set(working_directory ${CMAKE_BINARY_DIR})
+    endif()
     add_custom_command(OUTPUT ${source} ${header} BYPRODUCTS ${made}
-        COMMAND kiln::cli build ${sources} ${flags} --embed ${source} --embed-name ${arg_NAME} --as ${function_list}
+        COMMAND kiln::cli build ${sources} ${flags} --embed ${product} --embed-name ${arg_NAME} --as ${function_list}
                 --depfile ${source}.d
         DEPENDS ${depends} kiln::cli DEPFILE ${source}.d COMMENT "Compiling ${arg_NAME}"
-        VERBATIM COMMAND_EXPAND_LISTS)
+        WORKING_DIRECTORY ${working_directory} VERBATIM COMMAND_EXPAND_LISTS)
     foreach(place IN LISTS folders)
         file(MAKE_DIRECTORY ${place})
         # The assembler takes in what the compiler does not know of.

@@ -109,6 +109,7 @@ TEST_F(includes, what_the_build_did_not_look_at_is_an_error_and_neither_absent_n
 }
 
 TEST_F(includes, what_is_not_among_the_names_of_a_folder_was_not_there_whatever_toolkit_asks) {
+    for (auto const* folder : {"own/cuda", "own/lib", "kit"}) base::make_directories(dir(folder)).value();
     write("own/newer.h", "own, read by none of the architectures that were built");
     write("own/cuda/mine.h", "");
     write("own/lib/x.h", "");
