@@ -118,7 +118,7 @@ for order in (["one", "two", "none"], ["none", "two", "one"]):
     check(str(SCRATCH).encode() not in b"".join((SCRATCH / f"lines_{order[0]}" / f"{u}.kiln").read_bytes() for u, _ in units), "which names no directory of the build")
     # Another architecture reads more. The toolkit's headers are the customer's; of an own directory it is known what it did not have; what
     # it had and nobody read is an error, also where the customer's toolkit has one of that name.
-    for customers in ("", newer_toolkit):
+    for customers in ("", newer_toolkit) if order[0] == "one" else ():
         for directory, step, said in zip(order, steps, text("sm_90", jit="allow", cuda=customers)):
             if directory == "two":
                 check("newer.h" in said and "build for this architecture, too" in said, "a header nobody read is an error", said)
