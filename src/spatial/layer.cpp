@@ -90,7 +90,7 @@ result<host_layer> host_layer::plain(geometries const& from) {
     if (from.where() == residency::device) return fail(errc::unsupported, "spatial: the geometries are on a device");
     host_layer out;
     layer_writer to{out, repeated::kept};
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     if (to.flawed()) KILN_CHECK(require_valid(from));
     out.finish_paths();
     return out;
@@ -100,7 +100,7 @@ result<host_layer> host_layer::noded(geometries const& from) {
     if (from.where() == residency::device) return fail(errc::unsupported, "spatial: the geometries are on a device");
     host_layer out;
     layer_writer to{out, repeated::dropped};
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     if (to.flawed()) KILN_CHECK(require_valid(from));
     out.finish_paths();
     out.divide_at_own_vertices();
