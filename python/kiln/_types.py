@@ -89,6 +89,8 @@ def struct(name: str, fields: str) -> Struct:
     >>> kiln.struct("point", "float x, y;").size
     8
     """
+    if not name.isidentifier():
+        raise wrong(f"struct '{name}': its name is no word that C++ would take")
     offset, align = 0, 1
     for declaration in filter(None, (part.strip() for part in fields.split(";"))):
         found = re.fullmatch(r"((?:unsigned |signed |long )*\w+)\s+([\w\s,\[\]]+)", declaration)
@@ -218,6 +220,8 @@ class _OpMaker:
         state, state_type = captured(s, type)
         if callable(text):
             return _of_python(text, state, state_type)
+        if not text.strip():
+            raise wrong("op: there is no operator in an empty text: write kiln.op('a + b')")
         return Op("expression", text, state=state, state_type=state_type)
 
     @staticmethod
