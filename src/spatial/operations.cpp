@@ -2,8 +2,7 @@
 #include "spatial/operations.hpp"
 
 #include "base/check.hpp"
-
-#include <kiln/spatial/validate.hpp>
+#include "spatial/row_facts.hpp"
 
 namespace kiln::spatial {
 
@@ -107,10 +106,10 @@ result<call_facts> facts_of(operation const& what, geometries const& left, geome
 }
 
 result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what) {
-    if (call.on_gpu()) return on_device(what.where()) ? result<geometries>{what} : what.to_device(on, what.device());
+    if (call.on_gpu() && on_device(what.where())) return what;
     KILN_TRY(auto here, on_device(what.where()) ? what.to_host_sync(on) : result<geometries>{what});
-    KILN_CHECK(require_valid(here));
-    return here;
+    KILN_CHECK(require_valid_once(here));
+    return call.on_gpu() ? here.to_device(on, what.device()) : result<geometries>{std::move(here)};
 }
 
 }  // namespace kiln::spatial

@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/exact.cuh"
+#include "spatial/row_facts.hpp"
 #include "spatial/rows.hpp"
 
 namespace kiln::spatial {
@@ -165,9 +166,18 @@ result<void> require_valid(geometries const& what) {
 }
 
 result<void> require_memory(geometries const& what) {
+    if (auto const* const facts = row_facts::of(what); facts != nullptr && facts->are_valid) return {};
     for (std::size_t row = 0; row < what.rows(); ++row)
         if (auto const bad = check_row(what, row, [](row_check const& r) { return r.is_there(); }))
             return fail(errc::invalid_argument, "geometries: {}", bad->message);
+    return {};
+}
+
+result<void> require_valid_once(geometries const& of) {
+    auto* const facts = row_facts::of(of);
+    if (facts == nullptr || facts->are_valid) return {};
+    KILN_CHECK(require_valid(of));
+    facts->are_valid = true;
     return {};
 }
 
