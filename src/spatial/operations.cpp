@@ -42,7 +42,7 @@ constexpr auto nearest_many_variants = both(
     "words geometry_layers row_blocks point_location point_in_polygon spatial_index segment_intersection "
     "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto choose_variants = both("row_choice exclusive_scan_i64");
-constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
+constexpr auto wkb_variants = both("words wkb_rows exclusive_scan_i64");
 constexpr auto shapes_variants = both("geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto overlay_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
