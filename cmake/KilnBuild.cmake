@@ -18,6 +18,10 @@ if(PROJECT_IS_TOP_LEVEL)
     if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
         set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
     endif()
+    # Sources that are compiled together are linked together. What nobody calls is left out of what is shipped: a worker signs nothing, and without
+    # this holds all of libcrypto.
+    add_compile_options($<$<CONFIG:Release,MinSizeRel>:-ffunction-sections> $<$<CONFIG:Release,MinSizeRel>:-fdata-sections>)
+    add_link_options($<$<CONFIG:Release,MinSizeRel>:LINKER:--gc-sections>)
     find_program(KILN_CCACHE ccache)
     mark_as_advanced(KILN_CCACHE)
     if(KILN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

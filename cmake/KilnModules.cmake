@@ -70,17 +70,22 @@ function(kiln_module name)
     set_property(GLOBAL APPEND PROPERTY KILN_MODULES ${name})
 endfunction()
 
-# kiln_program(<target> NAME <file name> FOLDER <folder> LINKS <library>...): an executable of all the .cpp files
-# in a folder; nothing where there are none yet.
+# kiln_program(<target> NAME <file name> FOLDER <folder>... LINKS <library>...): an executable of all the .cpp files
+# in the folders; nothing where there are none yet. Without NAME only their objects, for something else to link.
 function(kiln_program target)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;FOLDER" "LINKS")
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${arg_FOLDER}/*.cpp)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "FOLDER;LINKS")
+    list(TRANSFORM arg_FOLDER APPEND /*.cpp OUTPUT_VARIABLE patterns)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${patterns})
     if(NOT sources)
         message(STATUS "Program ${arg_NAME}: no sources yet")
         return()
     endif()
-    add_executable(${target} ${sources})
-    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME})
+    if(arg_NAME)
+        add_executable(${target} ${sources})
+        set_target_properties(${target} PROPERTIES OUTPUT_NAME ${arg_NAME})
+    else()
+        add_library(${target} OBJECT ${sources})
+    endif()
     target_include_directories(${target} PRIVATE ${arg_FOLDER} ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(${target} PRIVATE kiln_flags ${arg_LINKS})
 endfunction()

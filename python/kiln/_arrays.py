@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _kiln
-from ._errors import InvalidArgument
-from ._types import Struct, type_name
+from ._types import Struct, type_name, wrong
 
 Array = _kiln.Array
 
@@ -74,7 +73,7 @@ def empty(shape: tuple[int, ...], like: Any, *, type: str | None) -> Any:
         import numpy
 
         return numpy.empty(shape, dtype=type)
-    raise InvalidArgument(f"an array of {library}: pass out=, an array to write to")
+    raise wrong(f"an array of {library}: pass out=, an array to write to")
 
 
 def empty_like(x: Any, n: int | None = None, *, type: str | None) -> Any:
@@ -97,7 +96,7 @@ def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, 
 
     def plain(x: Any) -> Any:  # records as rows of bytes
         if isinstance(x, numpy.ma.MaskedArray):
-            raise InvalidArgument("a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()")
+            raise wrong("a masked array, and its mask would be lost: pass x.filled(value) or x.compressed()")
         x = numpy.ascontiguousarray(x)
         return x.view("u1").reshape(len(x), -1) if x.dtype.fields else x
 
@@ -110,7 +109,7 @@ def _by_way_of_the_gpu(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, 
             out = numpy.empty(result.nbytes // records.itemsize, dtype=records)
         to = numpy.empty(tuple(result.shape), dtype=result.dtype) if out is None else out
         if to.dtype.fields and not to.flags.c_contiguous:
-            raise InvalidArgument("out has gaps between its records; pass one without")
+            raise wrong("out has gaps between its records; pass one without")
         result.to_host_sync(plain(to) if to.dtype.fields else to)
         return to
 

@@ -6,9 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _kiln
+
+if TYPE_CHECKING:
+    from ._errors import InvalidArgument
 
 _SIZES = {
     "int8": 1, "uint8": 1, "bool": 1, "int16": 2, "uint16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "uint32": 4, "float32": 4,
@@ -19,6 +22,13 @@ _C_TYPES = {
     "unsigned short": ("uint16", 2), "int": ("int32", 4), "unsigned": ("uint32", 4), "unsigned int": ("uint32", 4),
     "float": ("float32", 4), "double": ("float64", 8), "long long": ("int64", 8), "unsigned long long": ("uint64", 8),
 }
+
+
+def wrong(why: str) -> InvalidArgument:
+    """An argument that cannot be; to be raised. The exceptions are read here, when one is needed: what goes well does not wait for them."""
+    from ._errors import InvalidArgument
+
+    return InvalidArgument(why)
 
 
 class _Value:
@@ -79,33 +89,31 @@ def struct(name: str, fields: str) -> Struct:
     >>> kiln.struct("point", "float x, y;").size
     8
     """
-    from ._errors import InvalidArgument
-
+    if not name.isidentifier():
+        raise wrong(f"struct '{name}': its name is no word that C++ would take")
     offset, align = 0, 1
     for declaration in filter(None, (part.strip() for part in fields.split(";"))):
         found = re.fullmatch(r"((?:unsigned |signed |long )*\w+)\s+([\w\s,\[\]]+)", declaration)
         if not found or found[1].strip() not in _C_TYPES:
             known = ", ".join(sorted(_C_TYPES))
-            raise InvalidArgument(f"struct '{name}': cannot read '{declaration}'; fields are declared as 'float x, y' with one of: {known}")
+            raise wrong(f"struct '{name}': cannot read '{declaration}'; fields are declared as 'float x, y' with one of: {known}")
         size = _C_TYPES[found[1].strip()][1]
         for member in found[2].split(","):
             count = re.fullmatch(r"\s*\w+\s*(?:\[\s*(\d+)\s*\])?\s*", member)
             if not count:
-                raise InvalidArgument(f"struct '{name}': cannot read '{member.strip()}'")
+                raise wrong(f"struct '{name}': cannot read '{member.strip()}'")
             align = max(align, size)
             offset = -(-offset // size) * size + size * int(count[1] or 1)
     size = -(-offset // align) * align
     if not 0 < size <= 32:
-        raise InvalidArgument(f"struct '{name}' has {size} bytes; an item has between 1 and 32")
+        raise wrong(f"struct '{name}' has {size} bytes; an item has between 1 and 32")
     return Struct(name, fields, size, align)
 
 
 def several(what: str, given: Any) -> list[Any]:
     """A text where a list belongs is a slip: it would be taken letter by letter."""
-    from ._errors import InvalidArgument
-
     if isinstance(given, (str, bytes)):
-        raise InvalidArgument(f"{what}: a list belongs here; write [{given!r}]")
+        raise wrong(f"{what}: a list belongs here; write [{given!r}]")
     return list(given)
 
 
@@ -133,27 +141,25 @@ def type_name(given: ItemType) -> str | Struct:
 
 def _struct_of(dtype: Any) -> Struct:
     """A structured type of NumPy's, laid out as C does it: numpy.dtype([("x", "f4"), ("y", "f4")], align=True)."""
-    from ._errors import InvalidArgument
-
     letters = {name: letter for letter, (name, _) in reversed(_C_TYPES.items())}
     members: list[str] = []
     end = 0
     for name in dtype.names:
         what, at = dtype.fields[name][:2]
         if not what.isnative:
-            raise InvalidArgument(f"field '{name}' of {dtype} is in the other byte order: convert it with astype()")
+            raise wrong(f"field '{name}' of {dtype} is in the other byte order: convert it with astype()")
         field = type_name(what)
         if isinstance(field, Struct) or field not in letters:
-            raise InvalidArgument(f"field '{name}' of {dtype} is a {field}; fields are plain numbers")
+            raise wrong(f"field '{name}' of {dtype} is a {field}; fields are plain numbers")
         size = _SIZES[field]
         end = -(-end // size) * size
         if at != end:
-            raise InvalidArgument(f"field '{name}' of {dtype} lies at byte {at}, in a C struct at {end}: make it with align=True, in the order of its fields")
+            raise wrong(f"field '{name}' of {dtype} lies at byte {at}, in a C struct at {end}: make it with align=True, in the order of its fields")
         end += size
         members.append(f"{letters[field]} {name};")
     out = struct("record_" + "_".join(dtype.names), " ".join(members))
     if out.size != dtype.itemsize:
-        raise InvalidArgument(f"{dtype} has {dtype.itemsize} bytes, as a C struct it has {out.size}: make it with align=True")
+        raise wrong(f"{dtype} has {dtype.itemsize} bytes, as a C struct it has {out.size}: make it with align=True")
     return out
 
 
@@ -214,6 +220,8 @@ class _OpMaker:
         state, state_type = captured(s, type)
         if callable(text):
             return _of_python(text, state, state_type)
+        if not text.strip():
+            raise wrong("op: there is no operator in an empty text: write kiln.op('a + b')")
         return Op("expression", text, state=state, state_type=state_type)
 
     @staticmethod
@@ -240,8 +248,6 @@ def _of_python(function: Callable[..., Any], state: bytes, state_type: str | Str
 
 
 def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | None]:
-    from ._errors import InvalidArgument
-
     if value is None:
         return b"", None
     if isinstance(value, (bool, int, float)):
@@ -251,31 +257,29 @@ def captured(value: Any, type: ItemType | None) -> tuple[bytes, str | Struct | N
         letters = {"int8": "b", "uint8": "B", "bool": "?", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
                    "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
         if isinstance(name, Struct) or name not in letters:
-            raise InvalidArgument(f"a captured {value!r} cannot be a {name}")
+            raise wrong(f"a captured {value!r} cannot be a {name}")
         try:
             return packing.pack("<" + letters[name], value), name
         except (packing.error, OverflowError) as why:
-            raise InvalidArgument(f"a captured {value!r} does not fit into {name}: {why}") from None
+            raise wrong(f"a captured {value!r} does not fit into {name}: {why}") from None
     dtype = getattr(value, "dtype", None)
     try:
         data = bytes(memoryview(value))
     except TypeError:
-        raise InvalidArgument(f"a captured {value!r} is no number and no bytes; pass a number or a NumPy scalar") from None
+        raise wrong(f"a captured {value!r} is no number and no bytes; pass a number or a NumPy scalar") from None
     if dtype is not None and not getattr(dtype, "isnative", True):
-        raise InvalidArgument(f"a captured {value!r} is in the other byte order: convert it with astype()")
+        raise wrong(f"a captured {value!r} is in the other byte order: convert it with astype()")
     found = type_name(type) if type is not None else type_name(dtype)
     if not isinstance(found, Struct) and found not in _SIZES:
-        raise InvalidArgument(f"a captured value of type {found} is not known; pass type=, or a NumPy scalar")
+        raise wrong(f"a captured value of type {found} is not known; pass type=, or a NumPy scalar")
     size = found.size if isinstance(found, Struct) else _SIZES[found]
     if len(data) != size:
-        raise InvalidArgument(f"a captured value of {len(data)} bytes, and a {found.name if isinstance(found, Struct) else found} has {size}: it is one item")
+        raise wrong(f"a captured value of {len(data)} bytes, and a {found.name if isinstance(found, Struct) else found} has {size}: it is one item")
     return data, found
 
 
-_BUILTIN_OPS = {name: Op("builtin", "", name) for name in BUILTIN}
-
-
 Operator = Union[Op, str, Callable[..., Any]]
+_BUILTIN_OPS: dict[str, Op] = {}  # those that were named
 _FROM_CODE: dict[CodeType, Op] = {}  # functions that were given as operators: their text is read once
 
 
@@ -283,7 +287,9 @@ def as_op(given: Operator) -> Op:
     if isinstance(given, Op):
         return given
     if isinstance(given, str):
-        return _BUILTIN_OPS.get(given) or Op("expression", given)
+        if given not in BUILTIN:
+            return Op("expression", given)
+        return _BUILTIN_OPS.get(given) or _BUILTIN_OPS.setdefault(given, Op("builtin", "", given))
     code = getattr(given, "__code__", None)
     known = _FROM_CODE.get(code) if code is not None else None
     if known is None:

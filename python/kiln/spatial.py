@@ -15,6 +15,7 @@ from typing import Any, Union
 from . import _kiln
 from ._errors import InvalidArgument
 from ._told import plainly
+from ._types import several
 
 Geometries = _kiln.Geometries
 AreaIndex = _kiln.AreaIndex
@@ -73,15 +74,18 @@ def _from_list(rows: Any) -> Geometries:
     if not hasattr(rows, "__iter__"):
         raise TypeError(f"a {type(rows).__name__} holds no geometries: pass a GeoSeries, shapely geometries, an object with "
                         "__arrow_c_array__, a list of WKB or WKT, or a pair of coordinate arrays")
-    rows = list(rows)
-    first = next((r for r in rows if r is not None), None)
-    if first is None or isinstance(first, bytes):
-        return _kiln.geometries_from_wkb(rows)
-    if isinstance(first, str):
-        return _kiln.geometries_from_wkt(["NULL" if r is None else r for r in rows])
+    rows = several("geometries", rows)
+    at = next((i for i, r in enumerate(rows) if r is not None), 0)
+    first = rows[at] if rows else None
     if hasattr(first, "geom_type"):
         return _from_shapely(rows)
-    raise TypeError(f"row 0 is a {type(first).__name__}: rows are shapely geometries, WKB or WKT")
+    kind = bytes if first is None else next((k for k in (bytes, str) if isinstance(first, k)), None)
+    if kind is None:
+        raise TypeError(f"row {at} is a {type(first).__name__}: rows are shapely geometries, WKB or WKT")
+    for i, row in enumerate(rows):
+        if row is not None and not isinstance(row, kind):
+            raise TypeError(f"row {i} is a {type(row).__name__} and row {at} a {kind.__name__}: rows are all WKB or all WKT")
+    return _kiln.geometries_from_wkb(rows) if kind is bytes else _kiln.geometries_from_wkt(["NULL" if r is None else r for r in rows])
 
 
 def _from_shapely(rows: Any) -> Geometries:

@@ -9,7 +9,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -94,8 +96,10 @@ constexpr type_name names[] = {
 
 // "<i4", "|u1", "=f8" and the letters of the buffer protocol.
 dlpack::data_type parse_type(char kind, int bytes, char const* argument, char const* whole) {
-    auto const bits = static_cast<std::uint8_t>(bytes * 8);
-    switch (kind) {
+    constexpr int most_bytes = 16;
+    bool const is_size = bytes > 0 && bytes <= most_bytes && (bytes & (bytes - 1)) == 0;
+    auto const bits = static_cast<std::uint8_t>(is_size ? bytes * 8 : 0);
+    switch (is_size ? kind : '?') {
         case 'i': return {dlpack::signed_int, bits, 1};
         case 'u': return {dlpack::unsigned_int, bits, 1};
         case 'f': return {dlpack::floating, bits, 1};
@@ -166,12 +170,17 @@ dlpack::data_type type_of(scalar kind) {
 // Through the other constructor, so that what was taken is given back if reading it throws.
 array::array(nb::handle object, char const* argument) : array{argument, object} {
     auto const known = way_of(object);
-    if (known.how == way::own) take_own();
-    if (known.how == way::exchange) take_exchange(*known.api);
-    if (known.how == way::cupy) take_cupy();
-    if (known.how == way::cuda_interface) take_cuda_interface();
-    if (known.how == way::dlpack) take_dlpack();
-    if (known.how == way::buffer) take_buffer();
+    try {
+        if (known.how == way::own) take_own();
+        if (known.how == way::exchange) take_exchange(*known.api);
+        if (known.how == way::cupy) take_cupy();
+        if (known.how == way::cuda_interface) take_cuda_interface();
+        if (known.how == way::dlpack) take_dlpack();
+        if (known.how == way::buffer) take_buffer();
+    } catch (std::bad_cast const&) {
+        auto const* const asked = known.how == way::dlpack ? "__dlpack_device__()" : "__cuda_array_interface__";
+        throw nb::type_error((std::string{argument} + " says nothing that makes sense of itself by " + asked).c_str());
+    }
     if (known.how != way::none) return;
     nb::object const type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())));
     auto const text = std::string{argument} + " is a " + nb::cast<std::string>(nb::str(type.attr("__name__"))) +
@@ -204,18 +213,47 @@ void array::release() noexcept {
     versioned_ = nullptr;
 }
 
-void array::take(dlpack::tensor const& from) {
-    if (from.ndim > most_dimensions)
-        throw error{errc::unsupported, std::string{argument_} + " has " + std::to_string(from.ndim) + " dimensions, more than " +
+// Sets shape and strides, with one item after the other.
+template <class Extent>
+void array::set_shape(std::int64_t dimensions, Extent extent) {
+    if (dimensions < 0 || dimensions > most_dimensions)
+        throw error{errc::unsupported, std::string{argument_} + " has " + std::to_string(dimensions) + " dimensions; there can be " +
                                            std::to_string(most_dimensions)};
-    type_ = from.dtype;
-    dimensions_ = from.ndim;
+    constexpr auto most_items = std::numeric_limits<std::int64_t>::max() / 64;  // of any type
+    dimensions_ = static_cast<int>(dimensions);
     std::int64_t next = 1;
-    for (int i = from.ndim - 1; i >= 0; --i) {
-        shape_[static_cast<std::size_t>(i)] = from.shape[i];
-        strides_[static_cast<std::size_t>(i)] = from.strides != nullptr ? from.strides[i] : next;
-        next *= from.shape[i];
+    for (auto i = static_cast<std::size_t>(dimensions); i-- > 0;) {
+        std::int64_t const n = extent(static_cast<Py_ssize_t>(i));
+        if (n < 0 || (n > 0 && next > most_items / n))
+            throw error{errc::invalid_argument, std::string{argument_} + " cannot have " + std::to_string(n) + " items in dimension " + std::to_string(i)};
+        shape_[i] = n, strides_[i] = next;
+        if (n > 0) next *= n;
     }
+}
+
+// By strides in bytes, which need not be multiples of an item: a field of records lies between the others.
+template <class Bytes>
+void array::set_strides(Bytes bytes) {
+    auto const size = type_.bits / 8;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(dimensions_); ++i) {
+        if (shape_[i] < 2) continue;  // no second item to be anywhere
+        std::int64_t const apart = bytes(static_cast<Py_ssize_t>(i));
+        if (apart % size != 0)
+            throw error{errc::invalid_argument, std::string{argument_} + " has items of " + std::to_string(size) + " bytes that lie " + std::to_string(apart) +
+                                                    " bytes apart: pass a copy in order"};
+        strides_[i] = apart / size;
+    }
+}
+
+void array::want_memory() const {
+    if (data_ == nullptr && items() != 0)
+        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+}
+
+void array::take(dlpack::tensor const& from) {
+    type_ = from.dtype;
+    set_shape(from.ndim, [&](auto i) { return from.shape[i]; });
+    if (from.strides != nullptr) std::copy_n(from.strides, from.ndim, strides_.begin());
     data_ = static_cast<char*>(from.data) + from.byte_offset;
     switch (from.device.type) {
         case dlpack::cpu:
@@ -225,18 +263,13 @@ void array::take(dlpack::tensor const& from) {
         default:
             throw error{errc::unsupported, std::string{argument_} + " is on a device of another kind than the host and CUDA"};
     }
-    if (data_ == nullptr && items() != 0)
-        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    want_memory();
 }
 
 void array::take_own() {
     auto const& from = nb::cast<device_array const&>(object_);
     type_ = from.type;
-    if (from.shape.size() > most_dimensions)
-        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
-    dimensions_ = static_cast<int>(from.shape.size());
-    std::int64_t next = 1;
-    for (auto i = from.shape.size(); i-- > 0;) shape_[i] = from.shape[i], strides_[i] = next, next *= from.shape[i];
+    set_shape(std::ssize(from.shape), [&](auto i) { return from.shape[static_cast<std::size_t>(i)]; });
     data_ = from.memory.data();
     if (!from.on_device()) return;
     device_ = from.memory.device();
@@ -292,7 +325,9 @@ void array::take_dlpack() {
     }
     PyErr_Clear();
     auto* const older = PyCapsule_GetPointer(capsule.ptr(), "dltensor");
-    if (older == nullptr) throw nb::python_error();
+    PyErr_Clear();
+    if (older == nullptr)
+        throw error{errc::invalid_argument, std::string{argument_} + ": its __dlpack__() gave no DLPack capsule, or one that was taken before"};
     PyCapsule_SetName(capsule.ptr(), "used_dltensor");
     legacy_ = static_cast<dlpack::managed*>(older);
     take(legacy_->tensor);
@@ -337,43 +372,31 @@ void array::take_cupy() {
     auto const at = pointer.of(memory);
     auto const shape = extents.of(object_);
     type_ = type_of_dtype(type.of(object_), argument_);
-    dimensions_ = static_cast<int>(PyTuple_Size(shape.ptr()));
-    if (dimensions_ > most_dimensions)
-        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
-    std::int64_t next = 1;
-    for (auto i = static_cast<std::size_t>(dimensions_); i-- > 0;) {
-        shape_[i] = PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), static_cast<Py_ssize_t>(i)));
-        strides_[i] = next, next *= shape_[i];
-    }
+    set_shape(PyTuple_Size(shape.ptr()), [&](auto i) { return PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), i)); });
     data_ = PyLong_AsVoidPtr(at.ptr());
     device_ = static_cast<int>(PyLong_AsLong(ordinal.of(memory).ptr()));
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    if (data_ == nullptr && items() != 0)
-        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    want_memory();
     of_cupy_ = true;
 }
 
 void array::take_cuda_interface() {
     auto const about = nb::cast<nb::dict>(object_.attr("__cuda_array_interface__"));
+    for (auto const* const word : {"shape", "data", "typestr"})
+        if (!about.contains(word))
+            throw error{errc::invalid_argument, std::string{argument_} + ": its __cuda_array_interface__ has no '" + word + "'"};
+    if (about.contains("mask") && !nb::object{about["mask"]}.is_none())
+        throw error{errc::unsupported, std::string{argument_} + " has a mask, which would be lost: pass what it leaves"};
     nb::object const shape = about["shape"];
     nb::object const data = about["data"];
     type_ = of_interface(nb::cast<std::string>(about["typestr"]), argument_);
-    dimensions_ = static_cast<int>(nb::len(shape));
-    if (dimensions_ > most_dimensions)
-        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
-    nb::object const given_strides = about.contains("strides") ? nb::object{about["strides"]} : nb::none();
-    std::int64_t next = 1;
-    for (int i = dimensions_ - 1; i >= 0; --i) {
-        auto const n = nb::cast<std::int64_t>(shape[i]);
-        shape_[static_cast<std::size_t>(i)] = n;
-        strides_[static_cast<std::size_t>(i)] = given_strides.is_none() ? next : nb::cast<std::int64_t>(given_strides[i]) / (type_.bits / 8);
-        next *= n;
-    }
+    set_shape(static_cast<std::int64_t>(nb::len(shape)), [&](auto i) { return nb::cast<std::int64_t>(shape[i]); });
+    nb::object const strides = about.contains("strides") ? nb::object{about["strides"]} : nb::none();
+    if (!strides.is_none()) set_strides([&](auto i) { return nb::cast<std::int64_t>(strides[i]); });
     data_ = PyLong_AsVoidPtr(nb::object{data[0]}.ptr());
     if (data_ == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
     read_only_ = nb::cast<bool>(data[1]);
-    if (data_ == nullptr && items() != 0)
-        throw error{errc::invalid_argument, std::string{argument_} + " has " + std::to_string(items()) + " items and no memory"};
+    want_memory();
     device_ = 0;
     if (nb::hasattr(object_, "device")) {
         nb::object const where = object_.attr("device");
@@ -387,14 +410,9 @@ void array::take_cuda_interface() {
 
 void array::take_buffer() {
     if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
-    if (buffer_.ndim > most_dimensions)
-        throw error{errc::unsupported, std::string{argument_} + " has more than " + std::to_string(most_dimensions) + " dimensions"};
     type_ = of_buffer(buffer_.format, static_cast<std::size_t>(buffer_.itemsize), argument_);
-    dimensions_ = buffer_.ndim;
-    for (int i = 0; i < dimensions_; ++i) {
-        shape_[static_cast<std::size_t>(i)] = buffer_.shape[i];
-        strides_[static_cast<std::size_t>(i)] = buffer_.strides[i] / buffer_.itemsize;
-    }
+    set_shape(buffer_.ndim, [&](auto i) { return buffer_.shape[i]; });
+    set_strides([&](auto i) { return buffer_.strides[i]; });
     data_ = buffer_.buf;
     read_only_ = buffer_.readonly != 0;
 }

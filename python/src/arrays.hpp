@@ -55,6 +55,11 @@ public:
 private:
     array(char const* argument, nb::handle object) noexcept : object_{object}, argument_{argument} {}
     void release() noexcept;
+    template <class Extent>
+    void set_shape(std::int64_t dimensions, Extent extent);
+    template <class Bytes>
+    void set_strides(Bytes bytes);
+    void want_memory() const;
     void take(dlpack::tensor const& from);
     void take_own();
     void take_exchange(dlpack::exchange_api const& api);

@@ -105,7 +105,21 @@ void drop(PyObject* capsule, char const* name) {
     managed->deleter(managed);
 }
 
-nb::object capsule_of(device_array const& from, nb::handle stream, nb::handle max_version) {
+// (kind, ordinal), as DLPack has it.
+nb::tuple device_of(device_array const& a) {
+    return a.on_device() ? nb::make_tuple(static_cast<int>(dlpack::cuda), a.memory.device()) : nb::make_tuple(static_cast<int>(dlpack::cpu), 0);
+}
+
+bool is_newer(nb::handle max_version) {
+    if (!PyTuple_Check(max_version.ptr()) || PyTuple_Size(max_version.ptr()) != 2 || !PyLong_Check(PyTuple_GetItem(max_version.ptr(), 0)))
+        throw nb::type_error("max_version is a pair of numbers, (1, 0)");
+    return PyLong_AsLong(PyTuple_GetItem(max_version.ptr(), 0)) >= 1;
+}
+
+nb::object capsule_of(device_array const& from, nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) {
+    if (!device.is_none() && !device.equal(device_of(from))) throw nb::buffer_error("this array is on another device: to_host_sync() or from_host_sync() bring it there");
+    if (copy.ptr() == Py_True) throw nb::buffer_error("this array is shared, not copied: copy what comes of it");
+    bool const newer = !max_version.is_none() && is_newer(max_version);
     std::optional<CUstream_st*> consumer;
     // -1: the consumer orders the work itself. Else what was queued on the default stream comes before the consumer's.
     if (from.on_device() && !stream.is_none() && !(PyLong_Check(stream.ptr()) && nb::cast<std::int64_t>(stream) == -1)) {
@@ -116,7 +130,6 @@ nb::object capsule_of(device_array const& from, nb::handle stream, nb::handle ma
         }
     }
     auto* const all = new shared_tensor{.keep = from, .consumer = consumer};
-    bool const newer = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
     if (newer) {
         auto* const managed = tensor_of(all, &all->versioned);
         managed->version = {1, 0};
@@ -165,10 +178,8 @@ void bind_device_array(nb::module_& m) {
         .def("to_host_sync", &to_host, nb::arg("out"), nb::arg("stream") = nb::none())
         .def("numpy_sync", &numpy_of, nb::sig("def numpy_sync(self) -> typing.Any"), "A NumPy array: the same memory where it is on the host, else a copy that is waited for.")
         .def("__len__", [](device_array const& a) { return a.shape.empty() ? 0 : a.shape[0]; })
-        .def("__dlpack_device__", [](device_array const& a) {
-            return a.on_device() ? nb::make_tuple(static_cast<int>(dlpack::cuda), a.memory.device()) : nb::make_tuple(static_cast<int>(dlpack::cpu), 0);
-        })
-        .def("__dlpack__", [](device_array const& a, nb::handle stream, nb::handle max_version, nb::handle, nb::handle) { return capsule_of(a, stream, max_version); },
+        .def("__dlpack_device__", &device_of)
+        .def("__dlpack__", &capsule_of,
              nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
         .def_prop_ro("__cuda_array_interface__", [](device_array const& a) {
             if (!a.on_device()) throw nb::attribute_error("this array is on the host");

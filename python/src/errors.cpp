@@ -9,11 +9,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <new>
+#include <typeinfo>
 
 namespace kiln::python {
 
 namespace {
 
+constexpr char not_of_its_type[] = "something inside of an argument is of another type than it must be";
 constexpr errc last = errc::internal;
 
 void raise(error const& e) {
@@ -37,6 +39,8 @@ void raise_current() noexcept {
             raise(e);
         } catch (std::bad_alloc const&) {
             PyErr_NoMemory();
+        } catch (std::bad_cast const&) {
+            PyErr_SetString(PyExc_TypeError, not_of_its_type);
         }
     } catch (std::exception const& e) {
         PyErr_SetString(PyExc_RuntimeError, e.what());
@@ -50,6 +54,8 @@ void bind_errors(nanobind::module_& m) {
                 std::rethrow_exception(thrown);
             } catch (error const& e) {
                 raise(e);
+            } catch (std::bad_cast const&) {
+                PyErr_SetString(PyExc_TypeError, not_of_its_type);
             }
         });
     m.def("error_codes", [] {

@@ -16,7 +16,10 @@
 #include <kiln/spatial/wkt.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 // Arrow's C stream interface, as it is in memory.
 extern "C" struct kiln_arrow_stream {
@@ -105,6 +108,9 @@ result<geometries> joined(std::vector<geometries> const& all) {
     return geometries::make(std::move(out));
 }
 
+constexpr std::size_t most_bytes = std::numeric_limits<std::int32_t>::max();
+constexpr char too_many_bytes[] = "more than 2^31 - 1 bytes of WKB: take fewer rows at a time";
+
 // The same of arrays of several families.
 result<geometries> joined_by_wkb(std::vector<geometries> const& all) {
     std::vector<std::uint8_t> bytes, validity;
@@ -114,6 +120,7 @@ result<geometries> joined_by_wkb(std::vector<geometries> const& all) {
         if (!rows) return rows.error();
         auto const base = offsets.back();
         append(bytes, rows->values());
+        if (bytes.size() > most_bytes) return error{errc::unsupported, too_many_bytes};
         for (std::size_t i = 0; i < rows->rows(); ++i) {
             if ((offsets.size() - 1) % 8 == 0) validity.push_back(0);
             validity.back() = static_cast<std::uint8_t>(validity.back() | (one.is_null(i) ? 0U : 1U << (offsets.size() - 1) % 8));
@@ -123,6 +130,29 @@ result<geometries> joined_by_wkb(std::vector<geometries> const& all) {
     return spatial::from_wkb(column<std::uint8_t>::lists(buffer<std::uint8_t>::copy_of(bytes), buffer<std::int32_t>::copy_of(offsets),
                                                          buffer<std::uint8_t>::copy_of(validity)));
 }
+
+// An array without rows of whatever a schema describes.
+class no_rows {
+public:
+    explicit no_rows(ArrowSchema const& schema) {
+        std::string_view const format{schema.format};
+        bool const has_no_values = format.starts_with("+s") || format.starts_with("+w");
+        bool const is_text = format == "z" || format == "u" || format == "Z" || format == "U";
+        array.n_buffers = has_no_values ? 1 : is_text ? 3 : 2;
+        for (std::int64_t i = 0; i < schema.n_children; ++i) children_.push_back(std::make_unique<no_rows>(*schema.children[i]));
+        for (auto const& child : children_) pointers_.push_back(&child->array);
+        array.n_children = schema.n_children;
+        array.children = pointers_.data();
+        array.buffers = buffers_.data();
+        array.release = [](ArrowArray* a) { a->release = nullptr; };
+    }
+    ArrowArray array{};
+
+private:
+    std::array<void const*, 3> buffers_{};
+    std::vector<std::unique_ptr<no_rows>> children_;
+    std::vector<ArrowArray*> pointers_;
+};
 
 result<geometries> all_of(kiln_arrow_stream* from) {
     std::vector<geometries> parts;
@@ -138,15 +168,16 @@ result<geometries> all_of(kiln_arrow_stream* from) {
             schema.release(&schema);
             return told(code);
         }
-        if (rows.release == nullptr) {
+        bool const is_end = rows.release == nullptr;
+        if (is_end && !parts.empty()) {
             schema.release(&schema);
             break;
         }
-        auto got = spatial::from_arrow(&schema, &rows);
-        if (!got) return got.error();
+        no_rows none{schema};  // a stream without an array still says of what it has none
+        auto got = spatial::from_arrow(&schema, is_end ? &none.array : &rows);
+        if (!got || is_end) return got;
         parts.push_back(*std::move(got));
     }
-    if (parts.empty()) return geometries{};
     if (parts.size() == 1) return parts.front();
     for (auto const& one : parts)
         if (one.kind() != parts.front().kind() || one.kind() == family::mixed) return joined_by_wkb(parts);
@@ -168,11 +199,26 @@ family family_by_name(std::string const& name) {
     throw error{errc::invalid_argument, "there is no family '" + name + "'; there are point, linestring, polygon, multipoint, multilinestring, multipolygon"};
 }
 
-// `kind`: of rows that do not tell, because all are missing or there are none.
+// Rows of one family as an array that could hold others.
+geometries as_mixed(geometries const& rows) {
+    if (rows.kind() == family::mixed) return rows;
+    geometry_parts own = rows.parts();
+    std::vector<std::int32_t> numbers(rows.rows());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    spatial::mixed_parts out;
+    out.type = buffer<std::int8_t>::copy_of(std::vector(rows.rows(), static_cast<std::int8_t>(rows.kind())));
+    out.child_row = buffer<std::int32_t>::copy_of(numbers);
+    out.validity = std::exchange(own.validity, std::nullopt);
+    out.children.push_back(geometries::make(std::move(own)).value());
+    return geometries::make(std::move(out)).value();
+}
+
+// `kind`: mixed, or that of rows that do not tell, because all are missing or there are none.
 geometries from_wkb_rows(nb::handle rows, std::string const& kind) {
     std::vector<std::uint8_t> bytes, validity;
     std::vector<std::int32_t> offsets{0};
     std::size_t row = 0;
+    bool const is_mixed = kind == spatial::name_of(family::mixed);
     for (nb::handle const one : rows) {
         if (row % 8 == 0) validity.push_back(0);
         if (!one.is_none()) {
@@ -182,22 +228,21 @@ geometries from_wkb_rows(nb::handle rows, std::string const& kind) {
             bytes.insert(bytes.end(), at, at + size);
             validity.back() = static_cast<std::uint8_t>(validity.back() | 1U << row % 8);
         }
-        if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-            throw error{errc::unsupported, "more than 2^31 - 1 bytes of WKB: take fewer rows at a time"};
+        if (bytes.size() > most_bytes) throw error{errc::unsupported, too_many_bytes};
         offsets.push_back(static_cast<std::int32_t>(bytes.size()));
         ++row;
     }
     if (std::ranges::all_of(validity, [](auto eight) { return eight == 0; })) {
         spatial::geometry_builder missing;
         for (std::size_t i = 0; i < row; ++i) missing.null();
-        return missing.finish(kind == spatial::name_of(family::mixed) ? family::mixed : family_by_name(kind)).value();
+        return missing.finish(is_mixed ? family::mixed : family_by_name(kind)).value();
     }
     auto got = [&] {
         without_gil const unlocked;
         return spatial::from_wkb(column<std::uint8_t>::lists(buffer<std::uint8_t>::copy_of(bytes), buffer<std::int32_t>::copy_of(offsets),
                                                              buffer<std::uint8_t>::copy_of(validity)));
     }();
-    return std::move(got).value();
+    return is_mixed ? as_mixed(got.value()) : std::move(got).value();
 }
 
 geometries from_wkt_rows(std::vector<std::string> const& rows) {

@@ -14,13 +14,13 @@ class Device:
 
 class Array:
     """A device array of a library nobody knows."""
-    def __init__(self, n=100, type="<i4", *, device=0, pointer=None, strides=None, shape=None, read_only=False, stream=1):
+    def __init__(self, n=100, type="<i4", *, device=0, pointer=None, strides=None, shape=None, read_only=False, stream=1, said={}):
         self._memory = numpy.zeros(8 * n + 8, "u1")
         self.dtype = numpy.dtype(type)
         self.shape = shape or (n,)
         self.device = Device(device)
         at = self._memory.ctypes.data if pointer is None else pointer
-        self.__cuda_array_interface__ = {"shape": self.shape, "typestr": type, "data": (at, read_only), "strides": strides, "version": 3, "stream": stream}
+        self.__cuda_array_interface__ = {"shape": self.shape, "typestr": type, "data": (at, read_only), "strides": strides, "version": 3, "stream": stream, **said}
         self.at = at
 
 def raises(kind, words, call, *arguments, **named):
@@ -53,6 +53,16 @@ ROWS = {
     "complex": 'raises(kiln.Unsupported, "complex64", kiln.inclusive_scan, Array(type="<c8"), out=y)',
     "byte order": 'raises(kiln.Unsupported, "\'>i4\' are in another byte order", scan, Array(type=">i4"), out=y)',
     "text": 'raises(kiln.Unsupported, "<U4", scan, Array(type="<U4"), out=y)',
+    "no type": 'raises(kiln.Unsupported, "junk", scan, Array(type="<i4", said={"typestr": "junk"}), out=y)',
+    "items of no size": 'raises(kiln.Unsupported, "<i0", scan, Array(strides=(4,), said={"typestr": "<i0"}), out=y)',
+    "fewer than none": 'raises(kiln.InvalidArgument, "x cannot have -1 items in dimension 0", scan, Array(shape=(-1,)), out=y)',
+    "more than there can be": 'raises(kiln.InvalidArgument, "x cannot have 4611686018427387904 items", scan, Array(shape=(1 << 62, 1 << 62)), out=y)',
+    "a field of records": 'raises(kiln.InvalidArgument, "x has items of 4 bytes that lie 6 bytes apart: pass a copy in order", scan, Array(50, strides=(6,)), out=y)',
+    "a mask": 'raises(kiln.Unsupported, "x has a mask", scan, Array(said={"mask": 1}), out=y)',
+    "no shape": 'raises(TypeError, "x says nothing that makes sense of itself by __cuda_array_interface__", scan, Array(said={"shape": ("a",)}), out=y)',
+    "a word is missing": 'a = Array(); del a.__cuda_array_interface__["data"]\nraises(kiln.InvalidArgument, "its __cuda_array_interface__ has no \'data\'", scan, a, out=y)',
+    "no capsule": 'class D:\n    def __dlpack__(self, **_): return 5\n    def __dlpack_device__(self): return (2, 0)\nraises(kiln.InvalidArgument, r"x: its __dlpack__\\(\\) gave no DLPack capsule", scan, D(), out=y)',
+    "no device": 'class E:\n    def __dlpack__(self, **_): return 5\n    def __dlpack_device__(self): return "x"\nraises(TypeError, "x says nothing that makes sense of itself by __dlpack_device__", scan, E(), out=y)',
     "too small": 'raises(kiln.InvalidArgument, "out has room for 10 items, 100 are needed", scan, x, out=Array(10))',
     "read only": 'raises(kiln.InvalidArgument, "out cannot be written to", scan, x, out=Array(read_only=True))',
     "overlapping": 'raises(kiln.InvalidArgument, "out and x overlap", scan, x, out=Array(pointer=x.at + 4))',

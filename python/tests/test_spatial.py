@@ -324,6 +324,28 @@ def test_geoarrow(encoding, interleaved, pyarrow_with_types):
     assert back.isna().tolist() == [False, True, False, False] and back.iloc[3].equals(shapes[3])
 
 
+def test_a_stream_without_an_array_says_of_what_it_has_none(pyarrow_with_types):
+    pyarrow, geopandas = pyarrow_with_types, pytest.importorskip("geopandas")
+    squares = pytest.importorskip("shapely").from_wkt(SQUARES[:1])
+    for interleaved in (True, False):
+        kind = pyarrow.array(geopandas.GeoSeries(squares).to_arrow(geometry_encoding="geoarrow", interleaved=interleaved)).type
+        rows = spatial.geometries(pyarrow.chunked_array([], type=kind))
+        assert (rows.family, len(rows)) == ("polygon", 0)
+        assert len(spatial.join(rows, SQUARES)) == 0 and len(spatial.area(rows)) == 0
+    assert len(spatial.geometries(pyarrow.chunked_array([], type=pyarrow.binary()))) == 0
+    with pytest.raises(kiln.InvalidArgument, match="coordinates are doubles, not 'f'"):
+        spatial.geometries(pyarrow.chunked_array([], type=pyarrow.struct([("x", "f4"), ("y", "f4")])))
+
+
+def test_interleaved_coordinates_of_another_size_are_refused():
+    """They were read as if they were doubles, twice as far as there was something."""
+    pyarrow = pytest.importorskip("pyarrow")
+    for given in ("f4", "i8"):
+        values = pyarrow.array(range(8), given)
+        with pytest.raises(kiln.InvalidArgument, match="coordinates are doubles, not"):
+            spatial.geometries(pyarrow.FixedSizeListArray.from_arrays(values, 2))
+
+
 @pytest.mark.parametrize("relation", spatial.RELATIONS)
 def test_every_relation_beside_shapely(relation):
     shapely = pytest.importorskip("shapely")
@@ -417,6 +439,18 @@ def test_pickles_without_a_row_that_tells_keep_their_family(family, levels, rows
     assert (again.family, len(again), again.is_missing_sync()) == (family, rows, [True] * rows)
 
 
+@pytest.mark.parametrize("chosen", [[], [2], [0], [1, 2]], ids=str)
+def test_rows_of_a_mixed_array_stay_mixed(chosen):
+    import pickle
+
+    mixed = spatial.geometries(["POINT (1 2)", SQUARES[0], None])
+    some = spatial.gather(mixed, numpy.array(chosen, "i4"))
+    for again in (pickle.loads(pickle.dumps(some)), some.to_host_sync()):
+        assert (again.family, again.to_wkt_sync(), again.is_missing_sync()) == ("mixed", some.to_wkt_sync(), some.is_missing_sync())
+        assert len(spatial.join(again, SQUARES)) == len(spatial.join(some, SQUARES))
+        assert numpy.array_equal(spatial.area(again), spatial.area(some), equal_nan=True)
+
+
 WRONG = [
     (lambda: spatial.dissolve(SQUARES, numpy.zeros(4, "i4"), "2"), "dissolve: keys is a str; it must be int"),
     (lambda: spatial.join(SQUARES, SQUARES, 5), "join: relation is a int; it must be str"),
@@ -432,3 +466,29 @@ def test_wrong_types_are_told_in_words(call, words):
     with pytest.raises(TypeError, match=words) as caught:
         call()
     assert "incompatible" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given, kind, words", [
+    ("POINT (1 2)", kiln.InvalidArgument, "geometries: a list belongs here"),
+    (["POINT (1 2)", b"x"], TypeError, "row 1 is a bytes and row 0 a str: rows are all WKB or all WKT"),
+    ([None, 5], TypeError, "row 1 is a int: rows are shapely geometries, WKB or WKT"),
+])
+def test_lists_that_hold_no_rows(given, kind, words):
+    with pytest.raises(kind, match=words):
+        spatial.geometries(given)
+
+
+@pytest.mark.parametrize("family, offsets", [
+    ("polygon", [[0, 5], [0, 9]]), ("polygon", [[0, 1], [0, 9]]), ("linestring", [[0, 4, 2]]), ("linestring", [[-3, 2]]), ("linestring", [[0, 2000000000]]),
+    ("multipolygon", [[0, 1], [0, 7], [0, 4]]),
+], ids=str)
+def test_offsets_that_leave_the_memory_are_found_by_whoever_reads(family, offsets):
+    """As GeoArrow may bring them."""
+    import pickle
+
+    x = numpy.arange(5.0)
+    rows = spatial._kiln.geometries_from_parts(family, x, x, [numpy.array(o, "i4") for o in offsets], None)
+    for read in (rows.to_wkt_sync, rows.to_wkb_sync, lambda: pickle.dumps(rows), lambda: spatial.area(rows), lambda: spatial.join(rows, SQUARES),
+                 lambda: spatial.gather(rows, numpy.zeros(1, "i4")).to_host_sync().to_wkt_sync()):
+        with pytest.raises(kiln.InvalidArgument, match="row [01]: "):
+            read()

@@ -223,3 +223,36 @@ def test_the_licence_is_told_as_indexes_read_it(tmp_path, monkeypatch):
     folder = build.prepare_metadata_for_build_wheel(str(tmp_path), {})
     told = (tmp_path / folder / "METADATA").read_text()
     assert "License-Expression: Apache-2.0\n" in told and "License-File: LICENSE\n" in told
+
+
+def test_a_field_between_others_is_not_taken_for_a_column():
+    """Its items do not lie a multiple of their size apart: what lay between was read with them."""
+    from kiln import spatial
+
+    records = numpy.zeros(4, [("x", "f8"), ("n", "i4")])
+    with pytest.raises(kiln.InvalidArgument, match="x has items of 8 bytes that lie 12 bytes apart: pass a copy in order"):
+        spatial.points(records["x"], records["x"])
+    assert len(spatial.points(records["x"][:1], records["x"][:1])) == 1
+    matrices = numpy.zeros((3, 3), [("x", "f4"), ("n", "i2")])["x"]
+    with pytest.raises(kiln.InvalidArgument, match="a has items of 4 bytes that lie 18 bytes apart"):
+        kiln.tropical.product(matrices, numpy.ascontiguousarray(matrices), "min_plus")
+
+
+def test_what_a_consumer_of_dlpack_asks_for_is_given_or_refused():
+    from kiln import spatial
+
+    x = spatial.geometries((numpy.arange(3.0), numpy.arange(3.0))).parts()["x"]
+    assert numpy.from_dlpack(x).tolist() == [0, 1, 2]
+    for asked in ({"copy": True}, {"dl_device": (2, 0)}):
+        with pytest.raises(BufferError):
+            x.__dlpack__(**asked)
+    x.__dlpack__(dl_device=(1, 0), copy=False)
+    with pytest.raises(TypeError, match="max_version is a pair of numbers"):
+        x.__dlpack__(max_version="1.0")
+
+
+def test_what_is_no_operator_and_no_struct():
+    with pytest.raises(kiln.InvalidArgument, match="no operator in an empty text"):
+        kiln.op(" ")
+    with pytest.raises(kiln.InvalidArgument, match="struct 'p q': its name"):
+        kiln.struct("p q", "float x;")

@@ -145,6 +145,15 @@ buffer<std::uint8_t> bits_of(source const& from, ArrowArray const& array) {
     return moved;
 }
 
+result<void> check_doubles(source const& from, ArrowSchema const& schema, ArrowArray const& array, std::int64_t least) {
+    KILN_CHECK(check(from, schema, array, 2, 0, nulls::refused));
+    if (std::string_view{schema.format} != "g")
+        return fail(errc::invalid_argument, "from_arrow: coordinates are doubles, not '{}'", schema.format);
+    if (array.length < least)
+        return fail(errc::invalid_argument, "from_arrow: {} coordinates where {} are needed", array.length, least);
+    return {};
+}
+
 result<void> import_coordinates(source const& from, ArrowSchema const& schema, ArrowArray const& array,
                                 extent const& vertices, geometry_parts& to) {
     std::string_view const format{schema.format};
@@ -154,10 +163,7 @@ result<void> import_coordinates(source const& from, ArrowSchema const& schema, A
         KILN_CHECK(check(from, schema, array, 1, 2, allowed));
         for (int i = 0; i < 2; ++i) {
             auto const& child = *array.children[i];
-            KILN_CHECK(check(from, *schema.children[i], child, 2, 0, nulls::refused));
-            if (std::string_view{schema.children[i]->format} != "g" || child.length < begin + vertices.count)
-                return fail(errc::invalid_argument, "from_arrow: coordinates are doubles, not '{}'",
-                            schema.children[i]->format);
+            KILN_CHECK(check_doubles(from, *schema.children[i], child, begin + vertices.count));
             auto const* const all = static_cast<double const*>(child.buffers[1]) + child.offset + begin;
             (i == 0 ? to.x : to.y) = from.borrow<double>(all, vertices.count);
         }
@@ -168,7 +174,7 @@ result<void> import_coordinates(source const& from, ArrowSchema const& schema, A
                     format);
     KILN_CHECK(check(from, schema, array, 1, 1, allowed));
     auto const& child = *array.children[0];
-    KILN_CHECK(check(from, *schema.children[0], child, 2, 0, nulls::refused));
+    KILN_CHECK(check_doubles(from, *schema.children[0], child, 2 * (begin + vertices.count)));
     if (from.where == residency::device)
         return fail(errc::unsupported,
                     "from_arrow: interleaved coordinates on a device: separate them, or bring them to the host");

@@ -165,14 +165,14 @@ result<geometries> geometry_builder::finish(family fallback) {
     s.may(!s.in_row, "finish() before end()");
     if (!s.problem.empty()) return fail(errc::invalid_argument, "geometries: {}", s.problem);
     std::size_t families = 0;
-    auto only = fallback == family::mixed ? family::point : fallback;
+    auto only = fallback;
     for (std::size_t i = 1; i <= single_families; ++i) {
         if (s.of[i].rows == 0) continue;
         ++families;
         only = static_cast<family>(i);
     }
     auto validity = validity_of(s.types, s.nulls);
-    if (families <= 1) {
+    if (families <= 1 && fallback != family::mixed) {
         auto g = with_nulls(only, s.of[static_cast<std::size_t>(only)], s.types);
         KILN_TRY(auto parts, finished(only, g));
         parts.validity = std::move(validity);
@@ -180,7 +180,8 @@ result<geometries> geometry_builder::finish(family fallback) {
     }
     mixed_parts parts;
     for (std::size_t i = 1; i <= single_families; ++i) {
-        if (s.of[i].rows == 0) continue;
+        bool const stands_for_none = families == 0 && static_cast<family>(i) == family::point;
+        if (s.of[i].rows == 0 && !stands_for_none) continue;
         KILN_TRY(auto child, finished(static_cast<family>(i), s.of[i]));
         KILN_TRY(auto made, geometries::make(std::move(child)));
         parts.children.push_back(std::move(made));
@@ -197,7 +198,7 @@ result<geometries> geometries::compact() const {
     if (where_ == residency::device) return fail(errc::unsupported, "geometries: compact() works on the host");
     if (!chosen_) return *this;
     geometry_builder to;
-    visit_rows(*this, to);
+    KILN_CHECK(visit_rows(*this, to));
     return to.finish(kind_);
 }
 

@@ -473,7 +473,7 @@ result<std::string> to_geojson(geometries const& from, std::span<std::string con
     if (!properties.empty() && properties.size() != from.rows())
         return fail(errc::invalid_argument, "to_geojson: {} rows with {} properties", from.rows(), properties.size());
     writer to{properties};
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     return to.take();
 }
 

@@ -85,7 +85,7 @@ result<host_layer> host_layer::plain(geometries const& from) {
     KILN_CHECK(require_valid_once(from));
     host_layer out;
     layer_writer to{out, repeated::kept};
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     out.finish_paths();
     return out;
 }
@@ -95,7 +95,7 @@ result<host_layer> host_layer::noded(geometries const& from) {
     KILN_CHECK(require_valid_once(from));
     host_layer out;
     layer_writer to{out, repeated::dropped};
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     out.finish_paths();
     out.divide_at_own_vertices();
     out.find_orientations();

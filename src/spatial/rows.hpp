@@ -3,6 +3,8 @@
 // null(), begin(family), begin_polygon(), begin_ring(), begin_line(), vertex(x, y) and end(), as geometry_builder has.
 #pragma once
 
+#include "base/check.hpp"
+
 #include <kiln/spatial/geometry.hpp>
 
 #include <cmath>
@@ -83,9 +85,15 @@ void visit_row(geometries const& in, std::size_t row, Visitor& to) {
     to.end();
 }
 
+// Of rows that do not come from Kiln: that offsets and numbers stay inside of the memory. Coordinates and rings may be anything.
+// errc::invalid_argument with the first row that is not there. Host only.
+[[nodiscard]] result<void> require_memory(geometries const& what);
+
 template <class Visitor>
-void visit_rows(geometries const& in, Visitor& to) {
+[[nodiscard]] result<void> visit_rows(geometries const& in, Visitor& to) {
+    KILN_CHECK(require_memory(in));
     for (std::size_t row = 0; row < in.rows(); ++row) visit_row(in, row, to);
+    return {};
 }
 
 }  // namespace kiln::spatial

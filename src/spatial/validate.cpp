@@ -36,6 +36,15 @@ class row_check {
 public:
     row_check(geometry_parts const& parts, std::size_t at, std::size_t row) : p_{parts}, at_{at}, row_{row} {}
 
+    // That what it is made of is there, whatever that says.
+    finding is_there() const {
+        if (levels_of(p_.kind) == 0 && at_ >= p_.x.size()) return found(row_, flaw::child, "there is no point {}", at_);
+        range all{at_, at_ + 1};
+        for (std::size_t level = 0; level < levels_of(p_.kind); ++level)
+            if (auto bad = enter(level, all, all)) return bad;
+        return {};
+    }
+
     finding run() const {
         auto const levels = levels_of(p_.kind);
         if (levels == 0) {
@@ -126,7 +135,8 @@ std::size_t memory_rows(geometries const& in) {
     return levels_of(p.kind) == 0 ? p.x.size() : p.offsets[0].size() - 1;
 }
 
-finding check_row(geometries const& in, std::size_t row) {
+template <class Look>
+finding check_row(geometries const& in, std::size_t row, Look look) {
     if (in.chosen()) {
         auto const chosen = in.chosen()->data()[row];
         if (chosen < 0 || static_cast<std::size_t>(chosen) >= memory_rows(in))
@@ -135,7 +145,7 @@ finding check_row(geometries const& in, std::size_t row) {
     if (in.is_null(row)) return {};
     auto const [parts, at] = locate_row(in, row);
     if (parts == nullptr) return found(row, flaw::child, "there is no child of its family");
-    return row_check{*parts, at, row}.run();
+    return look(row_check{*parts, at, row});
 }
 
 }  // namespace
@@ -145,7 +155,7 @@ result<std::vector<flawed_row>> validate(geometries const& what, std::size_t mos
         return fail(errc::unsupported, "validate: the geometries are on a device; check them before they go there");
     std::vector<flawed_row> out;
     for (std::size_t row = 0; row < what.rows() && out.size() < most; ++row)
-        if (auto bad = check_row(what, row)) out.push_back(*std::move(bad));
+        if (auto bad = check_row(what, row, [](row_check const& r) { return r.run(); })) out.push_back(*std::move(bad));
     return out;
 }
 
@@ -153,6 +163,14 @@ result<void> require_valid(geometries const& what) {
     KILN_TRY(auto const found, validate(what, 1));
     if (found.empty()) return {};
     return fail(errc::invalid_argument, "geometries: {}", found.front().message);
+}
+
+result<void> require_memory(geometries const& what) {
+    if (auto const* const facts = row_facts::of(what); facts != nullptr && facts->are_valid) return {};
+    for (std::size_t row = 0; row < what.rows(); ++row)
+        if (auto const bad = check_row(what, row, [](row_check const& r) { return r.is_there(); }))
+            return fail(errc::invalid_argument, "geometries: {}", bad->message);
+    return {};
 }
 
 result<void> require_valid_once(geometries const& of) {

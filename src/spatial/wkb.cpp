@@ -257,7 +257,7 @@ result<geometries> from_wkb(std::span<std::span<std::uint8_t const> const> rows)
 result<column<std::uint8_t>> to_wkb(geometries const& from) {
     if (from.where() == residency::device) return fail(errc::unsupported, "to_wkb: the geometries are on a device");
     writer to;
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     return to.take();
 }
 

@@ -234,7 +234,7 @@ result<geometries> from_wkt_lines(std::string_view text) {
 result<std::vector<std::string>> to_wkt(geometries const& from) {
     if (from.where() == residency::device) return fail(errc::unsupported, "to_wkt: the geometries are on a device");
     writer to;
-    visit_rows(from, to);
+    KILN_CHECK(visit_rows(from, to));
     return to.take();
 }
 

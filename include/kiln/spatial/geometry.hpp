@@ -130,7 +130,7 @@ private:
 };
 
 // Puts an array together row by row, on the host. Its family is that of the rows; of several, mixed; `fallback` where there
-// is none. The calls of a polygon with a hole:
+// is none, and always where that is mixed. The calls of a polygon with a hole:
 //
 //     b.begin(family::polygon), b.begin_ring(), b.vertex(0, 0), ..., b.begin_ring(), ..., b.end();
 class geometry_builder {

@@ -92,6 +92,21 @@ TEST(geometries, views_repeat_rows_without_copying) {
     EXPECT_EQ(copied.vertices(), 13U);
 }
 
+TEST(geometries, rows_of_a_mixed_array_stay_mixed) {
+    auto const all = read(one_of_each);
+    for (auto const& chosen : {std::vector<std::int32_t>{}, {0}, {2, 2}}) {
+        auto const some = all.view(buffer<std::int32_t>::copy_of(chosen)).value();
+        auto const copied = some.compact().value();
+        EXPECT_EQ(copied.kind(), family::mixed);
+        EXPECT_EQ(text(copied), text(some));
+    }
+    geometry_builder none;
+    none.null();
+    auto const missing = none.finish(family::mixed).value();
+    EXPECT_EQ(missing.kind(), family::mixed);
+    EXPECT_THAT(text(missing), ElementsAre("NULL"));
+}
+
 TEST(geometry_builder, refuses_calls_that_make_no_rows) {
     using kind = family;
     auto const why = [](auto calls) {

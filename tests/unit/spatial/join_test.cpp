@@ -284,7 +284,7 @@ class forms {
 public:
     explicit forms(std::string const& wkt) {
         auto const g = read({wkt});
-        visit_rows(g, *this);
+        visit_rows(g, *this).value();
     }
     void null() {}
     void begin(family) {}
@@ -435,7 +435,7 @@ TEST(join_mixed, arrays_agree_with_geos) {
             lattice_options how;
             how.rows = 6, how.size = 5, how.seed = seed + static_cast<unsigned>(kind), how.null_per_mille = 80,
             how.empty_per_mille = 80;
-            visit_rows(lattice(static_cast<family>(kind), how), to);
+            visit_rows(lattice(static_cast<family>(kind), how), to).value();
         }
         return to.finish().value();
     };

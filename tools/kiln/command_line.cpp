@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
+
 #include "misuse.hpp"
 
 #include <kiln/version.hpp>
@@ -91,7 +93,7 @@ int run_command(int count, char** arguments) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int kiln_command_line(int count, char** arguments) {
     using namespace kiln::cli;
     hold_closed_descriptors();
     try {
