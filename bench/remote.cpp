@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <future>
 #include <random>
@@ -49,6 +50,19 @@ double once_us(Work work) {
     base::stopwatch const watch;
     work();
     return static_cast<double>(watch.ns()) * 1e-3;
+}
+
+// What all threads of this process took of the processors.
+template <class Work>
+double process_us(Work work) {
+    auto const taken = [] {
+        ::timespec t{};
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+    };
+    auto const before = taken();
+    work();
+    return taken() - before;
 }
 
 double middle(std::vector<double>& all) {
@@ -222,15 +236,7 @@ public:
             r.checks_us = 0;
             say("  a millisecond away, against the raw GET alone", r);
         }
-        // Each followed by the other: what disturbs one disturbs both.
-        std::vector<double> raws, withs;
-        for (int i = 0; i < 15; ++i) {
-            raws.push_back(once_us([&] { raw.get(names); }));
-            withs.push_back(once_us([&] { ask_for_all(tier, all_); }));
-        }
-        auto const threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
-        say(fmt::format("  a batch of {}, checks on {} threads", many, threads),
-            {middle(raws), many * checks_us_ / threads, middle(withs)});
+        batch(raw, tier, names, server);
         if (options.at.is_redis()) occupy_redis(raw, options, server);
         else times_["fetch_us"] = median_of(9, [&] { return server.us([&] { raw.get(names); }); }) / many;
     }
@@ -297,6 +303,37 @@ private:
             withs.push_back(once_us([&] { (void)tier.ask_sync(question_of(*all_[n])); }));
         }
         return {middle(raws), middle(checks), middle(withs), middle(together)};
+    }
+    // Each followed by the other: what disturbs one disturbs both. And what each took of the processors, which says where the rest of
+    // its time went: to those who wait for one another, or for a processor.
+    void batch(raw_server& raw, remote::remote_tier& tier, std::vector<base::digest> const& names,
+               occupation const& server) {
+        auto const threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+        std::vector<double> raws, withs, checks, raw_cpu, with_cpu, check_cpu, raw_server_cpu, with_server_cpu;
+        for (int i = 0; i < 31; ++i) {
+            raw_server_cpu.push_back(server.us(
+                [&] { raw_cpu.push_back(process_us([&] { raws.push_back(once_us([&] { raw.get(names); })); })); }));
+            with_server_cpu.push_back(server.us([&] {
+                with_cpu.push_back(process_us([&] { withs.push_back(once_us([&] { ask_for_all(tier, all_); })); }));
+            }));
+            check_cpu.push_back(process_us([&] { checks.push_back(once_us([&] { check_all(threads); })); }));
+        }
+        say(fmt::format("  a batch of {}, checks on {} threads", many, threads),
+            {middle(raws), many * checks_us_ / threads, middle(withs)});
+        fmt::print(
+            "    of the processors: raw {:.1f} ms here, {:.1f} there; with Kiln {:.1f} here, {:.1f} there; "
+            "the checks alone, on {} threads at once, {:.1f} in {:.1f} ms\n",
+            middle(raw_cpu) * 1e-3, middle(raw_server_cpu) * 1e-3, middle(with_cpu) * 1e-3,
+            middle(with_server_cpu) * 1e-3, threads, middle(check_cpu) * 1e-3, middle(checks) * 1e-3);
+    }
+    void check_all(unsigned threads) const {
+        std::vector<std::thread> all;
+        for (unsigned t = 0; t < threads; ++t) {
+            all.emplace_back([this, n = many / threads] {
+                for (unsigned i = 0; i < n; ++i) check_one();
+            });
+        }
+        for (auto& t : all) t.join();
     }
     void occupy_redis(raw_server& raw, remote::remote_options const& options, occupation const& server) {
         std::vector<base::digest> absent;

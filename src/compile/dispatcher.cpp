@@ -86,6 +86,11 @@ int dispatcher::count_fresh() const noexcept {
     }));
 }
 
+int dispatcher::count_stillborn() const noexcept {
+    return static_cast<int>(std::ranges::count_if(
+        workers_, [](worker const& w) { return w.where == phase::dying && !w.greeted && w.end_reason.empty(); }));
+}
+
 int dispatcher::count_alive() const noexcept { return static_cast<int>(workers_.size()) - count(phase::dying); }
 
 void dispatcher::expire(base::time_point now) {
@@ -168,10 +173,11 @@ void dispatcher::start_workers(base::time_point now) {
     int const wanted_fresh = std::max(0, retries - count_fresh());
     int const wanted = std::max(wanted_fresh, jobs - ready);
     if (wanted <= 0) return;
-    int room = limit_.at(now) - count_alive();
+    auto const room_left = [&] { return limit_.at(now) - count_alive() - count_stillborn(); };
+    int room = room_left();
     if (room < wanted_fresh) {
         retire_stale(wanted_fresh - std::max(0, room));
-        room = limit_.at(now) - count_alive();
+        room = room_left();
     }
     for (int i = 0; i < std::min(wanted, room); ++i) {
         if (auto started = start_worker(now); !started) {

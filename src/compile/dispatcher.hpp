@@ -98,6 +98,8 @@ private:
     [[nodiscard]] int count(phase where) const noexcept;
     [[nodiscard]] int count_fresh() const noexcept;  // starting, or idle and never used
     [[nodiscard]] int count_alive() const noexcept;
+    [[nodiscard]] int count_stillborn()
+        const noexcept;  // ended by themselves before hello; not reaped, so not counted yet
 
     // Jobs.
     [[nodiscard]] std::optional<active_job> next_job(worker const& w, base::time_point now);

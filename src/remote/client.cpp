@@ -12,8 +12,10 @@ namespace {
 constexpr std::chrono::seconds absence_is_believed{2};
 constexpr std::size_t most_remembered = 1 << 16;
 constexpr std::size_t worth_a_thread = 8;  // so many in one batch
-// What waits for its checks: a server may send faster than anybody checks.
-constexpr std::size_t most_aside = std::size_t{64} << 20;
+// What waits for its checks: a server may send faster than anybody checks. No more of them than keep every thread busy, so that their
+// bytes are still in a cache when their turn comes, and their memory is used again.
+constexpr std::size_t most_aside = 16;
+constexpr std::size_t most_bytes_aside = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds token_is_looked_at{500};
 
 using store::event_outlet;
@@ -92,7 +94,7 @@ void client::everybody_is_late() {
 
 void client::be_late(inquiry_ptr const& q, std::string_view why) {
     if (q->told_late || q->at == stage::done) return;
-    q->told_late = true;
+    q->told_late = base::clock::now();
     of_.counts.add("late");
     // Copied: whoever is told may ask again at once.
     auto const then = q->then;
@@ -181,6 +183,7 @@ void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
         opened found{};
     };
     auto const bytes = packet.size();
+    ++aside_;
     aside_bytes_ += bytes;
     auto const box = std::make_shared<work>(work{std::move(packet)});
     of_.aside.run(
@@ -189,6 +192,7 @@ void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
         },
         [this, q, box, bytes, alive = alive_] {
             if (!*alive) return;
+            --aside_;
             aside_bytes_ -= bytes;
             checked(q, unless_refused(std::move(box->found)));
         });
@@ -219,7 +223,8 @@ void client::received(inquiry_ptr const& q, got g) {
     answered(*q);
     of_.counts.add("bytes_in", g.packet.size());
     // Checked here where too much waits already: nothing more is received meanwhile.
-    if (q->among_many && aside_bytes_ + g.packet.size() <= most_aside) return check_aside(q, std::move(g.packet));
+    bool const has_room = aside_ < most_aside && aside_bytes_ + g.packet.size() <= most_bytes_aside;
+    if (q->among_many && has_room) return check_aside(q, std::move(g.packet));
     checked(q, check(*q, std::move(g.packet)));
 }
 
@@ -276,7 +281,7 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->at == stage::done) return;
     auto const was = std::exchange(q->at, stage::done);
     of_.loop.cancel(q->timer);
-    auto const now = base::clock::now();
+    auto const now = q->told_late.value_or(base::clock::now());  // from then on nobody waited
     if (!with.hit) of_.counts.add("misses");
     if (q->told_late && with.hit) of_.counts.add("hedged");
     if (q->what.how != store::urgency::nobody_waits) {

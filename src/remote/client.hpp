@@ -4,9 +4,10 @@
 //
 //     look ──here──► every check ──► answer
 //       └─absent─► lease ──ours──► look once more ─► answer: it is for you to make it
-//                    └─another's─► look at all that is missing every now and then, until patience is over
+//                    └─another's─► look at all that is missing every now and then
 //
-// Questions that come together are one batch. Whoever waits is told `late` when his budget is over; the answer may still come.
+// Questions that come together are one batch. Whoever waits is told `late` when his budget or his patience with a holder is over, and
+// begins himself; the answer may still come, and the first of the two counts.
 #pragma once
 
 #include "remote/breaker.hpp"
@@ -120,7 +121,7 @@ private:
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;
         unsigned lost = 0;  // leases that were tried for, and are not ours
-        bool told_late = false;
+        std::optional<base::time_point> told_late{};
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
         std::string token{};
@@ -182,6 +183,8 @@ private:
     void settle_polled(polled& one);
     void end_poll();
     [[nodiscard]] bool is_overdue(inquiry const& q) const noexcept;
+    // Long ago whoever asked was told that it is late: nobody is kept busy with it any more.
+    [[nodiscard]] bool is_given_up(inquiry const& q) const noexcept;
     // With a holder, or with whoever should say something of one.
     void lose_patience(inquiry const& q) noexcept;
     void note_held(inquiry& q);
@@ -211,7 +214,7 @@ private:
     bool keeper_is_known_ = false;  // whoever keeps the leases has answered before
     std::vector<inquiry_ptr> to_look_;
     std::map<digest, inquiry_ptr> under_way_;  // by name, until it was received
-    std::size_t aside_bytes_ = 0;              // being checked, or waiting for it
+    std::size_t aside_ = 0, aside_bytes_ = 0;  // being checked, or waiting for it
     reactor::timer look_timer_ = 0;
     std::vector<inquiry_ptr> waiting_;
     std::size_t taking_ = 0;

@@ -97,7 +97,7 @@ void client::wait_for_lease(inquiry_ptr const& q) {
     q->at = stage::waiting;
     q->waited_from = base::clock::now();
     of_.loop.cancel(q->timer);
-    bool const first = waiting_.empty();
+    bool const first = std::ranges::all_of(waiting_, [](auto const& other) { return other->told_late.has_value(); });
     waiting_.push_back(q);
     if (polling_ != polling::no) watch_silence(q);  // the next look is behind the one under way
     // Who may not write only wants to know whether somebody is at it.
@@ -180,9 +180,8 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
         case lease_state::absent: q->seen = lease_seen::free; break;
         case lease_state::held:
             note_held(*q);
-            if (!is_overdue(*q)) break;
-            leave();
-            return finish(q, {.why = q->why, .late = "lease-deadline"});
+            if (is_overdue(*q)) be_late(q, "lease-deadline");
+            break;
     }
     ++q->lost;
     q->at = stage::waiting;
@@ -228,6 +227,10 @@ bool client::is_overdue(inquiry const& q) const noexcept {
     return held >= most || q.held_before + held >= 2 * most;
 }
 
+bool client::is_given_up(inquiry const& q) const noexcept {
+    return q.told_late && base::clock::now() - *q.told_late >= of_.rules.options.timeout;
+}
+
 // Once for all who waited together.
 void client::lose_patience(inquiry const& q) noexcept {
     if (q.waited_from < lost_patience_) return;
@@ -253,7 +256,7 @@ void client::poll() {
     });
 }
 
-// Whoever has a lease ends it when the bytes are there: what is held is not asked for, before patience with its holder is over.
+// Whoever has a lease ends it when the bytes are there: what is held is asked for only once, when patience with its holder is over.
 void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look> leases) {
     auto const all = std::make_shared<std::vector<polled>>();
     std::vector<digest> names;
@@ -264,7 +267,12 @@ void client::looked(std::vector<inquiry_ptr> const& some, std::vector<lease_look
         if (!leases[i].why) heard_of_leases();
         if (!leases[i].why && leases[i].state == lease_state::held) {
             note_held(*q);
-            if (!is_overdue(*q)) {
+            if (is_given_up(*q)) {
+                std::erase(waiting_, q);
+                finish(q, {.why = q->why, .late = "lease-deadline"});
+                continue;
+            }
+            if (q->told_late || !is_overdue(*q)) {
                 watch_silence(q);  // until this look ends, which the bytes of others may put off
                 continue;
             }
@@ -316,6 +324,8 @@ void client::settle_polled(polled& one) {
         return;
     }
     lose_patience(*q);
+    // Whoever holds it goes on, and is the first to have it where no worker is free before.
+    if (!free) return be_late(q, "lease-deadline");
     std::erase(waiting_, q);
     finish(q, {.why = q->why, .late = "lease-deadline"});
 }

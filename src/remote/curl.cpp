@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 
 namespace kiln::remote {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::size_t most_headers = std::size_t{64} << 10;
 constexpr std::chrono::milliseconds timers_may_wait{2};
+constexpr std::size_t most_in_advance = std::size_t{1} << 20;  // room made because a server says so
 
 }  // namespace
 
@@ -38,6 +40,12 @@ struct curl_client::transfer {
     curl_api::handle easy = nullptr;
     curl_api::list* headers = nullptr;
     std::array<char, error_bytes> words{};
+
+    void make_room(std::string_view length) {
+        std::size_t n = 0;
+        if (std::from_chars(length.data(), length.data() + length.size(), n).ec == std::errc{})
+            got.body.reserve(std::min({n, what.most, most_in_advance}));
+    }
 };
 
 curl_client::curl_client(reactor& loop, curl_options options, byte_server::traffic& counted)
@@ -72,6 +80,7 @@ std::size_t curl_client::on_header(char* data, std::size_t, std::size_t count, v
         for (auto& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
         auto value = line.substr(colon + 1);
         while (value.starts_with(' ')) value.remove_prefix(1);
+        if (name == "content-length" && t.what.method == "GET") t.make_room(value);
         t.got.headers.emplace_back(std::move(name), value);
     } catch (std::bad_alloc const&) {
         return 0;

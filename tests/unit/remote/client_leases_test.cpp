@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whoever waits for a lease is watched whatever else is looked at meanwhile, and only who is silent is blamed for a silence. The servers
 // here say what a test wants, when it wants, on the reactor's thread: real ones answer in the order in which they were asked.
+#include "support/client_alone.hpp"
 #include "support/remote_tiers.hpp"
 #include "support/store_entries.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace kiln::remote {
@@ -47,30 +49,25 @@ private:
     reactor& loop_;
 };
 
-// Has nothing, and says so; but for names of which it says nothing.
-class empty_server final : public byte_server {
+// Has what is kept there, by default nothing, and says so; but for names of which it says nothing.
+class told_server final : public test::told_bytes {
 public:
-    explicit empty_server(reactor& loop) : loop_{loop} {}
+    using told_bytes::told_bytes;
     void get(std::vector<digest> const& names, each then) override {
         for (std::size_t i = 0; i < names.size(); ++i) {
-            if (!silent_about.contains(names[i])) loop_.at(base::clock::now(), [i, then] { then(i, {}); });
+            if (silent_about.contains(names[i])) continue;
+            later([this, i, name = names[i], then] {
+                auto const at = kept.find(name);
+                then(i, at == kept.end() ? got{} : got{.state = presence::here, .packet = at->second});
+            });
         }
     }
-    void put(digest const&, std::shared_ptr<base::bytes const>, put_rule, std::function<void(put_answer)>) override {}
-    void remove(digest const&, std::function<void(failure)>) override {}
-    void ping(std::function<void(failure)>) override {}
-    [[nodiscard]] std::size_t batch() const noexcept override { return 256; }
-    void close() noexcept override {}
     std::set<digest> silent_about;
-
-private:
-    reactor& loop_;
+    std::map<digest, base::bytes> kept;
 };
 
 struct client_leases : ::testing::Test {
-    ~client_leases() override {
-        loop.stop([this] { asks.reset(); });
-    }
+    ~client_leases() override { alone.stop(); }
     static store::question wanted_now(unsigned number) {
         auto const at = entry_of(2 * number)->about.at;
         store::question out{.family = at.family, .request = at.request, .key = at.key};
@@ -86,15 +83,14 @@ struct client_leases : ::testing::Test {
     // All of them in one turn of the thread.
     std::vector<coming> ask(std::vector<unsigned> const& numbers) {
         std::vector<coming> out;
-        std::vector<std::function<void()>> all;
+        std::vector<std::function<void(client&)>> all;
         for (auto const n : numbers) {
             first_of_answers first;
             out.push_back(first.coming());
-            all.emplace_back([this, n, told = first.teller()] { asks->ask(wanted_now(n), told); });
+            all.emplace_back([n, told = first.teller()](client& asks) { asks.ask(wanted_now(n), told); });
         }
-        EXPECT_TRUE(loop.post([this, all] {
-            if (!asks) asks.emplace(parts());
-            for (auto const& one : all) one();
+        EXPECT_TRUE(alone.with(bytes, &leases, [all](client& asks) {
+            for (auto const& one : all) one(asks);
         }));
         return out;
     }
@@ -104,30 +100,10 @@ struct client_leases : ::testing::Test {
         ADD_FAILURE() << "waits for ever";
         return {};
     }
-    client_parts parts() {
-        return {.rules = rules,
-                .loop = loop,
-                .guard = guard,
-                .counts = counts,
-                .refused = refused,
-                .events = events,
-                .bytes = bytes,
-                .leases = &leases,
-                .aside = checks};
-    }
 
-    client_rules rules{
-        .options = parse_remotes("redis://h trust=server", {}).usable.at(0), .believed = {}, .signs = {}};
-    reactor loop;
-    check_threads checks{loop};
-    breaker guard;
-    tally counts;
-    store::refusals refused;
-    event_log log;
-    store::event_outlet events{&log};
-    empty_server bytes{loop};
-    told_leases leases{loop};
-    std::optional<client> asks;
+    test::client_alone alone{"redis://h trust=server timeout=1s"};
+    told_server bytes{alone.loop};
+    told_leases leases{alone.loop};
 };
 
 TEST_F(client_leases, who_did_not_get_it_during_a_look_that_is_not_answered_goes_on) {
@@ -180,7 +156,7 @@ TEST_F(client_leases, bytes_that_do_not_come_are_not_the_fault_of_who_keeps_leas
     };
     auto all = ask(many);
     for (auto& one : all) EXPECT_EQ(wait(one).what.late, "fleet-late");
-    EXPECT_EQ(log.count(event_kind::fault), 0u) << "'no leases for a while' would be a lie";
+    EXPECT_EQ(alone.log.count(event_kind::fault), 0u) << "'no leases for a while' would be a lie";
     auto const before = leases.takes.load();
     leases.on_take = [](auto const&, auto const& say) { say({.state = lease_state::open}); };
     auto next = ask({9});
@@ -201,6 +177,44 @@ TEST_F(client_leases, of_one_holder_after_the_other_nobody_bears_more_than_twice
     auto one = ask({1});
     EXPECT_EQ(wait(one[0]).what.late, "lease-deadline");
     EXPECT_LE(leases.takes, 4) << "two and a bit, and one for a look that came too late to see the holder";
+}
+
+// Whoever was told that it is late makes it himself as soon as he can, and the holder goes on.
+TEST_F(client_leases, what_a_slow_holder_makes_is_still_an_answer) {
+    std::promise<void> told;
+    auto late = told.get_future();
+    std::promise<store::answer> there;
+    auto last = there.get_future();
+    leases.on_look = [&](auto const& names, auto const& say) {
+        bool const is_late = late.wait_for(std::chrono::seconds{0}) == std::future_status::ready;
+        if (is_late) {
+            auto const made = store::encode_entry(*entry_of(2)).value();
+            bytes.kept[bytes_of(1)] = encode_packet({}, made);
+        }
+        say(std::vector<lease_look>(names.size(), is_late ? nobodys : somebodys));
+    };
+    auto const tell = [&](store::answer const& a) {
+        if (a.is_last) return there.set_value(a);
+        EXPECT_EQ(a.late, "lease-deadline");
+        told.set_value();
+    };
+    EXPECT_TRUE(alone.with(bytes, &leases, [tell](client& asks) { asks.ask(wanted_now(1), tell); }));
+    ASSERT_EQ(last.wait_for(std::chrono::seconds{20}), std::future_status::ready);
+    auto const got = last.get();
+    ASSERT_TRUE(got.hit) << "ended as " << got.late;
+    EXPECT_EQ(got.hit->payload, entry_of(2)->payload);
+}
+
+TEST_F(client_leases, a_holder_that_never_ends_is_not_looked_at_for_ever) {
+    leases.on_look = [](auto const& names, auto const& say) { say(std::vector<lease_look>(names.size(), somebodys)); };
+    std::promise<store::answer> there;
+    auto last = there.get_future();
+    auto const tell = [&](store::answer const& a) {
+        if (a.is_last) there.set_value(a);
+    };
+    EXPECT_TRUE(alone.with(bytes, &leases, [tell](client& asks) { asks.ask(wanted_now(1), tell); }));
+    ASSERT_EQ(last.wait_for(std::chrono::seconds{20}), std::future_status::ready) << "timeout= is a second";
+    EXPECT_EQ(last.get().late, "lease-deadline") << "and not a miss, of which one would ask again";
 }
 
 TEST_F(client_leases, looks_that_are_not_answered_do_not_hold_up_one_unit_after_the_other) {
