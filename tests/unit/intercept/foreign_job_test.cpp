@@ -12,7 +12,7 @@ foreign_job some_job() {
         .library = "/opt/cuda/lib64/libnvrtc.so.13",
         .toolchain = "libnvrtc.so.13 abc",
         .directory = "/work",
-        .seen_from = viewpoint::of_this_process(),
+        .seen_from = viewpoint::of_this_thread(),
         .program = {.source = "text", .name = "/tmp/a/k.cu", .headers = {{"a.h", "int a;"}}, .expressions = {"f<int>"}},
         .call = {.name = "/.kiln/s/k.cu",
                  .options = {"-I/.kiln/i0", ""},
