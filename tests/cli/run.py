@@ -478,7 +478,7 @@ def what_is_the_programs_alone():
     """What the compiler finds in the program's process and nowhere else: descriptors, and how its thread rounds numbers."""
     write("alone.py", r'''
 import ctypes as C, hashlib, os, sys
-m, n = C.CDLL("libm.so.6"), C.CDLL(sys.argv[1]); fd = os.open(sys.argv[2], os.O_RDONLY)
+m, n = C.CDLL("libm.so.6"), C.CDLL(sys.argv[1]); fd = os.dup2(os.open(sys.argv[2], os.O_RDONLY), 77)
 def compiled(text):
     p = C.c_void_p(); o = (C.c_char_p * 1)(b"-arch=compute_90"); z = C.c_size_t()
     n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None); status = n.nvrtcCompileProgram(p, 1, o)
