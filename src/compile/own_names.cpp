@@ -230,9 +230,7 @@ bool is_piece_of_a_name(std::string_view word) {
 }
 
 // Whether a piece of a name is more than a parameter of somebody's template.
-bool is_telling(std::string_view text, std::string_view word, std::size_t from) {
-    return word.size() > 2 || word == "__" || (word == "_" && is_beside_pasting(text, from, 1));
-}
+bool is_telling(std::string_view word) { return word.size() > 2 || word == "__" || word == "_"; }
 
 // A piece with its underscore: nothing else is called so.
 bool is_end_of_a_file(std::string_view word) {
@@ -327,10 +325,10 @@ void texts_together::add_header(std::string_view text) {
     (void)of_whole_words(text, [&](std::string_view whole) {
         std::vector<std::string_view> found;
         bool is_worth_it = has(whole, "FILE") || may_name_a_location(whole);
-        each_possible_piece(whole, [&](std::string_view word, std::size_t from) {
+        each_possible_piece(whole, [&](std::string_view word, std::size_t) {
             if ((word.size() == 1 && word != "_") || !is_piece_of_a_name(word)) return;
             found.push_back(word);
-            is_worth_it = is_worth_it || is_telling(whole, word, from);
+            is_worth_it = is_worth_it || is_telling(word);
         });
         if (is_worth_it) read_closely(text);
         else

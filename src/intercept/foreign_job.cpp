@@ -57,10 +57,10 @@ foreign_program get_program(base::byte_reader& r) {
 
 }  // namespace
 
-viewpoint viewpoint::of_this_thread() noexcept {
+viewpoint viewpoint::of_this_thread(char const* directory) noexcept {
     viewpoint out;
     std::size_t at = 0;
-    for (auto const* file : {"/proc/thread-self/ns/mnt", "/", "."}) {
+    for (auto const* file : {"/proc/thread-self/ns/mnt", "/", directory}) {
         struct ::stat about {};
         (void)!::stat(file, &about);
         out.about[at++] = about.st_dev;

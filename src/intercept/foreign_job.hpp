@@ -12,7 +12,8 @@ namespace kiln::intercept {
 struct viewpoint {
     // Mount namespace, root and working directory: device and inode of each; effective user and group.
     std::array<std::uint64_t, 8> about{};
-    [[nodiscard]] static viewpoint of_this_thread() noexcept;
+    // `directory` is where relative names start from, or will.
+    [[nodiscard]] static viewpoint of_this_thread(char const* directory = ".") noexcept;
     // Without /proc it is not: then nobody is in the same place for sure.
     [[nodiscard]] bool is_known() const noexcept { return about[1] != 0; }
     bool operator==(viewpoint const&) const = default;

@@ -96,14 +96,20 @@ TEST(own_names, all_that_the_toolkits_device_headers_do_with_names_is_known) {
     fs::path const include = fs::path{set != nullptr ? set : "/usr/local/cuda"} / "include";
     std::error_code missing;
     if (!fs::exists(include / "cccl/cub", missing)) GTEST_SKIP() << "no headers in " << include;
+    texts_together all;
     for (auto const* folder : {"cccl/cub", "cccl/cuda", "cccl/thrust", "cccl/nv", "crt"}) {
         for (auto const& one : fs::recursive_directory_iterator{include / folder, missing}) {
             if (!one.is_regular_file()) continue;
             auto const text = text_of(one.path());
             EXPECT_FALSE(header_may_name_its_file(text)) << one.path();
             EXPECT_FALSE(header_may_name_the_time(text)) << one.path();
+            all.add_header(text);
         }
     }
+    // Nor have they ends for which a program's text has the middle.
+    all.add("int TIME, DATE, FILE;");
+    EXPECT_FALSE(all.may_name_the_time());
+    EXPECT_FALSE(all.may_name_a_file());
 }
 
 TEST(own_names, the_time_is_seen) {
@@ -155,7 +161,7 @@ TEST(own_names, what_one_text_has_the_beginning_of_another_may_have_the_end_of) 
     // A library wraps names of its own in underscores, and has every letter as a parameter.
     texts_together library;
     library.add_header(
-        "#define A(a) __annotate__(__##a##__)\n template <class T, int I, int M, class E> struct _; int TIME;");
+        "#define A(a) __annotate__(__##a##__)\n template <class T, int I, int M, class E> struct s; int TIME;");
     EXPECT_FALSE(library.may_name_the_time());
     library.add("template <class T, int I, int M, class E> struct mine;", pieces::of_two_letters);
     library.add("template <class T, int I, int M, class E> __global__ void k();");
@@ -169,6 +175,10 @@ TEST(own_names, what_one_text_has_the_beginning_of_another_may_have_the_end_of) 
     EXPECT_FALSE(pieces_of_two.may_name_the_time());
     pieces_of_two.add("P(__, P(X, P(Y, __)))");
     EXPECT_TRUE(pieces_of_two.may_name_the_time());
+    texts_together underscore;
+    underscore.add_header("#define U _\n");
+    underscore.add("P(U, P(U, P(TIME, P(U, U))))");
+    EXPECT_TRUE(underscore.may_name_the_time());
 }
 
 }  // namespace kiln::compile

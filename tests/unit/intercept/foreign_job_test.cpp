@@ -31,6 +31,11 @@ TEST(foreign_job, arrives_as_it_was_sent) {
     EXPECT_EQ(got.seen_from, sent.seen_from);
 }
 
+TEST(foreign_job, who_is_in_another_folder_sees_other_files) {
+    EXPECT_EQ(viewpoint::of_this_thread(), viewpoint::of_this_thread());
+    EXPECT_NE(viewpoint::of_this_thread(), viewpoint::of_this_thread("/"));
+}
+
 TEST(foreign_job, cut_anywhere_is_refused) {
     auto const whole = encode(some_job());
     for (std::size_t size = 0; size < whole.size(); ++size)
