@@ -5,6 +5,7 @@
 #include "spatial/kept_cells.hpp"
 #include "spatial/kept_elements.hpp"
 #include "spatial/overlay/arrangement.hpp"
+#include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay/table.hpp"
 #include "spatial/timed_queue.hpp"
 
@@ -40,8 +41,8 @@ void stages(stream const& on, geometries const& left, geometries const& right) {
     std::printf("    layers %.3f ms, arrangement %.3f, both sides of %zu borders %.3f; %zu segments divided again\n",
                 layers, arranged - layers, in.borders(), covered, in.moved_again());
     timed_queue by_kernel{on};
-    (void)made(made(arrangement::make(by_kernel, joined())).find_covers(by_kernel));
-    by_kernel.print_sync(12);
+    (void)made(overlaid_rows(by_kernel, left, right, overlay_kind::intersection, {}));
+    by_kernel.print_sync(24);
 }
 
 // The same of the area table.

@@ -17,7 +17,7 @@ struct header {
 };
 
 // A header by its place when its unit was built: "s/step.cuh" beside the source, "i0/lib/q.h" below the first include directory, "/abs/x.h"; "!i1/q.h" was looked for in
-// vain, and where "!" is in the list, looking for what is not in it is an error. "#2 i0/b.h": another header says the same as b.h, and is another file.
+// vain, and where "!" is in the list, looking for what is not in it is an error. "#2 i0/b.h": another header says the same as b.h, and is another file. "=i0/": digests of the names in that folder; what is not among them was not there.
 struct carried_header {
     std::string place;
     std::string text;

@@ -25,9 +25,10 @@ KILN_HD double square_from_segment(point p, point a, point b) {
     if (along <= 0) return square_between(p, a);
     if (along >= length) return square_between(p, b);
     double const aside = sub(mul(uy, dx), mul(ux, dy));
+    // Divided before it is squared: its square may be beyond all doubles, or below them, where coordinates are not.
     // Never less than from the segment's box, which no rounding of what cancels here would heed: so whoever leaves things out by
     // their boxes leaves out nothing that is nearer, whatever the order.
-    double const out = quotient(mul(aside, aside), length), x = gap_between(p.x, p.x, a.x, b.x), y = gap_between(p.y, p.y, a.y, b.y);
+    double const out = mul(quotient(aside, length), aside), x = gap_between(p.x, p.x, a.x, b.x), y = gap_between(p.y, p.y, a.y, b.y);
     return most(out, add(mul(x, x), mul(y, y)));
 }
 

@@ -27,11 +27,12 @@ struct find_path_signs {
     }
 };
 
-// What lies below both of two segments that run to the right, between the ends they have in common.
-KILN_HD double area_below_both(point a, point b, point c, point d) {
+KILN_HD double slope_of(point a, point b) { return quotient(sub(b.y, a.y), sub(b.x, a.x)); }
+// What lies below both of two segments that run to the right, between the ends they have in common. `slope`: of the first.
+KILN_HD double area_below_both(point a, point b, double slope, point c, point d) {
     double const from = most(a.x, c.x), to = least(b.x, d.x);
     if (!(from < to)) return 0;
-    double const slope = quotient(sub(b.y, a.y), sub(b.x, a.x)), other = quotient(sub(d.y, c.y), sub(d.x, c.x));
+    double const other = slope_of(c, d);
     double const c0 = add(c.y, mul(sub(from, c.x), other)), c1 = add(c.y, mul(sub(to, c.x), other));
     double const over0 = sub(add(a.y, mul(sub(from, a.x), slope)), c0), over1 = sub(add(a.y, mul(sub(to, a.x), slope)), c1);
     double const width = sub(to, from), below = mul(mul(width, 0.5), add(c0, c1));
@@ -55,14 +56,19 @@ struct common_areas {
             point p = from(a.at[v], o), q = from(a.at[v + 1], o);
             double const own = q.x > p.x ? -sign : sign;
             if (q.x < p.x) swap(p, q);
-            row_range const all = vertices_of_row(b, row);
-            for (i32 w = all.first; w < all.last; ++w) {
-                i32 const other = b.path_of[w];
-                if (b_sign[other] == 0 || !is_segment(b, w)) continue;
-                point r = from(b.at[w], o), s = from(b.at[w + 1], o);
-                double const side = s.x > r.x ? -b_sign[other] : b_sign[other];
-                if (s.x < r.x) swap(r, s);
-                sum = add(sum, mul(mul(own, side), area_below_both(p, q, r, s)));
+            double const slope = slope_of(p, q);
+            for (i32 other = b.row_first[row]; other < b.row_first[row + 1]; ++other) {
+                i32 const first = b.path_first[other], last = b.path_first[other + 1] - 1;
+                double const right = b_sign[other];
+                if (right == 0 || first >= last) continue;
+                point r = from(b.at[first], o);
+                for (i32 w = first; w < last; ++w) {
+                    point const s = from(b.at[w + 1], o);
+                    bool const is_right = s.x > r.x;
+                    double const below = s.x < r.x ? area_below_both(p, q, slope, s, r) : area_below_both(p, q, slope, r, s);
+                    sum = add(sum, mul(mul(own, is_right ? -right : right), below));
+                    r = s;
+                }
             }
         }
         share[i] = sum;

@@ -13,6 +13,7 @@
 #include "grid.cuh"
 #include "hash.cuh"
 #include "overlay_views.cuh"
+#include "tree.cuh"
 
 namespace kiln_spatial {
 
@@ -29,24 +30,20 @@ struct placed_vertices {
     KILN_HD i32 world_of(i32 v) const { return world != nullptr ? world[row_at(l, v)] : 0; }
     KILN_HD bool are_together(i32 v, i32 w) const { return l.at[v] == l.at[w] && world_of(v) == world_of(w); }
 };
-// Next to each other, those that are no corners behind all others: by a hash, or, should two of them be the same, by y, x and world.
+// Next to each other, those that are no corners behind all others: along a curve through the layer, so that places which are near
+// have numbers that are, and by a hash of where exactly; or, should two of them be the same, by y, x and world.
+constexpr u64 no_place = ~u64{0};
 struct place_hashes {
     placed_vertices of;
+    u64 const* around;  // the layer's extent
     u64* key;
     i32* vertex;
     KILN_HD void operator()(u64 i) const {
         i32 const v = static_cast<i32>(i);
-        key[i] = is_corner(of.l, v) ? hash_of(of.l.at[i], static_cast<u64>(of.world_of(v))) >> 1 : ~u64{0};
+        point const p = of.l.at[i];
+        u64 const near = box_key(frame_of_extent(around), {p.x, p.y, p.x, p.y}) >> 8;
+        key[i] = is_corner(of.l, v) ? near << 39 | hash_of(p, static_cast<u64>(of.world_of(v))) >> 25 : no_place;
         vertex[i] = v;
-    }
-};
-struct check_place_hashes {
-    placed_vertices of;
-    u64 const* key;
-    i32 const* vertex;
-    u64* clash;  // of 0
-    KILN_HD void operator()(u64 i) const {
-        if (i > 0 && key[i] == key[i - 1] && is_corner(of.l, vertex[i]) && !of.are_together(vertex[i], vertex[i - 1])) add_to(clash, 1);
     }
 };
 struct place_keys {
@@ -57,20 +54,24 @@ struct place_keys {
     KILN_HD void operator()(u64 i) const {
         i32 const v = vertex[i];
         u64 const own = step == 2 ? static_cast<u64>(of.world_of(v)) : ordered(step == 0 ? of.l.at[v].y : of.l.at[v].x);
-        key[i] = is_corner(of.l, v) ? own : ~u64{0};
+        key[i] = is_corner(of.l, v) ? own : no_place;
     }
 };
 struct count_places {
     placed_vertices of;
+    u64 const* key;  // in order; the same for vertices that are together
     i32 const* vertex;
     i64* is_new;
+    u64* clash;  // of 0: the same for others
     KILN_HD void operator()(u64 i) const {
-        i32 const v = vertex[i];
-        is_new[i] = is_corner(of.l, v) && (i == 0 || !of.are_together(v, vertex[i - 1])) ? 1 : 0;
+        bool const like_last = i > 0 && key[i] == key[i - 1], is_place = key[i] != no_place;
+        bool const clashes = is_place && like_last && !of.are_together(vertex[i], vertex[i - 1]);
+        is_new[i] = is_place && (!like_last || clashes) ? 1 : 0;
+        if (clashes) *clash = 1;
     }
 };
 struct set_places {
-    layer l;
+    u64 const* key;
     i32 const* vertex;
     i64 const* is_new;  // summed
     u64 vertices;
@@ -78,13 +79,13 @@ struct set_places {
     i32* first;     // by place, one more: among `vertex`
     KILN_HD void operator()(u64 i) const {
         i32 const v = vertex[i], place = static_cast<i32>(is_new[i + 1]) - 1;
-        if (!is_corner(l, v)) {
+        if (key[i] == no_place) {
             place_of[v] = -1;
             return;
         }
         place_of[v] = place;
         if (is_new[i + 1] != is_new[i]) first[place] = static_cast<i32>(i);
-        if (i + 1 == vertices || !is_corner(l, vertex[i + 1])) first[place + 1] = static_cast<i32>(i) + 1;
+        if (i + 1 == vertices || key[i + 1] == no_place) first[place + 1] = static_cast<i32>(i) + 1;
     }
 };
 
@@ -320,7 +321,6 @@ struct list_result_borders {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(overlay_place_hashes, kiln_spatial::place_hashes, 256, 1)
-KILN_KERNEL(overlay_place_clashes, kiln_spatial::check_place_hashes, 256, 1)
 KILN_KERNEL(overlay_place_keys, kiln_spatial::place_keys, 256, 1)
 KILN_KERNEL(overlay_place_count, kiln_spatial::count_places, 256, 1)
 KILN_KERNEL(overlay_places, kiln_spatial::set_places, 256, 1)

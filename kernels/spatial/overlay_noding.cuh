@@ -120,8 +120,6 @@ KILN_HD bool may_divide(point a, point b, point c, point d) {
     return quick_contact(a, b, c, d) != apart;
 }
 
-constexpr i32 segments_together = 4;
-
 struct meeting_search {
     layer l;
     tree t;
@@ -129,65 +127,93 @@ struct meeting_search {
     i32 const* world;         // by row; those of a negative one meet nothing
     u32 const* moved;         // by segment; null: all are. Those that did not move have asked each other.
 
-    KILN_HD bool asks(i32 v) const { return moved == nullptr || moved[v] != 0; }
-    // Neighbours along a path are near each other, so that they ask the tree together. Where one path ends and another begins they
-    // may be far apart: a box around both would be around everything.
+    // The segments of a leaf ask together if they are near each other: those on both sides of a gap may be far apart, and a box around
+    // them would be around everything. Where all ask, leaves ask those that come after them.
     template <class Found>
-    KILN_HD void each(u64 i, Found found) const {
-        i32 const first = static_cast<i32>(i) * segments_together;
-        i32 const end = first + segments_together < l.vertices ? first + segments_together : l.vertices;
-        for (i32 from = first; from < end;) {
-            i32 const path = l.path_of[from];
-            bool const counts = is_ring(l.kind[path]) || l.kind[path] == line_path;
-            u32 asking = 0;
-            rough_box reach = nothing_met();
-            i32 to = from;
-            for (; to < end && l.path_of[to] == path; ++to) {
-                if (!counts || !is_segment(l, to) || !asks(to)) continue;
-                asking |= 1U << (to - from);
-                reach = around(reach, outwards(box_of({l.at[to], l.at[to + 1]})));
-            }
-            if (asking != 0) ask(from, asking, reach, found);
-            from = to;
+    KILN_HD void each(u64 leaf, Found found) const {
+        u32 const node = t.first_leaf + static_cast<u32>(leaf), first = static_cast<u32>(leaf) * 8;
+        tree_node const& own = t.nodes[node];
+        u32 const asking = asking_of(first);
+        bool const near_each_other = are_near(own, asking);
+        for (u32 left = asking; left != 0;) {
+            u32 const together = near_each_other ? left : left & (~left + 1);
+            left &= ~together;
+            rough_box const reach = box_around(own, together);
+            tree_cursor const from =
+                moved == nullptr ? from_leaf_on(t, node, reach) : tree_cursor{0, t.top, 0, children_met(t.nodes[0], reach)};
+            walk_on(t, from, reach, ~0U, [&](u32 slot) {
+                u32 met = children_met(own, child_of(t.nodes[t.first_leaf + (slot >> 3)], slot & 7)) & together;
+                // Each pair once.
+                if (met != 0 && slot < first + 8 && asks(slot)) met &= slot < first ? 0 : (1U << (slot - first)) - 1;
+                for (; met != 0; met &= met - 1) ask(first + static_cast<u32>(lowest_bit(met)), slot, found);
+                return true;
+            });
         }
     }
 
 private:
-    template <class Found>
-    KILN_HD void ask(i32 from, u32 asking, rough_box const& reach, Found found) const {
-        query_tree(t, reach, [&](u32 slot) {
-            i32 const w = static_cast<i32>(t.item[slot]);
-            segment const other = elements[slot];
-            bool const answers = asks(w);
-            for (u32 left = asking; left != 0; left &= left - 1) {
-                i32 const v = from + lowest_bit(left);
-                if (w <= v && answers) continue;  // each pair once
-                point const a = l.at[v], b = l.at[v + 1];
-                if (!boxes_meet(a, b, other.a, other.b) || !may_divide(a, b, other.a, other.b)) continue;
-                if (world != nullptr && (world[row_at(l, v)] < 0 || world[row_at(l, v)] != world[row_at(l, w)])) continue;
-                found(v, w);
-            }
-        });
+    KILN_HD bool asks(u32 slot) const { return moved == nullptr || moved[t.item[slot]] != 0; }
+    KILN_HD u32 asking_of(u32 first) const {
+        if (moved == nullptr) return 0xff;
+        u32 out = 0;
+        for (u32 k = 0; k < 8 && first + k < t.size; ++k) out |= static_cast<u32>(asks(first + k)) << k;
+        return out;
     }
+    KILN_HD static rough_box box_around(tree_node const& own, u32 children) {
+        rough_box out = nothing_met();
+        for (; children != 0; children &= children - 1) out = around(out, child_of(own, static_cast<u32>(lowest_bit(children))));
+        return out;
+    }
+    KILN_HD static float reach_of(rough_box const& b) { return b.min_x <= b.max_x ? (b.max_x - b.min_x) + (b.max_y - b.min_y) : 0; }
+    KILN_HD static bool are_near(tree_node const& own, u32 children) {
+        float alone = 0;
+        for (u32 left = children; left != 0; left &= left - 1) alone += reach_of(child_of(own, static_cast<u32>(lowest_bit(left))));
+        return reach_of(box_around(own, children)) <= alone + alone;
+    }
+    template <class Found>
+    KILN_HD void ask(u32 slot, u32 other_slot, Found& found) const {
+        segment const s = elements[slot], other = elements[other_slot];
+        if (s.a == s.b || !boxes_meet(s.a, s.b, other.a, other.b) || !may_divide(s.a, s.b, other.a, other.b)) return;
+        i32 const v = static_cast<i32>(t.item[slot]), w = static_cast<i32>(t.item[other_slot]);
+        if (world != nullptr && (world[row_at(l, v)] < 0 || world[row_at(l, v)] != world[row_at(l, w)])) return;
+        found(v, w);
+    }
+};
+
+// The first that a leaf finds are kept, so that few have to look for them again.
+enum : u32 { meetings_kept = 4 };
+struct kept_meetings {
+    u64* pairs;  // meetings_kept times as many as leaves
+    u64 leaves;
+    KILN_HD u64& at(u64 leaf, u64 n) const { return pairs[n * leaves + leaf]; }
 };
 struct count_meetings {
     meeting_search of;
+    kept_meetings kept;
     i64* count;
     KILN_HD void operator()(u64 i) const {
-        i64 n = 0;
-        of.each(i, [&](i32, i32) { ++n; });
-        count[i] = n;
+        u64 n = 0;
+        of.each(i, [&](i32 v, i32 w) {
+            if (n < meetings_kept) kept.at(i, n) = static_cast<u64>(v) << 32 | static_cast<u64>(w);
+            ++n;
+        });
+        count[i] = static_cast<i64>(n);
     }
 };
 struct list_meetings {
     meeting_search of;
+    kept_meetings kept;
     i64 const* place;
     i32* left;
     i32* right;
     KILN_HD void operator()(u64 i) const {
         u64 at = static_cast<u64>(place[i]);
-        if (static_cast<u64>(place[i + 1]) == at) return;
-        of.each(i, [&](i32 v, i32 w) { left[at] = v, right[at++] = w; });
+        u64 const count = static_cast<u64>(place[i + 1]) - at;
+        if (count > meetings_kept) return of.each(i, [&](i32 v, i32 w) { left[at] = v, right[at++] = w; });
+        for (u64 k = 0; k < count; ++k) {
+            u64 const pair = kept.at(i, k);
+            left[at + k] = static_cast<i32>(pair >> 32), right[at + k] = static_cast<i32>(pair);
+        }
     }
 };
 
@@ -336,11 +362,11 @@ struct spread_moved {
     u32 const* moved;
     i64 const* place;  // of vertices
     u32* to;
-    u64* parts;  // of 0
+    u64* any;  // of 0
     KILN_HD void operator()(u64 i) const {
         u32 const has = moved[i];
         for (i64 k = place[i]; k < place[i + 1]; ++k) to[k] = has;
-        if (has != 0) add_to(parts, static_cast<u64>(place[i + 1] - place[i]));
+        if (has != 0) *any = 1;
     }
 };
 // Worlds with segments that moved still; how many worlds there are, as ~ of the last one; and worlds of one kind, all others negative.

@@ -80,6 +80,16 @@ struct locate_begins {
         });
     }
 };
+// Of both layers at once: rings are few, and a walk through cells is long.
+struct locate_both_begins {
+    locate_begins<tie::up> left;
+    locate_begins<tie::down> right;
+    u64 lefts;
+    KILN_HD void operator()(u64 i) const {
+        if (i < lefts) left(i);
+        else right(i - lefts);
+    }
+};
 struct take_marked_begins {
     layer l;
     i32 const* path;
@@ -446,8 +456,7 @@ struct write_pairs {
 }  // namespace kiln_spatial
 
 KILN_KERNEL(table_changes, kiln_spatial::add_crossings, 256, 1)
-KILN_KERNEL(table_left_begins, kiln_spatial::locate_begins<kiln_spatial::tie::up>, 128, 1)
-KILN_KERNEL(table_right_begins, kiln_spatial::locate_begins<kiln_spatial::tie::down>, 128, 1)
+KILN_KERNEL(table_begins, kiln_spatial::locate_both_begins, 128, 1)
 KILN_KERNEL(table_marked_begins, kiln_spatial::take_marked_begins, 256, 1)
 KILN_KERNEL(table_ends, kiln_spatial::set_ends, 256, 1)
 KILN_KERNEL(table_left_run_count, kiln_spatial::count_edge_runs<kiln_spatial::tie::up>, 128, 1)

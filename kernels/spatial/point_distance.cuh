@@ -20,7 +20,7 @@ KILN_HD bool is_beyond(point p, segment const& s, double best) {
     double const error = 0x1p-96, ends = least(from_a, from_b);
     if (!(ends > best && ends > mul(length, error))) return false;
     if (!(along > 0 && along < length)) return true;
-    // The quotient aside^2 / length is rounded once, the product twice: four times their error is added, and the least normal
+    // The distance, aside / length * aside, is rounded twice, and so is the product: four times their error is added, and the least normal
     // number for those too small to have one. Infinite and undefined products say no.
     double const aside = sub(mul(uy, dx), mul(ux, dy)), square = mul(aside, aside), least_normal = 0x1p-1022;
     return square > add(mul(mul(best, length), 1 + 0x1p-50), least_normal) && square > mul(mul(from_a, length), error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the rows of a layer are what relations take them for: vertices whose signs are exact, closed rings, and rings that are borders (src/spatial/rings.cpp, which does
+// Whether rows are what relations take them for: offsets that stay inside of the memory, vertices whose signs are exact, closed rings, and rings that are borders (src/spatial/rings.cpp, which does
 // the same on the host). What is found is the least number of a row that is not; the host then says why. Segments of a row that meet are found by the tree over all elements, by
 // filters first. Only rows that touch themselves or have several rings are looked at further: they are noded, and around each of their vertices the sides must change.
 //
@@ -8,15 +8,62 @@
 #pragma once
 
 #include "cells.cuh"
+#include "geometry_rows.cuh"
 #include "relate.cuh"
 #include "segment_contacts.cuh"
 #include "some_rows.cuh"
 
 namespace kiln_spatial {
 
+// ---- Memory --------------------------------------------------------------------------------------------------------------
+
+// Elements of a family's buffers.
+struct family_size {
+    i64 vertices;
+    i64 offsets[3];
+};
+// Of geometries: what no kernel could read. Rows of views and mixed arrays that are not there, offsets that do not begin at 0, go back or leave the
+// memory; of null rows too, whose offsets are read like all others.
+struct check_memory {
+    geometry_rows g;
+    family_size size[families];
+    i64 rows;  // of the memory, without a view
+    u64* least_row;  // of all bits set
+    KILN_HD void operator()(u64 i) const {
+        if (!is_there(static_cast<i32>(i))) lower_to(least_row, i);
+    }
+
+private:
+    KILN_HD bool is_there(i32 row) const {
+        if (g.chosen != nullptr && (g.chosen[row] < 0 || g.chosen[row] >= rows)) return false;
+        row_source const s = source_of(g, row);
+        if (s.family < 0) return !s.valid;
+        if (s.family >= families) return false;
+        int const levels = levels_of(s.family);
+        i64 first = s.row, last = first + 1;
+        if (first < 0 || last > (levels == 0 ? size[s.family].vertices : size[s.family].offsets[0] - 1)) return false;
+        for (int level = 0; level < levels; ++level)
+            if (!enters(s.family, level, level + 1 < levels ? size[s.family].offsets[level + 1] - 1 : size[s.family].vertices, first, last))
+                return false;
+        return true;
+    }
+    KILN_HD static int levels_of(i32 family) {
+        return family == a_point ? 0 : family == a_linestring || family == a_multipoint ? 1 : family == a_multipolygon ? 3 : 2;
+    }
+    // What lies inside of some members of a level.
+    KILN_HD bool enters(i32 family, int level, i64 room, i64& first, i64& last) const {
+        i32 const* const at = g.memory[family].offsets[level];
+        for (i64 i = first; i <= last; ++i)
+            if (at[i] < 0 || at[i] > room || (i > first && at[i] < at[i - 1])) return false;
+        if (first == 0 && at[0] != 0) return false;
+        first = at[first], last = at[last];
+        return true;
+    }
+};
+
 // ---- Vertices ------------------------------------------------------------------------------------------------------------
 
-// Of a layer as its geometries are: what validate() refuses, but for offsets.
+// Of a layer as its geometries are: what else validate() refuses.
 struct check_vertices {
     layer l;
     signed char const* dimension;
@@ -275,6 +322,7 @@ private:
 
 }  // namespace kiln_spatial
 
+KILN_KERNEL(ring_memory, kiln_spatial::check_memory, 256, 1)
 KILN_KERNEL(ring_vertices, kiln_spatial::check_vertices, 256, 1)
 KILN_KERNEL(ring_turns, kiln_spatial::check_turns, 128, 1)
 KILN_KERNEL(ring_contacts, kiln_spatial::find_own_contacts, 128, 9)

@@ -140,12 +140,10 @@ struct tree_cursor {
     }
 };
 
-// visit(slot) for every item below a node whose rounded box meets b. `level`: levels between the node and the leaves. visit
-// returns whether to go on, and no more than `nodes` of them are looked at: false where that was the end of it.
+// visit(slot) for every item that is left to a traversal and whose rounded box meets b. visit returns whether to go on, and no more
+// than `nodes` of them are looked at: false where that was the end of it.
 template <class Visit>
-KILN_HD bool walk_subtree(tree const& t, u32 node, i32 level, rough_box const& b, u32 nodes, Visit visit) {
-    if (t.size == 0) return true;
-    tree_cursor c{node, level, 0, children_met(t.nodes[node], b)};
+KILN_HD bool walk_on(tree const& t, tree_cursor c, rough_box const& b, u32 nodes, Visit visit) {
     for (;;) {
         if (c.level == 0) {
             for (; c.left != 0; c.left &= c.left - 1)
@@ -160,6 +158,23 @@ KILN_HD bool walk_subtree(tree const& t, u32 node, i32 level, rough_box const& b
             c.left = children_met(t.nodes[c.node], b);
         }
     }
+}
+// The same of everything below a node. `level`: levels between it and the leaves.
+template <class Visit>
+KILN_HD bool walk_subtree(tree const& t, u32 node, i32 level, rough_box const& b, u32 nodes, Visit visit) {
+    if (t.size == 0) return true;
+    return walk_on(t, {node, level, 0, children_met(t.nodes[node], b)}, b, nodes, visit);
+}
+// A traversal of a leaf and of all that come after it.
+KILN_HD tree_cursor from_leaf_on(tree const& t, u32 leaf, rough_box const& b) {
+    tree_cursor c{leaf, 0, 0, children_met(t.nodes[leaf], b)};
+    i32 level = 0;
+    for (u32 node = leaf; node != 0; ++level) {
+        u32 const behind = 0xfeU << ((node - 1) & 7);
+        node = (node - 1) >> 3;
+        c.pending |= static_cast<u64>(children_met(t.nodes[node], b) & behind) << (8 * level);
+    }
+    return c;
 }
 template <class Visit>
 KILN_HD void query_tree(tree const& t, rough_box const& b, Visit visit) {

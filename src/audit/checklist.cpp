@@ -90,7 +90,7 @@ constexpr std::array boxes{
 
     box{"evidence", 1, "there is a run on the target machine", "", "this recording", ""},
     box{"evidence", 2, "the GPU is named", "", "device", ""},
-    box{"evidence", 3, "command, date, scale and mode are written down", "", "command, date, label", ""},
+    box{"evidence", 3, "command, date, scale and mode are written down", "", "command, date, label, scale", ""},
     box{"evidence", 4, "it is said whether the path stayed on the device", "", "stages: stayed, or where it left", ""},
     box{"evidence", 5, "the three longest stages are named, with CPU or GPU", "", "top three stages", ""},
     box{"evidence", 6, "structural and incidental findings are told apart", "", "structural, per finding", ""},
@@ -101,7 +101,7 @@ constexpr std::array boxes{
     box{"sign-off", 3, "waits are the caller's or the wrapper's", "", "caller or wrapper, per finding", ""},
     box{"sign-off", 4, "reads are terminal, fences or faults", "", "findings and exemptions", ""},
     box{"sign-off", 5, "the first three remedies are named in order", "", "first three", ""},
-    box{"sign-off", 6, "an exact command with date and scale is recorded", "", "command, date, label", ""},
+    box{"sign-off", 6, "an exact command with date and scale is recorded", "", "command, date, label, scale", ""},
     box{"sign-off", 7, "it is said whether this is CPU-shaped GPU code", "", "CPU-shaped: yes or no", ""},
     box{"sign-off", 8, "the questions of the plan are answered", "", "boxes plan 1 to 5",
         "were they, where public workflows are touched?"},

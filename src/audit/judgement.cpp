@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 
 namespace kiln::audit {
@@ -75,7 +76,7 @@ result<double> parse_value(std::string_view text, budget_line const& of) {
     bool const is_share = text.ends_with('%');
     auto const digits = trimmed(is_share ? text.substr(0, text.size() - 1) : text);
     auto const [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-    if (bad != std::errc{} || end != digits.data() + digits.size())
+    if (bad != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(out))
         return fail(errc::invalid_argument, "line {}: '{}' is no number", of.line, text);
     return is_share ? out / 100 : out;
 }
@@ -118,6 +119,13 @@ bool is_at(finding const& f, std::string const& place) {
     return false;
 }
 
+double bytes_to_host(process_model const& p) {
+    double out = 0;
+    for (auto const& o : p.ops)
+        if (o.way == direction::to_host) out += static_cast<double>(o.bytes);
+    return out;
+}
+
 std::optional<double> measured(std::string const& name, report_input const& in) {
     auto const* const p = main_process(in.m);
     if (name == "severity") return static_cast<double>(in.result.worst());
@@ -147,12 +155,7 @@ std::optional<double> measured(std::string const& name, report_input const& in) 
         for (auto const& r : p->ledger) all += r.wall;
         return in_ms(all);
     }
-    if (name == "bytes_to_host") {
-        double out = 0;
-        for (auto const& o : p->ops)
-            if (o.way == direction::to_host) out += static_cast<double>(o.bytes);
-        return out;
-    }
+    if (name == "bytes_to_host") return bytes_to_host(*p);
     if (p->ops.empty()) return std::nullopt;
     if (name == "steady.gpu_busy") return static_cast<double>(p->steady_busy) / static_cast<double>(p->span());
     if (name == "steady.ms") return in_ms(p->steady.length());
@@ -218,6 +221,27 @@ std::vector<verdict_line> check(budget const& b, report_input const& in) {
     return out;
 }
 
+namespace {
+
+// The most that was allocated on the device at a time.
+double peak_memory(process_model const& p) {
+    auto all = p.from->memory;
+    std::ranges::stable_sort(all, {}, &format::memory_record::time);
+    std::unordered_map<std::uint64_t, std::uint64_t> live;
+    std::uint64_t now = 0, most = 0;
+    for (auto const& r : all) {
+        if (static_cast<memory_kind>(r.memory) != memory_kind::device) continue;
+        auto& bytes = live[r.address];
+        now -= bytes;
+        bytes = r.operation == 1 ? r.bytes : 0;
+        now += bytes;
+        most = std::max(most, now);
+    }
+    return static_cast<double>(most);
+}
+
+}  // namespace
+
 result<difference> compare(report_input const& before, report_input const& after, strictness how) {
     auto const* const a = main_process(before.m);
     auto const* const b = main_process(after.m);
@@ -235,7 +259,7 @@ result<difference> compare(report_input const& before, report_input const& after
     difference out;
     auto const more = [&](char const* what, double x, double y, double most, char const* unit) {
         if (x <= 0 && y <= 0) return;
-        bool const worse = x > 0 && y > x * (1 + most);
+        bool const worse = y > x * (1 + most) && (x > 0 || most == 0);
         out.broken = out.broken || worse;
         out.lines.push_back(fmt::format("{} {:<12} {:.3f} -> {:.3f} {} ({:+.1f} %)", worse ? "WORSE " : "      ", what,
                                         x, y, unit, x > 0 ? 100 * (y / x - 1) : 0));
@@ -243,13 +267,9 @@ result<difference> compare(report_input const& before, report_input const& after
     more("wall", before.m.wall_s, after.m.wall_s, 0.05, "s");
     if (a != nullptr && b != nullptr) {
         if (a->cycle.found() && b->cycle.found()) more("step", in_ms(a->median), in_ms(b->median), 0.05, "ms");
-        auto const read = [](process_model const& p) {
-            double out_bytes = 0;
-            for (auto const& o : p.ops)
-                if (o.way == direction::to_host) out_bytes += static_cast<double>(o.bytes);
-            return out_bytes;
-        };
-        more("read", read(*a), read(*b), 0, "bytes");
+        more("read", bytes_to_host(*a), bytes_to_host(*b), 0, "bytes");
+        constexpr double mib = 1 << 20;
+        more("memory", peak_memory(*a) / mib, peak_memory(*b) / mib, 0.10, "MiB");
         std::map<std::string, std::pair<time_ns, time_ns>> ledger;
         for (auto const& r : a->ledger) ledger[r.cause].first = r.wall;
         for (auto const& r : b->ledger) ledger[r.cause].second = r.wall;
@@ -278,28 +298,63 @@ result<difference> compare(report_input const& before, report_input const& after
         for (auto const& k : first)
             if (!second.contains(k)) out.lines.push_back("       kernel gone   " + short_kernel_name(k, 80));
     }
-    std::set<std::pair<std::string, std::string>> known;
-    for (auto const& f : before.result.findings) known.insert({f.rule, f.where});
-    for (auto const& f : after.result.findings) {
-        if (f.level < severity::medium || known.contains({f.rule, f.where})) continue;
-        out.broken = true;
-        out.lines.push_back(fmt::format("NEW    {} {} {} at {}: {}", name_of(f.level), f.rule, find_rule(f.rule)->name,
-                                        f.where, f.what));
-    }
+    // Of weight in the one, and in the other not at all.
+    auto const tell_missing = [&](char const* how, report_input const& in, report_input const& other) {
+        std::set<std::pair<std::string, std::string>> known;
+        for (auto const& f : other.result.findings) known.insert({f.rule, f.where});
+        auto const told = out.lines.size();
+        for (auto const& f : in.result.findings)
+            if (f.level >= severity::medium && !known.contains({f.rule, f.where}))
+                out.lines.push_back(fmt::format("{:<6} {} {} {} at {}: {}", how, name_of(f.level), f.rule,
+                                                find_rule(f.rule)->name, place_text(f.where), f.what));
+        return out.lines.size() > told;
+    };
+    (void)tell_missing("gone", before, after);
+    if (tell_missing("NEW", after, before)) out.broken = true;
     return out;
 }
 
 namespace {
 
-// Processes that used no GPU at all leave no recording of their own; those that only started others (a shell, a test runner) are no
-// unit of work.
+// Shells, and what scripts and libraries ask about the machine: nothing of it could have run on a GPU.
+constexpr std::string_view system_tools[] = {
+    "sh",    "bash",  "dash",  "zsh",     "awk",    "basename", "cat",        "cut",      "date",     "dirname",  "env",
+    "expr",  "file",  "find",  "getconf", "git",    "grep",     "head",       "hostname", "id",       "ldconfig", "ln",
+    "ls",    "lscpu", "lspci", "mkdir",   "mktemp", "mv",       "nvidia-smi", "readlink", "realpath", "rm",       "sed",
+    "sleep", "sort",  "stty",  "tail",    "tr",     "tty",      "uname",      "wc",       "which",    "xargs"};
+
+// A fork that never became a program has no name.
+bool is_program(child_process const& c) {
+    return !c.name.empty() && std::ranges::find(system_tools, c.name) == std::end(system_tools);
+}
+
+// Who started a program, be it through a shell.
+std::set<std::uint32_t> starters_of(std::vector<child_process> const& all) {
+    std::map<std::uint32_t, child_process const*> by_pid;
+    for (auto const& c : all) by_pid[c.pid] = &c;
+    std::set<std::uint32_t> out;
+    for (auto const& c : all) {
+        if (!is_program(c)) continue;
+        auto pid = c.parent;
+        while (out.insert(pid).second) {
+            auto const at = by_pid.find(pid);
+            if (at == by_pid.end() || is_program(*at->second)) break;
+            pid = at->second->parent;
+        }
+    }
+    return out;
+}
+
+// Programs that used no GPU at all leave no recording of their own; those that only started others (a test runner) are no unit of
+// work.
 std::vector<health::unit> units_without_gpu(model const& m) {
-    std::set<std::uint32_t> starters, recorded;
-    for (auto const& c : m.children) starters.insert(c.parent);
+    auto const starters = starters_of(m.children);
+    std::set<std::uint32_t> recorded;
     for (auto const& p : m.processes) recorded.insert(p.pid);
     std::vector<health::unit> out;
     for (auto const& c : m.children)
-        if (!c.is_compiler && !starters.contains(c.pid) && !recorded.contains(c.pid)) out.push_back({c.name, 0, false});
+        if (is_program(c) && !c.is_compiler && !starters.contains(c.pid) && !recorded.contains(c.pid))
+            out.push_back({c.name, 0, false});
     return out;
 }
 
@@ -347,9 +402,9 @@ std::string to_text(health const& h) {
         "%\n",
         h.all, h.of_dispatches ? "dispatches" : "processes", h.gpu, h.cpu, h.fell_back, h.failed, 100 * h.gpu_share(),
         100 * h.verified_share());
-    for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, reason);
+    for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, plain_text(reason));
     for (auto const& u : h.units)
-        if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", u.name);
+        if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", plain_text(u.name));
     return out;
 }
 

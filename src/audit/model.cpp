@@ -48,11 +48,18 @@ void let_go(Records& all) {
     Records{}.swap(all);
 }
 
+// A grid may have more blocks than the number holds.
+std::uint32_t blocks_of(format::kernel_record const& k) {
+    constexpr std::uint64_t most = 0xffff'ffffu;
+    auto const plane = std::min(most, std::uint64_t{k.grid_x} * std::max(1u, k.grid_y));
+    return static_cast<std::uint32_t>(std::min(most, plane * std::max(1u, k.grid_z)));
+}
+
 void take_operations(process_model& p, process_recording& r) {
     p.ops.reserve(r.kernels.size() + r.copies.size() + r.sets.size());
     r.kernels.consume([&](format::kernel_record const& k) {
         operation o{.start = k.start, .end = k.end, .correlation = k.correlation, .stream = k.stream, .name = k.name};
-        o.blocks = k.grid_x * std::max(1u, k.grid_y) * std::max(1u, k.grid_z);
+        o.blocks = blocks_of(k);
         o.threads =
             std::uint32_t{k.block_x} * std::max<std::uint32_t>(1, k.block_y) * std::max<std::uint32_t>(1, k.block_z);
         o.shared = k.static_shared + k.dynamic_shared;
@@ -232,12 +239,18 @@ std::vector<child_process> children_of(recording const& from) {
 }
 
 void take_about(recording const& from, model& to) {
+    to.spoilt_files = from.spoilt_files;
+    if (from.about.empty()) return;
     auto const about = nlohmann::json::parse(from.about, nullptr, false);
-    if (!about.is_object()) return;
+    if (!about.is_object()) {
+        ++to.spoilt_files;
+        return;
+    }
     auto const text = [&](char const* key) {
         return about.contains(key) && about[key].is_string() ? about[key].get<std::string>() : std::string{};
     };
     to.label = text("label");
+    to.scale = text("scale");
     to.date = text("date");
     if (about.contains("command") && about["command"].is_array())
         for (auto const& word : about["command"])
@@ -253,6 +266,10 @@ void take_about(recording const& from, model& to) {
     to.cpu_s = number("cpu_s");
     to.exit_status = static_cast<int>(number("exit_status"));
     to.host_device = text("device");
+    if (auto const why = text("not_recorded"); !why.empty()) {
+        to.not_recorded = true;
+        to.notes.push_back(why);
+    }
 }
 
 process_model process_from(recording const& all, process_recording& r, std::vector<child_process> const& children,
@@ -394,6 +411,10 @@ model model_of(recording& from, model_options const& how) {
             if (static_cast<format::compiler>(c.what) != format::compiler::driver_init) continue;
             out.driver_asked = true;
             out.driver_status = c.status;
+            if (c.status != 0 || r.recorded()) continue;
+            out.not_recorded = true;
+            out.notes.push_back(
+                "a process got a GPU and left no recording: no room for it, or its environment was cleared");
         }
         for (auto const& n : r.notes) {
             auto const kind = static_cast<format::note_kind>(n.what);

@@ -193,11 +193,11 @@ struct model {
     std::vector<child_process> children;   // all that were seen
     std::vector<std::string> notes;        // why something was not recorded
     bool other_profiler = false, not_recorded = false;
-    std::uint64_t skipped_bytes = 0, records = 0, dropped = 0, discarded = 0;
+    std::uint64_t skipped_bytes = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
     bool driver_asked = false;  // somebody called cuInit
     std::uint32_t driver_status = 0;
     std::map<std::string, std::string> environment;  // allow-listed, from run.json
-    std::string command, label, date, host_device;
+    std::string command, label, scale, date, host_device;
     double wall_s = 0, cpu_s = 0;
     int exit_status = 0;
     bool framework = false;

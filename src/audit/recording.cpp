@@ -50,7 +50,7 @@ private:
 class file_bytes final : public byte_source {
 public:
     static result<file_bytes> open(std::filesystem::path const& file) {
-        KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+        KILN_TRY(auto fd, base::open_file(file, O_RDONLY | O_NONBLOCK));  // a pipe would keep us waiting
         struct ::stat about {};
         if (::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode))
             return fail(errc::corrupt, "{}: it is no file", file.native());
@@ -237,8 +237,11 @@ result<recording> read_recording(std::filesystem::path const& from) {
     std::vector<std::filesystem::path> files;
     bool const is_folder = std::filesystem::is_directory(from, ignored);
     if (is_folder) {
-        for (auto const& entry : std::filesystem::directory_iterator{from, ignored})
-            if (pid_of(entry.path().filename().native()) != 0) files.push_back(entry.path());
+        for (auto const& entry : std::filesystem::directory_iterator{from, ignored}) {
+            auto const name = entry.path().filename().native();
+            if (pid_of(name) != 0) files.push_back(entry.path());
+            if (name.ends_with(".kilnrec.full")) ++out.spoilt_files;
+        }
     } else {
         files.push_back(from);
     }
@@ -246,6 +249,7 @@ result<recording> read_recording(std::filesystem::path const& from) {
     if (is_folder) {
         KILN_TRY(auto const about, base::read_file(from / "run.json", std::size_t{1} << 20));
         if (about) out.about = base::as_text(*about);
+        if (out.about.empty()) ++out.spoilt_files;  // whoever ran the program was killed, or the disk is full
         if (files.empty() && !about)
             return fail(errc::not_found, "{}: no recording in it; 'kiln audit --keep DIR -- PROGRAM' makes one",
                         from.native());
@@ -258,7 +262,7 @@ result<recording> read_recording(std::filesystem::path const& from) {
         if (auto const read = file_parser{data, out.strings, to}.parse(); !read) {
             if (read.error().code() == errc::unsupported || !is_folder)
                 return error{read.error()}.within(file.native());
-            ++out.foreign_files;
+            ++out.spoilt_files;
         }
     }
     for (auto& [pid, process] : by_pid) out.processes.push_back(std::move(process));

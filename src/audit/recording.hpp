@@ -93,8 +93,8 @@ struct process_recording {
 struct recording {
     std::vector<process_recording> processes;  // by pid; what the companion saw of a process lies in the same one
     string_table strings;
-    std::string about;                // run.json as it is; empty where there is none
-    std::uint64_t foreign_files = 0;  // that are no recordings
+    std::string about;               // run.json as it is; empty where there is none
+    std::uint64_t spoilt_files = 0;  // that are no recordings, could take no more, or ought to be there and are not
 };
 
 // errc::unsupported for a version newer than ours, by name; errc::corrupt for what is no recording at all. Adds to `to`.

@@ -251,20 +251,28 @@ Record read_record(unsigned char const* from) {
     return r;
 }
 
-// Castagnoli's polynomial, as in storage everywhere.
+// Castagnoli's polynomial, as in storage everywhere. Eight bytes at a time: table n has what a byte comes to when n more follow.
 inline std::uint32_t crc32c(void const* data, std::size_t bytes, std::uint32_t before = 0) {
-    static constexpr auto table = [] {
-        std::array<std::uint32_t, 256> out{};
+    static constexpr auto tables = [] {
+        std::array<std::array<std::uint32_t, 256>, 8> out{};
         for (std::uint32_t i = 0; i < 256; ++i) {
             auto c = i;
             for (int k = 0; k < 8; ++k) c = (c & 1) != 0 ? 0x82f6'3b78u ^ (c >> 1) : c >> 1;
-            out[i] = c;
+            out[0][i] = c;
         }
+        for (std::size_t n = 1; n < 8; ++n)
+            for (std::size_t i = 0; i < 256; ++i) out[n][i] = out[0][out[n - 1][i] & 0xffu] ^ (out[n - 1][i] >> 8);
         return out;
     }();
     auto crc = ~before;
-    for (auto const* p = static_cast<unsigned char const*>(data); bytes-- > 0; ++p)
-        crc = table[(crc ^ *p) & 0xffu] ^ (crc >> 8);
+    auto const* p = static_cast<unsigned char const*>(data);
+    for (; bytes >= 8; bytes -= 8, p += 8) {
+        std::uint32_t next = 0;
+        for (std::size_t i = 0; i < 4; ++i) next ^= tables[7 - i][((crc >> (8 * i)) ^ p[i]) & 0xffu];
+        for (std::size_t i = 4; i < 8; ++i) next ^= tables[7 - i][p[i]];
+        crc = next;
+    }
+    for (; bytes > 0; --bytes, ++p) crc = tables[0][(crc ^ *p) & 0xffu] ^ (crc >> 8);
     return ~crc;
 }
 

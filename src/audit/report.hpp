@@ -23,6 +23,8 @@ struct stage {
     time_ns busy = 0, wall = 0;
     std::string left_at;  // the first line that read something; empty: it stayed on the device
 };
+// What a terminal may be shown: a program and its files may be called anything. UTF-8, and no control characters.
+[[nodiscard]] std::string plain_text(std::string_view text);
 // "train.py:12", or that it is not known.
 [[nodiscard]] std::string place_text(std::string const& where);
 // "1 finding", "3 findings".

@@ -189,6 +189,7 @@ void put_environment(std::string& out, report_input const& in, process_model con
     };
     row("command", in.m.command);
     row("label", in.m.label);
+    row("scale", in.m.scale);
     row("date", in.m.date);
     if (p != nullptr) {
         row("device", fmt::format("{}, {} multiprocessors, compute capability {}.{}", p->device, p->multiprocessors,

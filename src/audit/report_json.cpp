@@ -81,6 +81,7 @@ json to_json(report_input const& in) {
             {"version", 1},
             {"command", in.m.command},
             {"label", in.m.label},
+            {"scale", in.m.scale},
             {"date", in.m.date},
             {"verdict", verdict(in)},
             {"worst", name_of(in.result.worst())},

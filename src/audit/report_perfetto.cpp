@@ -3,7 +3,10 @@
 // those of perfetto/protos/trace: TracePacket, TrackDescriptor, TrackEvent.
 #include "audit/report.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
+#include <limits>
 
 namespace kiln::audit {
 
@@ -22,6 +25,7 @@ public:
         varint(value.size());
         data += value;
     }
+    void text(unsigned field, std::string_view value) { bytes(field, base::valid_utf8(value)); }
     std::string data;
 
 private:
@@ -33,10 +37,11 @@ private:
 
 class trace_writer {
 public:
+    explicit trace_writer(time_ns until) : until_{until} {}
     void process(std::uint64_t uuid, std::uint32_t pid, std::string const& name) {
         message about;
         about.number(1, pid);
-        about.bytes(6, name);
+        about.text(6, name);
         message track;
         track.number(1, uuid);
         track.bytes(3, about.data);
@@ -46,14 +51,18 @@ public:
         message t;
         t.number(1, uuid);
         t.number(5, parent);
-        t.bytes(2, name);
+        t.text(2, name);
         add_track(t);
     }
     void slice(std::uint64_t track, interval when, std::string const& name, std::string const& category) {
-        if (++events_ > most_events) return;
+        if (when.from > until_) {
+            ++left_out_;
+            return;
+        }
         event(track, when.from, 1, name, category);
         event(track, std::max(when.to, when.from + 1), 2, {}, {});
     }
+    [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
     [[nodiscard]] std::string take() && { return std::move(out_); }
 
 private:
@@ -69,7 +78,7 @@ private:
         e.number(9, type);
         e.number(11, track);
         if (!category.empty()) e.bytes(22, category);
-        if (!name.empty()) e.bytes(23, name);
+        if (!name.empty()) e.text(23, name);
         message packet;
         packet.number(8, at);
         packet.number(10, 1);
@@ -81,14 +90,39 @@ private:
         whole.bytes(1, packet.data);
         out_ += whole.data;
     }
+    time_ns until_;
     std::string out_;
-    std::size_t events_ = 0;
+    std::uint64_t left_out_ = 0;
 };
+
+// Until when there are not too many: of a long run its beginning is shown, and all of that.
+time_ns end_of_trace(model const& m) {
+    auto const count_until = [&](time_ns t) {
+        std::ptrdiff_t n = 0;
+        auto const add = [&](auto const& sorted, auto const& start_of) {
+            n += std::ranges::upper_bound(sorted, t, {}, start_of) - sorted.begin();
+        };
+        for (auto const& p : m.processes) {
+            add(p.ops, &operation::start);
+            add(p.calls, &call::start);
+            add(p.gaps, [](gap const& g) { return g.when.from; });
+            add(p.firsts, [](first_event const& f) { return f.when.from; });
+        }
+        return static_cast<std::size_t>(n);
+    };
+    time_ns low = 0, high = std::numeric_limits<time_ns>::max();
+    if (count_until(high) <= most_events) return high;
+    while (high - low > 1) {
+        auto const middle = low + (high - low) / 2;
+        (count_until(middle) <= most_events ? low : high) = middle;
+    }
+    return low;
+}
 
 }  // namespace
 
 std::string to_perfetto(report_input const& in) {
-    trace_writer out;
+    trace_writer out{end_of_trace(in.m)};
     for (auto const& p : in.m.processes) {
         auto const base = std::uint64_t{p.pid} << 32;
         out.process(base + 1, p.pid, p.program.substr(0, 100));
@@ -126,6 +160,7 @@ std::string to_perfetto(report_input const& in) {
                       "call");
         }
     }
+    if (out.left_out() > 0) out.track(1, 0, fmt::format("cut short: {} later events are not shown", out.left_out()));
     return std::move(out).take();
 }
 

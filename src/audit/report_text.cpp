@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/report.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 
 namespace kiln::audit {
@@ -11,7 +13,7 @@ constexpr std::size_t most_lines = 45, most_findings = 9;
 double in_s(time_ns t) { return static_cast<double>(t) * 1e-9; }
 
 std::string cut(std::string text, std::size_t most) {
-    if (text.size() > most) text = text.substr(0, most - 1) + "~";
+    if (text.size() > most) text = std::string{base::first_characters(text, most - 1)} + "~";
     return text;
 }
 
@@ -20,7 +22,7 @@ struct lines {
     std::size_t count = 0;
     void add(std::string line) {
         if (count >= most_lines) return;
-        text += cut(std::move(line), 160) + "\n";
+        text += cut(plain_text(line), 160) + "\n";
         ++count;
     }
 };
@@ -68,6 +70,17 @@ void add_gaps(lines& out, process_model const& p) {
 
 }  // namespace
 
+std::string plain_text(std::string_view text) {
+    auto out = base::valid_utf8(text);
+    // U+0080 to U+009F, two bytes each, are control characters, too.
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        auto const c = static_cast<unsigned char>(out[i]);
+        auto const next = i + 1 < out.size() ? static_cast<unsigned char>(out[i + 1]) : 0u;
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0) out.replace(i, 2, "?");
+        else if (c < 0x20 || c == 0x7f) out[i] = '?';
+    }
+    return out;
+}
 std::string place_text(std::string const& where) { return where == "?" ? "a line that is not known" : where; }
 std::string count_text(std::uint64_t count, std::string_view one) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");

@@ -393,12 +393,13 @@ void lost_records(judge& j) {
     for (auto const& p : m.processes) cut += p.ended_well ? 0 : 1;
     if (cut > 0) j.good(fmt::format("{} process(es) ended without a word; at most their last second is missing", cut));
     bool const many = m.records > 0 && static_cast<double>(lost) > 0.001 * static_cast<double>(m.records);
-    if (!many && m.discarded == 0 && m.skipped_bytes == 0) return;
+    if (!many && m.discarded == 0 && m.skipped_bytes == 0 && m.spoilt_files == 0) return;
     finding f = j.at("R91", 0);
     f.where = "the recording";
     f.count = lost;
     f.what =
         fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
+    if (m.spoilt_files > 0) f.what += fmt::format(", {} file(s) missing, full or no recording", m.spoilt_files);
     f.level = severity::medium;
     j.find(std::move(f));
 }
@@ -424,7 +425,7 @@ void disturbed(judge& j) {
     };
     if (m.other_profiler)
         all.push_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
-    if (m.not_recorded) all.push_back("CUPTI could not be used (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
+    if (m.not_recorded) all.push_back("it was not recorded (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
     if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.push_back("CUDA_LAUNCH_BLOCKING=1: every launch waits");
     if (set_to("CUDA_CACHE_DISABLE", "1")) all.push_back("CUDA_CACHE_DISABLE=1: the driver compiles every time");
     if (set_to("CUDA_MODULE_LOADING", "EAGER"))

@@ -188,9 +188,12 @@ result<kernel_info> kernel_named(std::span<kernel_info const> found, std::string
 }
 
 result<void> check_exports(std::span<std::string const> exports, artifact const& a) {
-    if (a.target.kind != artifact_kind::cubin) return {};
+    if (a.target.kind == artifact_kind::ltoir) return {};
     for (auto const& name : exports) {
-        if (a.find_constant(name) == nullptr) {
+        // The initial bytes are read from cubins alone; that there is such a variable, a text of PTX says as well.
+        bool const is_there = a.target.kind == artifact_kind::ptx ? has_ptx_constant(base::as_text(a.image), name)
+                                                                  : a.find_constant(name) != nullptr;
+        if (!is_there) {
             return fail(errc::compile_failed, "the image has no constant '{}'; declare it extern \"C\" __constant__",
                         name);
         }

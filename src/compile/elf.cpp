@@ -267,4 +267,16 @@ std::vector<std::string> ptx_entries(std::string_view ptx) {
     return out;
 }
 
+bool has_ptx_constant(std::string_view ptx, std::string_view name) {
+    // ".visible .const .align 4 .b8 taps[16] = {...};"
+    constexpr std::string_view directive = ".const ";
+    for (auto at = ptx.find(directive); at != ptx.npos; at = ptx.find(directive, at + 1)) {
+        auto const declared = ptx.substr(at, ptx.find_first_of("[=;", at) - at);
+        auto const last = declared.find_last_not_of(" \t\r\n");
+        auto const first = declared.find_last_of(" \t\r\n", last);
+        if (first != declared.npos && declared.substr(first + 1, last - first) == name) return true;
+    }
+    return false;
+}
+
 }  // namespace kiln::compile

@@ -31,5 +31,7 @@ struct cubin_contents {
 
 // Names of the .entry functions of PTX text.
 [[nodiscard]] std::vector<std::string> ptx_entries(std::string_view ptx);
+// Whether a text of PTX declares a __constant__ variable of this name.
+[[nodiscard]] bool has_ptx_constant(std::string_view ptx, std::string_view name);
 
 }  // namespace kiln::compile

@@ -15,6 +15,7 @@
 #include <kiln/unit.hpp>
 
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,22 +35,34 @@ struct include_roots {
     std::map<std::string, std::string, std::less<>> carried = {};
     // Which of the files that say the same a place is, where it is not the first.
     std::map<std::string, unsigned, std::less<>> copies = {};
-    // Places where the build looked in vain. One that ends in '/' was no folder then, so that nothing can have been below it; "i0/*":
-    // nothing there has a name that the toolkit has, too.
+    // Places where the build looked in vain. One that ends in '/' was no folder then, so that nothing can have been below it.
     std::set<std::string, std::less<>> in_vain = {};
-    // The two are all that the build looked at. Of any other place nobody knows what lay there.
+    // The names in each folder that the build looked in ("i0", "i0/lib"), as names_in() tells them.
+    std::map<std::string, std::string, std::less<>> names = {};
+    // What was read, what was looked for in vain and these names are all that is known of the unit's own directories: what another
+    // toolkit's headers ask for there was not there if its name is not among them. Of anything else nobody knows what lay there.
     bool all_known = false;
     // The unit is its images: there is no header that could differ.
     bool images_only = false;
 
     // Real path of a dependency on this machine; empty when its root does not exist here.
     [[nodiscard]] std::string locate(dependency const& d) const;
-    // True of a place of the unit's own that the build did not look at.
+    // True of a place of the unit's own of which the build did not tell what lay there, if anything.
     [[nodiscard]] bool is_unknown(dependency const& d) const;
+
+private:
+    [[nodiscard]] bool had_no_such_name(std::string_view place) const;
 };
 
 // The directories of a unit on this machine, or of what it carries; toolkit and real_paths are the caller's to set.
 [[nodiscard]] include_roots roots_of(kiln::unit const& u);
+// The other way round: what a unit carries that is to have these.
+[[nodiscard]] std::vector<carried_header> carried_of(include_roots const& roots);
+// How many include directories it has, apart from those in its options.
+[[nodiscard]] std::size_t count_directories(kiln::unit const& u);
+// The names in a folder, as short digests, one in each line: of folders, and of files that are called as headers are, which are few and
+// change seldom. Nothing is told of others. Empty where there is no such folder; nullopt where it cannot be read.
+[[nodiscard]] std::optional<std::string> names_in(std::filesystem::path const& folder);
 // The SHA-256 of a dependency, without what tells files apart that say the same; and which of them it is, from 1.
 [[nodiscard]] std::string_view digest_of(dependency const& d);
 [[nodiscard]] unsigned copy_of(dependency const& d);

@@ -71,7 +71,20 @@ bool reads_no_file(std::string_view raw, std::set<std::string_view> const& in_me
 
 }  // namespace
 
-digest family_of(kiln::unit const& u, normalized_options const& options) {
+namespace {
+
+// What is found in directories is told header by header. In one more of them, nobody has looked yet.
+struct directories {
+    std::string beside;  // "s" where the source has one
+    std::string count;
+};
+directories directories_of(kiln::unit const& u, normalized_options const& options) {
+    bool const is_carried = !u.carried.empty();
+    auto const count = count_directories(u) + (is_carried ? 0 : options.include_dirs.size());
+    return {is_carried || !u.directory.empty() ? "s" : "", std::to_string(count)};
+}
+
+digest family_of(kiln::unit const& u, normalized_options const& options, bool self_contained) {
     key_builder key{"kiln.family.v1"};
     key.add("name", u.name).add("source", u.source);
     add_sorted(key, "kernel", u.kernels);
@@ -86,15 +99,14 @@ digest family_of(kiln::unit const& u, normalized_options const& options) {
         for (auto const& dir : u.include_dirs) key.add("include", dir);
         for (auto const& dir : options.include_dirs) key.add("include", dir);
     }
-    // What is found in directories is told header by header. In one more of them, nobody has looked yet.
-    if (!is_self_contained(u, options)) {
-        auto const roots = roots_of(u);
-        auto const more = u.carried.empty() ? options.include_dirs.size() : 0;
-        key.add("beside", roots.source_directory.empty() ? "" : "s");
-        key.add("directories", std::to_string(roots.include_directories.size() + more));
+    if (!self_contained) {
+        auto const searched = directories_of(u, options);
+        key.add("beside", searched.beside).add("directories", searched.count);
     }
     return key.finish();
 }
+
+}  // namespace
 
 std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options const& options) {
     auto joined = [](std::vector<std::string> texts, bool sorted) {
@@ -112,6 +124,10 @@ std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options
     std::ranges::sort(headers, {}, &header::name);
     for (auto const& h : headers) out.push_back({"header " + h.name, base::sha256_of(h.text).hex()});
     if (options.debug) out.push_back({"directory", u.directory});
+    if (!is_self_contained(u, options)) {
+        auto const searched = directories_of(u, options);
+        out.push_back({"directories", searched.beside + searched.count});
+    }
     return out;
 }
 
@@ -165,8 +181,8 @@ result<identity> identify(kiln::unit const& u, kiln::target const& t, std::strin
     KILN_CHECK(check_texts(u));
     KILN_TRY(auto const options, normalize(u.options));
     identity out;
-    out.family = family_of(u, options);
     out.self_contained = is_self_contained(u, options);
+    out.family = family_of(u, options, out.self_contained);
     if (!u.images_of.empty()) {
         auto const known = digest::from_hex(u.images_of);
         if (!known)

@@ -25,9 +25,8 @@ struct identity {
 [[nodiscard]] identity made_by(identity of, kiln::target const& t, std::string_view toolchain);
 // The same with options that no key can have: never mistaken for it, by whoever waits, keeps or loads.
 [[nodiscard]] identity with_uncached(identity of, std::span<std::string const> options);
-[[nodiscard]] digest family_of(kiln::unit const& u, normalized_options const& options);
 
-// What family_of() hashes, field by field, for people: long texts as digests.
+// What the family is made of, field by field, for people: long texts as digests.
 [[nodiscard]] std::vector<input_field> describe_inputs(kiln::unit const& u, normalized_options const& options);
 
 // What images are called that travel without their text: by all of their keys, because nothing else there tells them from those that

@@ -126,6 +126,12 @@ result<product> run_link(job const& j, link_job const& l) {
         out.kernels.push_back(std::move(info));
     }
     if (l.kernels.empty()) out.kernels = std::move(contents.kernels);
+    if (out.kernels.empty())
+        return fail(
+            errc::link_failed,
+            "'{}': there is no kernel in what was linked; an input that is to be linked is relocatable: compile it "
+            "with -rdc=true, or as LTO-IR (artifact_kind::ltoir)",
+            l.name);
     KILN_CHECK(check_exports(l.exports, out));
     out.compile_ms = watch.ms();
     return out;

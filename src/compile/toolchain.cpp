@@ -78,6 +78,13 @@ result<tool> find_nvrtc(cuda::library_search const& search) {
         here->found = cuda::name_of(cuda::place_kind::kiln_nvrtc);
         return here;
     }
+    if (auto const absent = search.absent_toolkit(); !absent.empty()) {
+        auto const why = fmt::format(
+            "KILN_CUDA_PATH={}: no such directory; unset it, or name a toolkit ('pip install nvidia-cuda-nvrtc' brings "
+            "one) or, where none is to be used, an empty directory",
+            absent.native());
+        return fail(errc::not_found, "{}", why).with_log(why);
+    }
     return find_tool(search, cuda::nvrtc_sonames, nvrtc_at,
                      "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH");
 }

@@ -231,6 +231,11 @@ fs::path library_search::named_nvrtc() const {
     return environment_.kiln_nvrtc.empty() ? fs::path{} : made_absolute(environment_.kiln_nvrtc);
 }
 
+fs::path library_search::absent_toolkit() const {
+    if (environment_.kiln_cuda_path.empty() || directory_exists(near_.front().root)) return {};
+    return near_.front().root;
+}
+
 namespace {
 
 // The roots of the toolkits a library may be part of, nearest first: it lies in lib64/, in targets/x86_64-linux/lib/, or in

@@ -83,6 +83,8 @@ public:
     [[nodiscard]] std::vector<include_finding> find_includes() const;
     [[nodiscard]] std::vector<std::filesystem::path> toolkit_includes() const;
 
+    // The toolkit that KILN_CUDA_PATH names and that is not there; empty where it names none, or a directory.
+    [[nodiscard]] std::filesystem::path absent_toolkit() const;
     // For messages: "KILN_CUDA_PATH (/opt/cuda)", or "loader path, /usr/local/cuda, pip (...); CUDA_HOME is not set".
     [[nodiscard]] std::string tried() const;
 

@@ -204,21 +204,21 @@ bool coordinator::is_allowed(flight_ptr const& f, found_artifact const& missed) 
         return missed.reason == "headers-unknown" ? missed.detail : describe_nearest(store_, f->order);
     };
     auto const wanted = fmt::format("'{}' for {} {}", subject.name, f->target, name_of(subject.target.kind));
-    if (options_.jit == jit_policy::forbid) {
-        finish(
-            f,
-            fail(errc::forbidden,
-                 "{} would have to be compiled, and KILN_JIT=forbid does not allow it; asked: {}; nearest found: {}; "
-                 "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
-                 wanted, describe_tiers(store_) + f->said, nearest(), f->target));
-        return false;
-    }
     if (!f->order.has_text()) {
         finish(f,
                fail(errc::not_found,
                     "{} was not shipped, and cannot be compiled: the program has images of this unit and not its text "
                     "(IMAGES_ONLY); nearest found: {}; build it for {} as well (ARCHS), or without IMAGES_ONLY",
                     wanted, nearest(), f->target));
+        return false;
+    }
+    if (options_.jit == jit_policy::forbid) {
+        finish(
+            f,
+            fail(errc::forbidden,
+                 "{} would have to be compiled, and KILN_JIT=forbid does not allow it{}; asked: {}; nearest found: {}; "
+                 "ship a bundle that has it ('kiln build --arch {}') or set KILN_JIT=allow",
+                 wanted, options_.jit_doubt, describe_tiers(store_) + f->said, nearest(), f->target));
         return false;
     }
     if (subject.toolchain.empty()) {

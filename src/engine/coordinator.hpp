@@ -29,6 +29,7 @@ enum class jit_policy { allow, warn, forbid };
 
 struct coordinator_options {
     jit_policy jit = jit_policy::allow;
+    std::string jit_doubt = {};  // why it is forbidden although nobody said so: a word that means nothing
     std::chrono::milliseconds flight_deadline{
         10'000};  // another process that shows no sign of work is waited for this long
     std::chrono::milliseconds failure_memory{250};  // what failed is answered from memory this long

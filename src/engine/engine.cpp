@@ -35,6 +35,14 @@ jit_policy policy_of(base::config const& config) {
     return text == "allow" ? jit_policy::allow : text == "warn" ? jit_policy::warn : jit_policy::forbid;
 }
 
+// " (KILN_JIT: 'alow' is not one of ...)" for whoever never wrote "forbid".
+std::string doubt_of(base::config const& config) {
+    for (auto const& problem : config.problems()) {
+        if (problem.starts_with("KILN_JIT:")) return fmt::format(" ({})", problem);
+    }
+    return {};
+}
+
 compile::pool_options pool_options_of(base::config const& config) {
     compile::pool_options out;
     if (auto const& workers = config.text("KILN_WORKERS"); !workers.empty()) out.workers = std::atoi(workers.c_str());
@@ -104,7 +112,8 @@ engine::state::state(base::config settings, event_log& log)
     store = store::make_store(config, events);
     pool = std::make_unique<compile::worker_pool>(pool_options_of(config), events);
     requests = std::make_unique<engine_detail::coordinator>(
-        engine_detail::coordinator_options{.jit = policy_of(config), .producer = producer()},
+        engine_detail::coordinator_options{
+            .jit = policy_of(config), .jit_doubt = doubt_of(config), .producer = producer()},
         engine_detail::coordinator::parts{*store, *pool, events, book});
     for (auto const& b : engine_detail::embedded_bundles()) add_bundle(b);
     store->add_tier(engine_detail::make_shipped_files(events));
@@ -174,7 +183,8 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
     // What has no text cannot be compiled: it is looked for as on a machine without a compiler.
     bool const has_text = copy.images_of.empty();
     // A compiler that was named and is not there is no machine without one: what others made must not pass for what it would make.
-    if (has_text && !nvrtc() && !search.named_nvrtc().empty()) return error{nvrtc().error()};
+    bool const is_named = !search.named_nvrtc().empty() || !search.absent_toolkit().empty();
+    if (has_text && !nvrtc() && is_named) return error{nvrtc().error()};
     auto const toolchain = has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
     KILN_TRY(auto const plain, compile::identify(copy, t, toolchain));

@@ -32,7 +32,8 @@ std::vector<difference> compare(order const& asked, artifact const& kept, compil
         out.push_back({"compiler", asked.subject.toolchain.empty() ? "none on this machine" : asked.subject.toolchain,
                        kept.toolchain});
     auto const* const job = std::get_if<compile::compile_job>(&asked.job.task);
-    if (job == nullptr) return out;
+    // A unit that is its images has nothing else that could differ.
+    if (job == nullptr || !asked.has_text()) return out;
     if (auto const options = compile::normalize(job->unit.options))
         compare_inputs(compile::describe_inputs(job->unit, *options), kept.inputs, out);
     auto change = compile::first_change(kept.dependencies, asked.subject.roots, how);
@@ -61,7 +62,8 @@ std::vector<near_miss> near_misses(store::store& where, order const& asked,
     std::vector<std::pair<store::address, std::string>> places;
     for (auto const& l : where.list(asked.subject.id.family)) places.emplace_back(l.what.about.at, std::string{l.tier});
     auto const add_named = [&](store::label const& about, char const* tier) {
-        if (about.name == asked.subject.name) places.emplace_back(about.at, tier);
+        bool const is_other = !asked.has_text() && about.at.family != asked.subject.id.family;
+        if (about.name == asked.subject.name && !is_other) places.emplace_back(about.at, tier);
     };
     if (cache) {
         if (auto const all = store::maintenance{*cache}.list()) {

@@ -2,8 +2,7 @@
 #include "spatial/area_index.hpp"
 
 #include "spatial/operations.hpp"
-
-#include <kiln/spatial/validate.hpp>
+#include "spatial/row_facts.hpp"
 
 #include <algorithm>
 
@@ -47,7 +46,7 @@ result<area_index> area_index::make(stream_ref on, geometries const& areas) {
         KILN_TRY(auto made, build_index(there, areas, index_use::kept));
         return area_index{std::move(made)};
     }
-    KILN_CHECK(require_valid(areas));
+    KILN_CHECK(require_valid_once(areas));
     host_queue here;
     KILN_TRY(auto made, build_index(here, areas, index_use::kept));
     return area_index{std::move(made)};

@@ -161,7 +161,8 @@ result<geometries> geometries::view(buffer<std::int32_t> chosen) const {
         return fail(errc::invalid_argument, "geometries: a view's rows must be where the geometries are");
     auto out = *this;
     out.rows_ = chosen.size();
-    if (!facts_ || !facts_->are_borders) out.facts_ = std::make_shared<row_facts>();
+    out.facts_ = std::make_shared<row_facts>();
+    out.facts_->are_borders = facts_ && facts_->are_borders;
     if (chosen_) {
         if (where_ == residency::device)
             return fail(errc::unsupported, "geometries: a view of a view on a device: choose rows on the host");
@@ -210,7 +211,6 @@ family geometries::kind_of(std::size_t row) const noexcept {
 template <class Move>
 result<geometries> geometries::moved(Move move) const {
     auto out = *this;
-    out.facts_ = std::make_shared<row_facts>();
     bool placed = false;
     auto const each = [&]<class T>(buffer<T>& b) -> result<void> {
         KILN_TRY(b, move(b));

@@ -6,7 +6,6 @@
 #include <kiln/spatial/join.hpp>
 
 #include <kiln/spatial/nearest.hpp>
-#include <kiln/spatial/validate.hpp>
 
 #include "spatial/apart.hpp"
 #include "spatial/area_index.hpp"
@@ -18,6 +17,7 @@
 #include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
 #include "spatial/row_distances.hpp"
+#include "spatial/row_facts.hpp"
 #include "spatial/row_slices.hpp"
 
 #include <kiln/runtime/memory.hpp>
@@ -185,7 +185,7 @@ auto asked(stream_ref on, geometries const& points, area_index const& areas, pre
     if (call.on_gpu() != on_device(areas.where()))
         return fail(errc::unsupported, "join: the index is on the {}, and the call was to run on the {}",
                     on_device(areas.where()) ? "device" : "host", call.on_gpu() ? "device" : "host");
-    if (!call.on_gpu()) KILN_CHECK(require_valid(points));
+    if (!call.on_gpu()) KILN_CHECK(require_valid_once(points));
     return with_queue(call.on_gpu(), on, areas.device(), [&](queue& q) {
         point_locator find{q, points, areas.internals(), *wanted};
         return locate(find);
@@ -255,6 +255,7 @@ public:
         if (what == predicate::intersects) {
             KILN_TRY(out.met_, meeting_target::make_lasting(q, right));
         } else {
+            KILN_CHECK(require_borders(q, on, {{}, right}));  // its layer is made of rows that are valid
             KILN_TRY(out.related_, relate_target::make(q, right));
         }
         return out;

@@ -20,6 +20,25 @@ std::optional<std::size_t> row_of(std::uint64_t least) {
     return least == no_row ? std::nullopt : std::optional<std::size_t>{least};
 }
 
+std::int64_t count_in(auto const& b) { return static_cast<std::int64_t>(b.size()); }
+
+family_size size_of(geometry_parts const& p) {
+    return {count_in(p.x), {count_in(p.offsets[0]), count_in(p.offsets[1]), count_in(p.offsets[2])}};
+}
+check_memory memory_check_of(geometries const& of) {
+    auto const index = [](family kind) { return static_cast<std::size_t>(kind) - 1; };
+    check_memory out{};
+    out.g = memory_rows_of(of);
+    if (of.kind() == family::mixed) {
+        out.rows = count_in(of.mixed().type);
+        for (auto const& child : of.mixed().children) out.size[index(child.kind())] = size_of(child.parts());
+    } else {
+        auto const& size = out.size[index(of.kind())] = size_of(of.parts());
+        out.rows = levels_of(of.kind()) == 0 ? size.vertices : size.offsets[0] - 1;
+    }
+    return out;
+}
+
 class ring_checker {
 public:
     ring_checker(queue& on, geometries const& of, std::size_t most_steps) : on_{on}, of_{of}, most_steps_{most_steps} {}
@@ -27,11 +46,18 @@ public:
     result<row_flaws> run() {
         KILN_TRY(least_, on_.filled<std::uint64_t>(2, ~0U));
         KILN_TRY(any_, on_.filled<std::uint64_t>(2, 0));
+        std::uint64_t not_there = no_row, not_valid = no_row, no_border = no_row, special = 0, lengths = 0;
+        auto memory = memory_check_of(of_);
+        memory.least_row = raw(least_);
+        KILN_CHECK(on_.launch(memory, of_.rows()));
+        KILN_CHECK(on_.read_sync({{least_.data(), not_there}}));
+        row_flaws out;
+        out.not_valid = row_of(not_there);
+        if (out.not_valid) return out;  // nothing may be read, not even of rows before it
+
         KILN_TRY(layer_, kept_layer::plain(on_, of_));
         KILN_CHECK(on_.launch(check_vertices{layer_.view(), dimensions(), raw(least_)}, layer_.vertices()));
-        std::uint64_t not_valid = no_row, no_border = no_row, special = 0, lengths = 0;
         KILN_CHECK(on_.read_sync({{least_.data(), not_valid}}));
-        row_flaws out;
         out.not_valid = row_of(not_valid);
         if (out.not_valid) return out;
 
@@ -132,27 +158,26 @@ public:
 
     // The host has the words: the same as if it had looked.
     [[nodiscard]] error refuse(stream_ref stream, std::size_t row) const {
-        auto const number = first_ + row;
         auto const why = why_not(stream, row);
         if (!why)
             return fail(errc::invalid_argument,
                         "relate: on the {}, row {} has no border or is not valid; why, only the host can tell: {}",
-                        side_, number, why.error().message());
-        auto const text = fmt::format("row {}: {}", number, std::string_view{why->message}.substr(row_0.size()));
+                        side_, first_ + row, why.error().message());
+        auto const reason = std::string_view{why->message}.substr(why->message.find(": "));  // after the number
+        auto const text = fmt::format("row {}{}", first_ + why->row, reason);
         if (why->what < flaw::crossing_rings) return fail(errc::invalid_argument, "geometries: {}", text);
         return refused_rings(side_, text);
     }
 
 private:
-    static constexpr std::string_view row_0 = "row 0: ";
     [[nodiscard]] result<flawed_row> why_not(stream_ref stream, std::size_t row) const {
         KILN_TRY(auto const here, of_.to_host_sync(stream));
+        KILN_TRY(auto found, validate(here, 1));
+        if (!found.empty()) return found[0];
         KILN_TRY(auto const alone, here.view(buffer<std::int32_t>::copy_of({static_cast<std::int32_t>(row)})));
-        KILN_TRY(auto found, validate(alone, 1));
-        if (found.empty()) {
-            KILN_TRY(found, validate_rings(alone, 1));
-        }
+        KILN_TRY(found, validate_rings(alone, 1));
         if (found.empty()) return fail(errc::internal, "it finds nothing wrong with this row");
+        found[0].row = row;
         return found[0];
     }
 

@@ -11,13 +11,13 @@
 namespace kiln::spatial {
 
 struct row_flaws {
-    std::optional<std::size_t> not_valid;  // the first row that validate() would name, but for offsets
+    std::optional<std::size_t> not_valid;  // the first row that validate() would name; one of unreadable memory first
     std::optional<std::size_t> no_border;  // the first that validate_rings() would; not asked where one is not valid
     bool has_length = false;               // some row is a line or an area
 };
 // Up to so many steps, rings are held against all edges of their rows; beyond, there is an index. Some ten milliseconds on an H200.
 inline constexpr std::size_t most_ring_steps = std::size_t{1} << 30;
-// Five fences, one more where paths are short, and those of a noded layer where rows touch themselves or have several rings.
+// Six fences, one more where paths are short, and those of a noded layer where rows touch themselves or have several rings.
 [[nodiscard]] result<row_flaws> flaws_of(queue& on, geometries const& of, std::size_t most_steps = most_ring_steps);
 
 // What relations need of both, or the error that the host's would give: errc::invalid_argument with row and reason, for which the array comes back to the

@@ -2,9 +2,8 @@
 #include "spatial/layer.hpp"
 
 #include "base/check.hpp"
+#include "spatial/row_facts.hpp"
 #include "spatial/rows.hpp"
-
-#include <kiln/spatial/validate.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -46,7 +45,6 @@ public:
     void begin_line() { open(line_path); }
     void vertex(double x, double y) {
         point const p{x + 0.0, y + 0.0};  // no negative zeros: equal points have equal bits
-        flawed_ |= !in_domain(x) || !in_domain(y);
         if (dimension_ == 0) open(point_path);
         else if (points_ == repeated::dropped && to_.at_.size() > first_ && to_.at_.back() == p) return;
         to_.at_.push_back(p);
@@ -57,9 +55,6 @@ public:
                                                                                                   : row_state::there);
         close_row();
     }
-
-    // A coordinate or a ring that validate() would have refused: asked in passing, as it costs nothing here.
-    [[nodiscard]] bool flawed() const noexcept { return flawed_; }
 
 private:
     void open(u8 kind) {
@@ -72,7 +67,6 @@ private:
         is_open_ = false;
         auto const n = to_.at_.size() - first_;
         if (n == 0) return;
-        flawed_ |= kind_ >= ring_path && to_.at_[first_] != to_.at_.back();
         to_.kind_.push_back(n == 1 ? static_cast<u8>(point_path) : kind_);
         to_.path_first_.push_back(static_cast<std::int32_t>(to_.at_.size()));
     }
@@ -82,26 +76,26 @@ private:
     repeated points_;
     int dimension_ = 0;
     u8 kind_ = point_path, next_ring_ = shell;
-    bool is_open_ = false, flawed_ = false;
+    bool is_open_ = false;
     std::size_t first_ = 0;
 };
 
 result<host_layer> host_layer::plain(geometries const& from) {
     if (from.where() == residency::device) return fail(errc::unsupported, "spatial: the geometries are on a device");
+    KILN_CHECK(require_valid_once(from));
     host_layer out;
     layer_writer to{out, repeated::kept};
     visit_rows(from, to);
-    if (to.flawed()) KILN_CHECK(require_valid(from));
     out.finish_paths();
     return out;
 }
 
 result<host_layer> host_layer::noded(geometries const& from) {
     if (from.where() == residency::device) return fail(errc::unsupported, "spatial: the geometries are on a device");
+    KILN_CHECK(require_valid_once(from));
     host_layer out;
     layer_writer to{out, repeated::dropped};
     visit_rows(from, to);
-    if (to.flawed()) KILN_CHECK(require_valid(from));
     out.finish_paths();
     out.divide_at_own_vertices();
     out.find_orientations();

@@ -4,9 +4,8 @@
 #include "base/check.hpp"
 #include "spatial/cells.hpp"
 #include "spatial/loops.hpp"
+#include "spatial/row_facts.hpp"
 #include "spatial/rows.hpp"
-
-#include <kiln/spatial/validate.hpp>
 
 namespace kiln::spatial::cpu {
 
@@ -25,7 +24,7 @@ result<std::vector<located_point>> area_index::locate(geometries const& points) 
     if (points.kind() != family::point)
         return fail(errc::invalid_argument, "locate: an array of points is needed, not of {}", name_of(points.kind()));
     if (points.where() == residency::device) return fail(errc::unsupported, "locate: the points are on a device");
-    KILN_CHECK(require_valid(points));
+    KILN_CHECK(require_valid_once(points));
     std::vector<located_point> out;
     in_any_order(points.rows(), [&](std::size_t i) {
         if (points.is_null(i)) return;

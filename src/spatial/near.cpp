@@ -19,6 +19,14 @@ namespace kiln::spatial {
 
 using namespace kiln_spatial;
 
+double greatest_square_within(double distance) {
+    double const infinity = std::numeric_limits<double>::infinity();
+    double out = distance * distance;
+    while (std::sqrt(out) > distance) out = std::nextafter(out, 0.0);
+    while (out < infinity && std::sqrt(std::nextafter(out, infinity)) <= distance) out = std::nextafter(out, infinity);
+    return out;
+}
+
 bool has_areas(geometries const& g) {
     return g.kind() == family::polygon || g.kind() == family::multipolygon || g.kind() == family::mixed;
 }
@@ -35,7 +43,7 @@ public:
           b_{target.layer},
           elements_{target.elements},
           how_{how},
-          most_{how.most * how.most} {}
+          most_{greatest_square_within(how.most)} {}
 
     result<near_list> find() {
         if (elements_.tree.size() == 0 || left_.empty()) return near_list{};

@@ -12,6 +12,8 @@ namespace kiln::spatial {
 inline constexpr std::size_t worth_sorting = 1 << 18;
 // Whether rows of it may be areas, inside which everything is at no distance.
 [[nodiscard]] bool has_areas(geometries const& g);
+// The greatest square whose root, as it is reported, is no more than a distance: its own square, rounded, may be less.
+[[nodiscard]] double greatest_square_within(double distance);
 
 // One nearest row for each, or all that are as near. Both lie where the queue runs.
 [[nodiscard]] result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries const& right,

@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "spatial/cells.hpp"
 #include "spatial/loops.hpp"
+#include "spatial/near.hpp"
 #include "spatial/within.cuh"
 
 #include <algorithm>
@@ -62,7 +63,7 @@ double square_to(layer const& a, std::vector<i32> const& elements, point c, poin
 // The nearest rows so far.
 class shortlist {
 public:
-    explicit shortlist(nearest_options const& how) : how_{how}, most_{how.most * how.most} {}
+    shortlist(nearest_options const& how, double most) : how_{how}, most_{most} {}
 
     // The square beyond which nothing is wanted.
     double offer(i32 row, double square) {
@@ -96,7 +97,7 @@ private:
     }
 
     nearest_options how_;
-    double most_;
+    double most_;  // a square
     std::vector<std::pair<double, i32>> found_;
 };
 
@@ -147,13 +148,14 @@ result<std::vector<near_pair>> nearest(geometries const& left, geometries const&
     auto const boxes = b.boxes_of(others);
     host_tree const tree{boxes};
     auto const view = tree.view();
+    double const most = greatest_square_within(how.most);
     auto const zero = contained(a, b);
     auto next = zero.begin();
     std::vector<near_pair> out;
     for (std::size_t r = 0; r < own.size(); ++r) {
         auto const row = static_cast<i32>(r);
         if (own[r].empty()) continue;
-        shortlist best{how};
+        shortlist best{how, most};
         for (; next != zero.end() && next->left == row; ++next) best.offer(next->right, 0);
         nearest_in_tree(view, outwards(around(a.boxes_of(own[r]))), best.bound(), [&](u32 slot, double) {
             i32 const v = others[view.item[slot]];

@@ -133,7 +133,7 @@ private:
                 rows_.data(),
                 raw(inside_at_),
                 inside_.right.data(),
-                how_.most * how_.most,
+                greatest_square_within(how_.most),
                 most_,
                 square_.data(),
                 row_.data(),

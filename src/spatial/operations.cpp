@@ -2,8 +2,7 @@
 #include "spatial/operations.hpp"
 
 #include "base/check.hpp"
-
-#include <kiln/spatial/validate.hpp>
+#include "spatial/row_facts.hpp"
 
 namespace kiln::spatial {
 
@@ -43,7 +42,7 @@ constexpr auto nearest_many_variants = both(
     "words geometry_layers row_blocks point_location point_in_polygon spatial_index segment_intersection "
     "point_distance path_points pair_lists nearest_many exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto choose_variants = both("row_choice exclusive_scan_i64");
-constexpr auto wkb_variants = both("words geometry_layers wkb_rows exclusive_scan_i64");
+constexpr auto wkb_variants = both("words wkb_rows exclusive_scan_i64");
 constexpr auto shapes_variants = both("geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto overlay_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
@@ -107,10 +106,10 @@ result<call_facts> facts_of(operation const& what, geometries const& left, geome
 }
 
 result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what) {
-    if (call.on_gpu()) return on_device(what.where()) ? result<geometries>{what} : what.to_device(on, what.device());
+    if (call.on_gpu() && on_device(what.where())) return what;
     KILN_TRY(auto here, on_device(what.where()) ? what.to_host_sync(on) : result<geometries>{what});
-    KILN_CHECK(require_valid(here));
-    return here;
+    KILN_CHECK(require_valid_once(here));
+    return call.on_gpu() ? here.to_device(on, what.device()) : result<geometries>{std::move(here)};
 }
 
 }  // namespace kiln::spatial

@@ -19,8 +19,8 @@ extern operation const locate_operation, meet_operation, join_operation, disjoin
 
 [[nodiscard]] call_facts facts_of(geometries const& one);
 
-// The geometries where the call runs: the caller's own, or a copy. The device is the one of what is on one already. What runs on the host is
-// checked here, for all calls: errc::invalid_argument with row and reason. On a device only relations look (kept_rings.hpp).
+// The geometries where the call runs: the caller's own, or a copy. The device is the one of what is on one already. What is on the host, or comes
+// there, is checked here, once for each array: errc::invalid_argument with row and reason. What is on a device only relations look at (kept_rings.hpp).
 [[nodiscard]] result<geometries> brought(runtime::operation_call const& call, stream_ref on, geometries const& what);
 
 // Runs `use` with a queue where the call runs.

@@ -10,6 +10,7 @@
 #include "spatial/relate.cuh"
 #include "spatial/relate_pairs.hpp"
 #include "spatial/rings.hpp"
+#include "spatial/row_facts.hpp"
 
 #include <algorithm>
 
@@ -129,13 +130,17 @@ u32 everything(int left, int right) noexcept {
 }
 
 // Points are in areas or on them by the even-odd rule, whatever rings do; what lines and areas run along must be a border.
-result<void> require_rings(host_layer const& of, row_lookup& rows, host_layer const& other, std::string_view side) {
+result<void> require_rings(geometries const& g, host_layer const& of, row_lookup& rows, host_layer const& other,
+                           std::string_view side) {
+    auto* const facts = row_facts::of(g);
+    if (facts == nullptr || facts->are_borders) return {};
     bool has_paths = false;
     for (std::size_t i = 0; i < other.rows() && !has_paths; ++i) has_paths = other.dimension(i) > 0;
     if (!has_paths) return {};
     auto const bad = flawed_rings(of, rows, 1);
-    if (bad.empty()) return {};
-    return refused_rings(side, bad[0].message);
+    if (!bad.empty()) return refused_rings(side, bad[0].message);
+    facts->are_borders = true;
+    return {};
 }
 
 }  // namespace
@@ -144,8 +149,8 @@ result<related_layers> related_layers::make(geometries const& left, geometries c
     KILN_TRY(auto a, host_layer::noded(left));
     KILN_TRY(auto b, host_layer::noded(right));
     auto layers = std::make_unique<both>(std::move(a), std::move(b));
-    KILN_CHECK(require_rings(layers->left, layers->left_rows, layers->right, "left"));
-    KILN_CHECK(require_rings(layers->right, layers->right_rows, layers->left, "right"));
+    KILN_CHECK(require_rings(left, layers->left, layers->left_rows, layers->right, "left"));
+    KILN_CHECK(require_rings(right, layers->right, layers->right_rows, layers->left, "right"));
     return related_layers{std::move(layers)};
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/check.hpp"
 #include "spatial/exact.cuh"
+#include "spatial/row_facts.hpp"
 #include "spatial/rows.hpp"
 
 namespace kiln::spatial {
@@ -152,6 +153,14 @@ result<void> require_valid(geometries const& what) {
     KILN_TRY(auto const found, validate(what, 1));
     if (found.empty()) return {};
     return fail(errc::invalid_argument, "geometries: {}", found.front().message);
+}
+
+result<void> require_valid_once(geometries const& of) {
+    auto* const facts = row_facts::of(of);
+    if (facts == nullptr || facts->are_valid) return {};
+    KILN_CHECK(require_valid(of));
+    facts->are_valid = true;
+    return {};
 }
 
 }  // namespace kiln::spatial

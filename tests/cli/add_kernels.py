@@ -50,7 +50,7 @@ for word in ("NAME", "SIGN", "SOURCES", "ARCHS", "NAMES", "EXPORTS", "OPTIONS", 
         refused = subprocess.run(["cmake", "-S", "empty", "-B", "empty_build"], capture_output=True, text=True, cwd=SCRATCH, timeout=240)
         check(refused.returncode != 0 and f"{word} has no value" in " ".join(refused.stderr.split()), f"{word} {value} is an error", refused.stderr)
 
-bundle = SCRATCH / "build/kernels/kernels.kiln"
+bundle = SCRATCH / "build/consumer.kernels/kernels.kiln"
 cmake("-S", "project", "-B", "build")
 cmake("--build", "build")
 first = bundle.stat()
@@ -96,7 +96,7 @@ for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
 
     def kernels():
         cmake("--build", built)
-        return (built / "kernels/kernels.cpp").read_text()
+        return (built / "consumer.kernels/kernels.cpp").read_text()
 
     def switch(link, to):
         (SCRATCH / place / link).unlink()
@@ -117,10 +117,10 @@ for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
     if program == "ninja":
         done = subprocess.run(["cmake", "--build", built, "-v"], capture_output=True, text=True)
         check("no work to do" in done.stdout, "and then there is nothing to do", done.stdout)
-        again = (built / "kernels/kernels.cpp").stat()
+        again = (built / "consumer.kernels/kernels.cpp").stat()
         write(f"{place}/first/other.txt", "")
         cmake("--build", built)
-        check((built / "kernels/kernels.cpp").stat().st_ino == again.st_ino, "another file in a folder changes nothing that is compiled")
+        check((built / "consumer.kernels/kernels.cpp").stat().st_ino == again.st_ino, "another file in a folder changes nothing that is compiled")
 
 # Two libraries of one program with kernels by the same name: each has its own.
 compiler = shutil.which("c++") or shutil.which("g++")
@@ -129,7 +129,6 @@ if compiler and (BIN.parent / "lib/libkiln.so").exists():
     for name, number in (("a", 64), ("b", 256)):
         write(f"two/{name}/k.cu", f'extern "C" __global__ void k(int* x) {{ x[{number}] = 1; }}\n')
         run("build", f"two/{name}/k.cu", "-a", "sm_90", "--embed", f"two/{name}/kernels.cpp", "--embed-name", "kernels", "--as", "k")
-        shutil.copy(SCRATCH / "build/kernels/kernels.hpp", SCRATCH / "two" / name)
         write(f"two/{name}/lib.cpp", f'#include "kernels.hpp"\nchar const* text_of_{name}() {{ return kernels::k().source.c_str(); }}\n')
         done = subprocess.run(list(map(str, [compiler, "-std=c++20", "-fPIC", "-shared", "-o", f"lib{name}.so", f"two/{name}/kernels.cpp",
                                              f"two/{name}/lib.cpp", *library])), capture_output=True, text=True, cwd=SCRATCH)

@@ -46,8 +46,11 @@ for status in (0, 7):
     check(audited.stdout == bare.stdout, "standard output is the program's own", audited.stdout)
     ours = audited.stderr.replace(bare.stderr, "")
     check(ours.count("\n") == 1 and "nothing ran on a GPU" in ours, "one line says why", ours)
-killed = run("audit", "--", "sh", "-c", "kill -TERM $$", status=None)
+temporary = SCRATCH / "temporary"
+temporary.mkdir()
+killed = run("audit", "--", "sh", "-c", "kill -TERM $$", status=None, TMPDIR=temporary)
 check(killed.returncode == -signal.SIGTERM, "a signal that ends the program ends us", killed)
+check(not list(temporary.iterdir()), "and nothing is left behind", list(temporary.iterdir()))
 check(run("audit", "--expect-gpu", "--", "true", status=3), "expected and not there")
 check("no such file" in run("audit", "--", "/no/such/program", status=127).stderr.lower(), "it cannot be started")
 run("audit", status=2)
@@ -148,6 +151,31 @@ play(session(40) + "drop 900\n", options=("--fail-on", "blocking"), status=4)
 torn = told(play(session(40) + "torn\n"))
 check(torn["processes"][0]["kernels"] == 40, "half a record at the end is left out", torn)
 check(told(play(session(5), "sys.exit(5)\n", status=5)), "its own status, and a report")
+
+
+# A program that fails says so itself, whatever is found.
+run("audit", "--expect-gpu", "--", "sh", "-c", "exit 7", status=7)
+play(session(40), "sys.exit(5)\n", options=("--fail-on", "low"), status=5)
+
+# Nobody passes because nothing was recorded.
+write("counts.budget", "R22.count <= 0\n")
+for options in (("--fail-on", "low"), ("--budget", SCRATCH / "counts.budget"), ("--expect-gpu",)):
+    taken = run("audit", *options, "--", "true", status=4, CUDA_INJECTION64_PATH="/other.so")
+    check("taken by /other.so" in taken.stderr, "why not", taken.stderr)
+write("share.json", '{"gpu_share": 0.0}')
+run("audit", "health", "--baseline", SCRATCH / "share.json", "--", "true", status=4, CUDA_INJECTION64_PATH="/other.so")
+check(run("audit", "--", "true", CUDA_INJECTION64_PATH="/other.so"), "where nothing is judged the program runs as it is")
+for spoilt in ("run.json", "p*.kilnrec"):
+    play(session(40))
+    next(kept.glob(spoilt)).write_bytes(b"")
+    run("audit", "report", kept, "--fail-on", "blocking", status=4)
+    run("audit", "health", kept, "--baseline", SCRATCH / "share.json", status=4)
+os.mkfifo(kept / "p99.0.kilnrec")
+run("audit", "report", kept, status=1)
+play(session(40))
+run("audit", "report", kept, "--fail-on", "awful", status=2)
+run("audit", "report", kept, "--budget", SCRATCH / "bad.budget", status=2)
+run("audit", "report", kept, "--budget", SCRATCH / "nowhere", status=2)
 
 # ---- what becomes of the process
 

@@ -42,6 +42,7 @@ os.remove(SCRATCH / "value.h")
 forbidden = dict(KILN_CACHE_DIR=SCRATCH / "empty", KILN_JIT="forbid")
 served = data("compile", "k.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "app.kiln", **forbidden)
 check(served[0]["from"] == "bundle", "served from the bundle", served)
+(SCRATCH / "none").mkdir()
 served = data("compile", "k.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "app.kiln", KILN_CUDA_PATH=SCRATCH / "none", **forbidden)
 check(served[0]["from"] == "bundle", "without any compiler, too", served)
 denied = run("compile", "k.cu", "--arch", "sm_90", status=1, **forbidden).stderr

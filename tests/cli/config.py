@@ -29,6 +29,11 @@ check(data("config", status=1, KILN_MAXSIZE="1G")["problems"] == ["KILN_MAXSIZE 
 seen = run("doctor", status=1, KILN_WORKRS="1").stdout
 check("KILN_WORKRS is set and is not a setting; did you mean 'KILN_WORKERS'?" in seen, "doctor tells it", seen)
 
+# A word that means nothing forbids, to be safe: whoever is refused hears of it.
+write("jit.cu", 'extern "C" __global__ void k() {}\n')
+said = run("compile", "jit.cu", "--arch", "sm_90", status=1, KILN_JIT="alow").stderr
+check("'alow' is not one of allow, warn, forbid" in said, "the error says what was written", said)
+
 table = run("config", "--markdown").stdout
 page = (SOURCE / "docs/guide/settings.md").read_text()
 check(table in page, "docs/guide/settings.md has another table than the program: put the output of 'kiln config --markdown' there", table)

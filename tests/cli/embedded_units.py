@@ -2,6 +2,7 @@
 """A program with units of one source that were built with different headers gets each its own, or an error; never the other's."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,9 @@ write("k.cu", """\
 #define STEP 7
 #endif
 #if __CUDA_ARCH__ >= 900
+#include <cassert>
+#include <cuda/std/tuple>
+#include <cooperative_groups.h>
 #if __has_include(<newer.h>)
 #include <newer.h>
 #endif
@@ -29,6 +33,7 @@ extern "C" __global__ void k(int* x) { *x += step; }
 """)
 write("one/k.h", "#define STEP 1\n")
 write("two/k.h", "#define STEP 2\n")
+write("two/newer.h", "#define NEWER\n")
 (SCRATCH / "none").mkdir()
 
 PROGRAM = """\
@@ -52,9 +57,9 @@ int main(int, char** arguments) {
 def program(name, units, *flags):
     """Each unit is built by itself, with its own include directory, and all are linked into one program."""
     folder = SCRATCH / name
+    folder.mkdir()
     sources = []
     for unit, directory in units:
-        write(f"{name}/{unit}.hpp", f"#pragma once\n#include <kiln/unit.hpp>\nnamespace {unit} {{\nkiln::unit const& k();\n}}\n")
         run("build", "k.cu", "-I", directory, "--arch", "80,86", "--export", "step", "-o", f"{name}/{unit}.kiln", "--embed", f"{name}/{unit}.cpp", *flags)
         sources.append(folder / f"{unit}.cpp")
     declared = "".join(f'#include "{unit}.hpp"\n' for unit, _ in units)
@@ -84,6 +89,17 @@ def program(name, units, *flags):
 
 nowhere = SCRATCH / "no-cuda"
 nowhere.mkdir()
+# A toolkit that has headers of its own by that name.
+newer_toolkit = SCRATCH / "newer-cuda"
+real = pathlib.Path(os.environ["KILN_TEST_CUDA_PATH"])
+newer_toolkit.mkdir()
+for part in real.iterdir():
+    if part.name != "include":
+        (newer_toolkit / part.name).symlink_to(part)
+(newer_toolkit / "include").mkdir()
+for header in (real / "include").iterdir():
+    (newer_toolkit / "include" / header.name).symlink_to(header)
+write("newer-cuda/include/newer.h", "// the toolkit's, and not the own one\n")
 for order in (["one", "two", "none"], ["none", "two", "one"]):
     units = [(f"u_{n}", n) for n in order]
     steps = [{"one": "1", "two": "2", "none": "7"}[n] for n in order]
@@ -94,9 +110,26 @@ for order in (["one", "two", "none"], ["none", "two", "one"]):
             for arch in ("sm_80", "sm_86"):
                 check(ask(arch, cuda=cuda) == steps, f"{what}, {arch}: each has its own", ask(arch, cuda=cuda), steps)
     check(text("sm_75", jit="allow") == steps, "also where it is compiled", text("sm_75", jit="allow"), steps)
+    for said in images("sm_75"):
+        check("sm_80" in said and "ARCHS" in said, "what there is, and what to do", said)
+        check(not any(noise in said for noise in ("source", "options", "directories", "KILN_JIT")), "and nothing that does not help", said)
     lines = program("lines_" + order[0], units, "--option=-lineinfo")
     check(lines("sm_80", cuda=nowhere) == steps, "with line information", lines("sm_80", cuda=nowhere), steps)
     check(str(SCRATCH).encode() not in b"".join((SCRATCH / f"lines_{order[0]}" / f"{u}.kiln").read_bytes() for u, _ in units), "which names no directory of the build")
-    # Where another architecture looks for more than was looked for, nobody knows what lay there.
-    for said in text("sm_90", jit="allow"):
-        check("newer.h" in said and "build for this architecture, too" in said, "a header nobody looked for is an error", said)
+    # Another architecture reads more. The toolkit's headers are the customer's; of an own directory it is known what it did not have; what
+    # it had and nobody read is an error, also where the customer's toolkit has one of that name.
+    for customers in ("", newer_toolkit):
+        for directory, step, said in zip(order, steps, text("sm_90", jit="allow", cuda=customers)):
+            if directory == "two":
+                check("newer.h" in said and "build for this architecture, too" in said, "a header nobody read is an error", said)
+            else:
+                check(said == step, "what was not there is not there", directory, said)
+
+# With line information a compiler has paths of this machine. One that a text or an option names itself is looked for by that name.
+write("lines/inc/own.h", "#define OWN 5\n")
+write("lines/absolute.cu", f'#include "{SCRATCH}/lines/inc/own.h"\nextern "C" __global__ void k(int* x) {{ *x = OWN; }}\n')
+write("lines/pre.cu", 'extern "C" __global__ void k(int* x) { *x = OWN; }\n')
+for options in ((), ("--option=-lineinfo",)):
+    run("build", "lines/absolute.cu", "-I", "lines/inc", "--arch", "80", "-o", "l.kiln", "--embed", "l.cpp", *options)
+    run("build", "lines/pre.cu", f"--option=--pre-include={SCRATCH}/lines/inc/own.h", "--arch", "80", "-o", "l.kiln", "--embed", "l.cpp", *options)
+    run("build", "pre.cu", "--option=--pre-include=inc/own.h", "--arch", "80", "-o", "l.kiln", "--embed", "l.cpp", *options, cwd=SCRATCH / "lines")

@@ -9,6 +9,15 @@ write("conv.cu", "namespace n { template <class T, int N> __global__ void conv(T
 # A name is of one file where it says so; a file without names has every kernel.
 both = data("build", "heat.cu", "conv.cu", "-n", "conv.cu:n::conv<float,3>", "-n", "conv.cu:n::conv<double,5>", "--arch", "80", "-o", "both.kiln")
 check(both["failed"] == 0, "each file has its own names", both)
+told = run("build", "heat.cu", "conv.cu", "-n", "cov.cu:n::conv<float,3>", "--arch", "80", "-o", "none.kiln", status=1).stderr
+check("there is no 'cov.cu' among the files: heat.cu, conv.cu" in told, "a file that is misspelt is told", told)
+write("steps.cu", '__constant__ int step = 3;\nextern "C" { __constant__ int own = 4; __global__ void steps(int* x) { *x += own; } }\n')
+run("build", "heat.cu", "steps.cu", "--export", "steps.cu:own", "--arch", "80", "-o", "steps.kiln")
+check("'own'" in run("build", "heat.cu", "steps.cu", "--export", "own", "--arch", "80", "-o", "none.kiln", status=1).stderr, "without a file it is of every file")
+check("'oun'" in run("build", "steps.cu", "--export", "oun", "--arch", "compute_80", "-o", "none.kiln", status=1).stderr, "a misspelt constant is told of PTX, too")
+run("build", "steps.cu", "--export", "own", "--arch", "compute_80", "-o", "ptx.kiln")
+told = run("build", "heat.cu", "-I", "no/such", "--arch", "80", "-o", "heat.kiln").stderr
+check("-I no/such: there is no such directory" in told, "a missing directory is told", told)
 kernels = {i["unit"]: sorted(i["kernels"]) for i in data("inspect", "both.kiln")["items"]}
 check(kernels == {"heat": ["heat"], "conv": ["n::conv<double,5>", "n::conv<float,3>"]}, "as they were named", kernels)
 run("build", "conv.cu", "-n", "n::conv<int,2>", "--arch", "80", "-o", "alone.kiln")  # "n:" of "n::" is no file
@@ -62,6 +71,13 @@ for one, other in (("v1", "v2"), ("v2", "v1"), ("v1", "v2-100"), ("v1-100", "v2"
     told = run("merge", f"{one}.kiln", f"{other}.kiln", "-o", "two.versions.kiln", status=1).stderr
     check(f"{one}.kiln" in told and f"{other}.kiln" in told and "step.h" in told and "'step'" in told, "both are named, and the header", told)
 check(not (SCRATCH / "two.versions.kiln").exists(), "and nothing is written")
+# Nor does one that is built at once, from one text in two folders with a header each.
+for number in (1, 2):
+    write(f"folder{number}/same.cu", '#include "own.h"\nextern "C" __global__ void same(int* x) { x[0] = OWN; }\n')
+    write(f"folder{number}/own.h", f"#define OWN {number}\n")
+told = run("build", "folder1/same.cu", "folder2/same.cu", "-a", "sm_80", "-o", "neither.kiln", status=1).stderr
+check("folder1/same.cu" in told and "folder2/same.cu" in told and "own.h" in told and not (SCRATCH / "neither.kiln").exists(), "two versions are named", told)
+run("build", "folder1/same.cu", "folder2/same.cu", "-a", "sm_80", "-o", "both-versions.kiln", "--embed", "versions.cpp", "--as", "one,two")
 check(data("merge", "v1.kiln", "v1-100.kiln", "-o", "v1-all.kiln")["artifacts"] == 3, "one version is merged")
 
 

@@ -123,9 +123,33 @@ test -c /mnt/null"""
 # What is in the way is said in words, and without the name of a C++ function.
 for words in (["record", "-o", "", "--", "true"], ["key", "x" * 300], ["key", "none/x"], ["build", "k.cu", "-a", "sm_90", "-o", "none/x"],
               ["build", "k.cu", "-a", "sm_90", "-o", ""], ["trace", events, "-o", "none/x"], ["profile", "merge", events, "-o", "none/x"]):
-    misused = words[0] == "build" and words[-1] == ""  # it has another way to write: this is no way at all
-    said = run(*words, status=2 if misused else 1).stderr
+    said = run(*words, status=2 if "" in words else 1).stderr
     check("filesystem error" not in said and said.startswith("kiln: ") and len(said) > 20, "in words", words, said)
+
+# An option without its value takes nothing else for it, and no output is written over what is read.
+source = KERNEL.replace("VALUE", "7")
+for words in (["--option=", "own.cu"], ["--depfile=", "own.cu"], ["--embed=", "own.cu"], ["--sign=", "own.cu"], ["--sign", ""], ["--option", ""],
+              ["--title", ""], ["--include", ""], ["--depfile", ""]):
+    write("own.cu", source)
+    said = run("build", "own.cu", "-a", "sm_90", "-o", "own.kiln", *words, status=2).stderr
+    check("value" in said and words[0].rstrip("=") in said, "an empty value is told", words, said)
+    check((SCRATCH / "own.cu").read_text() == source and not (SCRATCH / "own.kiln").exists(), "and nothing is written", words)
+check("--record= has no value" in run("run", "--record=", "true", status=2).stderr, "of any command")
+run("record", "-o", "x.profile", "--", "true", "--empty=")
+run("record", "-o", "x.profile", "true", "--empty=")
+os.symlink("own.cu", SCRATCH / "linked.cu")
+os.link(SCRATCH / "own.cu", SCRATCH / "again.cu")
+for words in (["-o", "own.cu"], ["-o", "linked.cu"], ["-o", "again.cu"], ["--embed", "own.cu"], ["-o", "x.kiln", "--depfile", "./own.cu"],
+              ["-o", "x.kiln", "--depfile", "x.kiln"], ["-o", "x.cpp", "--embed", "x.cpp"], ["--embed", "x.cpp", "--depfile", "x.hpp"]):
+    said = run("build", "own.cu", "-a", "sm_90", *words, status=1).stderr
+    check("name another" in said, "an output that is an input, or another output", words, said)
+    check((SCRATCH / "own.cu").read_text() == source and not list(SCRATCH.glob("x.[ckh]*")), "nothing is written", words)
+said = run("build", "own.cu", "-a", "sm_90", "--embed", "x.cpp", "--embed-name", "mine", status=0)
+written = write("theirs.hpp", "// by hand\n")
+said = run("build", "own.cu", "-a", "sm_90", "--embed", "x.cpp", "--embed-name", "theirs", status=1).stderr
+check("theirs.hpp" in said and written.read_text() == "// by hand\n", "a header of somebody's own stays", said)
+before = events.read_bytes()
+check("name another" in run("trace", events, "-o", "ev.jsonl", status=1).stderr and events.read_bytes() == before, "events are not replaced by their trace")
 
 # KILN_EVENTS on a pipe: a program neither waits for a reader nor ends with it.
 fifo = SCRATCH / "events.fifo"

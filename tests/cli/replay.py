@@ -51,6 +51,13 @@ check(replayed["ready"] == 1 and replayed["stale"] == 0, "replayed", replayed)
 served = run("use", "captured:5", program=PROGRAM, KILN_CACHE_DIR=fresh, KILN_JIT="forbid")
 check("captured:5: disk" in served.stdout, "and serves any value", served.stdout)
 
+# Architectures in the words of every command.
+run("use", "first", program=PROGRAM, KILN_PROFILE=SCRATCH / "first.profile")
+words = data("replay", "first.profile", "--arch", "compute_90,80-real,86-89,90-virtual,sm_80", "-o", "words.kiln")
+check(sorted({t["target"] for t in words["things"]}) == ["compute_90", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89"], "the words of 'kiln compile'", words)
+check(words["ready"] == len(words["things"]) == 6, "each once", words)
+check("mistyped" in run("replay", "first.profile", "--arch", "mistyped", status=2).stderr, "a word that means nothing is misuse")
+
 # What was there is not lost, and what is wrong is told before the work.
 (SCRATCH / "notes.txt").write_text("not a profile")
 run("record", "-o", "notes.txt", "--", "true", status=1)

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """kiln spatial: one line per pair, whatever the files are; what is wrong is refused with file, line and reason."""
 
+import base64
 import json
 import os
+import struct
 import subprocess
 
 from _kiln import CACHE, CLI, SCRATCH, check, data, run, write
 
+EMPTY_FLATGEOBUF = ("ZmdiA2ZnYgGsAAAAIAAAAAAAAAAYABAACAAAAAUAAAAAAAAAAAAMAAAABgAYAAAAAAEAABgAAAAEAAAAAwAAAGAAAAA4AAAADAAAAAEAAABlAAAA6P///wAAAAoIAAAAAAAAAAEA"
+                    "AAB5AAAAEAAQAAgABwAAAAAAAAAMABAAAAAAAAAKCAAAAAAAAAABAAAAeAAOABAACAAHAAAAAAAMAA4AAAAAAAALCAAAAAAAAAACAAAAaWQAAA==")
 ZONES = ["POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "NULL", "POLYGON ((2 2, 6 2, 6 6, 2 6, 2 2))", "POLYGON EMPTY"]
 write("zones.wkt", "\n".join(ZONES) + "\n")
 write("points.wkt", "POINT (1 1)\nPOINT (4 4)\nPOINT (9 9)\nPOINT EMPTY\n")
@@ -104,7 +108,7 @@ check((SCRATCH / "near.wkt").read_text().startswith("MULTIPOLYGON (((-1 -1, 5 -1
 out("shape", "some.wkt", "--what", "convex_hull", "-o", "hulls.wkt")
 check((SCRATCH / "hulls.wkt").read_text() == "LINESTRING (0 0, 4 0)\nNULL\nPOLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))\n", "hulls", (SCRATCH / "hulls.wkt").read_text())
 for words in (["buffer", "some.wkt"], ["buffer", "some.wkt", "-d", "1", "--caps", "pointed"], ["shape", "some.wkt"], ["shape", "some.wkt", "--what", "star"],
-              ["convert", "some.wkt", "--json"]):
+              ["convert", "some.wkt", "--json"], ["convert", "some.wkt", "-o", "some.shp"], ["convert", "some.wkt", "-o", "some.csv"]):
     run("spatial", *words, status=2)
 write("roads.wkt", "LINESTRING (-1 1, 5 1)\nLINESTRING (9 9, 10 10)\n")
 out("clip", "--left", "roads.wkt", "--right", "ones.wkt", "-o", "inside.wkt")
@@ -222,7 +226,30 @@ if gdal["state"] == "ok":
           '<gml:featureMember><ogr:p fid="p.0"><ogr:geometryProperty><gml:Point><gml:coordinates>1,1</gml:coordinates></gml:Point>'
           '</ogr:geometryProperty><ogr:name>here</ogr:name></ogr:p></gml:featureMember></ogr:FeatureCollection>')
     check(out("join", "--left", "zones.wkt", "--right", "place.gml", "--right-id", "name") == "0,here\n", "GML")
-    check("GDAL" in run("spatial", "info", write("x.shp", "no"), status=1).stderr, "what GDAL says")
+    check("GDAL: no format it knows" in run("spatial", "info", write("x.shp", "no"), status=1).stderr, "what GDAL says")
+
+    # What GDAL goes on without is told: points of a shapefile of which half is there, and features of which none is.
+    def shapefile(name, points):
+        record = lambda i: struct.pack(">ii", i + 1, 10) + struct.pack("<idd", 1, i, i)
+        header = lambda size: struct.pack(">i20xi", 9994, size // 2) + struct.pack("<ii8d", 1000, 1, 0, 0, points, points, 0, 0, 0, 0)
+        (SCRATCH / f"{name}.shp").write_bytes(header(100 + 28 * points) + b"".join(map(record, range(points))))
+        (SCRATCH / f"{name}.shx").write_bytes(header(100 + 8 * points) + b"".join(struct.pack(">ii", 50 + 14 * i, 10) for i in range(points)))
+        dbf = struct.pack("<4BIHH20x", 3, 126, 1, 1, points, 65, 5) + b"id".ljust(11, b"\0") + b"N" + bytes(4) + bytes([4, 0]) + bytes(14) + b"\r"
+        (SCRATCH / f"{name}.dbf").write_bytes(dbf + b"".join(b" %4d" % i for i in range(points)) + b"\x1a")
+        return SCRATCH / f"{name}.shp"
+    whole = shapefile("whole", 100)
+    check(data("spatial", "info", "whole.shp")[0]["families"] == {"point": 100}, "a shapefile")
+    check(out("bounds", "whole.shp", "--id", "id").startswith("0,0,0,0,0\n1,1,1,1,1\n"), "its fields")
+    os.truncate(whole, 1500)
+    check("is the file whole?" in run("spatial", "info", "whole.shp", status=1).stderr, "half of a shapefile")
+    (SCRATCH / "empty.fgb").write_bytes(base64.b64decode(EMPTY_FLATGEOBUF))
+    check(data("spatial", "info", "empty.fgb")[0]["rows"] == 0, "a FlatGeobuf without features")
+    write("kinds.geojson", json.dumps({"type": "FeatureCollection", "features": [
+        {"type": "Feature", "properties": {"yes": True, "day": "2020/01/01", "list": [1, 2]}, "geometry": {"type": "Point", "coordinates": [1, 2]}}]}))
+    check(out("bounds", "kinds.geojson", "--format", "gdal", "--id", "yes") == "true,1,2,1,2\n", "truth values are names")
+    for field in ("day", "list"):
+        check(f"the field '{field}' has neither text" in run("spatial", "bounds", "kinds.geojson", "--format", "gdal", "--id", field, status=1).stderr,
+              "what is no name is not an empty one")
 else:
     write("x.shp", "no")
     check("without GDAL" in run("spatial", "info", "x.shp", status=1).stderr, "no GDAL is said")

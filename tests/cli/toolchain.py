@@ -52,6 +52,12 @@ check("KILN_NVRTC=" in wrong, "one that is none is named, and no other is taken"
 warm = run("compile", "k.cu", "--arch", "sm_90", KILN_NVRTC=SCRATCH / "nowhere.so", status=1).stderr
 check("nowhere.so" in warm and "unset it" in warm, "also where another has made it before", warm)
 
+warm = run("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=SCRATCH / "nowhere", status=1).stderr
+check("KILN_CUDA_PATH=" in warm and "nowhere: no such directory" in warm and "unset it" in warm, "and so is a toolkit that is not there", warm)
+(SCRATCH / "empty").mkdir()
+hidden = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=SCRATCH / "empty")[0]
+check(hidden["from"] == "disk", "an empty one hides all of them", hidden)
+
 # Other builtins on the loader's path: as before. Other builtins beside NVRTC: another compiler.
 plain = data("compile", "k.cu", "--arch", "sm_90", KILN_CUDA_PATH=toolkit.parent)[0]
 other = SCRATCH / "other"

@@ -39,6 +39,7 @@ check("toy_double" in known and "tropical_product" in known and "radix_sort" in 
 
 # What ships of it is part of the program: no compiler, no cache, no bundle.
 nowhere = {"KILN_JIT": "forbid", "KILN_CACHE_DIR": SCRATCH / "nothing", "KILN_CUDA_PATH": SCRATCH / "no-cuda"}
+(SCRATCH / "no-cuda").mkdir()
 SHIPS = run("warm", "--pack", "tropical", "--arch", "sm_90", status=None, **nowhere).returncode == 0
 if not SHIPS:
     print("skipped: this build makes nothing to ship (KILN_PRODUCTS)")

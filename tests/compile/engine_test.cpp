@@ -203,6 +203,36 @@ TEST_F(engine_compile, templates_for_five_architectures_without_a_gpu) {
     }
 }
 
+TEST_F(engine_compile, a_link_without_a_kernel_in_it_is_an_error) {
+    auto e = make_engine();
+    auto const plain = e->artifact_sync(simple(), sm90()).value();
+    auto const linked = e->link_sync({.name = "linked", .target = sm90(), .inputs = {plain.what}});
+    ASSERT_FALSE(linked) << "the linker leaves out what is not relocatable, and says nothing";
+    EXPECT_EQ(linked.error().code(), errc::link_failed);
+    EXPECT_NE(linked.error().message().find("-rdc=true"), std::string::npos) << "the remedy";
+    auto relocatable = simple();
+    relocatable.options.push_back("-rdc=true");
+    auto const part = e->artifact_sync(relocatable, sm90()).value();
+    auto const whole = e->link_sync({.name = "linked", .target = sm90(), .inputs = {part.what}});
+    ASSERT_TRUE(whole) << whole.error().message();
+    EXPECT_FALSE(whole->what->kernels.empty());
+}
+
+TEST_F(engine_compile, constants_of_ptx_are_looked_for_too) {
+    auto e = make_engine();
+    auto const ptx = target::parse("compute_90", artifact_kind::ptx).value();
+    unit u{.name = "taps",
+           .source =
+               "extern \"C\" { __constant__ int tap = 3; __constant__ float taps[4];\n"
+               "__global__ void k(float* x) { *x = tap * taps[1]; } }",
+           .exports = {"tap", "taps"}};
+    EXPECT_TRUE(e->artifact_sync(u, ptx));
+    u.exports = {"ta"};
+    auto const misspelt = e->artifact_sync(u, ptx);
+    ASSERT_FALSE(misspelt);
+    EXPECT_NE(misspelt.error().message().find("no constant 'ta'"), std::string::npos);
+}
+
 TEST_F(engine_compile, ptx_and_ltoir_and_linking) {
     unit const op{.name = "op",
                   .source = "extern \"C\" __device__ int op(int a, int b) { return a > b ? a : b; }",
@@ -476,6 +506,7 @@ TEST_F(engine_compile, G5_without_a_compiler_the_cache_still_serves) {
         (void)e->artifact_sync(simple(), sm90()).value();
         e->flush_sync();
     }
+    base::make_directories(path("empty")).value();
     auto e = make_engine({{"KILN_CUDA_PATH", path("empty")}});
     EXPECT_EQ(e->artifact_sync(simple(), sm90()).value().from, provenance::disk);
     auto const r = e->artifact_sync(simple("other"), sm90());

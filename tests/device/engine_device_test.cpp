@@ -198,6 +198,7 @@ TEST_F(engine_device, B2_a_bundle_without_this_gpu_is_passed_over_and_ptx_serves
         ptx.add(*engine_detail::entry_for(e->internals().order_for(saxpy(), t).value(), a, "test")).value();
     }
     ptx.write(path("ptx.kiln")).value();
+    base::make_directories(path("none")).value();
     auto e = make_engine(
         {{"KILN_CACHE_DIR", path("empty")}, {"KILN_CUDA_PATH", path("none")}, {"KILN_BUNDLES", path("ptx.kiln")}});
     check(e->get_sync(saxpy()).value());

@@ -5,6 +5,7 @@
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/query.hpp>
+#include <kiln/spatial/validate.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -133,6 +134,35 @@ TEST_F(spatial_relate, refuses_what_the_host_refuses) {
     ASSERT_FALSE(chunks);
     EXPECT_NE(chunks.error().message().find("on the left, row 99: rings cross"), std::string::npos)
         << chunks.error().message();
+}
+
+// Memory that is not there is not read: offsets that leave it, on the device and on the way there.
+TEST_F(spatial_relate, refuses_offsets_that_leave_the_memory) {
+    auto const lines = [](std::vector<std::int32_t> const& offsets) {
+        geometry_parts parts;
+        parts.kind = family::linestring;
+        parts.x = parts.y = buffer<double>::copy_of({0, 1, 2, 3});
+        parts.offsets[0] = buffer<std::int32_t>::copy_of(offsets);
+        return geometries::make(std::move(parts)).value();
+    };
+    auto const square = row_of("POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))");
+    for (auto const& offsets :
+         std::vector<std::vector<std::int32_t>>{{0, 2, 1, 4}, {0, 2, 2'000'000'000}, {0, -2, 4}}) {
+        auto const left = lines(offsets);
+        auto const expected = require_valid(left).error().message();
+        auto const refused = relate_join(on(), there(left), there(square));
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().message(), expected);
+        auto const chunks = join_in_chunks(on(), there(square), there(left), predicate::crosses, {},
+                                           [](pair_list const&) { return result<void>{}; });
+        ASSERT_FALSE(chunks);
+        EXPECT_EQ(chunks.error().message(), expected);
+        scoped_execution_mode const gpu{execution_mode::gpu};
+        auto const moved = join(on(), left, square, predicate::intersects);
+        ASSERT_FALSE(moved) << "from the host";
+        EXPECT_EQ(moved.error().message(), expected);
+    }
+    EXPECT_TRUE(relate_join(on(), there(lines({0, 2, 4})), there(square)));
 }
 
 // The second call finds nothing to check: it waits less often.

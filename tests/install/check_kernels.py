@@ -107,7 +107,7 @@ def main():
         # Without the text.
         sealed = p.moved("images_only")
         check(without_sources(sealed, "sm_80")[0] == "bundle 2", "images are enough")
-        signed = run(os.environ["KILN_TEST_CLI"], "verify", p.scratch / "b/sealed/sealed.kiln", "--key", p.source / "key.pem.pub")
+        signed = run(os.environ["KILN_TEST_CLI"], "verify", p.scratch / "b/images_only.kernels/sealed.kiln", "--key", p.source / "key.pem.pub")
         check(signed.returncode == 0, "signed by the key")
         check(b"quite unmistakable" not in pathlib.Path(sealed).read_bytes(), "the text of the kernel is not in the program")
         answer = p.ask(sealed, "sm_75", jit="allow")[0]

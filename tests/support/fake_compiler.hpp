@@ -90,6 +90,7 @@ private:
             }
         }
         if (instead) return instead();
+        if (auto const* const l = std::get_if<compile::link_job>(&j.task)) return linked(*l);
         auto const& c = std::get<compile::compile_job>(j.task);
         artifact out{.unit = c.unit.name, .target = c.target, .toolchain = toolchain};
         // As if the text said #include "q.h" wherever it says include at all: its text becomes the image.
@@ -105,6 +106,14 @@ private:
         }
         auto const bytes = base::as_bytes(image);
         out.image.assign(bytes.begin(), bytes.end());
+        out.compile_ms = 1;
+        return out;
+    }
+
+    // One input after the other is the image.
+    static artifact linked(compile::link_job const& l) {
+        artifact out{.unit = l.name, .target = l.target, .toolchain = toolchain};
+        for (auto const& in : l.inputs) out.image.insert(out.image.end(), in.image.begin(), in.image.end());
         out.compile_ms = 1;
         return out;
     }

@@ -2,6 +2,12 @@
 #include "arch_words.hpp"
 
 #include "base/check.hpp"
+#include "base/config.hpp"
+#include "compile/toolchain.hpp"
+#include "cuda/library_search.hpp"
+#include "cuda/nvrtc_api.hpp"
+
+#include <kiln/device.hpp>
 
 #include <algorithm>
 
@@ -80,6 +86,41 @@ result<std::vector<target>> targets_of_word(std::string_view word, std::optional
     auto made = rest == "real" ? one(text, kind.value_or(artifact_kind::cubin)) : one(text, kind);
     if (!made) return std::move(made).error();
     return std::vector{*made};
+}
+
+namespace {
+
+// Loads the compiler: only for words that mean what it knows.
+result<std::vector<int>> known_to_compiler() {
+    cuda::library_search const search{cuda::search_environment::process(base::config::load())};
+    KILN_TRY(auto const tool, compile::find_nvrtc(search));
+    KILN_TRY(auto const api, cuda::load_nvrtc(tool.path));
+    return api->supported_archs();
+}
+
+result<std::vector<arch>> of_devices() {
+    auto all = devices();
+    if (!all) return std::move(all).error().within("'native' is the architecture of this machine's GPU");
+    std::vector<arch> out;
+    for (auto const& d : *all) {
+        auto const a = arch::of_device(d.major, d.minor);
+        if (std::ranges::find(out, a) == out.end()) out.push_back(a);
+    }
+    return out;
+}
+
+}  // namespace
+
+result<std::vector<target>> targets_of_words(std::vector<std::string> const& words, std::optional<artifact_kind> kind) {
+    known_archs const known{known_to_compiler, of_devices};
+    std::vector<target> out;
+    for (auto const& word : words) {
+        KILN_TRY(auto const meant, targets_of_word(word, kind, known));
+        for (auto const& t : meant) {
+            if (std::ranges::find(out, t) == out.end()) out.push_back(t);
+        }
+    }
+    return out;
 }
 
 }  // namespace kiln::cli

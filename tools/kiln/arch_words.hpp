@@ -21,4 +21,8 @@ struct known_archs {
 [[nodiscard]] result<std::vector<target>> targets_of_word(std::string_view word, std::optional<artifact_kind> kind,
                                                           known_archs const& known);
 
+// All that several words stand for on this machine and with its compiler, each once: --arch of every command.
+[[nodiscard]] result<std::vector<target>> targets_of_words(std::vector<std::string> const& words,
+                                                           std::optional<artifact_kind> kind = std::nullopt);
+
 }  // namespace kiln::cli

@@ -63,7 +63,7 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
     if (a.expect_gpu) {
         for (auto const& f : in.result.findings) {
             if (f.rule != "R01") continue;
-            complain("audit: a GPU was expected: " + f.what);
+            complain("audit: a GPU was expected: " + audit::plain_text(f.what));
             out = broken;
         }
     }
@@ -103,33 +103,48 @@ int report(std::filesystem::path const& from, audit_arguments const& a, recorded
     return judged(a, b, in);
 }
 
+// What it will be held to can be read. Says what cannot.
+bool can_judge_by(audit_arguments const& a) {
+    if (!a.fail_on.empty() && !audit::severity_named(a.fail_on)) {
+        complain(fmt::format("'{}' is no severity: low, medium, high or blocking", a.fail_on));
+        return false;
+    }
+    try {
+        (void)read_budget(a.budget_file);
+    } catch (error const& e) {
+        complain(e);
+        return false;
+    }
+    return true;
+}
+
+struct audited_end {
+    int status = 0;  // as waitpid gives it
+    int verdict = ok;
+};
+
+// A recording that nobody keeps is gone when this comes back.
+result<audited_end> run_and_report(audit_arguments const& a) {
+    auto const place = recording_place::make(a.run.keep).value();
+    KILN_TRY(auto const status, run_audited(a.run, place.path()));
+    return audited_end{status, report(place.path(), a, recorded::now)};
+}
+
 int run_program(audit_arguments const& a) {
     if (a.run.program.empty()) {
         complain("name a program: kiln audit -- PROGRAM, or a command: report, diff, health, rules");
         return misused;
     }
-    if (!a.fail_on.empty() && !audit::severity_named(a.fail_on)) {
-        complain(fmt::format("'{}' is no severity: low, medium, high or blocking", a.fail_on));
-        return misused;
-    }
+    if (!can_judge_by(a)) return misused;
     for (auto const& written : {a.html, a.perfetto})
         if (!written.empty()) check_text_output(written).value();
-    try {
-        (void)read_budget(a.budget_file);
-    } catch (error const& e) {
-        complain(e);
-        return misused;
-    }
-    auto const place = recording_place::make(a.run.keep).value();
-    auto const ended = run_audited(a.run, place.path());
+    auto const ended = run_and_report(a);
     if (!ended) {
         complain(ended.error());
         return 127;
     }
-    auto const verdict = report(place.path(), a, recorded::now);
-    if (verdict != ok) return verdict;
-    bool const failed_itself = !WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0;
-    return failed_itself || !is_judged(a) ? end_like(*ended) : ok;
+    bool const failed_itself = !WIFEXITED(ended->status) || WEXITSTATUS(ended->status) != 0;
+    return failed_itself || !is_judged(a) ? end_like(ended->status) : ended->verdict;
 }
 
 int print_rules(std::string const& id, bool as_checklist, bool as_json) {
@@ -196,7 +211,7 @@ int print_diff(std::string const& before, std::string const& after, bool force, 
     }
     if (as_json) print_json(json{{"broken", found->broken}, {"lines", found->lines}});
     else
-        for (auto const& line : found->lines) print(line + "\n");
+        for (auto const& line : found->lines) print(audit::plain_text(line) + "\n");
     return found->broken ? broken : ok;
 }
 
@@ -226,20 +241,21 @@ int print_health(health_arguments const& a) {
         complain("name recordings, or a command after --");
         return misused;
     }
-    bool recorded = true;
+    std::string why_not;
     for (auto const& one : from) {
         auto const all = load(one, {}, {});
-        recorded = recorded && !all->model.not_recorded;
+        if (!all->result.can_be_judged) why_not = all->result.why_not;
         audit::add_health(all->model, {}, h);
     }
+    if (h.all == 0) why_not = "nothing was recorded";
     auto const data = audit::to_json(h);
     if (a.as_json) print(base::json_text(data) + "\n");
     else std::fputs(audit::to_text(h).c_str(), stderr);
     if (!a.write_baseline.empty())
         write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
     if (status != ok || a.baseline.empty()) return status;
-    if (!recorded || h.all == 0) {
-        complain("audit health: it cannot be judged: nothing was recorded");
+    if (!why_not.empty()) {
+        complain("audit health: it cannot be judged: " + why_not);
         return not_judgeable;
     }
     auto const text = base::read_file(a.baseline).value();
@@ -283,7 +299,8 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     auto recording = std::make_shared<std::string>();
     from_file->add_option("RECORDING", *recording, "directory")->required();
     add_outputs(from_file);
-    commands.push_back({from_file, [a, recording] { return report(*recording, *a, recorded::before); }});
+    commands.push_back(
+        {from_file, [a, recording] { return can_judge_by(*a) ? report(*recording, *a, recorded::before) : misused; }});
 
     auto* const rules = add_command(*app, "rules", "audit");
     auto id = std::make_shared<std::string>();

@@ -66,17 +66,14 @@ bool can_be_named(std::filesystem::path const& file) {
     return file.native().find_first_of(": ") == std::string::npos && ::access(file.c_str(), R_OK) == 0;
 }
 
-void put_around(audit_run const& what, std::filesystem::path const& to,
-                std::map<std::string, std::string>& environment) {
+// Why nothing can be recorded; empty when it can.
+std::string put_around(audit_run const& what, std::filesystem::path const& to,
+                       std::map<std::string, std::string>& environment) {
     auto const folder = audit_folder();
     auto const recorder = folder / "libkiln-recorder.so";
-    if (folder.empty() || ::access(recorder.c_str(), R_OK) != 0) {
-        complain("audit: nothing is recorded: this build has no recorder");
-        return;
-    }
+    if (folder.empty() || ::access(recorder.c_str(), R_OK) != 0) return "this build has no recorder";
     if (auto const taken = environment.find("CUDA_INJECTION64_PATH"); taken != environment.end())
-        return complain(fmt::format(
-            "audit: nothing is recorded: CUDA_INJECTION64_PATH is taken by {}; audit without it", taken->second));
+        return fmt::format("CUDA_INJECTION64_PATH is taken by {}; audit without it", taken->second);
     environment["CUDA_INJECTION64_PATH"] = recorder.native();
     environment.emplace("NVTX_INJECTION64_PATH", recorder.native());  // where somebody else listens, ranges are theirs
     environment["KILN_AUDIT_DIR"] = to.native();
@@ -84,9 +81,10 @@ void put_around(audit_run const& what, std::filesystem::path const& to,
     environment["KILN_AUDIT_KEY"] = std::to_string(std::strtoull(base::random_name().c_str(), nullptr, 16));
     if (auto const cupti = found_cupti(); !cupti.empty()) environment["KILN_AUDIT_CUPTI"] = cupti;
     auto const companion = folder / "libkiln-companion.so";
-    if (what.hook == "none" || !can_be_named(companion)) return;
+    if (what.hook == "none" || !can_be_named(companion)) return {};
     auto& hooks = environment["LD_AUDIT"];
     hooks = hooks.empty() ? companion.native() : hooks + ":" + companion.native();
+    return {};
 }
 
 std::string date_now() {
@@ -100,25 +98,31 @@ std::string date_now() {
 
 double seconds(::timeval const& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
 
-void write_about(audit_run const& what, std::filesystem::path const& to, int status, double wall,
-                 std::string const& date) {
+struct run_facts {
+    std::string date, not_recorded;
+    int status = 0;
+    double wall_s = 0;
+};
+
+void write_about(audit_run const& what, std::filesystem::path const& to, run_facts const& run) {
     ::rusage used{};
     ::getrusage(RUSAGE_CHILDREN, &used);
     nlohmann::ordered_json settings = nlohmann::ordered_json::object();
     for (auto const* name : told)
         if (auto const* const value = std::getenv(name)) settings[name] = value;
-    nlohmann::ordered_json const about{
+    nlohmann::ordered_json about{
         {"format", "kiln-recording"},
         {"version", 1},
         {"command", what.program},
         {"label", what.label},
         {"scale", what.scale},
-        {"date", date},
+        {"date", run.date},
         {"level", what.level},
-        {"wall_s", wall},
+        {"wall_s", run.wall_s},
         {"cpu_s", seconds(used.ru_utime) + seconds(used.ru_stime)},
-        {"exit_status", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)},
+        {"exit_status", WIFEXITED(run.status) ? WEXITSTATUS(run.status) : 128 + WTERMSIG(run.status)},
         {"environment", settings}};
+    if (!run.not_recorded.empty()) about["not_recorded"] = run.not_recorded;
     if (auto const written =
             base::write_output(to / "run.json", base::as_bytes(base::json_text(about, 1) + "\n"), 0600);
         !written)
@@ -154,15 +158,15 @@ result<recording_place> recording_place::make(std::string const& keep) {
 
 result<int> run_audited(audit_run const& what, std::filesystem::path const& to) {
     auto environment = environment_now();
-    put_around(what, to, environment);
+    run_facts run{.date = date_now(), .not_recorded = put_around(what, to, environment)};
+    if (!run.not_recorded.empty()) complain("audit: nothing is recorded: " + run.not_recorded);
     std::vector<std::string> variables;
     for (auto const& [name, value] : environment) variables.push_back(name + "=" + value);
-    auto const date = date_now();
     auto const begin = std::chrono::steady_clock::now();
-    KILN_TRY(auto const status, run_alone(what.program, variables));
-    write_about(what, to, status, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
-                date);
-    return status;
+    KILN_TRY(run.status, run_alone(what.program, variables));
+    run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    write_about(what, to, run);
+    return run.status;
 }
 
 }  // namespace kiln::cli

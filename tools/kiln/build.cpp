@@ -8,8 +8,10 @@
 #include "misuse.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
+#include "versions.hpp"
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 namespace kiln::cli {
@@ -32,6 +34,20 @@ struct build_arguments {
 
     // What make and ninja know the work by.
     [[nodiscard]] std::string const& product() const { return embed.empty() ? output : embed; }
+    [[nodiscard]] std::string space() const {
+        return embed_name.empty() ? std::filesystem::path{embed}.stem().native() : embed_name;
+    }
+    [[nodiscard]] std::vector<std::string> outputs() const {
+        std::vector<std::string> out{output, depfile};
+        if (!embed.empty()) out.insert(out.end(), {embed, embed + ".texts", header_beside(embed, space())});
+        std::erase(out, "");
+        return out;
+    }
+    [[nodiscard]] std::vector<std::string> inputs() const {
+        auto out = what.files;
+        if (!sign.empty()) out.push_back(sign);
+        return out;
+    }
 };
 
 using engine_detail::made_artifact;
@@ -42,6 +58,7 @@ struct item {
     unit const* of = nullptr;
     recipe const* by = nullptr;
     target for_target;
+    std::string from = {};  // the source, for people
     std::optional<result<made_artifact>> answer = {};
     std::string images_of = {};  // what the bundle calls it where the text does not travel
 
@@ -101,8 +118,14 @@ result<void> write_bundle(build_arguments const& a, engine::state& s, std::vecto
     store::bundle_writer writer;
     writer.set("title", a.title.empty() ? a.output : a.title);
     writer.set("producer", s.producer());
+    unit_versions versions;
     for (auto const& i : items) {
         if (!*i.answer) continue;
+        auto const& made = **i.answer;
+        // What a program carries knows its headers.
+        if (a.embed.empty())
+            KILN_CHECK(versions.add(made.at.family,
+                                    {i.name(), i.for_target.arch.name(), i.from, made.got.what->dependencies}));
         KILN_CHECK(writer.add(*engine_detail::entry_of(shipped_as(i), s.producer())));
     }
     if (a.sign.empty()) return writer.write(a.output, nullptr, form);
@@ -110,20 +133,24 @@ result<void> write_bundle(build_arguments const& a, engine::state& s, std::vecto
     return writer.write(a.output, &key, form);
 }
 
-result<void> write_depfile(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
-    depfile out;
-    for (auto const& file : a.what.files) out.add_look(file);
+// The sources, and every file that was read or looked for in vain.
+result<std::set<std::string>> looks_of(build_arguments const& a, engine::state& s, std::vector<item> const& items) {
+    std::set<std::string> out{a.what.files.begin(), a.what.files.end()};
     for (auto const& i : items) {
         if (i.of == nullptr || !*i.answer) continue;
         KILN_TRY(auto const order, s.order_for(*i.of, i.for_target));
         for (auto const& d : (*i.answer)->got.what->dependencies) {
             auto const file = order.subject.roots.locate(d);
-            if (!file.empty() && !compile::is_standard_header_path(file)) out.add_look(file);
+            if (!file.empty() && !compile::is_standard_header_path(file)) out.insert(file);
         }
     }
-    for (auto const* const output : {&a.output, &a.embed, &a.depfile}) {
-        if (!output->empty()) out.leave_out(*output);
-    }
+    return out;
+}
+
+result<void> write_depfile(build_arguments const& a, std::set<std::string> const& looks) {
+    depfile out;
+    for (auto const& file : looks) out.add_look(file);
+    for (auto const& output : a.outputs()) out.leave_out(output);
     return base::replace_file(a.depfile, base::as_bytes(out.rule_for(a.product())), 0644);
 }
 
@@ -190,9 +217,9 @@ int run(build_arguments const& a) {
         complain(wrong);
         return misused;
     }
-    if (!a.output.empty()) check_output(a.output).value();
-    if (!a.embed.empty()) check_output(a.embed).value();
-    if (!a.depfile.empty()) check_output(a.depfile).value();
+    for (auto const& output : a.outputs()) check_output(output).value();
+    check_apart(a.outputs(), a.inputs()).value();
+    if (!a.embed.empty()) check_header(header_beside(a.embed, a.space())).value();
     auto units = a.what.units().value();
     std::vector<recipe> recipes;
     for (auto const& name : a.packs) {
@@ -207,7 +234,9 @@ int run(build_arguments const& a) {
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();  // before the work, not after it
     std::vector<item> items;
     for (auto const& t : targets) {
-        for (auto const& u : units) items.push_back({.of = &u, .for_target = t});
+        for (std::size_t n = 0; n < units.size(); ++n)
+            items.push_back(
+                {.of = &units[n], .for_target = t, .from = n < a.what.files.size() ? a.what.files[n] : "a pack"});
         for (auto const& r : recipes) items.push_back({.by = &r, .for_target = t});
     }
     engine e{a.what.engine()};
@@ -218,16 +247,15 @@ int run(build_arguments const& a) {
         ++bad;
         complain(i.answer->error());
     }
-    if (!a.depfile.empty()) write_depfile(a, e.internals(), items).value();
+    auto const looks = looks_of(a, e.internals(), items).value();
+    check_apart(a.outputs(), {looks.begin(), looks.end()}).value();
+    if (!a.depfile.empty()) write_depfile(a, looks).value();
     // A bundle with what did succeed is still of use; the exit status and the report say that it is not whole. A program is not.
     std::vector<embedded_unit> embedded;
     if (!a.embed.empty() && bad == 0) embedded = embed_units(a, e, units, items);
     bool const writes_bundle = !a.output.empty() && bad < items.size() && (a.embed.empty() || bad == 0);
     if (writes_bundle) write_bundle(a, e.internals(), items).value();
-    if (!embedded.empty()) {
-        auto const name = a.embed_name.empty() ? std::filesystem::path{a.embed}.stem().native() : a.embed_name;
-        write_embedding(a.embed, {name, a.output, std::move(embedded)}).value();
-    }
+    if (!embedded.empty()) write_embedding(a.embed, {a.space(), a.output, std::move(embedded)}).value();
     keeping made;
     for (auto const& i : items) {
         if (*i.answer && (*i.answer)->got.from == provenance::compiled)

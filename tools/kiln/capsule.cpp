@@ -150,6 +150,7 @@ result<std::size_t> add_files(store::bundle_writer& writer, fs::path const& fold
 
 int build_capsule(capsule_arguments const& a) {
     check_output(a.output).value();
+    check_apart({a.output}, a.records).value();
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();
     recorded what;
     for (auto const& file : a.records) read_record(file, what).value();

@@ -8,7 +8,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
+#include <map>
 #include <numeric>
+#include <set>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -112,6 +116,38 @@ result<void> check_output(std::filesystem::path const& file) {
 result<void> check_text_output(std::string const& to) {
     if (to == "-") return {};
     return base::check_output(to, base::streams::allowed);
+}
+
+namespace {
+
+// Which file a name means: links to it, and other names of it, mean the same.
+std::optional<std::pair<::dev_t, ::ino_t>> file_at(std::string const& name) {
+    struct ::stat about {};
+    if (::stat(name.c_str(), &about) != 0) return std::nullopt;
+    return std::pair{about.st_dev, about.st_ino};
+}
+
+}  // namespace
+
+result<void> check_apart(std::vector<std::string> const& outputs, std::vector<std::string> const& inputs) {
+    std::map<std::pair<::dev_t, ::ino_t>, std::string> there;
+    std::set<std::filesystem::path> places;
+    for (auto const& output : outputs) {
+        auto const file = file_at(output);
+        bool const is_new = !file || there.emplace(*file, output).second;
+        if (!is_new || !places.insert(std::filesystem::weakly_canonical(output)).second)
+            return fail(errc::invalid_argument, "{}: two things would be written there; name another for one of them",
+                        output);
+    }
+    for (auto const& input : inputs) {
+        auto const file = file_at(input);
+        auto const hit = file ? there.find(*file) : there.end();
+        if (hit != there.end())
+            return fail(errc::invalid_argument,
+                        "{}: it would be overwritten, and it is one of the inputs ({}); name another", hit->second,
+                        input);
+    }
+    return {};
 }
 
 result<void> write_text_output(std::string const& to, base::byte_span data) {

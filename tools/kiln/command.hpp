@@ -83,6 +83,8 @@ void hold_closed_descriptors();
 [[nodiscard]] result<void> check_output(std::filesystem::path const& file);
 // The same for what may also go to a pipe or a device; "-" is standard output.
 [[nodiscard]] result<void> check_text_output(std::string const& to);
+// An error where a file to write is, by whatever name, one that is read or another one to write.
+[[nodiscard]] result<void> check_apart(std::vector<std::string> const& outputs, std::vector<std::string> const& inputs);
 [[nodiscard]] result<void> write_text_output(std::string const& to, base::byte_span data);
 
 // "12.3 KiB".

@@ -189,7 +189,7 @@ void add_bundles(std::vector<finding>& out, engine::state& s) {
     if (auto const& trusted = s.store->options().trusted_key; !trusted.empty()) {
         if (auto const key = store::public_key::load(trusted); !key)
             out.push_back({"bundle key", "problem", key.error().message(),
-                           "correct KILN_BUNDLE_KEY; until then no bundle is used"});
+                           "correct KILN_BUNDLE_KEY; until then no bundle file is used"});
     }
     for (auto const& one : s.store->refused_bundles())
         out.push_back({"bundle", "problem", one.why,

@@ -17,11 +17,15 @@ struct embedded_unit {
 };
 
 struct embedding {
-    std::string name;    // of the namespace, and of the header: <name>.hpp
+    std::string name;    // of the namespace, and of the header
     std::string bundle;  // to put inside; empty: none
     std::vector<embedded_unit> units;
 };
-// Writes `file` (C++) and `file`.texts, which it takes in.
+// The header that declares the functions: <name>.hpp.
+[[nodiscard]] std::string header_beside(std::string const& file, std::string_view name);
+// An error where such a header is there and was not made here.
+[[nodiscard]] result<void> check_header(std::string const& header);
+// Writes `file` (C++), `file`.texts, which it takes in, and the header.
 [[nodiscard]] result<void> write_embedding(std::string const& file, embedding const& what);
 
 }  // namespace kiln::cli

@@ -42,10 +42,12 @@ void add_all(CLI::App& root, std::vector<kiln::cli::command>& commands) {
     add_completion(root, commands);
 }
 
-// An option takes one value each time it is given: what follows is a file, and not swallowed.
+// An option takes one value each time it is given, and not an empty one: what follows is a file, and not swallowed.
 void take_one_value_each(CLI::App& app) {
+    static CLI::Validator const is_something{
+        [](std::string const& value) { return std::string{value.empty() ? "the value is empty" : ""}; }, {}};
     for (auto* const option : app.get_options()) {
-        if (!option->get_positional()) option->allow_extra_args(false);
+        if (!option->get_positional()) option->allow_extra_args(false)->check(is_something);
     }
     for (auto* const inner : app.get_subcommands([](CLI::App const*) { return true; })) take_one_value_each(*inner);
 }
@@ -65,6 +67,8 @@ int run_command(int count, char** arguments) {
     if (only_run) add_run(root, commands);
     else add_all(root, commands);
     take_one_value_each(root);
+    if (auto const option = option_without_value(root, count, arguments); !option.empty())
+        throw misuse{fmt::format("{}= has no value; give it one, or leave it out", option)};
 
     try {
         root.parse(count, arguments);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "making.hpp"
 
+#include "arch_words.hpp"
 #include "engine/pack_verbs.hpp"
 #include "progress.hpp"
 #include "warmup/director.hpp"
 
 #include <kiln/plan.hpp>
 
+#include <map>
 #include <set>
 
 namespace kiln::cli {
@@ -73,6 +75,37 @@ std::vector<recipe> recipes_of_everything() {
     std::vector<recipe> out;
     for (auto const* p : engine_detail::packs()) {
         for (auto& r : p->recipes()) out.push_back(std::move(r));
+    }
+    return out;
+}
+
+namespace {
+
+// Where a cubin was used, a word may ask for PTX instead. Any other kind is what the program needs.
+result<std::vector<target>> targets_for(warmup::profile_use const& u, std::vector<std::string> const& archs) {
+    KILN_TRY(auto const kind, parse_kind(u.kind));
+    if (!archs.empty())
+        return targets_of_words(archs, kind == artifact_kind::cubin ? std::nullopt : std::optional{kind});
+    KILN_TRY(auto const recorded, target::parse(u.arch, kind));
+    return std::vector{recorded};
+}
+
+}  // namespace
+
+result<std::vector<thing>> things_of(warmup::profile const& from, std::vector<std::string> const& archs) {
+    std::vector<thing> out;
+    std::set<std::tuple<base::digest, std::string, artifact_kind>> done;
+    std::map<std::pair<std::string, std::string>, std::vector<target>> targets;  // by architecture and kind of a use
+    auto const costs = from.costs_ms();
+    for (auto const& u : from.uses) {
+        auto const [known, is_new] = targets.try_emplace({archs.empty() ? u.arch : "", u.kind});
+        if (is_new) {
+            KILN_TRY(known->second, targets_for(u, archs));
+        }
+        for (auto const& t : known->second) {
+            if (!done.emplace(u.recipe, t.arch.name(), t.kind).second) continue;
+            out.push_back({.by = from.recipes.at(u.recipe), .for_target = t, .expected_ms = costs.at(u.recipe)});
+        }
     }
     return out;
 }

@@ -7,6 +7,7 @@
 #include "engine/engine_state.hpp"
 #include "engine/pack.hpp"
 #include "store/bundle.hpp"
+#include "warmup/profile_file.hpp"
 
 namespace kiln::cli {
 
@@ -26,6 +27,9 @@ struct thing {
 [[nodiscard]] result<std::vector<engine_detail::recipe>> recipes_named(std::vector<std::string> const& names);
 [[nodiscard]] result<std::vector<engine_detail::recipe>> recipes_of_pack(std::string const& pack);
 [[nodiscard]] std::vector<engine_detail::recipe> recipes_of_everything();
+
+// What a profile lists, for the architectures it was recorded on or for those that the words stand for.
+[[nodiscard]] result<std::vector<thing>> things_of(warmup::profile const& from, std::vector<std::string> const& archs);
 
 // Every answer is set; returns how many failed. `title` of the bar.
 std::size_t make_all(engine& e, std::vector<thing>& things, std::string const& title);

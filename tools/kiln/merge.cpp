@@ -2,11 +2,11 @@
 #include "command.hpp"
 
 #include "compile/elf.hpp"
-#include "compile/includes.hpp"
 #include "compile/internal_names.hpp"
 #include "compile/job.hpp"
 #include "store/bundle.hpp"
 #include "store/store.hpp"
+#include "versions.hpp"
 
 #include <kiln/version.hpp>
 
@@ -47,39 +47,16 @@ public:
         auto const& at = what.about.at;
         auto const place = std::array{at.family, at.request, at.key};
         if (auto const there = given_.find(place); there != given_.end() && there->second == essence) return {};
-        KILN_CHECK(check_headers(what, file));
+        KILN_TRY(auto a, compile::decode_artifact(what.payload));
+        KILN_CHECK(versions_.add(at.family, {what.about.name, what.about.target, file, std::move(a.dependencies)}));
         given_.insert_or_assign(place, essence);
         return to_.add(what);
     }
 
 private:
-    struct source {
-        std::string file;
-        std::string target;
-        std::vector<dependency> headers;
-    };
-
-    // Where headers are absent nothing tells two versions of a unit apart: no bundle has both.
-    [[nodiscard]] result<void> check_headers(store::entry const& what, std::string const& file) {
-        KILN_TRY(auto a, compile::decode_artifact(what.payload));
-        auto& others = sources_[what.about.at.family];
-        for (auto const& other : others) {
-            auto const header = compile::first_contradiction(other.headers, a.dependencies);
-            if (header.empty()) continue;
-            return fail(
-                errc::invalid_argument,
-                "'{}' for {} in {} and for {} in {} were made from different {}: where it is absent, nobody could tell "
-                "which of the two is meant; build both from the same headers, or ship the bundles apart, each with "
-                "the program it was built for",
-                what.about.name, other.target, other.file, what.about.target, file, header);
-        }
-        others.push_back({file, what.about.target, std::move(a.dependencies)});
-        return {};
-    }
-
     store::bundle_writer& to_;
     std::map<std::array<store::digest, 3>, store::digest> given_;
-    std::map<store::digest, std::vector<source>> sources_;  // by family
+    unit_versions versions_;
 };
 
 // Where only what one key has signed is used, only that is merged.

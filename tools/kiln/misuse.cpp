@@ -55,6 +55,23 @@ std::string unknown_word(CLI::App const& root, std::string_view word) {
 
 }  // namespace
 
+std::string option_without_value(CLI::App const& root, int count, char const* const* arguments) {
+    auto const* app = &root;
+    for (int i = 1; i < count; ++i) {
+        std::string const word = arguments[i];
+        if (word == "--") return {};
+        auto const* const option = app->get_option_no_throw(word.substr(0, word.find('=')));
+        if (option != nullptr) {
+            if (word.ends_with('=') && word.find('=') == word.size() - 1) return word.substr(0, word.size() - 1);
+            bool const takes_next = word.find('=') == word.npos && option->get_items_expected_min() > 0;
+            if (takes_next) ++i;
+        } else if (auto const* const inner = find_command(*app, word)) app = inner;
+        // What follows a program's name is the program's.
+        else if (!word.starts_with('-') && (app->get_positionals_at_end() || app->get_prefix_command())) return {};
+    }
+    return {};
+}
+
 std::string in_words(CLI::App const& root, CLI::ParseError const& why) {
     // What nobody knows comes before what is missing: a misspelt word is both.
     auto unknown = root.remaining(true);

@@ -21,6 +21,9 @@ template <class T>
     return std::move(words).value();
 }
 
+// "--opt" where "--opt=" stands among the arguments: the parser would take what follows for its value. Empty: none.
+[[nodiscard]] std::string option_without_value(CLI::App const& root, int count, char const* const* arguments);
+
 // The parser's complaint as one of ours.
 [[nodiscard]] std::string in_words(CLI::App const& root, CLI::ParseError const& why);
 

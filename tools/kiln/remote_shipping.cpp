@@ -11,7 +11,6 @@
 #include "warmup/profile_file.hpp"
 
 #include <iostream>
-#include <set>
 
 namespace kiln::cli {
 
@@ -106,20 +105,10 @@ void tell_absent(std::vector<thing> const& things, std::string_view nobody_has_i
     complain_about(others);
 }
 
-// What profiles name, for the architectures they were recorded on or for others.
 std::vector<thing> things_of(std::vector<std::string> const& profiles, std::vector<std::string> const& archs) {
     warmup::profile from;
     for (auto const& file : profiles) from.merge(warmup::read_profile(file).value());
-    std::vector<thing> out;
-    std::set<std::tuple<base::digest, std::string, std::string>> done;
-    for (auto const& u : from.uses) {
-        for (auto const& arch : archs.empty() ? std::vector{u.arch} : archs) {
-            if (!done.emplace(u.recipe, arch, u.kind).second) continue;
-            auto const t = target::parse(arch, parse_kind(u.kind).value()).value();
-            out.push_back({.by = from.recipes.at(u.recipe), .for_target = t});
-        }
-    }
-    return out;
+    return cli::things_of(from, archs).value();
 }
 
 struct to_push {

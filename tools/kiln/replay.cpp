@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "arch_words.hpp"
 #include "making.hpp"
 #include "misuse.hpp"
 
@@ -7,7 +8,6 @@
 #include "warmup/profile_file.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace kiln::cli {
 
@@ -27,25 +27,6 @@ result<warmup::profile> merged(std::vector<std::string> const& files) {
     for (auto const& f : files) {
         KILN_TRY(auto const one, warmup::read_profile(f));
         out.merge(one);
-    }
-    return out;
-}
-
-// What was recorded, for the architectures it was recorded on or for those asked for.
-result<std::vector<thing>> things_of(warmup::profile const& from, std::vector<std::string> const& archs) {
-    std::vector<thing> out;
-    std::set<std::tuple<base::digest, std::string, std::string>> done;
-    auto const costs = from.costs_ms();
-    auto const add = [&](warmup::profile_use const& u, std::string const& arch) -> result<void> {
-        if (!done.emplace(u.recipe, arch, u.kind).second) return {};
-        KILN_TRY(auto const kind, parse_kind(u.kind));
-        KILN_TRY(auto const t, target::parse(arch, kind));
-        out.push_back({.by = from.recipes.at(u.recipe), .for_target = t, .expected_ms = costs.at(u.recipe)});
-        return {};
-    };
-    for (auto const& u : from.uses) {
-        if (archs.empty()) KILN_CHECK(add(u, u.arch));
-        for (auto const& a : archs) KILN_CHECK(add(u, a));
     }
     return out;
 }
@@ -72,9 +53,12 @@ int run(replay_arguments const& a) {
         return misused;
     }
     // All that can be wrong with the arguments, before the work.
-    if (!a.bundle.empty()) check_output(a.bundle).value();
+    if (!a.bundle.empty()) {
+        check_output(a.bundle).value();
+        check_apart({a.bundle}, a.profiles).value();
+    }
     if (!a.sign.empty()) (void)store::private_key::load(a.sign).value();
-    for (auto const& arch : a.archs) (void)meant(target::parse(arch, artifact_kind::cubin));
+    (void)meant(targets_of_words(a.archs));
     auto const from = merged(a.profiles).value();
     auto things = things_of(from, a.archs).value();
     engine_options options;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay_foreign.hpp"
 
+#include "arch_words.hpp"
 #include "base/clock.hpp"
 #include "base/config.hpp"
 #include "base/text.hpp"
@@ -11,6 +12,7 @@
 #include "intercept/other_targets.hpp"
 #include "intercept/run_record.hpp"
 #include "intercept/worker_line.hpp"
+#include "misuse.hpp"
 #include "run_environment.hpp"
 #include "run_workers.hpp"
 
@@ -219,12 +221,25 @@ void show(std::vector<request> const& all, std::size_t ready, double ms, bool as
     print(fmt::format("{} of {} ready in {:.0f} ms\n", ready, all.size(), ms));
 }
 
+// The architectures alone: whether it is to be a cubin or PTX, the request says itself.
+std::vector<std::string> archs_of(std::vector<std::string> const& words) {
+    std::vector<std::string> out;
+    for (auto const& t : meant(targets_of_words(words))) {
+        auto name = t.arch.name();
+        if (t.arch.is_virtual()) name.replace(0, name.find('_'), "sm");
+        if (std::ranges::find(out, name) == out.end()) out.push_back(std::move(name));
+    }
+    if (out.empty()) out.emplace_back();  // as it was asked for
+    return out;
+}
+
 }  // namespace
 
 bool is_foreign_record(std::string const& file) { return static_cast<bool>(intercept::read_run_record(file)); }
 
 int replay_foreign(foreign_replay const& what) {
     if (!what.output.empty()) check_text_output(what.output).value();
+    auto const archs = archs_of(what.archs);
     std::vector<request> all;
     std::set<std::string> seen;
     for (auto const& file : what.records) {
@@ -232,7 +247,7 @@ int replay_foreign(foreign_replay const& what) {
         auto const& folder = record.requests;
         if (folder.empty()) throw fail(errc::corrupt, "{}: it has no requests in it; record it again", file);
         for (auto const& job : jobs_in(folder).value()) {
-            for (auto const& arch : what.archs.empty() ? std::vector<std::string>{""} : what.archs) {
+            for (auto const& arch : archs) {
                 auto one = request_for(job, arch);
                 auto const identity = one.state + arch + std::string{base::as_text(intercept::encode(one.job))};
                 if (seen.insert(identity).second) all.push_back(std::move(one));

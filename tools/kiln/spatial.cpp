@@ -34,10 +34,10 @@ void require_rings(spatial_layer const& of, spatial_layer const& other) {
                "MENDED' mends them",
                of.file, line, bad[0].message, others, of.file);
 }
-// The call's answer. On the host the library has looked, but names one row and no file; on a device nobody has.
+// The call's answer. The library has looked, but names one row and no file.
 template <class T>
 T with_rings(both_layers const& of, result<T> got) {
-    if (!got || got->how.selected == place::gpu) {
+    if (!got) {
         require_rings(of.left, of.right);
         require_rings(of.right, of.left);
     }

@@ -37,11 +37,12 @@ struct gdal_table {
     int (*close)(void*);
     int (*layers)(void*);
     void* (*layer)(void*, int);
+    long long (*count)(void* layer, int force);
     bool (*stream)(void* layer, ArrowArrayStream* out, char** options);
-    char const* (*last_error)();
     char const* (*version)(char const*);
-    void (*set_handler)(void (*)(int, int, char const*));
-    void (*quiet)(int, int, char const*);
+    void (*push_handler)(void (*)(int kind, int number, char const* message), void* data);
+    void (*pop_handler)();
+    void* (*handler_data)();
 };
 
 result<gdal_table> load_gdal() {
@@ -64,20 +65,40 @@ result<gdal_table> load_gdal() {
     resolve(out.close, "GDALClose");
     resolve(out.layers, "GDALDatasetGetLayerCount");
     resolve(out.layer, "GDALDatasetGetLayer");
+    resolve(out.count, "OGR_L_GetFeatureCount");
     resolve(out.stream, "OGR_L_GetArrowStream");
-    resolve(out.last_error, "CPLGetLastErrorMsg");
     resolve(out.version, "GDALVersionInfo");
-    resolve(out.set_handler, "CPLSetErrorHandler");
-    resolve(out.quiet, "CPLQuietErrorHandler");
+    resolve(out.push_handler, "CPLPushErrorHandlerEx");
+    resolve(out.pop_handler, "CPLPopErrorHandler");
+    resolve(out.handler_data, "CPLGetErrorHandlerUserData");
     if (!missing.empty()) return fail(errc::unsupported, "{} has no {}; GDAL 3.6 or newer is needed", library, missing);
-    out.set_handler(out.quiet);  // what is wrong is said once, by us
-    out.register_all();
     return out;
 }
 result<gdal_table> const& the_gdal() {
     static auto const table = load_gdal();
     return table;
 }
+
+// GDAL goes on where it can: what it cannot read of a file becomes a null row, and it says so. While one of these is there, that is kept
+// instead of printed.
+class gdal_complaints {
+public:
+    explicit gdal_complaints(gdal_table const& gdal) : gdal_{gdal} { gdal_.push_handler(&gdal_complaints::take, this); }
+    gdal_complaints(gdal_complaints const&) = delete;
+    ~gdal_complaints() { gdal_.pop_handler(); }
+
+    // The first failure's message.
+    [[nodiscard]] std::optional<std::string> const& first() const noexcept { return first_; }
+
+private:
+    static void take(int kind, int /*number*/, char const* message) {
+        constexpr int failure = 3;
+        auto* const self = static_cast<gdal_complaints*>(the_gdal()->handler_data());
+        if (kind >= failure && !self->first_) self->first_ = message;
+    }
+    gdal_table const& gdal_;
+    std::optional<std::string> first_;
+};
 
 template <class T>
 struct released {
@@ -107,7 +128,11 @@ class arrow_column {
 public:
     arrow_column(ArrowSchema const& schema, std::int64_t at) : at_{at}, format_{schema.children[at]->format} {}
 
-    [[nodiscard]] bool is_text() const { return format_ == "u" || format_ == "U" || format_ == "z" || format_ == "Z"; }
+    // Text, a number or a truth value.
+    [[nodiscard]] bool is_name() const {
+        return format_.size() == 1 && std::strchr("uUbcCsSiIlLfg", format_[0]) != nullptr;
+    }
+    [[nodiscard]] std::string const& format() const { return format_; }
     // Of one row of a batch; nothing where it is null.
     [[nodiscard]] std::optional<std::string> value(ArrowArray const& batch, std::int64_t row) const {
         auto const& a = *batch.children[at_];
@@ -116,14 +141,30 @@ public:
         if (valid != nullptr && (valid[i / 8] >> (i % 8) & 1U) == 0) return {};
         if (format_ == "z" || format_ == "u") return bytes<std::int32_t>(a, i);
         if (format_ == "Z" || format_ == "U") return bytes<std::int64_t>(a, i);
-        if (format_ == "i") return std::to_string(static_cast<std::int32_t const*>(a.buffers[1])[i]);
-        if (format_ == "l") return std::to_string(static_cast<std::int64_t const*>(a.buffers[1])[i]);
-        if (format_ == "s") return std::to_string(static_cast<std::int16_t const*>(a.buffers[1])[i]);
-        if (format_ == "g") return fmt::format("{}", static_cast<double const*>(a.buffers[1])[i]);
-        return {};
+        switch (format_[0]) {
+            case 'b':
+                return (static_cast<std::uint8_t const*>(a.buffers[1])[i / 8] >> (i % 8) & 1U) != 0 ? "true" : "false";
+            case 'c': return number<std::int8_t>(a, i);
+            case 'C': return number<std::uint8_t>(a, i);
+            case 's': return number<std::int16_t>(a, i);
+            case 'S': return number<std::uint16_t>(a, i);
+            case 'i': return number<std::int32_t>(a, i);
+            case 'I': return number<std::uint32_t>(a, i);
+            case 'l': return number<std::int64_t>(a, i);
+            case 'L': return number<std::uint64_t>(a, i);
+            case 'f': return number<float>(a, i);
+            case 'g': return number<double>(a, i);
+            default: return {};
+        }
     }
 
 private:
+    template <class T>
+    static std::string number(ArrowArray const& a, std::size_t i) {
+        auto const value = static_cast<T const*>(a.buffers[1])[i];
+        if constexpr (sizeof(T) == 1) return std::to_string(value);  // not a letter
+        else return fmt::format("{}", value);
+    }
     template <class Offset>
     static std::string bytes(ArrowArray const& a, std::size_t i) {
         auto const* const offsets = static_cast<Offset const*>(a.buffers[1]);
@@ -157,6 +198,12 @@ result<spatial::rows_of_file> read_stream(ArrowArrayStream& stream, std::string 
         auto const at = child_where(schema.raw, [&](ArrowSchema const& c) { return how.id == c.name; });
         if (!at) return fail(errc::invalid_argument, "{}: its first layer has no field '{}'", file, how.id);
         names.emplace(schema.raw, *at);
+        if (!names->is_name())
+            return fail(
+                errc::invalid_argument,
+                "{}: the field '{}' has neither text, numbers nor truth values (its type is '{}' in Arrow), which "
+                "are names of rows",
+                file, how.id, names->format());
     }
     arrow_column const geometry{schema.raw, *shape};
     std::vector<std::optional<std::string>> rows;
@@ -193,15 +240,28 @@ result<std::string> gdal_in_words() {
 result<spatial::rows_of_file> read_with_gdal(std::string const& file, spatial::read_options const& how) {
     auto const& gdal = the_gdal();
     if (!gdal) return error{gdal.error()};
+    gdal_complaints const opening{*gdal};
+    gdal->register_all();
     constexpr unsigned vector_only = 0x04;
     std::unique_ptr<void, int (*)(void*)> const data{gdal->open(file.c_str(), vector_only, nullptr, nullptr, nullptr),
                                                      gdal->close};
-    if (!data) return fail(errc::invalid_argument, "{}: GDAL: {}", file, gdal->last_error());
+    if (!data)
+        return fail(errc::invalid_argument, "{}: GDAL: {}", file, opening.first().value_or("no format it knows"));
     if (gdal->layers(data.get()) < 1) return fail(errc::invalid_argument, "{}: GDAL finds no layer in it", file);
+    auto* const layer = gdal->layer(data.get(), 0);
+    gdal_complaints const reading{*gdal};
+    auto const count = gdal->count(layer, 1);
+    // Of an empty FlatGeobuf, the stream of GDAL 3.6 has empty batches and no end.
+    if (count == 0 && !reading.first()) return spatial::rows_of_file{};
     released<ArrowArrayStream> stream;
-    if (!gdal->stream(gdal->layer(data.get(), 0), &stream.raw, nullptr))
-        return fail(errc::unsupported, "{}: GDAL: {}", file, gdal->last_error());
-    return read_stream(stream.raw, file, how);
+    if (!gdal->stream(layer, &stream.raw, nullptr))
+        return fail(errc::unsupported, "{}: GDAL: {}", file, reading.first().value_or("it gives no reason"));
+    auto read = read_stream(stream.raw, file, how);
+    if (!read) return read;
+    if (reading.first()) return fail(errc::io, "{}: GDAL: {}; is the file whole?", file, *reading.first());
+    if (read->rows.empty())
+        return fail(errc::io, "{}: GDAL counts {} features and finds none; is the file whole?", file, count);
+    return read;
 }
 
 }  // namespace kiln::cli

@@ -93,7 +93,7 @@ int write_distances(spatial_arguments const& a) {
 
 int write_converted(spatial_arguments const& a) {
     if (a.as_json) throw misuse{std::string{"convert writes geometry: -o FILE.geojson, .wkt or .wkb"}};
-    check_spatial_output(a);
+    check_geometry_output(a);
     auto const layer = read_layer(a.left, a.reading).value();
     std::vector<json> rows;
     for (std::size_t i = 0; i < layer.rows().rows(); ++i)

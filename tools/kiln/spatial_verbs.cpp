@@ -7,6 +7,7 @@
 #include <kiln/spatial/wkt.hpp>
 
 #include <charconv>
+#include <filesystem>
 
 namespace kiln::cli {
 
@@ -29,6 +30,12 @@ void check_lines_output(spatial_arguments const& a) {
     if (!a.as_json && output_kind(a.output) != spatial_output::csv)
         throw misuse{
             fmt::format("-o {}: there is no geometry in the answer; name a .csv, or ask for --json", a.output)};
+    check_spatial_output(a);
+}
+void check_geometry_output(spatial_arguments const& a) {
+    auto const ending = std::filesystem::path{a.output}.extension();
+    if (output_kind(a.output) == spatial_output::csv && !ending.empty() && ending != ".txt")
+        throw misuse{fmt::format("-o {}: geometry is written as .geojson, .wkt or .wkb", a.output)};
     check_spatial_output(a);
 }
 void deliver(spatial_arguments const& a, std::string_view text) {

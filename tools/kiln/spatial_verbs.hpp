@@ -36,6 +36,8 @@ private:
 void check_spatial_output(spatial_arguments const& a);
 // The same of what has no geometry to write.
 void check_lines_output(spatial_arguments const& a);
+// The same of what is geometry and nothing else.
+void check_geometry_output(spatial_arguments const& a);
 void deliver(spatial_arguments const& a, std::string_view text);
 void deliver_json(spatial_arguments const& a, json const& data);
 // Rows as the output's name says, not CSV; GeoJSON has these properties.

@@ -25,7 +25,10 @@ int run(trace_arguments const& a) {
         return misused;
     }
     for (auto const& written : {a.output, a.svg})
-        if (!written.empty()) check_text_output(written).value();
+        if (!written.empty()) {
+            check_text_output(written).value();
+            check_apart({written}, {a.events}).value();
+        }
     auto const file = report::read_events(a.events).value();
     if (file.events.empty()) {
         complain(fmt::format("{}: no events in it; a program writes them with KILN_EVENTS={}", a.events, a.events));

@@ -3,11 +3,6 @@
 
 #include "arch_words.hpp"
 #include "base/files.hpp"
-#include "compile/toolchain.hpp"
-#include "cuda/library_search.hpp"
-#include "cuda/nvrtc_api.hpp"
-
-#include <kiln/device.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -54,6 +49,18 @@ std::optional<std::pair<std::string, std::string>> divided(std::string const& na
     return std::nullopt;
 }
 
+// No expression has a single colon but one of "?:": what stands before it was meant to be a file.
+result<void> check_files_of(std::vector<std::string> const& names, std::vector<std::string> const& files) {
+    for (auto const& name : names) {
+        auto at = name.find(':');
+        while (at != name.npos && name.substr(at).starts_with("::")) at = name.find(':', at + 2);
+        if (at == name.npos || name.find('?') < at || divided(name, files)) continue;
+        return fail(errc::invalid_argument, "'{}': there is no '{}' among the files: {}", name, name.substr(0, at),
+                    fmt::join(files, ", "));
+    }
+    return {};
+}
+
 // The names that are of this file: those without one are of every file.
 std::vector<std::string> names_for(std::string const& file, std::vector<std::string> const& names,
                                    std::vector<std::string> const& files) {
@@ -63,25 +70,6 @@ std::vector<std::string> names_for(std::string const& file, std::vector<std::str
         if (!parts) out.push_back(name);
         else if (parts->first == file || parts->first == std::filesystem::path{file}.filename().native())
             out.push_back(parts->second);
-    }
-    return out;
-}
-
-// Loads the compiler: only for words that mean what it knows.
-result<std::vector<int>> known_to_compiler() {
-    cuda::library_search const search{cuda::search_environment::process(base::config::load())};
-    KILN_TRY(auto const tool, compile::find_nvrtc(search));
-    KILN_TRY(auto const api, cuda::load_nvrtc(tool.path));
-    return api->supported_archs();
-}
-
-result<std::vector<arch>> of_devices() {
-    auto all = devices();
-    if (!all) return std::move(all).error().within("'native' is the architecture of this machine's GPU");
-    std::vector<arch> out;
-    for (auto const& d : *all) {
-        auto const a = arch::of_device(d.major, d.minor);
-        if (std::ranges::find(out, a) == out.end()) out.push_back(a);
     }
     return out;
 }
@@ -96,6 +84,13 @@ std::string name_of_file(std::filesystem::path const& path) {
 result<std::vector<unit>> unit_arguments::units() const {
     std::vector<unit> out;
     if (std::ranges::count(files, "-") > 1) return fail(errc::invalid_argument, "'-' can be read once only");
+    KILN_CHECK(check_files_of(names, files));
+    KILN_CHECK(check_files_of(exports, files));
+    for (auto const& directory : includes) {
+        std::error_code ignored;
+        if (!std::filesystem::is_directory(directory, ignored))
+            complain(fmt::format("-I {}: there is no such directory", directory));
+    }
     for (auto const& file : files) {
         std::filesystem::path const path{file};
         KILN_TRY(auto const text, text_of(file));
@@ -111,7 +106,7 @@ result<std::vector<unit>> unit_arguments::units() const {
         if (!standard.empty()) u.options.push_back("--std=" + standard);
         u.options.insert(u.options.end(), options.begin(), options.end());
         u.uncached_options = uncached_options;
-        u.exports = exports;
+        u.exports = names_for(file, exports, files);
         u.licence = licence;
         out.push_back(std::move(u));
     }
@@ -123,14 +118,7 @@ result<std::vector<target>> unit_arguments::targets() const {
     if (!kind.empty()) {
         KILN_TRY(what, parse_kind(kind));
     }
-    known_archs const known{known_to_compiler, of_devices};
-    std::vector<target> out;
-    for (auto const& text : archs) {
-        KILN_TRY(auto const meant, targets_of_word(text, what, known));
-        for (auto const& t : meant) {
-            if (std::ranges::find(out, t) == out.end()) out.push_back(t);
-        }
-    }
+    KILN_TRY(auto out, targets_of_words(archs, what));
     if (out.empty()) {
         KILN_TRY(auto const t, target::make(arch_of_this_machine().arch, what.value_or(artifact_kind::cubin)));
         out.push_back(t);

@@ -4,8 +4,8 @@
 // validity bit per row. A row is a point, linestring, polygon, or several of one of these; a mixed array holds one child array
 // per family. A null row is not an empty one, in every operation. Arrays are on the host or on a device, as buffers are
 // (<kiln/runtime/buffer.hpp>): copies share memory, nothing moves by itself. Making one looks at sizes only; what is in it is
-// checked by validate() (<kiln/spatial/validate.hpp>), which every operation trusts. Memory is not written to once an array is made of
-// it: what a device found out about rows is kept with the array, and not found out again.
+// checked by validate() (<kiln/spatial/validate.hpp>), which operations ask once of an array on the host; of one made on a device, only relations ask. Memory is not written to once an
+// array is made of it: what was found out about rows is kept with the array and its copies, and not found out again.
 //
 //     namespace spatial = kiln::spatial;
 //     auto const zones  = spatial::from_wkt(lines_of_a_file).value();                 // <kiln/spatial/wkt.hpp>

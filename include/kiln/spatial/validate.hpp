@@ -3,7 +3,7 @@
 // What is wrong with an array, by row. Operations trust what passes: offsets that stay inside the memory, finite coordinates
 // within the range in which predicates are exact, closed rings. Repeated points, touching rings and either orientation of rings are
 // legal. Rings that cross themselves or each other are not looked for by validate(), which reads every vertex once: points in them, what
-// intersects them, distances, areas and overlays are those of the even-odd rule. Matrices need more: see validate_rings(). On the host.
+// intersects them, distances and overlays are those of the even-odd rule. Matrices need more: see validate_rings(). On the host; arrays that are made of memory on a device are trusted by all but relations, which look at offsets too.
 #pragma once
 
 #include <kiln/spatial/geometry.hpp>

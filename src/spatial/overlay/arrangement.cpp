@@ -120,10 +120,10 @@ result<bool> arrangement::node(queue& on) {
         KILN_TRY(auto const place, divide(on, std::move(found)));
         KILN_CHECK(carry_owned(on, place));
         KILN_TRY(asks, on.room<std::uint32_t>(layer_.vertices()));
-        KILN_TRY(auto parts, on.filled<std::int64_t>(1, 0));
-        KILN_CHECK(on.launch(spread_moved{moved.data(), raw(place), asks.data(), counts_in(parts)}, n));
-        std::int64_t left = 0;
-        KILN_CHECK(on.read_sync({{parts.data(), left}}));
+        KILN_TRY(auto any, on.filled<std::uint64_t>(1, 0));
+        KILN_CHECK(on.launch(spread_moved{moved.data(), raw(place), asks.data(), raw(any)}, n));
+        std::uint64_t left = 0;
+        KILN_CHECK(on.read_sync({{any.data(), left}}));
         if (left == 0) return true;
     }
     KILN_CHECK(note_restless(on, asks));
@@ -157,12 +157,14 @@ result<void> arrangement::snap(queue& on, double grid) {
 result<arrangement::found_divisions> arrangement::find_divisions(queue& on, std::uint32_t const* asks,
                                                                  buffer<std::uint32_t> const& moved) const {
     found_divisions out;
-    auto const n = layer_.vertices();
     auto const& elements = layer_.elements();
     meeting_search const search{layer_.view(), elements.tree.view(), elements.in_order.data(), worlds(), asks};
-    auto const groups = (n + segments_together - 1) / segments_together;
-    KILN_TRY(auto place, on.room<std::int64_t>(groups + 1));
-    KILN_CHECK(on.launch(count_meetings{search, raw(place)}, groups));
+    auto const leaves = (elements.tree.size() + 7) / 8;
+    if (leaves == 0) return out;
+    KILN_TRY(auto kept, on.room<std::uint64_t>(leaves * meetings_kept));
+    kept_meetings const first{raw(kept), leaves};
+    KILN_TRY(auto place, on.room<std::int64_t>(leaves + 1));
+    KILN_CHECK(on.launch(count_meetings{search, first, raw(place)}, leaves));
     KILN_TRY(auto const met, on.total_sync(place));
     auto const pairs = static_cast<std::size_t>(met);
     if (pairs > 0x3fffffff)
@@ -170,7 +172,7 @@ result<arrangement::found_divisions> arrangement::find_divisions(queue& on, std:
     if (pairs == 0) return out;
     KILN_TRY(auto left, on.room<std::int32_t>(pairs));
     KILN_TRY(auto right, on.room<std::int32_t>(pairs));
-    KILN_CHECK(on.launch(list_meetings{search, raw(place), left.data(), right.data()}, groups));
+    KILN_CHECK(on.launch(list_meetings{search, first, raw(place), left.data(), right.data()}, leaves));
 
     KILN_TRY(auto segments, on.room<std::int32_t>(2 * pairs));
     KILN_TRY(auto points, on.room<point>(2 * pairs));
@@ -228,32 +230,32 @@ result<buffer<std::int64_t>> arrangement::divide(queue& on, found_divisions at) 
 }
 
 result<void> arrangement::find_places(queue& on) {
-    auto const l = layer_.view();
-    placed_vertices const of{l, worlds()};
+    placed_vertices const of{layer_.view(), worlds()};
     auto const n = layer_.vertices();
     KILN_TRY(auto key, on.room<std::uint64_t>(n));
     KILN_TRY(at_place_, on.room<std::int32_t>(n));
-    KILN_TRY(auto clashes, on.filled<std::int64_t>(1, 0));
-    KILN_CHECK(on.launch(place_hashes{of, raw(key), at_place_.data()}, n));
+    KILN_TRY(auto const around, layer_.extent(on, ring_kinds));
+    KILN_CHECK(on.launch(place_hashes{of, raw(around), raw(key), at_place_.data()}, n));
     KILN_CHECK(on.sort(key, at_place_, 64));
-    KILN_CHECK(on.launch(check_place_hashes{of, raw(key), at_place_.data(), counts_in(clashes)}, n));
     KILN_TRY(auto is_new, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_places{of, at_place_.data(), raw(is_new)}, n));
+    KILN_TRY(auto clashes, on.filled<std::uint64_t>(1, 0));
+    KILN_CHECK(on.launch(count_places{of, raw(key), at_place_.data(), raw(is_new), raw(clashes)}, n));
     KILN_CHECK(on.sum(is_new));
-    std::int64_t total = 0, clash = 0;
+    std::int64_t total = 0;
+    std::uint64_t clash = 0;
     KILN_CHECK(on.read_sync({{is_new.data() + n, total}, {clashes.data(), clash}}));
     if (clash > 0) {
         for (i32 step = 0; step < (worlds_.empty() ? 2 : 3); ++step) {
             KILN_CHECK(on.launch(place_keys{of, step, at_place_.data(), raw(key)}, n));
             KILN_CHECK(on.sort(key, at_place_, 64));
         }
-        KILN_CHECK(on.launch(count_places{of, at_place_.data(), raw(is_new)}, n));
+        KILN_CHECK(on.launch(count_places{of, raw(key), at_place_.data(), raw(is_new), raw(clashes)}, n));
         KILN_TRY(total, on.total_sync(is_new));
     }
     places_ = static_cast<std::size_t>(total);
     KILN_TRY(place_of_, on.room<std::int32_t>(n));
     KILN_TRY(place_first_, on.room<std::int32_t>(places_ + 1));
-    return on.launch(set_places{l, at_place_.data(), raw(is_new), n, place_of_.data(), place_first_.data()}, n);
+    return on.launch(set_places{raw(key), at_place_.data(), raw(is_new), n, place_of_.data(), place_first_.data()}, n);
 }
 
 result<void> arrangement::find_strands(queue& on) {

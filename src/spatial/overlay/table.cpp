@@ -79,8 +79,8 @@ struct ring_changes {
         return true;
     }
     template <tie Mode>
-    result<void> begin_by_cells(queue& on, kept_layer const& of, cell_grid const& other) const {
-        return on.launch(locate_begins<Mode>{of.view(), other, counts_in(by_vertex), is_inside.data()}, of.paths());
+    [[nodiscard]] locate_begins<Mode> begins_by_cells(kept_layer const& of, cell_grid const& other) const {
+        return {of.view(), other, counts_in(by_vertex), is_inside.data()};
     }
     // By vertex. Changes become sums.
     result<buffer<std::uint32_t>> ends(queue& on, kept_layer const& of) const {
@@ -109,9 +109,13 @@ result<ends_of_edges> find_ends(queue& on, table_layers& l, crossing_pairs const
         KILN_TRY(a_begun, a.begin_by_edges<tie::up>(on, l.a, l.b));
         KILN_TRY(b_begun, b.begin_by_edges<tie::down>(on, l.b, l.a));
     }
-    if (!a_begun || !b_begun) KILN_CHECK(l.keep_cells(on));
-    if (!a_begun) KILN_CHECK(a.begin_by_cells<tie::up>(on, l.a, l.b_cells()));
-    if (!b_begun) KILN_CHECK(b.begin_by_cells<tie::down>(on, l.b, l.a_cells()));
+    if (!a_begun || !b_begun) {
+        KILN_CHECK(l.keep_cells(on));
+        auto const lefts = a_begun ? 0 : l.a.paths(), rights = b_begun ? 0 : l.b.paths();
+        KILN_CHECK(on.launch(locate_both_begins{a.begins_by_cells<tie::up>(l.a, l.b_cells()),
+                                                b.begins_by_cells<tie::down>(l.b, l.a_cells()), lefts},
+                             lefts + rights));
+    }
     ends_of_edges out;
     KILN_TRY(out.a, a.ends(on, l.a));
     KILN_TRY(out.b, b.ends(on, l.b));

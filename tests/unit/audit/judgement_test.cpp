@@ -44,7 +44,7 @@ TEST(budget, what_it_allows_is_no_finding_and_is_said) {
 
 TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
     for (auto const* bad : {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1",
-                            "nonsense", "allow R99 at a because b", "severity <= awful"}) {
+                            "nonsense", "allow R99 at a because b", "severity <= awful", "cold.ms <= nan"}) {
         auto const parsed = parse_budget(bad);
         ASSERT_FALSE(parsed) << bad;
         EXPECT_EQ(parsed.error().code(), errc::invalid_argument);
@@ -91,6 +91,33 @@ TEST(diff, a_new_finding_breaks_and_a_lost_one_does_not) {
     EXPECT_TRUE(compare(input(a), input(c), strictness::any));
 }
 
+TEST(diff, tells_what_is_gone_and_breaks_where_nothing_was_read_or_less_memory_held) {
+    scene plain, reading, large;
+    for (auto* x : {&plain, &reading, &large}) {
+        x->allocate();
+        x->p().memory.back().address = 1;
+        if (x == &large) x->p().memory.back().bytes = 2u << 20;
+        x->repeat(40, [&](scene& y, int) {
+            y.on("a.py:1").launch("k").on("a.py:2");
+            if (x == &reading) y.read(4);
+            y.launch("l").passes(94);
+        });
+    }
+    auto const a = judge_scene(plain), b = judge_scene(reading), c = judge_scene(large);
+    auto const lines = [](result<difference> const& d) {
+        std::string out;
+        for (auto const& l : d.value().lines) out += l + "\n";
+        return out;
+    };
+    auto const mended = compare(input(b), input(a), strictness::any);
+    EXPECT_FALSE(mended.value().broken) << lines(mended);
+    EXPECT_NE(lines(mended).find("gone   MEDIUM R22"), std::string::npos) << lines(mended);
+    EXPECT_NE(lines(compare(input(a), input(b), strictness::any)).find("WORSE  read"), std::string::npos);
+    auto const grown = compare(input(a), input(c), strictness::any);
+    EXPECT_TRUE(grown.value().broken) << lines(grown);
+    EXPECT_NE(lines(grown).find("WORSE  memory"), std::string::npos) << lines(grown);
+}
+
 TEST(diff, compiling_again_is_r17) {
     scene first, second, third;
     for (auto* x : {&first, &second, &third}) {
@@ -134,6 +161,37 @@ TEST(health, counts_processes_that_used_no_gpu_but_not_those_that_only_started_o
     EXPECT_EQ(h.cpu, 2u);
 }
 
+// pyenv's python3 is a script that asks readlink and basename, in shells of its own, before it becomes Python.
+TEST(health, tools_that_scripts_ask_are_no_work) {
+    scene x;
+    x.launch("k").child("/usr/bin/readlink", 1).child("/bin/bash", 1).child("/sbin/ldconfig", 1);
+    x.p().children.push_back({.pid = 3000, .parent = 1, .event = 4, .time = 5});  // forked, and never a program
+    auto const seen = judge_scene(x);
+    health h;
+    add_health(seen.m, "a", h);
+    EXPECT_EQ(h.all, 1u) << to_text(h);
+    EXPECT_EQ(h.gpu, 1u);
+}
+
+TEST(health, a_test_that_asks_tools_is_counted_and_its_runner_is_not_whatever_lies_between) {
+    scene x;
+    auto const began = [&](std::uint32_t pid, std::uint32_t parent, char const* name) {
+        x.p().children.push_back({.pid = pid, .parent = parent, .name = x.text(name), .event = 1, .time = 5});
+    };
+    began(10, 1, "/usr/bin/run_tests");
+    began(11, 10, "/bin/sh");
+    began(12, 11, "/usr/bin/test_of_the_cpu");
+    began(13, 12, "/bin/bash");
+    began(14, 13, "/usr/bin/uname");
+    x.launch("k");
+    auto const seen = judge_scene(x);
+    health h;
+    add_health(seen.m, "a", h);
+    EXPECT_EQ(h.all, 2u) << to_text(h);
+    EXPECT_EQ(h.cpu, 1u);
+    EXPECT_NE(to_text(h).find("no kernel  test_of_the_cpu"), std::string::npos) << to_text(h);
+}
+
 TEST(health, counts_processes_where_kiln_says_nothing) {
     scene x, idle;
     x.launch("k");
@@ -143,6 +201,31 @@ TEST(health, counts_processes_where_kiln_says_nothing) {
     add_health(none.m, "b", h);
     EXPECT_EQ(h.all, 2u);
     EXPECT_EQ(h.gpu, 1u);
+}
+
+TEST(report, the_trace_of_a_long_run_has_all_of_its_beginning) {
+    scene x;
+    x.repeat(120'000, [](scene& y, int) { y.launch("mul", {.takes = 3}).passes(20); });
+    auto const trace = to_perfetto(input(judge_scene(x)));
+    for (auto const* const part : {"mul", "cudaLaunchKernel", "later events are not shown"})
+        EXPECT_NE(trace.find(part), trace.npos) << part;
+    scene y;
+    reads(y, 40);
+    EXPECT_EQ(to_perfetto(input(judge_scene(y))).find("cut short"), std::string::npos);
+}
+
+TEST(report, a_name_cannot_speak_to_the_terminal) {
+    EXPECT_EQ(plain_text("a\x1b[31mb\nc\x7f\xc2\x9b"
+                         "d"),
+              "a?[31mb?c??d");
+    EXPECT_EQ(plain_text("tr\xc3\xa4in.py"), "tr\xc3\xa4in.py");
+    scene x;
+    reads(x, 40);
+    x.all().about = "{\"command\":[\"python\",\"\\u001b]0;owned\\u0007.py\"],\"scale\":\"rows=1e6\"}";
+    auto const seen = judge_scene(x);
+    EXPECT_EQ(to_text(input(seen)).find('\x1b'), std::string::npos);
+    EXPECT_EQ(to_json(input(seen))["scale"], "rows=1e6");
+    EXPECT_NE(to_html(input(seen)).find("rows=1e6"), std::string::npos);
 }
 
 TEST(report, fits_a_terminal_and_has_no_open_ends) {

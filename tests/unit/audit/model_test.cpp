@@ -26,6 +26,25 @@ TEST(audit_calls, that_come_with_every_launch_are_known) {
         EXPECT_FALSE(comes_with_launches(name)) << name;
 }
 
+TEST(audit_model, a_grid_may_have_more_blocks_than_a_number_holds) {
+    scene x;
+    x.launch("k", {.blocks = 65536});
+    x.p().kernels.back().grid_y = 65536;
+    EXPECT_EQ(judge_scene(x).m.processes.front().ops.front().blocks, 0xffff'ffffu);
+}
+
+TEST(audit_model, who_got_a_gpu_and_left_no_recording_cannot_be_judged) {
+    for (std::uint32_t const status : {0u, 100u}) {
+        scene x;
+        format::compile_record c;
+        c.what = static_cast<std::uint8_t>(format::compiler::driver_init);
+        c.status = status;
+        x.all().processes.front() = {};
+        x.p().compiles.push_back(c);
+        EXPECT_EQ(judge_scene(x).r.can_be_judged, status != 0);
+    }
+}
+
 TEST(audit_order, a_blocking_finding_folds_the_later_ones) {
     scene x;
     x.repeat(9000, [](scene& y, int) {

@@ -147,6 +147,16 @@ TEST(recording, unknown_chunks_are_passed_over) {
     EXPECT_EQ(r.kernels.size(), 4u);
 }
 
+TEST(recording, checksums_are_the_same_however_long) {
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += static_cast<char>(i * 37);
+    for (std::size_t size = 0; size <= text.size(); ++size) {
+        std::uint32_t one_by_one = 0;
+        for (std::size_t i = 0; i < size; ++i) one_by_one = format::crc32c(&text[i], 1, one_by_one);
+        EXPECT_EQ(format::crc32c(text.data(), size), one_by_one) << size;
+    }
+}
+
 TEST(recording, of_a_directory_joins_recorder_and_companion) {
     auto const place = base::temporary_directory::make().value();
     ASSERT_TRUE(base::replace_file(place.path() / "p7.0.kilnrec", base::as_bytes(sample().data)));
@@ -158,11 +168,14 @@ TEST(recording, of_a_directory_joins_recorder_and_companion) {
     companion.record(c);
     ASSERT_TRUE(base::replace_file(place.path() / "c7.kilnrec", base::as_bytes(companion.data)));
     ASSERT_TRUE(base::replace_file(place.path() / "p9.0.kilnrec", base::as_bytes("no recording at all")));
+    ASSERT_TRUE(base::replace_file(place.path() / "run.json", base::as_bytes("{}")));
     auto const all = read_recording(place.path()).value();
     ASSERT_EQ(all.processes.size(), 2u);
     EXPECT_EQ(all.processes[0].kernels.size(), 3u);
     EXPECT_EQ(all.processes[0].compiles.size(), 1u);
-    EXPECT_EQ(all.foreign_files, 1u);
+    EXPECT_EQ(all.spoilt_files, 1u);
+    ASSERT_TRUE(base::replace_file(place.path() / "run.json", base::as_bytes("")));
+    EXPECT_EQ(read_recording(place.path()).value().spoilt_files, 2u);
     auto const nothing = base::temporary_directory::make().value();
     EXPECT_EQ(read_recording(nothing.path()).error().code(), errc::not_found);
 }

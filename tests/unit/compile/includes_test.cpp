@@ -85,7 +85,7 @@ TEST_F(includes, what_the_build_did_not_look_at_is_an_error_and_neither_absent_n
     auto const look_at = [&](std::string const& path, std::vector<carried_header> more = {}) {
         unit carried{
             .name = "u", .source = "", .carried = {{"s/s.h", "beside"}, {"!i0/maybe.h", ""}, {"!i0/cuda/", ""}}};
-        carried.carried.insert(carried.carried.end(), {{"!", ""}, {"!s/.", ""}, {"!i0/*", ""}});
+        carried.carried.insert(carried.carried.end(), {{"!", ""}, {"!s/.", ""}});
         carried.carried.insert(carried.carried.end(), more.begin(), more.end());
         auto roots = roots_of(carried);
         roots.toolkit = {dir("kit")};
@@ -96,18 +96,64 @@ TEST_F(includes, what_the_build_did_not_look_at_is_an_error_and_neither_absent_n
     EXPECT_EQ(look_at("/.kiln/s/s.h"), "beside");
     EXPECT_EQ(look_at("/.kiln/i0/maybe.h"), "(none)") << "the build looked for it";
     EXPECT_EQ(look_at("/.kiln/i0/cuda/std/tuple"), "(none)") << "there was no such folder";
-    EXPECT_EQ(look_at("/.kiln/i0/cuda_fp99.h"), "(none)")
-        << "the toolkit has it, and i0 nothing of the toolkit's names";
-    EXPECT_EQ(look_at("/.kiln/i0/cassert"), "(none)");
     EXPECT_EQ(look_at("/.kiln/t/cuda_fp99.h"), "kit");
     for (auto const& path :
          {std::string{"/.kiln/i0/other.h"}, std::string{"/.kiln/s/cuda_fp99.h"}, dir("source/planted.h"),
-          std::string{"/.kiln/i0/cudax/a.h"}, std::string{"/.kiln/carried/i0/other.h"}}) {
+          std::string{"/.kiln/i0/cuda_fp99.h"}, std::string{"/.kiln/i0/cassert"}, std::string{"/.kiln/i0/cudax/a.h"},
+          std::string{"/.kiln/carried/i0/other.h"}}) {
         EXPECT_NE(look_at(path).find("build for this architecture, too"), std::string::npos) << path;
     }
     EXPECT_EQ(look_at(dir("source/planted.h"), {{"!" + dir("source/planted.h"), ""}}), "(none)")
         << "nobody looks there";
     EXPECT_EQ(look_at(dir("source/planted.h"), {{dir("source/planted.h"), "ours"}}), "ours");
+}
+
+TEST_F(includes, what_is_not_among_the_names_of_a_folder_was_not_there_whatever_toolkit_asks) {
+    for (auto const* folder : {"own/cuda", "own/lib", "kit"}) base::make_directories(dir(folder)).value();
+    write("own/newer.h", "own, read by none of the architectures that were built");
+    write("own/cuda/mine.h", "");
+    write("own/lib/x.h", "");
+    write("own/notes.txt", "");
+    write("own/.hidden.h", "");
+    write("kit/newer.h", "a header that only the customer's toolkit has");
+    auto const look_at = [&](std::string const& path) {
+        unit carried{.name = "u", .source = "", .carried = {{"!", ""}, {"i0/lib/read.h", "text"}}};
+        carried.carried.push_back({"=i0/", names_in(dir("own")).value()});
+        carried.carried.push_back({"=i0/cuda/", names_in(dir("own/cuda")).value()});
+        auto roots = roots_of(carried);
+        roots.toolkit = {dir("kit")};
+        include_capture capture{roots};
+        auto const text = read(capture.open("/.kiln/i0/" + path));
+        return capture.fault() ? "refused" : text;
+    };
+    for (auto const* absent : {"cassert", "cassert.stdh", "ciso646", "cooperative_groups.h", "cuda/std/tuple",
+                               "cuda/std/__cccl/os.h", "none/lib/x.h", "cuda/none"})
+        EXPECT_EQ(look_at(absent), "(none)") << absent;
+    for (auto const* unknown : {"newer.h", "cuda/mine.h", "lib/x.h", "lib/none.h", "cuda", "other.txt", ".other.h",
+                                ".git/config", "../own/newer.h", "lib/../none.h", "./none.h"})
+        EXPECT_EQ(look_at(unknown), "refused") << unknown;
+    EXPECT_EQ(look_at("lib/read.h"), "text");
+
+    auto const before = names_in(dir("own"));
+    write("own/more.txt", "");
+    write("own/.more.h", "");
+    EXPECT_EQ(names_in(dir("own")), before) << "what no header is called as does not count";
+    write("own/more.h", "");
+    EXPECT_NE(names_in(dir("own")), before);
+    EXPECT_EQ(names_in(dir("nowhere")), "") << "what is not there has nothing in it";
+}
+
+TEST_F(includes, what_a_unit_carries_and_its_roots_say_the_same) {
+    std::vector<carried_header> const all{{"!", ""},       {"!/abs/no.h", ""}, {"!i1/.", ""},  {"#2 i0/b.h", ""},
+                                          {"=i0/", "1\n"}, {"=i0/lib/", ""},   {"i0/b.h", "b"}};
+    unit const u{.name = "u", .source = "", .carried = all};
+    auto const back = carried_of(roots_of(u));
+    ASSERT_EQ(back.size(), all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        EXPECT_EQ(back[i].place, all[i].place);
+        EXPECT_EQ(back[i].text, all[i].text);
+    }
+    EXPECT_EQ(count_directories(u), 2u);
 }
 
 TEST_F(includes, two_artifacts_contradict_each_other_by_their_own_headers_alone) {
@@ -126,8 +172,9 @@ TEST_F(includes, two_artifacts_contradict_each_other_by_their_own_headers_alone)
 }
 
 TEST_F(includes, places_of_carried_headers_may_say_anything) {
-    for (auto const* place : {"", "!", "!i", "!i5/", "!!i0/x", "i", "i/", "i0", "i99999999999999999999/x", "ix/x", "s",
-                              "i7/x", "/abs/x.h"}) {
+    for (auto const* place :
+         {"",     "!",        "!i", "!i5/", "!!i0/x", "i", "i/", "i0",      "i99999999999999999999/x",   "ix/x", "s",
+          "i7/x", "/abs/x.h", "=",  "=i",   "=i3/",   "#", "#2", "#x i0/a", "#99999999999999999999 i0/a"}) {
         auto const roots = roots_of(unit{.name = "u", .source = "", .carried = {{place, "text"}}});
         EXPECT_LE(roots.include_directories.size(), 1000u) << place;
     }

@@ -256,6 +256,21 @@ TEST(keys, one_more_directory_is_another_unit_wherever_it_lies) {
     EXPECT_EQ(family(text), reads_nothing);
 }
 
+TEST(keys, the_number_of_directories_is_among_what_is_told) {
+    auto const told = [](unit const& u) {
+        for (auto const& field : describe_inputs(u, normalize(u.options).value())) {
+            if (field.name == "directories") return field.value;
+        }
+        return std::string{"nothing"};
+    };
+    unit u{.name = "u", .source = "#include <q.h>\n"};
+    EXPECT_EQ(told(u), "0");
+    u.include_dirs = {"/a"}, u.options = {"-I/b"}, u.directory = "/c";
+    EXPECT_EQ(told(u), "s2");
+    u.source = "int x;";
+    EXPECT_EQ(told(u), "nothing") << "it looks in none";
+}
+
 TEST(keys, images_go_by_all_of_their_keys) {
     std::vector<digest> const keys{base::sha256_of(std::string_view{"a"}), base::sha256_of(std::string_view{"b"})};
     std::vector<digest> const turned{keys[1], keys[0]};

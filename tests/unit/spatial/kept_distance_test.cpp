@@ -16,6 +16,7 @@
 #include "spatial/row_distances.hpp"
 #include "spatial/row_slices.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,6 +46,23 @@ geometries backwards(geometries const& g) {
     for (std::size_t i = g.rows(); i-- > 0;)
         for (std::size_t k = 0; k < (i % 3 == 0 ? 2U : 1U); ++k) rows.push_back(static_cast<std::int32_t>(i));
     return g.view(buffer<std::int32_t>::copy_of(rows)).value();
+}
+
+// All coordinates times a power of two.
+geometries scaled(geometries const& g, double by) {
+    auto const times = [&](buffer<double> const& b) {
+        auto out = buffer<double>::copy_of(values_of(b));
+        for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] *= by;
+        return out;
+    };
+    if (g.kind() == family::mixed) {
+        auto parts = g.mixed();
+        for (auto& child : parts.children) child = scaled(child, by);
+        return geometries::make(std::move(parts)).value();
+    }
+    auto parts = g.parts();
+    parts.x = times(parts.x), parts.y = times(parts.y);
+    return geometries::make(std::move(parts)).value();
 }
 
 void check_distances(geometries const& left, geometries const& right, std::string const& name) {
@@ -111,6 +129,33 @@ TEST(kept_distance, what_is_beyond_the_best_is_told_from_what_is_as_near) {
         }
     }
     EXPECT_GT(left_out * 3, far * 2) << "or it is of no use";
+}
+
+TEST(kept_distance, grows_with_the_coordinates_over_all_of_their_range) {
+    for (int k = 1; k <= 7; ++k) {
+        for (int m = 1; m <= 7; ++m) {
+            auto const left = some(k, 33, 20), right = some(m, 34, 20);
+            auto const expected = cpu::distance(left, right).value();
+            auto const nearest = cpu::nearest(left, right, {.count = 3}).value();
+            for (int const power : {-300, -260, 250, 325}) {
+                double const by = std::ldexp(1.0, power);
+                auto const a = scaled(left, by), b = scaled(right, by);
+                auto const name = fmt::format("{} with {} times 2^{}", k, m, power);
+                auto const got = cpu::distance(a, b).value();
+                for (std::size_t i = 0; i < got.size(); ++i) {
+                    ASSERT_EQ(got[i].has_value(), expected[i].has_value()) << name;
+                    if (got[i]) {
+                        EXPECT_EQ(*got[i], *expected[i] * by) << name << " row " << i;
+                    }
+                }
+                check_distances(a, b, name);
+                auto const near = cpu::nearest(a, b, {.count = 3}).value();
+                ASSERT_EQ(near.size(), nearest.size()) << name;
+                for (std::size_t i = 0; i < near.size(); ++i)
+                    EXPECT_EQ(near[i].right, nearest[i].right) << name << " pair " << i;
+            }
+        }
+    }
 }
 
 TEST(kept_distance, of_every_family_is_that_of_the_host) {
@@ -235,6 +280,26 @@ TEST(kept_nearest, several_rows_are_those_of_the_host) {
                     }
                 }
             }
+        }
+    }
+}
+
+// A root that is rounded down has a square below the one it comes from.
+TEST(kept_nearest, a_row_as_far_as_the_limit_found) {
+    std::vector<std::string> places;
+    for (int x = 0; x < 12; ++x)
+        for (int y = 0; y < 12; ++y) places.push_back(fmt::format("POINT ({} {})", x, y));
+    auto const here = row_of("POINT (0 0)"), there = from_wkt(places).value();
+    for (auto const& [left, right, distance] : cpu::nearest(here, there, {.count = places.size()}).value()) {
+        for (double const most : {distance, std::nextafter(distance, -1.0)}) {
+            if (most < 0) continue;
+            nearest_options const one{.most = most}, many{.count = places.size(), .most = most};
+            auto const place = there.view(buffer<std::int32_t>::copy_of({right})).value();
+            std::size_t const found = most == distance ? 1 : 0;
+            host_queue on{item_order::ascending};
+            EXPECT_EQ(cpu::nearest(here, place, one).value().size(), found) << distance;
+            EXPECT_EQ(nearest_rows_of(on, here, place, one).value().size(), found) << distance;
+            EXPECT_EQ(nearest_many_of(on, here, place, many).value().size(), found) << distance;
         }
     }
 }

@@ -134,8 +134,8 @@ TEST(overlay, islands_in_holes_get_the_hole_around_them) {
     ASSERT_EQ(left.size(), 1U);
     EXPECT_THAT(texts(left),
                 ElementsAre("0 -1 MULTIPOLYGON (((0 0, 20 0, 20 20, 0 20, 0 0), (2 2, 2 18, 18 18, 18 2, 2 2)), "
-                            "((8 8, 12 8, 12 12, 8 12, 8 8)), "
-                            "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 6 14, 14 14, 14 6, 6 6)))"));
+                            "((4 4, 16 4, 16 16, 4 16, 4 4), (6 6, 6 14, 14 14, 14 6, 6 6)), "
+                            "((8 8, 12 8, 12 12, 8 12, 8 8)))"));
 }
 
 TEST(overlay, rows_that_are_not_valid_are_put_right) {

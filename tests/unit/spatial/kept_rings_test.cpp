@@ -5,11 +5,15 @@
 #include "spatial/row_facts.hpp"
 
 #include <kiln/runtime/execution.hpp>
-#include <kiln/spatial/relate.hpp>
+#include <kiln/spatial/join.hpp>
+#include <kiln/spatial/locate.hpp>
+#include <kiln/spatial/measures.hpp>
+#include <kiln/spatial/nearest.hpp>
 #include <kiln/spatial/validate.hpp>
 #include <kiln/spatial/wkt.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +51,7 @@ void expect_words_of_host(geometries const& left, geometries const& right, std::
     scoped_execution_mode const mode{execution_mode::cpu};
     auto const expected = relate({}, left, right);
     host_queue on;
-    auto const got = require_borders(on, {}, {left, right});
+    auto const got = require_borders(on, {}, {anew(left), anew(right)});
     ASSERT_EQ(got.has_value(), expected.has_value()) << name;
     if (expected) return;
     EXPECT_EQ(got.error().message(), expected.error().message()) << name;
@@ -180,6 +184,103 @@ TEST(kept_rings, of_a_chunk_have_the_numbers_of_the_whole) {
     ASSERT_FALSE(got);
     EXPECT_THAT(got.error().message(),
                 testing::HasSubstr("on the left, row 1001: rings cross: (0 0, 2 2) and (2 0, 0 2)"));
+}
+
+// Offsets that go back, leave the memory or do not begin at 0, and rows that are not there.
+TEST(kept_rings, of_memory_that_is_not_there_are_refused_before_it_is_read) {
+    auto const line = [](std::vector<std::int32_t> const& offsets) {
+        geometry_parts parts;
+        parts.kind = family::linestring;
+        parts.x = parts.y = buffer<double>::copy_of({0, 1, 2, 3});
+        parts.offsets[0] = buffer<std::int32_t>::copy_of(offsets);
+        return geometries::make(std::move(parts)).value();
+    };
+    for (auto const& offsets : std::vector<std::vector<std::int32_t>>{
+             {0, 2, 4}, {0, 4}, {0, 2, 1, 4}, {0, 2, 5}, {0, 2, 2'000'000'000}, {0, -2, 4}, {2, 4}, {-1, 2}, {0, 4, 0}})
+        expect_flaws_of_host(line(offsets), fmt::format("a line's {}", fmt::join(offsets, " ")));
+
+    auto const area = [](std::vector<std::int32_t> const& polygons, std::vector<std::int32_t> const& rings,
+                         std::vector<std::int32_t> const& vertices) {
+        geometry_parts parts;
+        parts.kind = family::multipolygon;
+        parts.x = buffer<double>::copy_of({0, 4, 4, 0, 9, 10, 10, 9});
+        parts.y = buffer<double>::copy_of({0, 0, 4, 0, 9, 9, 10, 9});
+        parts.offsets = {buffer<std::int32_t>::copy_of(polygons), buffer<std::int32_t>::copy_of(rings),
+                         buffer<std::int32_t>::copy_of(vertices)};
+        return geometries::make(std::move(parts)).value();
+    };
+    using numbers = std::vector<std::int32_t>;
+    for (auto const& [polygons, rings, vertices] :
+         std::vector<std::array<numbers, 3>>{{numbers{0, 1, 2}, numbers{0, 1, 2}, numbers{0, 4, 8}},
+                                             {numbers{0, 1, 3}, numbers{0, 1, 2}, numbers{0, 4, 8}},
+                                             {numbers{0, 2, 1}, numbers{0, 1, 2}, numbers{0, 4, 8}},
+                                             {numbers{0, 1, 2}, numbers{0, 1, 1 << 30}, numbers{0, 4, 8}},
+                                             {numbers{0, 1, 2}, numbers{0, 2, 1}, numbers{0, 4, 8}},
+                                             {numbers{0, 1, 2}, numbers{1, 1, 2}, numbers{0, 4, 8}},
+                                             {numbers{0, 1, 2}, numbers{0, 1, 2}, numbers{0, 9, 8}},
+                                             {numbers{0, 1, 2}, numbers{0, 1, 2}, numbers{0, 4, -8}},
+                                             {numbers{1, 1, 2}, numbers{0, 1, 2}, numbers{0, 4, 8}}})
+        expect_flaws_of_host(
+            area(polygons, rings, vertices),
+            fmt::format("{} / {} / {}", fmt::join(polygons, " "), fmt::join(rings, " "), fmt::join(vertices, " ")));
+
+    auto const mixed = [&](std::vector<std::int8_t> const& types, numbers const& rows) {
+        mixed_parts parts;
+        parts.type = buffer<std::int8_t>::copy_of(types), parts.child_row = buffer<std::int32_t>::copy_of(rows);
+        parts.children = {line({0, 2, 4}), row_of("POINT (1 1)")};
+        return geometries::make(std::move(parts)).value();
+    };
+    for (auto const& [types, rows] : std::vector<std::pair<std::vector<std::int8_t>, numbers>>{{{2, 1, 2}, {0, 0, 1}},
+                                                                                               {{2, 1, 2}, {0, 0, 2}},
+                                                                                               {{2, 1}, {0, -1}},
+                                                                                               {{2, 3}, {0, 0}},
+                                                                                               {{2, 0}, {0, 0}},
+                                                                                               {{2, 100}, {0, 0}}})
+        expect_flaws_of_host(mixed(types, rows),
+                             fmt::format("mixed {} / {}", fmt::join(types, " "), fmt::join(rows, " ")));
+
+    auto const two = line({0, 2, 4});
+    for (auto const& chosen : {numbers{1, 0, 1}, numbers{0, 2}, numbers{0, -1}, numbers{1, 2'000'000'000}})
+        expect_flaws_of_host(two.view(buffer<std::int32_t>::copy_of(chosen)).value(),
+                             fmt::format("a view of {}", fmt::join(chosen, " ")));
+
+    // Nor does the host read it, whoever is asked.
+    for (auto const& bad : {line({0, 2, 2'000'000'000}), line({0, 2, 1, 4}), mixed({2, 1}, {0, 1'000'000'000})}) {
+        auto const why = require_valid(bad).error().message();
+        auto const expect_refused = [&](auto const& got) {
+            ASSERT_FALSE(got);
+            EXPECT_EQ(got.error().message(), why);
+        };
+        expect_refused(cpu::join(anew(bad), two, predicate::intersects));
+        expect_refused(cpu::join(two, anew(bad), predicate::touches));
+        expect_refused(cpu::relate(anew(bad), two));
+        expect_refused(cpu::distance(two, anew(bad)));
+        expect_refused(cpu::nearest(anew(bad), two));
+        expect_refused(cpu::length(anew(bad)));
+        expect_refused(cpu::area_index::make(anew(bad)));
+    }
+
+    expect_words_of_host(line({0, 2, 1, 4}), two, "offsets, left");
+    expect_words_of_host(two, area({0, 1, 2}, {0, 2, 1}, {0, 4, 8}), "offsets, right");
+}
+
+// What the host looked at it does not look at again, nor a device at its copy; a view's numbers are its own.
+TEST(kept_rings, that_the_host_looked_at_are_remembered_with_the_array) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const rows = row_of("POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))");
+    auto const line = row_of("LINESTRING (0 0, 3 1)");
+    ASSERT_TRUE(join({}, rows, line, predicate::intersects));
+    EXPECT_TRUE(row_facts::of(rows)->are_valid);
+    EXPECT_FALSE(row_facts::of(rows)->are_borders) << "nobody asked";
+    ASSERT_TRUE(relate({}, rows, line));
+    EXPECT_TRUE(row_facts::of(rows)->are_borders);
+    EXPECT_TRUE(row_facts::of(rows.to_host_sync({}).value())->are_borders) << "a copy elsewhere";
+
+    auto const view = rows.view(buffer<std::int32_t>::copy_of({0, 7})).value();
+    EXPECT_FALSE(row_facts::of(view)->are_valid);
+    auto const refused = relate({}, view, line);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("row 1: the view chooses row 7 of 1"));
 }
 
 // Rows that passed are not looked at again: here they would not pass.

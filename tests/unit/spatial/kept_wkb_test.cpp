@@ -69,6 +69,12 @@ TEST(kept_wkb, is_that_of_the_host) {
               .value(),
           "multipolygons");
     check(geometries{}, "no rows");
+    // Of points alone, whatever their last word of eight bytes has of them.
+    std::vector<std::string> points;
+    for (int i = 0; i < 9; ++i) {
+        points.push_back("POINT (" + std::to_string(i) + ".25 -7.5)");
+        check(from_wkt(points).value(), std::to_string(i) + " points");
+    }
 }
 
 // Every way to be wrong, at every byte: taken or refused as the host does, and nothing outside of the row is read.
@@ -125,6 +131,25 @@ TEST(kept_wkb, takes_either_byte_order_and_an_srid) {
     host_queue on;
     EXPECT_THAT(to_wkt(read_wkb(on, column_of({big, srid})).value()).value(),
                 testing::ElementsAre("POINT (1 2)", "POINT (1 2)"));
+    // A ring from the right to the left, between two that are the other way round.
+    std::vector<std::uint8_t> ring{0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 4};
+    for (std::uint8_t const high : std::vector<std::uint8_t>{0, 0, 0x40, 0, 0x40, 0x40, 0, 0})
+        ring.insert(ring.end(), {high, 0, 0, 0, 0, 0, 0, 0});
+    auto const little =
+        bytes_of(to_wkb(from_wkt(std::vector<std::string>{"POLYGON ((5 5, 6 5, 6 6, 5 5))"}).value()).value());
+    EXPECT_THAT(to_wkt(read_wkb(on, column_of({little, ring, little})).value()).value(),
+                testing::ElementsAre("POLYGON ((5 5, 6 5, 6 6, 5 5))", "POLYGON ((0 0, 2 0, 2 2, 0 0))",
+                                     "POLYGON ((5 5, 6 5, 6 6, 5 5))"));
+}
+
+// Offsets that go back are wrong in null rows as well: rows behind them would lie over others.
+TEST(kept_wkb, refuses_offsets_of_null_rows_that_go_back) {
+    auto const points = to_wkb(from_wkt(std::vector<std::string>{"POINT (1 2)", "POINT (3 4)"}).value()).value();
+    auto const all = column<std::uint8_t>::lists(points.values(),
+                                                 buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{0, 42, 0, 42}),
+                                                 buffer<std::uint8_t>::copy_of(std::vector<std::uint8_t>{0b101}));
+    host_queue on;
+    EXPECT_EQ(read_wkb(on, all).error().code(), errc::corrupt);
 }
 
 }  // namespace kiln::spatial_tests

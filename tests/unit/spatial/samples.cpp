@@ -266,6 +266,13 @@ std::vector<std::string> const& areas_that_touch_themselves() {
     return all;
 }
 
+spatial::geometries anew(spatial::geometries const& g) {
+    using spatial::geometries;
+    bool const mixed = g.kind() == spatial::family::mixed;
+    auto const memory = mixed ? geometries::make(g.mixed()).value() : geometries::make(g.parts()).value();
+    return g.chosen() ? memory.view(*g.chosen()).value() : memory;
+}
+
 geometries row_of(std::string const& text) { return from_wkt(std::vector{text}).value(); }
 
 geometries rings_of_any_kind(std::size_t rows, unsigned seed) {

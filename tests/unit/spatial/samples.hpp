@@ -27,6 +27,8 @@ struct refused_area {
 };
 std::vector<refused_area> const& areas_without_borders();
 std::vector<std::string> const& areas_that_touch_themselves();
+// The same memory, as an array about which nothing was found out.
+spatial::geometries anew(spatial::geometries const& g);
 // A text as the one row it is.
 spatial::geometries row_of(std::string const& text);
 // Rings of any kind on a small lattice, most of them no borders: each row one or two polygons of one or two rings.

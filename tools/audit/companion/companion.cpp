@@ -8,6 +8,7 @@
 // errno, locks or exit handlers. Each event is one open, one append, one close: a killed process loses nothing, and a program that closes
 // every descriptor cannot lose or redirect it.
 #include "audit/recording_format.hpp"
+#include "file_limit.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -40,12 +41,11 @@ uint64_t now_ns() {
 uint32_t thread_id() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
 
 char directory[PATH_MAX];
-std::atomic_flag writing = ATOMIC_FLAG_INIT;
 std::atomic<uint32_t> strings_used{0};
 std::atomic<uint64_t> chunks_written{0};
 
 constexpr std::size_t most_text = 1024;
-constexpr std::size_t most_event = 2 * format::chunk_header_bytes + most_text + 8 + 256 + format::file_header_bytes;
+constexpr std::size_t most_event = 2 * format::chunk_header_bytes + most_text + 8 + 256;
 
 struct event_bytes {
     unsigned char data[most_event];
@@ -72,25 +72,39 @@ struct event_bytes {
     }
 };
 
+constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+
+// The file gets its name when it has its head, so that who comes second finds it whole.
+[[gnu::noinline]] void make_events(char const* path) {
+    event_bytes head;
+    head.raw(format::file_magic.data(), format::file_magic.size());
+    head.u32(format::version);
+    head.u32(0);
+    static std::atomic<uint32_t> made{0};
+    char nameless[PATH_MAX + 96];
+    std::snprintf(nameless, sizeof nameless, "%s.%u.%u", path, thread_id(), made++);
+    int const fresh = ::open(nameless, appending | O_CREAT | O_EXCL, 0600);
+    if (fresh < 0) return;
+    bool const is_whole = kiln::audit::may_grow(fresh, head.size) &&
+                          ::write(fresh, head.data, head.size) == static_cast<ssize_t>(head.size);
+    ::close(fresh);
+    // Unless somebody was first. Not every file system has links.
+    if (is_whole && ::link(nameless, path) != 0 && errno != EEXIST) ::rename(nameless, path);
+    ::unlink(nameless);
+}
+
+// Without a lock: who forks, or takes a signal, while another event is written would wait for it forever.
 void append(event_bytes const& event) {
     char path[PATH_MAX + 64];
     std::snprintf(path, sizeof path, "%s/c%d.kilnrec", directory, static_cast<int>(::getpid()));
-    while (writing.test_and_set(std::memory_order_acquire)) ::usleep(20);
-    int fd = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool const is_new = fd >= 0;
-    if (!is_new && errno == EEXIST) fd = ::open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0) {
-        event_bytes whole;
-        if (is_new) {
-            whole.raw(format::file_magic.data(), format::file_magic.size());
-            whole.u32(format::version);
-            whole.u32(0);
-        }
-        whole.raw(event.data, event.size);
-        (void)!::write(fd, whole.data, whole.size);
-        ::close(fd);
+    int fd = ::open(path, appending);
+    if (fd < 0 && errno == ENOENT) {
+        make_events(path);
+        fd = ::open(path, appending);
     }
-    writing.clear(std::memory_order_release);
+    if (fd < 0) return;
+    if (kiln::audit::may_grow(fd, event.size)) (void)!::write(fd, event.data, event.size);
+    ::close(fd);
 }
 
 template <class Record>

@@ -76,11 +76,13 @@ nvtxRangeId_t begin_apart(char const* name) {
     static std::atomic<nvtxRangeId_t> ids{0};
     auto const id = ++ids;
     auto const range = begin_range(name);
+    if (range.start == 0) return id;  // a forked child takes no lock
     std::lock_guard const lock{apart_lock};
     apart()[id] = range;
     return id;
 }
 void end_apart(nvtxRangeId_t id) {
+    if (!on) return;
     open_range range;
     {
         std::lock_guard const lock{apart_lock};

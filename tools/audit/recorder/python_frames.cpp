@@ -19,15 +19,16 @@ struct layout {
         cframe_frame;  // cframe_frame: what the thread points to has the frame there; direct: is the frame
     long frame_code, frame_previous, frame_instruction, frame_owner;
     long code_file, code_function, code_first_line, code_lines, code_bytes;
-    long text_data;
+    long text_data, wide_text_data;  // of ASCII alone, and of others
 };
 constexpr long direct = -1;
 constexpr layout known[] = {
-    {311, 56, 8, 32, 48, 56, 69, 112, 128, 72, 136, 184, 48},
-    {312, 56, 0, 0, 8, 56, 70, 112, 128, 68, 136, 192, 40},
-    {313, 72, direct, 0, 8, 56, 70, 112, 128, 68, 136, 200, 40},
+    {311, 56, 8, 32, 48, 56, 69, 112, 128, 72, 136, 184, 48, 72},
+    {312, 56, 0, 0, 8, 56, 70, 112, 128, 68, 136, 192, 40, 56},
+    {313, 72, direct, 0, 8, 56, 70, 112, 128, 68, 136, 200, 40, 56},
 };
-constexpr long bytes_size = 16, bytes_data = 32, text_length = 16;
+constexpr long bytes_size = 16, bytes_data = 32, text_length = 16, text_state = 32;
+constexpr unsigned ascii_text = 0x40;
 constexpr char owned_by_c = 3;
 constexpr int most_walked = 400;
 
@@ -59,11 +60,21 @@ void* thread_state() {
     return get == nullptr ? nullptr : get();
 }
 
+// Bytes for each character: 1, 2 or 4. 0: they are not in the object.
+unsigned width_of_text(std::uint32_t state) {
+    constexpr unsigned compact = 0x20;
+    auto const width = (state >> 2) & 7u;
+    return (state & compact) != 0 && (width == 1 || width == 2 || width == 4) ? width : 0;
+}
+
 bool looks_like_text(void const* object, layout const& l) {
     std::int64_t length = 0;
+    std::uint32_t state = 0;
     char begin[4] = {};
-    if (!peek(object, text_length, length) || length < 1 || length > 4096 || !peek(object, l.text_data, begin))
+    if (!peek(object, text_length, length) || length < 1 || length > 4096 || !peek(object, text_state, state))
         return false;
+    if ((state & ascii_text) == 0) return width_of_text(state) != 0;
+    if (!peek(object, l.text_data, begin)) return false;
     for (int i = 0; i < std::min<std::int64_t>(length, 4); ++i)
         if (static_cast<unsigned char>(begin[i]) < 32) return false;
     return true;
@@ -150,14 +161,31 @@ int line_of(python_frame const& f) {
     return 0;
 }
 
-// Names that are not ASCII keep their characters elsewhere; they are rare enough to be shown as "?".
+void put_utf8(std::string& out, std::uint32_t c) {
+    auto const put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
+    auto const rest = [&](unsigned shift) { put(0x80u | ((c >> shift) & 0x3fu)); };
+    if (c < 0x80) return put(c);
+    if (c >= 0xdc80 && c <= 0xdcff) return put(c & 0xffu);  // a byte of a file's name that is no character
+    if (c < 0x800) return put(0xc0u | (c >> 6)), rest(0);
+    if (c < 0x10000) return put(0xe0u | (c >> 12)), rest(6), rest(0);
+    put(0xf0u | ((c >> 18) & 7u)), rest(12), rest(6), rest(0);
+}
+
 std::string text_of(void const* object) {
     if (object == nullptr) return "?";
     auto const length = at<std::int64_t>(object, text_length);
-    constexpr unsigned ascii_and_compact = 0x60;
-    if ((at<std::uint32_t>(object, 32) & ascii_and_compact) != ascii_and_compact || length < 0 || length > 4096)
-        return "?";
-    return {static_cast<char const*>(object) + used->text_data, static_cast<std::size_t>(length)};
+    auto const state = at<std::uint32_t>(object, text_state);
+    auto const width = width_of_text(state);
+    if (width == 0 || length < 0 || length > 4096) return "?";
+    auto const* const characters = static_cast<char const*>(object);
+    if ((state & ascii_text) != 0) return {characters + used->text_data, static_cast<std::size_t>(length)};
+    std::string out;
+    for (std::int64_t i = 0; i < length; ++i) {
+        std::uint32_t c = 0;
+        std::memcpy(&c, characters + used->wide_text_data + i * width, width);
+        put_utf8(out, c);
+    }
+    return out;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "python_frames.hpp"
 #include "watched_calls.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -272,6 +273,23 @@ void enable_calls() {
     }
 }
 
+// Threads of ours and of CUPTI's begin with the mask of who makes them. They take none of the program's signals: one that all its own
+// threads have blocked, to wait for it, would be delivered to ours, and end the program.
+class without_signals {
+public:
+    without_signals() {
+        ::sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~without_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    without_signals(without_signals const&) = delete;
+    without_signals& operator=(without_signals const&) = delete;
+
+private:
+    ::sigset_t before_{};
+};
+
 bool begin(char const* directory) {
     auto const begun = now_ns();
     self = new recorder;
@@ -279,7 +297,7 @@ bool begin(char const* directory) {
     if (auto const* const level = std::getenv("KILN_AUDIT_LEVEL"))
         self->level = static_cast<unsigned>(std::atoi(level));
     if (auto const* const key = std::getenv("KILN_AUDIT_KEY")) self->key = std::strtoull(key, nullptr, 10);
-    if (!self->file.open(directory, "p", static_cast<unsigned>(self->owner))) return false;
+    if (!self->file.make(directory, "p", static_cast<unsigned>(self->owner))) return false;
     std::string where, other;
     bool const found = self->cupti.load(where);
     auto const status = found ? subscribe(other) : CUPTI_SUCCESS;
@@ -346,6 +364,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     using namespace kiln::recorder;
     auto const* const directory = std::getenv("KILN_AUDIT_DIR");
     if (directory == nullptr || *directory == '\0' || ::getauxval(AT_SECURE) != 0 || self != nullptr) return 1;
+    without_signals const threads_begun_here;
     if (!begin(directory)) return 1;
     ::pthread_atfork(nullptr, nullptr, in_child);
     std::atexit(finish);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording_file.hpp"
 
+#include "file_limit.hpp"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -36,20 +38,33 @@ bool write_whole(int fd, std::string_view data) {
 
 }  // namespace
 
-bool recording_file::open(char const* directory, char const* prefix, unsigned pid) {
-    for (unsigned again = 0; again < 100; ++again) {  // a pid may come twice
-        char path[4096];
-        auto const n = std::snprintf(path, sizeof path, "%s/%s%u.%u.kilnrec", directory, prefix, pid, again);
-        if (n <= 0 || static_cast<std::size_t>(n) >= sizeof path) return false;
-        fd_ = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd_ >= 0 || errno != EEXIST) break;
+bool recording_file::make(char const* directory, char const* prefix, unsigned pid) {
+    int fd = -1;
+    for (unsigned again = 0; fd < 0 && again < 100; ++again) {  // a pid may come twice
+        path_ = std::string{directory} + '/' + prefix + std::to_string(pid) + '.' + std::to_string(again) + ".kilnrec";
+        fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0 && errno != EEXIST) return false;
     }
-    if (fd_ < 0) return false;
+    if (fd < 0) return false;
+    ::close(fd);
     std::string head(format::file_magic.data(), format::file_magic.size());
     for (unsigned i = 0; i < 8; ++i) head += static_cast<char>(i < 4 ? format::version >> (8 * i) : 0);
-    if (write_whole(fd_, head)) return true;
-    full_ = true;
-    return false;
+    return append(head);
+}
+
+bool recording_file::append(std::string_view data) {
+    int const fd = full_ ? -1 : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return false;
+    full_ = !audit::may_grow(fd, data.size()) || !write_whole(fd, data);  // the recording stops, the program goes on
+    ::close(fd);
+    if (full_) mark_full();
+    return !full_;
+}
+
+// A file that takes no more cannot say so itself.
+void recording_file::mark_full() const {
+    int const fd = ::open((path_ + ".full").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0) ::close(fd);
 }
 
 std::uint32_t recording_file::intern(std::string_view text) {
@@ -66,14 +81,15 @@ std::uint32_t recording_file::intern(std::string_view text) {
 }
 
 void recording_file::write_chunk(format::chunk type, batch& b) {
-    if (fd_ < 0 || full_ || written_ + b.contents.size() > most_bytes()) {
+    // How much was left out is said in any case.
+    if (type != format::chunk::end && written_ + b.contents.size() > most_bytes()) {
         discarded_ += b.contents.size();
         return;
     }
     format::chunk_header head;
     head.type = static_cast<std::uint16_t>(type);
     head.length = static_cast<std::uint32_t>(b.contents.size());
-    head.sequence = sequence_++;
+    head.sequence = sequence_;
     head.first = b.first;
     head.last = b.last;
     out_.assign(format::chunk_header_bytes, '\0');
@@ -82,7 +98,11 @@ void recording_file::write_chunk(format::chunk type, batch& b) {
     head.crc = format::crc32c(b.contents.data(), b.contents.size(), format::crc32c(at, format::chunk_header_bytes));
     format::write_record(head, at);
     out_ += b.contents;
-    if (!write_whole(fd_, out_)) full_ = true;  // the recording stops, the program goes on
+    if (!append(out_)) {
+        discarded_ += b.contents.size();
+        return;
+    }
+    ++sequence_;
     written_ += out_.size();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file a process records itself into: records gathered by kind, written as chunks of at most 1 MiB, one write() each. The
-// file only grows and needs no end, so a killed process leaves all but what was still gathered. Guarded by its own lock; nothing here is
-// called by a thread of the program while it holds CUDA's locks, but for a call site seen the first time.
+// The file a process records itself into: records gathered by kind, written as chunks of at most 1 MiB, one open, write and close each: a
+// program that closes every descriptor must not find our bytes in the file it opens next. The file only grows and needs no end, so a killed
+// process leaves all but what was still gathered. Guarded by its own lock; nothing here is called by a thread of the program while it
+// holds CUDA's locks, but for a call site seen the first time.
 #pragma once
 
 #include "audit/recording_format.hpp"
@@ -21,8 +22,7 @@ namespace format = audit::format;
 class recording_file {
 public:
     // Exclusive, 0600, no links followed. False: it could not be made; errno says why.
-    bool open(char const* directory, char const* prefix, unsigned pid);
-    [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+    bool make(char const* directory, char const* prefix, unsigned pid);
 
     // For the time of one batch of records.
     [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock{mutex_}; }
@@ -44,7 +44,6 @@ public:
 
     // Bytes that found no room: the disk is full, or the recording is as large as it may be.
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
-    [[nodiscard]] bool is_full() const { return full_; }
 
 private:
     struct batch {
@@ -52,6 +51,9 @@ private:
         std::uint64_t first = 0, last = 0;
     };
     void write_chunk(format::chunk type, batch& b);
+    // False: nothing of it is in the file, or only a part, and no more will be.
+    bool append(std::string_view data);
+    void mark_full() const;
 
     std::mutex mutex_;
     std::array<batch, static_cast<std::size_t>(format::chunk::last) + 1> batches_;
@@ -60,9 +62,8 @@ private:
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
     };
     std::unordered_map<std::string, std::uint32_t, text_hash, std::equal_to<>> strings_;
-    std::string out_;
+    std::string path_, out_;
     std::uint64_t sequence_ = 0, written_ = 0, discarded_ = 0;
-    int fd_ = -1;
     bool full_ = false;
 };
 
