@@ -66,6 +66,8 @@ constexpr std::array phrases{
     "_CCCL_PP_CAT(_, _N)"sv,
     "_NV_CONCAT_EVAL(_, __VA_ARGS__)"sv,
     "(int _{};"sv,
+    "cudaOccupancyMaxPotentialBlockSize(&_,"sv,
+    "suffixes not preceded by \xe2\x80\x98_\xe2\x80\x99 are reserved"sv,
     "elect.sync _|"sv,
     ".b64 _,"sv,
     "a user-provided literal suffix must begin with \"_\""sv,
