@@ -45,21 +45,8 @@ file_identity identity_of(struct ::stat const& about) { return {about.st_dev, ab
 // The toolkit's are the compiler's: whoever replaces some of them by links has another.
 bool may_be_a_copy(dependency const& d) { return d.from != dependency::root::toolkit && !d.content.empty(); }
 
-// Tells files that say the same apart, in the order in which they come.
-class copies {
-public:
-    // Behind the content of a file: nothing of the first, "#2" of the next.
-    [[nodiscard]] std::string mark(std::string_view content, file_identity const& who) {
-        auto& files = files_[std::string{content}];
-        auto const at = std::ranges::find(files, who);
-        auto const number = at - files.begin() + 1;
-        if (at == files.end()) files.push_back(who);
-        return number == 1 ? std::string{} : fmt::format("#{}", number);
-    }
-
-private:
-    std::map<std::string, std::vector<file_identity>> files_;
-};
+// Behind the content of a file: nothing of the first, "#2" of the next.
+std::string mark_of(std::size_t number) { return number == 0 ? std::string{} : fmt::format("#{}", number + 1); }
 
 // A text that lies in no file: who it is follows from what it says, and which copy of that it is.
 header_file header_of(std::string_view text, unsigned copy = 1) {
@@ -406,11 +393,11 @@ int include_capture::stat(std::string const& path, struct ::stat* out) {
 std::vector<dependency> include_capture::dependencies() const {
     std::vector<dependency> out;
     out.reserve(seen_.size());
-    copies told;
+    file_numbers told;
     for (auto const& [path, look] : seen_) {
         out.push_back(look);
         auto const at = who_.find(path);
-        if (at != who_.end() && may_be_a_copy(look)) out.back().content += told.mark(look.content, at->second);
+        if (at != who_.end() && may_be_a_copy(look)) out.back().content += mark_of(told.of(look.content, at->second));
     }
     return out;
 }
@@ -441,8 +428,7 @@ bool include_capture::may_name_the_source(texts_together own) const {
     for (auto const& [path, file] : files_) {
         if (!file.text) continue;
         auto const text = base::as_text(*file.text);
-        bool const is_library = is_of_toolkit(path) || is_of_a_known_library(path);
-        if (is_library ? library_may_name_its_source(text) : may_name_its_source(text)) return true;
+        if (is_of_toolkit(path) ? library_may_name_its_source(text) : may_name_its_source(text)) return true;
         own.add(text, is_of_toolkit(path) ? pieces::underscores : pieces::of_two_letters);
     }
     return own.may_name_their_source();
@@ -492,7 +478,7 @@ std::string first_copy(std::span<dependency const> dependencies, include_roots c
         if (may_be_a_copy(d)) alike[digest_of(d)].push_back(&d);
     for (auto const& [content, group] : alike) {
         if (group.size() < 2) continue;
-        copies told;
+        file_numbers told;
         std::string change;
         for (auto const* const d : group) {
             auto const real = roots.locate(*d);
@@ -501,7 +487,7 @@ std::string first_copy(std::span<dependency const> dependencies, include_roots c
                 change.clear();
                 break;
             }
-            bool const is_same = told.mark(content, identity_of(about)) == d->content.substr(content.size());
+            bool const is_same = mark_of(told.of(content, identity_of(about))) == d->content.substr(content.size());
             if (!is_same && change.empty())
                 change = fmt::format("{} is a copy where it was a link, or a link where it was a copy", real);
         }

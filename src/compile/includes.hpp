@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "compile/file_numbers.hpp"
 #include "compile/header_answers.hpp"
 #include "compile/own_names.hpp"
 
@@ -80,9 +81,6 @@ struct header_file {
     struct ::stat about {};
     std::optional<base::bytes> text;  // of a regular file; nothing else is a header
 };
-
-// What a compiler takes for one file, by whatever name: device and inode. Texts that lie in no file are told by what they say.
-using file_identity = std::pair<::dev_t, ::ino_t>;
 
 // What was asked for, by the name the compiler has for it, and what was found: an empty content where there was nothing.
 using header_looks = std::map<std::string, dependency>;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
@@ -12,6 +13,7 @@
 #include <link.h>
 #include <mutex>
 #include <set>
+#include <shared_mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -24,7 +26,7 @@ namespace {
 
 constexpr std::string_view kernel_places[] = {"/proc/", "/sys/", "/dev/"};
 
-std::mutex capture_mutex;  // held for the length of one compile
+std::shared_mutex capture_mutex;  // held for the length of one compile
 std::atomic<header_answers*> current{nullptr};
 
 // What the compiler reads for itself: the kernel's own texts (/proc/cpuinfo) and devices. By what they are and not by where:
@@ -162,14 +164,19 @@ result<void> hook_opens(void* library) {
     return {};
 }
 
-scoped_capture::scoped_capture(header_answers& answers) {
+scoped_capture::scoped_capture(header_answers& answers) : rounding_{std::fegetround()} {
     capture_mutex.lock();
+    std::fesetround(FE_TONEAREST);
     current.store(&answers, std::memory_order_release);
 }
 
 scoped_capture::~scoped_capture() {
     current.store(nullptr, std::memory_order_release);
+    std::fesetround(rounding_);
     capture_mutex.unlock();
 }
+
+without_capture::without_capture() { capture_mutex.lock_shared(); }
+without_capture::~without_capture() { capture_mutex.unlock_shared(); }
 
 }  // namespace kiln::compile

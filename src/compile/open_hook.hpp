@@ -12,14 +12,27 @@ namespace kiln::compile {
 // `library` is a handle from dlopen. Done once per library; errc::unsupported when it does not import fopen.
 [[nodiscard]] result<void> hook_opens(void* library);
 
-// While one of these lives, the hooked library's opens on any thread go to `answers`. NVRTC's front end is serialised
-// inside a process, and so are these: a second one waits.
+// While one of these lives, the hooked library's opens on any thread go to `answers`, and this thread rounds to the nearest number: the
+// compiler works out constants as its caller does, and what is kept is for everybody. NVRTC's front end is serialised inside a process, and
+// so are these: a second one waits.
 class scoped_capture {
 public:
     explicit scoped_capture(header_answers& answers);
     ~scoped_capture();
     scoped_capture(scoped_capture const&) = delete;
     scoped_capture& operator=(scoped_capture const&) = delete;
+
+private:
+    int rounding_;  // the caller's
+};
+
+// While one of these lives there is no capture: what is compiled reads from nobody else's. Any number of them at a time.
+class without_capture {
+public:
+    without_capture();
+    ~without_capture();
+    without_capture(without_capture const&) = delete;
+    without_capture& operator=(without_capture const&) = delete;
 };
 
 }  // namespace kiln::compile

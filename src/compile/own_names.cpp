@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/own_names.hpp"
 
+#include "compile/known_phrases.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace kiln::compile {
 
@@ -21,9 +24,14 @@ constexpr bool is_word_part(char c) {
 // Compilers let people have a dollar in names.
 constexpr bool is_identifier_part(char c) { return is_word_part(c) || c == '$'; }
 
-bool has(std::string_view text, std::string_view part) {
-    return ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
+// string_view's own stops at every first letter.
+std::size_t place_of(std::string_view part, std::string_view text, std::size_t from = 0) {
+    auto const rest = text.substr(std::min(from, text.size()));
+    auto const* const at = static_cast<char const*>(::memmem(rest.data(), rest.size(), part.data(), part.size()));
+    return at == nullptr ? text.npos : static_cast<std::size_t>(at - text.data());
 }
+
+bool has(std::string_view text, std::string_view part) { return place_of(part, text) != text.npos; }
 
 // How long a line's end is that counts as none, also in the middle of a word; 0: there is none here. Compilers forgive blanks there.
 std::size_t splice_length(std::string_view text) {
@@ -46,6 +54,26 @@ std::string with_lines_joined(std::string_view text) {
         auto const splice = splice_length(text);
         if (splice == 0) out += text.front();
         text.remove_prefix(std::max<std::size_t>(splice, 1));
+    }
+    return out;
+}
+
+// Whatever is around it: no comment or literal of many lines ends in it, and it does not go on.
+bool is_comment_line(std::string_view line) {
+    auto const first = line.find_first_not_of(" \t");
+    auto const last = line.find_last_not_of(" \t\r");
+    return first != line.npos && line.substr(first).starts_with("//") && !has(line, "\"") && !has(line, "*/") &&
+           line[last] != '\\' && line[last] != '/';
+}
+
+std::string without_comment_lines(std::string_view text) {
+    std::string out;
+    out.reserve(text.size());
+    while (!text.empty()) {
+        auto const line = text.substr(0, text.find('\n'));
+        if (!is_comment_line(line)) out += line;
+        text.remove_prefix(line.size());
+        if (!text.empty()) text.remove_prefix(1), out += '\n';
     }
     return out;
 }
@@ -99,20 +127,15 @@ bool names_a_location(std::string_view word) {
     return has(word, name) || (is_piece_of(name, word, 4) && has(word, "_"));
 }
 
+// Every piece that counts has one of these in it.
 bool may_name_a_location(std::string_view text) {
-    for (auto at = text.find('_'); at != text.npos; at = text.find('_', at)) {
-        auto from = at;
-        while (from > 0 && is_word_part(text[from - 1])) --from;
-        while (at < text.size() && is_word_part(text[at])) ++at;
-        if (names_a_location(text.substr(from, at - from))) return true;
-    }
-    return false;
-}
-
-bool has_word(std::string_view text, std::string_view word) {
-    auto const is_part = [&](std::size_t at) { return at < text.size() && is_word_part(text[at]); };
-    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-        if (!is_part(at - 1) && !is_part(at + word.size())) return true;
+    for (auto const part : {"rce_"sv, "e_l"sv, "_loc"sv}) {
+        for (auto at = place_of(part, text); at != text.npos; at = place_of(part, text, at + 1)) {
+            auto from = at, end = at;
+            while (from > 0 && is_word_part(text[from - 1])) --from;
+            while (end < text.size() && is_word_part(text[end])) ++end;
+            if (names_a_location(text.substr(from, end - from))) return true;
+        }
     }
     return false;
 }
@@ -201,48 +224,32 @@ signs_of_a_time read_signs(std::string_view text) {
     return out;
 }
 
-// Files of CUDA's library that pass names of files on, whole, to who says "source_location" and in messages.
-bool passes_names_on(std::string_view path) {
-    constexpr std::array files{"/cuda/std/source_location"sv, "/cuda/std/__exception/cuda_error.h"sv,
-                               "/cuda/std/detail/libcxx/include/__string"sv};
-    return std::ranges::any_of(files, [&](auto file) { return path.ends_with(file); });
+bool is_piece_of_a_name(std::string_view word) {
+    auto const is_piece = [&](auto name) { return has(name, word); };
+    return std::ranges::any_of(file_names, is_piece) || std::ranges::any_of(time_names, is_piece);
 }
 
-// Macros of CUDA's libraries and CuPy's, by which they write messages. What lies in a folder of such a name, or is called cuda_utils.h, may be
-// anybody's, and has others.
-bool is_of_a_known_macro(std::string_view name) {
-    constexpr std::array beginnings{"_CCCL_"sv,     "_LIBCUDACXX_"sv, "LIBCUDACXX_"sv, "_LIBCPP_"sv,
-                                    "_CUDA_CUB_"sv, "CUB_"sv,         "Cub"sv,         "CUDA_CUB_"sv,
-                                    "THRUST_"sv,    "_WS_"sv,         "MDSPAN_"sv,     "assert("sv};
-    return std::ranges::any_of(beginnings, [&](auto beginning) { return name.starts_with(beginning); });
+// Whether a piece of a name is more than a parameter of somebody's template.
+bool is_telling(std::string_view word) { return word.size() > 2 || word == "__" || word == "_"; }
+
+// A piece with its underscore: nothing else is called so.
+bool is_end_of_a_file(std::string_view word) {
+    return has(word, "_") && (is_piece_of(name_of_file, word, 3) || is_piece_of(name_of_source, word, 4));
 }
 
-// What is left of a text without those.
-std::string without_known_macros(std::string_view text) {
-    auto const joined = with_lines_joined(text);
-    std::string out;
-    for (std::string_view rest = joined; !rest.empty();) {
-        auto const line = rest.substr(0, rest.find('\n'));
-        auto const first = line.find_first_not_of(" \t");
-        auto const directive = first != line.npos && line[first] == '#' ? line.substr(first + 1) : std::string_view{};
-        auto const word = directive.substr(std::min(directive.size(), directive.find_first_not_of(" \t")));
-        constexpr auto define = "define"sv;
-        auto const name = word.starts_with(define) ? word.substr(define.size()) : std::string_view{};
-        auto const from = std::min(name.size(), name.find_first_not_of(" \t"));
-        if (from == 0 || !is_of_a_known_macro(name.substr(from))) (out += line) += '\n';
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+bool has_word_that_begins(std::string_view text, std::string_view beginning) {
+    for (auto at = text.find(beginning); at != text.npos; at = text.find(beginning, at + 1)) {
+        if (at == 0 || !is_identifier_part(text[at - 1])) return true;
     }
-    return out;
+    return false;
+}
+
+bool says_how_to_name_a_file(std::string_view text) {
+    return has_word_that_begins(text, "__FILE") || has_word_that_begins(text, name_of_source) ||
+           has(text, "builtin_FILE") || has(text, "BUILTIN_FILE") || has(text, "source_location");
 }
 
 }  // namespace
-
-bool is_of_a_known_library(std::string_view path) {
-    constexpr std::array places{"/cuda/std/"sv, "/cuda/__"sv, "/cub/"sv,    "/thrust/"sv,
-                                "/nv/"sv,       "/crt/"sv,    "/kokkos/"sv, "/xsf/"sv};
-    auto const name = path.substr(path.rfind('/') + 1);
-    return name.starts_with("cuda") || std::ranges::any_of(places, [&](auto place) { return has(path, place); });
-}
 
 bool may_name_its_file(std::string_view text) {
     return of_whole_words(text, [](std::string_view whole) {
@@ -250,14 +257,10 @@ bool may_name_its_file(std::string_view text) {
     });
 }
 
-bool header_may_name_its_file(std::string_view path, std::string_view text) {
-    if (!is_of_a_known_library(path)) return may_name_its_file(text);
-    if (passes_names_on(path)) return false;
-    if (has_word(text, "source_location") && has_word(text, "current")) return true;
-    if (!has(text, "FILE__") && !has(text, "_FILE(") && !has(text, "__builtin_source_location")) return false;
-    auto const rest = without_known_macros(text);
-    return has(rest, name_of_file) || has(rest, name_of_source) || has(rest, "_FILE(") ||
-           has(rest, "__builtin_source_location");
+bool header_may_name_its_file(std::string_view text) {
+    texts_together alone;
+    alone.add_header(text);
+    return alone.may_name_a_file();
 }
 
 bool may_name_its_source(std::string_view text) {
@@ -277,9 +280,10 @@ bool may_name_the_time(std::string_view text) {
     });
 }
 
-bool header_may_name_the_time(std::string_view path, std::string_view text) {
-    if (!is_of_a_known_library(path)) return may_name_the_time(text);
-    return of_whole_words(text, [](std::string_view whole) { return read_signs(whole).pieces; });
+bool header_may_name_the_time(std::string_view text) {
+    texts_together alone;
+    alone.add_header(text);
+    return alone.may_name_the_time();
 }
 
 void pasted_names::add(std::string_view word) {
@@ -303,21 +307,45 @@ bool pasted_names::make_one() const {
 texts_together::texts_together()
     : own_{pasted_names{file_names}, pasted_names{source_names}, pasted_names{time_names}}, all_{own_} {}
 
+void texts_together::add_piece(std::string_view word, pieces which) {
+    bool const is_letter = word.size() == 1;
+    if (which == pieces::underscores && word != "__") return;
+    if (which == pieces::all || (which == pieces::of_two_letters && !is_letter)) own_.add(word);
+    if (!is_letter || word == "_") all_.add(word);
+}
+
 void texts_together::add(std::string_view text, pieces which) {
     (void)of_whole_words(text, [&](std::string_view whole) {
-        each_possible_piece(whole, [&](std::string_view word, std::size_t) {
-            bool const is_letter = word.size() == 1;
-            if (which == pieces::underscores && word != "__") return;
-            if (which == pieces::all || (which == pieces::of_two_letters && !is_letter)) own_.add(word);
-            if (!is_letter || word == "_") all_.add(word);
-        });
+        each_possible_piece(whole, [&](std::string_view word, std::size_t) { add_piece(word, which); });
         return true;
     });
 }
 
-texts_together::pieces pieces_that_count(std::string_view path) {
-    using pieces = texts_together::pieces;
-    return is_of_a_known_library(path) ? pieces::underscores : pieces::of_two_letters;
+void texts_together::add_header(std::string_view text) {
+    (void)of_whole_words(text, [&](std::string_view whole) {
+        std::vector<std::string_view> found;
+        bool is_worth_it = has(whole, "FILE") || may_name_a_location(whole);
+        each_possible_piece(whole, [&](std::string_view word, std::size_t) {
+            if ((word.size() == 1 && word != "_") || !is_piece_of_a_name(word)) return;
+            found.push_back(word);
+            is_worth_it = is_worth_it || is_telling(word);
+        });
+        if (is_worth_it) read_closely(text);
+        else
+            for (auto const word : found) add_piece(word, pieces::of_two_letters);
+        return true;
+    });
+}
+
+void texts_together::read_closely(std::string_view header) {
+    auto const rest = without_known_phrases(with_lines_joined(without_comment_lines(header)));
+    says_.file = says_.file || says_how_to_name_a_file(rest) || may_name_a_location(rest);
+    each_possible_piece(rest, [&](std::string_view word, std::size_t from) {
+        add_piece(word, pieces::of_two_letters);
+        says_.file = says_.file || is_end_of_a_file(word);
+        says_.time =
+            says_.time || names_a_time(word) || word == "__" || (word == "_" && is_beside_pasting(rest, from, 1));
+    });
 }
 
 }  // namespace kiln::compile

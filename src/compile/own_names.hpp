@@ -15,19 +15,17 @@ namespace kiln::compile {
 // __FILE__, __BASE_FILE__ and their kin, or a macro that is named after them. Pieces without an underscore and of three letters
 // and less are looked for in __FILE__ alone, in which every other name ends; of two letters and less not at all.
 [[nodiscard]] bool may_name_its_file(std::string_view text);
-// The same of a header at `path`. Those of CUDA and CuPy have __FILE__ in macros of theirs that write messages: whole strings, which are
-// found in what was made.
-[[nodiscard]] bool header_may_name_its_file(std::string_view path, std::string_view text);
+// The same of a header, without what is harmless in those of CUDA and CuPy: see known_phrases.hpp. A macro that is named after __FILE__ has it
+// in its definition, which is in a text, too.
+[[nodiscard]] bool header_may_name_its_file(std::string_view text);
 // __BASE_FILE__ alone: in a header it says something else in every source that includes it.
 [[nodiscard]] bool may_name_its_source(std::string_view text);
 // The same of a header of the toolkit, which pastes no name together from pieces of three letters and less.
 [[nodiscard]] bool library_may_name_its_source(std::string_view text);
-// Whether a header at `path` is one of CUDA's or CuPy's by its name. Anybody can name one so.
-[[nodiscard]] bool is_of_a_known_library(std::string_view path);
 // __DATE__, __TIME__, __TIMESTAMP__; whole, in pieces that this text has all of, or by an end for which another may have the middle.
 [[nodiscard]] bool may_name_the_time(std::string_view text);
-// The same of a header at `path`. Those of CUDA and CuPy paste names of their own between underscores.
-[[nodiscard]] bool header_may_name_the_time(std::string_view path, std::string_view text);
+// The same of a header, without what is harmless.
+[[nodiscard]] bool header_may_name_the_time(std::string_view text);
 
 // Which names the words of a text make when they are pasted together, each as often as one likes.
 class pasted_names {
@@ -56,12 +54,18 @@ public:
     texts_together();
 
     void add(std::string_view text, pieces which = pieces::all);
+    // A header, in a file or in a list that a program has; what is harmless in those of CUDA and CuPy does not count.
+    void add_header(std::string_view text);
 
-    [[nodiscard]] bool may_name_a_file() const { return own_.files.make_one() || all_.files.make_one(); }
+    [[nodiscard]] bool may_name_a_file() const { return says_.file || own_.files.make_one() || all_.files.make_one(); }
     [[nodiscard]] bool may_name_their_source() const { return own_.sources.make_one() || all_.sources.make_one(); }
-    [[nodiscard]] bool may_name_the_time() const { return own_.times.make_one() || all_.times.make_one(); }
+    [[nodiscard]] bool may_name_the_time() const {
+        return says_.time || own_.times.make_one() || all_.times.make_one();
+    }
 
 private:
+    void add_piece(std::string_view word, pieces which);
+    void read_closely(std::string_view header);
     struct names {
         pasted_names files, sources, times;
         void add(std::string_view word) {
@@ -72,9 +76,9 @@ private:
     };
     names own_;  // without libraries
     names all_;  // without single letters
+    struct {
+        bool file = false, time = false;
+    } says_;  // one of the headers alone
 };
-
-// Of a header at `path` in a file or a list of headers that a program has.
-[[nodiscard]] texts_together::pieces pieces_that_count(std::string_view path);
 
 }  // namespace kiln::compile

@@ -2,12 +2,13 @@
 #include "intercept/foreign_job.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace kiln::intercept {
 
 namespace {
 
-constexpr std::uint16_t job_version = 1;
+constexpr std::uint16_t job_version = 2;
 
 void put_name(base::byte_writer& w, std::optional<std::string> const& name) {
     w.put_u8(name ? 1 : 0);
@@ -56,15 +57,17 @@ foreign_program get_program(base::byte_reader& r) {
 
 }  // namespace
 
-viewpoint viewpoint::of_this_process() noexcept {
+viewpoint viewpoint::of_this_thread(char const* directory) noexcept {
     viewpoint out;
     std::size_t at = 0;
-    for (auto const* file : {"/proc/self/ns/mnt", "/"}) {
+    for (auto const* file : {"/proc/thread-self/ns/mnt", "/", directory}) {
         struct ::stat about {};
         (void)!::stat(file, &about);
         out.about[at++] = about.st_dev;
         out.about[at++] = about.st_ino;
     }
+    out.about[at++] = ::geteuid();
+    out.about[at++] = ::getegid();
     return out;
 }
 

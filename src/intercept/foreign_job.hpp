@@ -8,10 +8,12 @@
 
 namespace kiln::intercept {
 
-// Where a process sees files from. The same names mean the same files only for who is in the same place.
+// Where a thread sees files from, and as whom. The same names mean the same files only for who is in the same place.
 struct viewpoint {
-    std::array<std::uint64_t, 4> about{};  // mount namespace and root directory: device and inode of each
-    [[nodiscard]] static viewpoint of_this_process() noexcept;
+    // Mount namespace, root and working directory: device and inode of each; effective user and group.
+    std::array<std::uint64_t, 8> about{};
+    // `directory` is where relative names start from, or will.
+    [[nodiscard]] static viewpoint of_this_thread(char const* directory = ".") noexcept;
     // Without /proc it is not: then nobody is in the same place for sure.
     [[nodiscard]] bool is_known() const noexcept { return about[1] != 0; }
     bool operator==(viewpoint const&) const = default;

@@ -35,18 +35,36 @@ std::string_view option_name(std::string_view option) {
 constexpr std::array telling_directory{"G"sv,    "device-debug"sv,   "lineinfo"sv, "generate-line-info"sv,
                                        "dlto"sv, "dlink-time-opt"sv, "optix-ir"sv};
 
-// The directory of an include option that is one word. Two words are left as they are, and so are blanks and relative directories,
-// which the compiler joins in its own way.
+// The directory of an include option that is one word, in the spellings that NVRTC has. Two words are left as they are, and so are blanks and
+// relative directories, which the compiler joins in its own way.
 std::optional<std::string_view> include_directory_in(std::string_view option) {
     std::string_view directory;
     if (trimmed(option) != option) return std::nullopt;
-    if (option.starts_with("-I"sv)) directory = option.substr(2);
-    else if (option_name(option) == "include-path"sv && option.find('=') != option.npos)
-        directory = option.substr(option.find('=') + 1);
-    if (directory.starts_with('=')) directory.remove_prefix(1);
+    for (auto const spelling : {"-I"sv, "-I="sv, "--include-path="sv}) {
+        if (option.starts_with(spelling)) directory = option.substr(spelling.size());
+    }
     bool const plain = directory.size() > 1 && directory.starts_with('/') && !directory.ends_with('/') &&
                        directory.find_first_of(",\"'\n") == directory.npos;
     return plain ? std::optional{directory} : std::nullopt;
+}
+
+// Whether the next word is this one's value, whatever it looks like.
+bool takes_the_next(std::string_view option) {
+    constexpr std::array names{"I"sv,
+                               "D"sv,
+                               "U"sv,
+                               "include-path"sv,
+                               "define-macro"sv,
+                               "undefine-macro"sv,
+                               "include"sv,
+                               "pre-include"sv,
+                               "arch"sv,
+                               "gpu-architecture"sv,
+                               "std"sv,
+                               "maxrregcount"sv,
+                               "Xptxas"sv,
+                               "ptxas-options"sv};
+    return std::ranges::find(names, bare(option)) != names.end();
 }
 
 // A header in memory that is named by where it would be is found only from there.
@@ -87,9 +105,8 @@ std::string joined_decimal(std::string_view text) {
 bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
     return compile::may_name_its_file(program.source) || std::ranges::any_of(options, compile::may_name_its_file) ||
            std::ranges::any_of(program.expressions, compile::may_name_its_file) ||
-           std::ranges::any_of(program.headers, [](auto const& h) {
-               return compile::header_may_name_its_file("/" + h.first, h.second);
-           });
+           std::ranges::any_of(program.headers,
+                               [](auto const& h) { return compile::header_may_name_its_file(h.second); });
 }
 
 bool tells_directory(std::span<std::string const> options) {
@@ -119,11 +136,11 @@ std::optional<foreign_call> virtual_call(foreign_program const& program, std::sp
         out.roots.source_directory = program.name->substr(0, slash);
         out.name = virtual_source(program.name->substr(slash + 1));
     }
-    for (auto& option : out.options) {
-        auto const directory = include_directory_in(option);
-        if (!directory) continue;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        auto const directory = include_directory_in(options[i]);
+        if (!directory || (i > 0 && takes_the_next(options[i - 1]))) continue;
         out.roots.include_directories.emplace_back(*directory);
-        option = "-I" + virtual_include(out.roots.include_directories.size() - 1);
+        out.options[i] = "-I" + virtual_include(out.roots.include_directories.size() - 1);
     }
     if (!out.is_virtual()) return std::nullopt;
     return out;
@@ -158,9 +175,8 @@ std::string_view unkeepable_option(std::span<std::string const> options) {
 bool depends_on_the_time(foreign_program const& program, std::span<std::string const> options) {
     return compile::may_name_the_time(program.source) || std::ranges::any_of(options, compile::may_name_the_time) ||
            std::ranges::any_of(program.expressions, compile::may_name_the_time) ||
-           std::ranges::any_of(program.headers, [](auto const& h) {
-               return compile::header_may_name_the_time("/" + h.first, h.second);
-           });
+           std::ranges::any_of(program.headers,
+                               [](auto const& h) { return compile::header_may_name_the_time(h.second); });
 }
 
 compile::texts_together own_texts(foreign_program const& program, std::span<std::string const> options) {
@@ -168,7 +184,7 @@ compile::texts_together own_texts(foreign_program const& program, std::span<std:
     out.add(program.source);
     for (auto const& option : options) out.add(option);
     for (auto const& expression : program.expressions) out.add(expression);
-    for (auto const& [name, text] : program.headers) out.add(text, compile::pieces_that_count("/" + name));
+    for (auto const& [name, text] : program.headers) out.add_header(text);
     return out;
 }
 
@@ -225,13 +241,25 @@ base::digest link_begun(std::string_view toolchain, std::span<std::string const>
     return begun.finish();
 }
 
-base::digest link_added(base::digest const& before, int type, std::string_view name, base::byte_span data) {
-    return base::key_builder{"kiln.foreign.input.v1"}
+base::digest link_added(base::digest const& before, int type, base::byte_span data) {
+    return base::key_builder{"kiln.foreign.input.v2"}
         .add("before", before)
         .add("type", static_cast<std::uint64_t>(static_cast<std::int64_t>(type)))
-        .add("name", name)
         .add("data", data)
         .finish();
+}
+
+base::digest link_named(base::digest const& link, std::span<std::string const> names) {
+    base::key_builder named{"kiln.foreign.names.v1"};
+    named.add("link", link);
+    for (auto const& name : names) named.add("name", name);
+    return named.finish();
+}
+
+bool tells_a_name(std::string_view made, std::string_view name) {
+    auto const file = name.substr(name.rfind('/') + 1);
+    auto const stem = file.substr(0, file.find('.'));
+    return !stem.empty() ? made.find(stem) != made.npos : !name.empty() && made.find(name) != made.npos;
 }
 
 }  // namespace kiln::intercept

@@ -75,7 +75,11 @@ struct request_digests {
 
 // A link is a chain: the options, then each input after all before it. `before` is the chain so far.
 [[nodiscard]] base::digest link_begun(std::string_view toolchain, std::span<std::string const> options);
-[[nodiscard]] base::digest link_added(base::digest const& before, int type, std::string_view name,
-                                      base::byte_span data);
+// What an input is called decides nothing but messages.
+[[nodiscard]] base::digest link_added(base::digest const& before, int type, base::byte_span data);
+// Of a link whose answer tells what its inputs are called.
+[[nodiscard]] base::digest link_named(base::digest const& link, std::span<std::string const> names);
+// Whether the name of an input, or a part of it that a message may have, is in what was made. Too often rather than once too seldom.
+[[nodiscard]] bool tells_a_name(std::string_view made, std::string_view name);
 
 }  // namespace kiln::intercept

@@ -40,15 +40,27 @@ private:
     void* handle_ = nullptr;
 };
 
+// A name of which every process has a file of its own: /proc/self/fd/3, /dev/stdin.
+bool is_of_each_process(look const& one, look_roots const& roots) {
+    auto const path = roots.locate(one).value_or("");
+    return path.starts_with("/proc/") || path.starts_with("/dev/fd/") || path.starts_with("/dev/std");
+}
+
 result<base::bytes> product_of(base::byte_span job, only_library& library) {
     KILN_TRY(auto const work, decode_foreign_job(job));
-    if (auto const here = viewpoint::of_this_process(); !here.is_known() || work.seen_from != here)
-        return fail(errc::unsupported, "the program sees other files than this worker");
     if (::chdir(work.directory.c_str()) != 0) return io_error(work.directory, errno);
+    // By that name it may have come elsewhere: through /proc/self/cwd, or under something that was mounted later.
+    if (auto const here = viewpoint::of_this_thread(); !here.is_known() || work.seen_from != here)
+        return fail(errc::unsupported, "the program sees other files than this worker");
     (void)!::setenv("PWD", work.directory.c_str(), 1);  // what the compiler calls it
     KILN_CHECK(library.open(work.library, work.toolchain));
     real_program fresh{library};
-    return encode(compile_watched(fresh, work.program, work.call, {}));
+    auto const made = compile_watched(fresh, work.program, work.call, {});
+    for (auto const& one : made.entry.looks) {
+        if (is_of_each_process(one, work.call.roots))
+            return fail(errc::unsupported, "{}: of the program that is, not of this worker", one.path);
+    }
+    return encode(made);
 }
 
 result<void> serve(int socket) {

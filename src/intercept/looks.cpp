@@ -2,6 +2,7 @@
 #include "intercept/looks.hpp"
 
 #include "base/file_state.hpp"
+#include "compile/file_numbers.hpp"
 #include "compile/header_stream.hpp"
 
 #include <algorithm>
@@ -48,8 +49,10 @@ result<base::bytes> whole_text(int fd, std::size_t expected) {
     return out;
 }
 
-// As base::read_file. nullopt: there is no such file.
+// As base::read_file. nullopt: there is no such file. What is no file is not even opened: who writes into a pipe would notice.
 result<std::optional<header_text>> read_header(std::string const& path) {
+    if (struct ::stat about{}; ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode))
+        return fail(errc::invalid_argument, "{}: not a regular file", path);
     auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!fd) {
         if (fd.error().status() == ENOENT || fd.error().status() == ENOTDIR) return std::optional<header_text>{};
@@ -85,21 +88,11 @@ std::optional<hashed_file> hash_of(std::string const& path) {
     return hashed_file{base::sha256_of(base::byte_span{(*read)->text}), (*read)->state};
 }
 
-// Numbers the files of each content, in the order they are asked for.
-class file_numbers {
-public:
-    [[nodiscard]] std::uint8_t of(base::digest const& content, file_state const& file) {
-        auto& all = files_[content.prefix()];
-        std::pair const place{file[0], file[1]};
-        auto const at = static_cast<std::size_t>(std::ranges::find(all, place) - all.begin());
-        if (at == all.size()) all.push_back(place);
-        constexpr std::size_t most = 250;
-        return static_cast<std::uint8_t>(std::min(at, most));
-    }
-
-private:
-    std::unordered_map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint64_t>>> files_;
-};
+std::uint8_t number_of(compile::file_numbers& numbers, base::digest const& content, file_state const& file) {
+    constexpr std::size_t most = 250;
+    auto const bytes = base::as_text(std::as_bytes(std::span{content.bytes}));
+    return static_cast<std::uint8_t>(std::min(numbers.of(bytes, {file[0], file[1]}), most));
+}
 
 // The contents that more than one look has: few.
 std::vector<std::uint64_t> repeated_contents(std::span<look const> looks) {
@@ -298,7 +291,7 @@ std::string first_change(std::span<look const> looks, look_roots const& roots, h
     if (!looks.empty()) contents.take_what_is_known();
     base::settled_contents settled;
     missing_folder missing;
-    file_numbers numbers;
+    compile::file_numbers numbers;
     auto const repeated = repeated_contents(looks);
     for (auto const& one : looks) {
         auto const path = roots.locate(one);
@@ -307,7 +300,7 @@ std::string first_change(std::span<look const> looks, look_roots const& roots, h
         if (now && now == one.content && std::ranges::binary_search(repeated, now->prefix())) {
             struct ::stat about {};
             (void)!::stat(path->c_str(), &about);
-            if (numbers.of(*now, state_of(about)) != one.file)
+            if (number_of(numbers, *now, state_of(about)) != one.file)
                 return fmt::format("{}: which other names are this file's changed", *path);
         }
         if (now == one.content) continue;
@@ -324,10 +317,9 @@ std::FILE* look_capture::refuse(error why) {
 }
 
 std::optional<error> look_capture::objection_to(std::string const& path, std::string_view text) {
-    together_.add(text, compile::pieces_that_count(path));
-    if (compile::header_may_name_the_time(path, text) || together_.may_name_the_time())
-        return fail(errc::unsupported, "it may ask for the time: {}", path);
-    if (!roots_.empty() && (compile::header_may_name_its_file(path, text) || together_.may_name_a_file()))
+    together_.add_header(text);
+    if (together_.may_name_the_time()) return fail(errc::unsupported, "it may ask for the time: {}", path);
+    if (!roots_.empty() && together_.may_name_a_file())
         return fail(errc::unsupported, "{}: {}", may_ask_its_name, path);
     return std::nullopt;
 }
@@ -399,10 +391,10 @@ std::string look_capture::real_path(std::string const& path) const {
 std::vector<look> look_capture::looks() const {
     std::vector<look> out;
     out.reserve(seen_.size());
-    file_numbers numbers;
+    compile::file_numbers numbers;
     for (auto const& [path, one] : seen_) {
         out.push_back(one.what);
-        if (one.what.content) out.back().file = numbers.of(*one.what.content, one.state);
+        if (one.what.content) out.back().file = number_of(numbers, *one.what.content, one.state);
     }
     return out;
 }

@@ -45,6 +45,11 @@ int real_program::compile(std::vector<std::string> const& options) {
     return library_.call("nvrtcCompileProgram", nvrtc_builtin_failure, handle_, static_cast<int>(words.size()), list);
 }
 
+int real_program::compile_alone(std::vector<std::string> const& options) {
+    compile::without_capture const alone;
+    return compile(options);
+}
+
 foreign_answer::output real_program::output(char const* kind) {
     foreign_answer::output out{.name = kind, .status = nvrtc_invalid_program, .data = {}};
     auto const getter = fmt::format("nvrtcGet{}", kind);

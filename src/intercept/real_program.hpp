@@ -42,6 +42,8 @@ public:
     [[nodiscard]] int create(foreign_program const& asked, std::optional<std::string> const& name,
                              flow_callback const& watcher);
     [[nodiscard]] int compile(std::vector<std::string> const& options);
+    // The same, where nobody watches.
+    [[nodiscard]] int compile_alone(std::vector<std::string> const& options);
 
     [[nodiscard]] foreign_answer everything(std::vector<std::string> const& expressions);
     [[nodiscard]] std::string log();

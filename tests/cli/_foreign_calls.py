@@ -131,6 +131,10 @@ out["words"] = [n.nvrtcGetErrorString(i).decode() for i in (0, 6, 11, 17, 99)]
 out["null"] = [n.nvrtcVersion(None, None), n.nvrtcCreateProgram(None, KERNELS, None, 0, None, None),
                n.nvrtcCompileProgram(None, 0, None), n.nvrtcGetPTXSize(None, C.byref(C.c_size_t())),
                n.nvrtcDestroyProgram(C.byref(C.c_void_p()))]
+p, twice = C.c_void_p(), words([b"a.h", b"a.h"])
+out["two headers of one name"] = [n.nvrtcCreateProgram(C.byref(p), KERNELS, None, 2, words([b"", b""]), twice), p.value]
+out["no headers, and a list"] = [n.nvrtcCreateProgram(C.byref(p), KERNELS, None, 0, words([b""]), twice), n.nvrtcCompileProgram(p, 1, None), log_of(p),
+                                 n.nvrtcCompileProgram(p, -1, None), n.nvrtcDestroyProgram(C.byref(p))]
 out["exports"] = [f for f in ("nvrtcGetNVVM", "nvrtcGetTileIR", "nvrtcSetFlowCallback", "nvrtcGetPCHHeapSize", "nvrtcGetBundledHeadersInfo",
                               "nvrtcNoSuchThing", "__nvrtcCPEx") if hasattr(n, f)]
 if hasattr(n, "nvrtcSetFlowCallback"):
@@ -217,6 +221,9 @@ if NVJITLINK != "-":
     out["link of a missing file"] = linked((ARCH, b"-lto"), ((LTOIR, caller, b"a"), (LTOIR, b"/not/there", None)))
     out["link with something missing"] = linked((ARCH, b"-lto"), ((LTOIR, caller, b"a"),))
     out["link with a bad option"] = linked((ARCH, b"-wrong"), ())
+    k = C.c_void_p(3)
+    out["link that is refused"] = [link_call("Create")(C.byref(k), 1, words([b"-wrong"])), k.value not in (3, None), link_call("GetErrorLogSize")(k, C.byref(C.c_size_t())), link_call("Destroy")(C.byref(k)), k.value]
+    out["link of nulls"] = [link_call("Create")(C.byref(k), 0, None), link_call("Create")(None, 0, words([])), link_call("Complete")(None), link_call("Destroy")(C.byref(C.c_void_p())), link_call("Create")(C.byref(k), 0, words([b"-lto"]))]
     out["link without an architecture"] = linked((b"-lto",), ())
     out["link of rubbish"] = linked((ARCH,), ((PTX, b"rubbish", b"r"),))
     out["link asked too early"] = linked((ARCH, b"-lto"), ((LTOIR, caller, b"a"), (LTOIR, callee, b"b")), early=True)

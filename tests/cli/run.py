@@ -144,6 +144,7 @@ def a_hit_loads_no_compiler():
 def names_that_the_code_knows():
     """What a program makes of the names of its files is what it would make without us, wherever it lies."""
     body = "extern \"C\" __global__ void n(int* x) { __shared__ int s[sizeof(%s)]; s[threadIdx.x] = x[0]; __syncthreads(); x[threadIdx.x] = s[3]; x[1] = %s[1]; }"
+    told = 'extern "C" __global__ void n(int* x) { x[0] = %s[10]; }'
     kernels = {"its length": [body % ("__FILE__", "__FILE__")],
                "pasted": ["#define P(a, b) P2(a, b)\n#define P2(a, b) a##b\n" + body % ("P(__FI, LE__)", "P(__FI, LE__)")],
                "a builtin": [body % ("__builtin_FILE()", "__builtin_FILE()")],
@@ -152,10 +153,22 @@ def names_that_the_code_knows():
                "a header's": ["#include <named.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
                "a macro of a header that is called as CUDA's are": ["#include <cuda_named.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
                "pieces in the source and in options": ["#define P(a, b) P2(a, b)\n#define P2(a, b) a##b\n#define WHOLE P(_, P(_, P(X, P(Y, P(_, _)))))\n" + body % ("WHOLE", "WHOLE"), "-DX=FI", "-DY=LE"],
+               "by a builtin, after a blank, in a folder called cub": ["#include <cub/blank.h>\n" + told % "NAME", f"-I{SCRATCH}/named"],
+               "pasted in a folder called nv": ["#include <nv/pasted.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
+               "by a macro that begins as CUB's do": ["#include <cub/macro.h>\n" + body % ("NAME", "NAME"), f"-I{SCRATCH}/named"],
+               "by an assert of one's own": ["#include <cuda_assert.h>\n" + body % ("assert(1)", "assert(1)"), f"-I{SCRATCH}/named"],
+               "by another name of source_location": ["#include <cuda_where.h>\n" + told % "where::current().file_name()", f"-I{SCRATCH}/named", f"-I{CUDA}/include/cccl"],
                "a name expression": ["template <int N> __global__ void n(int* x) { x[0] = N; }", "E:n<sizeof(__BASE_FILE__)>"],
                "a header in memory, by its place": ['#include "placed.h"\nextern "C" __global__ void n(int* x) { *x = PLACED; }', "H:/nowhere/bbbb/placed.h=#define PLACED 3"]}
     write("named/named.h", "#define NAME __FILE__\n")
     write("named/cuda_named.h", "#define NAME __FILE__\n")
+    write("named/cub/blank.h", "#define NAME __builtin_FILE ()\n")
+    write("named/nv/pasted.h", "#define P(a, b) P2(a, b)\n#define P2(a, b) a##b\n#define NAME P(__FI, LE__)\n")
+    write("named/cub/macro.h", "#define CUB_NAME __FILE__\n#define NAME CUB_NAME\n")
+    write("named/cuda_assert.h", "#define assert(x) __FILE__\n")
+    write("named/cuda_where.h", "#include <cuda/std/source_location>\nusing where = cuda::std::source_location;\n")
+    if not (CUDA / "include/cccl/cuda/std/source_location").exists():
+        del kernels["by another name of source_location"]
     for folder in ("/nowhere/aaaaaaaaaaaaaaaa", "/nowhere/bbbb"):
         for what, (source, *options) in kernels.items():
             words = [PYTHON, SCRATCH / "named.py", NVRTC, source, folder + "/k.cu", "-arch=compute_90", *options]
@@ -172,9 +185,10 @@ def names_that_the_code_knows():
     write("named/wraps.h", "#define WRAP(x) __##x##__\n")
     write("named/cuda_wraps.h", "#define WRAP(x) __##x##__\n")
     write("named/middle.h", "#define X TIME\n")
+    write("named/cub/halves.h", "#define H2(a, b) a##b\n#define H(a, b) H2(a, b)\n#define WHEN H(H(__, DA), H(TE, __))\n")
     whole = "#define C2_(a, b) C2(a, b)\n__device__ char const* w = C2_(_, C2_(_, C2_(X, C2_(_, _)))); "
     for source, option in (("__device__ char const* w = __TIME__; ", "-DX"), (cat + whole, "-DX=TIME"), (cat + "#include <middle.h>\n" + whole, f"-I{SCRATCH}/named"), ("#include <cuda_wraps.h>\n__device__ char const* w = WRAP(TIME); ", f"-I{SCRATCH}/named"), (cat + "__device__ char const* w = C3(__, TIME, __); ", "-DX"), (cat + "__device__ char const* w = C2(__D, ATE__); ", "-DX"),
-                           (cat + "__device__ char const* w = C3(__, MIDDLE, __); ", "-DMIDDLE=TIME"), ("__device__ char const* w = __TI\\\nME__; ", "-DX"), ("#include <wraps.h>\n__device__ char const* w = WRAP(TIME); ", f"-I{SCRATCH}/named"), ("#include <when.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named")):
+                           (cat + "__device__ char const* w = C3(__, MIDDLE, __); ", "-DMIDDLE=TIME"), ("__device__ char const* w = __TI\\\nME__; ", "-DX"), ("#include <wraps.h>\n__device__ char const* w = WRAP(TIME); ", f"-I{SCRATCH}/named"), ("#include <when.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named"), ("#include <cub/halves.h>\n__device__ char const* w = WHEN; ", f"-I{SCRATCH}/named")):
         done = under(PYTHON, SCRATCH / "one.py", NVRTC, source + KERNEL % 951, "-arch=sm_90", option)
         check(json.loads(done.stdout)["status"] == 0 and "1 left to the library itself" in done.stderr, "the time is asked anew", source, option, done.stderr)
     done = under(PYTHON, SCRATCH / "named.py", NVRTC, "template <int N> __global__ void n(int* x) { x[0] = N; }", "k.cu", "-arch=compute_90", "E:n<__TIME__[7]>")
@@ -183,10 +197,12 @@ def names_that_the_code_knows():
 
 def a_library_that_knows_of_places():
     """CUDA's own headers have a way to the file's name (CCCL 3.1's are read with every larger one of it); who does not take it is answered wherever it lies."""
-    write("cccl/cuda/std/source_location", "#pragma once\n#define _CCCL_BUILTIN_FILE() __builtin_FILE()\nnamespace cuda { namespace std {\nclass source_location {\n  const char* f_ = \"\";\npublic:\n"
-          "  static constexpr __device__ source_location current(const char* f = _CCCL_BUILTIN_FILE()) { source_location l; l.f_ = f; return l; }\n  constexpr __device__ const char* file_name() const { return f_; }\n};\n} }\n")
-    write("cccl/cuda/std/__exception/cuda_error.h", "#pragma once\n#include <cuda/std/source_location>\n"
-          "namespace cuda { __device__ inline void __throw_cuda_error(const char*, std::source_location = std::source_location::current()) { __trap(); } }\n")
+    write("cccl/cuda/std/source_location", "#pragma once\n#define _CCCL_BUILTIN_FILE() __builtin_FILE()\nnamespace cuda { namespace std {\nclass source_location {\n  const char* f_ = \"\";\n"
+          "  __device__ explicit constexpr source_location(const char* __file, int, int, int) : f_{__file} {}\npublic:\n"
+          "  __device__ static constexpr source_location current(\n    const char* __file = _CCCL_BUILTIN_FILE(), int __func = 0, int __line = 0, int __column = 0) {\n    return source_location{__file, __func, __line, __column};\n  }\n"
+          "  constexpr __device__ const char* file_name() const { return f_; }\n};\n} }\n")
+    write("cccl/cuda/std/__exception/cuda_error.h", "#pragma once\n#include <cuda/std/source_location>\nnamespace cuda { __device__ inline void __throw_cuda_error(const char*,\n"
+          "    ::cuda::std::source_location __loc = ::cuda::std::source_location::current()) { __trap(); } }\n")
     reads = "#include <cuda/std/__exception/cuda_error.h>\n"
     kernel = reads + 'extern "C" __global__ void k(int* a) { if (*a == 3) cuda::__throw_cuda_error("three"); *a = 4; }'
     asks = reads + 'extern "C" __global__ void k(int* a) { *a = cuda::std::source_location::current().file_name()[13]; }'
@@ -198,7 +214,7 @@ def a_library_that_knows_of_places():
         return done.stderr
 
     internal = "static __device__ int s = 3; namespace { __device__ int n = 5; }\n__device__ int f() { return s++ + n++; }\n__global__ void k(int* a) { *a = f(); }"
-    for source, more in ((kernel, ()), (kernel, ("H:cub/debug.cuh=#define CubDebug(e) Debug(e, __FILE__)",)), (internal, ("-rdc=true",)), (internal, ("-dc",))):
+    for source, more in ((kernel, ()), (kernel, ("H:cub/debug.cuh=#define CubDebug(e) CUB_NS_QUALIFIER::Debug((cudaError_t) (e), __FILE__, __LINE__)",)), (internal, ("-rdc=true",)), (internal, ("-dc",))):
         check(" 1 made" in compile_as("tmp1", source, *more), "made once", source)
         said = compile_as("tmp2", source, *more)
         check("1 compiles answered" in said and " 0 made" in said, "and answered under another name", source, said)
@@ -243,6 +259,12 @@ def files_decide():
             got, said = one(0, f"-I{SCRATCH}/once", source=twice)
             check(got["cubin"] == want["cubin"] and f" {int(made)} made" in said, f"a header by two names, {state}", got, want, said)
     check(want["cubin"] != one(0, source=twice.replace("#include", "//").replace("N 1", "N 2"), kiln=False)[0]["cubin"], "which makes a difference")
+    # Spellings that the compiler does not know, or takes for something else.
+    write("=/odd/v.h", "#define V 7\n")
+    for options in (["-I==/odd"], ["--include-path==/odd"], [f"-include-path={SCRATCH}/a"], [f"---include-path={SCRATCH}/a"], ["-I", "-I/odd"]):
+        words = [PYTHON, SCRATCH / "named.py", NVRTC, source, "k.cu", "-arch=compute_90", *options]
+        want, seen = bare(*words).stdout, [under(*words).stdout, under(*words).stdout]
+        check(seen == [want, want], f"{options} means what it means without us", want, seen)
     # A relative look means the folder the program is in: another folder is another question.
     relative = '#include "near.h"\nextern "C" __global__ void k(int* a) { *a = V; }'
     write("here/near.h", "#define V 1\n")
@@ -275,6 +297,17 @@ def the_folder_it_is_compiled_in():
         done = run("run", "--", *words, cwd=SCRATCH / "one", PWD=SCRATCH / name)
         check(done.stdout == want, f"a folder that is called {name}: the same code", want, done.stdout, done.stderr)
     check(" 0 made" in done.stderr, "a name that leads elsewhere is none", done.stderr)
+    # A name that leads each process to a place of its own, and one that something was mounted over: a worker that goes there is elsewhere.
+    write("other/inc/near.h", "__device__ inline int f(int x) { return x * 5 + 1; }\n")
+    (SCRATCH / "wherever").symlink_to("/proc/self/cwd")
+    words = [PYTHON, SCRATCH / "named.py", NVRTC, source, "k.cu", "-arch=compute_90", "-Iinc"]
+    want = run(*words[1:], program=words[0], cwd=SCRATCH / "other").stdout
+    done = run("run", "--", "sh", "-c", f'cd {SCRATCH}/other && export PWD={SCRATCH}/wherever && exec "$0" "$@"', *words, cwd=SCRATCH / "one", KILN_CACHE_DIR=SCRATCH / "elsewhere.cache")
+    check(done.stdout == want, "a folder by a name that each process has its own of", want, done.stdout, done.stderr)
+    if mounts_are_possible():
+        script = f"cd {SCRATCH}/other && mount --bind {SCRATCH}/one {SCRATCH}/other"
+        done = run(*mounted(script, CLI, "run", "--", *words)[1:], program="unshare", KILN_CACHE_DIR=SCRATCH / "covered.cache")
+        check(done.stdout == want, "a folder that something was mounted over", want, done.stdout, done.stderr)
     (SCRATCH / "gone").mkdir()
     away = f'cd {SCRATCH}/gone && rmdir ../gone && exec "$0" "$@"'
     done = under("sh", "-c", away, PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 960, "-arch=sm_90", "-lineinfo")
@@ -370,6 +403,103 @@ print(j.nvJitLinkAddData(h, 1, b"x", C.c_size_t(1), b"late"), said(h), j.nvJitLi
         words = [PYTHON, SCRATCH / "links.py", NVRTC, NVJITLINK, SCRATCH / "piece", pieces[0] % first, pieces[1], pieces[2] % last]
         want, done = bare(*words).stdout, under(*words)
         check(done.stdout == want and want.startswith("0\n0\n0\n0\n0 "), f"linked of files, {first} and {last}", want, done.stdout, done.stderr)
+
+
+def links_of_temporary_files():
+    """What an input is called decides messages alone: a link is answered whatever its inputs are called this time."""
+    if NVJITLINK is None:
+        return
+    write("inputs.py", r'''
+import ctypes as C, hashlib, sys
+n, j = C.CDLL(sys.argv[1]), C.CDLL(sys.argv[2]); z = C.c_size_t()
+def made(source):
+    p = C.c_void_p(); o = (C.c_char_p * 2)(b"-arch=sm_90", b"-rdc=true")
+    assert n.nvrtcCreateProgram(C.byref(p), source.encode(), b"k.cu", 0, None, None) == 0 and n.nvrtcCompileProgram(p, 2, o) == 0
+    n.nvrtcGetCUBINSize(p, C.byref(z)); d = C.create_string_buffer(z.value); n.nvrtcGetCUBIN(p, d)
+    return d.raw
+def log(h):
+    j.nvJitLinkGetErrorLogSize(h, C.byref(z)); d = C.create_string_buffer(z.value + 1); j.nvJitLinkGetErrorLog(h, d)
+    return d.value
+h = C.c_void_p(); assert j.nvJitLinkCreate(C.byref(h), 1, (C.c_char_p * 1)(b"-arch=sm_90")) == 0
+for name, source in zip(sys.argv[4:6], ("__device__ int f(int x) { return x + 7; }", "__device__ int f(int); extern \"C\" __global__ void k(int* a) { *a = f(*a); }" if sys.argv[3] == "good" else "__device__ int f(int x) { return x; }")):
+    d = made(source); print(j.nvJitLinkAddData(h, 1, d, C.c_size_t(len(d)), name.encode()))
+print(j.nvJitLinkAddData(h, 1, b"rubbish", C.c_size_t(7), b"not-a-cubin") if sys.argv[3] == "bad" else "", j.nvJitLinkComplete(h))
+j.nvJitLinkGetLinkedCubinSize(h, C.byref(z)); d = C.create_string_buffer(max(1, z.value)); j.nvJitLinkGetLinkedCubin(h, d)
+print(hashlib.sha256(d.raw).hexdigest() if sys.argv[3] == "good" else "", log(h))
+h = C.c_void_p(3); print(j.nvJitLinkCreate(C.byref(h), 1, (C.c_char_p * 1)(b"-no-such-option")), h.value not in (3, None), log(h), j.nvJitLinkDestroy(C.byref(h)))
+h = C.c_void_p(3); print(j.nvJitLinkCreate(C.byref(h), 0, (C.c_char_p * 1)()), j.nvJitLinkCreate(C.byref(C.c_void_p()), 0, None), j.nvJitLinkComplete(None))
+''')
+    for kind, first, made in (("good", "/tmp/one/first_piece.o", 3), ("good", "/tmp/other/another_piece.o", 0), ("twice", "twice_in_this.o", None), ("bad", "bad_with_this.o", None)):
+        words = [PYTHON, SCRATCH / "inputs.py", NVRTC, NVJITLINK, kind, first, "/tmp/" + first[5:] + ".second"]
+        want, done = bare(*words).stdout, under(*words)
+        check(done.stdout == want, f"a link that is {kind}", want, done.stdout, done.stderr)
+        check(made is None or f" {made} made" in done.stderr, f"{made} were made", done.stderr)
+
+
+def compiles_side_by_side():
+    """One that cannot be kept reads its headers itself, whoever else is compiling in the same process; a pipe is read by the compiler alone."""
+    write("side/named.h", "#define WHEN __TIME__\n")
+    write("side.py", r'''
+import ctypes as C, sys, threading
+n = C.CDLL(sys.argv[1]); said = []
+def compiled(text, *options):
+    p = C.c_void_p(); o = [b"-arch=compute_90", *options]
+    n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None); status = n.nvrtcCompileProgram(p, len(o), (C.c_char_p * len(o))(*o))
+    z = C.c_size_t(); n.nvrtcGetProgramLogSize(p, C.byref(z)); log = C.create_string_buffer(max(1, z.value)); n.nvrtcGetProgramLog(p, log)
+    said.append((status, log.value))
+include = b"-I" + sys.argv[2].encode()
+def timed():
+    for i in range(12): compiled(b"#include <named.h>\n__device__ char const* w = WHEN; __global__ void t() {} // %d" % i, include)
+def kept():
+    for i in range(12): compiled(b"__global__ void k(int* a) { *a = %d; }" % i)
+threads = [threading.Thread(target=f) for f in (timed, kept, timed, kept)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sorted(set(said)))
+''')
+    done = under(PYTHON, SCRATCH / "side.py", NVRTC, SCRATCH / "side", KILN_WORKERS=0)
+    check(done.stdout == "[(0, b'')]\n", "all compile", done.stdout, done.stderr)
+    write("pipe.py", r'''
+import ctypes as C, os, sys, threading
+n = C.CDLL(sys.argv[1]); os.mkfifo(sys.argv[2] + "/piped.h")
+def feed():
+    with open(sys.argv[2] + "/piped.h", "w") as f: f.write("#define V 3\n")
+t = threading.Thread(target=feed, daemon=True); t.start()
+p = C.c_void_p(); o = (C.c_char_p * 2)(b"-arch=compute_90", b"-I" + sys.argv[2].encode())
+n.nvrtcCreateProgram(C.byref(p), b"#include <piped.h>\n__global__ void k(int* a) { *a = V; }", None, 0, None, None); print(n.nvrtcCompileProgram(p, 2, o)); os.unlink(sys.argv[2] + "/piped.h")
+''')
+    (SCRATCH / "pipes").mkdir()
+    words = [PYTHON, SCRATCH / "pipe.py", NVRTC, SCRATCH / "pipes"]
+    want, done = bare(*words).stdout, under(*words)
+    check(done.stdout == want, "a header that is a pipe", want, done.stdout, done.stderr)
+
+
+def what_is_the_programs_alone():
+    """What the compiler finds in the program's process and nowhere else: descriptors, and how its thread rounds numbers."""
+    write("alone.py", r'''
+import ctypes as C, hashlib, os, sys
+m, n = C.CDLL("libm.so.6"), C.CDLL(sys.argv[1]); fd = os.dup2(os.open(sys.argv[2], os.O_RDONLY), 77)
+def compiled(text):
+    p = C.c_void_p(); o = (C.c_char_p * 1)(b"-arch=compute_90"); z = C.c_size_t()
+    n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None); status = n.nvrtcCompileProgram(p, 1, o)
+    n.nvrtcGetPTXSize(p, C.byref(z)); d = C.create_string_buffer(max(1, z.value)); n.nvrtcGetPTX(p, d)
+    return status, hashlib.sha256(d.raw).hexdigest()[:12]
+print(compiled(b'#include "/proc/self/fd/%d"\n__global__ void k(int* a) { *a = V; }' % fd))
+upward = {"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine]
+for how in ((upward, 0), (0, upward))[int(sys.argv[3])]:
+    m.fesetround(how); said = compiled(b"__global__ void k(double* a) { constexpr double c = 0.1 * 0.1 * 0.7; constexpr float f = 1.0f / 3.0f; a[0] = c; a[1] = f; a[2] = sinf(0.3f); }"); m.fesetround(0); print(said)
+''')
+    header = write("alone/v.h", "#define V 5\n")
+    seen = set()
+    for workers in (1, 0):
+        for order in (0, 1):
+            words = [PYTHON, SCRATCH / "alone.py", NVRTC, header, order]
+            want, done = bare(*words).stdout, under(*words, KILN_WORKERS=workers, KILN_CACHE_DIR=SCRATCH / f"alone.{workers}.{order}")
+            check(done.stdout == want, f"workers {workers}, order {order}", want, done.stdout, done.stderr)
+            done = under(*words, KILN_CACHE_DIR=SCRATCH / f"alone.{workers}.{order}")
+            check(done.stdout == want, f"workers {workers}, order {order}, again", want, done.stdout, done.stderr)
+            seen |= set(want.splitlines()[1:])
+    check(len(seen) == 2, "how a thread rounds makes a difference", seen)
 
 
 def the_program_is_itself():
@@ -629,6 +759,12 @@ def a_difference_is_found():
     for says, options, want in (("first", (), "0 first"), ("other", (), "0 first"), ("other", ("--verify",), "0 other"), ("never", ("--verify",), "6 "), ("first", ("--verify",), "0 first")):
         done = under(PYTHON, SCRATCH / "ask.py", moody, options=options, status=int(bool(options) and says != "first"), SAYS=says)
         check(done.stdout == want + "\n", f"a linker that says '{says}' {options}", done.stdout, done.stderr)
+
+
+def a_time_is_no_difference():
+    for _ in range(2):
+        _, said = one(960, "--ptxas-options=-v", options=("--verify",))
+        check("1 made again and the same, 0 different" in said, "how long the assembler took", said)
 
 
 def a_text_of_two_forms_is_no_difference():
@@ -1398,9 +1534,9 @@ def capsules():
 
 
 chosen = sys.argv[1:]
-for test in (a_hit_loads_no_compiler, names_that_the_code_knows, a_library_that_knows_of_places, files_decide, the_folder_it_is_compiled_in, links_of_files, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
+for test in (a_hit_loads_no_compiler, names_that_the_code_knows, a_library_that_knows_of_places, files_decide, the_folder_it_is_compiled_in, links_of_files, links_of_temporary_files, compiles_side_by_side, what_is_the_programs_alone, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
-             a_difference_is_found, a_text_of_two_forms_is_no_difference, names_of_a_process_are_no_difference,
+             a_difference_is_found, a_time_is_no_difference, a_text_of_two_forms_is_no_difference, names_of_a_process_are_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, the_first_use_and_fork, descriptors_of_the_program, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
              a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:

@@ -8,7 +8,10 @@
 
 #include "forward.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <list>
+#include <sys/stat.h>
 
 extern "C" __attribute__((visibility("default"))) int nvJitLinkVersion(unsigned* major, unsigned* minor);
 
@@ -17,7 +20,6 @@ namespace {
 
 constexpr int success = 0;
 constexpr int internal_error = 6;
-constexpr int null_input = 10;
 constexpr char const* output_kinds[] = {"LinkedCubin", "LinkedPtx", "LinkedLTOIR", "ErrorLog", "InfoLog"};
 
 standin& self() { return standin::the_only(kind_nvjitlink, reinterpret_cast<void const*>(&nvJitLinkVersion)); }
@@ -32,6 +34,12 @@ int with(Body body) noexcept {
     return guarded(internal_error, internal_error, body);
 }
 
+// What a pointer is called that is none: CUDA 12 has no word of its own for it.
+int null_input() {
+    unsigned major = 0, minor = 0;
+    return nvJitLinkVersion(&major, &minor) == success && major < 13 ? 3 : 10;
+}
+
 struct link_input {
     int type = 0;
     std::string name;
@@ -41,13 +49,16 @@ struct link_input {
 };
 
 std::optional<std::string> text_of_file(std::string const& path) {
+    // What is no file is not even opened: who writes into a pipe would notice.
+    if (struct ::stat about{}; ::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
     auto const data = base::read_file(path);
     return data && *data ? std::optional{std::string{base::as_text(**data)}} : std::nullopt;
 }
 
 struct link_record {
     std::vector<std::string> options;
-    std::vector<link_input> inputs;
+    std::list<link_input> inputs;     // which stay where they are: the linker keeps the addresses of their names
+    std::list<link_input> refused;    // by the linker, whose messages may still have their names
     std::vector<base::digest> chain;  // options, then one for each input
     std::string why_not;              // it is not kept; empty: it is
     void* real = nullptr;
@@ -72,6 +83,7 @@ struct link_record {
     [[nodiscard]] int materialise() {
         if (real == nullptr) {
             std::vector<char const*> words;
+            words.reserve(options.size() + 1);  // no options are not a list that is not there
             for (auto const& o : options) words.push_back(o.c_str());
             if (int const status =
                     real_call("nvJitLinkCreate", &real, static_cast<std::uint32_t>(words.size()), words.data());
@@ -80,8 +92,9 @@ struct link_record {
                 return status;
             }
         }
-        for (; fed < inputs.size(); ++fed) {
-            if (int const status = feed(inputs[fed]); status != success) return status;
+        for (auto next = std::next(inputs.begin(), static_cast<std::ptrdiff_t>(fed)); next != inputs.end(); ++next) {
+            if (int const status = feed(*next); status != success) return status;
+            ++fed;
         }
         // What comes after the end is the real library's to answer.
         if (answer && self().jit() != jit_policy::forbid) {
@@ -99,7 +112,7 @@ live_handles<link_record>& handles() {
 
 template <class... Arguments>
 int foreign(char const* name, Arguments... arguments) {
-    return self().real.is_open() ? real_call(name, arguments...) : null_input;
+    return self().real.is_open() ? real_call(name, arguments...) : null_input();
 }
 
 // A step and the link that ends with it are kept apart.
@@ -127,11 +140,13 @@ bool was_accepted(link_record const& k, base::digest const& step) {
 }
 
 // As the program does it, the first time.
-int add_for_real(link_record& k, link_input const& one) {
+int add_for_real(link_record& k, link_input given) {
     if (int const status = k.materialise(); status != success) return status;
-    if (!one.is_file) return k.feed(one);
-    int const status = real_call("nvJitLinkAddFile", k.real, one.type, one.name.c_str());
-    if (k.why_not.empty() && text_of_file(one.name) != one.data) k.why_not = "a file that changes";
+    auto const& one = k.inputs.emplace_back(std::move(given));
+    int const status = one.is_file ? real_call("nvJitLinkAddFile", k.real, one.type, one.name.c_str()) : k.feed(one);
+    if (one.is_file && k.why_not.empty() && text_of_file(one.name) != one.data) k.why_not = "a file that changes";
+    if (status == success) k.fed = k.inputs.size();
+    else k.refused.splice(k.refused.end(), k.inputs, std::prev(k.inputs.end()));
     return status;
 }
 
@@ -142,21 +157,28 @@ int add(link_record& k, link_input one) {
     }
     if (k.answer) k.why_not = "an input after the end";
     if (k.why_not.empty()) {
-        k.chain.push_back(
-            link_added(k.chain.back(), one.type, (one.named ? "n" : "-") + one.name, base::as_bytes(one.data)));
+        k.chain.push_back(link_added(k.chain.back(), one.type, base::as_bytes(one.data)));
         if (k.real == nullptr && was_accepted(k, k.chain.back())) {
             k.inputs.push_back(std::move(one));
             return success;
         }
     }
-    int const status = add_for_real(k, one);
-    if (status != success) {
-        k.why_not = "an input that was not accepted";
-        return status;
-    }
-    k.inputs.push_back(std::move(one));
-    k.fed = k.inputs.size();
-    return success;
+    int const status = add_for_real(k, std::move(one));
+    if (status != success) k.why_not = "an input that was not accepted";
+    return status;
+}
+
+// Inputs in temporary files have another name each time: names are part of the key only where the answer tells one.
+base::digest named_link(link_record const& k) {
+    std::vector<std::string> names;
+    for (auto const& one : k.inputs) names.push_back((one.named ? "n" : "-") + one.name);
+    return link_named(k.chain.back(), names);
+}
+
+bool tells_names(link_record const& k, foreign_answer const& made) {
+    return std::ranges::any_of(made.outputs, [&](auto const& output) {
+        return std::ranges::any_of(k.inputs, [&](auto const& one) { return tells_a_name(output.data, one.name); });
+    });
 }
 
 foreign_answer everything(link_record const& k) {
@@ -208,9 +230,10 @@ int link_and_keep(link_record& k) {
     k.answer = everything(k);
     happening made{.kind = happening::what::made, .took = linking.so_far(), .detail = "new"};
     if (self().real.can_be_watched()) {
-        made = told_of(self().store.keep(id_of(k, k.chain.back(), kind_nvjitlink), {.looks = {}, .answer = *k.answer},
-                                         linking.ms()),
-                       std::move(made));
+        auto const link = tells_names(k, *k.answer) ? named_link(k) : k.chain.back();
+        made =
+            told_of(self().store.keep(id_of(k, link, kind_nvjitlink), {.looks = {}, .answer = *k.answer}, linking.ms()),
+                    std::move(made));
         for (auto const& step : k.chain) (void)self().store.keep(id_of(k, step, kind_step), {}, {});
     }
     tell(k, std::move(made));
@@ -237,6 +260,7 @@ bool is_confirmed(link_record& k, foreign_hit const& hit) {
 bool answered(link_record& k) {
     stopwatch looking;
     auto found = self().store.find(id_of(k, k.chain.back(), kind_nvjitlink), {});
+    if (!found.hit) found = self().store.find(id_of(k, named_link(k), kind_nvjitlink), {});
     if (!found.hit) return false;
     if (self().verifies() && !is_confirmed(k, *found.hit)) {
         k.why_not = "made again it differs";
@@ -267,7 +291,7 @@ int complete(link_record& k) {
 }
 
 int size_of(void* handle, char const* kind, char const* function, std::size_t* size) {
-    if (handle == nullptr || size == nullptr) return null_input;
+    if (handle == nullptr || size == nullptr) return null_input();
     auto* const k = handles().find(handle);
     if (k == nullptr) return foreign(function, handle, size);
     if (!k->answer) {
@@ -281,7 +305,7 @@ int size_of(void* handle, char const* kind, char const* function, std::size_t* s
 }
 
 int data_of(void* handle, char const* kind, char const* function, void* data) {
-    if (handle == nullptr || data == nullptr) return null_input;
+    if (handle == nullptr || data == nullptr) return null_input();
     auto* const k = handles().find(handle);
     if (k == nullptr) return foreign(function, handle, data);
     if (!k->answer) {
@@ -292,6 +316,10 @@ int data_of(void* handle, char const* kind, char const* function, void* data) {
     if (out == nullptr) return internal_error;
     if (out->status == success) std::memcpy(data, out->data.data(), out->data.size());
     return out->status;
+}
+
+bool prints(std::vector<std::string> const& options) {
+    return std::ranges::any_of(options, [](auto const& o) { return o == "-verbose" || o == "--verbose"; });
 }
 
 // What the version is, kept so that asking loads no linker.
@@ -325,7 +353,7 @@ using namespace kiln::intercept;
 #define KILN_API extern "C" __attribute__((visibility("default")))
 
 KILN_API int nvJitLinkVersion(unsigned* major, unsigned* minor) {
-    if (major == nullptr || minor == nullptr) return null_input;
+    if (major == nullptr || minor == nullptr) return null_input();
     return with([&] {
         using numbers = std::optional<std::pair<unsigned, unsigned>>;
         static constinit kiln::base::made_once<numbers> known;
@@ -338,7 +366,7 @@ KILN_API int nvJitLinkVersion(unsigned* major, unsigned* minor) {
 }
 
 KILN_API int nvJitLinkCreate(void** handle, std::uint32_t count, char const** options) {
-    if (handle == nullptr || (count > 0 && options == nullptr)) return null_input;
+    if (handle == nullptr || options == nullptr) return null_input();
     return with([&] {
         auto made = std::make_unique<link_record>();
         for (std::uint32_t i = 0; i < count; ++i) {
@@ -347,9 +375,13 @@ KILN_API int nvJitLinkCreate(void** handle, std::uint32_t count, char const** op
         }
         made->why_not = self().not_serving();
         if (auto const option = unkeepable_option(made->options); !option.empty()) made->why_not = option;
+        if (prints(made->options)) made->why_not = "it prints what it does";
         made->chain.push_back(link_begun(self().real.toolchain(), made->options));
         if (!made->why_not.empty() || !was_accepted(*made, made->chain.back())) {
-            if (int const status = made->materialise(); status != success) return status;
+            // One that is refused has a handle, too, which says why.
+            if (int const status = real_call("nvJitLinkCreate", handle, count, options); status != success)
+                return status;
+            made->real = *handle;
         }
         *handle = handles().add(made.get());
         made.release();
@@ -358,7 +390,7 @@ KILN_API int nvJitLinkCreate(void** handle, std::uint32_t count, char const** op
 }
 
 KILN_API int nvJitLinkDestroy(void** handle) {
-    if (handle == nullptr || *handle == nullptr) return null_input;
+    if (handle == nullptr || *handle == nullptr) return null_input();
     return with([&] {
         std::unique_ptr<link_record> const k{handles().take(*handle)};
         if (!k) return foreign("nvJitLinkDestroy", handle);
@@ -368,7 +400,7 @@ KILN_API int nvJitLinkDestroy(void** handle) {
 }
 
 KILN_API int nvJitLinkAddData(void* handle, int type, void const* data, std::size_t size, char const* name) {
-    if (handle == nullptr || data == nullptr) return null_input;
+    if (handle == nullptr || data == nullptr) return null_input();
     return with([&] {
         auto* const k = handles().find(handle);
         if (k == nullptr) return foreign("nvJitLinkAddData", handle, type, data, size, name);
@@ -381,7 +413,7 @@ KILN_API int nvJitLinkAddData(void* handle, int type, void const* data, std::siz
 }
 
 KILN_API int nvJitLinkAddFile(void* handle, int type, char const* name) {
-    if (handle == nullptr || name == nullptr) return null_input;
+    if (handle == nullptr || name == nullptr) return null_input();
     return with([&] {
         auto* const k = handles().find(handle);
         if (k == nullptr) return foreign("nvJitLinkAddFile", handle, type, name);
@@ -390,7 +422,7 @@ KILN_API int nvJitLinkAddFile(void* handle, int type, char const* name) {
 }
 
 KILN_API int nvJitLinkComplete(void* handle) {
-    if (handle == nullptr) return null_input;
+    if (handle == nullptr) return null_input();
     return with([&] {
         auto* const k = handles().find(handle);
         return k == nullptr ? foreign("nvJitLinkComplete", handle) : complete(*k);

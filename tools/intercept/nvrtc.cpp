@@ -8,7 +8,10 @@
 
 #include "forward.hpp"
 
+#include "compile/open_hook.hpp"
+
 #include <cstring>
+#include <set>
 
 namespace kiln::intercept {
 namespace {
@@ -126,18 +129,19 @@ KILN_API int nvrtcCreateProgram(void** handle, char const* source, char const* n
     if (handle == nullptr) return nvrtc_invalid_program;
     if (source == nullptr || count < 0 || (count > 0 && (texts == nullptr || names == nullptr)))
         return nvrtc_invalid_input;
-    for (int i = 0; i < count; ++i) {
-        if (texts[i] == nullptr || names[i] == nullptr)
-            return foreign_create(handle, source, name, count, texts, names);
-    }
     return with([&] {
+        std::set<std::string_view> different;
+        for (int i = 0; i < count; ++i) {
+            if (texts[i] == nullptr || names[i] == nullptr || !different.insert(names[i]).second)
+                return foreign_create(handle, source, name, count, texts, names);
+        }
         auto made = std::make_unique<program>();
         made->asked.source = source;
         if (name != nullptr) made->asked.name = name;
         for (int i = 0; i < count; ++i) made->asked.headers.emplace_back(names[i], texts[i]);
         *handle = handles().add(made.get());
         made.release();
-        return nvrtc_success;
+        return int{nvrtc_success};
     });
 }
 
@@ -156,10 +160,14 @@ KILN_API int nvrtcCompileProgram(void* handle, int count, char const* const* opt
     return with([&] {
         auto* const p = handles().find(handle);
         if (p == nullptr) return foreign("nvrtcCompileProgram", handle, count, options);
-        if (count < 0 || (count > 0 && options == nullptr)) return int{nvrtc_invalid_input};
+        if (count < 0) return int{nvrtc_invalid_input};
         std::vector<std::string> given;
         for (int i = 0; i < count; ++i) {
-            if (options[i] == nullptr) return real_call("nvrtcCompileProgram", p->as_real(), count, options);
+            if (options == nullptr || options[i] == nullptr) {
+                auto* const real = p->as_real();
+                kiln::compile::without_capture const alone;
+                return real_call("nvrtcCompileProgram", real, count, options);
+            }
             given.emplace_back(options[i]);
         }
         return compile_program(*p, given);

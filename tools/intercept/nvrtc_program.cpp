@@ -3,6 +3,7 @@
 
 #include "compile/elf.hpp"
 #include "compile/internal_names.hpp"
+#include "compile/open_hook.hpp"
 #include "intercept/same_ptx.hpp"
 
 #include <charconv>
@@ -101,6 +102,7 @@ int compile_request::without_us(std::string why) {
     std::vector<char const*> words;
     for (auto const& option : options_) words.push_back(option.c_str());
     char const* const* const list = words.empty() ? nullptr : words.data();
+    compile::without_capture const alone;
     return real_call("nvrtcCompileProgram", real, static_cast<int>(words.size()), list);
 }
 
@@ -119,6 +121,14 @@ auto without_marks(std::vector<std::pair<std::string, std::string>> names) {
     return names;
 }
 
+// ptxas says how long it took, where it is asked to say much.
+std::string without_times(std::string log) {
+    constexpr std::string_view mark = "Compile time = ";
+    for (auto at = log.find(mark); at != log.npos; at = log.find(mark, at + mark.size()))
+        log.erase(at + mark.size(), std::min(log.find('\n', at), log.size()) - (at + mark.size()));
+    return log;
+}
+
 // What is not the same in two answers: "PTX names "; empty: nothing.
 std::string differences(foreign_answer const& made, foreign_answer const& kept) {
     std::string out;
@@ -127,7 +137,7 @@ std::string differences(foreign_answer const& made, foreign_answer const& kept) 
         if (other == nullptr || !means_the_same(one, *other)) out += one.name + " ";
     }
     if (without_marks(made.lowered) != without_marks(kept.lowered)) out += "names ";
-    if (made.log != kept.log) out += "log ";
+    if (without_times(made.log) != without_times(kept.log)) out += "log ";
     return out;
 }
 
@@ -137,7 +147,7 @@ bool compile_request::is_confirmed(foreign_call const& call, foreign_answer cons
     auto shown = answer;
     shown.log = with_real_paths(shown.log, call.roots);
     real_program again{self().real};
-    bool const compiles = again.create(p_.asked, p_.asked.name, {}) == 0 && again.compile(options_) == 0;
+    bool const compiles = again.create(p_.asked, p_.asked.name, {}) == 0 && again.compile_alone(options_) == 0;
     auto const what =
         compiles ? differences(again.everything(p_.asked.expressions), shown) : std::string{"it does not compile"};
     tell({.kind = what.empty() ? happening::what::verified : happening::what::different, .at = at, .detail = what});
@@ -146,8 +156,10 @@ bool compile_request::is_confirmed(foreign_call const& call, foreign_answer cons
 
 // What is made for the first time is compared, too.
 bool compile_request::is_refuted(foreign_call const& call, foreign_product const& made) {
-    return self().verifies() && made.how == foreign_product::outcome::made &&
-           !is_confirmed(call, made.entry.answer, {});
+    if (!self().verifies() || made.how != foreign_product::outcome::made) return false;
+    if (is_confirmed(call, made.entry.answer, {})) return false;
+    unusable_ = "made again it differs";
+    return true;
 }
 
 bool compile_request::is_unusable(foreign_product const& made) {
@@ -217,7 +229,7 @@ foreign_job compile_request::as_job(foreign_call const& call) const {
     return {.library = self().real.path(),
             .toolchain = self().real.toolchain(),
             .directory = directory_,
-            .seen_from = viewpoint::of_this_process(),
+            .seen_from = viewpoint::of_this_thread(),
             .program = p_.asked,
             .call = call};
 }
@@ -352,7 +364,7 @@ void* program::as_real() {
     if (real != nullptr) return real;
     real_program made{self().real};
     if (made.create(asked, asked.name, watcher) != 0) return nullptr;
-    if (failure) (void)made.compile(failed_options);
+    if (failure) (void)made.compile_alone(failed_options);
     failure.reset();
     return real = made.release();
 }

@@ -7,6 +7,7 @@
 #include "intercept/quiet_writes.hpp"
 #include "intercept/run_events.hpp"
 
+#include <cfenv>
 #include <ctime>
 #include <dlfcn.h>
 #include <link.h>
@@ -139,6 +140,8 @@ std::string standin::not_serving() {
     if (compile::trust_of_process() == compile::trust::secure) return "raised privileges";
     if (store.empty()) return "no cache directory";
     if (auto name = compile::result_changing_variable(environ); !name.empty()) return name + " is set";
+    // The compiler works out constants as its thread does.
+    if (std::fegetround() != FE_TONEAREST) return "this thread does not round to the nearest number";
     if (real.toolchain().empty()) return "the compiler cannot be identified";
     return {};
 }

@@ -116,7 +116,7 @@ public:
         auto const compiler = compilers_.find(r.job.toolchain);
         if (compiler == compilers_.end()) return;
         r.job.library = compiler->second;
-        r.job.seen_from = intercept::viewpoint::of_this_process();
+        r.job.seen_from = intercept::viewpoint::of_this_thread(r.job.directory.c_str());
         for (auto const& call : calls) {
             if (make_by(r, call)) return;
         }

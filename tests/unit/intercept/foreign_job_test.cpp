@@ -12,7 +12,7 @@ foreign_job some_job() {
         .library = "/opt/cuda/lib64/libnvrtc.so.13",
         .toolchain = "libnvrtc.so.13 abc",
         .directory = "/work",
-        .seen_from = viewpoint::of_this_process(),
+        .seen_from = viewpoint::of_this_thread(),
         .program = {.source = "text", .name = "/tmp/a/k.cu", .headers = {{"a.h", "int a;"}}, .expressions = {"f<int>"}},
         .call = {.name = "/.kiln/s/k.cu",
                  .options = {"-I/.kiln/i0", ""},
@@ -29,6 +29,11 @@ TEST(foreign_job, arrives_as_it_was_sent) {
     EXPECT_EQ(got.call.options, sent.call.options);
     EXPECT_EQ(got.call.roots.include_directories, sent.call.roots.include_directories);
     EXPECT_EQ(got.seen_from, sent.seen_from);
+}
+
+TEST(foreign_job, who_is_in_another_folder_sees_other_files) {
+    EXPECT_EQ(viewpoint::of_this_thread(), viewpoint::of_this_thread());
+    EXPECT_NE(viewpoint::of_this_thread(), viewpoint::of_this_thread("/"));
 }
 
 TEST(foreign_job, cut_anywhere_is_refused) {

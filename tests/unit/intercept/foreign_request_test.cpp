@@ -151,12 +151,33 @@ TEST(foreign_request, names_the_target_for_people) {
 TEST(foreign_request, a_link_is_a_chain) {
     auto const begun = link_begun("tools", words{"-lto", "-arch=sm_90"});
     EXPECT_NE(begun, link_begun("tools", words{"-arch=sm_90", "-lto"}));
-    auto const a = link_added(begun, 3, "a", base::as_bytes("x"));
-    EXPECT_NE(a, link_added(begun, 2, "a", base::as_bytes("x")));
-    EXPECT_NE(a, link_added(begun, 3, "ax", base::as_bytes("")));
-    auto const ab = link_added(a, 3, "b", base::as_bytes("y"));
-    auto const ba = link_added(link_added(begun, 3, "b", base::as_bytes("y")), 3, "a", base::as_bytes("x"));
+    auto const a = link_added(begun, 3, base::as_bytes("x"));
+    EXPECT_NE(a, link_added(begun, 2, base::as_bytes("x")));
+    EXPECT_NE(a, link_added(begun, 3, base::as_bytes("")));
+    auto const ab = link_added(a, 3, base::as_bytes("y"));
+    auto const ba = link_added(link_added(begun, 3, base::as_bytes("y")), 3, base::as_bytes("x"));
     EXPECT_NE(ab, ba);
+    EXPECT_NE(link_named(ab, words{"a", "b"}), link_named(ab, words{"ab", ""}));
+}
+
+TEST(foreign_request, a_name_is_told_whole_or_in_part) {
+    EXPECT_TRUE(tells_a_name("warning in /tmp/x1/piece.o", "/tmp/x1/piece.o"));
+    EXPECT_TRUE(tells_a_name("warning in piece", "/tmp/x1/piece.o"));
+    EXPECT_FALSE(tells_a_name("warning", "/tmp/x1/piece.o"));
+    EXPECT_FALSE(tells_a_name("warning", ""));
+    EXPECT_TRUE(tells_a_name("in .hidden", ".hidden"));
+}
+
+TEST(foreign_request, only_what_the_compiler_takes_for_an_include_directory_is_hidden) {
+    foreign_program const p{.source = "text", .name = "k.cu", .headers = {}, .expressions = {}};
+    for (auto const* option : {"-I/a", "-I=/a", "--include-path=/a"})
+        EXPECT_TRUE(virtual_call(p, words{option})) << option;
+    for (auto const* option : {"-I==/a", "--include-path==/a", "-include-path=/a", "---include-path=/a", "--I=/a",
+                               "--I/a", "---I/a", "--include-path/a", "--include-path =/a", "-I= /a"})
+        EXPECT_FALSE(virtual_call(p, words{option})) << option;
+    EXPECT_FALSE(virtual_call(p, words{"-I", "-I/a"}));
+    EXPECT_FALSE(virtual_call(p, words{"--pre-include", "-I/a"}));
+    EXPECT_TRUE(virtual_call(p, words{"-use_fast_math", "-I/a"}));
 }
 
 TEST(foreign_request, no_directory_is_hidden_from_who_asks) {
