@@ -26,10 +26,8 @@ private:
     std::size_t size_;
 };
 
-TEST(client, what_waits_for_its_checks_is_bounded) {
-    constexpr std::size_t size = std::size_t{8} << 20;
-    constexpr int questions = 16;
-    constexpr int aside = 8;  // 64 MiB
+// Of so many answers of this size, so many are kept until somebody has time for them.
+void expect_aside(std::size_t size, int questions, int aside) {
     test::client_alone alone{"redis://h trust=server patience=60s"};
     generous_server bytes{alone.loop, size};
     std::latch go_on{1};
@@ -38,7 +36,7 @@ TEST(client, what_waits_for_its_checks_is_bounded) {
     ASSERT_TRUE(alone.with(bytes, nullptr, [&](client& asks) {
         // Every thread that checks has something else to do.
         for (int i = 0; i < 4; ++i) alone.checks.run([&] { go_on.wait(); }, [] {});
-        for (unsigned n = 0; n < questions; ++n) {
+        for (unsigned n = 0; n < static_cast<unsigned>(questions); ++n) {
             auto const at = entry_of(2 * n)->about.at;
             asks.ask({.family = at.family, .request = at.request, .key = at.key}, [&](store::answer const& a) {
                 EXPECT_EQ(a.why, miss::bad_magic);
@@ -54,6 +52,10 @@ TEST(client, what_waits_for_its_checks_is_bounded) {
     EXPECT_EQ(all.get_future().wait_for(std::chrono::seconds{20}), std::future_status::ready);
     alone.stop();
 }
+
+TEST(client, what_waits_for_its_checks_is_bounded) { expect_aside(std::size_t{8} << 20, 16, 8); }
+
+TEST(client, no_more_answers_wait_for_their_checks_than_keep_threads_busy) { expect_aside(1000, 40, 16); }
 
 }  // namespace
 
