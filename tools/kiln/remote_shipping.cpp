@@ -105,10 +105,10 @@ void tell_absent(std::vector<thing> const& things, std::string_view nobody_has_i
     complain_about(others);
 }
 
-std::vector<thing> things_of(std::vector<std::string> const& profiles, std::vector<std::string> const& archs) {
+std::vector<thing> things_in(std::vector<std::string> const& profiles, std::vector<std::string> const& archs) {
     warmup::profile from;
     for (auto const& file : profiles) from.merge(warmup::read_profile(file).value());
-    return cli::things_of(from, archs).value();
+    return things_of(from, archs).value();
 }
 
 struct to_push {
@@ -118,7 +118,7 @@ struct to_push {
 
 // Only what this machine has: nothing is compiled for it, and nobody else asked.
 to_push entries_of_profiles(remote_arguments const& a) {
-    auto things = things_of(a.profiles, a.archs);
+    auto things = things_in(a.profiles, a.archs);
     engine e{{.settings = {{"KILN_JIT", "forbid"}, {"KILN_REMOTE", "off"}}}};
     to_push out{.entries = {}, .absent = make_all(e, things, "look")};
     for (auto const& t : things) {
@@ -234,7 +234,7 @@ int remote_pull(remote_arguments const& a) {
     if (!a.place.empty()) return fetch(a);
     if (a.profiles.empty()) throw misuse{std::string{"name profiles with --profile, or where a bundle is"}};
     (void)some_remotes();
-    auto things = things_of(a.profiles, a.archs);
+    auto things = things_in(a.profiles, a.archs);
     engine e{{.settings = {{"KILN_JIT", "forbid"}}}};
     auto const absent = make_all(e, things, "pull");
     bool const writes = !a.output.empty() && absent < things.size();
