@@ -73,6 +73,21 @@ function(_kiln_with_paths list file path)
     set(${list} "${out}" PARENT_SCOPE)
 endfunction()
 
+# A generator expression may come to nothing, or to several: each of them gets `word` before it, in the list `list`. Nothing is what has no
+# letter: what $<BOOL> takes for false may well be meant.
+function(_kiln_append_expression list word expression)
+    set(rest "${expression}")
+    while(rest MATCHES "\\$<[^<>]*>")
+        string(REGEX REPLACE "\\$<[^<>]*>" "" rest "${rest}")
+    endwhile()
+    if(rest MATCHES ",")
+        message(FATAL_ERROR "kiln_add_kernels: ${expression}: beside a generator expression a comma is written $<COMMA>")
+    endif()
+    string(REPLACE ";" "\\;" expression "${expression}")
+    list(APPEND ${list} "$<$<NOT:$<STREQUAL:$<MAKE_C_IDENTIFIER:${expression}>,>>:${word}$<JOIN:${expression},\\;${word}>>")
+    set(${list} "${${list}}" PARENT_SCOPE)
+endfunction()
+
 # An error for what cannot be, before anything is made of it.
 function(_kiln_check_call target)  # and what follows it in the call
     # Rules belong to the directory of the target that they are for.
@@ -117,7 +132,7 @@ function(kiln_add_kernels target)
                                 "empty? Give it one, or leave it out")
         endif()
     endforeach()
-    if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    if(NOT "${arg_UNPARSED_ARGUMENTS}" STREQUAL "" OR NOT arg_SOURCES)
         message(FATAL_ERROR "kiln_add_kernels(${target}): SOURCES are needed; unknown: ${arg_UNPARSED_ARGUMENTS}")
     endif()
     if(NOT arg_ARCHS AND CMAKE_CUDA_ARCHITECTURES)
@@ -152,11 +167,9 @@ function(kiln_add_kernels target)
     list(JOIN functions "," function_list)
 
     set(flags "")
-    # A generator expression may come to nothing, or to several: each of them is one, with its word before it.
     foreach(directory IN LISTS arg_INCLUDES)
         if(directory MATCHES "\\$<")
-            string(REPLACE ";" "\\;" directory "${directory}")
-            list(APPEND flags "$<$<BOOL:${directory}>:-I\\;$<JOIN:${directory},\\;-I\\;>>")
+            _kiln_append_expression(flags "--include=" "${directory}")
         else()
             cmake_path(ABSOLUTE_PATH directory NORMALIZE)
             list(APPEND flags -I ${directory})
@@ -165,8 +178,7 @@ function(kiln_add_kernels target)
     foreach(option IN LISTS arg_OPTIONS)
         string(REPLACE "\\;" ";" option "${option}")
         if(option MATCHES "\\$<")
-            string(REPLACE ";" "\\;" option "${option}")
-            list(APPEND flags "$<$<BOOL:${option}>:--option=$<JOIN:${option},\\;--option=>>")
+            _kiln_append_expression(flags "--option=" "${option}")
         else()
             # One that has a semicolon in it, with or without a backslash, is still one: here, and when the command is expanded.
             string(REPLACE ";" "\\\\;" option "${option}")

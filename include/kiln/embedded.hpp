@@ -15,7 +15,7 @@ namespace KILN_PUBLIC kiln {
 
 class embedded_bundle {
 public:
-    // Both must outlive every engine.
+    // The name is copied; the data must outlive every engine. A library that has it stays loaded when it is closed.
     embedded_bundle(std::string_view name, std::span<std::byte const> data);
 };
 

@@ -247,15 +247,39 @@ def _run(handle: Any, inputs: tuple[Any, ...], outputs: dict[str, Any], **more: 
     return _arrays.through(handle, inputs, outputs, more)
 
 
+def _begin(x: Any, op: Operator, init: Any) -> Any:
+    """Where a fold begins: at what changes nothing where nobody says otherwise. None: at 0, with own operators too."""
+    by = as_op(op)
+    if init is not None or by.form != "builtin" or by.name not in ("multiply", "min", "max", "bit_and"):
+        return init
+    type = _arrays.type_of(x)
+    if not isinstance(type, str):
+        return None
+    if type == "bfloat16":
+        return {"multiply": b"\x80\x3f", "min": b"\x80\x7f", "max": b"\x80\xff"}.get(by.name)
+    if type == "bool":
+        return by.name != "max"
+    if by.name == "multiply":
+        return 1
+    if type.startswith("float"):
+        return {"min": float("inf"), "max": float("-inf")}.get(by.name)
+    bits, signed = int(type.lstrip("uint")), type.startswith("int")
+    if by.name == "bit_and":
+        return -1 if signed else (1 << bits) - 1
+    least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return most if by.name == "min" else least
+
+
 def exclusive_scan(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = None, stream: Any = None) -> A:
     """out[i] = init (+) x[0] (+) ... (+) x[i - 1].
 
-    `x`: one dimension, of any library; `op`: a built-in operator, text of `a` and `b`, a lambda or `kiln.op`; `init`: where it begins, 0 unless
-    given; `out`: an array to write to; `stream`: an int or anything with `__cuda_stream__`.
+    `x`: one dimension, of any library; `op`: a built-in operator, text of `a` and `b`, a lambda or `kiln.op`; `init`: where it begins. Unless it
+    is given, built-in operators begin at what changes nothing (0; 1 of products; the largest number of minima), own ones and handles at 0; `out`: an array to write to; `stream`: an int or anything with `__cuda_stream__`.
 
     >>> kiln.exclusive_scan(numpy.array([3, 1, 2], "i4"), init=10).tolist()
     [10, 13, 14]
     """
+    init = _begin(x, op, init)
     if _arrays.is_numpy(x) and _host().runs_here("exclusive_scan", as_op(op)):
         return _host().scan(False, x, as_op(op), init, out)
     handle = make_exclusive_scan(_arrays.type_of(x), op, device=_arrays.device_of(x))
@@ -284,6 +308,7 @@ def reduce(x: A, op: Operator = "plus", *, init: Any = None, out: A | None = Non
     >>> kiln.reduce(numpy.array([3, 1, 2], "i4")).tolist()
     [6]
     """
+    init = _begin(x, op, init)
     if _arrays.is_numpy(x) and _host().runs_here("reduce", as_op(op)):
         return _host().reduce(x, as_op(op), init, out)
     handle = make_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))
@@ -307,6 +332,7 @@ def segmented_reduce(x: A, offsets: A, op: Operator = "plus", *, init: Any = Non
     >>> kiln.segmented_reduce(numpy.array([3, 1, 2], "i4"), numpy.array([0, 2, 3])).tolist()
     [4, 2]
     """
+    init = _begin(x, op, init)
     if _arrays.is_numpy(x) and _host().runs_here("segmented_reduce", as_op(op)):
         return _host().segmented_reduce(x, offsets, as_op(op), init, out)
     handle = make_segmented_reduce(_arrays.type_of(x), op, device=_arrays.device_of(x))

@@ -489,6 +489,6 @@ def test_offsets_that_leave_the_memory_are_found_by_whoever_reads(family, offset
     x = numpy.arange(5.0)
     rows = spatial._kiln.geometries_from_parts(family, x, x, [numpy.array(o, "i4") for o in offsets], None)
     for read in (rows.to_wkt_sync, rows.to_wkb_sync, lambda: pickle.dumps(rows), lambda: spatial.area(rows), lambda: spatial.join(rows, SQUARES),
-                 lambda: spatial.gather(rows, numpy.zeros(1, "i4")).to_host_sync().to_wkt_sync()):
+                 lambda: spatial.gather(rows, numpy.array([len(rows) - 1], "i4")).to_host_sync().to_wkt_sync()):
         with pytest.raises(kiln.InvalidArgument, match="row [01]: "):
             read()

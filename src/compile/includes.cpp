@@ -187,13 +187,6 @@ std::optional<std::string> names_in(std::filesystem::path const& folder) {
 
 std::string_view digest_of(dependency const& d) { return std::string_view{d.content}.substr(0, d.content.find('#')); }
 
-unsigned copy_of(dependency const& d) {
-    auto const mark = std::string_view{d.content}.substr(digest_of(d).size());
-    unsigned out = 1;
-    if (!mark.empty()) std::from_chars(mark.data() + 1, mark.data() + mark.size(), out);
-    return out;
-}
-
 std::string place_of(dependency const& d) {
     switch (d.from) {
         case dependency::root::source_directory: return "s/" + d.path;
@@ -471,6 +464,16 @@ bool is_sealed(dependency const& d, include_roots const& roots, absent_headers h
     return how == absent_headers::are_sealed && !roots.all_known;
 }
 
+// Which file a path is, or which text that lies in none; nullopt where there is nothing.
+std::optional<file_identity> who_is_at(include_roots const& roots, std::string const& path) {
+    if (path.empty()) return std::nullopt;
+    struct ::stat about {};
+    if (auto const own = carried_at(roots, path)) about = own->about;
+    else if (::stat(path.c_str(), &about) != 0) return std::nullopt;
+    if (about.st_ino == 0) return std::nullopt;
+    return identity_of(about);
+}
+
 // Own headers that say the same are as many files as they were. Where one of them is not here, nobody can tell.
 std::string first_copy(std::span<dependency const> dependencies, include_roots const& roots) {
     std::map<std::string_view, std::vector<dependency const*>> alike;
@@ -482,12 +485,12 @@ std::string first_copy(std::span<dependency const> dependencies, include_roots c
         std::string change;
         for (auto const* const d : group) {
             auto const real = roots.locate(*d);
-            struct ::stat about {};
-            if (real.empty() || ::stat(real.c_str(), &about) != 0) {
+            auto const who = who_is_at(roots, real);
+            if (!who) {
                 change.clear();
                 break;
             }
-            bool const is_same = mark_of(told.of(content, identity_of(about))) == d->content.substr(content.size());
+            bool const is_same = mark_of(told.of(content, *who)) == d->content.substr(content.size());
             if (!is_same && change.empty())
                 change = fmt::format("{} is a copy where it was a link, or a link where it was a copy", real);
         }
@@ -502,6 +505,7 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
     if (roots.images_only) return {};
     header_memory::question now{header_memory::process()};
     for (auto const& d : dependencies) {
+        if (d.from != dependency::root::absolute && roots.is_unknown(d)) return not_looked_for(d).message();
         bool const sealed = is_sealed(d, roots, how);
         auto const there = look_for(d, roots, now);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from

@@ -63,9 +63,8 @@ private:
 // The names in a folder, as short digests, one in each line: of folders, and of files that are called as headers are, which are few and
 // change seldom. Nothing is told of others. Empty where there is no such folder; nullopt where it cannot be read.
 [[nodiscard]] std::optional<std::string> names_in(std::filesystem::path const& folder);
-// The SHA-256 of a dependency, without what tells files apart that say the same; and which of them it is, from 1.
+// The SHA-256 of a dependency, without what tells files apart that say the same.
 [[nodiscard]] std::string_view digest_of(dependency const& d);
-[[nodiscard]] unsigned copy_of(dependency const& d);
 // Where a dependency lies as unit::carried says it; empty for the toolkit's, which is not carried.
 [[nodiscard]] std::string place_of(dependency const& d);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/identity.hpp"
 
+#include <string>
+
 namespace kiln::engine_detail {
 
 base::digest identity_of(subject const& of) {
@@ -12,6 +14,8 @@ base::digest identity_of(subject const& of) {
     for (auto const& directory : of.roots.toolkit) key.add("toolkit", directory);
     for (auto const& [place, text] : of.roots.carried) key.add("place", place).add("text", text);
     for (auto const& place : of.roots.in_vain) key.add("in vain", place);
+    for (auto const& [place, copy] : of.roots.copies) key.add("copy", place).add("number", std::to_string(copy));
+    for (auto const& [folder, names] : of.roots.names) key.add("folder", folder).add("names", names);
     if (of.roots.all_known) key.add("all", "known");
     return key.finish();
 }

@@ -77,3 +77,14 @@ check(source.count('.exports = {"step", }') == 1 and source.count('.kernels = {"
 fails_to_build('kiln_add_kernels(consumer SOURCES ../k.cu ARCHS 80 NAMES "../kk.cu:k")', "there is no '../kk.cu' among the files")
 _, said = built(f"{KERNELS} INCLUDES no/such)")
 check("no/such: there is no such directory" in said, "a directory that is not there is told", said)
+
+# What $<BOOL> takes for false may well be meant, and a flag has no value.
+write("with/mine.h", "#define STEP 5\n")
+write("asks.cu", '#if __has_include("mine.h")\n#include "mine.h"\n#endif\nextern "C" __global__ void k(int* x) { *x += STEP; }\n')
+DIRECTORIES = "$<TARGET_PROPERTY:dep,INTERFACE_INCLUDE_DIRECTORIES>"
+built(f"""add_library(dep INTERFACE)
+set_target_properties(dep PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "{SCRATCH}/with;EXTRA-NOTFOUND")
+kiln_add_kernels(consumer SOURCES ../asks.cu ARCHS 80 BUNDLE INCLUDES "{DIRECTORIES}")""")
+built('kiln_add_kernels(consumer SOURCES ../asks.cu ARCHS 80 BUNDLE OPTIONS "$<1:-DSTEP=OFF>" "-DOFF=1" "$<$<CONFIG:None>:-DX>")')
+refused('kiln_add_kernels(consumer SOURCES ../k.cu OPTIONS "-DL=1,2,$<CONFIG>")', "$<COMMA>")
+refused(f"{KERNELS} BUNDLE IMAGES_ONLY OFF)", "unknown: OFF")

@@ -178,7 +178,7 @@ if not any(f["what"] == "GDAL" and f["state"] == "ok" for f in data("doctor", st
 
 # What makes no sense is status 2.
 for words, said in ((["nearest", *both, "-k", "-1"], "at least 1"), (["nearest", *both, "-o", "near.geojson"], "no geometry"),
-                    (["relate", *both, "-o", "near.wkb"], "no geometry"), (["relate", *both, "--pattern", ""], "nine of T, F"),
+                    (["relate", *both, "-o", "near.wkb"], "no geometry"), (["relate", *both, "--pattern", ""], "the value is empty"),
                     (["join", *both, "-p", "dwithin", "-d", "-1"], "at least 0"), (["join", *both, "-p", "dwithin", "-d", "nan"], "at least 0"),
                     (["nearest", *both, "--most", "-1"], "at least 0"), (["join", *both, "--left", "points.wkt"], "--left takes one value"),
                     (["join", "--left", "odd.csv", "--right", "odd.csv", "--x", "e"], "--x and --y"), (["join", *both, "--left-id"], "needs a value")):

@@ -2,7 +2,10 @@
 #include "embedding.hpp"
 
 #include "base/files.hpp"
+#include "compile/file_numbers.hpp"
 #include "compile/standard_headers.hpp"
+
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -159,7 +162,9 @@ std::vector<dependency> looks_of(compile::include_roots const& roots, unit const
     return out;
 }
 
-result<void> add_look(compile::include_roots& told, compile::include_roots const& roots, dependency const& d) {
+// `files`: those that were read for any architecture.
+result<void> add_look(compile::include_roots& told, compile::file_numbers& files, compile::include_roots const& roots,
+                      dependency const& d) {
     auto const place = compile::place_of(d);
     auto const file = place.empty() ? std::string{} : roots.locate(d);
     if (file.empty() || compile::is_standard_header_path(file) || told.carried.contains(place)) return {};
@@ -171,8 +176,11 @@ result<void> add_look(compile::include_roots& told, compile::include_roots const
     KILN_TRY(auto const text, base::read_file(file));
     if (!text || base::sha256_of(base::byte_span{*text}).hex() != compile::digest_of(d))
         return fail(errc::io, "{}: changed while it was compiled; build again", file);
+    struct ::stat about {};
+    if (::stat(file.c_str(), &about) != 0) return fail(errc::io, "{}: gone while it was compiled; build again", file);
     told.carried.emplace(place, base::as_text(*text));
-    if (auto const copy = compile::copy_of(d); copy > 1) told.copies.emplace(place, copy);
+    auto const before = files.of(compile::digest_of(d), {about.st_dev, about.st_ino});
+    if (before > 0) told.copies.emplace(place, static_cast<unsigned>(before + 1));
     return {};
 }
 
@@ -182,12 +190,13 @@ result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_pt
     using root = dependency::root;
     compile::include_roots told;
     told.all_known = true;
+    compile::file_numbers files;
     for (auto const& a : made) {
         KILN_TRY(auto const order, s.order_for(u, a->target));
         auto const& roots = order.subject.roots;
         auto const& as_compiled = std::get<compile::compile_job>(order.job.task).unit;
         for (auto const& d : looks_of(roots, as_compiled, *a)) {
-            if (auto added = add_look(told, roots, d); !added) return std::move(added).error().within(u.name);
+            if (auto added = add_look(told, files, roots, d); !added) return std::move(added).error().within(u.name);
         }
         add_names(told, roots, {root::source_directory, 0, {}, {}});
         for (std::size_t i = 0; i < roots.include_directories.size(); ++i)

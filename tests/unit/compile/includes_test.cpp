@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/includes.hpp"
 
+#include "base/digest.hpp"
 #include "compile/standard_headers.hpp"
 #include "support/faulty_calls.hpp"
 
@@ -141,6 +142,35 @@ TEST_F(includes, what_is_not_among_the_names_of_a_folder_was_not_there_whatever_
     write("own/more.h", "");
     EXPECT_NE(names_in(dir("own")), before);
     EXPECT_EQ(names_in(dir("nowhere")), "") << "what is not there has nothing in it";
+}
+
+// What somebody else made without a header is not for a unit whose folder has one of that name.
+TEST_F(includes, looking_asks_what_capturing_asks_of_names_that_nobody_read) {
+    base::make_directories(dir("with")).value();
+    base::make_directories(dir("without")).value();
+    write("with/tune90.h", "");
+    std::vector<dependency> const made{{dependency::root::include_directory, 0, "tune90.h", ""}};
+    auto const change_in = [&](char const* folder) {
+        unit const carried{.name = "u", .source = "", .carried = {{"!", ""}, {"=i0/", names_in(dir(folder)).value()}}};
+        return first_change(made, roots_of(carried), absent_headers::are_sealed);
+    };
+    EXPECT_EQ(change_in("without"), "");
+    EXPECT_NE(change_in("with").find("build for this architecture, too"), std::string::npos) << change_in("with");
+}
+
+TEST_F(includes, texts_that_travel_are_as_many_files_as_they_were) {
+    std::string const text = "#pragma once", content = base::sha256_of(text).hex();
+    std::vector<dependency> const link{{dependency::root::include_directory, 0, "a.h", content},
+                                       {dependency::root::include_directory, 0, "b.h", content}};
+    auto copy = link;
+    copy[1].content += "#2";
+    unit one{.name = "u", .source = "", .carried = {{"!", ""}, {"i0/a.h", text}, {"i0/b.h", text}}};
+    auto two = one;
+    two.carried.push_back({"#2 i0/b.h", ""});
+    EXPECT_EQ(first_change(link, roots_of(one), absent_headers::are_misses), "");
+    EXPECT_EQ(first_change(copy, roots_of(two), absent_headers::are_misses), "");
+    EXPECT_NE(first_change(copy, roots_of(one), absent_headers::are_misses), "");
+    EXPECT_NE(first_change(link, roots_of(two), absent_headers::are_misses), "");
 }
 
 TEST_F(includes, what_a_unit_carries_and_its_roots_say_the_same) {
