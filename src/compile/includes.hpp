@@ -128,7 +128,8 @@ enum class absent_headers { are_misses, toolkits_are_sealed, are_sealed };
 // Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
 // the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone", or why it cannot be read. With
 // are_sealed a header that is not there, or not for us to read, is taken as sealed in (bundles; toolkits_are_sealed: only where it is
-// the toolkit's); one that differs or shadows never is, nor is one that a unit with all of its headers does not have.
+// the toolkit's); one that differs or shadows never is, nor is one that a unit with all of its headers does not have. Such a unit was
+// shipped as it was built: whatever toolkit is here, its bundle goes by its own headers.
 [[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots,
                                        absent_headers how);
 

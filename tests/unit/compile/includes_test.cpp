@@ -158,6 +158,18 @@ TEST_F(includes, looking_asks_what_capturing_asks_of_names_that_nobody_read) {
     EXPECT_NE(change_in("with").find("build for this architecture, too"), std::string::npos) << change_in("with");
 }
 
+// What was shipped with all of its headers is used whatever toolkit the customer has; what is compiled there goes by it.
+TEST_F(includes, what_was_shipped_does_not_ask_the_toolkit) {
+    unit carried{.name = "u", .source = "", .carried = {{"!", ""}}};
+    auto roots = roots_of(carried);
+    roots.toolkit = {dir("kit")};
+    std::vector<dependency> const made{{dependency::root::toolkit, 0, "cuda.h", base::sha256_of("another").hex()}};
+    EXPECT_EQ(first_change(made, roots, absent_headers::are_sealed), "");
+    EXPECT_NE(first_change(made, roots, absent_headers::are_misses), "");
+    roots.all_known = false;
+    EXPECT_NE(first_change(made, roots, absent_headers::are_sealed), "") << "a developer's";
+}
+
 TEST_F(includes, texts_that_travel_are_as_many_files_as_they_were) {
     std::string const text = "#pragma once", content = base::sha256_of(text).hex();
     std::vector<dependency> const link{{dependency::root::include_directory, 0, "a.h", content},
