@@ -267,3 +267,13 @@ def test_raw_module():
     x, y = cupy.ones(100, "f4"), cupy.zeros(100, "f4")
     function((1,), (128,), (numpy.int32(100), numpy.float32(2), x, y))
     assert float(y.sum()) == 200
+
+
+@pytest.mark.parametrize("type", ["i1", "u2", "i4", "u8", "f2", "f4", "f8"])
+def test_what_nobody_began_begins_at_what_changes_nothing(type):
+    """As on the CPU: the least of positive numbers is none of them less 0."""
+    x = numpy.array([7, 3, 5], type)
+    with kiln.execution("gpu"):
+        assert [kiln.reduce_sync(x, op) for op in ("plus", "multiply", "min", "max")] == [15, 105, 3, 7]
+        assert kiln.exclusive_scan(x, "min").tolist()[1:] == [7, 3]
+        assert kiln.segmented_reduce(x, numpy.array([0, 2, 3]), "multiply").tolist() == [21, 5]

@@ -36,6 +36,15 @@ def test_all():
     assert kiln.inclusive_scan(x).dtype == numpy.int32
 
 
+def test_what_nobody_began_begins_at_what_changes_nothing():
+    for type in ("i1", "u2", "i4", "u8", "f2", "f8"):
+        x = numpy.array([7, 3, 5], type)
+        assert [kiln.reduce_sync(x, op) for op in ("plus", "multiply", "min", "max")] == [15, 105, 3, 7]
+        assert kiln.exclusive_scan(x, "min").tolist()[1:] == [7, 3] and kiln.segmented_reduce(x, numpy.array([0, 2, 3]), "multiply").tolist() == [21, 5]
+    assert kiln.reduce_sync(numpy.array([6, 3], "u1"), "bit_and") == 2
+    assert kiln.reduce_sync(numpy.array([], "i4"), "min") == 2**31 - 1
+
+
 def test_integers_wrap_around_and_nans_lose():
     assert kiln.inclusive_scan(numpy.array([100, 100], "i1")).tolist() == [100, -56]
     assert kiln.reduce_sync(numpy.array([numpy.nan, 2, 1]), "max") == 2
