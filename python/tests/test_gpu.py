@@ -271,7 +271,7 @@ def test_raw_module():
 
 @pytest.mark.parametrize("type", ["i1", "u2", "i4", "u8", "f2", "f4", "f8"])
 def test_what_nobody_began_begins_at_what_changes_nothing(type):
-    """As on the CPU: the least of positive numbers is none of them less 0."""
+    """As on the CPU. These once began at 0, which is less than all of the numbers here."""
     x = numpy.array([7, 3, 5], type)
     with kiln.execution("gpu"):
         assert [kiln.reduce_sync(x, op) for op in ("plus", "multiply", "min", "max")] == [15, 105, 3, 7]
