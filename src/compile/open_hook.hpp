@@ -7,13 +7,19 @@
 #include "base/check.hpp"
 #include "compile/header_answers.hpp"
 
+#include <cfenv>
+
 namespace kiln::compile {
 
 // `library` is a handle from dlopen. Done once per library; errc::unsupported when it does not import fopen.
 [[nodiscard]] result<void> hook_opens(void* library);
 
-// While one of these lives, the hooked library's opens on any thread go to `answers`, and this thread rounds to the nearest number: the
-// compiler works out constants as its caller does, and what is kept is for everybody. NVRTC's front end is serialised inside a process, and
+// Rounds to the nearest number, and takes small ones for what they are: the compiler works out constants as its thread does. Programs
+// that were linked with -ffast-math do not.
+[[nodiscard]] bool computes_as_usual() noexcept;
+
+// While one of these lives, the hooked library's opens on any thread go to `answers`, and this thread computes as usual, because what is
+// kept is for everybody. NVRTC's front end is serialised inside a process, and
 // so are these: a second one waits.
 class scoped_capture {
 public:
@@ -23,7 +29,7 @@ public:
     scoped_capture& operator=(scoped_capture const&) = delete;
 
 private:
-    int rounding_;  // the caller's
+    std::fenv_t environment_{};  // the caller's
 };
 
 // While one of these lives there is no capture: what is compiled reads from nobody else's. Any number of them at a time.

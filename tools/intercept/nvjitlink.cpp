@@ -6,6 +6,7 @@
 // are nvJitLink's.
 #include "standin.hpp"
 
+#include "compile/open_hook.hpp"
 #include "forward.hpp"
 
 #include <algorithm>
@@ -275,6 +276,9 @@ bool answered(link_record& k) {
 
 int complete(link_record& k) {
     if (k.answer) k.why_not = "completed again";
+    // What it began with may have changed since.
+    if (k.why_not.empty() && !compile::computes_as_usual())
+        k.why_not = "this thread rounds otherwise than to the nearest number";
     if (!k.why_not.empty()) return link_without_us(k);
     if (answered(k)) return success;
     if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");

@@ -3,11 +3,11 @@
 
 #include "base/quick_replace.hpp"
 #include "compile/environment.hpp"
+#include "compile/open_hook.hpp"
 #include "intercept/program_name.hpp"
 #include "intercept/quiet_writes.hpp"
 #include "intercept/run_events.hpp"
 
-#include <cfenv>
 #include <ctime>
 #include <dlfcn.h>
 #include <link.h>
@@ -141,7 +141,7 @@ std::string standin::not_serving() {
     if (store.empty()) return "no cache directory";
     if (auto name = compile::result_changing_variable(environ); !name.empty()) return name + " is set";
     // The compiler works out constants as its thread does.
-    if (std::fegetround() != FE_TONEAREST) return "this thread does not round to the nearest number";
+    if (!compile::computes_as_usual()) return "this thread rounds otherwise than to the nearest number";
     if (real.toolchain().empty()) return "the compiler cannot be identified";
     return {};
 }
