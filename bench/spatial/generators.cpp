@@ -47,6 +47,35 @@ std::uint64_t mixed(std::uint64_t k) noexcept {
 }
 double unit_number(std::uint64_t k) noexcept { return static_cast<double>(mixed(k) >> 11) * 0x1p-53; }
 
+geometries houses(std::size_t n, std::uint64_t seed, double moved) {
+    std::vector<double> x, y;
+    std::vector<std::int32_t> rings{0}, vertices{0};
+    auto const side = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(n))));
+    for (std::size_t k = 0; k < n; ++k) {
+        auto const chance = [&](std::uint64_t i) { return unit_number(seed + k * 8 + i); };
+        double const cx = 500'000 + 30.0 * static_cast<double>(k % side) + (chance(0) - 0.5) * moved;
+        double const cy = 4.5e6 + 30.0 * static_cast<double>(k / side) + (chance(1) - 0.5) * moved;
+        double const turn = chance(2) * 6.28, w = 5 + 6 * chance(3), h = 4 + 6 * chance(4);
+        auto const first = x.size();
+        auto const corner = [&](double px, double py) {
+            x.push_back(cx + px * std::cos(turn) - py * std::sin(turn));
+            y.push_back(cy + px * std::sin(turn) + py * std::cos(turn));
+        };
+        auto const kind = mixed(seed + k) % 3;
+        if (kind == 2)
+            for (int i = 0; i < 13; ++i) corner(w * std::cos(6.283185307 * i / 13), w * std::sin(6.283185307 * i / 13));
+        else {
+            corner(-w, -h), corner(w, -h);
+            if (kind == 0) corner(w, h);
+            else corner(w, 0), corner(0, 0), corner(0, h);
+            corner(-w, h);
+        }
+        x.push_back(x[first]), y.push_back(y[first]);
+        vertices.push_back(static_cast<std::int32_t>(x.size())), rings.push_back(static_cast<std::int32_t>(k + 1));
+    }
+    return polygons(x, y, rings, vertices);
+}
+
 geometries tiling(tiling_options const& how) {
     auto const columns = static_cast<std::size_t>(how.columns), lines = static_cast<std::size_t>(how.rows);
     auto const pieces = std::size_t{1} << how.halvings;

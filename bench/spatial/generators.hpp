@@ -37,6 +37,8 @@ struct tiling_options {
 // Squares on whole numbers that stand aslant, and points that lie exactly on their edges: no filter decides any of them.
 [[nodiscard]] spatial::geometries slanted_zones(int columns, int lines);
 [[nodiscard]] spatial::geometries middles_of_edges(std::size_t n, spatial::geometries const& of_zones);
+// Houses in metres, each beside where another map has it.
+[[nodiscard]] spatial::geometries houses(std::size_t n, std::uint64_t seed, double moved);
 // Of a folder with layers as tests/unit/spatial/unpack_layer.py writes them.
 [[nodiscard]] std::optional<spatial::geometries> read_layer(std::string const& file);
 

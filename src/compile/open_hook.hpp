@@ -19,8 +19,7 @@ namespace kiln::compile {
 [[nodiscard]] bool computes_as_usual() noexcept;
 
 // While one of these lives, the hooked library's opens on any thread go to `answers`, and this thread computes as usual, because what is
-// kept is for everybody. NVRTC's front end is serialised inside a process, and
-// so are these: a second one waits.
+// kept is for everybody. NVRTC's front end is serialised inside a process, and so are these: a second one waits.
 class scoped_capture {
 public:
     explicit scoped_capture(header_answers& answers);
