@@ -9,6 +9,7 @@
 #include "spatial/limits.hpp"
 #include "spatial/near.hpp"
 #include "spatial/overlays.hpp"
+#include "spatial/pipeline.hpp"
 #include "spatial/rows.hpp"
 
 #include <kiln/spatial/join.hpp>
@@ -273,7 +274,7 @@ int main(int argc, char** argv) {
     for (auto const& p :
          {part{"boxes", boxes}, part{"segments", segments}, part{"nearest", nearest_of}, part{"relations", relations},
           part{"orientations", orientations}, part{"growth", growth}, part{"undecided", all_undecided},
-          part{"calls", calls}, part{"overlays", overlays}, part{"rows", rows}}) {
+          part{"calls", calls}, part{"overlays", overlays}, part{"rows", rows}, part{"pipeline", pipeline}}) {
         named |= how.only == p.name;
         if (how.only.empty() || how.only == p.name) p.measure(on, how);
     }

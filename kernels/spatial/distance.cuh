@@ -12,6 +12,16 @@ KILN_HD double square_between(point a, point b) {
     return add(mul(x, x), mul(y, y));
 }
 
+// The greatest square whose root is rounded to the same distance. Several squares have one root: whoever orders by these orders by distances as they are
+// reported, and what is reported as equally far is a tie. No more than three are tried, and only where something is no farther than the best so far.
+KILN_HD double square_as_reported(double square) {
+    if (!(square > 0)) return square;
+    double const distance = root(square);
+    double out = square;
+    for (double next = next_up(out); root(next) == distance; next = next_up(next)) out = next;
+    return out;
+}
+
 // Between the intervals from a to b and from c to d, in either order; 0 where they meet.
 KILN_HD double gap_between(double a, double b, double c, double d) {
     return most(0, most(sub(least(c, d), most(a, b)), sub(least(a, b), most(c, d))));

@@ -22,6 +22,14 @@ enum : u8 { row_null = 0, row_empty = 1, row_there = 2 };
 
 KILN_HD bool is_ring(u8 kind) { return kind == ring_path || kind == reversed_ring; }
 
+// How many paths of a row, or of some of it, and among them points, in one number that can be added to.
+struct path_count {
+    u64 both;
+    KILN_HD static u64 one(u8 kind) { return kind == point_path ? u64{1} << 32 | 1 : 1; }
+    KILN_HD u64 all() const { return both & 0xffffffff; }
+    KILN_HD u64 points() const { return both >> 32; }
+};
+
 struct layer {
     point const* at;
     i32 const* path_first;  // vertices of a path, one more than paths

@@ -72,7 +72,7 @@ struct many_question {
             for (i64 k = inside_at[asking]; k < inside_at[asking + 1]; ++k) best.offer(0, inside[k]);
             nearest_in_tree(t, outwards(around[asking]), best.bound(limit), [&](u32 slot, double now) {
                 double d;
-                if (is_near<How>(asking, elements[slot], now, d, unsure)) best.offer(d, rows[slot]);
+                if (is_near<How>(asking, elements[slot], now, d, unsure)) best.offer(square_as_reported(d), rows[slot]);
                 return best.bound(limit);
             });
         }
@@ -114,7 +114,7 @@ struct equal_rows {
         nearest_in_tree(q.t, outwards(q.around[asking]), at, [&](u32 slot, double) {
             double d;
             bool unsure = false;
-            if (!q.is_near<certainty::exact>(asking, q.elements[slot], at, d, unsure) || d != at) return at;
+            if (!q.is_near<certainty::exact>(asking, q.elements[slot], at, d, unsure) || square_as_reported(d) != at) return at;
             // Another element of the row may be nearer.
             i32 const row = q.rows[slot];
             u32 k = 0;

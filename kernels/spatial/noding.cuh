@@ -310,12 +310,12 @@ struct set_groups {
 // By row: paths and segments.
 struct count_row_paths {
     layer l;
-    u64* paths;  // of 0
+    u64* paths;  // of 0; a path_count
     u64* segments;
     KILN_HD void operator()(u64 i) const {
         if (l.kind[i] == no_path) return;
         i32 const row = l.row_of[i];
-        add_to(paths + row, 1), add_to(segments + row, static_cast<u64>(l.path_first[i + 1] - l.path_first[i] - 1));
+        add_to(paths + row, path_count::one(l.kind[i])), add_to(segments + row, static_cast<u64>(l.path_first[i + 1] - l.path_first[i] - 1));
     }
 };
 // Lines without length are points.

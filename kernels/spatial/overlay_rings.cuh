@@ -252,9 +252,12 @@ struct give_holes {
     shell_counts counts;
     i32* shell;       // by ring
     u64* ambiguous;   // of 0
+    u64* crowded;     // of 0: some result has several shells, or several holes
     KILN_HD void operator()(u64 i) const {
         shell[i] = is_shell[i] != 0 ? static_cast<i32>(i) : static_cast<i32>(counts.first_shell[r.result[i]]);
         if (is_shell[i] == 0 && counts.is_ambiguous(r.result[i])) add_to(ambiguous, 1);
+        bool const many = counts.shells[r.result[i]] > 1 || counts.holes[r.result[i]] > 1;
+        if (many && *crowded == 0) *crowded = 1;
     }
 };
 // Rings as rows of a layer.
@@ -310,14 +313,56 @@ struct innermost_shells {
 
 // ---- Arrays ------------------------------------------------------------------------------------------------------------
 
+// Rings of a result by where they are leftmost and lowest: an order that does not depend on what else was drawn. Rings that touch
+// each other there go on to different vertices, since no two of a result run along each other.
+struct ring_order_keys {
+    drawn_rings r;
+    u64 const* vertex;
+    i32 step;
+    i32 const* ring;
+    u64* key;
+    KILN_HD void operator()(u64 i) const {
+        i32 const k = ring[i];
+        point const p = r.at[vertex[k]];
+        key[i] = step == 0 ? ordered(p.y) : step == 1 ? ordered(p.x) : static_cast<u64>(r.result[k]);
+    }
+};
+struct rank_rings {
+    drawn_rings r;
+    u64 const* vertex;
+    i32 const* ring;  // in order but for those that touch
+    u64 rings;
+    i32* order;
+    i32* rank;  // by ring
+    KILN_HD void operator()(u64 i) const {
+        i32 const own = ring[i];
+        u64 from = i, to = i + 1;
+        while (from > 0 && are_together(ring[from - 1], own)) --from;
+        while (to < rings && are_together(ring[to], own)) ++to;
+        u64 at = from;
+        for (u64 k = from; k < to; ++k)
+            if (goes_before(ring[k], own)) ++at;
+        order[at] = own, rank[own] = static_cast<i32>(at);
+    }
+
+private:
+    KILN_HD bool are_together(i32 a, i32 b) const { return r.result[a] == r.result[b] && r.at[vertex[a]] == r.at[vertex[b]]; }
+    KILN_HD bool goes_before(i32 a, i32 b) const {
+        point const p = r.at[vertex[a] + 1], q = r.at[vertex[b] + 1];
+        return p.x != q.x ? p.x < q.x : p.y < q.y;
+    }
+};
 // Rings in the order of their polygons, the shell first.
 struct ring_keys {
     u8 const* is_shell;
     i32 const* shell;
+    i32 const* order;  // of rings, and where each of them is in it; null: as they are
+    i32 const* rank;
     u64* key;
     i32* ring;
     KILN_HD void operator()(u64 i) const {
-        key[i] = static_cast<u64>(shell[i]) << 1 | (is_shell[i] != 0 ? 0 : 1), ring[i] = static_cast<i32>(i);
+        i32 const k = order != nullptr ? order[i] : static_cast<i32>(i), around = shell[k];
+        key[i] = static_cast<u64>(rank != nullptr ? rank[around] : around) << 1 | (is_shell[k] != 0 ? 0 : 1), ring[i] = k;
     }
 };
 struct ring_sizes {
@@ -408,6 +453,8 @@ KILN_KERNEL(overlay_holes, kiln_spatial::give_holes, 256, 1)
 KILN_KERNEL(overlay_ring_rows, kiln_spatial::ring_rows, 256, 1)
 KILN_KERNEL(overlay_shell_depths, kiln_spatial::shell_depths, 128, 1)
 KILN_KERNEL(overlay_innermost, kiln_spatial::innermost_shells, 128, 1)
+KILN_KERNEL(overlay_ring_order, kiln_spatial::ring_order_keys, 256, 1)
+KILN_KERNEL(overlay_ring_ranks, kiln_spatial::rank_rings, 256, 1)
 KILN_KERNEL(overlay_ring_keys, kiln_spatial::ring_keys, 256, 1)
 KILN_KERNEL(overlay_ring_sizes, kiln_spatial::ring_sizes, 256, 1)
 KILN_KERNEL(overlay_row_polygons, kiln_spatial::count_row_polygons, 256, 1)

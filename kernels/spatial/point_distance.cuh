@@ -127,7 +127,7 @@ struct nearest_elements {
         i32 const v = static_cast<i32>(i);
         if (!is_element(q.a, v)) return;
         segment const s{q.a.at[v], element_end(q.a, v)};
-        double const best = unordered(least_square[row_at(q.a, v)]);
+        double const best = square_as_reported(unordered(least_square[row_at(q.a, v)]));
         nearest_in_tree(q.t, q.around(s), best, [&](u32 slot, double) {
             if (square_between_elements(s.a, s.b, q.elements[slot].a, q.elements[slot].b) <= best) found(slot);
             return best;
@@ -189,6 +189,7 @@ struct nearest_rows {
             else d = quick_square(at, s, unsure);
             if (d <= best) {
                 i32 const r = rows[slot];
+                d = square_as_reported(d);
                 found = d < best || found < 0 || r < found ? r : found;
                 best = d;
             }

@@ -136,6 +136,8 @@ struct cell_level {
     struct place {
         double x, y, width, height;
         u32 parent_edges, storey;
+        u64 columns;  // of the grid it is in
+        bool is_last_column, is_last_row;
     };
     KILN_HD place at(u64 cell) const {
         u64 const of_storey = static_cast<u64>(top.columns) * static_cast<u64>(top.rows);
@@ -149,7 +151,8 @@ private:
     KILN_HD static place inside(cell_frame const& f, u64 cell, u32 edges, u32 storey) {
         u64 const columns = static_cast<u64>(f.columns);
         return {add(f.x, mul(static_cast<double>(cell % columns), f.width)),
-                add(f.y, mul(static_cast<double>(cell / columns), f.height)), f.width, f.height, edges, storey};
+                add(f.y, mul(static_cast<double>(cell / columns), f.height)), f.width, f.height, edges, storey, columns,
+                cell % columns + 1 == columns, cell / columns + 1 == static_cast<u64>(f.rows)};
     }
 };
 
@@ -175,20 +178,30 @@ struct cell_ranges {
     }
 };
 
+// What a cell has: edges, rows or some more than that, and how many rows at most have one of its four corners inside.
+struct cell_load {
+    u32 edges, rows, depth;
+};
 struct division {
     u32 above;                  // edges
     double edges_per_cell;      // after dividing
     double least_side;
     i32 levels_left;
-    // How many times to halve a cell's sides; 0: leave it. Dividing helps only where it parts the edges: many that meet in one
-    // point stay together.
-    KILN_HD u32 log_of(cell_level const& level, u64 cell, u32 edges) const {
-        if (edges <= above || levels_left == 0) return 0;
-        cell_level::place const p = level.at(cell);
+    KILN_HD bool is_crowded(u32 edges) const { return edges > above && levels_left != 0; }
+    // How many times to halve a crowded cell's sides; 0: leave it. Dividing helps only where it parts the edges: many that meet in one
+    // point stay together, and so do rows that lie over each other, which every part would have to list.
+    KILN_HD u32 log_of(cell_level::place const& p, cell_load const& load) const {
+        u32 const edges = load.edges;
         double side = mul(least(p.width, p.height), 0.5), room = mul(edges_per_cell, 4);
         if (edges > p.parent_edges / 2 || side < least_side) return 0;
         u32 log = 1;
         while (log < 5 && room < edges && mul(side, 0.5) >= least_side) ++log, room = mul(room, 4), side = mul(side, 0.5);
+        return worth(log, load);
+    }
+    // Corners of parts that are asked for, and those that lie inside and are listed, stay in proportion to the edges.
+    KILN_HD static u32 worth(u32 log, cell_load const& load) {
+        u64 const edges = load.edges;
+        while (log > 0 && ((static_cast<u64>(load.rows) << (2 * log)) > 64 * edges || (static_cast<u64>(load.depth) << (2 * log)) > 4 * edges)) --log;
         return log;
     }
 };
@@ -202,10 +215,31 @@ struct cell_sizes {
     i64* divided;
     i64* work;
     KILN_HD void operator()(u64 i) const {
-        u32 const edges = high_of(counts[last[i]]) - high_of(counts[first[i]]);
-        u32 const log = how.log_of(level, i, edges);
+        u32 const log = log_of(i);
         divided[i] = log == 0 ? 0 : both_counts(1, 1U << (2 * log));
         work[i] = log == 0 ? 0 : static_cast<i64>(last[i] - first[i]);
+    }
+    KILN_HD u32 edges_in(u64 i) const { return high_of(counts[last[i]]) - high_of(counts[first[i]]); }
+    KILN_HD u32 log_of(u64 i) const {
+        u32 const edges = edges_in(i);
+        if (!how.is_crowded(edges)) return 0;
+        cell_level::place const p = level.at(i);
+        return how.log_of(p, {edges, low_of(counts[last[i]]) - low_of(counts[first[i]]), depth_at(i, p)});
+    }
+
+private:
+    // Rows that have the cell's own corner inside.
+    KILN_HD u32 corners_in(u64 i) const { return last[i] - first[i] - edges_in(i); }
+    // Of a grid's last cells the corners that belong to others are left out.
+    KILN_HD u32 depth_at(u64 i, cell_level::place const& p) const {
+        u32 out = corners_in(i);
+        for (int k = 1; k < 4; ++k) {
+            bool const right = (k & 1) != 0, above = (k & 2) != 0;
+            if ((right && p.is_last_column) || (above && p.is_last_row)) continue;
+            u32 const there = corners_in(i + (right ? 1 : 0) + (above ? p.columns : 0));
+            out = there > out ? there : out;
+        }
+        return out;
     }
 };
 struct divided_cells {
@@ -217,8 +251,7 @@ struct divided_cells {
     sub_grid* sub;
     KILN_HD void operator()(u64 i) const {
         if (divided[i + 1] == divided[i]) return;
-        u32 const edges = high_of(sizes.counts[sizes.last[i]]) - high_of(sizes.counts[sizes.first[i]]);
-        u32 const k = high_of(divided[i]), log = sizes.how.log_of(sizes.level, i, edges);
+        u32 const edges = sizes.edges_in(i), k = high_of(divided[i]), log = sizes.log_of(i);
         cell_level::place const p = sizes.level.at(i);
         to[k] = {p.x,   p.y,    p.width, p.height, static_cast<u32>(i), log, edges, low_of(divided[i]), sizes.first[i], sizes.last[i] - sizes.first[i],
                  static_cast<u32>(work[i]), p.storey};

@@ -148,7 +148,7 @@ struct seen_paths {
 private:
     KILN_HD u64 key(u64 i) const {
         i32 const p = s.pair_of(i), path = i < s.f.mets ? s.own().path_of[s.element(i)] : s.question(i);
-        if (p < 0 || path >= s.own().paths || row_paths[s.own().row_of[path]] < 2) return ~u64{0};
+        if (p < 0 || path >= s.own().paths || path_count{row_paths[s.own().row_of[path]]}.all() < 2) return ~u64{0};
         return s.key(p, path);
     }
 };
@@ -179,9 +179,11 @@ private:
 // Of sorted keys: how many different ones each pair has.
 struct count_seen {
     u64 const* key;
-    u64* count;  // of 0
+    u8 const* kind;  // of paths, which make a path_count; null: of other things
+    u64* count;      // of 0
     KILN_HD void operator()(u64 i) const {
-        if (key[i] != ~u64{0} && (i == 0 || key[i] != key[i - 1])) add_to(count + (key[i] >> 32), 1);
+        if (key[i] == ~u64{0} || (i > 0 && key[i] == key[i - 1])) return;
+        add_to(count + (key[i] >> 32), kind != nullptr ? path_count::one(kind[static_cast<u32>(key[i])]) : 1);
     }
 };
 
@@ -231,7 +233,7 @@ struct count_covered {
 // ---- The matrix --------------------------------------------------------------------------------------------------------
 
 struct seen_of_side {
-    u64 const* paths;    // seen of rows that have several, by pair; null: of none
+    u64 const* paths;    // seen of rows that have several, a path_count by pair; null: of none
     u64 const* ends;     // null: no lines
     u64 const* covered;  // null: the other has no lines
     u64 const* row_paths;
@@ -244,8 +246,12 @@ struct seen_of_side {
 KILN_HD u32 evidence_of_rest(seen_of_side const& s, u64 pair, bool seen, i32 row, int other_dimension) {
     u32 out = 0;
     int const d = s.dimension[row];
-    u64 const paths = s.row_paths[row] < 2 ? (seen ? 1U : 0U) : s.paths != nullptr ? s.paths[pair] : 0U;
-    if (paths < s.row_paths[row]) out |= evidence_outside(d == 2 ? u8{ring_path} : static_cast<u8>(d), d);
+    path_count const all{s.row_paths[row]};
+    path_count const there{all.all() < 2 ? (seen ? all.both : 0) : s.paths != nullptr ? s.paths[pair] : 0};
+    u64 const outside = all.all() - there.all(), points = all.points() - there.points();
+    if (d == 2 && outside > 0) out |= evidence_outside(ring_path);
+    if (d < 2 && outside > points) out |= evidence_outside(line_path);
+    if (d < 2 && points > 0) out |= evidence_outside(point_path);
     if (s.ends != nullptr && s.ends[pair] < s.row_ends[row]) out |= proof(boundary, exterior, 0);
     if (s.covered != nullptr && other_dimension == 1 && d > 0 && s.covered[pair] < s.row_segments[row])
         out |= proof(d == 2 ? boundary : interior, exterior, 1);

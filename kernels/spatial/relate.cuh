@@ -175,10 +175,10 @@ KILN_HD u32 evidence_of_dimensions(int a, int b) {
     return out;
 }
 
-// A path of a that lies in the exterior of b.
-KILN_HD u32 evidence_outside(u8 kind, int own_dimension) {
+// A path of a that lies in the exterior of b. A line without length is a point, beside others as well.
+KILN_HD u32 evidence_outside(u8 kind) {
     if (is_ring(kind)) return proof(boundary, exterior, 1) | proof(interior, exterior, 2);
-    return proof(interior, exterior, kind == point_path && own_dimension == 1 ? 1 : kind);
+    return proof(interior, exterior, kind == point_path ? 0 : 1);
 }
 
 }  // namespace kiln_spatial

@@ -23,7 +23,7 @@ struct family_size {
     i64 offsets[3];
 };
 // Of geometries: what no kernel could read. Rows of views and mixed arrays that are not there, offsets that do not begin at 0, go back or leave the
-// memory; of null rows too, whose offsets are read like all others.
+// memory; of null rows too, whose offsets are read like all others. And polygons with a hole and no shell, which only offsets tell.
 struct check_memory {
     geometry_rows g;
     family_size size[families];
@@ -45,6 +45,19 @@ private:
         for (int level = 0; level < levels; ++level)
             if (!enters(s.family, level, level + 1 < levels ? size[s.family].offsets[level + 1] - 1 : size[s.family].vertices, first, last))
                 return false;
+        return s.family % 3 != a_polygon || !s.valid || has_shells(s);
+    }
+    // Of areas whose offsets are in order: a hole is one in something. Kinds of paths do not tell, as an empty hole is no path either.
+    KILN_HD bool has_shells(row_source const& s) const {
+        family_memory const& f = g.memory[s.family];
+        bool const many = s.family == a_multipolygon;
+        i32 const* const rings = f.offsets[many ? 1 : 0];
+        i32 const* const vertices = f.offsets[many ? 2 : 1];
+        i32 const first = many ? f.offsets[0][s.row] : s.row, last = many ? f.offsets[0][s.row + 1] : s.row + 1;
+        for (i32 i = first; i < last; ++i) {
+            i32 const shell = rings[i], end = rings[i + 1];
+            if (shell < end && vertices[shell] == vertices[shell + 1] && vertices[end] > vertices[shell]) return false;
+        }
         return true;
     }
     KILN_HD static int levels_of(i32 family) {
@@ -195,7 +208,7 @@ struct mark_rows {
     u64* any_length;  // a row of lines or areas
     KILN_HD void operator()(u64 row) const {
         int const d = dimension[row];
-        if (d == 2 && row_paths[row] > 1) rows[row] = 1, *any = 1;
+        if (d == 2 && path_count{row_paths[row]}.all() > 1) rows[row] = 1, *any = 1;
         if (d == 2 || (d == 1 && row_segments[row] != 0)) *any_length = 1;
     }
 };

@@ -7,6 +7,7 @@
 #include <kiln/spatial/wkb.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace kiln::spatial {
@@ -78,38 +79,86 @@ struct source {
     }
 };
 
-result<family> family_of(std::string_view extension, ArrowSchema const& schema) {
+// Whether the fields of a struct are x and y, and in which order. Unnamed ones go by their place where an extension says what they are.
+enum class fields : std::uint8_t { x_and_y, y_and_x, unnamed, others };
+fields fields_of(ArrowSchema const& schema) {
+    std::string_view names[2];
+    for (int i = 0; i < 2; ++i)
+        if (auto const* const name = schema.children[i]->name; name != nullptr) names[i] = name;
+    if (names[0] == "x" && names[1] == "y") return fields::x_and_y;
+    if (names[0] == "y" && names[1] == "x") return fields::y_and_x;
+    return names[0].empty() && names[1].empty() ? fields::unnamed : fields::others;
+}
+
+// What else would be read where nothing is. Of the memory that buffers point to only their makers know how much there is.
+constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+result<void> check_structure(ArrowSchema const& schema, ArrowArray const& array, std::int64_t buffers,
+                             std::int64_t children) {
+    if (array.n_buffers != buffers || array.n_children != children || schema.n_children != children || array.length < 0)
+        return fail(errc::invalid_argument, "from_arrow: an array of format '{}' with {} buffers and {} children",
+                    schema.format, array.n_buffers, array.n_children);
+    if (array.offset < 0 || array.offset > most_elements || array.length > most_elements)
+        return fail(errc::invalid_argument, "from_arrow: an array of format '{}' with {} rows from row {} on",
+                    schema.format, array.length, array.offset);
+    bool is_there =
+        array.buffers != nullptr && (children == 0 || (array.children != nullptr && schema.children != nullptr));
+    for (std::int64_t i = 0; is_there && i < children; ++i)
+        is_there =
+            array.children[i] != nullptr && schema.children[i] != nullptr && schema.children[i]->format != nullptr;
+    if (!is_there)
+        return fail(errc::invalid_argument, "from_arrow: an array of format '{}' lacks its buffers or children",
+                    schema.format);
+    return {};
+}
+
+result<void> check(source const& from, ArrowSchema const& schema, ArrowArray const& array, std::int64_t buffers,
+                   std::int64_t children) {
+    KILN_CHECK(check_structure(schema, array, buffers, children));
+    if (array.offset != 0 && from.where == residency::device)
+        return fail(errc::unsupported, "from_arrow: an array on a device with offset {}: slice it with a copy first",
+                    array.offset);
+    return {};
+}
+
+result<family> family_of(source const& from, std::string_view extension, ArrowSchema const& schema) {
     for (std::size_t i = 1; i <= single_families; ++i) {
         auto const kind = static_cast<family>(i);
         if (extension == fmt::format("geoarrow.{}", name_of(kind))) return kind;
     }
     std::string_view const format{schema.format};
-    if (extension.empty() && (format == "+s" || format == "+w:2")) return family::point;
-    if (extension.empty())
+    if (!extension.empty())
+        return fail(errc::unsupported, "from_arrow: {} is not read; geoarrow.wkb and the six families are", extension);
+    if (format == "+w:2") return family::point;
+    if (format != "+s")
         return fail(errc::invalid_argument,
                     "from_arrow: a field of format '{}' without {}: several families look like that", format, name_key);
-    return fail(errc::unsupported, "from_arrow: {} is not read; geoarrow.wkb and the six families are", extension);
-}
-
-enum class nulls : std::uint8_t { allowed, refused };
-
-result<void> check(source const& from, ArrowSchema const& schema, ArrowArray const& array, std::int64_t buffers,
-                   std::int64_t children, nulls allowed) {
-    if (array.n_buffers != buffers || array.n_children != children || schema.n_children != children || array.length < 0)
-        return fail(errc::invalid_argument, "from_arrow: an array of format '{}' with {} buffers and {} children",
-                    schema.format, array.n_buffers, array.n_children);
-    if (array.offset != 0 && from.where == residency::device)
-        return fail(errc::unsupported, "from_arrow: an array on a device with offset {}: slice it with a copy first",
-                    array.offset);
-    if (allowed == nulls::refused && array.null_count > 0)
-        return fail(errc::invalid_argument, "from_arrow: nulls below the rows");
-    return {};
+    KILN_CHECK(check(from, schema, from.keep->value, 1, 2));
+    if (auto const named = fields_of(schema); named == fields::others || named == fields::unnamed)
+        return fail(errc::invalid_argument, "from_arrow: a struct without {} whose fields are not x and y", name_key);
+    return family::point;
 }
 
 // A part of a level: a slice of an array says which of its own rows count, and those which of the next level.
 struct extent {
     std::int64_t begin = 0, count = 0;
 };
+
+bool is_set(void const* bits, std::int64_t at) {
+    return bits == nullptr || (static_cast<std::uint8_t const*>(bits)[at / 8] >> (at % 8) & 1U) != 0;
+}
+// Only rows may be null. What lies under a row that is, `above`, may be so too: nobody looks at it. Where nulls were not counted, their bits tell.
+result<void> refuse_nulls(source const& from, ArrowArray const& array, extent const& used,
+                          std::function<bool(std::int64_t)> const& is_above_null = {}) {
+    auto const* const bits = array.buffers[0];
+    if (array.null_count == 0 || (bits == nullptr && array.null_count < 0)) return {};
+    if (bits != nullptr && from.where == residency::device && array.null_count < 0)
+        return fail(errc::unsupported, "from_arrow: nulls below the rows, on a device, that were not counted");
+    bool is_null = bits == nullptr || from.where == residency::device;
+    for (std::int64_t i = 0; i < used.count && !is_null; ++i)
+        is_null = !is_set(bits, array.offset + used.begin + i) && !(is_above_null && is_above_null(i));
+    if (is_null) return fail(errc::invalid_argument, "from_arrow: nulls below the rows");
+    return {};
+}
 
 // Offsets that begin at 0, and what they span. On a device nobody looks at them: they are as they came.
 struct divided {
@@ -118,6 +167,7 @@ struct divided {
 };
 result<divided> divide(source const& from, void const* raw, extent const& rows, std::int64_t inner) {
     if (rows.count == 0) return divided{buffer<std::int32_t>::copy_of({0}), {}};
+    if (raw == nullptr) return fail(errc::invalid_argument, "from_arrow: {} rows without offsets", rows.count);
     if (from.where == residency::device)
         return divided{from.borrow<std::int32_t>(raw, rows.count + 1), {.begin = 0, .count = inner}};
     auto const* const offsets = static_cast<std::int32_t const*>(raw) + rows.begin;
@@ -145,44 +195,66 @@ buffer<std::uint8_t> bits_of(source const& from, ArrowArray const& array) {
     return moved;
 }
 
-result<void> check_doubles(source const& from, ArrowSchema const& schema, ArrowArray const& array, std::int64_t least) {
-    KILN_CHECK(check(from, schema, array, 2, 0, nulls::refused));
+// Doubles of a child: `used` of them.
+result<double const*> doubles_in(source const& from, ArrowSchema const& schema, ArrowArray const& array,
+                                 extent const& used) {
+    KILN_CHECK(check(from, schema, array, 2, 0));
     if (std::string_view{schema.format} != "g")
         return fail(errc::invalid_argument, "from_arrow: coordinates are doubles, not '{}'", schema.format);
-    if (array.length < least)
-        return fail(errc::invalid_argument, "from_arrow: {} coordinates where {} are needed", array.length, least);
-    return {};
+    if (array.length < used.begin + used.count)
+        return fail(errc::invalid_argument, "from_arrow: {} coordinates where {} are needed", array.length,
+                    used.begin + used.count);
+    if (used.count == 0) return nullptr;
+    if (array.buffers[1] == nullptr)
+        return fail(errc::invalid_argument, "from_arrow: {} coordinates without memory", array.length);
+    return static_cast<double const*>(array.buffers[1]) + array.offset + used.begin;
 }
 
-result<void> import_coordinates(source const& from, ArrowSchema const& schema, ArrowArray const& array,
-                                extent const& vertices, geometry_parts& to) {
-    std::string_view const format{schema.format};
-    auto const allowed = levels_of(to.kind) == 0 ? nulls::allowed : nulls::refused;
-    auto const begin = array.offset + vertices.begin;
-    if (format == "+s") {
-        KILN_CHECK(check(from, schema, array, 1, 2, allowed));
-        for (int i = 0; i < 2; ++i) {
-            auto const& child = *array.children[i];
-            KILN_CHECK(check_doubles(from, *schema.children[i], child, begin + vertices.count));
-            auto const* const all = static_cast<double const*>(child.buffers[1]) + child.offset + begin;
-            (i == 0 ? to.x : to.y) = from.borrow<double>(all, vertices.count);
-        }
-        return {};
+// x and y apart. Of points the vertices are the rows, which may be null.
+result<void> import_separated(source const& from, ArrowSchema const& schema, ArrowArray const& array,
+                              extent const& vertices, geometry_parts& to) {
+    KILN_CHECK(check(from, schema, array, 1, 2));
+    auto const named = fields_of(schema);
+    if (named == fields::others)
+        return fail(errc::unsupported, "from_arrow: coordinates are fields x and y, and these have other names");
+    extent const used{.begin = array.offset + vertices.begin, .count = vertices.count};
+    bool const are_rows = levels_of(to.kind) == 0;
+    if (!are_rows) KILN_CHECK(refuse_nulls(from, array, vertices));
+    for (int i = 0; i < 2; ++i) {
+        auto const& child = *array.children[i];
+        KILN_TRY(auto const* const all, doubles_in(from, *schema.children[i], child, used));
+        KILN_CHECK(refuse_nulls(from, child, used, [&](std::int64_t at) {
+            return are_rows && !is_set(array.buffers[0], used.begin + at);
+        }));
+        ((i == 0) == (named != fields::y_and_x) ? to.x : to.y) = from.borrow<double>(all, used.count);
     }
-    if (format != "+w:2")
-        return fail(errc::unsupported, "from_arrow: coordinates of format '{}'; x and y as +s or +w:2 are taken",
-                    format);
-    KILN_CHECK(check(from, schema, array, 1, 1, allowed));
+    return {};
+}
+result<void> import_interleaved(source const& from, ArrowSchema const& schema, ArrowArray const& array,
+                                extent const& vertices, geometry_parts& to) {
+    KILN_CHECK(check(from, schema, array, 1, 1));
     auto const& child = *array.children[0];
-    KILN_CHECK(check_doubles(from, *schema.children[0], child, 2 * (begin + vertices.count)));
+    extent const used{.begin = 2 * (array.offset + vertices.begin), .count = 2 * vertices.count};
+    KILN_TRY(auto const* const xy, doubles_in(from, *schema.children[0], child, used));
     if (from.where == residency::device)
         return fail(errc::unsupported,
                     "from_arrow: interleaved coordinates on a device: separate them, or bring them to the host");
+    bool const are_rows = levels_of(to.kind) == 0;
+    if (!are_rows) KILN_CHECK(refuse_nulls(from, array, vertices));
+    KILN_CHECK(refuse_nulls(from, child, used, [&](std::int64_t at) {
+        return are_rows && !is_set(array.buffers[0], array.offset + vertices.begin + at / 2);
+    }));
     auto const n = static_cast<std::size_t>(vertices.count);
-    auto const* const xy = static_cast<double const*>(child.buffers[1]) + child.offset + 2 * begin;
     to.x = buffer<double>::on_host(n), to.y = buffer<double>::on_host(n);
     for (std::size_t i = 0; i < n; ++i) to.x.data()[i] = xy[2 * i], to.y.data()[i] = xy[2 * i + 1];
     return {};
+}
+result<void> import_coordinates(source const& from, ArrowSchema const& schema, ArrowArray const& array,
+                                extent const& vertices, geometry_parts& to) {
+    std::string_view const format{schema.format};
+    if (format == "+s") return import_separated(from, schema, array, vertices, to);
+    if (format == "+w:2") return import_interleaved(from, schema, array, vertices, to);
+    return fail(errc::unsupported, "from_arrow: coordinates of format '{}'; x and y as +s or +w:2 are taken", format);
 }
 
 result<geometries> import_nested(source const& from, family kind, ArrowSchema const& schema, ArrowArray const& array) {
@@ -196,7 +268,8 @@ result<geometries> import_nested(source const& from, family kind, ArrowSchema co
             return fail(errc::unsupported,
                         "from_arrow: level {} of a {} has format '{}', not lists with 32-bit offsets", level,
                         name_of(kind), s->format);
-        KILN_CHECK(check(from, *s, *a, 2, 1, level == 0 ? nulls::allowed : nulls::refused));
+        KILN_CHECK(check(from, *s, *a, 2, 1));
+        if (level > 0) KILN_CHECK(refuse_nulls(from, *a, rows));
         extent const own{.begin = a->offset + rows.begin, .count = rows.count};
         KILN_TRY(auto inside, divide(from, a->buffers[1], own, a->children[0]->length));
         to.offsets[level] = std::move(inside.offsets);
@@ -214,12 +287,14 @@ result<geometries> import_wkb(source const& from, ArrowSchema const& schema, Arr
                     schema.format);
     if (from.where == residency::device)
         return fail(errc::unsupported, "from_arrow: WKB on a device: bring it to the host");
-    KILN_CHECK(check(from, schema, array, 3, 0, nulls::allowed));
+    KILN_CHECK(check(from, schema, array, 3, 0));
     if (array.length == 0) return geometries{};
     extent const rows{.begin = array.offset, .count = array.length};
     KILN_TRY(auto const inside, divide(from, array.buffers[1], rows, std::numeric_limits<std::int32_t>::max()));
     std::optional<buffer<std::uint8_t>> validity;
     if (array.buffers[0] != nullptr) validity = bits_of(from, array);
+    if (array.buffers[2] == nullptr && inside.inner.count > 0)
+        return fail(errc::invalid_argument, "from_arrow: {} rows without bytes", array.length);
     auto const* const all = static_cast<std::uint8_t const*>(array.buffers[2]) + inside.inner.begin;
     auto const bytes = from.borrow<std::uint8_t>(all, inside.inner.count);
     return from_wkb(column<std::uint8_t>::lists(bytes, inside.offsets, std::move(validity)));
@@ -227,10 +302,13 @@ result<geometries> import_wkb(source const& from, ArrowSchema const& schema, Arr
 
 result<geometries> import_any(source const& from, ArrowSchema const& schema) {
     auto const& array = from.keep->value;
+    if (schema.release == nullptr || array.release == nullptr)
+        return fail(errc::invalid_argument, "from_arrow: what was released, or taken by somebody else");
+    if (schema.format == nullptr) return fail(errc::invalid_argument, "from_arrow: a field without a format");
     auto const extension = metadata_value(schema.metadata, name_key);
     bool const bytes = extension.empty() && std::string_view{schema.format} == "z";
     if (bytes || extension == "geoarrow.wkb" || extension == "ogc.wkb") return import_wkb(from, schema, array);
-    KILN_TRY(auto const kind, family_of(extension, schema));
+    KILN_TRY(auto const kind, family_of(from, extension, schema));
     return import_nested(from, kind, schema, array);
 }
 

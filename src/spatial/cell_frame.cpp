@@ -37,4 +37,15 @@ framed_cells frame_cells(kiln_spatial::box const& all, std::size_t edges, cell_o
     return out;
 }
 
+std::optional<framed_cells> coarser(kiln_spatial::cell_frame const& than, kiln_spatial::box const& around,
+                                    std::size_t edges, cell_options const& how) {
+    auto const now = cells_in(than);
+    if (now <= 64 || edges == 0) return {};
+    auto fewer = how;
+    fewer.least_cells = 1;
+    fewer.cells_per_edge = static_cast<double>(now / 4) / static_cast<double>(edges);
+    auto const out = frame_cells(around, edges, fewer);
+    return cells_in(out.frame) < now ? std::optional{out} : std::nullopt;
+}
+
 }  // namespace kiln::spatial

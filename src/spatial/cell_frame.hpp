@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace kiln::spatial {
 
@@ -27,5 +28,15 @@ struct framed_cells {
 }
 // Around so many edges in this box; one cell where there are none.
 [[nodiscard]] framed_cells frame_cells(kiln_spatial::box const& around, std::size_t edges, cell_options const& how);
+
+[[nodiscard]] constexpr std::size_t cells_in(kiln_spatial::cell_frame const& f) noexcept {
+    return static_cast<std::size_t>(f.columns) * static_cast<std::size_t>(f.rows);
+}
+// Every cell lists all rows that its corner lies in. Where areas lie over each other so often that there would be more than this many, fewer and larger cells
+// are as good: whoever asks there has as many answers.
+[[nodiscard]] constexpr std::size_t most_corners_for(std::size_t cells) noexcept { return 8 * cells; }
+// A quarter of the cells; nothing where there are few.
+[[nodiscard]] std::optional<framed_cells> coarser(kiln_spatial::cell_frame const& than, kiln_spatial::box const& around,
+                                                  std::size_t edges, cell_options const& how);
 
 }  // namespace kiln::spatial

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/cells.hpp"
 
+#include "spatial/point_location.cuh"
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,9 +18,9 @@ host_cells::host_cells(host_layer const& of, cell_options const& how) : how_{how
     std::vector<std::int32_t> edges;
     for (i32 v = 0; v < layer_.vertices; ++v)
         if (layer_.kind[layer_.path_of[v]] >= ring_path && is_segment(layer_, v)) edges.push_back(v);
-    make_frame(edges);
-    heads_.assign(static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows), head_empty);
-    auto all = entries(edges);
+    auto const lines = make_frame(edges);
+    heads_.assign(cells_in(frame_), head_empty);
+    auto all = entries(edges, lines);
     std::stable_sort(all.begin(), all.end(),
                      [](entry const& a, entry const& b) { return a.cell != b.cell ? a.cell < b.cell : a.row < b.row; });
     write(std::move(all), frame_, 0, 1, ~0U);
@@ -40,23 +42,37 @@ cell_grid host_cells::view() const noexcept {
             .first_cell = 0};
 }
 
-void host_cells::make_frame(std::vector<std::int32_t> const& edges) {
+std::size_t host_cells::bytes() const noexcept {
+    return heads_.size() * sizeof(heads_[0]) + records_.size() * sizeof(records_[0]) + subs_.size() * sizeof(subs_[0]);
+}
+
+std::vector<host_cells::crossed> host_cells::make_frame(std::vector<std::int32_t> const& edges) {
     box all{INFINITY, INFINITY, -INFINITY, -INFINITY};
     for (auto const v : edges) {
         auto const p = layer_.at[v];
         all = {least(all.min_x, p.x), least(all.min_y, p.y), most(all.max_x, p.x), most(all.max_y, p.y)};
     }
-    auto const framed = frame_cells(all, edges.size(), how_);
-    frame_ = framed.frame, least_side_ = framed.least_side;
+    auto const take = [&](framed_cells const& framed) { frame_ = framed.frame, least_side_ = framed.least_side; };
+    auto const corners_of = [](std::vector<crossed> const& lines) {
+        std::size_t out = 0;
+        for (std::size_t i = 0; i + 1 < lines.size(); i += 2)
+            out += static_cast<std::size_t>(lines[i + 1].column - lines[i].column);
+        return out;
+    };
+    take(frame_cells(all, edges.size(), how_));
+    auto const most_corners = most_corners_for(cells_in(frame_));
+    auto lines = crossed_lines(edges);
+    while (corners_of(lines) > most_corners) {
+        auto const fewer = coarser(frame_, all, edges.size(), how_);
+        if (!fewer) break;
+        take(*fewer);
+        lines = crossed_lines(edges);
+    }
+    return lines;
 }
 
-// Corners first, then edges in the order of the rings.
-std::vector<host_cells::entry> host_cells::entries(std::vector<std::int32_t> const& edges) const {
-    auto const columns = static_cast<std::uint64_t>(frame_.columns);
-    struct crossed {
-        std::uint32_t row;
-        i32 line, column;
-    };
+// By row and line: every row crosses every line an even number of times.
+std::vector<host_cells::crossed> host_cells::crossed_lines(std::vector<std::int32_t> const& edges) const {
     std::vector<crossed> lines;
     for (auto const v : edges) {
         visit_crossed_lines(frame_, layer_.at[v], layer_.at[v + 1], [&](i32 line, i32 column) {
@@ -66,8 +82,15 @@ std::vector<host_cells::entry> host_cells::entries(std::vector<std::int32_t> con
     std::sort(lines.begin(), lines.end(), [](crossed const& a, crossed const& b) {
         return a.row != b.row ? a.row < b.row : a.line != b.line ? a.line < b.line : a.column < b.column;
     });
+    return lines;
+}
+
+// Corners first, then edges in the order of the rings.
+std::vector<host_cells::entry> host_cells::entries(std::vector<std::int32_t> const& edges,
+                                                   std::vector<crossed> const& lines) const {
+    auto const columns = static_cast<std::uint64_t>(frame_.columns);
     std::vector<entry> out;
-    // Every row crosses every line an even number of times; from each odd crossing to the next, corners are inside.
+    // From each odd crossing to the next, corners are inside.
     for (std::size_t i = 0; i + 1 < lines.size(); i += 2)
         for (i32 c = lines[i].column; c < lines[i + 1].column; ++c)
             out.push_back({static_cast<std::uint64_t>(lines[i].line) * columns + static_cast<std::uint64_t>(c),
@@ -81,8 +104,35 @@ std::vector<host_cells::entry> host_cells::entries(std::vector<std::int32_t> con
     return out;
 }
 
+std::uint32_t host_cells::divisions(std::span<entry const> cell, cell_frame const& frame,
+                                    std::vector<std::uint32_t> const& corners, std::uint32_t edges,
+                                    std::uint32_t parent_edges) const {
+    auto const columns = static_cast<std::size_t>(frame.columns), at = static_cast<std::size_t>(cell[0].cell);
+    cell_load load{.edges = edges, .rows = 0, .depth = 0};
+    for (std::size_t i = 0; i < cell.size(); ++i) load.rows += i == 0 || cell[i - 1].row != cell[i].row ? 1 : 0;
+    bool const last_column = at % columns + 1 == columns,
+               last_row = at / columns + 1 == static_cast<std::size_t>(frame.rows);
+    for (std::size_t const right : {0, 1})
+        for (std::size_t const above : {0, 1})
+            if ((right == 0 || !last_column) && (above == 0 || !last_row))
+                load.depth = std::max(load.depth, corners[at + right + above * columns]);
+    division const how{how_.split_above, how_.edges_per_cell, least_side_, 1};
+    return how.log_of({.x = 0,
+                       .y = 0,
+                       .width = frame.width,
+                       .height = frame.height,
+                       .parent_edges = parent_edges,
+                       .storey = 0,
+                       .columns = columns,
+                       .is_last_column = last_column,
+                       .is_last_row = last_row},
+                      load);
+}
+
 void host_cells::write(std::vector<entry> sorted, cell_frame const& frame, std::size_t first_head, int level,
                        std::uint32_t parent_edges) {
+    std::vector<std::uint32_t> corners(cells_in(frame), 0);
+    for (auto const& e : sorted) corners[static_cast<std::size_t>(e.cell)] += e.edge == corner ? 1 : 0;
     for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
         std::uint32_t edges = 0;
         for (end = begin; end < sorted.size() && sorted[end].cell == sorted[begin].cell; ++end)
@@ -93,13 +143,8 @@ void host_cells::write(std::vector<entry> sorted, cell_frame const& frame, std::
             heads_[at] = head_full | cell[0].row;
             continue;
         }
-        // Dividing helps only where it parts the edges: many that meet in one point stay together.
-        if (edges > how_.split_above && edges <= parent_edges / 2 && level < how_.levels &&
-            std::min(frame.width, frame.height) / 2 >= least_side_) {
-            std::uint32_t log = 1;
-            while (log < 5 && std::ldexp(how_.edges_per_cell, static_cast<int>(2 * log)) < edges &&
-                   std::ldexp(std::min(frame.width, frame.height), -static_cast<int>(log) - 1) >= least_side_)
-                ++log;
+        bool const is_crowded = edges > how_.split_above && level < how_.levels;
+        if (auto const log = is_crowded ? divisions(cell, frame, corners, edges, parent_edges) : 0U; log > 0) {
             auto const columns = static_cast<std::uint64_t>(frame.columns);
             cell_frame const whole{frame.x + static_cast<double>(cell[0].cell % columns) * frame.width,
                                    frame.y + static_cast<double>(cell[0].cell / columns) * frame.height,

@@ -140,25 +140,36 @@ private:
             KILN_TRY(y_, column(how_.y));
             return {};
         }
-        for (auto const* name : {"wkt", "geometry", "geom", "the_geom"})
-            if (!wkt_) wkt_ = find(name);
-        if (wkt_) return {};
+        for (auto const* name : {"wkt", "geometry", "geom", "the_geom"}) {
+            KILN_TRY(wkt_, find(name));
+            if (wkt_) return {};
+        }
         constexpr std::pair<char const*, char const*> usual[] = {
             {"x", "y"}, {"lon", "lat"}, {"lng", "lat"}, {"long", "lat"}, {"longitude", "latitude"}};
         for (auto const& [x, y] : usual) {
-            x_ = find(x), y_ = find(y);
+            KILN_TRY(x_, find(x));
+            KILN_TRY(y_, find(y));
             if (x_ && y_) return {};
         }
         return refuse(errc::invalid_argument, in_, records_.line(),
                       "no column wkt, geometry, x and y, or lon and lat; there are: {}", shown_names(header_));
     }
-    std::optional<std::size_t> find(std::string_view name) const {
-        for (std::size_t i = 0; i < header_.size(); ++i)
-            if (in_small(header_[i]) == name) return i;
-        return {};
+    // One that is written just so before others; of several nobody knows which is meant.
+    result<std::optional<std::size_t>> find(std::string_view name) const {
+        for (bool const is_exact : {true, false}) {
+            std::optional<std::size_t> found;
+            for (std::size_t i = 0; i < header_.size(); ++i) {
+                if (is_exact ? header_[i] != name : in_small(header_[i]) != in_small(name)) continue;
+                if (found) return refuse(errc::invalid_argument, in_, records_.line(), "two columns '{}'", shown(name));
+                found = i;
+            }
+            if (found) return found;
+        }
+        return std::optional<std::size_t>{};
     }
     result<std::optional<std::size_t>> column(std::string const& name) const {
-        if (auto const at = find(in_small(name))) return at;
+        KILN_TRY(auto const at, find(name));
+        if (at) return at;
         return refuse(errc::invalid_argument, in_, records_.line(), "no column '{}'; there are: {}", name,
                       shown_names(header_));
     }

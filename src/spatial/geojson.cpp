@@ -332,6 +332,7 @@ private:
     // The row's text is read; its name may still come, in the rest of the Feature.
     void finish_row() { out_.lines.push_back(line()); }
     void finish_name() {
+        ++ended_;
         if (!how_.id.empty()) out_.ids.push_back(std::move(name_));
         name_.clear(), name_is_property_ = false;
     }
@@ -376,7 +377,7 @@ private:
         return line_;
     }
     error wrong(std::string_view what) {
-        return refuse(errc::invalid_argument, in_, line(), "row {}: {}", out_.lines.size(), what);
+        return refuse(errc::invalid_argument, in_, line(), "row {}: {}", ended_, what);
     }
     bool no(std::string_view what) {
         problem_ = wrong(what);
@@ -384,7 +385,7 @@ private:
     }
     bool not_taken(std::string_view type) {
         problem_ = refuse(errc::unsupported, in_, line(), "row {}: '{}' is none of the six families of simple features",
-                          to_.rows(), shown(type));
+                          ended_, shown(type));
         return false;
     }
 
@@ -394,6 +395,7 @@ private:
     char const* counted_ = in_.text.data();  // lines up to here
     std::uint32_t line_ = 1;
     std::size_t texts_ = 0, skipping_ = 0;  // brackets deep in what nobody asked for
+    std::size_t ended_ = 0;                 // rows whose Feature is at its end, not only its geometry
     bool had_collection_ = false, name_is_property_ = false, has_name_ = false;
     std::vector<std::string> names_;  // of properties, as long as the one that is asked for has not been seen
     std::vector<object> objects_;

@@ -37,6 +37,11 @@ public:
     void see(std::optional<buffer<T>> const& b) noexcept {
         if (b) see(*b);
     }
+    void see(geometry_parts const& parts) noexcept {
+        see(parts.x), see(parts.y);
+        for (auto const& offsets : parts.offsets) see(offsets);
+        see(parts.validity);
+    }
     [[nodiscard]] bool same() const noexcept { return same_; }
     [[nodiscard]] residency where() const noexcept { return where_; }
     [[nodiscard]] int device() const noexcept { return device_; }
@@ -49,9 +54,7 @@ private:
 
 place place_of(geometry_parts const& parts) noexcept {
     place out;
-    out.see(parts.x), out.see(parts.y);
-    for (auto const& offsets : parts.offsets) out.see(offsets);
-    out.see(parts.validity);
+    out.see(parts);
     return out;
 }
 
@@ -104,7 +107,7 @@ result<geometries> geometries::make(mixed_parts parts) {
             return fail(errc::invalid_argument,
                         "geometries: a mixed array has one child of each family, without views");
         seen |= mask;
-        all.see(child.parts().x);
+        all.see(child.parts());
     }
     if (!all.same()) return fail(errc::invalid_argument, "geometries: parts are in different memories");
     geometries out;

@@ -16,6 +16,7 @@
 #include "spatial/pairs.hpp"
 #include "spatial/rectangles.hpp"
 #include "spatial/relations.hpp"
+#include "spatial/rings.hpp"
 #include "spatial/row_distances.hpp"
 #include "spatial/row_facts.hpp"
 #include "spatial/row_slices.hpp"
@@ -272,7 +273,7 @@ public:
             KILN_TRY(auto met, rows_met::make(q_, some, *met_));
             return met.pairs();
         }
-        if (!related_) return cpu::join(some, right_, what_).transform(list_of);
+        if (!related_) return pairs_here(some, first);
         KILN_CHECK(require_borders(q_, on_, {some, right_, first}));
         KILN_TRY(auto all, relate_rows(q_, some, *related_));
         return rows_holding{q_, std::move(all), what_, some.rows(), right_.rows()}.pairs();
@@ -282,6 +283,13 @@ private:
     slice_asker(queue& q, stream_ref on, geometries const& right, predicate what, std::optional<operand> const& order)
         : q_{q}, on_{on}, right_{right}, what_{what}, order_{order} {}
     [[nodiscard]] std::uint32_t standings() const { return *standings_of(what_, *order_); }
+    // What is refused of a slice has the number of its row in the whole.
+    [[nodiscard]] result<pair_list> pairs_here(geometries const& some, std::size_t first) const {
+        auto made = cpu::join(some, right_, what_).transform(list_of);
+        if (made || made.error().code() != errc::invalid_argument) return made;
+        KILN_TRY(auto const bad, validate_rings(some, 1));
+        return bad.empty() ? made : refused_rings("left", first, bad[0]);
+    }
 
     queue& q_;
     stream_ref on_;

@@ -22,9 +22,10 @@ error too_many(std::string_view what) {
 // Level by level. What a level needs of the one before are its entries and which of its cells are divided. Of one layer or two, each a storey.
 class cell_builder {
 public:
-    cell_builder(queue& on, std::initializer_list<kept_layer const*> of, cell_options const& how,
-                 framed_cells const& framed)
-        : on_{on}, how_{how}, frame_{framed.frame}, least_side_{framed.least_side}, by_{} {
+    cell_builder(queue& on, std::initializer_list<kept_layer const*> of, cell_options const& how, box const& around,
+                 std::size_t edges)
+        : on_{on}, how_{how}, around_{around}, edges_{edges}, by_{} {
+        take(frame_cells(around, edges, how));
         std::size_t most_rows = 0;
         for (auto const* const l : of) layers_.push_back(l->view()), most_rows = std::max(most_rows, l->rows());
         by_.row_bits = bits_for(most_rows);
@@ -51,6 +52,17 @@ public:
     }
 
 private:
+    void take(framed_cells const& framed) { frame_ = framed.frame, least_side_ = framed.least_side; }
+
+    // Where edges cross the lower lines of cells, sorted; every two of them are a span of corners that are inside.
+    struct crossed_lines {
+        buffer<std::int64_t> counts;  // of cells and lines by vertex, summed
+        line_key by;
+        buffer<std::uint64_t> line;
+        buffer<std::int64_t> lengths;  // of spans, summed
+        std::size_t edges = 0, spans = 0, corners = 0;
+    };
+
     struct level {
         buffer<std::uint32_t> heads;
         buffer<cell_record> records;
@@ -63,9 +75,7 @@ private:
     [[nodiscard]] cell_level where() const {
         return {frame_, parents_.empty() ? nullptr : parents_.data(), parents_.size()};
     }
-    [[nodiscard]] std::size_t all_cells() const {
-        return layers_.size() * static_cast<std::size_t>(frame_.columns) * static_cast<std::size_t>(frame_.rows);
-    }
+    [[nodiscard]] std::size_t all_cells() const { return layers_.size() * cells_in(frame_); }
     // call(layer, its first line, its first vertex among those of all).
     template <class Call>
     result<void> each_storey(Call call) const {
@@ -79,47 +89,61 @@ private:
     }
     result<void> sort_entries(std::size_t cells) { return on_.sort(key_, edge_, by_.row_bits + bits_for(cells)); }
 
-    // Corners first, then edges in the order of the rings.
-    result<void> list_entries() {
+    result<crossed_lines> cross_lines() {
+        crossed_lines out;
         std::size_t vertices = 0;
         for (auto const& l : layers_) vertices += static_cast<std::size_t>(l.vertices);
-        KILN_TRY(auto counts, on_.room<std::int64_t>(vertices + 1));
+        KILN_TRY(out.counts, on_.room<std::int64_t>(vertices + 1));
         KILN_CHECK(each_storey([&](layer const& l, i32, std::size_t first) {
-            return on_.launch(edge_counts{l, frame_, raw(counts) + first}, static_cast<std::size_t>(l.vertices));
+            return on_.launch(edge_counts{l, frame_, raw(out.counts) + first}, static_cast<std::size_t>(l.vertices));
         }));
-        KILN_CHECK(on_.sum(counts));
-        std::int64_t total = 0;
-        KILN_CHECK(on_.read_sync({{counts.data() + vertices, total}}));
+        KILN_CHECK(on_.sum(out.counts));
+        std::int64_t total = 0, corners = 0;
+        KILN_CHECK(on_.read_sync({{out.counts.data() + vertices, total}}));
         if (total < 0) return too_many("entries");
-        std::size_t const edges = high_of(total), lines = low_of(total);
+        out.edges = high_of(total);
+        std::size_t const lines = low_of(total);
 
-        line_key const lines_by{bits_for(layers_.size() * static_cast<std::uint64_t>(frame_.rows)),
-                                bits_for(static_cast<std::uint64_t>(frame_.columns))};
-        KILN_TRY(auto line, on_.room<std::uint64_t>(lines));
+        out.by = {bits_for(layers_.size() * static_cast<std::uint64_t>(frame_.rows)),
+                  bits_for(static_cast<std::uint64_t>(frame_.columns))};
+        KILN_TRY(out.line, on_.room<std::uint64_t>(lines));
         KILN_TRY(auto unused, on_.room<std::int32_t>(lines));
         KILN_CHECK(each_storey([&](layer const& l, i32 first_line, std::size_t first) {
-            return on_.launch(edge_lines{l, frame_, lines_by, first_line, raw(counts) + first, raw(line)},
+            return on_.launch(edge_lines{l, frame_, out.by, first_line, raw(out.counts) + first, raw(out.line)},
                               static_cast<std::size_t>(l.vertices));
         }));
-        KILN_CHECK(on_.sort(line, unused, by_.row_bits + lines_by.line_bits + lines_by.column_bits));
-        std::size_t const spans = lines / 2;
-        KILN_TRY(auto lengths, on_.room<std::int64_t>(spans + 1));
-        KILN_CHECK(on_.launch(line_spans{lines_by, raw(line), raw(lengths)}, spans));
-        KILN_CHECK(on_.sum(lengths));
-        std::int64_t corners = 0;
-        KILN_CHECK(on_.read_sync({{lengths.data() + spans, corners}}));
-        auto const n = static_cast<std::size_t>(corners);
+        KILN_CHECK(on_.sort(out.line, unused, by_.row_bits + out.by.line_bits + out.by.column_bits));
+        out.spans = lines / 2;
+        KILN_TRY(out.lengths, on_.room<std::int64_t>(out.spans + 1));
+        KILN_CHECK(on_.launch(line_spans{out.by, raw(out.line), raw(out.lengths)}, out.spans));
+        KILN_CHECK(on_.sum(out.lengths));
+        KILN_CHECK(on_.read_sync({{out.lengths.data() + out.spans, corners}}));
+        out.corners = static_cast<std::size_t>(corners);
+        return out;
+    }
+
+    // Corners first, then edges in the order of the rings.
+    result<void> list_entries() {
+        auto const most_corners = most_corners_for(all_cells());
+        KILN_TRY(auto crossed, cross_lines());
+        while (crossed.corners > most_corners) {
+            auto const fewer = coarser(frame_, around_, edges_, how_);
+            if (!fewer) break;
+            take(*fewer);
+            KILN_TRY(crossed, cross_lines());
+        }
+        auto const n = crossed.corners, edges = crossed.edges;
         if (n + edges > 0x7fffffff) return too_many("entries");
 
         KILN_TRY(key_, on_.room<std::uint64_t>(n + edges));
         KILN_TRY(edge_, on_.room<std::int32_t>(n + edges));
-        KILN_CHECK(on_.launch(corner_entries{lines_by, by_, raw(line), raw(lengths), spans,
+        KILN_CHECK(on_.launch(corner_entries{crossed.by, by_, raw(crossed.line), raw(crossed.lengths), crossed.spans,
                                              static_cast<u64>(frame_.columns), raw(key_), edges_in(edge_)},
                               n));
         KILN_CHECK(each_storey([&](layer const& l, i32 first_line, std::size_t first) {
-            return on_.launch(
-                edge_entries{l, frame_, by_, first_line, raw(counts) + first, raw(key_) + n, edges_in(edge_, n)},
-                static_cast<std::size_t>(l.vertices));
+            return on_.launch(edge_entries{l, frame_, by_, first_line, raw(crossed.counts) + first, raw(key_) + n,
+                                           edges_in(edge_, n)},
+                              static_cast<std::size_t>(l.vertices));
         }));
         return sort_entries(all_cells());
     }
@@ -226,8 +250,10 @@ private:
     std::vector<layer> layers_;
     kept_cells built_;
     cell_options how_;
-    cell_frame frame_;
-    double least_side_;
+    box around_;
+    std::size_t edges_;
+    cell_frame frame_{};
+    double least_side_ = 0;
     entry_key by_;
     buffer<std::uint64_t> key_;  // of the level's entries
     buffer<std::int32_t> edge_;
@@ -240,9 +266,7 @@ private:
 namespace {
 
 bool has_rings(box const& around) { return around.min_x <= around.max_x; }
-framed_cells frame_for(box const& around, std::size_t vertices, cell_options const& how) {
-    return frame_cells(around, has_rings(around) ? vertices : 0, how);
-}
+std::size_t edges_for(box const& around, std::size_t vertices) { return has_rings(around) ? vertices : 0; }
 
 // More than this keeps a device busy by itself.
 constexpr std::size_t few_vertices = 1 << 23;
@@ -261,7 +285,7 @@ result<kept_cells> kept_cells::make(queue& on, kept_layer const& of, cell_option
 }
 
 result<kept_cells> kept_cells::make_in(queue& on, kept_layer const& of, box const& around, cell_options const& how) {
-    cell_builder by{on, {&of}, how, frame_for(around, of.vertices(), how)};
+    cell_builder by{on, {&of}, how, around, edges_for(around, of.vertices())};
     KILN_CHECK(by.build());
     return by.cells_of(0);
 }
@@ -277,7 +301,7 @@ result<std::pair<kept_cells, kept_cells>> kept_cells::make_both(queue& on, kept_
         KILN_TRY(auto right, make_in(on, b, in_b, how));
         return std::pair{std::move(left), std::move(right)};
     }
-    cell_builder by{on, {&a, &b}, how, frame_for(around, a.vertices() + b.vertices(), how)};
+    cell_builder by{on, {&a, &b}, how, around, edges_for(around, a.vertices() + b.vertices())};
     KILN_CHECK(by.build());
     return std::pair{by.cells_of(0), by.cells_of(1)};
 }

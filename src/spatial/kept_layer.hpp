@@ -20,6 +20,8 @@ struct kept_elements;  // spatial/kept_elements.hpp
 // As kept_layer::row_boxes(), where a layer is not needed for anything else. No fence.
 [[nodiscard]] result<buffer<kiln_spatial::box>> boxes_of_rows(queue& on, geometries const& of);
 
+struct chosen_layer;
+
 class kept_layer {
 public:
     // As the geometries are, which lie where the queue runs. One fence.
@@ -43,6 +45,10 @@ public:
     [[nodiscard]] result<void> leave_out(queue& on, buffer<std::int32_t> const& numbers);
     // Coordinates become whole multiples of 1 / scale, but for rows whose number here is negative; repeated vertices go. Two fences.
     [[nodiscard]] result<void> round(queue& on, double scale, std::int32_t const* numbers);
+    // Some rows in any order, as a layer of their own. One fence.
+    [[nodiscard]] result<chosen_layer> choose(queue& on, buffer<std::int32_t> const& rows) const;
+    // The same where another queue runs, over this stream. Blocks where that is on the host and this one is not.
+    [[nodiscard]] result<kept_layer> brought_sync(queue const& to, stream_ref on) const;
     // Rings as rows: `first` has one more than there are of them, `ring_of` one for every vertex. No fence.
     [[nodiscard]] static result<kept_layer> of_rings(queue& on, buffer<kiln_spatial::point> at,
                                                      buffer<std::int32_t> first, buffer<std::int32_t> ring_of);
@@ -102,6 +108,17 @@ private:
     buffer<std::uint64_t> row_ends_, row_segments_, row_paths_;
     std::shared_ptr<kept_elements const> elements_;
 };
+
+struct chosen_layer {
+    kept_layer layer;
+    buffer<std::int32_t> shift;  // by row: from its vertices to those of the layer that it is of
+};
+
+// Memory where a queue runs: the same, or a copy. Blocks where that is on the host and this is not.
+template <class T>
+[[nodiscard]] result<buffer<T>> brought_sync(queue const& to, stream_ref on, buffer<T> const& what) {
+    return on_device(to.where()) ? what.to_device(on, to.device()) : what.to_host_sync(on);
+}
 
 inline constexpr std::uint32_t ring_kinds = 1U << kiln_spatial::ring_path | 1U << kiln_spatial::reversed_ring;
 inline constexpr std::uint32_t all_kinds = ring_kinds | 1U << kiln_spatial::point_path | 1U << kiln_spatial::line_path;

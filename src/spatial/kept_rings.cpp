@@ -163,10 +163,9 @@ public:
             return fail(errc::invalid_argument,
                         "relate: on the {}, row {} has no border or is not valid; why, only the host can tell: {}",
                         side_, first_ + row, why.error().message());
+        if (why->what >= flaw::crossing_rings) return refused_rings(side_, first_, *why);
         auto const reason = std::string_view{why->message}.substr(why->message.find(": "));  // after the number
-        auto const text = fmt::format("row {}{}", first_ + why->row, reason);
-        if (why->what < flaw::crossing_rings) return fail(errc::invalid_argument, "geometries: {}", text);
-        return refused_rings(side_, text);
+        return fail(errc::invalid_argument, "geometries: row {}{}", first_ + why->row, reason);
     }
 
 private:

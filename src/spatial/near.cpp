@@ -222,7 +222,8 @@ result<near_list> nearest_rows_of(queue& on, geometries const& left, geometries 
 
 result<near_list> nearest(stream_ref on, geometries const& left, geometries const& right, nearest_options const& how) {
     if (how.count == 0 || !(how.most >= 0))
-        return fail(errc::invalid_argument, "nearest: {} of them within {}", how.count, how.most);
+        return fail(errc::invalid_argument, "nearest: count {} within {}: at least 1, within a distance of at least 0",
+                    how.count, how.most);
     auto const& operation = how.count == 1 ? nearest_operation : nearest_many_operation;
     KILN_TRY(auto const facts, facts_of(operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(operation, facts));

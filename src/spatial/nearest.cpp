@@ -5,6 +5,7 @@
 #include "spatial/cells.hpp"
 #include "spatial/loops.hpp"
 #include "spatial/near.hpp"
+#include "spatial/row_pairs.hpp"
 #include "spatial/within.cuh"
 
 #include <algorithm>
@@ -39,6 +40,13 @@ std::vector<zero_pair> contained(host_layer const& left, host_layer const& right
     return out;
 }
 
+// The same of the rows of one number: nothing is made of all rows together, which may lie over each other as often as there are rows.
+bool has_path_inside(layer const& inner, row_lookup& areas, i32 row) {
+    for (i32 p = inner.row_first[row]; p < inner.row_first[row + 1]; ++p)
+        if (areas.is_inside(row, inner.at[inner.path_first[p]])) return true;
+    return false;
+}
+
 std::vector<std::vector<i32>> elements_by_row(host_layer const& of) {
     std::vector<std::vector<i32>> out(of.rows());
     auto const l = of.view();
@@ -68,6 +76,7 @@ public:
     // The square beyond which nothing is wanted.
     double offer(i32 row, double square) {
         if (square > bound()) return bound();
+        square = square_as_reported(square);
         auto const at = std::find_if(found_.begin(), found_.end(), [&](auto const& f) { return f.second == row; });
         if (at == found_.end()) found_.emplace_back(square, row);
         else at->first = least(at->first, square);
@@ -108,14 +117,12 @@ result<std::vector<std::optional<double>>> distance(geometries const& left, geom
     KILN_TRY(auto const b, host_layer::plain(right));
     auto const la = a.view(), lb = b.view();
     auto const ea = elements_by_row(a), eb = elements_by_row(b);
-    auto const zero = contained(a, b);
+    row_lookup in_a{a}, in_b{b};
     std::vector<std::optional<double>> out(std::min(left.rows(), right.rows()));
     for (std::size_t r = 0; r < out.size(); ++r) {
         if (a.state(r) != row_state::there || b.state(r) != row_state::there) continue;
         auto const row = static_cast<i32>(r);
-        if (std::binary_search(zero.begin(), zero.end(), zero_pair{row, row}, [](zero_pair p, zero_pair q) {
-                return p.left != q.left ? p.left < q.left : p.right < q.right;
-            })) {
+        if (has_path_inside(la, in_b, row) || has_path_inside(lb, in_a, row)) {
             out[r] = 0;
             continue;
         }
@@ -139,7 +146,8 @@ result<std::vector<std::optional<double>>> distance(geometries const& left, geom
 
 result<std::vector<near_pair>> nearest(geometries const& left, geometries const& right, nearest_options const& how) {
     if (how.count == 0 || !(how.most >= 0))
-        return fail(errc::invalid_argument, "nearest: {} of them within {}", how.count, how.most);
+        return fail(errc::invalid_argument, "nearest: count {} within {}: at least 1, within a distance of at least 0",
+                    how.count, how.most);
     KILN_TRY(auto const a, host_layer::plain(left));
     KILN_TRY(auto const b, host_layer::plain(right));
     auto const la = a.view(), lb = b.view();

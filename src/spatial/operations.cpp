@@ -46,19 +46,20 @@ constexpr auto wkb_variants = both("words wkb_rows exclusive_scan_i64");
 constexpr auto shapes_variants = both("geometry_layers row_shapes exclusive_scan_i64");
 constexpr auto overlay_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings overlay_areas overlay_crossings overlay_table overlay_clip row_shapes measures "
+    "overlay_rings overlay_areas overlay_crossings overlay_table overlay_clip row_shapes row_choice measures "
     "path_points exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto dissolve_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings overlay_sameness exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "overlay_rings overlay_sameness row_choice exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto buffer_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
     "overlay_rings overlay_areas buffer_pieces exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
 constexpr auto simplify_variants = both(
     "words geometry_layers noding point_location spatial_index segment_intersection overlay_noding overlay_borders "
-    "overlay_rings row_outlines row_shapes simplify exclusive_scan_i64 radix_sort_i32_i32 radix_sort_u64_i32");
+    "overlay_rings row_outlines row_shapes row_choice simplify exclusive_scan_i64 radix_sort_i32_i32 "
+    "radix_sort_u64_i32");
 constexpr auto outlines_variants =
-    both("words geometry_layers measures row_outlines row_shapes exclusive_scan_i64 radix_sort_u64_i32");
+    both("words geometry_layers measures row_outlines row_shapes row_choice exclusive_scan_i64 radix_sort_u64_i32");
 constexpr auto measures_variants = both("geometry_layers measures exclusive_scan_i64");
 constexpr auto bounds_variants = both("words geometry_layers measures exclusive_scan_i64");
 

@@ -2,9 +2,11 @@
 #include "spatial/outlines.hpp"
 
 #include "spatial/operations.hpp"
+#include "spatial/remade.hpp"
 #include "spatial/row_measures.hpp"
 #include "spatial/row_outlines.cuh"
 #include "spatial/row_room.hpp"
+#include "spatial/rows.hpp"
 
 #include <kiln/spatial/outlines.hpp>
 #include <kiln/spatial/validate.hpp>
@@ -133,8 +135,15 @@ result<geometries> boxes_around_rows(queue& on, geometries const& of) {
 }
 
 result<geometries> boundaries_of_rows(queue& on, geometries const& of) {
-    KILN_TRY(auto const l, kept_layer::plain(on, of));
-    return dimension_of(of.kind()) == 2 ? paths_as_lines(on, l, ring_kinds) : ends_of_lines(on, l);
+    auto const rings = [](queue& q, geometries const& some) -> result<geometries> {
+        KILN_TRY(auto const l, kept_layer::plain(q, some));
+        return paths_as_lines(q, l, ring_kinds);
+    };
+    auto const ends = [](queue& q, geometries const& some) -> result<geometries> {
+        KILN_TRY(auto const l, kept_layer::plain(q, some));
+        return ends_of_lines(q, l);
+    };
+    return remade_rows(on, of, std::array<row_maker, 2>{{{of_points | of_lines, ends}, {of_areas, rings}}});
 }
 
 result<geometries> points_on_rows(queue& on, geometries const& of) {
@@ -199,11 +208,7 @@ result<geometries> outlined(stream_ref on, geometries const& of, outline_call ca
 
 result<geometries> convex_hull(stream_ref on, geometries const& of) { return outlined(on, of, hulls_of_rows); }
 result<geometries> envelope(stream_ref on, geometries const& of) { return outlined(on, of, boxes_around_rows); }
-result<geometries> boundary(stream_ref on, geometries const& of) {
-    if (of.kind() == family::mixed)
-        return fail(errc::unsupported, "boundary: rows of one family are needed; take those of each by themselves");
-    return outlined(on, of, boundaries_of_rows);
-}
+result<geometries> boundary(stream_ref on, geometries const& of) { return outlined(on, of, boundaries_of_rows); }
 result<geometries> point_on_surface(stream_ref on, geometries const& of) { return outlined(on, of, points_on_rows); }
 
 }  // namespace kiln::spatial

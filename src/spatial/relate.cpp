@@ -56,7 +56,7 @@ public:
         for (i32 p = l_.row_first[row_]; p < l_.row_first[row_ + 1]; ++p) {
             if (std::binary_search(paths_.begin(), paths_.end(), p)) continue;
             out |= is_inside(l_.at[l_.path_first[p]]) ? runs_through_area(l_.kind[p], interior)
-                                                      : evidence_outside(l_.kind[p], own_.dimension(row));
+                                                      : evidence_outside(l_.kind[p]);
         }
         sort_unique(ends_);
         if (static_cast<i32>(ends_.size()) < own_.ends(row)) {

@@ -165,16 +165,16 @@ private:
         for (auto const& [side, n] : {std::pair{&a, in_a}, std::pair{&b, in_b}}) {
             if (n == 0) continue;
             auto keys = side->listed.first(static_cast<std::size_t>(n));
-            KILN_TRY(side->paths, distinct(keys));
+            KILN_TRY(side->paths, distinct(keys, (side == &a ? a_ : b_).view().kind));
         }
         return {};
     }
-    // Different things by pair. Keys are pair << 32 | thing; what is none has all bits, and comes last in any case.
-    result<buffer<std::uint64_t>> distinct(buffer<std::uint64_t>& keys) {
+    // Different things by pair. Keys are pair << 32 | thing; what is none has all bits, and comes last in any case. `kind` of paths: see count_seen.
+    result<buffer<std::uint64_t>> distinct(buffer<std::uint64_t>& keys, std::uint8_t const* kind = nullptr) {
         KILN_TRY(auto unused, on_.room<std::int32_t>(keys.size()));
         KILN_CHECK(on_.sort(keys, unused, std::min(64, 33 + bits_for(pairs_))));
         KILN_TRY(auto out, on_.filled<std::uint64_t>(pairs_, 0));
-        KILN_CHECK(on_.launch(count_seen{raw(keys), raw(out)}, keys.size()));
+        KILN_CHECK(on_.launch(count_seen{raw(keys), kind, raw(out)}, keys.size()));
         return out;
     }
     static seen_of_side side(kept_layer const& l, seen const& s) {

@@ -197,6 +197,10 @@ std::vector<flawed_row> flawed_rings(host_layer const& noded, row_lookup& rows, 
 error refused_rings(std::string_view side, std::string_view row_and_reason) {
     return fail(errc::invalid_argument, "relate: on the {}, {}; make_valid mends such rows", side, row_and_reason);
 }
+error refused_rings(std::string_view side, std::size_t first, flawed_row const& what) {
+    auto const reason = std::string_view{what.message}.substr(what.message.find(": "));  // after the number
+    return refused_rings(side, fmt::format("row {}{}", first + what.row, reason));
+}
 
 result<std::vector<flawed_row>> validate_rings(geometries const& what, std::size_t most) {
     KILN_TRY(auto const noded, host_layer::noded(what));

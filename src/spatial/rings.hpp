@@ -14,5 +14,7 @@ namespace kiln::spatial {
 
 // What relations say of such a row: "row 7: ...".
 [[nodiscard]] error refused_rings(std::string_view side, std::string_view row_and_reason);
+// The same of a slice that begins with row `first`.
+[[nodiscard]] error refused_rings(std::string_view side, std::size_t first, flawed_row const& what);
 
 }  // namespace kiln::spatial

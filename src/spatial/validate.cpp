@@ -58,6 +58,7 @@ public:
             if (auto bad = enter(level, all, inner)) return bad;
             bool const last = level + 1 == levels;
             if (last && p_.kind != family::multipoint) {
+                if (auto bad = shells()) return bad;
                 for (auto i = all.first; i < all.last; ++i)
                     if (auto bad = path(level, i, i - all.first)) return bad;
                 return {};
@@ -65,7 +66,7 @@ public:
             all = inner;
         }
         for (auto v = all.first; v < all.last; ++v)
-            if (auto bad = vertex(v, "a point")) return bad;
+            if (is_flawed(v)) return vertex(v, fmt::format("point {}", v - all.first));
         return {};
     }
 
@@ -95,12 +96,29 @@ private:
         return {};
     }
 
+    // Of areas whose offsets are in order: a hole is one in something.
+    finding shells() const {
+        if (dimension_of(p_.kind) != 2) return {};
+        bool const many = p_.kind == family::multipolygon;
+        auto const *const rings = p_.offsets[many ? 1 : 0].data(), *const vertices = p_.offsets[many ? 2 : 1].data();
+        auto const first = many ? p_.offsets[0].data()[at_] : static_cast<std::int32_t>(at_);
+        auto const last = many ? p_.offsets[0].data()[at_ + 1] : first + 1;
+        for (auto i = first; i < last; ++i) {
+            auto const shell = rings[i], end = rings[i + 1];
+            if (shell < end && vertices[shell] == vertices[shell + 1] && vertices[end] > vertices[shell])
+                return found(row_, flaw::too_few_points, "polygon {} has a hole and no shell: its first ring is empty",
+                             i - first);
+        }
+        return {};
+    }
+
     finding path(std::size_t level, std::size_t at, std::size_t number) const {
         auto const first = static_cast<std::size_t>(p_.offsets[level].data()[at]);
         auto const last = static_cast<std::size_t>(p_.offsets[level].data()[at + 1]);
         bool const ring = dimension_of(p_.kind) == 2;
         for (auto v = first; v < last; ++v)
-            if (auto bad = vertex(v, ring ? "a ring" : "a line")) return bad;
+            if (is_flawed(v))
+                return vertex(v, fmt::format("vertex {} of {} {}", v - first, ring ? "ring" : "line", number));
         if (first == last) return {};
         if (ring && last - first < 4)
             return found(row_, flaw::too_few_points, "ring {} has {} vertices, 4 are the least", number, last - first);
@@ -113,15 +131,18 @@ private:
         return {};
     }
 
-    finding vertex(std::size_t v, std::string_view of) const {
+    [[nodiscard]] bool is_flawed(std::size_t v) const noexcept {
         double const x = p_.x.data()[v], y = p_.y.data()[v];
-        if (!std::isfinite(x) || !std::isfinite(y))
-            return found(row_, flaw::not_finite, "vertex {} of {} is ({}, {})", v, of, x, y);
+        return !kiln_spatial::in_domain(x) || !kiln_spatial::in_domain(y);  // as what is not finite
+    }
+    // `name` counts within the row: where it lies in the array is nothing that anybody wrote.
+    finding vertex(std::size_t v, std::string_view name) const {
+        double const x = p_.x.data()[v], y = p_.y.data()[v];
+        if (!std::isfinite(x) || !std::isfinite(y)) return found(row_, flaw::not_finite, "{} is ({}, {})", name, x, y);
         if (!kiln_spatial::in_domain(x) || !kiln_spatial::in_domain(y))
-            return found(
-                row_, flaw::out_of_range,
-                "vertex {} of {} is ({}, {}): signs are exact for 0 and magnitudes from 2^{} to below 2^{}; scale it",
-                v, of, x, y, kiln_spatial::least_exponent, kiln_spatial::most_exponent);
+            return found(row_, flaw::out_of_range,
+                         "{} is ({}, {}): signs are exact for 0 and magnitudes from 2^{} to below 2^{}; scale it", name,
+                         x, y, kiln_spatial::least_exponent, kiln_spatial::most_exponent);
         return {};
     }
 
@@ -142,10 +163,13 @@ finding check_row(geometries const& in, std::size_t row, Look look) {
         if (chosen < 0 || static_cast<std::size_t>(chosen) >= memory_rows(in))
             return found(row, flaw::child, "the view chooses row {} of {}", chosen, memory_rows(in));
     }
-    if (in.is_null(row)) return {};
+    // Offsets of null rows are read like all others, by kernels and by their text on the host.
+    bool const is_null = in.is_null(row);
+    if (is_null && in.kind() == family::mixed) return {};
     auto const [parts, at] = locate_row(in, row);
     if (parts == nullptr) return found(row, flaw::child, "there is no child of its family");
-    return look(row_check{*parts, at, row});
+    row_check const check{*parts, at, row};
+    return is_null ? check.is_there() : look(check);
 }
 
 }  // namespace

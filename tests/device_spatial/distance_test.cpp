@@ -125,6 +125,15 @@ TEST_F(spatial_distance, several_nearest_rows_of_every_family) {
     check_nearest(points, others, {.count = 4, .equal = ties::by_row}, "points");
 }
 
+// Their squares differ, and the distances that are reported do not.
+TEST_F(spatial_distance, ties_are_of_distances_as_they_are_reported) {
+    auto const far = from_wkt(std::vector<std::string>{"POINT (2.128 0.299)", "POINT (1.916 0.973)"}).value();
+    for (auto const& here : {row_of("POINT (0 0)"), row_of("LINESTRING (0 0, -1 -1)")})
+        for (std::size_t const count : {1U, 2U})
+            for (auto const equal : {ties::kept, ties::by_row})
+                check_nearest(here, far, {.count = count, .equal = equal}, "ties");
+}
+
 TEST_F(spatial_distance, disjoint_is_what_does_not_meet) {
     std::size_t const rows = quick() ? 12 : 100;
     for (int k = 1; k <= 7; ++k) {

@@ -112,6 +112,15 @@ TEST_F(spatial_locate, crowded_cells_are_divided) {
     check(points_near(areas, quick() ? 500 : 20'000, 4), areas);
 }
 
+// The same area many times, alone and in a corner of a larger layer.
+TEST_F(spatial_locate, areas_over_each_other) {
+    std::vector<std::string> rows(quick() ? covering(20) : 300,
+                                  "POLYGON ((0.1 0.1, 2.1 0.1, 2.1 2.1, 0.1 2.1, 0.1 0.1))");
+    check(some_points(500, 0, 3, 11), from_wkt(rows).value());
+    rows.push_back("POLYGON ((90 90, 100 90, 100 100, 90 90))");
+    check(some_points(500, 0, 3, 12), from_wkt(rows).value());
+}
+
 TEST_F(spatial_locate, real_areas) {
     for (auto const* const name : {"ne110", "county2010", "county2016"}) {
         auto const areas = real_layer(name);

@@ -2,6 +2,7 @@
 // Areas put over each other on a device: the host's bits.
 #include "spatial_fixture.hpp"
 
+#include <kiln/event.hpp>
 #include <kiln/spatial/measures.hpp>
 #include <kiln/spatial/overlay.hpp>
 
@@ -91,6 +92,43 @@ TEST_F(spatial_overlay, is_that_of_the_host) {
         lattice(family::polygon, {.rows = rows, .size = 16, .seed = 5, .empty_per_mille = 50, .null_per_mille = 50}),
         lattice(family::multipolygon, {.rows = rows, .size = 16, .seed = 6, .null_per_mille = 50}), "lattice");
     if (!quickest()) check_all(rosettes(rows, 0), rosettes(rows, 0.01), "rosettes");
+}
+
+// In chunks, at home on the device or on the host, it is the same.
+TEST_F(spatial_overlay, in_chunks_is_that_at_once) {
+    std::size_t const rows = quick() ? 40 : 400;
+    auto const a = rosettes(rows, 0), b = rosettes(rows, 0.01);
+    auto const a_there = there(a), b_there = there(b);
+    std::size_t chunks = 0;
+    auto const token = event_log::process().subscribe([&](event const& e) {
+        if (e.reason.view() == "in-chunks") chunks += static_cast<std::size_t>(e.value);
+    });
+    std::vector<std::int32_t> keys(a.rows());
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::int32_t>(i / 5);
+    auto const key = buffer<std::int32_t>::copy_of(keys);
+    scoped_execution_mode const gpu{execution_mode::gpu};
+    // What the layer takes at home is less than half of the first, and more than half of the second.
+    auto const items = a.rows() + a.vertices() + b.rows() + b.vertices();
+    for (std::size_t const most : {items * 480, items * 300}) {
+        for (auto const what : {overlay_kind::union_, overlay_kind::update}) {
+            if (quickest() && what != overlay_kind::union_) continue;
+            auto const label = std::string{name_of(what)} + " in " + std::to_string(most);
+            auto const whole = take(overlay(on(), a_there, b_there, what));
+            chunks = 0;
+            auto const made = take(overlay(on(), a_there, b_there, what, {.most_bytes = most}));
+            EXPECT_GT(chunks, 2U) << label;
+            EXPECT_EQ(values_of(made.left), values_of(whole.left)) << label;
+            check(made.rows, whole.rows.to_host_sync(on()).value(), label);
+            auto const here = take(overlay(on(), a, b, what, {.most_bytes = most}));
+            EXPECT_EQ(here.rows.where(), residency::host);
+            EXPECT_EQ(to_wkt(here.rows).value(), to_wkt(whole.rows.to_host_sync(on()).value()).value()) << label;
+        }
+        auto const own = most / 2;
+        check(dissolve(on(), a_there, key, rows / 5, {.most_bytes = own}),
+              take(dissolve(on(), a_there, key, rows / 5)).to_host_sync(on()).value(), "dissolve");
+        check(make_valid(on(), a_there, {.most_bytes = own}),
+              take(make_valid(on(), a_there)).to_host_sync(on()).value(), "make_valid");
+    }
 }
 
 TEST_F(spatial_overlay, of_real_layers_is_that_of_the_host) {

@@ -91,6 +91,26 @@ TEST_F(spatial_relate, row_by_row) {
     }
 }
 
+TEST_F(spatial_relate, a_part_without_length_is_a_point) {
+    auto const left = from_wkt(std::vector<std::string>{"LINESTRING (0 0, 4 0)", "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))",
+                                                        "MULTILINESTRING ((1 1, 2 2), (9 9, 9 9), (8 8, 7 7))"})
+                          .value();
+    auto const right = from_wkt(std::vector<std::string>{"MULTILINESTRING ((0 0, 2 0), (9 9, 9 9))",
+                                                         "MULTILINESTRING ((1 1, 2 2), (9 9, 9 9))",
+                                                         "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"})
+                           .value();
+    auto const expected = cpu::relate(left, right).value();
+    auto const bits = values_of(take(relate(on(), there(left), there(right))));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        matrix const made{bits[i], expected[i]->left_dimension(), expected[i]->right_dimension()};
+        EXPECT_EQ(made.text(), expected[i]->text()) << i;
+    }
+    auto const shell = row_of("POLYGON (EMPTY, (0 0, 4 0, 0 4, 0 0))");
+    auto const refused = relate(on(), there(shell), there(row_of("LINESTRING (0 0, 1 1)")));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message(), require_valid(shell).error().message());
+}
+
 // Rows that are no borders, or not even rings: on a device as on the host, in its words, with rows numbered from the first of all.
 TEST_F(spatial_relate, refuses_what_the_host_refuses) {
     auto const square = from_wkt(std::vector<std::string>(2, "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))")).value();

@@ -80,6 +80,23 @@ TEST_F(spatial_shapes, clipped_and_simplified_are_those_of_the_host) {
     }
 }
 
+TEST_F(spatial_shapes, rows_of_several_families_are_those_of_the_host) {
+    auto const here = [&](auto const& call) {
+        scoped_execution_mode const cpu{execution_mode::cpu};
+        return call();
+    };
+    auto const areas = lattice(family::multipolygon, {.rows = 3, .size = 9, .seed = 151});
+    auto const all = of_every_family(161, quick() ? 4 : 200);
+    auto texts = to_wkt(lattice(family::polygon, {.rows = 20, .size = 7, .seed = 162, .null_per_mille = 100})).value();
+    texts.push_back("MULTIPOLYGON (((0 0, 2 2, 2 0, 0 2, 0 0)), ((5 5, 6 5, 6 6, 5 5)))");
+    for (auto const& g : {all, scrambled(all), from_wkt(texts).value()}) {
+        check(clip(on(), there(g), there(areas)), here([&] { return clip({}, g, areas); }), "clip");
+        check(simplify(on(), there(g), 1.5), here([&] { return simplify({}, g, 1.5); }), "simplify");
+        check(boundary(on(), there(g)), here([&] { return boundary({}, g); }), "boundary");
+        check(make_valid(on(), there(g)), here([&] { return make_valid({}, g); }), "make_valid");
+    }
+}
+
 TEST_F(spatial_shapes, buffers_are_those_of_the_host) {
     std::size_t const rows = quick() ? 12 : 300;
     auto const here = [&](auto const& call) {

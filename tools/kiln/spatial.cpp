@@ -26,13 +26,12 @@ void require_rings(spatial_layer const& of, spatial_layer const& other) {
     constexpr std::size_t counted = 1000;
     auto const bad = spatial::validate_rings(of.rows(), counted).value();
     if (bad.empty()) return;
-    auto const line = bad[0].row < of.data.lines.size() ? fmt::format(", line {}", of.data.lines[bad[0].row]) : "";
     auto const others =
         bad.size() == 1 ? "" : fmt::format(" ({} such rows{})", bad.size(), bad.size() == counted ? " or more" : "");
     throw fail(errc::invalid_argument,
-               "{}{}: {}{}: rings that are no borders have no matrix; 'kiln spatial shape {} --what make_valid -o "
-               "MENDED' mends them",
-               of.file, line, bad[0].message, others, of.file);
+               "{}: {}{}: rings that are no borders have no matrix; 'kiln spatial shape {} --what make_valid -o "
+               "MENDED.geojson' mends them",
+               place_of_row(of, bad[0].row), bad[0].message, others, of.file);
 }
 // The call's answer. The library has looked, but names one row and no file.
 template <class T>
@@ -52,17 +51,20 @@ json box_json(std::optional<spatial::bounding_box> const& b) {
 
 struct layer_facts {
     std::map<std::string, std::size_t> families;
-    std::size_t nulls = 0, empties = 0;
+    std::size_t nulls = 0, empties = 0, vertices = 0;
 };
 layer_facts facts_of(spatial::geometries const& g) {
     layer_facts out;
+    out.vertices = g.vertices();
     for (std::size_t i = 0; i < g.rows(); ++i) {
         if (g.is_null(i)) {
             ++out.nulls;
+            out.vertices -= g.kind() == spatial::family::point ? 1 : 0;  // a place in the array, and no vertex
             continue;
         }
         ++out.families[std::string{name_of(g.kind_of(i))}];
         out.empties += g.is_empty(i) ? 1 : 0;
+        out.vertices -= g.is_empty(i) && g.kind_of(i) == spatial::family::point ? 1 : 0;
     }
     return out;
 }
@@ -85,12 +87,12 @@ int show_info(spatial_arguments const& a) {
                         {"rows", g.rows()},
                         {"null", facts.nulls},
                         {"empty", facts.empties},
-                        {"vertices", g.vertices()},
+                        {"vertices", facts.vertices},
                         {"bytes", g.bytes()},
                         {"families", std::move(families)},
                         {"bounds", box_json(box)}});
         lines.push_back({file, std::to_string(g.rows()), std::to_string(facts.nulls), std::to_string(facts.empties),
-                         std::to_string(g.vertices()), kinds.empty() ? "-" : kinds,
+                         std::to_string(facts.vertices), kinds.empty() ? "-" : kinds,
                          box ? fmt::format("{} {} {} {}", number_text(box->min_x), number_text(box->min_y),
                                            number_text(box->max_x), number_text(box->max_y))
                              : "-"});
@@ -126,10 +128,10 @@ int write_bounds(spatial_arguments const& a) {
         for (std::size_t i = 0; i < boxes.data.size(); ++i)
             list.push_back(
                 {{"row", layer.name_in_json(static_cast<std::int32_t>(i))}, {"bounds", box_json(boxes.data[i])}});
-        deliver_json(a, json{{"file", a.left.file},
-                             {"where", name_of(boxes.how.selected)},
-                             {"total", box_json(spatial::cpu::total_bounds(layer.rows()).value())},
-                             {"rows", std::move(list)}});
+        auto out = about(layer, boxes.how);
+        out["total"] = box_json(spatial::cpu::total_bounds(layer.rows()).value());
+        out["rows"] = std::move(list);
+        deliver_json(a, out);
     } else if (output_kind(a.output) != spatial_output::csv) {
         std::vector<json> rows;
         for (std::size_t i = 0; i < boxes.data.size(); ++i)
@@ -259,6 +261,12 @@ int write_nearest(spatial_arguments const& a) {
     return ok;
 }
 
+// Without a matrix where one of the rows is null.
+struct related_rows {
+    std::int32_t left = 0, right = 0;
+    std::optional<spatial::matrix> how;
+};
+
 int write_relate(spatial_arguments const& a) {
     if (a.pattern)
         if (auto const good = spatial::matrix{}.matches(*a.pattern); !good) throw misuse{good.error().message()};
@@ -266,35 +274,34 @@ int write_relate(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"relate", 3, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
-    std::vector<spatial::related_pair> pairs;
+    std::vector<related_rows> pairs;
     spatial_calls::decided how;
     if (a.row_by_row) {
         require_as_many(layers);
         auto const found = with_rings(layers, spatial_calls::relate(layers.left.rows(), layers.right.rows()));
         how = found.how;
         for (std::size_t i = 0; i < found.data.size(); ++i)
-            if (found.data[i])
-                pairs.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), *found.data[i]});
+            pairs.push_back({static_cast<std::int32_t>(i), static_cast<std::int32_t>(i), found.data[i]});
     } else {
         auto found = with_rings(layers, spatial_calls::relate_join(layers.left.rows(), layers.right.rows()));
         how = found.how;
-        pairs = std::move(found.data);
+        for (auto const& p : found.data) pairs.push_back({p.left, p.right, p.how});
     }
-    if (a.pattern) std::erase_if(pairs, [&](auto const& p) { return !p.how.matches(*a.pattern).value(); });
+    if (a.pattern) std::erase_if(pairs, [&](auto const& p) { return !p.how || !p.how->matches(*a.pattern).value(); });
     bar.step(fmt::format("{} matrices on the {}", pairs.size(), name_of(how.selected)));
     if (a.as_json) {
         auto out = about(layers, how);
         json list = json::array();
         for (auto const& p : pairs)
-            list.push_back(
-                json::array({layers.left.name_in_json(p.left), layers.right.name_in_json(p.right), p.how.text()}));
+            list.push_back(json::array({layers.left.name_in_json(p.left), layers.right.name_in_json(p.right),
+                                        p.how ? json(p.how->text()) : json(nullptr)}));
         out["pairs"] = std::move(list);
         deliver_json(a, out);
         return ok;
     }
     std::string text;
     for (auto const& p : pairs)
-        text += layers.left.name(p.left) + ',' + layers.right.name(p.right) + ',' + p.how.text() + '\n';
+        text += layers.left.name(p.left) + ',' + layers.right.name(p.right) + ',' + (p.how ? p.how->text() : "") + '\n';
     deliver(a, text);
     return ok;
 }
@@ -353,10 +360,12 @@ void add_spatial(CLI::App& root, std::vector<command>& commands) {
     auto const [overlay, overlay_of] = of_two("overlay", write_overlay);
     overlay->add_option("--how", overlay_of->how, "what of the two");
     overlay->add_option("--grid", overlay_of->grid, "step of coordinates");
+    overlay->add_option("--memory-limit", overlay_of->memory_limit, "size");
     overlay->add_flag("--rows", overlay_of->row_by_row, "row by row");
     auto const [dissolve, dissolve_of] = computing("dissolve", write_dissolve);
     dissolve->add_option("FILE", dissolve_of->left.file, "layer")->required();
     dissolve->add_option("--key,--id", dissolve_of->left.id, "column or property");
+    dissolve->add_option("--memory-limit", dissolve_of->memory_limit, "size");
     (void)of_one("measure", write_measures);
     (void)of_two("distance", write_distances);
     auto const [buffers, buffers_of] = of_one("buffer", write_buffers);

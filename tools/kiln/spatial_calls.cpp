@@ -183,9 +183,9 @@ result<answer<drawn_rows>> overlay_row_by_row(spatial::geometries const& left, s
     });
 }
 result<answer<drawn_rows>> dissolve(spatial::geometries const& of, std::vector<std::int32_t> const& key,
-                                    std::size_t keys) {
+                                    std::size_t keys, spatial::memory_options const& how) {
     return watched(items_of(of), [&](own_stream const& on) {
-        return spatial::dissolve(on.get(), of, buffer<std::int32_t>::copy_of(key), keys)
+        return spatial::dissolve(on.get(), of, buffer<std::int32_t>::copy_of(key), keys, how)
             .and_then([&](spatial::geometries const& rows) { return drawn_here(on, rows); });
     });
 }

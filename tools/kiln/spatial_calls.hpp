@@ -54,7 +54,7 @@ struct drawn_rows {
                                                             spatial::overlay_kind what,
                                                             spatial::overlay_options const& how);
 [[nodiscard]] result<answer<drawn_rows>> dissolve(spatial::geometries const& of, std::vector<std::int32_t> const& key,
-                                                  std::size_t keys);
+                                                  std::size_t keys, spatial::memory_options const& how);
 
 [[nodiscard]] result<answer<drawn_rows>> buffer_of(spatial::geometries const& of, double distance,
                                                    spatial::buffer_options const& how);

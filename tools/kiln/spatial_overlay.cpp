@@ -30,15 +30,18 @@ int write_overlay(spatial_arguments const& a) {
         throw misuse{fmt::format(
             "--how '{}': intersection, union, difference, symmetric_difference, identity or update", a.how)};
     if (!(a.grid >= 0)) throw misuse{std::string{"--grid is a step above 0"}};
+    spatial::overlay_options const options{.grid = a.grid, .most_bytes = memory_limit_of(a)};
+    if (a.row_by_row && options.most_bytes != 0)
+        throw misuse{std::string{"--memory-limit is of whole layers, not of --rows"}};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"overlay", 4, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
     if (a.row_by_row) require_as_many(layers);
+    require_areas(layers.left, "overlay"), require_areas(layers.right, "overlay");
     auto const made =
-        (a.row_by_row
-             ? spatial_calls::overlay_row_by_row(layers.left.rows(), layers.right.rows(), *what, {.grid = a.grid})
-             : spatial_calls::overlay(layers.left.rows(), layers.right.rows(), *what, {.grid = a.grid}))
+        (a.row_by_row ? spatial_calls::overlay_row_by_row(layers.left.rows(), layers.right.rows(), *what, options)
+                      : spatial_calls::overlay(layers.left.rows(), layers.right.rows(), *what, options))
             .value();
     bar.step(fmt::format("{} rows on the {}", made.data.left.size(), name_of(made.how.selected)));
     std::vector<json> rows;
@@ -63,11 +66,13 @@ int write_overlay(spatial_arguments const& a) {
 }
 
 int write_dissolve(spatial_arguments const& a) {
+    spatial::memory_options const options{.most_bytes = memory_limit_of(a)};
     check_spatial_output(a);
     mode_in_force const mode{a.mode};
     spatial_progress bar{"dissolve", 3, {a.left.file}};
     auto const layer = read_layer(a.left, a.reading).value();
     bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
+    require_areas(layer, "dissolve");
     // Keys in the order in which they come; without an id, all rows are of one.
     std::map<std::string, std::int32_t> numbers;
     std::vector<std::string> values;
@@ -80,7 +85,7 @@ int write_dissolve(spatial_arguments const& a) {
         keys.push_back(found->second);
         ++sizes[static_cast<std::size_t>(found->second)];
     }
-    auto const made = spatial_calls::dissolve(layer.rows(), keys, values.size()).value();
+    auto const made = spatial_calls::dissolve(layer.rows(), keys, values.size(), options).value();
     bar.step(fmt::format("{} rows on the {}", values.size(), name_of(made.how.selected)));
     std::vector<json> rows;
     std::vector<std::string> names;
@@ -105,6 +110,7 @@ int write_clipped(spatial_arguments const& a) {
     mode_in_force const mode{a.mode};
     spatial_progress bar{"clip", 4, {a.left.file, a.right.file}};
     auto const layers = read_both(a, bar);
+    require_areas(layers.right, "the right side of clip");
     auto const made = spatial_calls::clip(layers.left.rows(), layers.right.rows()).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
     deliver_drawn(a, layers.left, made);

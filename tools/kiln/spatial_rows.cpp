@@ -142,19 +142,20 @@ struct named_shape {
     std::string_view name;
     result<spatial::geometries> (*make)(stream_ref on, spatial::geometries const& of);
 };
-constexpr named_shape all_shapes[] = {{"convex_hull", spatial::convex_hull},
-                                      {"envelope", spatial::envelope},
-                                      {"boundary", spatial::boundary},
-                                      {"point_on_surface", spatial::point_on_surface},
-                                      {"make_valid", spatial::make_valid}};
+constexpr named_shape all_shapes[] = {
+    {"convex_hull", spatial::convex_hull},
+    {"envelope", spatial::envelope},
+    {"boundary", spatial::boundary},
+    {"point_on_surface", spatial::point_on_surface},
+    {"make_valid", [](stream_ref on, spatial::geometries const& of) { return spatial::make_valid(on, of); }}};
 
 }  // namespace
 
 int write_shapes(spatial_arguments const& a) {
     auto const* const found = std::ranges::find(all_shapes, a.what, &named_shape::name);
     bool const simplifies = a.what == "simplify";
-    if (simplifies && !(a.distance && *a.distance >= 0))
-        throw misuse{std::string{"--what simplify needs --distance D"}};
+    if (simplifies && !a.distance) throw misuse{std::string{"--what simplify needs --distance D"}};
+    if (simplifies && !(*a.distance >= 0)) throw misuse{std::string{"--distance is at least 0 for --what simplify"}};
     if (!simplifies && a.distance) throw misuse{std::string{"--distance goes with --what simplify"}};
     if (found == std::end(all_shapes) && !simplifies) {
         std::string names{"simplify"};

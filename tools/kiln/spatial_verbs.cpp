@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial_verbs.hpp"
 
+#include "base/config.hpp"
 #include "base/text.hpp"
+#include "message.hpp"
 #include "misuse.hpp"
 
 #include <kiln/spatial/wkt.hpp>
@@ -10,6 +12,17 @@
 #include <filesystem>
 
 namespace kiln::cli {
+
+namespace {
+
+// auto is as KILN_EXECUTION_MODE says, and whoever slipped there would not know.
+void tell_of_bad_setting() {
+    auto const settings = base::config::load();
+    for (auto const& problem : settings.problems())
+        if (problem.find("KILN_EXECUTION_MODE:") != std::string::npos) complain(problem);
+}
+
+}  // namespace
 
 mode_in_force::mode_in_force(std::string const& name) {
     auto const mode = parse_execution_mode(name);
@@ -20,7 +33,15 @@ mode_in_force::mode_in_force(std::string const& name) {
         if (auto const gpu = usable_gpu(); !gpu)
             throw misuse{fmt::format("--mode gpu: {}; mode auto would run it on the CPU", gpu.error().message())};
     }
-    if (name != "auto") mode_.emplace(*mode);  // auto: as KILN_EXECUTION_MODE says
+    if (name != "auto") mode_.emplace(*mode);
+    else tell_of_bad_setting();
+}
+
+std::size_t memory_limit_of(spatial_arguments const& a) {
+    if (a.memory_limit.empty()) return 0;
+    auto const bytes = base::parse_size(a.memory_limit);
+    if (!bytes || *bytes == 0) throw misuse{fmt::format("--memory-limit '{}': a size, as 512M or 4G", a.memory_limit)};
+    return static_cast<std::size_t>(*bytes);
 }
 
 void check_spatial_output(spatial_arguments const& a) {
@@ -77,6 +98,19 @@ void require_as_many(both_layers const& of) {
     if (of.left.rows().rows() == of.right.rows().rows()) return;
     throw fail(errc::invalid_argument, "row by row: {} has {} rows, {} has {}", of.left.file, of.left.rows().rows(),
                of.right.file, of.right.rows().rows());
+}
+
+std::string place_of_row(spatial_layer const& of, std::size_t row) {
+    return row < of.data.lines.size() ? fmt::format("{}, line {}", of.file, of.data.lines[row]) : of.file;
+}
+
+void require_areas(spatial_layer const& of, std::string_view verb) {
+    for (std::size_t i = 0; i < of.rows().rows(); ++i) {
+        auto const kind = of.rows().kind_of(i);
+        if (of.rows().is_null(i) || dimension_of(kind) == 2) continue;
+        throw fail(errc::unsupported, "{}: row {} is a {}: {} takes polygons and multipolygons; leave other rows out",
+                   place_of_row(of, i), i, name_of(kind), verb);
+    }
 }
 
 json about(both_layers const& of, spatial_calls::decided const& how) {

@@ -16,6 +16,7 @@ struct spatial_arguments {
     std::string predicate = "intersects", mode = "auto", output, ties = "kept", how = "intersection", what;
     std::optional<double> distance, most;
     double grid = 0;
+    std::string memory_limit;
     std::string caps = "round", joins = "round";
     double mitre_limit = 5;
     std::int64_t count = 1;
@@ -31,6 +32,9 @@ public:
 private:
     std::optional<scoped_execution_mode> mode_;
 };
+
+// --memory-limit in bytes; 0 where it was not given.
+[[nodiscard]] std::size_t memory_limit_of(spatial_arguments const& a);
 
 // To --output or standard output, which is looked at before anything is read.
 void check_spatial_output(spatial_arguments const& a);
@@ -49,6 +53,10 @@ struct both_layers {
 [[nodiscard]] both_layers read_both(spatial_arguments const& a, spatial_progress& bar);
 // errc::invalid_argument where one has more rows than the other.
 void require_as_many(both_layers const& of);
+// "zones.wkt, line 3"; without the line where the format has none.
+[[nodiscard]] std::string place_of_row(spatial_layer const& of, std::size_t row);
+// errc::unsupported with file, line and row where one is no area.
+void require_areas(spatial_layer const& of, std::string_view verb);
 
 [[nodiscard]] json about(both_layers const& of, spatial_calls::decided const& how);
 [[nodiscard]] json about(spatial_layer const& of, spatial_calls::decided const& how);

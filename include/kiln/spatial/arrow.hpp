@@ -7,7 +7,7 @@
 // device is handed over in stream order, as in <kiln/runtime/interop.hpp>.
 //
 // The extension's name is read from the schema's metadata. A schema without one is understood by its nesting where that is
-// unambiguous: a struct of x and y is a point, binary is WKB. Slices are taken as they are, on a device only without an offset.
+// unambiguous: a struct of x and y, by these names, is a point, binary is WKB. Slices are taken as they are, on a device only without an offset. Only rows, and what lies under a null one, may be null.
 #pragma once
 
 #include <kiln/runtime/interop.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which areas each point is in: O(1) per point, however many vertices the areas have. An index over the areas is built once and
+// Which areas each point is in: O(1) per point and answer, however many vertices the areas have. An index over the areas is built once and
 // asked as often as wanted, by any number of threads. Exact: a point is on a boundary only if it is.
 //
 //     auto const index = spatial::cpu::area_index::make(zones).value();

@@ -15,7 +15,7 @@ namespace KILN_PUBLIC kiln {
 namespace spatial {
 
 enum class ties : std::uint8_t {
-    kept,    // all that are as near as the last one
+    kept,    // all that are as near as the last one, by the distance as it is reported
     by_row,  // the first rows of them
 };
 struct nearest_options {

@@ -18,7 +18,7 @@ namespace spatial {
 [[nodiscard]] result<geometries> envelope(stream_ref on, geometries const& of);
 
 // Of areas their rings, as multilinestrings; of lines the points in which an odd number of them ends, as multipoints, by x, then y; of points
-// nothing. errc::unsupported for mixed arrays.
+// empty multipoints. Of areas with others, a mixed array.
 [[nodiscard]] result<geometries> boundary(stream_ref on, geometries const& of);
 
 // Of areas the middle of the widest part inside along a level line halfway up each polygon, between the vertices next to it; of lines the vertex nearest to

@@ -5,7 +5,8 @@
 // count by the even-odd rule. Everything follows from exact signs; where segments cross, the crossing is correctly rounded, and should that
 // make others cross, they are divided too, until nothing does. (Should that not end, coordinates are rounded to 2^-46 of the largest, and an
 // event says so.) Decided once per call, on the CPU or the GPU, with the same bits; results
-// live where it ran. Waits for sizes.
+// live where it ran. Waits for sizes. Layers that a device has no room for are worked on in chunks, with the same results, which
+// then live where the operands do; `most_bytes` asks for that.
 //
 //     auto const parts = spatial::overlay(stream, zones, floods, spatial::overlay_kind::intersection).value();
 //     auto const sizes = spatial::area(stream, parts.rows).value();      // row i: zone parts.left[i] under flood parts.right[i]
@@ -37,15 +38,20 @@ struct overlay_rows {
 // Of polygons and multipolygons; of other families errc::unsupported. Null and empty rows have nothing in common with anything.
 struct overlay_options {
     // Above 0: coordinates of results are whole multiples of it. Vertices of the operands are rounded too, and segments go through the middle
-    // of every square of the grid that they come through and a vertex or crossing lies in.
+    // of every square of the grid that they come through and a vertex or crossing lies in. errc::invalid_argument for one that is
+    // finer than 2^-46 of the largest coordinate.
     double grid = 0;
+    // What the call may take beside its operands and its result: what would take more is done in chunks, of some rows with all
+    // they meet, and operands on the host stay there. errc::out_of_memory where one row with what it meets needs more. 0: all at
+    // once, on a device what it has room for.
+    std::size_t most_bytes = 0;
 };
 [[nodiscard]] result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right,
                                            overlay_kind what, overlay_options const& how = {});
 
-// What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do. Lines are
-// divided where they cross; the crossing is correctly rounded. A row for every row, empty where nothing is left; null rows stay null. errc::unsupported for mixed
-// arrays.
+// What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do, of several
+// families of points multipoints. Lines are divided where they cross; the crossing is correctly rounded. A row for every row, empty where nothing is left; null
+// rows stay null. Of points, lines and areas together, a mixed array.
 [[nodiscard]] result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas);
 
 // Areas of the intersection, by left row and then by right one, of pairs that have more than edges in common: no overlay is made for it, so rows must be valid.
@@ -57,7 +63,7 @@ struct area_list {
 [[nodiscard]] result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right);
 
 // Row by row, as many as both have, else errc::invalid_argument: intersection, union_, difference or symmetric_difference of the two rows
-// of one number, as one row. Null where one of them is.
+// of one number, as one row. Null where one of them is. All at once, whatever `most_bytes` is.
 [[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
                                                     overlay_kind what, overlay_options const& how = {});
 // Row by row the area of the intersection, and that over the area of the union; NaN where a row is null. Rows of few vertices are not
@@ -65,21 +71,26 @@ struct area_list {
 [[nodiscard]] result<buffer<double>> intersection_area(stream_ref on, geometries const& left, geometries const& right);
 [[nodiscard]] result<buffer<double>> iou(stream_ref on, geometries const& left, geometries const& right);
 
+// What these may take: as overlay_options says, in chunks of some keys or rows.
+struct memory_options {
+    std::size_t most_bytes = 0;
+};
 // A row for each key from 0 to before `keys`: all rows with that key as one. Rows with another key are left out. errc::invalid_argument for
 // keys that are no numbering: more than 2^20 of them, and more than 64 for each row.
 [[nodiscard]] result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key,
-                                          std::size_t keys);
+                                          std::size_t keys, memory_options const& how = {});
 // One row.
 [[nodiscard]] result<geometries> union_all(stream_ref on, geometries const& of);
-// Row by row the same points by the even-odd rule, as a valid multipolygon. Null rows stay null.
-[[nodiscard]] result<geometries> make_valid(stream_ref on, geometries const& of);
+// Row by row the same points by the even-odd rule, as a valid multipolygon. Points and lines stay as they are, null rows null; of areas with such
+// rows, a mixed array.
+[[nodiscard]] result<geometries> make_valid(stream_ref on, geometries const& of, memory_options const& how = {});
 // The same, and which rows were valid before: 1 where they were, but for where their rings begin and which way they run; 0 where they are others
 // now. Null and empty rows are valid.
 struct mended_rows {
     geometries rows;
     buffer<std::uint8_t> was_valid;
 };
-[[nodiscard]] result<mended_rows> mend(stream_ref on, geometries const& of);
+[[nodiscard]] result<mended_rows> mend(stream_ref on, geometries const& of, memory_options const& how = {});
 // That alone, of rows of any family: points always are valid, lines where they have some length.
 [[nodiscard]] result<buffer<std::uint8_t>> is_valid(stream_ref on, geometries const& of);
 

@@ -13,7 +13,8 @@
 namespace KILN_PUBLIC kiln {
 namespace spatial {
 
-// The tolerance is 0 or within the range of coordinates, else errc::invalid_argument. Points are as they were; errc::unsupported for mixed arrays.
+// The tolerance is 0 or within the range of coordinates, else errc::invalid_argument. Points are as they were. Of several
+// of points, lines and areas, a mixed array.
 [[nodiscard]] result<geometries> simplify(stream_ref on, geometries const& of, double tolerance);
 
 }  // namespace spatial

@@ -19,7 +19,7 @@ enum class flaw : std::uint8_t {
     not_finite,      // NaN or infinity; an empty point is NaN twice
     out_of_range,    // not 0, and below 2^-300, or 2^330 and more, in magnitude: signs would not be exact
     open_ring,       // the last vertex is not the first
-    too_few_points,  // a ring of 1 to 3 vertices, a line of 1
+    too_few_points,  // a ring of 1 to 3 vertices, a line of 1; an empty shell with a hole
     // Of validate_rings() alone:
     crossing_rings,  // themselves or each other, inside of segments or in a vertex
     shared_border,  // rings run twice over one piece, as those without area do, and those of two polygons of a row with a common side
@@ -33,7 +33,7 @@ struct flawed_row {
     std::string message;  // "row 7: ring 2 is open: it begins at (0, 0) and ends at (0, 1)"
 };
 
-// At most `most` findings, in order of rows, one per row; null rows have none. errc::unsupported for arrays on a device.
+// At most `most` findings, in order of rows, one per row; of null rows, whose offsets are read as well, only these. errc::unsupported for arrays on a device.
 [[nodiscard]] result<std::vector<flawed_row>> validate(geometries const& what, std::size_t most = 100);
 // errc::invalid_argument with the first finding's message.
 [[nodiscard]] result<void> require_valid(geometries const& what);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spatial/overlay/arrangement.hpp"
 
-#include "spatial/kept_elements.hpp"
 #include "spatial/noding.cuh"
 #include "spatial/overlay_borders.cuh"
 #include "spatial/overlay_noding.cuh"
@@ -32,24 +31,39 @@ double step_for(box const& around) {
 
 }  // namespace
 
-struct arrangement::found_divisions {
-    std::size_t count = 0;
-    buffer<std::int32_t> segment_of, number;
-    buffer<point> at;
-};
-
 result<arrangement> arrangement::make(queue& on, kept_layer of, buffer<std::int32_t> worlds, double grid) {
-    if (!worlds.empty()) KILN_CHECK(of.leave_out(on, worlds));
-    arrangement out{std::move(of), std::move(worlds)};
-    KILN_CHECK(out.divide_all(on, grid));
-    KILN_CHECK(out.find_places(on));
-    KILN_CHECK(out.find_strands(on));
-    KILN_CHECK(out.find_borders(on));
+    all_at_once whole;
+    KILN_TRY(auto out, divided(on, std::move(of), std::move(worlds), grid, whole));
+    KILN_CHECK(out.find_all(on));
     return out;
 }
 
+result<arrangement> arrangement::divided(queue& on, kept_layer of, buffer<std::int32_t> worlds, double grid,
+                                         division_source& by) {
+    if (!worlds.empty()) KILN_CHECK(of.leave_out(on, worlds));
+    arrangement out{std::move(of), std::move(worlds)};
+    out.by_ = &by;
+    KILN_CHECK(out.divide_all(on, grid));
+    out.by_ = nullptr;
+    return out;
+}
+
+result<arrangement> arrangement::of_divided(queue& on, kept_layer of, buffer<std::int32_t> worlds) {
+    arrangement out{std::move(of), std::move(worlds)};
+    KILN_CHECK(out.find_all(on));
+    return out;
+}
+
+result<void> arrangement::find_all(queue& on) {
+    KILN_CHECK(find_places(on));
+    KILN_CHECK(find_strands(on));
+    return find_borders(on);
+}
+
 result<arrangement::noded_paths> arrangement::noded_layer(queue& on, kept_layer of) {
+    all_at_once whole;
     arrangement out{std::move(of), {}};
+    out.by_ = &whole;
     KILN_TRY(out.owned_, on.filled<std::uint32_t>(out.layer_.vertices(), 1));
     KILN_CHECK(out.divide_all(on, 0));
     return noded_paths{std::move(out.layer_), std::move(out.owned_)};
@@ -64,7 +78,10 @@ result<void> arrangement::carry_owned(queue& on, buffer<std::int64_t> const& pla
 }
 
 result<void> arrangement::divide_all(queue& on, double grid) {
-    if (grid != 0) return snap(on, grid);
+    if (grid != 0) {
+        KILN_CHECK(require_coarse(on, grid));
+        return snap(on, grid);
+    }
     auto const before = layer_;
     auto const owned = owned_;
     KILN_TRY(bool const is_noded, node(on));
@@ -82,6 +99,15 @@ result<void> arrangement::divide_all(queue& on, double grid) {
     KILN_CHECK(snap(on, step_for(around)));
     worlds_ = all;
     return {};
+}
+
+// Squares of a finer grid would have no inside among doubles, and nothing would come through them.
+result<void> arrangement::require_coarse(queue& on, double grid) const {
+    KILN_TRY(auto const around, layer_.bounds(on, ring_kinds));
+    double const finest = step_for(around);
+    if (around.min_x > around.max_x || grid >= finest) return {};
+    return fail(errc::invalid_argument,
+                "overlay: a grid of {} is finer than coordinates of this size are; {} is the least", grid, finest);
 }
 
 result<void> arrangement::note_restless(queue& on, buffer<std::uint32_t> const& moved) {
@@ -106,9 +132,8 @@ result<bool> arrangement::node(queue& on) {
     for (int round = 0; round < most_rounds; ++round) {
         auto const n = layer_.vertices();
         if (n == 0) return true;
-        KILN_CHECK(layer_.keep_elements(on));
         KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
-        KILN_TRY(auto found, find_divisions(on, asks.empty() ? nullptr : asks.data(), moved));
+        KILN_TRY(auto found, by_->crossings(on, layer_, worlds_, asks, moved));
         if (found.count == 0) return true;
         bool const grows = round > 0 && found.count > before + grows_by_chance;
         if (grows || (round > 3 && 2 * found.count > before)) {
@@ -137,80 +162,17 @@ result<void> arrangement::snap(queue& on, double grid) {
         KILN_TRY(owned_, on.filled<std::uint32_t>(layer_.vertices(), 1));
     }
     for (int round = 0; round < most_rounds_on_a_grid; ++round) {
-        auto const n = layer_.vertices();
-        if (n == 0) return {};
-        KILN_CHECK(layer_.keep_elements(on));
-        KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
-        KILN_TRY(auto const crossings, find_divisions(on, nullptr, moved));
-        if (round > 0 && crossings.count == 0) return {};
+        if (layer_.vertices() == 0) return {};
         // After the first turn only what is new is hot: others have had their segments.
-        KILN_TRY(auto hot, find_hot(on, crossings, round == 0 ? n : 0));
-        if (hot.count == 0) return {};
+        KILN_TRY(auto hot,
+                 by_->squares(on, layer_, worlds_, grid, round == 0 ? hot_vertices::all : hot_vertices::none));
+        if (hot.count == 0 && hot.crossings == 0) return {};
+        if (hot.count == 0) return fail(errc::internal, "overlay: crossings are in no square of a grid of {}", grid);
         KILN_TRY(auto const place, divide(on, std::move(hot)));
         KILN_CHECK(carry_owned(on, place));
     }
     return fail(errc::internal, "overlay: crossings still move segments on a grid of {} after {} rounds", grid,
                 most_rounds_on_a_grid);
-}
-
-// Pairs of segments that meet otherwise than in common ends, and where that divides them.
-result<arrangement::found_divisions> arrangement::find_divisions(queue& on, std::uint32_t const* asks,
-                                                                 buffer<std::uint32_t> const& moved) const {
-    found_divisions out;
-    auto const& elements = layer_.elements();
-    meeting_search const search{layer_.view(), elements.tree.view(), elements.in_order.data(), worlds(), asks};
-    auto const leaves = (elements.tree.size() + 7) / 8;
-    if (leaves == 0) return out;
-    KILN_TRY(auto kept, on.room<std::uint64_t>(leaves * meetings_kept));
-    kept_meetings const first{raw(kept), leaves};
-    KILN_TRY(auto place, on.room<std::int64_t>(leaves + 1));
-    KILN_CHECK(on.launch(count_meetings{search, first, raw(place)}, leaves));
-    KILN_TRY(auto const met, on.total_sync(place));
-    auto const pairs = static_cast<std::size_t>(met);
-    if (pairs > 0x3fffffff)
-        return fail(errc::unsupported, "overlay: {} pairs of segments that meet: take the arrays in parts", pairs);
-    if (pairs == 0) return out;
-    KILN_TRY(auto left, on.room<std::int32_t>(pairs));
-    KILN_TRY(auto right, on.room<std::int32_t>(pairs));
-    KILN_CHECK(on.launch(list_meetings{search, first, raw(place), left.data(), right.data()}, leaves));
-
-    KILN_TRY(auto segments, on.room<std::int32_t>(2 * pairs));
-    KILN_TRY(auto points, on.room<point>(2 * pairs));
-    KILN_TRY(auto counts, on.room<std::int64_t>(pairs + 1));
-    division_pair const found{segments.data(), points.data()};
-    coordinate_grid const grid{grid_ == 0 ? 0 : 1 / grid_};
-    KILN_CHECK(on.launch(
-        kiln_spatial::find_divisions{layer_.view(), left.data(), right.data(), found, grid, raw(counts), moved.data()},
-        pairs));
-    KILN_TRY(auto const total, on.total_sync(counts));
-    out.count = static_cast<std::size_t>(total);
-    KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
-    KILN_TRY(out.at, on.room<point>(out.count));
-    KILN_TRY(out.number, on.room<std::int32_t>(out.count));
-    KILN_CHECK(on.launch(gather_divisions{found, raw(counts), out.segment_of.data(), out.at.data(), out.number.data()},
-                         pairs));
-    return out;
-}
-
-// Segments that come through the squares of vertices, the first so many of the layer's, and of crossings.
-result<arrangement::found_divisions> arrangement::find_hot(queue& on, found_divisions const& crossings,
-                                                           std::size_t vertices) const {
-    found_divisions out;
-    auto const& elements = layer_.elements();
-    hot_search const search{layer_.view(), elements.tree.view(), elements.in_order.data(),   worlds(), {1 / grid_},
-                            vertices,      crossings.at.data(),  crossings.segment_of.data()};
-    auto const n = vertices + crossings.count;
-    KILN_TRY(auto place, on.room<std::int64_t>(n + 1));
-    KILN_CHECK(on.launch(count_hot{search, raw(place)}, n));
-    KILN_TRY(auto const total, on.total_sync(place));
-    out.count = static_cast<std::size_t>(total);
-    if (out.count > 0x7fffffff)
-        return fail(errc::unsupported, "overlay: {} segments to snap: take the arrays in parts", out.count);
-    KILN_TRY(out.segment_of, on.room<std::int32_t>(out.count));
-    KILN_TRY(out.at, on.room<point>(out.count));
-    KILN_TRY(out.number, on.room<std::int32_t>(out.count));
-    KILN_CHECK(on.launch(list_hot{search, raw(place), out.segment_of.data(), out.at.data(), out.number.data()}, n));
-    return out;
 }
 
 result<buffer<std::int64_t>> arrangement::divide(queue& on, found_divisions at) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "spatial/kept_cells.hpp"
+#include "spatial/overlay/divisions.hpp"
 #include "spatial/overlay_views.cuh"
 
 namespace kiln::spatial {
@@ -15,6 +16,12 @@ public:
     // With a grid, coordinates are whole multiples of its step.
     [[nodiscard]] static result<arrangement> make(queue& on, kept_layer of, buffer<std::int32_t> worlds = {},
                                                   double grid = 0);
+
+    // Its two steps apart, so that they can be taken of other rows at a time. A layer is divided for good, so that any of its
+    // rows, with their worlds, are an arrangement without being divided again.
+    [[nodiscard]] static result<arrangement> divided(queue& on, kept_layer of, buffer<std::int32_t> worlds, double grid,
+                                                     division_source& by);
+    [[nodiscard]] static result<arrangement> of_divided(queue& on, kept_layer of, buffer<std::int32_t> worlds = {});
 
     // The first step of it alone: rings and lines that are divided wherever they meet. What runs along a ring has to be divided where the
     // ring is, by whatever that is; else rounding would part them.
@@ -47,25 +54,23 @@ private:
     arrangement(kept_layer of, buffer<std::int32_t> worlds) noexcept
         : layer_{std::move(of)}, worlds_{std::move(worlds)} {}
     [[nodiscard]] result<void> divide_all(queue& on, double grid);
+    [[nodiscard]] result<void> require_coarse(queue& on, double grid) const;
     // False where crossings go on moving segments; where there are worlds, `restless_` tells of which.
     [[nodiscard]] result<bool> node(queue& on);
     [[nodiscard]] result<void> note_restless(queue& on, buffer<std::uint32_t> const& moved);
     [[nodiscard]] result<buffer<std::int32_t>> worlds_that(queue& on, std::uint32_t restless) const;
     [[nodiscard]] result<void> snap(queue& on, double grid);
-    struct found_divisions;
-    [[nodiscard]] result<found_divisions> find_divisions(queue& on, std::uint32_t const* asks,
-                                                         buffer<std::uint32_t> const& moved) const;
-    [[nodiscard]] result<found_divisions> find_hot(queue& on, found_divisions const& crossings,
-                                                   std::size_t vertices) const;
     // Returns where each vertex went.
     [[nodiscard]] result<buffer<std::int64_t>> divide(queue& on, found_divisions at);
     [[nodiscard]] result<void> carry_owned(queue& on, buffer<std::int64_t> const& place);
+    [[nodiscard]] result<void> find_all(queue& on);
     [[nodiscard]] result<void> find_places(queue& on);
     [[nodiscard]] result<void> find_strands(queue& on);
     [[nodiscard]] result<void> find_borders(queue& on);
 
-    [[nodiscard]] std::int32_t const* worlds() const noexcept { return worlds_.empty() ? nullptr : worlds_.data(); }
+    [[nodiscard]] std::int32_t const* worlds() const noexcept { return numbers_of_worlds(worlds_); }
 
+    division_source* by_ = nullptr;  // while it is divided
     kept_layer layer_;
     buffer<std::int32_t> worlds_;
     buffer<std::uint32_t> owned_;  // empty: nobody asks

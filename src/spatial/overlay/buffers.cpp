@@ -73,6 +73,20 @@ result<void> join_neighbours(queue& on, pieces_of_rows& pieces) {
     }
 }
 
+result<void> check_buffer(double distance, buffer_options const& how) {
+    if (!in_domain(distance))
+        return fail(errc::invalid_argument,
+                    "buffer_of: a distance of {}: 0 and magnitudes from 2^{} to below 2^{} are taken", distance,
+                    least_exponent, most_exponent);
+    if (how.quarter < 1 || how.quarter > most_quarter)
+        return fail(errc::invalid_argument, "buffer_of: {} steps a quarter: 1 to {} are taken", how.quarter,
+                    static_cast<int>(most_quarter));
+    if (!(how.mitre_limit >= 1) || !in_domain(how.mitre_limit))
+        return fail(errc::invalid_argument, "buffer_of: mitres to {}: from 1 to below 2^{} is taken", how.mitre_limit,
+                    most_exponent);
+    return {};
+}
+
 }  // namespace
 
 result<geometries> buffered_rows(queue& on, geometries const& of, double distance, buffer_options const& how) {
@@ -107,11 +121,7 @@ result<geometries> buffered_rows(queue& on, geometries const& of, double distanc
 }
 
 result<geometries> buffer_of(stream_ref on, geometries const& of, double distance, buffer_options const& how) {
-    if (!in_domain(distance) || how.quarter < 1 || how.quarter > most_quarter || !(how.mitre_limit >= 1) ||
-        !in_domain(how.mitre_limit))
-        return fail(errc::invalid_argument,
-                    "buffer_of: a distance of {} in {} steps a quarter, mitres to {}; 1 to {} steps, mitres from 1",
-                    distance, how.quarter, how.mitre_limit, static_cast<int>(most_quarter));
+    KILN_CHECK(check_buffer(distance, how));
     KILN_TRY(auto const call, runtime::operation_call::begin(buffer_operation, facts_of(of)));
     KILN_TRY(auto const here, brought(call, on, of));
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));

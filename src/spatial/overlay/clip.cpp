@@ -4,8 +4,10 @@
 #include "spatial/overlay/arrangement.hpp"
 #include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay_clip.cuh"
+#include "spatial/remade.hpp"
 #include "spatial/row_room.hpp"
 #include "spatial/row_shapes.cuh"
+#include "spatial/rows.hpp"
 
 namespace kiln::spatial {
 
@@ -63,14 +65,23 @@ result<geometry_parts> points_in_areas(queue& on, kept_layer const& points, kept
 }  // namespace
 
 result<geometries> rows_in_areas(queue& on, geometries const& of, geometries const& areas) {
-    int const dimension = dimension_of(of.kind());
-    if (dimension == 2) return areas_in_areas(on, of, areas);
-    KILN_TRY(auto const inside, kept_layer::distinct(on, areas));
-    KILN_TRY(auto const rows, dimension == 1 ? kept_layer::distinct(on, of) : kept_layer::plain(on, of));
-    KILN_TRY(auto parts,
-             dimension == 1 ? lines_in_areas(on, rows, inside) : points_in_areas(on, rows, inside, of.kind()));
-    KILN_TRY(parts.validity, validity_of_rows(on, rows));
-    return geometries::make(std::move(parts));
+    auto const points = [&](queue& q, geometries const& some) -> result<geometries> {
+        KILN_TRY(auto const inside, kept_layer::distinct(q, areas));
+        KILN_TRY(auto const rows, kept_layer::plain(q, some));
+        KILN_TRY(auto parts, points_in_areas(q, rows, inside, some.kind()));
+        KILN_TRY(parts.validity, validity_of_rows(q, rows));
+        return geometries::make(std::move(parts));
+    };
+    auto const lines = [&](queue& q, geometries const& some) -> result<geometries> {
+        KILN_TRY(auto const inside, kept_layer::distinct(q, areas));
+        KILN_TRY(auto const rows, kept_layer::distinct(q, some));
+        KILN_TRY(auto parts, lines_in_areas(q, rows, inside));
+        KILN_TRY(parts.validity, validity_of_rows(q, rows));
+        return geometries::make(std::move(parts));
+    };
+    auto const parts_of_areas = [&](queue& q, geometries const& some) { return areas_in_areas(q, some, areas); };
+    return remade_rows(on, of,
+                       std::array<row_maker, 3>{{{of_points, points}, {of_lines, lines}, {of_areas, parts_of_areas}}});
 }
 
 }  // namespace kiln::spatial

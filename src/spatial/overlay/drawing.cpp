@@ -24,6 +24,7 @@ struct drawing::rings {
     buffer<std::uint64_t> lowest, shells, holes, first_shell;
     buffer<std::uint8_t> is_shell;
     buffer<std::int32_t> shell;
+    buffer<std::int32_t> order, rank;  // empty: as they are
 
     [[nodiscard]] drawn_rings view() const noexcept { return {at.data(), ring_of.data(), first.data(), result.data()}; }
     [[nodiscard]] shell_counts counts() const noexcept { return {raw(shells), raw(holes), raw(first_shell)}; }
@@ -169,11 +170,28 @@ result<void> drawing::find_shells(rings& of) {
                           n));
     KILN_TRY(of.shell, on_.room<std::int32_t>(n));
     KILN_TRY(auto ambiguous, on_.filled<std::int64_t>(1, 0));
-    KILN_CHECK(
-        on_.launch(give_holes{of.view(), of.is_shell.data(), of.counts(), of.shell.data(), counts_in(ambiguous)}, n));
-    std::int64_t many = 0;
-    KILN_CHECK(on_.read_sync({{ambiguous.data(), many}}));
+    KILN_TRY(auto crowded, on_.filled<std::int64_t>(1, 0));
+    KILN_CHECK(on_.launch(give_holes{of.view(), of.is_shell.data(), of.counts(), of.shell.data(), counts_in(ambiguous),
+                                     counts_in(crowded)},
+                          n));
+    std::int64_t many = 0, several = 0;
+    KILN_CHECK(on_.read_sync({{ambiguous.data(), many}, {crowded.data(), several}}));
+    if (several != 0) KILN_CHECK(put_in_order(of));
     return many > 0 ? find_shells_of_holes(of) : result<void>{};
+}
+
+result<void> drawing::put_in_order(rings& of) {
+    auto const n = of.count;
+    KILN_TRY(auto key, on_.room<std::uint64_t>(n));
+    KILN_TRY(auto ring, on_.room<std::int32_t>(n));
+    KILN_CHECK(on_.launch(number_words{ring.data()}, n));
+    for (i32 step = 0; step < 3; ++step) {
+        KILN_CHECK(on_.launch(ring_order_keys{of.view(), raw(of.lowest), step, ring.data(), raw(key)}, n));
+        KILN_CHECK(on_.sort(key, ring, step < 2 ? 64 : bits_for(results_)));
+    }
+    KILN_TRY(of.order, on_.room<std::int32_t>(n));
+    KILN_TRY(of.rank, on_.room<std::int32_t>(n));
+    return on_.launch(rank_rings{of.view(), raw(of.lowest), ring.data(), n, of.order.data(), of.rank.data()}, n);
 }
 
 result<void> drawing::find_shells_of_holes(rings& of) {
@@ -190,7 +208,9 @@ result<geometry_parts> drawing::assemble(rings const& of, std::size_t rows, std:
     auto const n = of.count;
     KILN_TRY(auto key, on_.room<std::uint64_t>(n));
     KILN_TRY(auto ring, on_.room<std::int32_t>(n));
-    KILN_CHECK(on_.launch(ring_keys{of.is_shell.data(), of.shell.data(), raw(key), ring.data()}, n));
+    auto const number = [](buffer<std::int32_t> const& b) { return b.empty() ? nullptr : b.data(); };
+    KILN_CHECK(on_.launch(
+        ring_keys{of.is_shell.data(), of.shell.data(), number(of.order), number(of.rank), raw(key), ring.data()}, n));
     KILN_CHECK(on_.sort(key, ring, 1 + bits_for(n)));
     KILN_TRY(auto rank, on_.room<std::int32_t>(n));
     KILN_TRY(auto size, on_.room<std::int64_t>(n + 1));

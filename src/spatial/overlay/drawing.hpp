@@ -25,7 +25,8 @@ public:
     [[nodiscard]] buffer<std::int32_t> const& right() const noexcept { return right_; }
 
     // Their polygons, as valid as OGC wants them. A row for every result; or, where there is a number of rows, that many, each with
-    // the result whose left() it is. Without results, empty rows.
+    // the result whose left() it is. Without results, empty rows. Polygons of a row, and holes of a polygon, come by where they
+    // are leftmost, and of that lowest.
     [[nodiscard]] result<geometry_parts> draw();
     [[nodiscard]] result<geometry_parts> draw(std::size_t rows);
 
@@ -39,6 +40,7 @@ private:
     [[nodiscard]] result<rings> draw_rings();
     [[nodiscard]] result<void> find_shells(rings& of);
     [[nodiscard]] result<void> find_shells_of_holes(rings& of);
+    [[nodiscard]] result<void> put_in_order(rings& of);
     [[nodiscard]] result<geometry_parts> assemble(rings const& of, std::size_t rows, std::int32_t const* row_of);
 
     queue& on_;

@@ -2,17 +2,21 @@
 #include "spatial/overlay/overlay.hpp"
 
 #include "spatial/operations.hpp"
+#include "spatial/overlay/bounded_queues.hpp"
 #include "spatial/overlay/clip.hpp"
-#include "spatial/overlay/drawing.hpp"
+#include "spatial/overlay/in_chunks.hpp"
 #include "spatial/overlay/table.hpp"
 #include "spatial/overlay_areas.cuh"
 #include "spatial/overlay_borders.cuh"
 #include "spatial/overlay_noding.cuh"
 #include "spatial/overlay_rings.cuh"
 #include "spatial/overlay_sameness.cuh"
+#include "spatial/remade.hpp"
 #include "spatial/row_measures.hpp"
+#include "spatial/rows.hpp"
 
 #include <kiln/event.hpp>
+#include <kiln/runtime/memory.hpp>
 #include <kiln/spatial/validate.hpp>
 
 #include <algorithm>
@@ -26,6 +30,8 @@ namespace {
 constexpr std::array<std::string_view, 6> kind_names{"intersection",         "union",    "difference",
                                                      "symmetric_difference", "identity", "update"};
 
+}  // namespace
+
 std::uint32_t parts_of(overlay_kind what) noexcept {
     switch (what) {
         case overlay_kind::intersection: return common_parts;
@@ -38,6 +44,8 @@ std::uint32_t parts_of(overlay_kind what) noexcept {
     return 0;
 }
 
+namespace {
+
 result<void> require_areas(std::string_view operation, geometries const& of) {
     auto const is_area = [](family kind) { return kind == family::polygon || kind == family::multipolygon; };
     bool good = of.empty() || is_area(of.kind());
@@ -45,11 +53,17 @@ result<void> require_areas(std::string_view operation, geometries const& of) {
         good = std::ranges::all_of(of.mixed().children,
                                    [&](geometries const& g) { return g.empty() || is_area(g.kind()); });
     if (good) return {};
+    // Rows on a device are not looked at for a message.
+    for (std::size_t i = 0; of.where() == residency::host && i < of.rows(); ++i)
+        if (!of.is_null(i) && !is_area(of.kind_of(i)))
+            return fail(errc::unsupported, "{}: polygons and multipolygons are needed; row {} is a {}", operation, i,
+                        name_of(of.kind_of(i)));
     return fail(errc::unsupported, "{}: polygons and multipolygons are needed, not {}", operation, name_of(of.kind()));
 }
 
-// Rounded crossings that made others cross are told, and so is a grid that nobody asked for.
-void tell(std::string_view operation, arrangement const& of, double asked) {
+}  // namespace
+
+void tell_how_divided(std::string_view operation, arrangement const& of, double asked) {
     if (of.moved_again() > 0)
         event_log::process().emit({.kind = event_kind::note,
                                    .unit = operation,
@@ -63,6 +77,8 @@ void tell(std::string_view operation, arrangement const& of, double asked) {
              .reason = "snapped",
              .detail = fmt::format("rounded crossings did not come to rest: on a grid of {}", of.grid())});
 }
+
+namespace {
 
 template <class Rule>
 result<result_borders> borders_of(queue& on, arrangement const& in, arrangement::covers const& covers,
@@ -84,9 +100,12 @@ result<result_borders> borders_of(queue& on, arrangement const& in, arrangement:
 
 result<arrangement> arranged_in_worlds(queue& on, kept_layer of, world_question const& how) {
     KILN_TRY(auto out, arrangement::make(on, std::move(of), how.worlds, how.grid));
-    tell(how.operation, out, how.grid);
+    tell_how_divided(how.operation, out, how.grid);
     return out;
 }
+
+}  // namespace
+
 result<geometry_parts> put_together(queue& on, arrangement const& in, world_question const& how, std::size_t rows) {
     KILN_TRY(auto const covers, in.find_covers(on));
     KILN_TRY(auto const borders,
@@ -95,7 +114,6 @@ result<geometry_parts> put_together(queue& on, arrangement const& in, world_ques
     KILN_CHECK(out.order(borders));
     return out.draw(rows);
 }
-// Rows that are the same, whatever the order of their parts, have the same number.
 result<buffer<std::uint64_t>> marks_of(queue& on, kept_layer const& of) {
     auto const l = of.view();
     KILN_TRY(auto rings, on.filled<std::uint64_t>(of.paths(), 0));
@@ -110,8 +128,6 @@ result<buffer<std::uint64_t>> marks_of(queue& on, kept_layer const& of) {
     KILN_CHECK(on.launch(sum_row_marks{l, dimension, raw(polygons), raw(number), raw(out)}, of.paths()));
     return out;
 }
-
-}  // namespace
 
 result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how, std::size_t rows) {
     KILN_TRY(auto const in, arranged_in_worlds(on, std::move(of), how));
@@ -133,10 +149,12 @@ result<arrangement> arranged(queue& on, geometries const& left, geometries const
     KILN_TRY(auto const b, kept_layer::distinct(on, right));
     KILN_TRY(auto both, kept_layer::joined(on, a, b));
     KILN_TRY(auto out, arrangement::make(on, std::move(both), {}, grid));
-    tell("spatial_overlay", out, grid);
+    tell_how_divided("spatial_overlay", out, grid);
     return out;
 }
-// What is wanted of two layers that are arranged, ready to be drawn or measured.
+
+}  // namespace
+
 result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows, std::uint32_t parts) {
     KILN_TRY(auto const covers, in.find_covers(on));
     KILN_TRY(auto const borders, borders_of(on, in, covers, overlay_rule{static_cast<i32>(left_rows), parts}));
@@ -144,8 +162,6 @@ result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left
     KILN_CHECK(out.order(borders));
     return out;
 }
-
-}  // namespace
 
 result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right, overlay_kind what,
                                    overlay_options const& how) {
@@ -256,20 +272,81 @@ result<mended_rows> rows_mended(queue& on, geometries const& of) {
     return out;
 }
 
+result<geometries> areas_mended(queue& on, geometries const& of) {
+    auto const areas = [](queue& q, geometries const& some) -> result<geometries> {
+        KILN_TRY(auto out, rows_mended(q, some));
+        return std::move(out.rows);
+    };
+    return remade_rows(on, of, std::array<row_maker, 1>{{{of_areas, areas}}});
+}
+
 namespace {
+
+// ---- Whether a call is done in chunks ----
+
+// Nobody asks the device whether it has room for less.
+constexpr std::size_t fits_anyway = std::size_t{1} << 30;
+// What a layer takes for each vertex and row where it is divided, beside the work.
+constexpr std::size_t bytes_at_home = 160;
+std::size_t items_of(geometries const& g) noexcept { return g.vertices() + g.rows(); }
+
+// What the work of a call may take; 0 where it is done at once.
+result<std::size_t> bytes_for_chunks(runtime::operation_call const& call, int device, std::size_t items,
+                                     std::size_t most) {
+    auto const need = items * chunk_places::bytes_of_item;
+    if (most != 0) return need <= most ? 0 : most;
+    if (!call.on_gpu() || need <= fits_anyway) return 0;
+    KILN_TRY(auto const room, admit(need, device));
+    return room.admitted ? 0 : static_cast<std::size_t>(room.fits / 2);
+}
+
+// A call in chunks: use(where, the operands at home). A layer that takes half of what there is, or came from the host, is at home
+// on the host.
+template <class Use>
+auto with_chunks(runtime::operation_call const& call, stream_ref on, std::vector<geometries> operands, std::size_t most,
+                 Use const& use) -> decltype(use(std::declval<chunked_call const&>(), operands)) {
+    std::size_t items = 0;
+    auto placed = operands[0];
+    for (auto const& g : operands) {
+        items += items_of(g);
+        if (!g.empty()) placed = g;
+    }
+    bool const there = on_device(placed.where()) && call.on_gpu();
+    bool const home_there = there && items * bytes_at_home <= most / 2;
+    auto const of_work = home_there ? most / 2 : most;
+    host_queue here;
+    device_queue home_on_device{on, placed.device()};
+    bounded_host_queue work_here{chunk_places::bytes_to_take(of_work)};
+    bounded_device_queue work_on_device{on, placed.device(), chunk_places::bytes_to_take(of_work)};
+    queue& home = home_there ? static_cast<queue&>(home_on_device) : here;
+    queue& work = call.on_gpu() ? static_cast<queue&>(work_on_device) : work_here;
+    queue& results = there ? static_cast<queue&>(home_on_device) : here;
+    if (!home_there)
+        for (auto& g : operands) {
+            KILN_TRY(g, g.to_host_sync(on));
+            KILN_CHECK(require_valid(g));
+        }
+    return use(chunked_call{{home, work, on, of_work}, results}, operands);
+}
 
 // A call of two operands, which are checked on the host.
 template <class Use>
+auto with_decided(runtime::operation_call const& call, stream_ref on, geometries const& left, geometries const& right,
+                  Use const& use) -> decltype(use(std::declval<queue&>(), left, right)) {
+    KILN_TRY(auto const a, brought(call, on, left));
+    KILN_TRY(auto const b, brought(call, on, right));
+    if (!call.on_gpu()) {
+        KILN_CHECK(require_valid(a));
+        KILN_CHECK(require_valid(b));
+    }
+    return with_queue(call.on_gpu(), on, a.device(), [&](queue& q) { return use(q, a, b); });
+}
+template <class Use>
 auto with_valid_operands(stream_ref on, geometries const& left, geometries const& right, Use const& use)
     -> decltype(use(std::declval<queue&>(), left, right)) {
-    return with_operands(overlay_operation, on, left, right,
-                         [&](queue& q, geometries const& a, geometries const& b) -> decltype(use(q, a, b)) {
-                             if (q.where() == residency::host) {
-                                 KILN_CHECK(require_valid(a));
-                                 KILN_CHECK(require_valid(b));
-                             }
-                             return use(q, a, b);
-                         });
+    KILN_TRY(auto const facts, facts_of(overlay_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(overlay_operation, facts));
+    return with_decided(call, on, left, right, use);
 }
 // The same of two that are areas.
 template <class Use>
@@ -300,7 +377,8 @@ std::optional<set_operation> set_operation_of(overlay_kind what) noexcept {
 
 result<void> check_grid(std::string_view name, double grid) {
     if (grid == 0 || (grid > 0 && in_domain(grid) && in_domain(1 / grid))) return {};
-    return fail(errc::invalid_argument, "{}: a grid of {}", name, grid);
+    return fail(errc::invalid_argument, "{}: a grid of {}: 0, or a step above it within the range of coordinates", name,
+                grid);
 }
 
 }  // namespace
@@ -308,14 +386,21 @@ result<void> check_grid(std::string_view name, double grid) {
 result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right, overlay_kind what,
                              overlay_options const& how) {
     KILN_CHECK(check_grid("overlay", how.grid));
-    return with_both("overlay", on, left, right, [&](queue& q, geometries const& a, geometries const& b) {
+    KILN_CHECK(require_areas("overlay", left));
+    KILN_CHECK(require_areas("overlay", right));
+    KILN_TRY(auto const facts, facts_of(overlay_operation, left, right));
+    KILN_TRY(auto const call, runtime::operation_call::begin(overlay_operation, facts));
+    KILN_TRY(auto const most, bytes_for_chunks(call, left.device(), items_of(left) + items_of(right), how.most_bytes));
+    if (most != 0)
+        return with_chunks(call, on, {left, right}, most, [&](chunked_call const& by, auto const& operands) {
+            return overlaid_in_chunks(by, operands[0], operands[1], what, how);
+        });
+    return with_decided(call, on, left, right, [&](queue& q, geometries const& a, geometries const& b) {
         return overlaid_rows(q, a, b, what, how);
     });
 }
 result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas) {
     KILN_CHECK(require_areas("clip", areas));
-    if (of.kind() == family::mixed)
-        return fail(errc::unsupported, "clip: rows of one family are needed; take those of each by themselves");
     return with_valid_operands(
         on, of, areas, [](queue& q, geometries const& a, geometries const& b) { return rows_in_areas(q, a, b); });
 }
@@ -347,46 +432,72 @@ result<buffer<double>> iou(stream_ref on, geometries const& left, geometries con
 
 namespace {
 
-// A call of one operand, whatever its family.
-template <class Use>
-auto with_rows(stream_ref on, geometries const& of, Use const& use) -> decltype(use(std::declval<queue&>(), of)) {
+// A call of one operand, whatever its family: use(queue, operand), or in_chunks(where, operand).
+template <class Use, class InChunks>
+auto with_rows(stream_ref on, geometries const& of, memory_options const& how, Use const& use,
+               InChunks const& in_chunks) -> decltype(use(std::declval<queue&>(), of)) {
     KILN_TRY(auto const call, runtime::operation_call::begin(dissolve_operation, facts_of(of)));
+    KILN_TRY(auto const most, bytes_for_chunks(call, of.device(), items_of(of), how.most_bytes));
+    if (most != 0)
+        return with_chunks(call, on, {of}, most,
+                           [&](chunked_call const& by, auto const& operands) { return in_chunks(by, operands[0]); });
     KILN_TRY(auto const here, brought(call, on, of));
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return use(q, here); });
 }
-// Of areas.
-template <class Use>
-auto with_areas(std::string_view name, stream_ref on, geometries const& of, Use const& use)
-    -> decltype(use(std::declval<queue&>(), of)) {
-    KILN_CHECK(require_areas(name, of));
-    return with_rows(on, of, use);
-}
 
 }  // namespace
 
-result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key, std::size_t keys) {
+result<geometries> dissolve(stream_ref on, geometries const& of, buffer<std::int32_t> const& key, std::size_t keys,
+                            memory_options const& how) {
     if (key.size() != of.rows())
         return fail(errc::invalid_argument, "dissolve: {} keys for {} rows", key.size(), of.rows());
     KILN_CHECK(require_numbered("dissolve", keys, of.rows()));
-    return with_areas("dissolve", on, of, [&](queue& q, geometries const& here) -> result<geometries> {
-        bool const there = q.where() == residency::device;
-        KILN_TRY(auto const own, there ? key.to_device(on, q.device()) : key.to_host_sync(on));
-        return dissolved_rows(q, here, own, keys);
-    });
+    KILN_CHECK(require_areas("dissolve", of));
+    return with_rows(
+        on, of, how,
+        [&](queue& q, geometries const& here) -> result<geometries> {
+            KILN_TRY(auto const own, brought_sync(q, on, key));
+            return dissolved_rows(q, here, own, keys);
+        },
+        [&](chunked_call const& by, geometries const& here) -> result<geometries> {
+            KILN_TRY(auto const own, brought_sync(by.in.home, on, key));
+            return dissolved_in_chunks(by, here, own, keys);
+        });
 }
 result<geometries> union_all(stream_ref on, geometries const& of) {
-    return with_areas("union_all", on, of, [](queue& q, geometries const& here) { return united_rows(q, here); });
+    KILN_CHECK(require_areas("union_all", of));
+    KILN_TRY(auto const call, runtime::operation_call::begin(dissolve_operation, facts_of(of)));
+    KILN_TRY(auto const here, brought(call, on, of));
+    if (!call.on_gpu()) KILN_CHECK(require_valid(here));
+    return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return united_rows(q, here); });
 }
-result<geometries> make_valid(stream_ref on, geometries const& of) {
-    KILN_TRY(auto out, mend(on, of));
+result<geometries> make_valid(stream_ref on, geometries const& of, memory_options const& how) {
+    KILN_TRY(auto out, mend(on, of, how));
     return std::move(out.rows);
 }
-result<mended_rows> mend(stream_ref on, geometries const& of) {
-    return with_areas("make_valid", on, of, [](queue& q, geometries const& here) { return rows_mended(q, here); });
+
+result<mended_rows> mend(stream_ref on, geometries const& of, memory_options const& how) {
+    return with_rows(
+        on, of, how,
+        [](queue& q, geometries const& here) -> result<mended_rows> {
+            KILN_TRY(auto out, rows_mended(q, here));
+            if (dimensions_in(here) == of_areas) return out;
+            KILN_TRY(out.rows, areas_mended(q, here));
+            return out;
+        },
+        [](chunked_call const& by, geometries const& here) -> result<mended_rows> {
+            if (dimensions_in(here) != of_areas)
+                return fail(errc::out_of_memory,
+                            "make_valid: rows that are no areas are not taken in chunks; filter them first");
+            return mended_in_chunks(by, here);
+        });
 }
 result<buffer<std::uint8_t>> is_valid(stream_ref on, geometries const& of) {
-    KILN_TRY(auto out, with_rows(on, of, [](queue& q, geometries const& here) { return rows_mended(q, here); }));
+    KILN_TRY(auto out,
+             with_rows(
+                 on, of, memory_options{}, [](queue& q, geometries const& here) { return rows_mended(q, here); },
+                 [](chunked_call const& by, geometries const& here) { return mended_in_chunks(by, here); }));
     return std::move(out.was_valid);
 }
 

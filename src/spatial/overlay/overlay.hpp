@@ -2,8 +2,7 @@
 // Areas put over each other, where a queue runs.
 #pragma once
 
-#include "spatial/kept_layer.hpp"
-#include "spatial/overlay_views.cuh"
+#include "spatial/overlay/drawing.hpp"
 
 #include <kiln/spatial/overlay.hpp>
 
@@ -20,6 +19,17 @@ struct world_question {
 // A row for every world from 0 to before `rows`.
 [[nodiscard]] result<geometry_parts> put_together(queue& on, kept_layer of, world_question const& how,
                                                   std::size_t rows);
+[[nodiscard]] result<geometry_parts> put_together(queue& on, arrangement const& in, world_question const& how,
+                                                  std::size_t rows);
+
+// overlay_parts of a kind, and those of two layers that are arranged, ready to be drawn or measured.
+[[nodiscard]] std::uint32_t parts_of(overlay_kind what) noexcept;
+[[nodiscard]] result<drawing> ordered_parts(queue& on, arrangement const& in, std::size_t left_rows,
+                                            std::uint32_t parts);
+// Rounded crossings that made others cross are told, and so is a grid that nobody asked for.
+void tell_how_divided(std::string_view operation, arrangement const& of, double asked);
+// By row: rows that are the same, whatever the order of their parts, have the same number.
+[[nodiscard]] result<buffer<std::uint64_t>> marks_of(queue& on, kept_layer const& of);
 
 [[nodiscard]] result<overlay_rows> overlaid_rows(queue& on, geometries const& left, geometries const& right,
                                                  overlay_kind what, overlay_options const& how = {});
@@ -38,5 +48,7 @@ inline constexpr std::size_t most_edges_in_pairs = 128;
 [[nodiscard]] result<geometries> united_rows(queue& on, geometries const& of);
 // Rows that are no areas come out empty; what is told of them is whether their lines have any length.
 [[nodiscard]] result<mended_rows> rows_mended(queue& on, geometries const& of);
+// Only its rows, and those that are no areas as they were.
+[[nodiscard]] result<geometries> areas_mended(queue& on, geometries const& of);
 
 }  // namespace kiln::spatial

@@ -5,6 +5,7 @@
 #include "spatial/outlines.hpp"
 #include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay_rings.cuh"
+#include "spatial/remade.hpp"
 #include "spatial/simplify.cuh"
 
 #include <kiln/spatial/validate.hpp>
@@ -43,19 +44,24 @@ result<buffer<std::uint32_t>> fates_of_vertices(queue& on, kept_layer const& l, 
     return fate;
 }
 
-}  // namespace
-
-result<geometries> simplified_rows(queue& on, geometries const& of, double tolerance) {
-    auto const rows = of.rows();
-    if (dimension_of(of.kind()) == 0) return of;
+// Without the vertices that need not stay.
+result<kept_layer> thinned_layer(queue& on, geometries const& of, double tolerance) {
     KILN_TRY(auto l, kept_layer::distinct(on, of));
-    auto const states = l.states();
     KILN_TRY(auto const fate, fates_of_vertices(on, l, tolerance));
     KILN_TRY(auto place, on.room<std::int64_t>(l.vertices() + 1));
     KILN_CHECK(on.launch(count_staying{fate.data(), raw(place)}, l.vertices()));
     KILN_CHECK(l.keep_vertices(on, place));
     KILN_CHECK(l.drop_repeated(on));  // a ring of which only its ends are left
-    if (dimension_of(of.kind()) == 1) return paths_as_lines(on, l, 1U << line_path);
+    return l;
+}
+result<geometries> simplified_lines(queue& on, geometries const& of, double tolerance) {
+    KILN_TRY(auto const l, thinned_layer(on, of, tolerance));
+    return paths_as_lines(on, l, 1U << line_path);
+}
+result<geometries> simplified_areas(queue& on, geometries const& of, double tolerance) {
+    auto const rows = of.rows();
+    KILN_TRY(auto l, thinned_layer(on, of, tolerance));
+    auto const states = l.states();
     KILN_TRY(auto worlds, on.room<std::int32_t>(rows));
     KILN_CHECK(on.launch(number_words{worlds.data()}, rows));
     KILN_TRY(auto parts, put_together(on, std::move(l), {"spatial_simplify", worlds}, rows));
@@ -64,11 +70,18 @@ result<geometries> simplified_rows(queue& on, geometries const& of, double toler
     return geometries::make(std::move(parts));
 }
 
+}  // namespace
+
+result<geometries> simplified_rows(queue& on, geometries const& of, double tolerance) {
+    auto const lines = [&](queue& q, geometries const& some) { return simplified_lines(q, some, tolerance); };
+    auto const areas = [&](queue& q, geometries const& some) { return simplified_areas(q, some, tolerance); };
+    return remade_rows(on, of, std::array<row_maker, 2>{{{of_lines, lines}, {of_areas, areas}}});
+}
+
 result<geometries> simplify(stream_ref on, geometries const& of, double tolerance) {
     if (!(tolerance >= 0) || !in_domain(tolerance))
-        return fail(errc::invalid_argument, "simplify: a tolerance of {}", tolerance);
-    if (of.kind() == family::mixed)
-        return fail(errc::unsupported, "simplify: rows of one family are needed; take those of each by themselves");
+        return fail(errc::invalid_argument, "simplify: a tolerance of {}: 0, and from 2^{} to below 2^{}, are taken",
+                    tolerance, least_exponent, most_exponent);
     KILN_TRY(auto const call, runtime::operation_call::begin(simplify_operation, facts_of(of)));
     KILN_TRY(auto const here, brought(call, on, of));
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));

@@ -117,6 +117,9 @@ TEST(spatial_declarations, are_what_is_launched) {
     auto const points = lattice(family::point, {.rows = 90, .size = 9, .seed = 4});
     auto const many = crowd(), ring = large_ring();
     auto const square = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"}).value();
+    auto const several = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))",
+                                                           "LINESTRING (0 0, 2 2, 3 0)", "POINT (1 1)"})
+                             .value();
     auto const check = [](operation const& what, auto const& run) {
         noting_queue on;
         run(on);
@@ -182,18 +185,21 @@ TEST(spatial_declarations, are_what_is_launched) {
         (void)overlaps_row_by_row(on, areas, areas).value();
         (void)overlaid_rows(on, nested, areas, overlay_kind::update).value();
         (void)rows_in_areas(on, many, areas).value(), (void)rows_in_areas(on, points, areas).value();
+        (void)rows_in_areas(on, several, areas).value();
     });
-    check(dissolve_operation,
-          [&](queue& on) { (void)rows_mended(on, nested).value(), (void)united_rows(on, areas).value(); });
+    check(dissolve_operation, [&](queue& on) {
+        (void)rows_mended(on, nested).value(), (void)united_rows(on, areas).value();
+        (void)areas_mended(on, several).value();
+    });
     check(buffer_operation, [&](queue& on) { (void)buffered_rows(on, left, 100, {}).value(); });
     check(outlines_operation, [&](queue& on) {
         (void)hulls_of_rows(on, left).value(), (void)boxes_around_rows(on, left).value();
         (void)points_on_rows(on, left).value(), (void)boundaries_of_rows(on, areas).value();
-        (void)boundaries_of_rows(on, many).value();
+        (void)boundaries_of_rows(on, many).value(), (void)boundaries_of_rows(on, several).value();
     });
     check(simplify_operation, [&](queue& on) {
         (void)simplified_rows(on, nested, 1).value(), (void)simplified_rows(on, areas, 1).value();
-        (void)simplified_rows(on, many, 1).value();
+        (void)simplified_rows(on, many, 1).value(), (void)simplified_rows(on, several, 1).value();
     });
     check(choose_operation, [&](queue& on) {
         auto keep = buffer<std::uint8_t>::on_host(left.rows());

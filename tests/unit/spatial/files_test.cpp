@@ -188,7 +188,8 @@ TEST(geojson, says_what_is_wrong_and_where) {
     EXPECT_THAT(why(R"({"type":"FeatureCollection","features":[{"type":"Point","coordinates":[1,2],"geometry":null}]})",
                     "z.json"),
                 HasSubstr("of type 'Point', not 'Feature'"));
-    EXPECT_THAT(why(R"({"type":"Feature","geometry":null,"geometry":null})", "z.json"), HasSubstr("two geometries"));
+    EXPECT_THAT(why(R"({"type":"Feature","geometry":null,"geometry":null})", "z.json"),
+                HasSubstr("row 0: two geometries"));
     EXPECT_THAT(why(R"({"type":"FeatureCollection"})", "z.json"), HasSubstr("without features"));
     EXPECT_THAT(why(R"({"features":[]})", "z.json"), HasSubstr("features in an object of type ''"));
     EXPECT_THAT(why(R"({"type":"FeatureCollection","features":[]} 1)", "z.json"), HasSubstr("z.json, line 1"));
@@ -232,6 +233,10 @@ TEST(csv, says_what_is_wrong_and_where) {
     EXPECT_THAT(why("n,wkt\n\"a\nb\",POINT (1 x)\n", "p.csv"),
                 HasSubstr("p.csv, line 2: WKT, row 0, column 10: a number expected"));
     EXPECT_THAT(why("", "p.csv"), HasSubstr("the text is empty"));
+    EXPECT_THAT(why("x,y,x\n1,2,3\n", "p.csv"), HasSubstr("p.csv, line 1: two columns 'x'"));
+    EXPECT_THAT(why("wkt,WKT,n,n\nPOINT (1 2),NULL,1,2\n", "p.csv", {.id = "n"}), HasSubstr("two columns 'n'"));
+    EXPECT_THAT(why("N,N,x,y\n1,2,3,4\n", "p.csv", {.id = "n"}), HasSubstr("two columns 'n'"));
+    EXPECT_THAT(rows("x,X,y,n,n\n1,2,3,4,4\n", "p.csv"), ElementsAre("POINT (1 3)")) << "the one that is written so";
 }
 
 TEST(files, are_known_by_name_or_by_how_they_begin) {

@@ -4,6 +4,8 @@
 #include <kiln/spatial/wkb.hpp>
 #include <kiln/spatial/wkt.hpp>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -216,7 +218,17 @@ TEST(validation, names_row_and_reason) {
     EXPECT_THAT(flaw_of("POLYGON ((0 0, 9 0, 9 9, 0 0), (1 1, 2 2, 1 1))"), HasSubstr("ring 1 has 3 vertices"));
     EXPECT_THAT(flaw_of("LINESTRING (1 1)"), HasSubstr("line 0 has one vertex"));
     EXPECT_THAT(flaw_of("POINT (nan 1)"), HasSubstr("(nan, 1)"));
-    EXPECT_THAT(flaw_of("LINESTRING (0 0, inf 1)"), HasSubstr("vertex 1 of a line is (inf, 1)"));
+    EXPECT_THAT(flaw_of("LINESTRING (0 0, inf 1)"), HasSubstr("row 1: vertex 1 of line 0 is (inf, 1)"));
+    // Counted within the row, whatever came before it.
+    auto const in_row_1 = [](std::string const& before, std::string const& row) {
+        return validate(read({before, row})).value().front().message;
+    };
+    EXPECT_EQ(in_row_1("LINESTRING (0 0, 1 1, 2 2)", "LINESTRING (0 0, inf 1)"),
+              "row 1: vertex 1 of line 0 is (inf, 1)");
+    EXPECT_EQ(in_row_1("POLYGON ((0 0, 1 0, 1 1, 0 0))", "POLYGON ((0 0, 9 0, 9 9, 0 0), (1 1, 2 nan, 2 2, 1 1))"),
+              "row 1: vertex 1 of ring 1 is (2, nan)");
+    EXPECT_EQ(in_row_1("MULTIPOINT (0 0, 1 1)", "MULTIPOINT (5 5, 1 inf)"), "row 1: point 1 is (1, inf)");
+    EXPECT_EQ(in_row_1("POINT (0 0)", "POINT (1 inf)"), "row 1: the point is (1, inf)");
     EXPECT_THAT(flaw_of("MULTIPOINT (0 0, 1e308 1)"),
                 HasSubstr("signs are exact for 0 and magnitudes from 2^-300 to below 2^330"));
     EXPECT_THAT(flaw_of("POINT (1e-300 1)"), HasSubstr("scale it"));
@@ -243,6 +255,38 @@ TEST(validation, finds_offsets_that_go_back_or_leave) {
     EXPECT_THAT(with({0, -1}, {0, 4}), HasSubstr("outside"));
     auto const three = read({"POINT (1 2)", "POINT (1 2)"}).view(buffer<std::int32_t>::copy_of({0, 2})).value();
     EXPECT_THAT(validate(three).value().front().message, HasSubstr("row 1: the view chooses row 2 of 2"));
+}
+
+// A child whose rows are all empty has offsets, and these lie somewhere.
+TEST(geometry, of_parts_in_different_memories_is_refused) {
+    std::int32_t offsets[] = {0, 0};
+    geometry_parts lines;
+    lines.kind = family::linestring;
+    lines.offsets[0] = buffer<std::int32_t>::borrow(offsets, 2, residency::device);
+    mixed_parts parts;
+    parts.type = buffer<std::int8_t>::copy_of({std::int8_t{2}});
+    parts.child_row = buffer<std::int32_t>::copy_of({0});
+    parts.children = {geometries::make(std::move(lines)).value()};
+    auto const made = geometries::make(std::move(parts));
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error().message(), HasSubstr("different memories"));
+}
+
+// An empty ring is no ring; a hole in it is one in nothing, and would be an area to some and none to others.
+TEST(validation, a_hole_needs_a_shell) {
+    std::string const hole = "(0 0, 4 0, 0 4, 0 0)", shell = "(9 9, 13 9, 9 13, 9 9)";
+    for (auto const& row : {fmt::format("POLYGON (EMPTY, {})", hole), fmt::format("MULTIPOLYGON ((EMPTY, {}))", hole),
+                            fmt::format("MULTIPOLYGON (({}), (EMPTY, EMPTY, {}))", shell, hole)}) {
+        auto const found = validate(read({"POLYGON EMPTY", row})).value();
+        ASSERT_EQ(found.size(), 1U) << row;
+        EXPECT_EQ(found[0].row, 1U);
+        EXPECT_THAT(found[0].message, HasSubstr("has a hole and no shell")) << row;
+    }
+    for (auto const& row :
+         {fmt::format("POLYGON ({})", hole), fmt::format("POLYGON ({}, EMPTY)", hole),
+          std::string{"POLYGON (EMPTY, EMPTY)"}, fmt::format("MULTIPOLYGON (EMPTY, ({}), (EMPTY))", shell),
+          fmt::format("MULTIPOLYGON ((EMPTY), ({}, EMPTY))", shell)})
+        EXPECT_THAT(validate(read({row})).value(), ElementsAre()) << row;
 }
 
 // ---- Arrow
@@ -315,6 +359,83 @@ TEST(arrow, refuses_what_it_cannot_hold) {
     to_arrow({}, read({one_of_each[1]}), &schema, &array).value();
     schema.metadata = nullptr;
     EXPECT_THAT(from_arrow({}, &schema, &array).error().message(), HasSubstr("several families look like that"));
+}
+
+// Three points (1 10), (2 20), (3 30) as others may hand them over; what a test changes, it changes before they are taken.
+struct handed_points {
+    double x[3] = {1, 2, 3}, y[3] = {10, 20, 30};
+    std::uint8_t row_bits[1] = {0b111}, x_bits[1] = {0b101};
+    void const* row_buffers[1] = {nullptr};
+    void const* x_buffers[2] = {nullptr, x};
+    void const* y_buffers[2] = {nullptr, y};
+    ArrowSchema field_x{"g", "x", nullptr, 2, 0, nullptr, nullptr, gone, nullptr};
+    ArrowSchema field_y{"g", "y", nullptr, 2, 0, nullptr, nullptr, gone, nullptr};
+    ArrowSchema* fields[2] = {&field_x, &field_y};
+    ArrowSchema schema{"+s", "g", nullptr, 2, 2, fields, nullptr, gone, nullptr};
+    ArrowArray values_x{3, 0, 0, 2, 0, x_buffers, nullptr, nullptr, used, nullptr};
+    ArrowArray values_y{3, 0, 0, 2, 0, y_buffers, nullptr, nullptr, used, nullptr};
+    ArrowArray* values[2] = {&values_x, &values_y};
+    ArrowArray array{3, 0, 0, 1, 2, row_buffers, values, nullptr, used, nullptr};
+
+    static void gone(ArrowSchema* s) { s->release = nullptr; }
+    static void used(ArrowArray* a) { a->release = nullptr; }
+    std::string taken() {
+        auto const got = from_arrow(&schema, &array);
+        return got ? fmt::format("{}", fmt::join(text(*got), ", ")) : got.error().message();
+    }
+};
+
+TEST(arrow, nulls_below_the_rows_are_refused_whether_counted_or_not) {
+    for (int const count : {1, -1}) {
+        handed_points p;
+        p.x_buffers[0] = p.x_bits, p.values_x.null_count = count;
+        EXPECT_THAT(p.taken(), HasSubstr("nulls below the rows")) << count;
+        handed_points under_a_null;  // which nobody looks at
+        under_a_null.x_buffers[0] = under_a_null.x_bits, under_a_null.values_x.null_count = count;
+        under_a_null.row_buffers[0] = under_a_null.x_bits, under_a_null.array.null_count = count;
+        EXPECT_EQ(under_a_null.taken(), "POINT (1 10), NULL, POINT (3 30)") << count;
+    }
+    handed_points none;  // bits that are all set
+    none.x_buffers[0] = none.row_bits, none.values_x.null_count = -1;
+    EXPECT_EQ(none.taken(), "POINT (1 10), POINT (2 20), POINT (3 30)");
+}
+
+TEST(arrow, coordinates_go_by_their_names) {
+    handed_points turned;
+    turned.field_x.name = "y", turned.field_y.name = "x";
+    EXPECT_EQ(turned.taken(), "POINT (10 1), POINT (20 2), POINT (30 3)");
+    handed_points others;
+    others.field_x.name = "price", others.field_y.name = "weight";
+    EXPECT_THAT(others.taken(), HasSubstr("whose fields are not x and y"));
+    handed_points unnamed;
+    unnamed.field_x.name = unnamed.field_y.name = nullptr;
+    EXPECT_THAT(unnamed.taken(), HasSubstr("whose fields are not x and y"));
+}
+
+TEST(arrow, refuses_structs_that_are_not_whole) {
+    auto const with = [](auto change) {
+        handed_points p;
+        change(p);
+        return p.taken();
+    };
+    EXPECT_EQ(with([](handed_points&) {}), "POINT (1 10), POINT (2 20), POINT (3 30)");
+    EXPECT_THAT(with([](handed_points& p) { p.x_buffers[1] = nullptr; }), HasSubstr("without memory"));
+    EXPECT_THAT(with([](handed_points& p) { p.values_x.buffers = nullptr; }), HasSubstr("lacks its buffers"));
+    EXPECT_THAT(with([](handed_points& p) { p.values[1] = nullptr; }), HasSubstr("lacks its buffers or children"));
+    EXPECT_THAT(with([](handed_points& p) { p.array.children = nullptr; }), HasSubstr("or children"));
+    EXPECT_THAT(with([](handed_points& p) { p.fields[0] = nullptr; }), HasSubstr("or children"));
+    EXPECT_THAT(with([](handed_points& p) { p.schema.children = nullptr; }), HasSubstr("or children"));
+    EXPECT_THAT(with([](handed_points& p) { p.field_x.format = nullptr; }), HasSubstr("or children"));
+    EXPECT_THAT(with([](handed_points& p) { p.schema.format = nullptr; }), HasSubstr("without a format"));
+    EXPECT_THAT(with([](handed_points& p) { p.array.offset = -(std::int64_t{1} << 40); }), HasSubstr("from row -"));
+    EXPECT_THAT(with([](handed_points& p) { p.values_y.offset = -1; }), HasSubstr("from row -1"));
+    EXPECT_THAT(with([](handed_points& p) { p.array.release = nullptr; }), HasSubstr("released"));
+
+    ArrowSchema schema{};
+    ArrowDeviceArray lines{};
+    to_arrow({}, read({one_of_each[1]}), &schema, &lines).value();
+    lines.array.buffers[1] = nullptr;
+    EXPECT_THAT(from_arrow({}, &schema, &lines).error().message(), HasSubstr("without offsets"));
 }
 
 }  // namespace kiln::spatial_tests

@@ -97,7 +97,8 @@ TEST(join, refuses_what_is_not_valid_with_row_and_reason) {
     auto const far = geometries::points(buffer<double>::copy_of(std::vector<double>{INFINITY, NAN, 1e308}),
                                         buffer<double>::copy_of(std::vector<double>{1, 1, 1}))
                          .value();
-    EXPECT_THAT(cpu::join(bow, far, predicate::intersects).error().message(), testing::HasSubstr("row 0: vertex 0"));
+    EXPECT_THAT(cpu::join(bow, far, predicate::intersects).error().message(),
+                testing::HasSubstr("row 0: the point is (inf, 1)"));
 }
 
 // The same of calls that may run anywhere, where they run on the host, also those that go another way than cpu::join.
@@ -129,7 +130,9 @@ TEST(join, calls_on_the_host_refuse_what_is_not_valid) {
               why(segment_intersections({}, lines, bad_lines)), why(segment_intersections({}, bad_lines, lines)),
               why(join({}, lines, bad_lines, predicate::intersects)),
               why(cpu::area_index::make(areas).value().locate(points)), why(relate_join({}, lines, bad_lines))})
-            EXPECT_THAT(said, testing::HasSubstr("row 1: vertex")) << v;
+            EXPECT_THAT(said,
+                        testing::AnyOf(testing::HasSubstr("row 1: vertex"), testing::HasSubstr("row 1: the point is")))
+                << v;
     }
 }
 

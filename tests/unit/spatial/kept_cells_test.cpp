@@ -2,8 +2,12 @@
 // Cells of two layers at once are those of each by itself.
 #include "spatial/kept_cells.hpp"
 #include "samples.hpp"
+#include "spatial/cells.hpp"
+#include "spatial/row_pairs.hpp"
 
 #include <kiln/spatial/wkt.hpp>
+
+#include <fmt/format.h>
 
 #include <gtest/gtest.h>
 
@@ -60,6 +64,50 @@ TEST(kept_cells, of_two_layers_are_those_of_each) {
         auto const b = lattice(family::multipolygon, {.rows = 24, .size = 7, .seed = seed + 50});
         EXPECT_TRUE(share_memory(a, b)) << seed;
         expect_those_of_each(a, b, 7);
+    }
+}
+
+// Areas that lie over each other: an index grows with them, not with their pairs.
+TEST(kept_cells, of_areas_over_each_other_grow_with_the_areas) {
+    auto const copies = [](std::size_t n, bool is_pile_in_a_corner) {
+        std::vector<std::string> rows(n, "POLYGON ((0.1 0.1, 2.1 0.1, 2.1 2.1, 0.1 2.1, 0.1 0.1))");
+        if (is_pile_in_a_corner) rows.insert(rows.end(), 20, "POLYGON ((900 900, 1000 900, 1000 1000, 900 900))");
+        return from_wkt(rows).value();
+    };
+    auto const layers = [](double a, double by) {  // moved a little, each
+        std::vector<std::string> rows;
+        for (int i = 0; i < 300; ++i, a += by)
+            rows.push_back(fmt::format("POLYGON (({0} 0, {1} 0, {1} 2, {0} 2, {0} 0))", a, a + 2));
+        return from_wkt(rows).value();
+    };
+    for (auto const& [areas, bytes_of_edge] : {std::pair{copies(100, false), 4000},
+                                               {copies(400, false), 4000},
+                                               {copies(100, true), 8000},
+                                               {copies(400, true), 8000},
+                                               {layers(0, 0.001), 4000},
+                                               {layers(0, 0.0), 4000}}) {
+        auto const edges = areas.vertices() - areas.rows();
+        std::vector<point> const places{{1, 1}, {0.1, 0.1}, {2.05, 2}, {0.2, 0.15}, {2.2, 1}, {950, 920}, {0.1, 1.5}};
+        auto const host = host_layer::plain(areas).value();
+        host_cells const cells{host};
+        EXPECT_LT(cells.bytes(), edges * static_cast<std::size_t>(bytes_of_edge)) << areas.rows();
+        host_queue on;
+        auto const layer = kept_layer::plain(on, areas).value();  // whose vertices cells refer to
+        auto const kept = kept_cells::make(on, layer, {}).value();
+        EXPECT_LT(kept.bytes(), edges * static_cast<std::size_t>(bytes_of_edge)) << areas.rows();
+        for (auto const p : places) {
+            std::size_t inside = 0, by_kept = 0;
+            row_lookup rows{host};
+            for (std::size_t r = 0; r < areas.rows(); ++r) inside += rows.is_inside(static_cast<i32>(r), p) ? 1 : 0;
+            std::size_t found = 0;
+            cells.locate(p, [&](i32, place where) { return found += where == place::inside ? 1 : 0, false; });
+            locate<tie::on, certainty::exact>(
+                kept.view(), p, [&](i32, place where) { return by_kept += where == place::inside ? 1 : 0, false; });
+            EXPECT_EQ(found, by_kept) << p.x << " " << p.y;
+            if (p.x != 0.1) {
+                EXPECT_EQ(found, inside) << p.x << " " << p.y;
+            }
+        }
     }
 }
 

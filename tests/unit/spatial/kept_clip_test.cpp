@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of rows lies in areas, and rows with fewer vertices, by the device's text run on the host, against GEOS.
 #include "geos.hpp"
-#include "samples.hpp"
+#include "mixed_rows.hpp"
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/simplified.hpp"
 
 #include <kiln/runtime/execution.hpp>
 #include <kiln/spatial/measures.hpp>
+#include <kiln/spatial/outlines.hpp>
+#include <kiln/spatial/overlay.hpp>
+#include <kiln/spatial/simplify.hpp>
 #include <kiln/spatial/validate.hpp>
 #include <kiln/spatial/wkt.hpp>
 
@@ -50,6 +53,35 @@ TEST(clip, lines) {
     EXPECT_THAT(clipped({"LINESTRING (0 0, 1 1)"}, {}), ElementsAre("MULTILINESTRING EMPTY"));
 }
 
+// One part or several: files have both in one layer.
+TEST(clip, rows_of_one_dimension_may_be_of_two_families) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const areas = from_wkt(two_squares).value();
+    std::vector<std::vector<std::string>> const layers{
+        {"POINT (1 1)", "MULTIPOINT ((1 1), (6 2), (4 4))", "NULL", "POINT (9 9)", "POINT EMPTY"},
+        {"LINESTRING (-1 2, 9 2)", "NULL", "MULTILINESTRING ((-2 0, 6 0), (1 1, 2 2))", "LINESTRING EMPTY"},
+        {"POLYGON ((3 1, 6 1, 6 5, 3 5, 3 1))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((9 9, 10 9, 10 10, 9 9)))",
+         "NULL"}};
+    for (auto const& rows : layers) {
+        auto const both = from_wkt(rows).value();
+        ASSERT_EQ(both.kind(), family::mixed);
+        std::vector<std::string> several;
+        for (auto const& row : rows) {
+            auto const part = row.starts_with("MULTI") || row == "NULL" || row.ends_with("EMPTY")
+                                  ? row
+                                  : "MULTI" + row.substr(0, row.find('(')) + "(" + row.substr(row.find('(')) + ")";
+            several.push_back(row.ends_with("EMPTY") ? "MULTI" + row : part);
+        }
+        auto const alike = from_wkt(several).value();
+        auto const text = [](result<geometries> const& got) { return to_wkt(got.value()).value(); };
+        EXPECT_EQ(text(clip({}, both, areas)), text(clip({}, alike, areas)));
+        EXPECT_EQ(text(boundary({}, both)), text(boundary({}, alike)));
+        if (dimension_of(alike.kind()) > 0) {
+            EXPECT_EQ(text(simplify({}, both, 0.5)), text(simplify({}, alike, 0.5)));
+        }
+    }
+}
+
 TEST(clip, points_and_areas) {
     EXPECT_THAT(
         clipped({"POINT (1 1)", "POINT (6 2)", "POINT (5 2)", "POINT (9 9)", "POINT EMPTY", "NULL"}, two_squares),
@@ -62,9 +94,49 @@ TEST(clip, points_and_areas) {
     scoped_execution_mode const mode{execution_mode::cpu};
     auto const mixed = from_wkt(std::vector<std::string>{"POINT (1 1)", "LINESTRING (0 0, 1 1)"}).value();
     auto const areas = from_wkt(two_squares).value();
-    EXPECT_EQ(clip({}, mixed, areas).error().code(), errc::unsupported);
+    EXPECT_THAT(to_wkt(clip({}, mixed, areas).value()).value(),
+                ElementsAre("MULTIPOINT ((1 1))", "MULTILINESTRING ((0 0, 1 1))"));
     EXPECT_EQ(clip({}, areas, mixed).error().code(), errc::unsupported);
     EXPECT_EQ(clip({}, areas, areas).value().rows(), 2U);
+}
+
+// As layers come: single and multi together, which is one family of results, and points, lines and areas, which is a mixed array.
+TEST(clip, rows_of_several_families) {
+    std::vector<std::string> const rows{"POLYGON ((3 1, 6 1, 6 5, 3 5, 3 1))",
+                                        "NULL",
+                                        "MULTIPOLYGON (((1 1, 2 1, 2 2, 1 1)), ((9 9, 10 9, 10 10, 9 9)))",
+                                        "LINESTRING (-1 2, 9 2)",
+                                        "MULTILINESTRING ((-1 1, 1 1), (9 9, 10 10))",
+                                        "POLYGON EMPTY",
+                                        "POINT (6 2)",
+                                        "MULTIPOINT ((1 1), (9 9))",
+                                        "POINT (1 1)"};
+    std::vector<std::string> const parts{"MULTIPOLYGON (((3 1, 4 1, 5 1, 5 3, 6 3, 6 4, 4 4, 3 4, 3 1)))",
+                                         "NULL",
+                                         "MULTIPOLYGON (((1 1, 2 1, 2 2, 1 1)))",
+                                         "MULTILINESTRING ((0 2, 5 2), (7 2, 8 2))",
+                                         "MULTILINESTRING ((0 1, 1 1))",
+                                         "MULTIPOLYGON EMPTY",
+                                         "MULTIPOINT EMPTY",
+                                         "MULTIPOINT ((1 1))",
+                                         "MULTIPOINT ((1 1))"};
+    EXPECT_EQ(clipped(rows, two_squares), parts);
+    host_queue on{item_order::scrambled};
+    auto const areas = from_wkt(two_squares).value();
+    auto const kind_of_some = [&](std::vector<std::string> const& some) {
+        return rows_in_areas(on, from_wkt(some).value(), areas).value().kind();
+    };
+    EXPECT_EQ(kind_of_some({rows[0], rows[1], rows[2]}), family::multipolygon);
+    EXPECT_EQ(kind_of_some({rows[4], rows[1], rows[3]}), family::multilinestring);
+    EXPECT_EQ(kind_of_some({rows[7], rows[1], rows[8]}), family::multipoint);
+
+    // Views choose, repeat and leave out.
+    auto const view = from_wkt(rows).value().view(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{8, 1, 2, 8}));
+    auto const some = rows_in_areas(on, view.value(), areas).value();
+    EXPECT_TRUE(require_valid(some));
+    EXPECT_THAT(to_wkt(some).value(), ElementsAre(parts[8], "NULL", parts[2], parts[8]));
+    auto const nulls = from_wkt(rows).value().view(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{1, 1}));
+    EXPECT_THAT(to_wkt(rows_in_areas(on, nulls.value(), areas).value()).value(), ElementsAre("NULL", "NULL"));
 }
 
 TEST(simplify, by_distance) {
@@ -76,6 +148,20 @@ TEST(simplify, by_distance) {
     EXPECT_THAT(simplified({"POLYGON ((0 0, 5 0.1, 10 0, 10 10, 0 10, 0 0), (4 4, 4.2 4, 4.2 4.2, 4 4))"}, 0.5),
                 ElementsAre("MULTIPOLYGON (((0 0, 10 0, 10 10, 0 10, 0 0)))"));
     EXPECT_THAT(simplified({"POINT (1 1)"}, 5), ElementsAre("POINT (1 1)"));
+    EXPECT_THAT(simplified({"MULTIPOLYGON (((0 0, 5 0.1, 10 0, 10 10, 0 10, 0 0)))", "NULL",
+                            "POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"},
+                           0.5),
+                ElementsAre("MULTIPOLYGON (((0 0, 10 0, 10 10, 0 10, 0 0)))", "NULL",
+                            "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 1, 0 0)))"));
+    EXPECT_THAT(simplified({"MULTIPOINT ((1 1), (2 2))", "LINESTRING (0 0, 1 0.1, 2 0)", "NULL",
+                            "POLYGON ((0 0, 5 0.1, 10 0, 10 10, 0 10, 0 0))", "POINT (3 3)",
+                            "MULTILINESTRING ((0 0, 1 0.1, 2 0), (4 4, 5 5))", "POINT (1 1)"},
+                           0.5),
+                ElementsAre("MULTIPOINT ((1 1), (2 2))", "MULTILINESTRING ((0 0, 2 0))", "NULL",
+                            "MULTIPOLYGON (((0 0, 10 0, 10 10, 0 10, 0 0)))", "POINT (3 3)",
+                            "MULTILINESTRING ((0 0, 2 0), (4 4, 5 5))", "POINT (1 1)"));
+    EXPECT_THAT(simplified({"MULTIPOINT ((1 1), (2 2))", "NULL", "POINT (1 1)"}, 5),
+                ElementsAre("MULTIPOINT ((1 1), (2 2))", "NULL", "POINT (1 1)"));
     scoped_execution_mode const mode{execution_mode::cpu};
     auto const line = from_wkt(std::vector<std::string>{"LINESTRING (0 0, 1 1)"}).value();
     EXPECT_EQ(simplify({}, line, -1).error().code(), errc::invalid_argument);
@@ -104,24 +190,33 @@ TEST(clip, lines_are_those_of_geos) {
         geos by;
         auto* const h = by.handle();
         auto* const mask = by.read(areas).front();
-        for (auto const kind : {family::linestring, family::multilinestring, family::polygon}) {
-            auto const rows = lattice(kind, {.rows = 80, .size = 14, .seed = seed + 40});
+        for (auto const kind : {family::linestring, family::multilinestring, family::polygon, family::mixed}) {
+            lattice_options const shape{.rows = 80, .size = 14, .seed = seed + 40};
+            auto const rows = kind == family::mixed ? lattice_of_all_families(shape) : lattice(kind, shape);
             host_queue on{item_order::scrambled};
             auto const ours = by.read(rows_in_areas(on, rows, areas).value()), theirs = by.read(rows);
             for (std::size_t i = 0; i < ours.size(); ++i) {
                 auto* const expected = GEOSIntersection_r(h, theirs[i], mask);
                 double a = 0, b = 0, far = 0;
-                bool const is_area = kind == family::polygon;
+                bool const is_area = dimension_of(rows.kind_of(i)) == 2;
                 auto const size = is_area ? GEOSArea_r : GEOSLength_r;
                 size(h, ours[i], &a), size(h, expected, &b);
-                if (goes_once(h, theirs[i])) EXPECT_NEAR(a, b, 1e-12 * (1 + b)) << to_wkt(rows).value()[i];
-                else EXPECT_GE(a, b * (1 - 1e-12)) << to_wkt(rows).value()[i];
+                if (goes_once(h, theirs[i])) {
+                    EXPECT_NEAR(a, b, 1e-12 * (1 + b)) << to_wkt(rows).value()[i];
+                } else {
+                    EXPECT_GE(a, b * (1 - 1e-12)) << to_wkt(rows).value()[i];
+                }
                 // Crossings are rounded, so that lines lie beside each other: one is within a hair of the other.
                 auto* const near = GEOSBuffer_r(h, expected, 1e-9, 1);
                 auto* const rest = GEOSDifference_r(h, ours[i], near);
                 size(h, rest, &far);
                 GEOSGeom_destroy_r(h, rest), GEOSGeom_destroy_r(h, near);
                 EXPECT_LE(far, 1e-9) << to_wkt(rows).value()[i];
+                if (dimension_of(rows.kind_of(i)) == 0) {
+                    EXPECT_TRUE(GEOSisEmpty_r(h, expected) == 1 ? GEOSisEmpty_r(h, ours[i]) == 1
+                                                                : GEOSEquals_r(h, ours[i], expected) == 1)
+                        << to_wkt(rows).value()[i];
+                }
                 GEOSGeom_destroy_r(h, expected);
             }
         }
@@ -131,14 +226,16 @@ TEST(clip, lines_are_those_of_geos) {
 TEST(simplify, lines_are_those_of_geos) {
     geos by;
     auto* const h = by.handle();
-    for (auto const kind : {family::linestring, family::multilinestring, family::polygon, family::multipolygon}) {
-        auto const rows = lattice(kind, {.rows = 300, .size = 9, .seed = 91});
+    for (auto const kind :
+         {family::linestring, family::multilinestring, family::polygon, family::multipolygon, family::mixed}) {
+        lattice_options const shape{.rows = 300, .size = 9, .seed = 91};
+        auto const rows = kind == family::mixed ? lattice_of_all_families(shape) : lattice(kind, shape);
         for (double const tolerance : {0.6, 1.5, 3.0}) {
             host_queue on{item_order::scrambled};
             auto const ours = by.read(simplified_rows(on, rows, tolerance).value()), theirs = by.read(rows);
             for (std::size_t i = 0; i < ours.size(); ++i) {
                 EXPECT_TRUE(by.is_valid(ours[i]));
-                if (dimension_of(kind) == 2) continue;
+                if (dimension_of(rows.kind_of(i)) == 2) continue;
                 auto* const expected = GEOSSimplify_r(h, theirs[i], tolerance);
                 double a = 0, b = 0;
                 GEOSLength_r(h, ours[i], &a), GEOSLength_r(h, expected, &b);

@@ -20,6 +20,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -176,6 +180,26 @@ TEST(kept_distance, of_long_rows_is_that_of_the_host) {
                     spirals(3, 9000, 0), "points and spirals");
 }
 
+// Rows that lie over each other as often as there are rows, as gather() makes them: no pair but those of one number is looked at.
+TEST(kept_distance, of_rows_that_are_repeated_takes_room_for_the_rows) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "sanitizers reserve address space";
+#else
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto const ask = [] {
+        constexpr std::size_t rows = 30'000;  // 900 million pairs
+        auto const repeated = [](std::string const& row) {
+            return row_of(row).view(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>(rows, 0))).value();
+        };
+        rlimit const most{rlim_t{1} << 31, rlim_t{1} << 31};
+        ::setrlimit(RLIMIT_AS, &most);
+        auto const got = cpu::distance(repeated("POINT (1 1)"), repeated("POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))"));
+        ::_exit(got && got->size() == rows && *got->back() == 0 ? 0 : 1);
+    };
+    EXPECT_EXIT(ask(), testing::ExitedWithCode(0), "");
+#endif
+}
+
 // A path inside an area is at no distance from it, whichever row is the smaller one.
 TEST(kept_distance, inside_is_no_distance) {
     auto const area = "POLYGON ((0 0, 100 0, 100 100, 0 100, 0 0), (40 40, 60 40, 60 60, 40 60, 40 40))";
@@ -284,6 +308,50 @@ TEST(kept_nearest, several_rows_are_those_of_the_host) {
     }
 }
 
+// Points of three decimals on both sides of a circle: some squares differ whose roots do not.
+TEST(kept_nearest, is_ordered_by_distances_as_they_are_reported) {
+    std::mt19937_64 random{7};
+    std::vector<std::string> places;
+    for (int i = 0; i < 400; ++i) {
+        double const turn = static_cast<double>(random()) * 0x1p-64 * 1.5;
+        places.push_back(fmt::format("POINT ({:.3f} {:.3f})", 2.149 * std::cos(turn), 2.149 * std::sin(turn)));
+    }
+    places.insert(places.end(), {"POINT (2.128 0.299)", "POINT (1.916 0.973)"});
+    auto const here = from_wkt(std::vector<std::string>{"POINT (0 0)", "LINESTRING (0 0, -1 -1)"}).value();
+    auto const there = from_wkt(places).value(), points = row_of("POINT (0 0)");
+    std::size_t ties_found = 0;
+    for (std::size_t count = 1; count <= places.size(); count += 13) {
+        for (auto const equal : {ties::kept, ties::by_row}) {
+            nearest_options const how{.count = count, .equal = equal};
+            auto const expected = cpu::nearest(here, there, how).value();
+            for (std::size_t i = 1; i < expected.size(); ++i) {
+                auto const &a = expected[i - 1], &b = expected[i];
+                if (a.left != b.left) continue;
+                EXPECT_LE(a.distance, b.distance);
+                if (a.distance < b.distance) continue;
+                EXPECT_LT(a.right, b.right);
+                ++ties_found;
+            }
+            host_queue on{item_order::scrambled};
+            auto const got = nearest_many_of(on, here, there, how).value();
+            ASSERT_EQ(got.size(), expected.size()) << count;
+            for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(got.right.data()[i], expected[i].right) << i;
+        }
+    }
+    EXPECT_GT(ties_found, 0U);
+    auto const two = there.view(buffer<std::int32_t>::copy_of({400, 401})).value();
+    for (auto const& from : {here, points}) {
+        for (auto const equal : {ties::kept, ties::by_row}) {
+            auto const expected = cpu::nearest(from, two, {.equal = equal}).value();
+            EXPECT_EQ(expected.size(), from.rows() * (equal == ties::kept ? 2 : 1));
+            host_queue on{item_order::scrambled};
+            auto const got = nearest_rows_of(on, from, two, {.equal = equal}).value();
+            ASSERT_EQ(got.size(), expected.size());
+            for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(got.right.data()[i], expected[i].right) << i;
+        }
+    }
+}
+
 // A root that is rounded down has a square below the one it comes from.
 TEST(kept_nearest, a_row_as_far_as_the_limit_found) {
     std::vector<std::string> places;
@@ -386,6 +454,24 @@ TEST(join_in_chunks, gives_the_same_pairs) {
         }));
         EXPECT_EQ(got, expected);
     }
+}
+
+// Rows are numbered from the first of all, not from the first of the chunk.
+TEST(join_in_chunks, names_the_row_that_is_refused) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    std::vector<std::string> rows(99, "POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))");
+    rows.push_back("POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))");
+    auto const good = from_wkt(std::vector{rows[0]}).value(), last = from_wkt(rows).value();
+    auto const nothing = [](pair_list const&) { return result<void>{}; };
+    auto const whole = join({}, last, good, predicate::overlaps);
+    ASSERT_FALSE(whole);
+    auto const left = join_in_chunks({}, anew(last), good, predicate::overlaps, {}, nothing);
+    ASSERT_FALSE(left);
+    EXPECT_EQ(left.error().message(), whole.error().message());
+    EXPECT_NE(left.error().message().find("on the left, row 99"), std::string::npos) << left.error().message();
+    auto const right = join_in_chunks({}, good, anew(last), predicate::overlaps, {}, nothing);
+    ASSERT_FALSE(right);
+    EXPECT_NE(right.error().message().find("on the right, row 99"), std::string::npos) << right.error().message();
 }
 
 }  // namespace kiln::spatial_tests

@@ -194,8 +194,45 @@ TEST(overlay, rows_that_were_valid_are_told) {
     }
     scoped_execution_mode const mode{execution_mode::cpu};
     EXPECT_EQ(is_valid({}, areas({"LINESTRING (0 0, 1 1)"})).value().data()[0], 1);
-    EXPECT_EQ(mend({}, areas({"LINESTRING (0 0, 1 1)"})).error().code(), errc::unsupported);
+    EXPECT_EQ(to_wkt(mend({}, areas({"LINESTRING (0 0, 1 1)"})).value().rows).value()[0], "LINESTRING (0 0, 1 1)");
     EXPECT_EQ(mend({}, areas({bad[0]})).value().was_valid.data()[0], 0);
+}
+
+TEST(overlay, what_is_no_area_stays_as_it_is_when_areas_are_mended) {
+    std::vector<std::string> const rows{"LINESTRING (0 0, 1 1)",
+                                        "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))",
+                                        "NULL",
+                                        "POINT (1 1)",
+                                        "POINT EMPTY",
+                                        "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))",
+                                        "MULTILINESTRING ((1 1, 1 1))",
+                                        "LINESTRING (5 5, 6 6)",
+                                        "POLYGON ((0 0, 4 0, 4 4, 2 4, 3 2, 1 2, 2 4, 0 4, 0 0))"};
+    auto const all = areas(rows);
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const mended = mend({}, all).value();
+    auto const texts = to_wkt(mended.rows).value();
+    EXPECT_TRUE(require_valid(mended.rows));
+    for (std::size_t const i : {0, 2, 3, 4, 5, 6, 7}) EXPECT_EQ(texts[i], rows[i]);
+    EXPECT_EQ(texts[1], valid(rows[1]));
+    EXPECT_EQ(texts[8], valid(rows[8]));
+    EXPECT_EQ(to_wkt(make_valid({}, all).value()).value(), texts);
+    EXPECT_THAT(std::vector<int>(mended.was_valid.data(), mended.was_valid.data() + rows.size()),
+                ElementsAre(1, 0, 1, 1, 1, 1, 0, 1, 0));
+    // A view of nothing but lines, and nulls alone.
+    auto const some = all.view(buffer<std::int32_t>::copy_of(std::vector<std::int32_t>{7, 0, 2})).value();
+    EXPECT_THAT(to_wkt(make_valid({}, some).value()).value(), ElementsAre(rows[7], rows[0], "NULL"));
+    EXPECT_THAT(to_wkt(make_valid({}, areas({"NULL", "NULL"})).value()).value(), ElementsAre("NULL", "NULL"));
+}
+
+TEST(overlay, rows_that_are_no_areas_are_named) {
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const a = areas({"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"});
+    auto const b = areas({"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "NULL", "LINESTRING (0 0, 1 1)"});
+    EXPECT_EQ(overlay({}, a, b, overlay_kind::union_).error().message(),
+              "overlay: polygons and multipolygons are needed; row 2 is a linestring");
+    EXPECT_EQ(union_all({}, areas({"POINT (1 1)"})).error().message(),
+              "union_all: polygons and multipolygons are needed; row 0 is a point");
 }
 
 TEST(overlay, rows_of_a_key_become_one) {
@@ -323,21 +360,7 @@ TEST(overlay, what_comes_to_rest_is_not_rounded_with_the_rest) {
     auto const mixed = dissolved_rows(on, areas(rows), buffer<std::int32_t>::copy_of(keys), 3).value();
     ASSERT_GT(snapped, 0U);
     EXPECT_TRUE(require_valid(mixed));
-    // Polygons of a row come in no fixed order.
-    auto const polygons_of = [](std::string row) {
-        std::vector<std::string> out;
-        for (std::size_t to = 0; to != std::string::npos;) {
-            to = row.find(")), ((");
-            out.push_back(row.substr(0, to));
-            if (to != std::string::npos) row.erase(0, to + 4);
-        }
-        for (auto& text : out)
-            text.erase(0, text.find_first_of("-.0123456789")),
-                std::erase_if(text, [](char c) { return c == '(' || c == ')'; });
-        std::ranges::sort(out);
-        return out;
-    };
-    EXPECT_EQ(polygons_of(to_wkt(mixed).value()[2]), polygons_of(to_wkt(united_rows(on, quiet).value()).value()[0]));
+    EXPECT_EQ(to_wkt(mixed).value()[2], to_wkt(united_rows(on, quiet).value()).value()[0]);
 }
 
 TEST(overlay, on_a_grid) {
@@ -358,6 +381,27 @@ TEST(overlay, on_a_grid) {
     scoped_execution_mode const mode{execution_mode::cpu};
     EXPECT_EQ(overlay({}, areas({}), areas({}), overlay_kind::union_, {.grid = -1}).error().code(),
               errc::invalid_argument);
+    // Finer than coordinates are: nothing would come through its squares, and crossings would stay.
+    auto const a = areas({"POLYGON ((0.1 0.1, 7.3 0.7, 5.1 6.9, 0.1 0.1))"}),
+               b = areas({"POLYGON ((0.3 0.9, 7.9 2.7, 5.7 6.1, 0.3 0.9))"});
+    auto const fine = overlay({}, a, b, overlay_kind::intersection, {.grid = 1e-16});
+    ASSERT_FALSE(fine);
+    EXPECT_EQ(fine.error().code(), errc::invalid_argument);
+    EXPECT_EQ(overlay({}, a, b, overlay_kind::intersection, {.grid = 0x1p-44}).value().size(), 1U);
+}
+
+// Edges of squares are no doubles where the step is none; crossings that lie on them must be in one.
+TEST(overlay, on_a_grid_whose_squares_have_rounded_edges) {
+    for (unsigned seed = 1; seed <= 30; ++seed) {
+        host_queue on;
+        auto const a = stars(40, seed), b = stars(40, seed + 100);
+        for (double const grid : {0.03, 0.007}) {
+            auto const parts = overlaid_rows(on, a, b, overlay_kind::union_, {.grid = grid}).value();
+            ASSERT_TRUE(require_valid(parts.rows)) << seed << " " << grid;
+            auto const valid = rows_mended(on, parts.rows).value().was_valid;
+            for (std::size_t i = 0; i < parts.size(); ++i) ASSERT_EQ(valid.data()[i], 1) << seed << " " << grid;
+        }
+    }
 }
 
 // Whatever the rows: areas add up, a layer with itself is itself, sides can be exchanged, and no order of threads matters.

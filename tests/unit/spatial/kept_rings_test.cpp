@@ -87,6 +87,20 @@ TEST(kept_rings, of_every_kind_are_judged_as_on_the_host) {
     EXPECT_GT(taken, 100U);
 }
 
+TEST(kept_rings, that_are_holes_without_a_shell_are_not_valid) {
+    for (std::string const area :
+         {"POLYGON (EMPTY, (0 0, 4 0, 0 4, 0 0))", "POLYGON ((0 0, 4 0, 0 4, 0 0), EMPTY)", "POLYGON (EMPTY, EMPTY)",
+          "MULTIPOLYGON (((9 9, 13 9, 9 13, 9 9)), (EMPTY, (0 0, 4 0, 0 4, 0 0)))",
+          "MULTIPOLYGON (((9 9, 13 9, 9 13, 9 9), EMPTY), ((0 0, 4 0, 0 4, 0 0)))"}) {
+        expect_flaws_of_host(row_of(area), area);
+        expect_words_of_host(row_of(area), row_of("POLYGON ((0 0, 4 0, 4 4, 0 0))"), area);
+        auto const rows = from_wkt(std::vector<std::string>{"MULTIPOLYGON (((0 0, 4 0, 0 4, 0 0)))", area, ""}).value();
+        expect_flaws_of_host(rows, area);
+    }
+    host_queue on;
+    EXPECT_TRUE(flaws_of(on, row_of("POLYGON (EMPTY, (0 0, 4 0, 0 4, 0 0))")).value().not_valid);
+}
+
 // Rings among others: rows do not see each other, families that are no areas neither.
 TEST(kept_rings, of_whole_layers_are_judged_as_on_the_host) {
     auto const any = rings_of_any_kind(120, 12);
@@ -198,6 +212,15 @@ TEST(kept_rings, of_memory_that_is_not_there_are_refused_before_it_is_read) {
     for (auto const& offsets : std::vector<std::vector<std::int32_t>>{
              {0, 2, 4}, {0, 4}, {0, 2, 1, 4}, {0, 2, 5}, {0, 2, 2'000'000'000}, {0, -2, 4}, {2, 4}, {-1, 2}, {0, 4, 0}})
         expect_flaws_of_host(line(offsets), fmt::format("a line's {}", fmt::join(offsets, " ")));
+
+    // Of null rows too: their offsets are read like all others.
+    for (auto const& offsets :
+         std::vector<std::vector<std::int32_t>>{{0, 2, 2, 4}, {0, 2, 2'000'000'000, 4}, {0, -2, 2, 4}}) {
+        auto parts = line(offsets).parts();
+        parts.validity = buffer<std::uint8_t>::copy_of({std::uint8_t{0b101}});
+        expect_flaws_of_host(geometries::make(std::move(parts)).value(),
+                             fmt::format("a null's {}", fmt::join(offsets, " ")));
+    }
 
     auto const area = [](std::vector<std::int32_t> const& polygons, std::vector<std::int32_t> const& rings,
                          std::vector<std::int32_t> const& vertices) {

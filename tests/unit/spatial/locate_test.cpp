@@ -142,6 +142,19 @@ TEST(location, answers_by_point_and_area) {
 
 // ---- Distances
 
+// Distances that are reported as one are a tie, though their squares differ.
+TEST(nearest, ties_are_of_distances_as_they_are_reported) {
+    auto const here = read({"POINT (0 0)"}), there = read({"POINT (2.128 0.299)", "POINT (1.916 0.973)"});
+    auto const rows = [&](nearest_options const& how) {
+        std::vector<int> out;
+        for (auto const& p : cpu::nearest(here, there, how).value()) out.push_back(p.right);
+        return out;
+    };
+    EXPECT_THAT(rows({}), ElementsAre(0, 1));
+    EXPECT_THAT(rows({.equal = ties::by_row}), ElementsAre(0));
+    EXPECT_THAT(rows({.count = 2}), ElementsAre(0, 1));
+}
+
 TEST(nearest, keeps_ties_and_the_limit) {
     auto const targets = read({"POINT (0 0)", "POINT (2 0)", "NULL", "POINT (0 0)", "POINT EMPTY", "POINT (5 0)"});
     auto const from = read({"POINT (1 0)", "POINT EMPTY", "POINT (0 0)"});

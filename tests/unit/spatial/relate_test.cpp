@@ -70,6 +70,37 @@ TEST(relate, knows_the_textbook_cases) {
     EXPECT_EQ(relate_text("NULL", "POINT (1 1)"), "null");
 }
 
+// Beside other lines of its row as well, on the host and by the text of the device.
+TEST(relate, a_part_without_length_is_a_point) {
+    std::vector<std::array<std::string, 3>> const cases = {
+        {"LINESTRING (0 0, 4 0)", "MULTILINESTRING ((0 0, 2 0), (9 9, 9 9))", "101F000F2"},
+        {"LINESTRING (0 0, 4 0)", "MULTILINESTRING ((0 0, 2 0), (9 9, 8 8))", "101F00102"},
+        {"LINESTRING (0 0, 4 0)", "MULTILINESTRING ((9 9, 9 9))", "FF1FF00F2"},
+        {"POLYGON ((0 1, 2 2, 1 0, 0 1))", "MULTILINESTRING ((0 1, 2 2), (1 1, 1 1), (2 1, 2 1))", "0F21010F2"},
+        {"POLYGON ((0 1, 2 2, 1 0, 0 1))", "MULTILINESTRING ((0 1, 2 2), (1 1, 1 1), (2 1, 3 1))", "0F2101102"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "MULTILINESTRING ((1 1, 2 2), (9 9, 9 9))", "102FF10F2"},
+        {"POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))", "MULTILINESTRING ((1 1, 2 2), (9 9, 9 9), (8 8, 7 7))", "102FF1102"},
+        {"POINT (9 9)", "MULTILINESTRING ((0 0, 2 0), (9 9, 9 9))", "0FFFFF102"},
+    };
+    std::vector<std::string> left, right;
+    for (auto const& [a, b, matrix] : cases) {
+        EXPECT_EQ(relate_text(a, b), matrix) << a << " | " << b;
+        EXPECT_EQ(relate_text(b, a), transposed(matrix)) << b << " | " << a;
+        left.insert(left.end(), {a, b}), right.insert(right.end(), {b, a});
+    }
+    auto const a = from_wkt(left).value(), b = from_wkt(right).value();
+    auto const expected = cpu::relate(a, b).value();
+    for (auto const order : {item_order::ascending, item_order::scrambled}) {
+        host_queue on{order};
+        auto const got = relate_rows(on, a, b, relating::row_by_row).value();
+        ASSERT_EQ(got.bits.size(), expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            matrix const made{got.bits.data()[i], expected[i]->left_dimension(), expected[i]->right_dimension()};
+            EXPECT_EQ(made.text(), expected[i]->text()) << left[i] << " | " << right[i];
+        }
+    }
+}
+
 // Of every family, on a lattice.
 TEST(relate, a_line_without_length_is_a_point) {
     EXPECT_EQ(relate_text("LINESTRING (1 1, 1 1)", "POINT (1 1)"), "0FFFFFFF2");
