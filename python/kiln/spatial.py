@@ -604,7 +604,7 @@ def union_all(rows: Rows, *, stream: Any = None, timeout: float | None = None) -
 
 @plainly
 def make_valid(rows: Rows, *, stream: Any = None, timeout: float | None = None) -> Geometries:
-    """Row by row the same points by the even-odd rule, as valid multipolygons; missing rows stay missing.
+    """Row by row the same points by the even-odd rule, as valid multipolygons; points and lines stay as they are, missing rows missing.
 
     >>> spatial.area(spatial.make_valid(["POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"])).tolist()
     [2.0]

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import re
 import struct
 import subprocess
 
@@ -62,7 +63,13 @@ check(data("spatial", "relate", *both, "--pattern", "T*****FF*")["pairs"] == [[0
 about = data("spatial", "info", "zones.wkt", "points.csv")
 check(about[0]["rows"] == 4 and about[0]["null"] == 1 and about[0]["empty"] == 1 and about[0]["families"] == {"polygon": 3} and
       about[0]["bounds"] == [0, 0, 6, 6] and about[1]["families"] == {"point": 3}, "info", about)
+write("few.wkt", "POINT (1 1)\n\nPOINT EMPTY\n\n")
+write("fewer.wkt", "POINT (1 1)\n\nPOINT EMPTY\nLINESTRING (0 0, 1 1)\n")
+check([f["vertices"] for f in data("spatial", "info", "few.wkt", "fewer.wkt", "points.csv")] == [1, 3, 3],
+      "null and empty points have no vertex", data("spatial", "info", "few.wkt", "fewer.wkt", "points.csv"))
+check(run("spatial", "info", "few.wkt").stdout.splitlines()[1].split()[1:5] == ["4", "2", "1", "1"], "nor in the table")
 boxes = data("spatial", "bounds", "zones.wkt")
+check(boxes["file"] == "zones.wkt" and boxes["where"] == "cpu" and boxes["reason"] == "below-crossover", "where bounds ran, and why", boxes)
 check([r["bounds"] for r in boxes["rows"]] == [[0, 0, 4, 4], None, [2, 2, 6, 6], None] and boxes["total"] == [0, 0, 6, 6], "bounds", boxes)
 
 # The other verbs.
@@ -72,7 +79,9 @@ check(out(*near) == "0,0,0\n1,0,0\n1,2,0\n2,2,4.242640687119285\n", "nearest, ti
 check(out(*near, "--ties", "by-row") == "0,0,0\n1,0,0\n2,2,4.242640687119285\n", "ties by row")
 check(out(*near, "-k", "2", "--most", "2") == "0,0,0\n0,2,1.4142135623730951\n1,0,0\n1,2,0\n", "two, no farther than 2")
 check(out("relate", *both) == "0,0,0F2FF1FF2\n0,1,FF20F1FF2\n2,1,0F2FF1FF2\n", "relate")
-check(out("relate", *both, "--rows") == "0,0,0F2FF1FF2\n2,2,FF2FF10F2\n3,3,FFFFFFFF2\n", "row by row")
+check(out("relate", *both, "--rows") == "0,0,0F2FF1FF2\n1,1,\n2,2,FF2FF10F2\n3,3,FFFFFFFF2\n", "row by row, null ones too")
+check(data("spatial", "relate", *both, "--rows")["pairs"][1] == [1, 1, None], "a null row in JSON")
+check(out("relate", *both, "--rows", "--pattern", "*********").count("\n") == 3, "no matrix matches no pattern")
 
 # Areas over each other.
 write("left.csv", 'name,wkt\nw,"POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0))"\ne,"POLYGON ((2 0, 4 0, 4 2, 2 2, 2 0))"\nw,"POLYGON ((0 2, 4 2, 4 3, 0 3, 0 2))"\n')
@@ -87,6 +96,22 @@ check(parts["features"][0]["geometry"]["type"] == "MultiPolygon" and parts["feat
 check(data("spatial", *over)["rows"][2] == {"left": "w", "right": 0, "area": 2.0}, "overlay as JSON")
 check(out("dissolve", "left.csv", "--key", "name") == "w,2,8\ne,1,4\n", "dissolve by key")
 check(out("dissolve", "left.csv") == "all,3,12\n", "all rows as one")
+
+# Within a limit: the same, in chunks, which an event tells.
+tiles = "".join(f"POLYGON (({x} {y}, {x + 1} {y}, {x + 1} {y + 1}, {x} {y + 1}, {x} {y}))\n" for x in range(12) for y in range(12))
+shifted = "".join(f"POLYGON (({x}.5 {y}.5, {x + 1}.5 {y}.5, {x + 1}.5 {y + 1}.5, {x}.5 {y + 1}.5, {x}.5 {y}.5))\n" for x in range(12) for y in range(12))
+write("tiles.wkt", tiles)
+write("shifted.wkt", shifted)
+tiled = ("overlay", "--left", "tiles.wkt", "--right", "shifted.wkt", "--how", "union", "--mode", "cpu")
+told = SCRATCH / "chunks.jsonl"
+limited = run("spatial", *tiled, "--memory-limit", "128K", KILN_EVENTS=told).stdout
+check(limited == out(*tiled) and limited.count("\n") > 500, "overlay within a limit")
+check('"in-chunks"' in told.read_text(), "chunks are told")
+check(out("dissolve", "tiles.wkt", "--memory-limit", "1G") == "all,144,144\n", "a limit that is kept anyway")
+check("may need" in run("spatial", *tiled, "--memory-limit", "1K", status=1).stderr, "a limit that no row keeps")
+for wrong in ("much", "0", "-1"):
+    check("--memory-limit" in run("spatial", *tiled, "--memory-limit", wrong, status=2).stderr, f"no size: {wrong}")
+check("--rows" in run("spatial", "overlay", "--rows", "--left", "tiles.wkt", "--right", "shifted.wkt", "--memory-limit", "1G", status=2).stderr, "of layers")
 run("spatial", *over, "--how", "xor", status=2)
 write("ones.wkt", "POLYGON ((0 0, 3 0, 3 3, 0 3, 0 0))\nPOLYGON ((0 0, 1 0, 1 1, 0 0))\n")
 write("twos.wkt", "POLYGON ((1 1, 4 1, 4 4, 1 4, 1 1))\nPOLYGON ((5 5, 6 5, 6 6, 5 5))\n")
@@ -117,10 +142,35 @@ write("bent.wkt", "LINESTRING (0 0, 1 0.1, 2 0)\n")
 out("shape", "bent.wkt", "--what", "simplify", "-d", "0.5", "-o", "straight.wkt")
 check((SCRATCH / "straight.wkt").read_text() == "MULTILINESTRING ((0 0, 2 0))\n", "simplify")
 run("spatial", "shape", "bent.wkt", "--what", "simplify", status=2)
+write("both.wkt", "POLYGON ((0 0, 2 0, 2 2, 0 0))\nMULTIPOLYGON (((1 0, 3 0, 3 3, 1 0)))\n")
+check(out("clip", "--left", "both.wkt", "--right", "ones.wkt") == "0,2\n1,3\n", "one part and several in one file", out("clip", "--left", "both.wkt", "--right", "ones.wkt"))
+check(out("shape", "both.wkt", "--what", "simplify", "-d", "0.1") == "0,2\n1,3\n" and out("shape", "both.wkt", "--what", "boundary") == "0,0\n1,0\n", "fewer vertices, boundaries")
+write("gaps.wkt", "POINT (1 1)\n\nPOINT EMPTY\n\n")
+check(data("spatial", "info", "gaps.wkt")[0]["vertices"] == 1, "points that are not there are no vertices")
+check("reason" in data("spatial", "bounds", "zones.wkt"), "why it ran there")
 run("spatial", "shape", "bent.wkt", "--what", "envelope", "-d", "1", status=2)
 out("convert", "some.wkt", "-o", "some.geojson")
 check(out("convert", "some.geojson") == (SCRATCH / "some.wkt").read_text(), "there and back", out("convert", "some.geojson"))
-run("spatial", "overlay", "--left", "left.csv", "--right", "points.wkt", status=1)
+# Layers as they come: single and multi together, and rows of all kinds.
+write("town.wkt", "POLYGON ((0 0, 2 0.01, 4 0, 4 4, 0 4, 0 0))\n\nMULTIPOLYGON (((2 2, 6 2, 6 6, 2 6, 2 2)), ((7 7, 8 7, 8 8, 7 7)))\n")
+made = {}
+for words in (["clip", "--left", "town.wkt", "--right", "ones.wkt"], ["shape", "town.wkt", "--what", "simplify", "-d", "0.1"],
+              ["shape", "town.wkt", "--what", "boundary"]):
+    out(*words, "-o", "made.wkt")
+    made[words[-1]] = (SCRATCH / "made.wkt").read_text().splitlines()
+check(made["ones.wkt"][1:] == ["NULL", "MULTIPOLYGON (((2 2, 3 2, 3 3, 2 3, 2 2)))"], "clip of polygons and multipolygons", made)
+check(made["0.1"] == ["MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)))", "NULL",
+                      "MULTIPOLYGON (((2 2, 6 2, 6 6, 2 6, 2 2)), ((7 7, 8 7, 8 8, 7 7)))"], "simplified", made)
+check(made["boundary"][2] == "MULTILINESTRING ((2 2, 6 2, 6 6, 2 6, 2 2), (7 7, 8 7, 8 8, 7 7))", "boundaries", made)
+write("all.wkt", "LINESTRING (-1 1, 5 1)\nPOLYGON ((2 2, 6 2, 6 6, 2 6, 2 2))\nPOINT (1 1)\n")
+out("clip", "--left", "all.wkt", "--right", "ones.wkt", "-o", "made.wkt")
+check((SCRATCH / "made.wkt").read_text() == "MULTILINESTRING ((0 1, 3 1))\nMULTIPOLYGON (((2 2, 3 2, 3 3, 2 3, 2 2)))\nMULTIPOINT ((1 1))\n",
+      "clip of a layer of all kinds", (SCRATCH / "made.wkt").read_text())
+# What takes areas says which row is none.
+check("overlay takes polygons" in run("spatial", "overlay", "--left", "left.csv", "--right", "points.wkt", status=1).stderr, "areas alone")
+for words in (["dissolve", "all.wkt"], ["overlay", "--left", "all.wkt", "--right", "ones.wkt"], ["clip", "--left", "ones.wkt", "--right", "all.wkt"]):
+    told = run("spatial", *words, status=1).stderr
+    check("all.wkt, line 1: row 0 is a linestring: " in told and "takes polygons and multipolygons" in told, "the row that is no area", told)
 
 # What is wrong is said, with file, line and reason; nothing is written.
 for name, text, said in [
@@ -133,6 +183,9 @@ for name, text, said in [
         ("g.wkb", "0102\n", "g.wkb, line 1: WKB, row 0"),
         ("h", "what is this\n", "h: neither its name nor its first line"),
         ("i.wkt", "\0\0\0", "i.wkt, line 1"),
+        ("j.wkt", "POINT (1 2)\nLINESTRING (0 0, 1 1, 2 2)\nLINESTRING (0 0, inf 1)\n", "j.wkt, line 3: row 2: vertex 1 of line 0 is"),
+        ("k.geojson", '{"type":"FeatureCollection","features":[\n{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},'
+         '"geometry":{"type":"Point","coordinates":[3,4]}}]}', "k.geojson, line 2: row 0: two geometries in one Feature"),
 ]:
     write(name, text)
     refused = run("spatial", "join", "--left", name, "--right", "points.wkt", "-o", "never.csv", status=1)
@@ -154,6 +207,13 @@ for words in (["relate"], ["relate", "--rows"], ["join", "-p", "touches"], ["joi
           "row and remedy", words, told)
 run("spatial", "shape", "no_borders.wkt", "--what", "make_valid", "-o", "borders.wkt")
 check(len(out("relate", "--left", "borders.wkt", "--right", "borders.wkt").splitlines()) == 9, "mended rows have one")
+# The remedy as it is told, of a layer of all kinds too: what is no area stays.
+write("bows.wkt", "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))\nLINESTRING (0 0, 1 1)\n\nPOINT (9 9)\n")
+told = run("spatial", "join", "--left", "bows.wkt", "--right", "bows.wkt", "-p", "touches", status=1).stderr
+remedy = re.search("'kiln (spatial shape .*)' mends them", told)
+run(*remedy[1].replace("MENDED", "mended").split())
+check(out("convert", "mended.geojson").splitlines()[1:] == ["LINESTRING (0 0, 1 1)", "NULL", "POINT (9 9)"], "rows that are no areas stay")
+check(out("join", "--left", "mended.geojson", "--right", "mended.geojson", "-p", "touches") == "0,1\n1,0\n", "and it is mended")
 check(out("join", "--left", "no_borders.wkt", "--right", "no_borders.wkt").count("\n") == 9, "intersects is told of all")
 check(out("relate", "--left", "no_borders.wkt", "--right", "points.wkt"), "and points in them")
 
@@ -180,6 +240,8 @@ if not any(f["what"] == "GDAL" and f["state"] == "ok" for f in data("doctor", st
 for words, said in ((["nearest", *both, "-k", "-1"], "at least 1"), (["nearest", *both, "-o", "near.geojson"], "no geometry"),
                     (["relate", *both, "-o", "near.wkb"], "no geometry"), (["relate", *both, "--pattern", ""], "the value is empty"),
                     (["join", *both, "-p", "dwithin", "-d", "-1"], "at least 0"), (["join", *both, "-p", "dwithin", "-d", "nan"], "at least 0"),
+                    (["shape", "bent.wkt", "--what", "simplify", "-d", "-1"], "--distance is at least 0"),
+                    (["shape", "bent.wkt", "--what", "simplify", "-d", "nan"], "--distance is at least 0"),
                     (["nearest", *both, "--most", "-1"], "at least 0"), (["join", *both, "--left", "points.wkt"], "--left takes one value"),
                     (["join", "--left", "odd.csv", "--right", "odd.csv", "--x", "e"], "--x and --y"), (["join", *both, "--left-id"], "needs a value")):
     told = run("spatial", *words, status=2).stderr
@@ -194,6 +256,15 @@ for words in (["join"], ["join", "--left", "zones.wkt"], ["join", *both, "-p", "
 check("dwithin needs --distance" in run("spatial", "join", *both, "-p", "dwithin", status=2).stderr, "with the reason")
 check("at least 1" in run("spatial", "nearest", *both, "-k", "0", status=2).stderr, "with the reason")
 
+told = run("spatial", "buffer", "bent.wkt", "-d", "1e300", status=1).stderr
+check("a distance of 1e+300: 0 and magnitudes from" in told and "quarter" not in told, "which distances there are", told)
+
+# A mode that is none in the environment is told, once; what the command line says is taken instead.
+told = run("spatial", "bounds", "zones.wkt", KILN_EXECUTION_MODE="gqu").stderr
+check(told.count("KILN_EXECUTION_MODE: 'gqu' is not one of auto, cpu, gpu") == 1, "a slip in the environment", told)
+check(run("spatial", "bounds", "zones.wkt", "--mode", "cpu", KILN_EXECUTION_MODE="gqu").stderr == "", "which nobody asked")
+check(run("spatial", "bounds", "zones.wkt", KILN_EXECUTION_MODE="cpu").stderr == "", "no slip, no word")
+
 # --mode gpu is an error with its remedy where there is none; progress is for work one waits for.
 has_gpu = any(f["what"].startswith("GPU ") and f["state"] == "ok" for f in data("doctor", status=None)["findings"])
 if not has_gpu:
@@ -207,6 +278,11 @@ else:
         there = data("spatial", *words, "--mode", "gpu")
         check(there["where"] == "gpu", "it ran where it was asked to", there)
         check(out(*words, "--mode", "gpu") == out(*words, "--mode", "cpu"), f"the GPU and the CPU give the same: {words}")
+    for words in (["clip", "--left", "all.wkt", "--right", "ones.wkt"], ["shape", "all.wkt", "--what", "simplify", "-d", "0.1"],
+                  ["shape", "all.wkt", "--what", "boundary"], ["shape", "bows.wkt", "--what", "make_valid"]):
+        for mode in ("cpu", "gpu"):
+            out(*words, "--mode", mode, "-o", f"on_{mode}.wkt")
+        check((SCRATCH / "on_gpu.wkt").read_text() == (SCRATCH / "on_cpu.wkt").read_text(), f"the same of rows of several families: {words}")
 # Decisions, with their reasons, are in the events.
 run("spatial", "join", *both, KILN_EVENTS=str(SCRATCH / "events.jsonl"))
 told = [json.loads(line) for line in (SCRATCH / "events.jsonl").read_text().splitlines()]
