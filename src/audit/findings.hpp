@@ -51,6 +51,7 @@ struct audit_result {
     std::vector<std::string> good;     // looked at and fine
     std::vector<std::string> resting;  // rules that had nothing to judge, and why
     bool can_be_judged = true;
+    bool nothing_ran = false;  // that is why it cannot: it was recorded, and there was nothing
     std::string why_not;
     bool has_steady = false;
     [[nodiscard]] severity worst() const;

@@ -41,7 +41,7 @@ private:
 struct gap_finder {
     process_model& p;
     cpu_times cpu;
-    std::vector<interval> firsts, allocations;
+    std::vector<interval> firsts, allocations, tool;
     std::vector<std::pair<time_ns, std::int32_t>> returns;  // of calls that blocked the host, by when
 
     explicit gap_finder(process_model& m) : p{m}, cpu{*m.from} {
@@ -62,9 +62,28 @@ struct gap_finder {
         }
         allocations = joined(std::move(allocations));
         std::ranges::sort(returns);
+        for (auto const& o : p.from->overheads)
+            if (is_of_the_tool(o)) tool.push_back({o.start, o.end});
+        tool = joined(std::move(tool));
     }
 
-    [[nodiscard]] gap judge(interval when, std::int32_t next) const {
+    // What was queued waited for another stream only if that, and not its own, had work until then.
+    [[nodiscard]] bool follows_another_stream(interval busy, operation const& o) const {
+        for (auto at = std::ranges::lower_bound(p.ops, busy.from, {}, &operation::start);
+             at != p.ops.end() && at->start < busy.to; ++at)
+            if (at->end == busy.to && at->stream == o.stream) return false;
+        return true;
+    }
+    // Work that was queued in time, and still began late. `busy`: what was there before.
+    [[nodiscard]] gap_cause cause_of_queued(interval when, interval busy, operation const& o,
+                                            call const& launch) const {
+        if (when.length() >= 10 * us && follows_another_stream(busy, o)) return gap_cause::dependency;
+        if (overlap(when, tool) > when.length() / 2) return gap_cause::tool;
+        bool const is_on_its_way = when.length() < 10 * us || launch.end > when.from + when.length() / 2;
+        return is_on_its_way ? gap_cause::latency : gap_cause::other;
+    }
+
+    [[nodiscard]] gap judge(interval when, interval busy, std::int32_t next) const {
         gap out{.when = when, .next = next};
         auto const& o = p.ops[static_cast<std::size_t>(next)];
         auto const* const launch = o.call < 0 ? nullptr : &p.calls[static_cast<std::size_t>(o.call)];
@@ -83,8 +102,7 @@ struct gap_finder {
             auto const share = cpu.share(launch->thread, {when.from, launch->start});
             return out.cause = share && *share < on_cpu ? gap_cause::host_wait : gap_cause::host_compute, out;
         }
-        if (launch != nullptr)
-            return out.cause = when.length() < 10 * us ? gap_cause::latency : gap_cause::dependency, out;
+        if (launch != nullptr) out.cause = cause_of_queued(when, busy, o, *launch);
         return out;
     }
 };
@@ -120,7 +138,7 @@ void find_gaps(process_model& p) {
         if (when.length() < least_gap || when.from < p.steady.from || when.to > p.steady.to) continue;
         auto const next = std::ranges::lower_bound(p.ops, when.to, {}, &operation::start);
         if (next == p.ops.end()) continue;
-        p.gaps.push_back(find.judge(when, static_cast<std::int32_t>(next - p.ops.begin())));
+        p.gaps.push_back(find.judge(when, p.busy[i], static_cast<std::int32_t>(next - p.ops.begin())));
     }
 }
 

@@ -60,6 +60,13 @@ time_ns mean_of(std::vector<time_ns> const& all, std::size_t from, std::size_t t
     return sum / std::max<std::size_t>(1, to - from);
 }
 
+// The steady state begins with a call of the host's: until something runs there is no operation that a gap would follow.
+time_ns idle_at_first(process_model const& p) {
+    auto const next = std::ranges::upper_bound(p.busy, p.steady.from, {}, &interval::to);
+    if (next == p.busy.end()) return p.steady.length();
+    return interval{p.steady.from, std::min(next->from, p.steady.to)}.length();
+}
+
 // For somebody who has not met the word.
 std::string_view meaning_of(gap_cause c) {
     switch (c) {
@@ -72,7 +79,7 @@ std::string_view meaning_of(gap_cause c) {
         case gap_cause::dependency: return "work was queued, but waited for another stream";
         case gap_cause::latency: return "the way from the call to the GPU";
         case gap_cause::tool: return "this tool";
-        case gap_cause::other: return "not known";
+        case gap_cause::other: return "not known; where work was queued, it is the driver's or this tool's";
     }
     return {};
 }
@@ -89,8 +96,10 @@ void put_steady_bar(std::string& out, process_model const& p) {
     std::vector<share> parts{{"GPU busy", p.steady_busy, "#2f7d4f"}};
     for (auto const& [cause, t] : by_cause)
         parts.push_back({fmt::format("idle: {}", name_of(cause)), t, colour_of(cause)});
-    auto const short_gaps = p.span() - std::min(p.span(), p.steady_busy + gaps);
-    parts.push_back({"idle: gaps below 5 µs", short_gaps, "#c9c6bd"});
+    auto const rest = p.span() - std::min(p.span(), p.steady_busy + gaps);
+    auto const at_first = std::min(rest, idle_at_first(p));
+    parts.push_back({"idle: before its first operation", at_first, "#d98f5c"});
+    parts.push_back({"idle: gaps below 5 µs", rest - at_first, "#c9c6bd"});
     put_bar(out, parts);
     std::string words;
     for (auto const& [cause, t] : by_cause)

@@ -240,23 +240,33 @@ double peak_memory(process_model const& p) {
     return static_cast<double>(most);
 }
 
+std::string device_of(process_model const* p) {
+    return p == nullptr || p->device.empty() ? std::string{"no device"} : p->device;
+}
+
 }  // namespace
 
 result<difference> compare(report_input const& before, report_input const& after, strictness how) {
     auto const* const a = main_process(before.m);
     auto const* const b = main_process(after.m);
+    bool const left = before.m.has_gpu_work() && !after.m.has_gpu_work();
     if (how == strictness::same_only) {
-        if (a != nullptr && b != nullptr && a->device != b->device)
-            return fail(errc::invalid_argument, "another device: {} and {}; --force compares them all the same",
-                        a->device, b->device);
         if (before.m.command != after.m.command)
             return fail(errc::invalid_argument, "another command: '{}' and '{}'; --force compares them all the same",
                         before.m.command, after.m.command);
         if (before.m.label != after.m.label)
             return fail(errc::invalid_argument, "another label: '{}' and '{}'; --force compares them all the same",
                         before.m.label, after.m.label);
+        // A run that left the GPU is what this is for: it is compared, and broken.
+        if (!left && device_of(a) != device_of(b))
+            return fail(errc::invalid_argument, "another device: {} and {}; --force compares them all the same",
+                        device_of(a), device_of(b));
     }
     difference out;
+    if (left) {
+        out.broken = true;
+        out.lines.push_back(fmt::format("WORSE  it ran on {}, and now nothing runs on a GPU", device_of(a)));
+    }
     auto const more = [&](char const* what, double x, double y, double most, char const* unit) {
         if (x <= 0 && y <= 0) return;
         bool const worse = y > x * (1 + most) && (x > 0 || most == 0);
@@ -325,7 +335,7 @@ constexpr std::string_view system_tools[] = {
 
 // A fork that never became a program has no name.
 bool is_program(child_process const& c) {
-    return !c.name.empty() && std::ranges::find(system_tools, c.name) == std::end(system_tools);
+    return !c.name.empty() && std::ranges::find(system_tools, tool_name(c.name)) == std::end(system_tools);
 }
 
 // Who started a program, be it through a shell.
@@ -354,7 +364,7 @@ std::vector<health::unit> units_without_gpu(model const& m) {
     std::vector<health::unit> out;
     for (auto const& c : m.children)
         if (is_program(c) && !c.is_compiler && !starters.contains(c.pid) && !recorded.contains(c.pid))
-            out.push_back({c.name, 0, false});
+            out.push_back({c.command.empty() ? c.name : c.command, 0, false});
     return out;
 }
 
@@ -384,12 +394,12 @@ void add_health(model const& m, std::string const& name, health& to) {
             if (with_kernels.contains(d.id)) ++to.verified;
             if (auto const reason = event.value("reason", ""); !reason.empty()) ++to.reasons[reason];
         }
-        to.units.push_back({name.empty() ? p.program.substr(0, 60) : name, kernels, kernels > 0});
+        to.units.push_back({name.empty() ? short_command(p.program) : name, kernels, kernels > 0});
     }
     auto const others = units_without_gpu(m);
     to.units.insert(to.units.end(), others.begin(), others.end());
     if (m.processes.empty() && others.empty())
-        to.units.push_back({name.empty() ? m.command.substr(0, 60) : name, 0, false});
+        to.units.push_back({name.empty() ? short_command(m.command) : name, 0, false});
     if (to.of_dispatches) return;
     to.all = to.units.size();
     to.gpu = to.verified = static_cast<std::uint64_t>(std::ranges::count_if(to.units, &health::unit::on_gpu));

@@ -218,12 +218,17 @@ std::vector<child_process> children_of(recording const& from) {
             to.pid = c.pid;
             if (c.event == 4) {
                 to.when.to = std::max(to.when.to, c.time);
+                to.was_waited_for = true;
                 to.parent = c.parent;
                 continue;
             }
             if (to.when.from == 0 || c.time < to.when.from) to.when.from = c.time;
+            to.out_of_sight = to.out_of_sight || c.event == 5;
             if (c.parent != 0 && to.parent == 0) to.parent = c.parent;
-            to.name = base_name(from.strings.at(c.name));
+            std::string_view const text = from.strings.at(c.name);  // "/usr/bin/python3\tpython3 train.py"
+            auto const tab = text.find('\t');
+            to.name = base_name(text.substr(0, tab));
+            if (tab != text.npos) to.command = short_command(text.substr(tab + 1));
         }
     }
     std::vector<child_process> out;
@@ -265,7 +270,11 @@ void take_about(recording const& from, model& to) {
     to.wall_s = number("wall_s");
     to.cpu_s = number("cpu_s");
     to.exit_status = static_cast<int>(number("exit_status"));
-    to.host_device = text("device");
+    to.runner = static_cast<std::uint32_t>(number("runner"));
+    to.ended = static_cast<time_ns>(number("ended_ns"));
+    if (about.contains("still_running") && about["still_running"].is_array())
+        for (auto const& pid : about["still_running"])
+            if (pid.is_number_unsigned()) to.still_running.insert(pid.get<std::uint32_t>());
     if (auto const why = text("not_recorded"); !why.empty()) {
         to.not_recorded = true;
         to.notes.push_back(why);
@@ -321,7 +330,7 @@ std::string_view name_of(gap_cause cause) noexcept {
         case gap_cause::dependency: return "stream dependency";
         case gap_cause::latency: return "launch latency";
         case gap_cause::tool: return "tool";
-        case gap_cause::other: return "other";
+        case gap_cause::other: return "unknown cause";
     }
     return "";
 }
@@ -378,6 +387,21 @@ std::string short_kernel_name(std::string const& name, std::size_t most) {
     return out.substr(0, most);
 }
 
+std::string short_command(std::string_view command, std::size_t most) {
+    std::string out;
+    while (!command.empty()) {
+        auto const space = command.find(' ');
+        auto const word = command.substr(0, space);
+        command.remove_prefix(space == command.npos ? command.size() : space + 1);
+        if (word.empty()) continue;
+        auto const shown = word.starts_with('/') ? base_name(word) : std::string{word};
+        if (out.empty()) out = shown.substr(0, most);
+        else if (out.size() + 1 + shown.size() <= most) out += " " + shown;
+        else break;
+    }
+    return out;
+}
+
 bool is_of_the_tool(format::overhead_record const& o) noexcept {
     return o.what == 1 || o.what == 2 || o.what == 3 || o.what == 7 || o.what == 8;
 }
@@ -429,6 +453,7 @@ model model_of(recording& from, model_options const& how) {
         if (r.recorded()) {
             out.driver_asked = true;
             out.processes.push_back(process_from(from, r, out.children, how));
+            out.processes.back().was_still_running = out.still_running.contains(r.about.pid);
         }
     }
     return out;

@@ -9,6 +9,7 @@
 #include "audit/correlation_map.hpp"
 #include "audit/recording.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -126,9 +127,12 @@ struct steps {
 
 struct child_process {
     std::uint32_t pid = 0, parent = 0;
-    std::string name;  // of the file
+    std::string name;     // of the file
+    std::string command;  // and its arguments, short; empty: not known
     interval when;
     bool is_compiler = false, is_outermost = false;
+    bool was_waited_for = false;  // so its end is known
+    bool out_of_sight = false;    // started without what is put around a program: nothing it did is known
 };
 
 struct ledger_row {
@@ -172,6 +176,7 @@ struct process_model {
     time_ns tool = 0;  // that we cost, as far as CUPTI says
     std::uint64_t lost = 0;
     bool ended_well = false;
+    bool was_still_running = false;  // when the recording was read
 
     [[nodiscard]] std::string const& text(std::uint32_t id) const { return strings->at(id); }
     [[nodiscard]] place const& place_at(std::uint32_t id) const { return places[id < places.size() ? id : 0]; }
@@ -197,10 +202,15 @@ struct model {
     bool driver_asked = false;  // somebody called cuInit
     std::uint32_t driver_status = 0;
     std::map<std::string, std::string> environment;  // allow-listed, from run.json
-    std::string command, label, scale, date, host_device;
+    std::string command, label, scale, date;
     double wall_s = 0, cpu_s = 0;
     int exit_status = 0;
-    bool framework = false;
+    std::uint32_t runner = 0;                  // the process that started the program
+    time_ns ended = 0;                         // when it had ended; 0: not known
+    std::set<std::uint32_t> still_running;     // processes of it that outlived it
+    [[nodiscard]] bool has_gpu_work() const {  // of which something is known
+        return std::ranges::any_of(processes, [](process_model const& p) { return !p.ops.empty(); });
+    }
 };
 
 struct model_options {
@@ -213,6 +223,9 @@ struct model_options {
 
 // As people write it: demangled, without arguments and template arguments, at most so long.
 [[nodiscard]] std::string short_kernel_name(std::string const& name, std::size_t most = 48);
+
+// "python3 train.py --fast" of "/opt/venv/bin/python3 /home/ann/train.py --fast": whole words, as many as fit.
+[[nodiscard]] std::string short_command(std::string_view command, std::size_t most = 60);
 
 // ---- parts, each in a file of its own
 [[nodiscard]] std::vector<interval> joined(std::vector<interval> all);
@@ -235,6 +248,11 @@ template <class Sorted>
 }
 [[nodiscard]] time_ns overlap(interval with, std::vector<interval> const& sorted);
 [[nodiscard]] std::string base_name(std::string_view path);
+// Debian's ldconfig is a script that becomes ldconfig.real.
+[[nodiscard]] inline std::string_view tool_name(std::string_view program) {
+    if (program.ends_with(".real")) program.remove_suffix(5);
+    return program;
+}
 // Of a stack as recordings have it: whose line it is.
 [[nodiscard]] place place_from(std::string_view stack);
 // The smallest lag at which a sequence repeats over its last half; 0: none.

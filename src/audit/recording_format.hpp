@@ -187,7 +187,7 @@ struct compile_record {
 };
 struct child_record {
     static constexpr chunk kind = chunk::child;
-    u32 pid = 0, parent = 0, name = 0, event = 0;  // event: 1 began, 2 ended, 3 asked for, 4 waited for
+    u32 pid = 0, parent = 0, name = 0, event = 0;  // 1 began, 3 asked for, 4 waited for, 5 asked for out of our sight
     u64 time = 0;
     u32 status = 0;
     KILN_RECORD_FIELDS(self.pid, self.parent, self.name, self.event, self.time, self.status)

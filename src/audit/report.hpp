@@ -35,6 +35,8 @@ struct stage {
 // The process that did most on the GPU; null where none did anything.
 [[nodiscard]] process_model const* main_process(model const& m);
 [[nodiscard]] std::string verdict(report_input const& in);
+// What keeps it from being better, if anything of weight does: the verdict and the sign-off speak of this one.
+[[nodiscard]] finding const* main_finding(report_input const& in);
 // Whether the host drives it: BLOCKING in the first four steps, or host gaps of half the time.
 [[nodiscard]] bool is_cpu_shaped(report_input const& in);
 // Whether a finding might be worse than it is called, because the steady state was short.

@@ -115,7 +115,7 @@ void put_card(std::string& out, model const& m, finding const& f) {
         level, name_of(f.level), escaped(capital(std::string{rule.plain})), escaped(place_text(f.where)));
     if (f.cost >= 0.001) out += fmt::format("<span class=\"cost\">at most {:.1f} %</span>", f.cost * 100);
     out += fmt::format("</h3><p>{}.</p>", escaped(capital(f.what)));
-    if (f.level > severity::info)
+    if (f.level > severity::info || f.rule == "R01")
         out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{rule.remedy})));
     out += "<p class=\"tags\">";
     out += fmt::format("<span>{} {}</span><span>{}</span><span>{}</span><span>{}</span>", f.rule, rule.name,
@@ -147,6 +147,10 @@ void put_lists(std::string& out, report_input const& in) {
         out += fmt::format("<li>{} {}: {} × at {} — {}</li>", e.rule, find_rule(e.rule)->name, e.count,
                            escaped(place_text(e.where)), escaped(e.why));
     if (!in.result.exempt.empty()) out += "</ul>";
+    if (!in.m.has_gpu_work()) {
+        out += "<h2>Checked and fine</h2><p class=\"none dim\">Nothing: no work on a GPU was recorded.</p>";
+        return;
+    }
     std::set<std::string> fired;
     for (auto const& f : in.result.findings) fired.insert(f.rule);
     std::string quiet;
@@ -168,24 +172,28 @@ void put_lists(std::string& out, report_input const& in) {
 
 void put_sign_off(std::string& out, report_input const& in) {
     std::string forcing = "nothing of weight", change = "none is needed";
-    for (auto const& f : in.result.findings) {
-        if (f.level < severity::medium || find_rule(f.rule)->step == audit_step::evidence) continue;
-        forcing = fmt::format("{} at {}", find_rule(f.rule)->name, place_text(f.where));
-        change = find_rule(f.rule)->remedy;
-        break;
+    if (auto const* const f = main_finding(in)) {
+        forcing = fmt::format("{} at {}", find_rule(f->rule)->plain, place_text(f->where));
+        change = find_rule(f->rule)->remedy;
+    } else if (in.result.nothing_ran) {
+        forcing = "nothing of it runs on a GPU";
+        change = find_rule("R01")->remedy;
     }
     out += fmt::format(
         "<h2>Sign-off</h2><ul><li>CPU code on a GPU (CPU-shaped): <b>{}</b></li><li>What makes it behave like CPU "
         "code: {}</li><li>The "
         "smallest structural change, as a suggestion: {}</li><li>{}</li></ul>",
-        is_cpu_shaped(in) ? "yes" : "no", escaped(forcing), escaped(change),
+        in.result.nothing_ran ? "it is CPU code"
+        : is_cpu_shaped(in)   ? "yes"
+                              : "no",
+        escaped(forcing), escaped(change),
         in.result.can_be_judged ? "The evidence can be judged." : "It cannot be judged: " + escaped(in.result.why_not));
 }
 
 void put_environment(std::string& out, report_input const& in, process_model const* p) {
     out += "<h2>This run</h2><div class=\"scroll\"><table>";
-    auto const row = [&](char const* name, std::string const& value) {
-        if (!value.empty()) out += fmt::format("<tr><td>{}<td class=name>{}</tr>", name, escaped(value));
+    auto const row = [&](std::string_view name, std::string const& value) {
+        if (!value.empty()) out += fmt::format("<tr><td>{}<td class=name>{}</tr>", escaped(name), escaped(value));
     };
     row("command", in.m.command);
     row("label", in.m.label);
@@ -198,7 +206,7 @@ void put_environment(std::string& out, report_input const& in, process_model con
                                     p->from->about.cupti, in.m.records, in.m.dropped, time_text(p->tool)));
         row("ended", p->ended_well ? "in good order" : "without a word: at most the last second is missing");
     }
-    for (auto const& [name, value] : in.m.environment) row(name.c_str(), value);
+    for (auto const& [name, value] : in.m.environment) row(name, value);
     out += "</table></div>";
 }
 
@@ -223,10 +231,12 @@ std::string to_html(report_input const& in) {
             "<h2>Where the time goes, once it runs</h2><p class=\"none\">It ended before anything was done over and "
             "over: all there is to see is how it began.</p>";
     if (has_steady_work) {
-        out += fmt::format(
-            "<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>",
-            time_text(p->steady.length()),
-            p->cycle.found() ? fmt::format(", {} steps of {}", p->steady_steps(), time_text(p->median)) : "");
+        out +=
+            fmt::format("<h2>Where the time goes, once it runs</h2><p class=\"small dim\">The steady state: {}{}.</p>",
+                        time_text(p->steady.length()),
+                        p->cycle.found()
+                            ? fmt::format(", {} steps, half of them within {}", p->steady_steps(), time_text(p->median))
+                            : "");
         put_steady_bar(out, *p);
     }
     out += "<h2>Findings</h2>";

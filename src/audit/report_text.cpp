@@ -100,7 +100,21 @@ bool is_cpu_shaped(report_input const& in) {
     if (p == nullptr) return true;
     auto const host = detail::gap_time(
         *p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
-    return 2 * host >= p->span();
+    return 2 * (host - detail::idle_let_pass(*p, in.result)) >= p->span();
+}
+
+finding const* main_finding(report_input const& in) {
+    auto const is_of = [](severity least) {
+        return
+            [least](finding const& f) { return f.level >= least && find_rule(f.rule)->step != audit_step::evidence; };
+    };
+    auto const& all = in.result.findings;
+    auto const blocks = is_of(severity::blocking);
+    // Rather one that names a line than one that names the program.
+    auto at = std::ranges::find_if(all, [&](finding const& f) { return blocks(f) && f.place != 0; });
+    if (at == all.end()) at = std::ranges::find_if(all, blocks);
+    if (at == all.end()) at = std::ranges::find_if(all, is_of(severity::medium));
+    return at == all.end() ? nullptr : &*at;
 }
 
 std::string verdict(report_input const& in) {
@@ -108,22 +122,16 @@ std::string verdict(report_input const& in) {
     if (p == nullptr || p->ops.empty()) {
         if (in.m.not_recorded || in.m.other_profiler)
             return "it cannot be judged: " + (in.m.notes.empty() ? "nothing was recorded" : in.m.notes.front());
+        if (!in.result.can_be_judged && !in.result.nothing_ran) return "it cannot be judged: " + in.result.why_not;
         return "nothing ran on a GPU";
     }
     std::size_t counts[5] = {};
     for (auto const& f : in.result.findings) ++counts[static_cast<std::size_t>(f.level)];
     auto const first =
         in.result.findings.empty() ? std::string_view{} : find_rule(in.result.findings.front().rule)->plain;
-    if (counts[4] > 0) {
-        // Rather one that names a line than one that names the program.
-        auto const& all = in.result.findings;
-        auto const blocks = [](finding const& f) { return f.level == severity::blocking; };
-        auto at = std::ranges::find_if(all, [&](finding const& f) { return blocks(f) && f.place != 0; });
-        bool const has_line = at != all.end();
-        if (!has_line) at = std::ranges::find_if(all, blocks);
-        return fmt::format("it runs on the GPU, but {}{} keeps it from scaling", find_rule(at->rule)->plain,
-                           has_line ? " at " + place_text(at->where) : "");
-    }
+    if (auto const* const f = main_finding(in); f != nullptr && f->level == severity::blocking)
+        return fmt::format("it runs on the GPU, but {}{} keeps it from scaling", find_rule(f->rule)->plain,
+                           f->place != 0 ? " at " + place_text(f->where) : "");
     if (counts[3] > 0)
         return fmt::format("it runs on the GPU, but {} of HIGH severity {} a good part of it: first {}",
                            count_text(counts[3], "finding"), counts[3] == 1 ? "costs" : "cost", first);
@@ -224,7 +232,7 @@ std::string to_text(report_input const& in) {
         auto const stages = stages_of(*p);
         std::string text;
         for (std::size_t i = 0; i < std::min<std::size_t>(3, stages.size()); ++i)
-            text += fmt::format("{}{} ({}, {:.1f} ms busy of {:.1f})", i > 0 ? ", " : "", stages[i].name,
+            text += fmt::format("{}{} ({}, {:.1f} ms of GPU work in {:.1f})", i > 0 ? ", " : "", stages[i].name,
                                 stages[i].actual, in_ms(stages[i].busy), in_ms(stages[i].wall));
         if (!text.empty()) out.add("top stages   " + text);
         if (m.processes.size() > 1) {

@@ -15,7 +15,7 @@ using enum audit_step;
 constexpr std::array table{
     rule{"R01", "no-gpu", "no work on a GPU", ran,
          "no process of the tree asked the driver for a device, or none ran a kernel",
-         "BLOCKING with --expect-gpu, or where a framework and a device are there; else a note",
+         "BLOCKING with --expect-gpu; else a note, and by severities and budgets it cannot be judged",
          "the recording was cut short (R91)",
          "check that the program was given a device: CUDA_VISIBLE_DEVICES, the build of the framework, .to('cuda')",
          no_gpu, scope::tree},
@@ -155,7 +155,7 @@ constexpr std::array table{
          "audit a longer run", tool_cost},
     rule{"R91", "lost", "lost records", evidence,
          "more than 0.1 % of the records were lost, or a recording was cut short", "validity", "",
-         "audit a shorter run, or a part of it (--duration)", lost_records, scope::tree},
+         "audit a shorter run; where a process is named, see that it is recorded", lost_records, scope::tree},
     rule{"R92", "no-steady-state", "no steady state", evidence, "no steps were found, or too few", "validity", "",
          "audit a longer run, or name a step (--step FILE:LINE)", no_steady},
     rule{"R93", "disturbed", "a disturbed run", evidence,
@@ -308,6 +308,11 @@ audit_result audit(model const& m, rule_options const& how) {
             out.can_be_judged = false;
             out.why_not = f.what;
         }
+    }
+    if (out.can_be_judged && !m.has_gpu_work()) {
+        out.can_be_judged = false;
+        out.nothing_ran = true;
+        out.why_not = "nothing ran on a GPU, so there is nothing to judge";
     }
     fold_later(out);
     sort_findings(out);

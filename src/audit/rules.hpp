@@ -25,6 +25,7 @@ public:
     void find(finding f);
     void exempt(std::string rule, std::uint64_t count, std::uint32_t place, std::string why);
     void good(std::string text);
+    [[nodiscard]] audit_result const& so_far() const { return out_; }
 
     [[nodiscard]] double share(time_ns t) const { return static_cast<double>(t) / static_cast<double>(p.span()); }
     [[nodiscard]] double per_step(std::uint64_t count) const;
@@ -87,6 +88,10 @@ struct occupancy_answer {
     std::string_view limit;
 };
 [[nodiscard]] occupancy_answer theoretical_occupancy(process_model const& p, operation const& o);
+// What is known to be missing of a recording, each in a sentence.
+[[nodiscard]] std::vector<std::string> losses_of(model const& m);
+// Idle time after waits that the rules about waits let pass, and did not find at fault elsewhere.
+[[nodiscard]] time_ns idle_let_pass(process_model const& p, audit_result const& r);
 // How the host's share of the steady window is made up.
 [[nodiscard]] time_ns gap_time(process_model const& p, std::initializer_list<gap_cause> causes);
 }  // namespace detail

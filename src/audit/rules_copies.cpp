@@ -236,12 +236,11 @@ void churn(judge& j) {
     bool const often = p.cycle.found() ? steady >= steps / 2 : static_cast<double>(steady) / seconds >= 50;
     if (!often || std::min(steady, steady_frees) < 20) return;
     auto const place = std::ranges::max_element(places, {}, [](auto const& k) { return k.second; })->first;
-    if (place != 0) {  // of that line alone
-        allocations = frees = 0;
+    if (place != 0) {  // of that line alone; another may free what it allocates
+        allocations = 0;
         for (auto const& c : p.calls) {
             if (c.status != 0 || p.place_at(p.place_of(c.correlation)).label != p.place_at(place).label) continue;
             allocations += c.what == call_class::allocate || c.what == call_class::allocate_host ? 1 : 0;
-            frees += c.what == call_class::release || c.what == call_class::release_host ? 1 : 0;
         }
     }
     if (late * 10 < steady) return j.exempt("R40", allocations, place, "it dies down: growth at the beginning");
@@ -249,7 +248,7 @@ void churn(judge& j) {
     f.count = allocations;
     f.cost = std::min(1.0, j.share(cost));
     f.structural = true;
-    f.what = fmt::format("{} allocations and {} frees of memory outside a pool", allocations, frees);
+    f.what = fmt::format("{} allocations of memory outside a pool at this line, {} frees in all", allocations, frees);
     f.arithmetic = fmt::format("{:.1f} ms in those calls / {:.1f} ms", in_ms(cost), in_ms(p.span()));
     f.level = std::max(severity::medium, std::min(severity::high, j.by_cost(f.cost, true, allocations)));
     if (j.per_step(allocations) >= 10 && f.cost >= 0.1) f.level = severity::blocking;

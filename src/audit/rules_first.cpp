@@ -12,7 +12,16 @@ struct total {
     std::uint64_t count = 0;
     time_ns time = 0;
     std::uint32_t place = 0;
+    time_ns early = 0;  // of it, before the steady state
 };
+
+void add_times(total& to, std::vector<interval> all, interval steady) {
+    for (auto const& i : joined(std::move(all))) {
+        to.time += i.length();
+        to.early += interval{i.from, std::min(i.to, steady.from)}.length();
+    }
+}
+
 template <class Wanted>
 total sum(process_model const& p, Wanted const& wanted) {
     total out;
@@ -23,7 +32,7 @@ total sum(process_model const& p, Wanted const& wanted) {
         all.push_back(f.when);
         if (out.place == 0) out.place = f.place;
     }
-    for (auto const& i : joined(std::move(all))) out.time += i.length();
+    add_times(out, std::move(all), p.steady);
     return out;
 }
 
@@ -33,7 +42,9 @@ finding cold(judge const& j, std::string rule, total const& t, std::string what)
     f.is_cold = true;
     f.what = std::move(what);
     f.level = j.by_cold(t.time);
-    f.arithmetic = fmt::format("{:.0f} ms before the first steady step", in_ms(t.time));
+    f.arithmetic = t.early == t.time ? fmt::format("{:.0f} ms before the steady state", in_ms(t.time))
+                                     : fmt::format("{:.0f} ms, {:.0f} of them before the steady state", in_ms(t.time),
+                                                   in_ms(t.early));
     return f;
 }
 
@@ -118,11 +129,8 @@ void child(judge& j) {
         ++sum_of.count;
         all.push_back(c.when);
     }
-    std::vector<interval> waited;
-    for (auto const& i : joined(std::move(all))) {
-        sum_of.time += i.length();
-        waited.push_back(i);
-    }
+    auto const waited = joined(all);
+    add_times(sum_of, std::move(all), j.p.steady);
     if (sum_of.time < 100 * ms) return;
     time_ns beside = 0;
     for (auto const& i : waited) beside += overlap(i, j.p.busy);
@@ -130,6 +138,9 @@ void child(judge& j) {
     std::string names;
     for (auto const& [name, t] : by_name)
         names += fmt::format("{}{} {} ({:.0f} ms)", names.empty() ? "" : ", ", name, t.count, in_ms(t.time));
+    time_ns one_by_one = 0;
+    for (auto const& [name, t] : by_name) one_by_one += t.time;
+    if (one_by_one > sum_of.time + sum_of.time / 10) names += ", some of them side by side";
     sum_of.place = 0;
     auto f = cold(j, "R14", sum_of,
                   fmt::format("{} compiler processes, {:.0f} ms: {}", sum_of.count, in_ms(sum_of.time), names));
@@ -147,7 +158,8 @@ void trials(judge& j) {
         when.to = std::max(when.to, o->end);
     }
     if (shapes.empty() || when.length() < 100 * ms) return;
-    total const t{shapes.size(), when.length(), p.place_of(p.trials.front()->correlation)};
+    total t{.count = shapes.size(), .place = p.place_of(p.trials.front()->correlation)};
+    add_times(t, {when}, p.steady);
     auto f = cold(
         j, "R15", t,
         fmt::format("{} variants were tried in {} launches and never ran again ({:.0f} ms from the first to the last)",

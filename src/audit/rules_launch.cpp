@@ -65,6 +65,33 @@ bool several_at_once(process_model const& p) {
     return static_cast<double>(sum) > 1.2 * static_cast<double>(std::max<time_ns>(1, p.steady_busy));
 }
 
+// The recorder writes every second while its process lives.
+constexpr time_ns flush_period = 1'000 * ms;
+
+// How long a process lived on after what is known of it last, where it ended without a word and its end is known.
+time_ns unseen_end(model const& m, process_model const& p) {
+    if (p.ended_well) return 0;
+    time_ns end = m.runner != 0 && p.from->about.parent == m.runner ? m.ended : 0;
+    for (auto const& c : m.children)
+        if (c.pid == p.pid && c.was_waited_for) end = c.when.to;
+    auto last = p.ended;
+    for (auto const& c : p.from->cpu) last = std::max(last, c.time);
+    return end > last ? end - last : 0;
+}
+
+// From its start to what is known of it last.
+time_ns life_of(process_model const& p) { return interval{p.started != 0 ? p.started : p.begun, p.ended}.length(); }
+
+// Compilers and small tools are at home on the CPU. A shell may have started anything.
+bool may_use_gpu(child_process const& c) {
+    constexpr std::array harmless{"basename", "cat",         "date",       "dirname", "getconf",  "grep",  "hostname",
+                                  "id",       "kiln-worker", "ldconfig",   "locale",  "ls",       "lscpu", "lspci",
+                                  "mkdir",    "mount",       "nvidia-smi", "ping",    "readlink", "rm",    "sed",
+                                  "sort",     "stty",        "tty",        "umount",  "uname",    "wc",    "which"};
+    auto const name = tool_name(c.name);
+    return !c.is_compiler && std::ranges::find(harmless, name) == harmless.end();
+}
+
 }  // namespace
 
 time_ns gap_time(process_model const& p, std::initializer_list<gap_cause> causes) {
@@ -271,6 +298,22 @@ void graph_candidate(judge& j) {
     j.find(std::move(f));
 }
 
+time_ns idle_let_pass(process_model const& p, audit_result const& r) {
+    auto const is_of_waits = [](std::string_view rule) { return rule >= "R20" && rule <= "R23"; };
+    std::set<std::string> places;
+    for (auto const& e : r.exempt)
+        if (is_of_waits(e.rule) && e.where != "?") places.insert(e.where);
+    for (auto const& f : r.findings)
+        if (is_of_waits(f.rule)) places.erase(f.where);
+    time_ns out = 0;
+    for (auto const& g : p.gaps) {
+        if (g.cause != gap_cause::sync_bubble || g.after_wait < 0) continue;
+        auto const place = p.place_of(p.calls[static_cast<std::size_t>(g.after_wait)].correlation);
+        if (places.contains(p.place_at(place).label)) out += g.when.length();
+    }
+    return out;
+}
+
 void gap_cause_rule(judge& j) {
     auto const& p = j.p;
     std::map<gap_cause, std::pair<time_ns, std::map<std::uint32_t, time_ns>>> by_cause;
@@ -279,8 +322,15 @@ void gap_cause_rule(judge& j) {
         to.first += g.when.length();
         to.second[g.place] += g.when.length();
     }
+    auto const let_pass = idle_let_pass(p, j.so_far());
     for (auto const& [cause, all] : by_cause) {
         if (j.share(all.first) < j.number("R60.share", 0.05) || cause == gap_cause::latency) continue;
+        if (cause == gap_cause::sync_bubble && j.share(all.first - let_pass) < j.number("R60.share", 0.05)) {
+            j.exempt(
+                "R60", 1, 0,
+                fmt::format("{} for {:.0f} %, by waits that are let pass", name_of(cause), j.share(all.first) * 100));
+            continue;
+        }
         auto const place = std::ranges::max_element(all.second, {}, [](auto const& k) { return k.second; })->first;
         finding f = j.at("R60", place);
         f.count = 1;
@@ -288,6 +338,10 @@ void gap_cause_rule(judge& j) {
         f.what = fmt::format("{} leaves the GPU idle for {:.0f} % of the steady state", name_of(cause), f.cost * 100);
         f.arithmetic = fmt::format("{:.1f} ms / {:.1f} ms", in_ms(all.first), in_ms(p.span()));
         f.level = std::min(severity::high, j.by_cost(f.cost, false, 1));
+        if (cause == gap_cause::other) {  // nothing that the program could be told to change
+            f.level = std::min(f.level, severity::low);
+            f.sure = confidence::hint;
+        }
         j.find(std::move(f));
     }
 }
@@ -386,20 +440,50 @@ void tool_cost(judge& j) {
     j.find(std::move(f));
 }
 
+std::vector<std::string> losses_of(model const& m) {
+    std::vector<std::string> out;
+    for (auto const& p : m.processes) {
+        if (p.was_still_running && !p.ended_well)
+            out.push_back(fmt::format("process {} was still at work when the program had ended", p.pid));
+        else if (!p.ended_well && p.ops.empty())
+            out.push_back(fmt::format(
+                "process {} got a GPU, ended without a word and left nothing: it ended at once, or could write no more",
+                p.pid));
+        else if (auto const unseen = unseen_end(m, p); unseen > 2 * flush_period)
+            out.push_back(fmt::format("the last {:.1f} s of process {} are missing: it could write no more",
+                                      static_cast<double>(unseen) * 1e-9, p.pid));
+        else if (!p.ended_well && life_of(p) < 10 * flush_period)
+            out.push_back(fmt::format("process {} ended without a word: up to a second of its {:.1f} s may be missing",
+                                      p.pid, static_cast<double>(life_of(p)) * 1e-9));
+    }
+    for (auto const& c : m.children)
+        if (c.out_of_sight && may_use_gpu(c))
+            out.push_back(fmt::format(
+                "{} (process {}) was not recorded: its environment was emptied, or its privileges are raised", c.name,
+                c.pid));
+    return out;
+}
+
 void lost_records(judge& j) {
     auto const& m = j.m;
     auto const lost = m.dropped;
+    auto const losses = losses_of(m);
     std::size_t cut = 0;
     for (auto const& p : m.processes) cut += p.ended_well ? 0 : 1;
-    if (cut > 0) j.good(fmt::format("{} process(es) ended without a word; at most their last second is missing", cut));
+    if (cut > 0 && losses.empty())
+        j.good(fmt::format("{} process(es) ended without a word; at most their last second is missing", cut));
     bool const many = m.records > 0 && static_cast<double>(lost) > 0.001 * static_cast<double>(m.records);
-    if (!many && m.discarded == 0 && m.skipped_bytes == 0 && m.spoilt_files == 0) return;
+    if (!many && m.discarded == 0 && m.skipped_bytes == 0 && m.spoilt_files == 0 && losses.empty()) return;
     finding f = j.at("R91", 0);
     f.where = "the recording";
-    f.count = lost;
-    f.what =
-        fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
+    f.count = std::max<std::uint64_t>(lost, losses.size());
+    if (many || m.discarded + m.skipped_bytes + m.spoilt_files > 0)
+        f.what =
+            fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
     if (m.spoilt_files > 0) f.what += fmt::format(", {} file(s) missing, full or no recording", m.spoilt_files);
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, losses.size()); ++i)
+        f.what += (f.what.empty() ? "" : "; ") + losses[i];
+    if (losses.size() > 3) f.what += fmt::format("; and {} more", losses.size() - 3);
     f.level = severity::medium;
     j.find(std::move(f));
 }

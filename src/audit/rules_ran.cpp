@@ -45,7 +45,7 @@ void no_gpu(judge& j) {
     bool const any = std::ranges::any_of(j.m.processes, [](process_model const& p) {
         return std::ranges::any_of(p.ops, [](operation const& o) { return o.kind == op_kind::kernel; });
     });
-    if (any || j.m.not_recorded || j.m.other_profiler) return;
+    if (any || j.m.not_recorded || j.m.other_profiler || !losses_of(j.m).empty()) return;
     finding f = j.at("R01", 0);
     f.count = 1;
     f.where = "the whole tree";
@@ -53,8 +53,7 @@ void no_gpu(judge& j) {
              : j.m.processes.empty()
                  ? fmt::format("cuInit was called and gave {}: no process got a device", j.m.driver_status)
                  : "a device was opened, but no kernel ran";
-    bool const expected = j.options.expect_gpu || (j.m.framework && !j.m.host_device.empty());
-    f.level = expected ? severity::blocking : severity::info;
+    f.level = j.options.expect_gpu ? severity::blocking : severity::info;
     f.structural = true;
     j.find(std::move(f));
 }
@@ -70,7 +69,7 @@ void token_use(judge& j) {
             "R02", 1, 0,
             fmt::format("busy {:.0f} %, but the CPU is idle too ({:.0f} % of a core)", busy * 100, *cpu * 100));
     finding f = j.at("R02", 0);
-    f.where = p.program.substr(0, 60);
+    f.where = short_command(p.program);
     f.count = 1;
     f.cost = 1 - busy;
     f.what = fmt::format("the GPU is busy {:.1f} % of {:.1f} s while the process keeps {:.0f} % of a core busy",

@@ -151,7 +151,7 @@ def main():
         except subprocess.TimeoutExpired:
             return name, None, "took too long"
         (place / "summary.txt").write_text(done.stderr)
-        lines = done.stdout.strip().splitlines()
+        lines = [line for line in done.stdout.splitlines() if line]
         if done.returncode != 0 or len(lines) < 2 or lines[-2] != f"done {program}":
             return name, [f"exit status {done.returncode}", done.stderr[-300:]], ""
         report = json.loads(lines[-1])

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -16,5 +17,10 @@ inline bool may_grow(int fd, std::size_t by) {
     if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return true;
     return ::fstat(fd, &about) == 0 && static_cast<std::uint64_t>(about.st_size) + by <= most.rlim_cur;
 }
+
+// Whether the process has locked itself in since (seccomp): a file that it opens might be its end. What it has at `first`, a container's
+// own for one, lets files be opened.
+inline int lock_of_process() { return ::prctl(PR_GET_SECCOMP); }
+inline bool has_locked_itself_in(int first) { return lock_of_process() != first; }
 
 }  // namespace kiln::audit

@@ -4,7 +4,12 @@
 #include "audit/judgement.hpp"
 #include "audit_lines.hpp"
 #include "audit_run.hpp"
+#include "base/files.hpp"
 #include "base/text.hpp"
+
+#include <fcntl.h>
+#include <stdio_ext.h>
+#include <unistd.h>
 
 namespace kiln::cli {
 
@@ -55,7 +60,8 @@ bool is_judged(audit_arguments const& a) { return a.expect_gpu || !a.fail_on.emp
 int judged(audit_arguments const& a, audit::budget const& b, audit::report_input const& in) {
     if (!is_judged(a)) return ok;
     bool const needs_recording = !a.fail_on.empty() || !a.budget_file.empty();
-    if (!in.result.can_be_judged && (needs_recording || in.m.not_recorded || in.m.other_profiler)) {
+    bool const left_the_gpu = a.expect_gpu && in.result.nothing_ran;  // that is an answer
+    if (!in.result.can_be_judged && !left_the_gpu && (needs_recording || !in.result.nothing_ran)) {
         complain("audit: it cannot be judged: " + in.result.why_not);
         return not_judgeable;
     }
@@ -67,6 +73,7 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
             out = broken;
         }
     }
+    if (left_the_gpu) return out;
     if (!a.fail_on.empty()) {
         auto const most = *audit::severity_named(a.fail_on);
         if (in.result.worst() >= most) {
@@ -82,13 +89,21 @@ int judged(audit_arguments const& a, audit::budget const& b, audit::report_input
     return out;
 }
 
+// Whether what the program wrote last was a whole line. Of a pipe nobody knows.
+bool is_at_line_start() {
+    auto const at = ::lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    if (at <= 0) return at == 0;
+    auto const file = base::open_file("/proc/self/fd/1", O_RDONLY | O_NONBLOCK);
+    char last = 0;
+    return file && ::pread(file->get(), &last, 1, at - 1) == 1 && last == '\n';
+}
+
 // Writes what was asked for and tells the rest. The program owns standard output; our object is its last line.
-int report(std::filesystem::path const& from, audit_arguments const& a, recorded when) {
+int report_on(loaded const& all, std::filesystem::path const& from, audit_arguments const& a, recorded when) {
     auto const b = read_budget(a.budget_file);
-    auto const all = load(from, a, b, when);
     bool const is_kept = when == recorded::before || !a.run.keep.empty();
     audit::report_input in{
-        .m = all->model, .result = all->result, .recording = is_kept ? from.native() : "", .files = {}};
+        .m = all.model, .result = all.result, .recording = is_kept ? from.native() : "", .files = {}};
     if (!a.html.empty()) {
         write_text_output(a.html, base::as_bytes(audit::to_html(in))).value();
         in.files.push_back(a.html);
@@ -99,8 +114,39 @@ int report(std::filesystem::path const& from, audit_arguments const& a, recorded
     }
     if (is_kept) in.files.push_back(from.native());
     std::fputs(audit::to_text(in).c_str(), stderr);
-    if (a.as_json) print(base::json_text(audit::to_json(in)) + "\n");
+    if (a.as_json) {
+        print((when == recorded::now && !is_at_line_start() ? "\n" : "") + base::json_text(audit::to_json(in)) + "\n");
+        finish_output();
+    }
     return judged(a, b, in);
+}
+
+int report(std::filesystem::path const& from, audit_arguments const& a) {
+    return report_on(*load(from, a, read_budget(a.budget_file)), from, a, recorded::before);
+}
+
+// Of a program that has ended: whatever becomes of the report, how it ended is told.
+int report_of_run(recording_place const& place, audit_arguments const& a) {
+    if (place.path().empty()) {
+        if (is_judged(a)) complain("audit: it cannot be judged: " + place.why_none());
+        return is_judged(a) ? not_judgeable : ok;
+    }
+    std::unique_ptr<loaded> all;
+    try {
+        all = load(place.path(), a, read_budget(a.budget_file), recorded::now);
+    } catch (error const& e) {
+        complain("audit: no report: " + e.message());
+        return is_judged(a) ? not_judgeable : ok;
+    }
+    try {
+        return report_on(*all, place.path(), a, recorded::now);
+    } catch (error const& e) {
+        complain(e);
+    } catch (std::exception const& e) {
+        complain(e.what());
+    }
+    ::__fpurge(stdout);  // what nobody takes would be an error once more
+    return failed;
 }
 
 // What it will be held to can be read. Says what cannot.
@@ -126,8 +172,9 @@ struct audited_end {
 // A recording that nobody keeps is gone when this comes back.
 result<audited_end> run_and_report(audit_arguments const& a) {
     auto const place = recording_place::make(a.run.keep).value();
-    KILN_TRY(auto const status, run_audited(a.run, place.path()));
-    return audited_end{status, report(place.path(), a, recorded::now)};
+    KILN_TRY(auto const status, run_audited(a.run, place));
+    unbroken_by_writing const guard;
+    return audited_end{status, report_of_run(place, a)};
 }
 
 int run_program(audit_arguments const& a) {
@@ -144,7 +191,7 @@ int run_program(audit_arguments const& a) {
         return 127;
     }
     bool const failed_itself = !WIFEXITED(ended->status) || WEXITSTATUS(ended->status) != 0;
-    return failed_itself || !is_judged(a) ? end_like(ended->status) : ended->verdict;
+    return failed_itself ? end_like(ended->status) : ended->verdict;
 }
 
 int print_rules(std::string const& id, bool as_checklist, bool as_json) {
@@ -200,8 +247,11 @@ int print_diff(std::string const& before, std::string const& after, bool force, 
     auto const b = load(after, {}, {});
     audit::report_input const one{.m = a->model, .result = a->result, .recording = before, .files = {}},
         two{.m = b->model, .result = b->result, .recording = after, .files = {}};
-    if (!a->result.can_be_judged || !b->result.can_be_judged) {
-        complain("audit diff: it cannot be judged: " + (a->result.can_be_judged ? b : a)->result.why_not);
+    // A run without the GPU can be compared with one that had it.
+    bool const both_without = a->result.nothing_ran && b->result.nothing_ran;
+    for (auto const* const one_of : {a.get(), b.get()}) {
+        if (one_of->result.can_be_judged || (one_of->result.nothing_ran && !both_without)) continue;
+        complain("audit diff: it cannot be judged: " + one_of->result.why_not);
         return not_judgeable;
     }
     auto const found = audit::compare(one, two, force ? audit::strictness::any : audit::strictness::same_only);
@@ -228,36 +278,46 @@ int print_health(health_arguments const& a) {
     int status = ok;
     if (!a.program.empty()) {
         place.emplace(recording_place::make({}).value());
-        auto const ended = run_audited({.program = a.program}, place->path());
+        auto const ended = run_audited({.program = a.program}, *place);
         if (!ended) {
             complain(ended.error());
             return 127;
         }
         if (!WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0)
             status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
-        from.push_back(place->path());
+        if (!place->path().empty()) from.push_back(place->path());
     }
-    if (from.empty()) {
+    if (from.empty() && a.program.empty()) {
         complain("name recordings, or a command after --");
         return misused;
     }
+    std::optional<unbroken_by_writing> guard;
+    if (place) guard.emplace();
     std::string why_not;
     for (auto const& one : from) {
-        auto const all = load(one, {}, {});
-        if (!all->result.can_be_judged) why_not = all->result.why_not;
+        std::unique_ptr<loaded> all;
+        try {
+            all = load(one, {}, {});
+        } catch (error const& e) {
+            if (!place) throw;
+            complain("audit health: no report: " + e.message());  // the program took it away; it has ended all the same
+            continue;
+        }
+        if (!all->result.can_be_judged && !all->result.nothing_ran) why_not = all->result.why_not;
         audit::add_health(all->model, {}, h);
     }
     if (h.all == 0) why_not = "nothing was recorded";
     auto const data = audit::to_json(h);
     if (a.as_json) print(base::json_text(data) + "\n");
     else std::fputs(audit::to_text(h).c_str(), stderr);
+    bool const asks = !a.baseline.empty() || !a.write_baseline.empty();
+    if (!why_not.empty()) {  // nor is it a baseline: every later run would keep it
+        complain("audit health: it cannot be judged: " + why_not);
+        return status == ok && asks ? not_judgeable : status;
+    }
     if (!a.write_baseline.empty())
         write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
     if (status != ok || a.baseline.empty()) return status;
-    if (!why_not.empty()) {
-        complain("audit health: it cannot be judged: " + why_not);
-        return not_judgeable;
-    }
     auto const text = base::read_file(a.baseline).value();
     auto const before = text ? json::parse(base::as_text(*text), nullptr, false) : json{};
     if (!before.is_object() || !before.contains("gpu_share") || !before["gpu_share"].is_number()) {
@@ -265,6 +325,10 @@ int print_health(health_arguments const& a) {
         return misused;
     }
     auto const share = before["gpu_share"].get<double>();
+    if (!(share >= 0 && share <= 1)) {
+        complain(fmt::format("{}: no baseline: {} is no share of 0 to 1", a.baseline, share));
+        return misused;
+    }
     if (h.gpu_share() >= share - 0.001) return ok;
     complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", share * 100,
                          h.gpu_share() * 100));
@@ -299,8 +363,7 @@ void add_audit(CLI::App& root, std::vector<command>& commands) {
     auto recording = std::make_shared<std::string>();
     from_file->add_option("RECORDING", *recording, "directory")->required();
     add_outputs(from_file);
-    commands.push_back(
-        {from_file, [a, recording] { return can_judge_by(*a) ? report(*recording, *a, recorded::before) : misused; }});
+    commands.push_back({from_file, [a, recording] { return can_judge_by(*a) ? report(*recording, *a) : misused; }});
 
     auto* const rules = add_command(*app, "rules", "audit");
     auto id = std::make_shared<std::string>();

@@ -14,6 +14,8 @@
 #include <chrono>
 #include <ctime>
 #include <map>
+#include <set>
+#include <sstream>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,9 +68,27 @@ bool can_be_named(std::filesystem::path const& file) {
     return file.native().find_first_of(": ") == std::string::npos && ::access(file.c_str(), R_OK) == 0;
 }
 
+// The loader and the recorder keep out of a program that has more rights than who starts it.
+bool has_raised_rights(std::string const& program) {
+    auto const* const path = std::getenv("PATH");
+    std::string_view rest = program.find('/') != program.npos ? "" : path == nullptr ? "/usr/bin:/bin" : path;
+    for (;;) {
+        auto const colon = rest.find(':');
+        auto const file =
+            rest.empty() ? std::filesystem::path{program} : std::filesystem::path{rest.substr(0, colon)} / program;
+        struct ::stat about {};
+        if (::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &about) == 0)
+            return ((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
+                   ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid());
+        if (colon == rest.npos) return false;
+        rest.remove_prefix(colon + 1);
+    }
+}
+
 // Why nothing can be recorded; empty when it can.
 std::string put_around(audit_run const& what, std::filesystem::path const& to,
                        std::map<std::string, std::string>& environment) {
+    if (has_raised_rights(what.program.front())) return "the program runs with raised privileges";
     auto const folder = audit_folder();
     auto const recorder = folder / "libkiln-recorder.so";
     if (folder.empty() || ::access(recorder.c_str(), R_OK) != 0) return "this build has no recorder";
@@ -102,7 +122,44 @@ struct run_facts {
     std::string date, not_recorded;
     int status = 0;
     double wall_s = 0;
+    std::uint64_t begun_ns = 0, ended_ns = 0;  // of CLOCK_BOOTTIME, of CLOCK_MONOTONIC
 };
+
+std::uint64_t clock_ns(::clockid_t which) {
+    ::timespec t{};
+    ::clock_gettime(which, &t);
+    return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// Whether a process that began after that time is still there.
+bool is_running(std::string const& pid, std::uint64_t begun_ns) {
+    auto const read = base::read_file("/proc/" + pid + "/stat");
+    if (!read || !*read) return false;
+    auto const text = base::as_text(**read);
+    auto const name_ends = text.rfind(')');
+    if (name_ends == text.npos || name_ends + 2 >= text.size() || text[name_ends + 2] == 'Z') return false;
+    std::istringstream rest{std::string{text.substr(name_ends + 2)}};
+    std::string field;
+    for (int i = 3; i <= 22 && rest; ++i) rest >> field;
+    auto const ticks_per_s = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+    auto const began_s = std::strtoull(field.c_str(), nullptr, 10) / ticks_per_s;
+    return began_s + 1 >= begun_ns / 1'000'000'000u;  // a number that came twice is another process
+}
+
+// Processes that left something in the recording and outlived the program: what they do from now on is not in it.
+nlohmann::ordered_json still_running(std::filesystem::path const& in, std::uint64_t begun_ns) {
+    std::set<std::string> pids;
+    std::error_code ignored;
+    for (auto const& entry : std::filesystem::directory_iterator{in, ignored}) {
+        auto const name = entry.path().filename().native();
+        if (name.starts_with('p') || name.starts_with('c')) pids.insert(name.substr(1, name.find('.') - 1));
+    }
+    auto out = nlohmann::ordered_json::array();
+    for (auto const& pid : pids)
+        if (!pid.empty() && pid.find_first_not_of("0123456789") == pid.npos && is_running(pid, begun_ns))
+            out.push_back(std::strtoull(pid.c_str(), nullptr, 10));
+    return out;
+}
 
 void write_about(audit_run const& what, std::filesystem::path const& to, run_facts const& run) {
     ::rusage used{};
@@ -121,11 +178,14 @@ void write_about(audit_run const& what, std::filesystem::path const& to, run_fac
         {"wall_s", run.wall_s},
         {"cpu_s", seconds(used.ru_utime) + seconds(used.ru_stime)},
         {"exit_status", WIFEXITED(run.status) ? WEXITSTATUS(run.status) : 128 + WTERMSIG(run.status)},
+        {"runner", ::getpid()},
+        {"ended_ns", run.ended_ns},
         {"environment", settings}};
+    if (auto const left = still_running(to, run.begun_ns); !left.empty()) about["still_running"] = left;
     if (!run.not_recorded.empty()) about["not_recorded"] = run.not_recorded;
     if (auto const written =
             base::write_output(to / "run.json", base::as_bytes(base::json_text(about, 1) + "\n"), 0600);
-        !written)
+        !written && ::access(to.c_str(), F_OK) == 0)  // who took the folder away is told so when it is read
         complain(written.error());
 }
 
@@ -141,9 +201,10 @@ std::filesystem::path audit_folder() {
 
 result<recording_place> recording_place::make(std::string const& keep) {
     if (keep.empty()) {
-        KILN_TRY(auto temporary, base::temporary_directory::make("kiln-audit"));
-        recording_place out{temporary.path()};
-        out.temporary_.emplace(std::move(temporary));
+        auto temporary = base::temporary_directory::make("kiln-audit");
+        recording_place out{temporary ? temporary->path() : std::filesystem::path{}};
+        if (temporary) out.temporary_.emplace(*std::move(temporary));
+        else out.why_none_ = "there is no room for it: " + temporary.error().message();
         return out;
     }
     auto const path = std::filesystem::absolute(keep);
@@ -156,16 +217,33 @@ result<recording_place> recording_place::make(std::string const& keep) {
     return recording_place{path};
 }
 
-result<int> run_audited(audit_run const& what, std::filesystem::path const& to) {
+unbroken_by_writing::unbroken_by_writing() {
+    struct ::sigaction ignore {};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignore, &pipe_);
+    ::sigaction(SIGXFSZ, &ignore, &size_);
+}
+unbroken_by_writing::~unbroken_by_writing() {
+    ::sigaction(SIGPIPE, &pipe_, nullptr);
+    ::sigaction(SIGXFSZ, &size_, nullptr);
+}
+
+result<int> run_audited(audit_run const& what, recording_place const& to) {
     auto environment = environment_now();
-    run_facts run{.date = date_now(), .not_recorded = put_around(what, to, environment)};
-    if (!run.not_recorded.empty()) complain("audit: nothing is recorded: " + run.not_recorded);
+    run_facts run{.date = date_now(), .not_recorded = to.why_none(), .begun_ns = clock_ns(CLOCK_BOOTTIME)};
+    if (run.not_recorded.empty()) run.not_recorded = put_around(what, to.path(), environment);
+    if (!run.not_recorded.empty()) {
+        unbroken_by_writing const guard;
+        complain("audit: nothing is recorded: " + run.not_recorded);
+    }
     std::vector<std::string> variables;
     for (auto const& [name, value] : environment) variables.push_back(name + "=" + value);
     auto const begin = std::chrono::steady_clock::now();
     KILN_TRY(run.status, run_alone(what.program, variables));
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    write_about(what, to, run);
+    run.ended_ns = clock_ns(CLOCK_MONOTONIC);
+    unbroken_by_writing const guard;
+    if (!to.path().empty()) write_about(what, to.path(), run);
     return run.status;
 }
 

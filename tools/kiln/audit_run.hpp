@@ -4,6 +4,7 @@
 
 #include "run_child.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -22,18 +23,35 @@ struct audit_run {
 // A directory of ours alone; removed again unless the user named it.
 class recording_place {
 public:
-    // errc::invalid_argument where the named one has something in it already.
+    // errc::invalid_argument where the named one has something in it already. Where none was named and none can be made, nothing is
+    // recorded: the program is to run all the same.
     [[nodiscard]] static result<recording_place> make(std::string const& keep);
-    [[nodiscard]] std::filesystem::path const& path() const { return path_; }
+    [[nodiscard]] std::filesystem::path const& path() const { return path_; }  // empty: there is none
+    [[nodiscard]] std::string const& why_none() const { return why_none_; }
 
 private:
     explicit recording_place(std::filesystem::path path) : path_{std::move(path)} {}
     std::filesystem::path path_;
+    std::string why_none_;
     std::optional<base::temporary_directory> temporary_;
 };
 
+// Nobody may be reading what we say, and a file may be at its limit: while this lives, that is an error and not our end. Never around the
+// program itself, which would inherit it.
+class unbroken_by_writing {
+public:
+    unbroken_by_writing();
+    ~unbroken_by_writing();
+    unbroken_by_writing(unbroken_by_writing const&) = delete;
+    unbroken_by_writing& operator=(unbroken_by_writing const&) = delete;
+
+private:
+    struct ::sigaction pipe_ {
+    }, size_{};
+};
+
 // Runs it to its end and writes run.json. The status as waitpid gives it; one line on standard error where nothing can be recorded.
-[[nodiscard]] result<int> run_audited(audit_run const& what, std::filesystem::path const& to);
+[[nodiscard]] result<int> run_audited(audit_run const& what, recording_place const& to);
 
 // Where the recorder and the companion are; empty where this build has none.
 [[nodiscard]] std::filesystem::path audit_folder();

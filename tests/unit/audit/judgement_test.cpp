@@ -91,6 +91,28 @@ TEST(diff, a_new_finding_breaks_and_a_lost_one_does_not) {
     EXPECT_TRUE(compare(input(a), input(c), strictness::any));
 }
 
+TEST(diff, a_run_that_left_the_gpu_is_broken_and_one_that_came_to_it_is_of_another_device) {
+    scene gpu, cpu;
+    reads(gpu, 40);
+    cpu.all().about = gpu.all().about;
+    auto const a = judge_scene(gpu), b = judge_scene(cpu);
+    for (auto const how : {strictness::same_only, strictness::any}) {
+        auto const left = compare(input(a), input(b), how);
+        ASSERT_TRUE(left);
+        EXPECT_TRUE(left->broken);
+        EXPECT_NE(left->lines.front().find("now nothing runs on a GPU"), std::string::npos) << left->lines.front();
+    }
+    recording nothing;
+    nothing.about = gpu.all().about;
+    judged c{.m = model_of(nothing), .r = {}};
+    c.r = audit(c.m);
+    auto const refused = compare(input(c), input(a), strictness::same_only);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message().find("another device: no device and NVIDIA H200"), std::string::npos)
+        << refused.error().message();
+    EXPECT_TRUE(compare(input(c), input(a), strictness::any));
+}
+
 TEST(diff, tells_what_is_gone_and_breaks_where_nothing_was_read_or_less_memory_held) {
     scene plain, reading, large;
     for (auto* x : {&plain, &reading, &large}) {
@@ -164,7 +186,11 @@ TEST(health, counts_processes_that_used_no_gpu_but_not_those_that_only_started_o
 // pyenv's python3 is a script that asks readlink and basename, in shells of its own, before it becomes Python.
 TEST(health, tools_that_scripts_ask_are_no_work) {
     scene x;
-    x.launch("k").child("/usr/bin/readlink", 1).child("/bin/bash", 1).child("/sbin/ldconfig", 1);
+    x.launch("k")
+        .child("/usr/bin/readlink", 1)
+        .child("/bin/bash", 1)
+        .child("/sbin/ldconfig", 1)
+        .child("/sbin/ldconfig.real", 1);
     x.p().children.push_back({.pid = 3000, .parent = 1, .event = 4, .time = 5});  // forked, and never a program
     auto const seen = judge_scene(x);
     health h;
@@ -283,6 +309,59 @@ TEST(report, shows_source_only_as_it_was_when_it_ran) {
     EXPECT_NE(page_of("2999-01-01T00:00:00Z").find("loss.item() # second"), std::string::npos);
     EXPECT_EQ(page_of("2001-01-01T00:00:00Z").find("loss.item()"), std::string::npos) << "it has changed since";
     EXPECT_EQ(page_of("").find("loss.item()"), std::string::npos);
+}
+
+TEST(report, calls_idle_time_what_it_is) {
+    scene x;
+    x.launch("a").compile(1000).passes(3000).launch("b").launch("c");
+    auto const page = to_html(input(judge_scene(x)));
+    EXPECT_NE(page.find("before its first operation <span class=\"dim\">3.0 ms"), page.npos) << page;
+    EXPECT_EQ(page.find("gaps below 5 µs <span"), page.npos) << "there are none";
+}
+
+TEST(report, names_of_a_recording_are_no_markup) {
+    scene x;
+    reads(x, 40);
+    x.all().about = R"({"environment":{"<script>alert(1)</script>":"<b>"},"label":"<i>"})";
+    auto const page = to_html(input(judge_scene(x)));
+    EXPECT_EQ(page.find("<script"), page.npos);
+    EXPECT_NE(page.find("&lt;script&gt;alert(1)&lt;/script&gt;<td"), page.npos) << page;
+}
+
+TEST(report, verdict_and_sign_off_speak_of_one_thing) {
+    scene x;
+    reads(x, 40);
+    auto seen = judge_scene(x);
+    seen.r.findings.resize(2);
+    seen.r.findings[0].rule = "R02";
+    seen.r.findings[0].where = "python3 train.py";
+    seen.r.findings[0].place = 0;
+    seen.r.findings[1].rule = "R16";
+    seen.r.findings[1].where = "train.py:22";
+    seen.r.findings[1].place = 1;
+    for (auto& f : seen.r.findings) f.level = severity::blocking;
+    EXPECT_NE(verdict(input(seen)).find("compiling in the loop at train.py:22"), std::string::npos);
+    auto const page = to_html(input(seen));
+    auto const sign_off = page.substr(page.find("Sign-off"));
+    EXPECT_NE(sign_off.find("compiling in the loop at train.py:22"), std::string::npos) << sign_off;
+    EXPECT_NE(sign_off.find(find_rule("R16")->remedy), std::string::npos) << sign_off;
+}
+
+TEST(report, of_a_run_without_a_gpu_says_what_to_look_at_and_praises_nothing) {
+    model const m;
+    auto const r = audit(m);
+    auto const page = to_html({.m = m, .result = r, .recording = "", .files = {}});
+    EXPECT_EQ(page.find("none is needed"), page.npos);
+    EXPECT_EQ(page.find("rules found nothing"), page.npos);
+    EXPECT_EQ(page.find("The evidence can be judged"), page.npos);
+    EXPECT_NE(page.find("Check that the program was given a device"), page.npos);
+}
+
+TEST(report, commands_are_cut_between_words) {
+    EXPECT_EQ(short_command("/opt/torch/.venv/bin/python3 /home/ann/kiln/tests/audit/with_cupy.py in_loop 100"),
+              "python3 with_cupy.py in_loop 100");
+    EXPECT_EQ(short_command("a bcd efg", 6), "a bcd");
+    EXPECT_EQ(short_command(""), "");
 }
 
 TEST(report, of_a_run_without_a_steady_state_has_no_bar_of_it) {

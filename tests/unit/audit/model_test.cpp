@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace kiln::audit::testing {
 namespace {
+
+using making_of = std::function<void(scene&)>;
 
 TEST(audit_checklist, has_an_answer_in_every_box) {
     EXPECT_EQ(checklist().size(), 78u);
@@ -41,8 +45,121 @@ TEST(audit_model, who_got_a_gpu_and_left_no_recording_cannot_be_judged) {
         c.status = status;
         x.all().processes.front() = {};
         x.p().compiles.push_back(c);
-        EXPECT_EQ(judge_scene(x).r.can_be_judged, status != 0);
+        auto const seen = judge_scene(x);
+        EXPECT_FALSE(seen.r.can_be_judged);
+        EXPECT_EQ(seen.r.nothing_ran, status != 0);
     }
+}
+
+TEST(audit_model, where_nothing_ran_there_is_nothing_to_judge) {
+    scene x, one;
+    auto const seen = judge_scene(x), ran = judge_scene(one.launch("k"));
+    EXPECT_FALSE(seen.r.can_be_judged);
+    EXPECT_TRUE(seen.r.nothing_ran);
+    EXPECT_TRUE(ran.r.can_be_judged);
+    ASSERT_NE(seen.found("R01"), nullptr);
+    EXPECT_EQ(seen.found("R01")->level, severity::info);
+    scene expected;
+    EXPECT_EQ(judge_scene(expected, {.expect_gpu = true}).found("R01")->level, severity::blocking);
+}
+
+// Of a process that could write no more after a while: it dropped its rights, changed its root, or its disk was full.
+TEST(audit_losses, are_told_and_nothing_is_judged) {
+    auto const judged_without_end = [](making_of const& make) {
+        scene x;
+        make(x);
+        judged out;
+        out.m = model_of(x.all());
+        out.r = audit(out.m);
+        return out;
+    };
+    auto const reason = [](judged const& j) { return j.r.can_be_judged ? std::string{} : j.r.why_not; };
+    auto const mute = judged_without_end([](scene&) {});
+    EXPECT_NE(reason(mute).find("process 42 got a GPU, ended without a word and left nothing"), std::string::npos);
+    EXPECT_FALSE(mute.r.nothing_ran);
+    EXPECT_EQ(mute.found("R01"), nullptr) << "nobody knows";
+    auto const ends_at = [](double us) {
+        return [us](scene& x) {
+            x.p().about.parent = 7;
+            x.all().about = fmt::format(R"({{"runner":7,"ended_ns":{}}})", scene::ns(us));
+            x.passes(20'000'000).launch("k");
+        };
+    };
+    EXPECT_EQ(reason(judged_without_end(ends_at(21'000'000))), "") << "a second of twenty may be missing";
+    EXPECT_NE(reason(judged_without_end(ends_at(29'000'000))).find("the last 9.0 s of process 42 are missing"),
+              std::string::npos)
+        << reason(judged_without_end(ends_at(29'000'000)));
+    EXPECT_NE(reason(judged_without_end([](scene& x) { x.launch("k"); })).find("up to a second of its 0.0 s"),
+              std::string::npos);
+    auto const outlives = [](scene& x) {
+        x.all().about = R"({"still_running":[42]})";
+        x.launch("k");
+    };
+    EXPECT_NE(reason(judged_without_end(outlives)).find("still at work"), std::string::npos);
+    scene ended;
+    outlives(ended);
+    EXPECT_EQ(reason(judge_scene(ended)), "") << "it ended later, and all of it is there";
+}
+
+TEST(audit_losses, children_out_of_sight_are_named) {
+    for (auto const* const name : {"/usr/bin/train", "/bin/sh", "/usr/bin/gcc", "/sbin/ldconfig.real"}) {
+        scene x;
+        x.launch("k").child(name, 10);
+        x.p().children[0].event = 5;
+        auto const seen = judge_scene(x);
+        bool const may = std::string_view{name}.ends_with("train") || std::string_view{name}.ends_with("sh");
+        EXPECT_EQ(seen.r.can_be_judged, !may) << name;
+        if (may) {
+            EXPECT_NE(seen.r.why_not.find(base_name(name) + " (process 1001) was not recorded"), std::string::npos)
+                << seen.r.why_not;
+        }
+    }
+}
+
+TEST(audit_gaps, a_stream_waits_for_another_only_where_there_is_one) {
+    for (std::uint32_t const other : {own_stream, 9u}) {
+        scene x;
+        x.repeat(40, [&](scene& y, int) {
+            y.on("a.py:1").launch("k", {.takes = 50}).on("a.py:2").launch("l", {.on_stream = other});
+            y.p().kernels.back().start += 30 * us;
+            y.p().kernels.back().end += 30 * us;
+            y.passes(200);
+        });
+        std::map<gap_cause, std::size_t> causes;
+        auto const seen = judge_scene(x);
+        for (auto const& g : seen.m.processes.front().gaps) ++causes[g.cause];
+        bool const is_one_stream = other == own_stream;
+        EXPECT_GT(causes[is_one_stream ? gap_cause::other : gap_cause::dependency], 20u);
+        EXPECT_EQ(causes[is_one_stream ? gap_cause::dependency : gap_cause::other], 0u);
+    }
+}
+
+TEST(audit_cold, time_before_the_steady_state_is_that) {
+    scene x;
+    x.compile(300'000);
+    x.repeat(60, [](scene& y, int i) {
+        plain_step(y);
+        if (i == 50) y.compile(200'000);
+    });
+    auto const seen = judge_scene(x);
+    ASSERT_NE(seen.found("R10"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.found("R10")->arithmetic, "500 ms, 300 of them before the steady state");
+}
+
+TEST(audit_gaps, idle_after_waits_that_are_let_pass_is_no_finding) {
+    scene x;
+    x.repeat(200, [](scene& y, int) {
+        y.on("a.py:1").launch("k").on("a.py:2").wait("cudaEventSynchronize").call("cudaEventElapsedTime", 2);
+        y.passes(30);
+    });
+    auto const seen = judge_scene(x);
+    EXPECT_GT(seen.exempt("R20"), 0u) << seen.rules();
+    EXPECT_EQ(seen.found("R60"), nullptr) << seen.rules();
+    EXPECT_EQ(seen.exempt("R60"), 1u) << seen.rules();
+}
+
+TEST(audit_rules, name_no_option_that_is_not_there) {
+    for (auto const& r : rules()) EXPECT_EQ(r.remedy.find("--duration"), r.remedy.npos) << r.id;
 }
 
 TEST(audit_order, a_blocking_finding_folds_the_later_ones) {

@@ -22,6 +22,7 @@
 #include <spawn.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
@@ -41,6 +42,7 @@ uint64_t now_ns() {
 uint32_t thread_id() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
 
 char directory[PATH_MAX];
+int lock_at_first = 0;
 std::atomic<uint32_t> strings_used{0};
 std::atomic<uint64_t> chunks_written{0};
 
@@ -95,6 +97,7 @@ constexpr int appending = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
 
 // Without a lock: who forks, or takes a signal, while another event is written would wait for it forever.
 void append(event_bytes const& event) {
+    if (kiln::audit::has_locked_itself_in(lock_at_first)) return;
     char path[PATH_MAX + 64];
     std::snprintf(path, sizeof path, "%s/c%d.kilnrec", directory, static_cast<int>(::getpid()));
     int fd = ::open(path, appending);
@@ -283,28 +286,68 @@ int (*real_spawnp)(::pid_t*, char const*, ::posix_spawn_file_actions_t const*, :
 ::pid_t (*real_waitpid)(::pid_t, int*, int) = nullptr;
 ::pid_t (*real_wait4)(::pid_t, int*, int, ::rusage*) = nullptr;
 
+// Whether what it becomes can be recorded: it has what we put around it, and no more rights than who starts it.
+constexpr uint32_t asked_for = 3, out_of_sight = 5;
+bool raises_rights(char const* path) {
+    struct ::stat about {};
+    return path != nullptr && ::stat(path, &about) == 0 &&
+           (((about.st_mode & S_ISUID) != 0 && about.st_uid != ::geteuid()) ||
+            ((about.st_mode & S_ISGID) != 0 && about.st_gid != ::getegid()));
+}
+uint32_t how_seen(char const* path, char* const* environment) {
+    bool has_directory = false, has_recorder = false;
+    for (auto const* at = environment; at != nullptr && *at != nullptr; ++at) {
+        has_directory = has_directory || std::strncmp(*at, "KILN_AUDIT_DIR=", 15) == 0;
+        has_recorder = has_recorder || std::strncmp(*at, "CUDA_INJECTION64_PATH=", 22) == 0;
+    }
+    return has_directory && has_recorder && !raises_rights(path) ? asked_for : out_of_sight;
+}
+
 int seen_execve(char const* path, char* const* arguments, char* const* environment) {
     if (path != nullptr && ::access(path, X_OK) == 0)
-        note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), 3, path, 0);
+        note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), how_seen(path, environment),
+                     path, 0);
     return real_execve(path, arguments, environment);
 }
-int after_spawn(int status, ::pid_t child, ::pid_t* to, char const* path) {
+// The program's own: our libc has another environment.
+char* (*program_getenv)(char const*) = nullptr;
+// These take the environment as it is. Only where that has been emptied is there anything to say: else what it becomes tells by itself.
+void note_exec_as_is(char const* file) {
+    if (file == nullptr || program_getenv == nullptr) return;
+    bool const is_seen = program_getenv("KILN_AUDIT_DIR") != nullptr &&
+                         program_getenv("CUDA_INJECTION64_PATH") != nullptr &&
+                         !(std::strchr(file, '/') != nullptr && raises_rights(file));
+    if (!is_seen)
+        note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), out_of_sight, file, 0);
+}
+int (*real_execv)(char const*, char* const*) = nullptr;
+int (*real_execvp)(char const*, char* const*) = nullptr;
+int seen_execv(char const* path, char* const* arguments) {
+    note_exec_as_is(path);
+    return real_execv(path, arguments);
+}
+int seen_execvp(char const* file, char* const* arguments) {
+    note_exec_as_is(file);
+    return real_execvp(file, arguments);
+}
+int after_spawn(int status, ::pid_t child, ::pid_t* to, char const* path, char* const* environment) {
     if (status != 0) return status;
     if (to != nullptr) *to = child;
-    note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), 3, path == nullptr ? "?" : path, 0);
+    note_process(static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()), how_seen(path, environment),
+                 path == nullptr ? "?" : path, 0);
     return 0;
 }
 int seen_spawn(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions,
                ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
     ::pid_t child = 0;
     int const status = real_spawn(&child, path, actions, how, arguments, environment);
-    return after_spawn(status, child, to, path);
+    return after_spawn(status, child, to, path, environment);
 }
 int seen_spawnp(::pid_t* to, char const* path, ::posix_spawn_file_actions_t const* actions,
                 ::posix_spawnattr_t const* how, char* const* arguments, char* const* environment) {
     ::pid_t child = 0;
     int const status = real_spawnp(&child, path, actions, how, arguments, environment);
-    return after_spawn(status, child, to, path);
+    return after_spawn(status, child, to, path, environment);
 }
 void note_end(::pid_t child, int status) {
     if (child > 0)
@@ -357,11 +400,43 @@ void* observed(char const* name, void* original) {
 void* observed_of_libc(char const* name, void* original) {
     if (original == nullptr || name == nullptr) return original;
     if (is(name, "execve")) return replaced(real_execve, original, seen_execve);
+    if (is(name, "execv")) return replaced(real_execv, original, seen_execv);
+    if (is(name, "execvp")) return replaced(real_execvp, original, seen_execvp);
     if (is(name, "posix_spawn")) return replaced(real_spawn, original, seen_spawn);
     if (is(name, "posix_spawnp")) return replaced(real_spawnp, original, seen_spawnp);
     if (is(name, "waitpid")) return replaced(real_waitpid, original, seen_waitpid);
     if (is(name, "wait4")) return replaced(real_wait4, original, seen_wait4);
     return original;
+}
+
+// Found without the loader, whose lock another thread may hold where somebody forks. The names follow the symbols in every glibc.
+void* function_of(link_map const* map, char const* name) {
+    Elf64_Sym const* symbol = nullptr;
+    char const* names = nullptr;
+    for (auto const* d = map->l_ld; d != nullptr && d->d_tag != DT_NULL; ++d) {
+        if (d->d_tag == DT_SYMTAB) symbol = reinterpret_cast<Elf64_Sym const*>(d->d_un.d_ptr);
+        if (d->d_tag == DT_STRTAB) names = reinterpret_cast<char const*>(d->d_un.d_ptr);
+    }
+    if (symbol == nullptr || reinterpret_cast<uintptr_t>(symbol) < map->l_addr || names == nullptr) return nullptr;
+    for (; reinterpret_cast<char const*>(symbol + 1) <= names; ++symbol)
+        if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            is(names + symbol->st_name, name))
+            return reinterpret_cast<void*>(map->l_addr + symbol->st_value);
+    return nullptr;
+}
+
+// "/usr/bin/python3\tpython3 train.py": one Python is told from another by its arguments.
+void put_program(char* to, std::size_t size) {
+    auto const* const program = reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
+    auto at = static_cast<std::size_t>(std::snprintf(to, size / 2, "%s\t", program == nullptr ? "?" : program));
+    at = at < size / 2 ? at : size / 2 - 1;
+    int const fd = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    auto const read = fd < 0 ? 0 : ::read(fd, to + at, size - at - 1);
+    if (fd >= 0) ::close(fd);
+    auto const end = at + static_cast<std::size_t>(read > 0 ? read : 0);
+    for (; at < end; ++at)
+        if (to[at] == '\0') to[at] = ' ';
+    to[end] = '\0';
 }
 
 constexpr uintptr_t libc_cookie = 1, compiler_cookie = 2;
@@ -374,9 +449,10 @@ __attribute__((visibility("default"))) unsigned la_version(unsigned version) {
     auto const* const where = std::getenv("KILN_AUDIT_DIR");
     if (where == nullptr || std::strlen(where) >= sizeof directory) return 0;  // not needed here: the loader forgets us
     std::strcpy(directory, where);
-    auto const* const program = reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
-    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), 1,
-                 program == nullptr ? "?" : program, 0);
+    lock_at_first = kiln::audit::lock_of_process();
+    char text[most_text];
+    put_program(text, sizeof text);
+    note_process(static_cast<uint32_t>(::getpid()), static_cast<uint32_t>(::getppid()), 1, text, 0);
     return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
@@ -389,6 +465,8 @@ __attribute__((visibility("default"))) unsigned la_objopen(link_map* map, Lmid_t
                           std::strstr(name, "libnvJitLink.so") != nullptr ||
                           std::strstr(name, "libnvvm.so") != nullptr || std::strstr(name, "libcuda.so") != nullptr;
     bool const is_libc = std::strncmp(name, "libc.so.6", 9) == 0;
+    if (is_libc && program_getenv == nullptr)
+        program_getenv = reinterpret_cast<char* (*)(char const*)>(function_of(map, "getenv"));
     *cookie = is_libc ? libc_cookie : compiles ? compiler_cookie : 0;
     return static_cast<unsigned>((compiles || is_libc ? LA_FLG_BINDTO : 0) | LA_FLG_BINDFROM);
 }

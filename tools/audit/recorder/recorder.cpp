@@ -141,7 +141,7 @@ void* serve(void*) {
     ::timespec const tick{0, 100'000'000}, look{0, 20'000'000};
     for (unsigned n = 1;; ++n) {
         ::nanosleep(&tick, nullptr);
-        if (!on) return nullptr;
+        if (!on || self->file.is_locked_in()) return nullptr;
         {
             auto const lock = self->file.lock();
             empty_ring();
@@ -162,6 +162,7 @@ void* serve(void*) {
 
 void finish() {
     if (!on || ::getpid() != self->owner) return;
+    if (self->file.is_locked_in()) return;  // nor may a flush of CUPTI's open anything
     self->cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     on = false;
     auto const lock = self->file.lock();

@@ -40,6 +40,7 @@ bool write_whole(int fd, std::string_view data) {
 
 bool recording_file::make(char const* directory, char const* prefix, unsigned pid) {
     int fd = -1;
+    lock_ = audit::lock_of_process();
     for (unsigned again = 0; fd < 0 && again < 100; ++again) {  // a pid may come twice
         path_ = std::string{directory} + '/' + prefix + std::to_string(pid) + '.' + std::to_string(again) + ".kilnrec";
         fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -52,8 +53,10 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
     return append(head);
 }
 
+bool recording_file::is_locked_in() const { return audit::has_locked_itself_in(lock_); }
+
 bool recording_file::append(std::string_view data) {
-    int const fd = full_ ? -1 : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    int const fd = full_ || is_locked_in() ? -1 : ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return false;
     full_ = !audit::may_grow(fd, data.size()) || !write_whole(fd, data);  // the recording stops, the program goes on
     ::close(fd);

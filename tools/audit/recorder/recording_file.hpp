@@ -43,6 +43,8 @@ public:
     void flush();
 
     // Bytes that found no room: the disk is full, or the recording is as large as it may be.
+    // The process has locked itself in since: nothing more can be written.
+    [[nodiscard]] bool is_locked_in() const;
     [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
 
 private:
@@ -65,6 +67,7 @@ private:
     std::string path_, out_;
     std::uint64_t sequence_ = 0, written_ = 0, discarded_ = 0;
     bool full_ = false;
+    int lock_ = 0;  // of the process, when it began
 };
 
 }  // namespace kiln::recorder
