@@ -112,6 +112,31 @@ result<void> check_whole(fs::path const& file) {
     return {};
 }
 
+constexpr std::size_t largest_table = std::size_t{1} << 20;
+
+// Where the loader would have it in memory, in the file.
+std::uint64_t offset_of(std::uint64_t address, std::span<ElfW(Phdr) const> segments) {
+    for (auto const& s : segments) {
+        if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
+            return s.p_offset + (address - s.p_vaddr);
+    }
+    return 0;
+}
+
+// "$ORIGIN/../lib:/opt/lib". Other words of the loader than that of its own place are few: such a directory is left out.
+std::vector<fs::path> directories_in(std::string_view list, fs::path const& origin) {
+    std::vector<fs::path> out;
+    while (!list.empty()) {
+        std::string one{list.substr(0, list.find(':'))};
+        list.remove_prefix(std::min(list.size(), one.size() + 1));
+        for (std::string_view const word : {"${ORIGIN}", "$ORIGIN"}) {
+            if (auto const at = one.find(word); at != one.npos) one.replace(at, word.size(), origin.native());
+        }
+        if (one.starts_with('/') && one.find('$') == one.npos) out.emplace_back(one);
+    }
+    return out;
+}
+
 // Under `kiln run` the loader has stand-ins for the compilers of other programs. It lets this spelling through.
 fs::path past_stand_ins(fs::path const& file) {
     bool const are_there = ::secure_getenv("KILN_RUN_STANDINS") != nullptr && file.is_absolute();
@@ -160,6 +185,34 @@ result<library_identity> identify_file(fs::path const& file) {
     }
     KILN_TRY(auto const content, content_of(file));
     return library_identity{file, "sha256:" + content};
+}
+
+result<run_path> run_path_of(fs::path const& file) {
+    KILN_TRY(auto fd, base::open_file(file, O_RDONLY));
+    KILN_TRY(auto const segments, segments_of(fd.get(), file));
+    std::uint64_t strings = 0, size = 0, before = 0, after = 0;
+    for (auto const& segment : segments) {
+        if (segment.p_type != PT_DYNAMIC || segment.p_filesz > largest_table) continue;
+        KILN_TRY(auto const entries, read_range(fd.get(), file, segment.p_offset, segment.p_filesz));
+        for (std::size_t at = 0; at + sizeof(ElfW(Dyn)) <= entries.size(); at += sizeof(ElfW(Dyn))) {
+            auto const entry = value_at<ElfW(Dyn)>(entries, at);
+            if (entry.d_tag == DT_STRTAB) strings = offset_of(entry.d_un.d_ptr, segments);
+            if (entry.d_tag == DT_STRSZ) size = entry.d_un.d_val;
+            if (entry.d_tag == DT_RPATH) before = entry.d_un.d_val;
+            if (entry.d_tag == DT_RUNPATH) after = entry.d_un.d_val;
+        }
+    }
+    run_path out;
+    if ((before == 0 && after == 0) || strings == 0 || size > largest_table) return out;
+    KILN_TRY(auto const table, read_range(fd.get(), file, strings, size));
+    auto const text = base::as_text(table);
+    auto const list_at = [&](std::uint64_t at) {
+        auto const rest = text.substr(std::min<std::uint64_t>(at, text.size()));
+        return directories_in(rest.substr(0, rest.find('\0')), file.parent_path());
+    };
+    if (after != 0) out.after_users = list_at(after);
+    else out.before_users = list_at(before);
+    return out;
 }
 
 void* loaded_library::symbol(char const* name) const noexcept { return ::dlsym(handle, name); }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <link.h>
+#include <vector>
 
 namespace kiln::cuda {
 
@@ -22,6 +23,13 @@ struct library_identity {
 [[nodiscard]] result<library_identity> identify_file(std::filesystem::path const& file);
 // The GNU build id in a run of ELF notes, in hex; empty where there is none. `align` is the segment's alignment.
 [[nodiscard]] std::string build_id_in(base::byte_span notes, std::size_t align);
+
+// Where a library says that what it needs is to be looked for, with its own place filled in.
+struct run_path {
+    std::vector<std::filesystem::path> before_users;  // DT_RPATH
+    std::vector<std::filesystem::path> after_users;   // DT_RUNPATH, with which the other does not count
+};
+[[nodiscard]] result<run_path> run_path_of(std::filesystem::path const& file);
 
 struct loaded_library {
     void* handle = nullptr;           // of dlopen

@@ -5,8 +5,9 @@
 #include "base/directory.hpp"
 #include "cuda/file_content.hpp"
 #include "cuda/loaded_library.hpp"
+#include "cuda/loader_choice.hpp"
 
-#include <dlfcn.h>
+#include <algorithm>
 #include <set>
 
 namespace kiln::cuda {
@@ -34,15 +35,11 @@ result<std::set<fs::path>> builtins_in(fs::path const& directory) {
     return out;
 }
 
-// The object that answers to this name in this process; empty when none does yet.
-fs::path loaded_under(std::string const& soname) {
-    auto* const handle = ::dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (handle == nullptr) return {};
-    ::link_map* map = nullptr;
-    bool const known = ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
-    fs::path out = known ? map->l_name : "";
-    ::dlclose(handle);
-    return out;
+// "libnvrtc-builtins.so.13.0": what an NVRTC asks for.
+bool is_asked_for(std::string_view name) {
+    if (!name.starts_with(name_of_builtins)) return false;
+    auto const version = name.substr(name_of_builtins.size());
+    return std::ranges::count(version, '.') == 2 && version.find_first_not_of(".0123456789") == version.npos;
 }
 
 }  // namespace
@@ -57,14 +54,38 @@ result<nvrtc_builtins> find_builtins(fs::path const& nvrtc) {
             KILN_TRY(auto content, content_of(file));
             contents.insert(std::move(content));
         }
-        if (contents.size() == 1) return nvrtc_builtins{directory, *contents.begin()};
+        if (contents.size() == 1) return nvrtc_builtins{directory, *contents.begin(), {}};
         base::key_builder all{"kiln.builtins.v1"};
         for (auto const& content : contents) all.add("content", content);
-        return nvrtc_builtins{directory, all.finish().hex()};
+        return nvrtc_builtins{directory, all.finish().hex(), {}};
     }
     return fail(errc::not_found,
                 "{}: there is no {} beside it, and NVRTC compiles nothing without; install both from one place",
                 nvrtc.native(), name_of_builtins);
+}
+
+result<nvrtc_builtins> builtins_in_use(fs::path const& nvrtc) {
+    KILN_TRY(auto out, find_builtins(nvrtc));
+    std::set<std::string> names;
+    KILN_CHECK(base::for_each_name(out.directory, [&](std::string_view name) {
+        if (is_asked_for(name)) names.emplace(name);
+    }));
+    base::key_builder all{"kiln.builtins.elsewhere.v1"};
+    all.add("beside", out.content);
+    for (auto const& name : names) {
+        auto const usual = out.directory / name;
+        auto const chosen = loaders_choice(nvrtc, name);
+        std::error_code ignored;
+        if (chosen.empty() || fs::equivalent(chosen, usual, ignored)) continue;
+        KILN_TRY(auto const content, content_of(chosen));
+        KILN_TRY(auto const expected, content_of(usual));
+        if (content == expected) continue;
+        out.elsewhere.push_back(chosen);
+        if (names.size() == 1) out.content = content;  // as if it lay beside
+        else all.add("name", name).add("content", content);
+    }
+    if (!out.elsewhere.empty() && names.size() > 1) out.content = all.finish().hex();
+    return out;
 }
 
 result<void> open_builtins(nvrtc_builtins const& found, int major, int minor) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/compiler_library.hpp"
 
+#include "base/quiet_writes.hpp"
 #include "compile/open_hook.hpp"
 #include "cuda/file_content.hpp"
 #include "cuda/loaded_library.hpp"
 #include "cuda/nvrtc_builtins.hpp"
-#include "intercept/quiet_writes.hpp"
 #include "store/store.hpp"
 
 #include <dlfcn.h>
@@ -28,13 +28,21 @@ parts parts_of(std::string const& path) {
     return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// NVRTC asks for its built-ins by bare name, and not every one has a run path.
+// NVRTC asks for its built-ins by bare name, and not every one has a run path: those it is to have are there before it asks.
 void open_builtins_in(fs::path const& directory) {
     std::error_code failed;
     for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
         if (at->path().filename().native().starts_with("libnvrtc-builtins.so."))
             (void)::dlopen(at->path().c_str(), RTLD_NOW | RTLD_LOCAL);
     }
+}
+
+// A worker's loader may have another path than the program's, which is the one that counts.
+void open_builtins_of(std::string const& path, std::string_view toolchain) {
+    auto const found = cuda::builtins_in_use(path);
+    bool const is_beside = !found || found->elsewhere.empty() || toolchain_of(path, builtins::beside) == toolchain;
+    if (is_beside) return open_builtins_in(found ? found->directory : fs::path{parts_of(path).directory});
+    for (auto const& file : found->elsewhere) (void)::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace
@@ -47,21 +55,21 @@ void remember_compilers(base::config const& settings) {
                                                                  : cuda::memory_access::read_write);
 }
 
-std::string toolchain_of(std::string const& path) {
+std::string toolchain_of(std::string const& path, builtins which) {
     auto const what = parts_of(path);
     if (what.file.empty()) return {};
-    quiet_writes const quiet;
+    base::quiet_writes const quiet;
     auto const id = cuda::identify_file(path);
     if (!id) return {};
-    auto const builtins = what.is_nvrtc() ? cuda::find_builtins(path) : cuda::nvrtc_builtins{};
-    if (!builtins) return {};
-    return fmt::format("{} {}{}{}", what.file, id->build_id, builtins->content.empty() ? "" : " ", builtins->content);
+    if (!what.is_nvrtc()) return fmt::format("{} {}", what.file, id->build_id);
+    auto const parts = which == builtins::beside ? cuda::find_builtins(path) : cuda::builtins_in_use(path);
+    return parts ? fmt::format("{} {} {}", what.file, id->build_id, parts->content) : std::string{};
 }
 
 opened_compiler open_compiler(std::string const& path, std::string_view toolchain) {
     auto const what = parts_of(path);
     if (what.file.empty()) return {};
-    if (what.is_nvrtc()) open_builtins_in(what.directory);
+    if (what.is_nvrtc()) open_builtins_of(path, toolchain);
     // The hook lets this spelling through.
     auto* const handle = ::dlopen((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return {};

@@ -29,8 +29,10 @@ protected:
 // What files were found to be is remembered in the cache directory: a compiler is large and read by every program.
 void remember_compilers(base::config const& settings);
 
+// Of NVRTC: those the loader of this process gives it, or those beside it, whatever the loader would do.
+enum class builtins { in_use, beside };
 // File name, build id and, for NVRTC, the built-ins by content; empty when it cannot be known.
-[[nodiscard]] std::string toolchain_of(std::string const& path);
+[[nodiscard]] std::string toolchain_of(std::string const& path, builtins which = builtins::in_use);
 
 struct opened_compiler {
     void* handle = nullptr;  // of dlopen; null: it cannot be opened

@@ -4,20 +4,12 @@
 // of docs/formats/worker-protocol.md. A job is also what a recording keeps of a request.
 #pragma once
 
+#include "compile/viewpoint.hpp"
 #include "intercept/real_program.hpp"
 
 namespace kiln::intercept {
 
-// Where a thread sees files from, and as whom. The same names mean the same files only for who is in the same place.
-struct viewpoint {
-    // Mount namespace, root and working directory: device and inode of each; effective user and group.
-    std::array<std::uint64_t, 8> about{};
-    // `directory` is where relative names start from, or will.
-    [[nodiscard]] static viewpoint of_this_thread(char const* directory = ".") noexcept;
-    // Without /proc it is not: then nobody is in the same place for sure.
-    [[nodiscard]] bool is_known() const noexcept { return about[1] != 0; }
-    bool operator==(viewpoint const&) const = default;
-};
+using compile::viewpoint;
 
 struct foreign_job {
     std::string library;    // the program's own NVRTC

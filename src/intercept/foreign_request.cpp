@@ -93,6 +93,13 @@ std::string_view first_kernel_in(std::string_view source) {
     return {};
 }
 
+// An include folder may be called anything.
+bool defines_virtual_root(std::string_view option) {
+    auto const name = bare(option);
+    bool const is_macro = name.starts_with('D') || name.starts_with("define-macro");
+    return option.find(virtual_root) != option.npos || (is_macro && may_name_virtual_root(option));
+}
+
 std::string joined_decimal(std::string_view text) {
     std::string out;
     for (auto const c : text) out += fmt::format("{}{}", out.empty() ? "" : ", ", static_cast<unsigned>(c));
@@ -103,6 +110,10 @@ std::string joined_decimal(std::string_view text) {
 
 // Name expressions are compiled, too.
 bool asks_for_names(foreign_program const& program, std::span<std::string const> options) {
+    if (may_name_virtual_root(program.source) || std::ranges::any_of(options, defines_virtual_root) ||
+        std::ranges::any_of(program.expressions, may_name_virtual_root) ||
+        std::ranges::any_of(program.headers, [](auto const& h) { return may_name_virtual_root(h.second); }))
+        return true;
     return compile::may_name_its_file(program.source) || std::ranges::any_of(options, compile::may_name_its_file) ||
            std::ranges::any_of(program.expressions, compile::may_name_its_file) ||
            std::ranges::any_of(program.headers,
@@ -148,7 +159,7 @@ std::optional<foreign_call> virtual_call(foreign_program const& program, std::sp
 
 bool tells_virtual_names(std::string_view made) {
     // Strings in PTX are lists of numbers.
-    static std::string const as_numbers = joined_decimal(virtual_root);
+    auto const as_numbers = joined_decimal(virtual_root);
     return made.find(virtual_root) != made.npos || made.find(as_numbers) != made.npos;
 }
 

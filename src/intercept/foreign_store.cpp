@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/foreign_store.hpp"
 
-#include "intercept/quiet_writes.hpp"
+#include "base/quiet_writes.hpp"
 #include "intercept/run_log.hpp"
 #include "store/store.hpp"
 
@@ -113,7 +113,7 @@ bool foreign_store::has(foreign_id const& id) {
 
 store::flight foreign_store::lead(base::digest const& request) {
     if (tiers_.empty() || tiers_.front()->options().mode == store::access::read_only) return {};
-    quiet_writes const quiet;
+    base::quiet_writes const quiet;
     store::leader_watch watch{patience_with_leader};
     for (;;) {
         auto const now = base::clock::now();
@@ -140,7 +140,7 @@ result<store::address> foreign_store::keep(foreign_id const& id, foreign_entry c
                     .producer = producer_text(id.by, cost),
                     .licence = {}};
     entry->payload = encode(what);
-    quiet_writes const quiet;
+    base::quiet_writes const quiet;
     auto put = tiers_.front()->put(entry);
     if (!put) return std::move(put).error();
     if (put->kept) return entry->about.at;
@@ -167,7 +167,7 @@ void foreign_store::flush() {
         std::lock_guard const lock{mutex_};
         more = std::exchange(counts_, {});
     }
-    quiet_writes const quiet;
+    base::quiet_writes const quiet;
     more.add(tiers_.front()->take_counts());
     if (!more.empty()) (void)tiers_.front()->add_to_directory(more);
 }

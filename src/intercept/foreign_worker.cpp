@@ -28,7 +28,8 @@ public:
         path_ = path;
         toolchain_ = toolchain;
         // The file may have been replaced since the program looked.
-        auto const opened = toolchain_of(path) == toolchain ? open_compiler(path, toolchain) : opened_compiler{};
+        bool const is_there = toolchain_of(path) == toolchain || toolchain_of(path, builtins::beside) == toolchain;
+        auto const opened = is_there ? open_compiler(path, toolchain) : opened_compiler{};
         if (!opened.is_watched) return fail(errc::unsupported, "{}: not the compiler that is meant", path);
         handle_ = opened.handle;
         return {};

@@ -2,10 +2,12 @@
 #include "intercept/looks.hpp"
 
 #include "base/file_state.hpp"
+#include "compile/environment.hpp"
 #include "compile/file_numbers.hpp"
 #include "compile/header_stream.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <ctime>
@@ -158,7 +160,26 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
         text.replace(at, from.size(), to);
 }
 
+bool has_word(std::string_view text, std::string_view word) {
+    auto const is_part = [&](std::size_t at) {
+        return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+    };
+    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+        if ((at == 0 || !is_part(at - 1)) && !is_part(at + word.size())) return true;
+    }
+    return false;
+}
+
+bool can_be_opened(std::string const& path) { return base::open_file(path, O_RDONLY | O_NONBLOCK).has_value(); }
+
 }  // namespace
+
+bool may_name_virtual_root(std::string_view text) {
+    constexpr std::string_view name = "kiln";
+    if (text.find("/.") == text.npos) return has_word(text, name);
+    return text.find("/.kiln") != text.npos || has_word(text, name) || has_word(text, "kil") || has_word(text, "iln") ||
+           (has_word(text, "ki") && has_word(text, "ln"));
+}
 
 std::string virtual_source(std::string_view file) { return fmt::format("{}s/{}", virtual_root, file); }
 std::string virtual_include(std::size_t index) { return fmt::format("{}i{}", virtual_root, index); }
@@ -202,17 +223,18 @@ std::optional<std::string> look_roots::locate(look const& what) const {
 
 std::optional<base::digest> header_contents::of(std::string const& path) {
     base::settled_contents settled;
-    return of(path, settled);
+    return of(path, settled, belief::in_what_is_known);
 }
 
-std::optional<base::digest> header_contents::of(std::string const& path, base::settled_contents& settled) {
+std::optional<base::digest> header_contents::of(std::string const& path, base::settled_contents& settled, belief how) {
     std::optional<known> read_before;
     {
         std::lock_guard const lock{mutex_};
         if (auto const at = known_.find(path); at != known_.end()) read_before = at->second;
     }
     struct ::stat about {};
-    if (read_before && ::stat(path.c_str(), &about) == 0 && read_before->state == state_of(about))
+    if (read_before && ::stat(path.c_str(), &about) == 0 && read_before->state == state_of(about) &&
+        (how == belief::in_what_is_known || can_be_opened(path)))
         return read_before->content;
     auto const hashed = hash_of(path);
     if (!hashed) return std::nullopt;
@@ -293,9 +315,11 @@ std::string first_change(std::span<look const> looks, look_roots const& roots, h
     missing_folder missing;
     compile::file_numbers numbers;
     auto const repeated = repeated_contents(looks);
+    using belief = header_contents::belief;
+    auto const how = compile::is_confined() ? belief::in_own_eyes : belief::in_what_is_known;
     for (auto const& one : looks) {
         auto const path = roots.locate(one);
-        auto const now = path && !missing.holds(*path) ? contents.of(*path, settled) : std::nullopt;
+        auto const now = path && !missing.holds(*path) ? contents.of(*path, settled, how) : std::nullopt;
         if (!now && path && !missing.holds(*path)) missing.learn(*path);
         if (now && now == one.content && std::ranges::binary_search(repeated, now->prefix())) {
             struct ::stat about {};
@@ -310,6 +334,13 @@ std::string first_change(std::span<look const> looks, look_roots const& roots, h
     return {};
 }
 
+bool may_read(std::span<look const> looks, look_roots const& roots) {
+    return std::ranges::all_of(looks, [&](look const& one) {
+        auto const path = one.content ? roots.locate(one) : std::nullopt;
+        return !path || can_be_opened(*path);
+    });
+}
+
 std::FILE* look_capture::refuse(error why) {
     if (!fault_) fault_ = std::move(why);
     errno = EIO;
@@ -319,7 +350,7 @@ std::FILE* look_capture::refuse(error why) {
 std::optional<error> look_capture::objection_to(std::string const& path, std::string_view text) {
     together_.add_header(text);
     if (together_.may_name_the_time()) return fail(errc::unsupported, "it may ask for the time: {}", path);
-    if (!roots_.empty() && together_.may_name_a_file())
+    if (!roots_.empty() && (together_.may_name_a_file() || may_name_virtual_root(text)))
         return fail(errc::unsupported, "{}: {}", may_ask_its_name, path);
     return std::nullopt;
 }

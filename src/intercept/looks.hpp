@@ -49,6 +49,9 @@ struct look_roots {
 };
 
 inline constexpr std::string_view virtual_root = "/.kiln/";
+// Whether a text could ask for a file by a virtual name, whole or pasted of pieces longer than a letter: it would be found, as it is
+// not without us, and what a message says of it would be taken for one of our own.
+[[nodiscard]] bool may_name_virtual_root(std::string_view text);
 [[nodiscard]] std::string virtual_source(std::string_view file);
 [[nodiscard]] std::string virtual_include(std::size_t index);
 // What the compiler wrote about virtual directories, as it would have written it about the real ones.
@@ -74,8 +77,9 @@ class header_contents {
 public:
     // nullopt: nothing that a compiler could read. What is there and cannot be read has a content that no file has.
     [[nodiscard]] std::optional<base::digest> of(std::string const& path);
-    // One of many in one look.
-    [[nodiscard]] std::optional<base::digest> of(std::string const& path, base::settled_contents& settled);
+    // One of many in one look. Who has not the rights of everybody (`how`) believes no one else that a file can be read.
+    enum class belief { in_what_is_known, in_own_eyes };
+    [[nodiscard]] std::optional<base::digest> of(std::string const& path, base::settled_contents& settled, belief how);
 
     // What somebody else has read for us while the program started: taken from `list` once it is there.
     void look_at(std::string list) { list_ = std::move(list); }
@@ -101,6 +105,9 @@ private:
 
 // Empty: all files are as they were. Else the first that is not: "q.h changed", "first/q.h appeared", "q.h is gone".
 [[nodiscard]] std::string first_change(std::span<look const> looks, look_roots const& roots, header_contents& contents);
+
+// Whether this thread may read every file that was there. Who looked may have had rights that it has not.
+[[nodiscard]] bool may_read(std::span<look const> looks, look_roots const& roots);
 
 // Answers the compiler and notes every look. What is hashed is what is compiled: the compiler is given what was read, or the file
 // itself where a change of it would show, and finish() finds that it has not changed.

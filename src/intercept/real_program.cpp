@@ -110,7 +110,11 @@ foreign_product compile_watched(real_program& fresh, foreign_program const& aske
     out.entry = {.looks = capture.looks(), .answer = fresh.everything(asked.expressions)};
     out.known = capture.known();
     out.how = out.status == 0 ? foreign_product::outcome::made : foreign_product::outcome::failed;
-    if (out.status != 0 || !call.is_virtual()) return out;
+    if (!call.is_virtual()) return out;
+    // Where the real names cannot be put back.
+    if (tells_virtual_names(with_real_paths(out.entry.answer.log, call.roots)))
+        return unusable("its log tells where its files are");
+    if (out.status != 0) return out;
     for (auto const& one : out.entry.answer.outputs) {
         if (tells_virtual_names(one.data)) return unusable("it tells where its files are");
     }

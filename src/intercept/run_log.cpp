@@ -2,7 +2,7 @@
 #include "intercept/run_log.hpp"
 
 #include "base/files.hpp"
-#include "intercept/quiet_writes.hpp"
+#include "base/quiet_writes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -64,7 +64,7 @@ bool has_open_door(std::string const& log) {
 // In one write: lines of many processes do not mix.
 void append_text(std::string const& file, std::string_view text) {
     if (file.empty() || text.empty()) return;
-    quiet_writes const quiet;
+    base::quiet_writes const quiet;
     int const make = has_open_door(file) ? O_CREAT : 0;
     auto const fd = base::open_file(file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | make, 0600);
     if (fd) (void)!::write(fd->get(), text.data(), text.size());

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <thread>
 #include <unistd.h>
 
 namespace kiln::intercept {
@@ -113,35 +115,52 @@ std::shared_ptr<worker_line::connection> worker_line::take_idle() {
     return out;
 }
 
-std::shared_ptr<worker_line::connection> worker_line::connect() {
+worker_line::attempt worker_line::connect(busy what) {
     ::sockaddr_un to{};
     to.sun_family = AF_UNIX;
-    if (address_.empty() || address_.size() >= sizeof to.sun_path) return nullptr;
+    if (address_.empty() || address_.size() >= sizeof to.sun_path) return {};
     std::memcpy(to.sun_path, address_.c_str(), address_.size() + 1);
     auto out = std::make_shared<connection>();
     out->fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct ::stat about {};
-    if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return nullptr;
+    if (out->fd < 0 || ::fstat(out->fd, &about) != 0) return {};
     out->device = about.st_dev;
     out->inode = about.st_ino;
     out->owner = ::getpid();
     ::timeval const patience{patience_s, 0};
     (void)!::setsockopt(out->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    // A socket with a name, whichever, says that the caller has nothing else.
+    ::sockaddr_un any{};
+    any.sun_family = AF_UNIX;
+    if (what == busy::wait) (void)!::bind(out->fd, reinterpret_cast<::sockaddr const*>(&any), sizeof any.sun_family);
     int connected = -1;
     do connected = ::connect(out->fd, reinterpret_cast<::sockaddr const*>(&to), sizeof to);
     while (connected != 0 && errno == EINTR);
-    if (connected != 0) return nullptr;
+    if (connected != 0) return {};
     ::pollfd hello_comes{out->fd, POLLIN, 0};
     if (::poll(&hello_comes, 1, patience_s * 1000) == 0) {
         nobody_answers_.store(true);
-        return nullptr;
+        return {};
     }
     auto const said = compile::receive_frame(out->fd, out->parser);
-    if (!said || !*said || (*said)->kind != compile::frame_kind::hello) return nullptr;
+    if (said && !*said) return {.line = nullptr, .is_busy = true};
+    if (!said || (*said)->kind != compile::frame_kind::hello) return {};
     auto const hello = compile::decode_hello((*said)->body);
-    if (!hello || !compile::check_protocol(*hello)) return nullptr;
+    if (!hello || !compile::check_protocol(*hello)) return {};
     out->worker = static_cast<int>(hello->pid);
-    return out;
+    return {.line = std::move(out)};
+}
+
+// Whoever has all the workers does not tell when one is free: it is asked again and again.
+std::shared_ptr<worker_line::connection> worker_line::connect_or_wait(busy what) {
+    constexpr auto pause = std::chrono::milliseconds{20};
+    constexpr auto patience = std::chrono::minutes{1};
+    auto const end = std::chrono::steady_clock::now() + patience;
+    for (;;) {
+        auto [line, is_busy] = connect(what);
+        if (line || !is_busy || what == busy::give_up || std::chrono::steady_clock::now() > end) return line;
+        std::this_thread::sleep_for(pause);
+    }
 }
 
 void worker_line::give_back(std::shared_ptr<connection> one) {
@@ -149,7 +168,7 @@ void worker_line::give_back(std::shared_ptr<connection> one) {
     idle_.push_back(std::move(one));
 }
 
-std::optional<worker_answer> worker_line::compile(foreign_job const& work) {
+std::optional<worker_answer> worker_line::compile(foreign_job const& work, busy what) {
     if (address_.empty() || nobody_answers_.load()) return std::nullopt;
     auto const job = encode(work);
     // A worker that was idle for long has left.
@@ -159,7 +178,7 @@ std::optional<worker_answer> worker_line::compile(foreign_job const& work) {
             return out;
         }
     }
-    auto line = connect();
+    auto line = connect_or_wait(what);
     if (line == nullptr) return std::nullopt;
     auto out = line->ask(job);
     if (out) give_back(std::move(line));

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 namespace kiln::intercept {
 
@@ -25,13 +26,20 @@ public:
     // Empty: there are no workers.
     explicit worker_line(std::string address) : address_{std::move(address)} {}
 
-    // Blocks as long as the compile takes. nullopt: compile it yourself.
-    [[nodiscard]] std::optional<worker_answer> compile(foreign_job const& work);
+    // Blocks as long as the compile takes. Where all workers are busy there are some more for who has nothing else (`wait`), which waits for
+    // one of those, too: for a minute at most. nullopt: compile it yourself.
+    enum class busy { give_up, wait };
+    [[nodiscard]] std::optional<worker_answer> compile(foreign_job const& work, busy what = busy::give_up);
 
 private:
     struct connection;
+    struct attempt {
+        std::shared_ptr<connection> line;  // null: there is none
+        bool is_busy = false;              // because all of them are
+    };
     [[nodiscard]] std::shared_ptr<connection> take_idle();
-    [[nodiscard]] std::shared_ptr<connection> connect();
+    [[nodiscard]] attempt connect(busy what);
+    [[nodiscard]] std::shared_ptr<connection> connect_or_wait(busy what);
     void give_back(std::shared_ptr<connection> one);
 
     std::string address_;

@@ -475,31 +475,53 @@ n.nvrtcCreateProgram(C.byref(p), b"#include <piped.h>\n__global__ void k(int* a)
 
 
 def what_is_the_programs_alone():
-    """What the compiler finds in the program's process and nowhere else: descriptors, and how its thread rounds numbers."""
+    """What the compiler finds in the program's process and nowhere else: descriptors, and how its thread computes."""
     write("alone.py", r'''
-import ctypes as C, hashlib, os, sys
-m, n = C.CDLL("libm.so.6"), C.CDLL(sys.argv[1]); fd = os.dup2(os.open(sys.argv[2], os.O_RDONLY), 77)
-def compiled(text):
-    p = C.c_void_p(); o = (C.c_char_p * 1)(b"-arch=compute_90"); z = C.c_size_t()
-    n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None); status = n.nvrtcCompileProgram(p, 1, o)
-    n.nvrtcGetPTXSize(p, C.byref(z)); d = C.create_string_buffer(max(1, z.value)); n.nvrtcGetPTX(p, d)
-    return status, hashlib.sha256(d.raw).hexdigest()[:12]
-print(compiled(b'#include "/proc/self/fd/%d"\n__global__ void k(int* a) { *a = V; }' % fd))
-upward = {"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine]
-for how in ((upward, 0), (0, upward))[int(sys.argv[3])]:
-    m.fesetround(how); said = compiled(b"__global__ void k(double* a) { constexpr double c = 0.1 * 0.1 * 0.7; constexpr float f = 1.0f / 3.0f; a[0] = c; a[1] = f; a[2] = sinf(0.3f); }"); m.fesetround(0); print(said)
+import ctypes as C, hashlib, os, struct, sys
+m, n = C.CDLL("libm.so.6"), C.CDLL(sys.argv[1]); fd = os.dup2(os.open(sys.argv[2], os.O_RDONLY), 77); z = C.c_size_t()
+upward, (place, small_ones_are_zero) = {"x86_64": (0x800, (28, 0x8040)), "aarch64": (0x400000, (0, 1 << 24))}[os.uname().machine]
+def compute(how):
+    m.fesetround(upward if how == "upward" else 0)
+    all = bytearray(64); m.fegetenv((C.c_char * 64).from_buffer(all)); word, = struct.unpack_from("<I", all, place)
+    struct.pack_into("<I", all, place, word | small_ones_are_zero if how == "fast" else word & ~small_ones_are_zero)
+    assert m.fesetenv((C.c_char * 64).from_buffer(all)) == 0
+def compiled(text, *options, kind="PTX"):
+    p = C.c_void_p(); o = (C.c_char_p * len(options))(*options)
+    n.nvrtcCreateProgram(C.byref(p), text, None, 0, None, None); status = n.nvrtcCompileProgram(p, len(options), o)
+    getattr(n, f"nvrtcGet{kind}Size")(p, C.byref(z)); d = C.create_string_buffer(max(1, z.value)); getattr(n, f"nvrtcGet{kind}")(p, d)
+    return status, d.raw
+def linked(first, last):
+    """Begun by a thread that computes in one way, and ended in another."""
+    h = C.c_void_p(); compute(first); j.nvJitLinkCreate(C.byref(h), 2, (C.c_char_p * 2)(b"-arch=sm_90", b"-lto"))
+    for part in parts: assert j.nvJitLinkAddData(h, 3, part, C.c_size_t(len(part)), b"part") == 0
+    compute(last); status = j.nvJitLinkComplete(h); compute("usually")
+    j.nvJitLinkGetLinkedCubinSize(h, C.byref(z)); d = C.create_string_buffer(z.value); j.nvJitLinkGetLinkedCubin(h, d); j.nvJitLinkDestroy(C.byref(h))
+    return status, d.raw
+def tell(what, status, bytes): print(what, status, hashlib.sha256(bytes).hexdigest()[:12])
+tell("file", *compiled(b'#include "/proc/self/fd/%d"\n__global__ void k(int* a) { *a = V; }' % fd, b"-arch=compute_90"))
+ways = ["upward", "fast", "usually"][::int(sys.argv[3])]
+for how in ways:
+    compute(how); said = compiled(b"__global__ void k(double* a) { constexpr double c = 0.1 * 0.1 * 0.7; a[0] = c; a[1] = sinf(0.3f); a[2] = ceil(1e-300 * 1e-10); }", b"-arch=compute_90"); compute("usually")
+    tell(how, *said)
+if sys.argv[4:]:
+    j = C.CDLL(sys.argv[4]); lto = (b"-arch=sm_90", b"-dlto", b"-rdc=true")
+    parts = [compiled(text, *lto, kind="LTOIR")[1] for text in (b"__device__ double f(double x) { return ceil(x * 1e-10); }", b'__device__ double f(double); extern "C" __global__ void k(double* a) { *a = f(1e-300); }')]
+    for how in ways: tell(f"link {how}", *linked("usually", how))
+    tell("link begun otherwise", *linked("fast", "usually"))
 ''')
     header = write("alone/v.h", "#define V 5\n")
-    seen = set()
+    seen = {}
     for workers in (1, 0):
-        for order in (0, 1):
-            words = [PYTHON, SCRATCH / "alone.py", NVRTC, header, order]
+        for order in (1, -1):
+            words = [PYTHON, SCRATCH / "alone.py", NVRTC, header, order, *filter(None, [NVJITLINK])]
             want, done = bare(*words).stdout, under(*words, KILN_WORKERS=workers, KILN_CACHE_DIR=SCRATCH / f"alone.{workers}.{order}")
             check(done.stdout == want, f"workers {workers}, order {order}", want, done.stdout, done.stderr)
             done = under(*words, KILN_CACHE_DIR=SCRATCH / f"alone.{workers}.{order}")
             check(done.stdout == want, f"workers {workers}, order {order}, again", want, done.stdout, done.stderr)
-            seen |= set(want.splitlines()[1:])
-    check(len(seen) == 2, "how a thread rounds makes a difference", seen)
+            seen |= dict(line.split(" 0 ") for line in want.splitlines())
+    if os.uname().machine != "x86_64":  # there the newest compilers work out numbers by themselves, whatever their thread does
+        check(len({seen[how] for how in ("upward", "fast", "usually")}) == 3, "how a thread computes makes a difference", seen)
+        check(NVJITLINK is None or seen["link fast"] != seen["link usually"], "when a link ends", seen)
 
 
 def the_program_is_itself():
@@ -1332,11 +1354,234 @@ def a_compiler_upgraded_in_place():
         file.unlink()
         file.write_bytes(text)
         (folder / ("next-" + file.name)).write_bytes(text + b"\0")
-    mixed = {"KILN_CACHE_DIR": SCRATCH / "upgrades.builtins"}
+    mixed = {"KILN_CACHE_DIR": SCRATCH / "upgrades.builtins", "LD_LIBRARY_PATH": folder}
     under(*words, "true", "1", **mixed)
     replace = " && ".join(f"mv {folder}/next-{file.name} {file}" for file in builtins)
     done = under(*words, replace, options=("-v",), **mixed)
     check(done.stdout == want and " made 'w'" not in done.stderr and "1 left to the library itself" in done.stderr, "other built-ins are another compiler", done.stderr)
+
+
+def a_folder_with_nvrtc(name):
+    """NVRTC and its built-ins as links in a folder of their own."""
+    folder = SCRATCH / name
+    folder.mkdir()
+    for file in NVRTC.parent.glob("libnvrtc*.so*"):
+        (folder / file.name).symlink_to(os.path.realpath(file))
+    return folder
+
+
+def other_builtins_are_another_compiler():
+    """NVRTC is given its built-ins by the loader: those that were opened before, or that the user's path has, and not those beside it."""
+    folder, others = a_folder_with_nvrtc("builtins"), SCRATCH / "builtins.others"
+    others.mkdir()
+    for file in folder.glob("libnvrtc-builtins.so.*"):
+        (others / file.name).write_bytes(file.read_bytes().replace(b"unsigned int vx = 1", b"unsigned int vx = 7"))
+    write("opens.py", "import ctypes, sys\nif sys.argv[1] != '-': ctypes.CDLL(sys.argv[1])\nsys.argv = sys.argv[1:]\nexec(open(%r).read())\n" % str(SCRATCH / "one.py"))
+    words = [folder / NVRTC.name, 'extern "C" __global__ void k(int* a) { dim3 d; *a = d.x; }', "-arch=sm_90"]
+    first = next(iter(sorted(others.iterdir())))
+    ways = {"beside": ("-", folder), "the user's": ("-", others), "opened before": (first, folder)}
+
+    def cubin(done):
+        got = json.loads(done.stdout)
+        check(got["status"] == 0, "it compiles", got, done.stderr)
+        return got["cubin"]
+
+    want = {way: cubin(bare(PYTHON, SCRATCH / "opens.py", opened, *words, LD_LIBRARY_PATH=path)) for way, (opened, path) in ways.items()}
+    check(want["beside"] != want["the user's"] == want["opened before"], "built-ins make a difference", want)
+    for workers in (1, 0):
+        place = {"KILN_CACHE_DIR": SCRATCH / f"builtins.cache.{workers}", "KILN_WORKERS": workers}
+        for again in range(2):
+            for way, (opened, path) in ways.items():
+                done = under(PYTHON, SCRATCH / "opens.py", opened, *words, LD_LIBRARY_PATH=path, **place)
+                check(cubin(done) == want[way], f"built-ins {way}, workers {workers}, time {again}", want, done.stdout, done.stderr)
+                # The same two, whoever the loader has them from.
+                made = again == 0 and way != "opened before"
+                check(f" {int(made)} made" in done.stderr and f"{int(not made)} compiles answered" in done.stderr, f"built-ins {way} have answers of their own", done.stderr)
+    # One that was replaced by a verified answer would be found out, too.
+    done = under(PYTHON, SCRATCH / "opens.py", "-", *words, options=("--verify",), LD_LIBRARY_PATH=others, KILN_CACHE_DIR=SCRATCH / "builtins.cache.1")
+    check("1 made again and the same, 0 different" in done.stderr, "and verified", done.stderr)
+
+
+def a_compiler_replaced_before_its_first_use():
+    """What is at the library's place by then is another one, and neither its answers nor its name are taken for those of the one that was loaded."""
+    folder = a_folder_with_nvrtc("replaced")
+    own = folder / NVRTC.name
+    found = re.search(r"Build ID: ([0-9a-f]+)", subprocess.run(["readelf", "-n", own], capture_output=True, text=True).stdout) if shutil.which("readelf") else None
+    if not found:
+        return
+    build_id = bytes.fromhex(found.group(1))
+    (folder / "next").write_bytes(NVRTC.read_bytes().replace(build_id, bytes(b ^ 0xFF for b in build_id)))
+    write("late.py", "import ctypes, os, sys\nn = ctypes.CDLL(sys.argv[1]); assert os.system(sys.argv[2]) == 0\nsys.argv = [sys.argv[0], sys.argv[1], *sys.argv[3:]]\nexec(open(%r).read())\n" % str(SCRATCH / "one.py"))
+    replace = f"ln {folder}/next {folder}/new && mv {folder}/new {own}"
+    words = [KERNEL % 470, "-arch=sm_90"]
+    kept = {"KILN_CACHE_DIR": SCRATCH / "replaced.cache"}
+    old = os.readlink(own)
+
+    def put_back():
+        (folder / "old").symlink_to(old)
+        os.replace(folder / "old", own)
+
+    want = bare(PYTHON, SCRATCH / "late.py", own, "true", *words).stdout
+    # The new one has an answer already; the old one has none.
+    subprocess.run(replace, shell=True, check=True)
+    done = under(PYTHON, SCRATCH / "late.py", own, "true", *words, **kept)
+    check(" 1 made" in done.stderr, "the new one's", done.stderr)
+    for source in (470, 471):
+        put_back()
+        done = under(PYTHON, SCRATCH / "late.py", own, replace, KERNEL % source, "-arch=sm_90", options=("-v",), **kept)
+        check(json.loads(done.stdout)["status"] == 0 and (source != 470 or json.loads(done.stdout)["cubin"] == json.loads(want)["cubin"]), "it compiles", done.stdout)
+        check("0 compiles answered" in done.stderr and " 0 made" in done.stderr and "1 left to the library itself: the compiler was replaced" in done.stderr, "left to the library", done.stderr)
+    done = under(PYTHON, SCRATCH / "late.py", own, "true", KERNEL % 471, "-arch=sm_90", **kept)
+    check(" 1 made" in done.stderr, "and nothing was kept of it", done.stderr)
+
+
+# Runs a program that may not read what is below a folder (Landlock), or has not root's right to read everything.
+CONFINED = r"""
+import ctypes as C, os, sys
+libc = C.CDLL(None, use_errno=True); how, folder = sys.argv[1], os.path.realpath(sys.argv[2])
+def call(number, *words):
+    answer = libc.syscall(number, *words)
+    if answer < 0: sys.exit(77)
+    return answer
+if "landlock" in how:
+    class rule(C.Structure): _pack_ = 1; _fields_ = [("allowed", C.c_uint64), ("parent", C.c_int)]
+    read = C.c_uint64(4); rules = call(444, C.byref(read), 8, 0); above = "/"
+    for part in folder.strip("/").split("/"):
+        for name in os.listdir(above):
+            if name == part: continue
+            try: fd = os.open(os.path.join(above, name), os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except OSError: continue
+            libc.syscall(445, rules, 1, C.byref(rule(4, fd)), 0); os.close(fd)
+        above = os.path.join(above, part)
+    if "kept" not in how: libc.prctl(38, 1, 0, 0, 0)
+    call(446, rules, 0)
+else:
+    head = (C.c_uint32 * 2)(0x20080522, 0); sets = (C.c_uint32 * 6)(); call({"x86_64": 125, "aarch64": 90}[os.uname().machine], head, sets)
+    for i in (0, 1): sets[i] &= ~6
+    for i in (1, 2): libc.prctl(24, i, 0, 0, 0)  # nor is a root given them back
+    call({"x86_64": 126, "aarch64": 91}[os.uname().machine], head, sets)
+if "ahead" in how:  # and what was read for it is there
+    import time
+    known, end = os.environ.get("KILN_RUN_KNOWN", ""), time.time() + 60
+    while not os.path.exists(known) and time.time() < end: time.sleep(0.002)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def a_program_that_may_read_less():
+    """A worker has the rights of who started the run. What the program itself would be refused it is refused with us, too."""
+    write("confined.py", CONFINED)
+    secret = write("secret/secret.h", "#define VALUE 9\n").parent
+    source = '#include "secret.h"\nextern "C" __global__ void k(int* a) { *a = VALUE; }'
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, source, "-arch=sm_90", f"-I{secret}"]
+    if os.geteuid() == 0:
+        os.chown(secret / "secret.h", 65534, 65534)
+        os.chmod(secret / "secret.h", 0o600)
+    same = lambda done: {**json.loads(done.stdout), "loaded": 0}
+    tried = 0
+    for how in ("landlock", "landlock, rights kept", "capabilities"):
+        confined = [PYTHON, SCRATCH / "confined.py", how, secret, *words]
+        want = bare(*confined, status=None)
+        if want.returncode != 0 or same(want)["status"] == 0:  # not a root, or no Landlock
+            print(f"not tried: {how}")
+            continue
+        tried += 1
+        for number, workers in enumerate((1, 1, 0)):
+            done = under(*confined, KILN_WORKERS=workers, KILN_CACHE_DIR=SCRATCH / f"confined.{tried}")
+            check(same(done) == same(want), f"{how}, workers {workers}, time {number}", want.stdout, done.stdout, done.stderr)
+    # Nor is it answered because somebody else has read the headers for it.
+    headers = CUDA / "include"
+    if not tried or not (headers / "cuda_fp16.h").exists():
+        return
+    source = '#include <cuda_fp16.h>\nextern "C" __global__ void k(__half* a) { *a = *a + *a; }'
+    words = [PYTHON, SCRATCH / "one.py", NVRTC, source, "-arch=sm_90", f"-I{headers}"]
+    confined = [PYTHON, SCRATCH / "confined.py", "landlock ahead", headers, *words]
+    want = bare(*confined, status=None, KILN_RUN_KNOWN="/")
+    if want.returncode != 0 or same(want)["status"] == 0:
+        return
+    (SCRATCH / "nothing").mkdir()
+    free = [PYTHON, SCRATCH / "confined.py", "landlock", SCRATCH / "nothing", *words]
+    kept = {"KILN_CACHE_DIR": SCRATCH / "confined.ahead"}
+    check(" 1 made" in under(*free, **kept).stderr, "somebody else may")
+    free[2] = "landlock ahead"
+    done = under(*free, **kept)
+    check("1 compiles answered" in done.stderr, "who may read them is answered", done.stderr)
+    done = under(*confined, **kept)
+    check(same(done) == same(want), "who may not is not", want.stdout, done.stdout, done.stderr)
+
+
+def names_of_ours_are_not_to_be_had():
+    """Folders have names of ours while something is compiled. A program that looks for them, or speaks of them, sees what it would without us."""
+    paste = "#define C(a, b) D(a, b)\n#define D(a, b) a##b\n"
+    ask = '#if __has_include(%s)\n#define FOUND 1\n#else\n#define FOUND 0\n#endif\nextern "C" __global__ void k(int* a) { *a = FOUND; }'
+    write("work/include/speaks.h", '#warning "/.kiln/i0/x.h is not a file"\n')
+    write("work/include/asks.h", '#if __has_include("/.kiln/i0/warns.h")\n#define FOUND 1\n#else\n#define FOUND 0\n#endif\n')
+    folder = f"-I{WORK}/include"
+    sources = {"a file": [ask % '"/.kiln/i0/warns.h"'],
+               "through a macro": ["#define K kiln\n" + ask % "</.K/i0/warns.h>"],
+               "through an option": [ask % "</.K/i0/warns.h>", "-DK=kiln"],
+               "over a line's end": [ask % '"/.ki\\\nln/i0/warns.h"'],
+               "of pieces": [paste + ask % "</.C(ki,ln)/i0/warns.h>"],
+               "in a header": ['#include <asks.h>\nextern "C" __global__ void k(int* a) { *a = FOUND; }'],
+               "in a message": ['#include <warns.h>\n#warning "see /.kiln/i0/ and /.kiln/s/x"\nextern "C" __global__ void k(int* a) { *a = f(); }'],
+               "in a message of a header": ['#include <speaks.h>\nextern "C" __global__ void k(int* a) { *a = 1; }'],
+               "in an error": ['#include <warns.h>\n#error "/.kiln/i0/"']}
+    for workers in (1, 0):
+        for what, (source, *options) in sources.items():
+            want, _ = one(0, folder, *options, kiln=False, source=source)
+            for again in range(2):
+                got, said = one(0, folder, *options, source=source, KILN_WORKERS=workers, KILN_CACHE_DIR=SCRATCH / f"ours.{workers}")
+                check({**got, "loaded": 0} == {**want, "loaded": 0}, f"{what}, workers {workers}, time {again}", want, got, said)
+
+
+def forks_while_others_compile():
+    """A child whose parent's other threads are in the compiler at that moment: it is not left a lock that nobody opens."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return
+    write("busy.c", r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int (*create)(void**, char const*, char const*, int, void*, void*), (*compile)(void*, int, char const**), (*destroy)(void**), (*watch)(void*, int (*)(void*, void*), void*);
+static char const* text;
+static sem_t inside, forked;
+static atomic_int calls;
+static int called(void* none, void* nothing) { if (calls++ == 0) { sem_post(&inside); sem_wait(&forked); } return 0; }
+static int one(int which, int (*callback)(void*, void*)) {
+    char* source = malloc(strlen(text) + 64); void* p = 0; char const* options[] = {"-arch=sm_90"};
+    sprintf(source, "#define NUMBER %d\n%s", which, text);
+    int const bad = create(&p, source, 0, 0, 0, 0) || (callback && watch(p, callback, 0)) || compile(p, 1, options);
+    free(source);
+    return destroy(&p) || bad;
+}
+static void* busy(void* none) { void* bad = one(0, called) ? &calls : 0; sem_post(&inside); return bad; }
+int main(int count, char** v) {
+    void* h = dlopen(v[1], RTLD_NOW); int const many = atoi(v[3]);
+    create = dlsym(h, "nvrtcCreateProgram"); compile = dlsym(h, "nvrtcCompileProgram"); destroy = dlsym(h, "nvrtcDestroyProgram"); text = v[2];
+    if (!(watch = dlsym(h, "nvrtcSetFlowCallback"))) return 0;
+    sem_init(&inside, 0, 0); sem_init(&forked, 0, 0);
+    pthread_t thread; void* bad = 0; int children[8], status = 0;
+    pthread_create(&thread, 0, busy, 0);
+    sem_wait(&inside);
+    for (int i = 0; i < many; ++i) if ((children[i] = fork()) == 0) { alarm(atoi(v[4])); _exit(one(1 + i, 0)); }
+    sem_post(&forked);
+    for (int i = 0; i < many; ++i) { waitpid(children[i], &status, 0); if (status) { printf("child %d: %x\n", i, status); bad = &calls; } }
+    void* failed = 0; pthread_join(thread, &failed);
+    printf("%d in the compiler\n", calls > 0);
+    return bad || failed;
+}
+""")
+    subprocess.run([compiler, "-w", "-O1", "-pthread", "-o", SCRATCH / "busy", SCRATCH / "busy.c", "-ldl"], check=True)
+    text = LONG.replace("%d", "NUMBER")
+    done = under(SCRATCH / "busy", NVRTC, text, 4, 200, KILN_WORKERS=1, KILN_CACHE_DIR=SCRATCH / "busy.cache", status=None)
+    check(done.returncode == 0 and done.stdout in ("", "1 in the compiler\n"), "every child comes to an end", done.stdout, done.stderr)
 
 
 def the_example_starts_ranks():
@@ -1538,7 +1783,8 @@ for test in (a_hit_loads_no_compiler, names_that_the_code_knows, a_library_that_
              a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
              a_difference_is_found, a_time_is_no_difference, a_text_of_two_forms_is_no_difference, names_of_a_process_are_no_difference,
              misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, the_first_use_and_fork, descriptors_of_the_program, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
-             a_compiler_upgraded_in_place, many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
+             a_compiler_upgraded_in_place, other_builtins_are_another_compiler, a_compiler_replaced_before_its_first_use, a_program_that_may_read_less, names_of_ours_are_not_to_be_had, forks_while_others_compile,
+             many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
     if not chosen or test.__name__ in chosen:
         started = time.time()
         test()

@@ -237,10 +237,13 @@ foreign_job compile_request::as_job(foreign_call const& call) const {
 // nullopt: there is no worker, or what it made cannot be used.
 std::optional<int> compile_request::make_elsewhere() {
     if (p_.watcher.function != nullptr) return std::nullopt;
+    // A child of fork() may find the compiler in its own process as a thread that it has not left it: locked.
+    auto const if_busy = compile::was_compiler_left_busy() ? worker_line::busy::wait : worker_line::busy::give_up;
     for (auto const& call : calls_) {
         stopwatch compiling;
-        auto made = self().workers.compile(as_job(call));
-        if (!made) return std::nullopt;
+        auto made = self().workers.compile(as_job(call), if_busy);
+        // A sandbox of the program's is not the worker's: what it would have been refused must not be what it gets.
+        if (!made || !may_read(made->product.entry.looks, call.roots)) return std::nullopt;
         if (is_unusable(made->product) || is_refuted(call, made->product)) continue;
         return take(call, std::move(made->product), compiling.ms(), made->maker);
     }

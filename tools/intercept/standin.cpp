@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "standin.hpp"
 
+#include "base/file_state.hpp"
 #include "base/quick_replace.hpp"
+#include "base/quiet_writes.hpp"
 #include "compile/environment.hpp"
-#include "compile/open_hook.hpp"
 #include "intercept/program_name.hpp"
-#include "intercept/quiet_writes.hpp"
 #include "intercept/run_events.hpp"
 
 #include <ctime>
@@ -34,6 +34,20 @@ std::string path_of_link_map(void const* own) {
 
 constinit base::made_once<standin> only;
 
+base::file_state state_of_file(std::string const& path) {
+    struct ::stat about {};
+    return ::stat(path.c_str(), &about) == 0 ? base::state_of(about) : base::file_state{};
+}
+
+// The file we were given out for, as it was then: by the time somebody uses it there may be another in its place.
+constinit base::file_state when_loaded{};
+[[gnu::constructor]] void note_the_file() {
+    (void)guarded(0, 0, [] {
+        when_loaded = state_of_file(path_of_link_map(&when_loaded));
+        return 0;
+    });
+}
+
 [[gnu::destructor]] void add_counters() {
     (void)guarded(0, 0, [] {
         if (auto* const made = only.peek()) {
@@ -55,9 +69,16 @@ std::string const& real_library::toolchain() {
         if (toolchain_) return *toolchain_;
     }
     auto found = toolchain_of(path_);
+    bool const is_replaced = state_of_file(path_) != when_loaded;
     std::lock_guard const lock{mutex_};
-    if (!toolchain_) toolchain_ = std::move(found);
-    return *toolchain_;
+    if (toolchain_) return *toolchain_;
+    is_replaced_ = is_replaced;
+    return toolchain_.emplace(is_replaced ? std::string{} : std::move(found));
+}
+
+std::string real_library::why_unknown() {
+    std::lock_guard const lock{mutex_};
+    return is_replaced_ ? "the compiler was replaced after it had been loaded" : "the compiler cannot be identified";
 }
 
 void* real_library::open() {
@@ -111,7 +132,7 @@ standin::standin(std::string_view library, void const* own, base::config const& 
 void standin::record(base::digest const& request, foreign_job const& what) const {
     auto const file = requests_ + "/" + request.hex();
     if (::access(file.c_str(), F_OK) == 0) return;
-    quiet_writes const quiet;
+    base::quiet_writes const quiet;
     (void)base::replace_file(file, encode(what));
 }
 
@@ -120,7 +141,7 @@ void standin::tell_headers() { append_headers(log_, store.headers().to_be_read_a
 void standin::share_headers(std::vector<known_file> files) {
     constexpr std::size_t worth_it = 16;
     if (!recent_.empty() && files.size() >= worth_it) {
-        quiet_writes const quiet;
+        base::quiet_writes const quiet;
         (void)base::replace_quickly(recent_, encode(std::span<known_file const>{files}));
     }
     store.headers().take(std::move(files));
@@ -142,7 +163,7 @@ std::string standin::not_serving() {
     if (auto name = compile::result_changing_variable(environ); !name.empty()) return name + " is set";
     // The compiler works out constants as its thread does.
     if (!compile::computes_as_usual()) return "this thread rounds otherwise than to the nearest number";
-    if (real.toolchain().empty()) return "the compiler cannot be identified";
+    if (real.toolchain().empty()) return real.why_unknown();
     return {};
 }
 
@@ -155,7 +176,7 @@ void standin::tell(happening h) noexcept {
         if (h.kind == happening::what::made || h.kind == happening::what::failed)
             store.count_wait(std::chrono::duration_cast<std::chrono::milliseconds>(h.took));
         if (!has_events_) return 0;
-        quiet_writes const quiet;
+        base::quiet_writes const quiet;
         auto& events = event_log::process();
         if (introduced_.exchange(h.process) != h.process) events.emit(introduction(program_));
         for (auto const& one : events_of(h, base::now_ns())) events.emit(one);

@@ -27,6 +27,7 @@ public:
     [[nodiscard]] std::string const& path() const noexcept { return path_; }
     // Empty when it cannot be known, and then nothing is served.
     [[nodiscard]] std::string const& toolchain();
+    [[nodiscard]] std::string why_unknown();
     [[nodiscard]] bool is_open() const noexcept { return handle_.load() != nullptr; }
     // Opens it.
     [[nodiscard]] void* symbol(char const* name) override;
@@ -39,6 +40,7 @@ private:
     base::forkable_mutex mutex_;
     std::atomic<void*> handle_{nullptr};
     std::optional<std::string> toolchain_;
+    bool is_replaced_ = false;
     bool failed_ = false;
     bool watched_ = false;
 };

@@ -36,6 +36,20 @@ TEST(foreign_job, who_is_in_another_folder_sees_other_files) {
     EXPECT_NE(viewpoint::of_this_thread(), viewpoint::of_this_thread("/"));
 }
 
+TEST(foreign_job, of_an_older_recording_has_no_rights) {
+    auto const sent = some_job();
+    auto data = encode(sent);
+    auto const texts = 3 * 4 + sent.library.size() + sent.toolchain.size() + sent.directory.size();
+    data[0] = std::byte{2};
+    auto const rights = data.begin() + static_cast<std::ptrdiff_t>(2 + texts + 8 * 8);
+    data.erase(rights, rights + 2 * 8);
+    auto const got = decode_foreign_job(data).value();
+    EXPECT_EQ(got.program.source, sent.program.source);
+    EXPECT_EQ(got.seen_from.about[7], sent.seen_from.about[7]);
+    EXPECT_EQ(got.seen_from.about[8], 0U);
+    EXPECT_NE(sent.seen_from.about[8], 0U);
+}
+
 TEST(foreign_job, cut_anywhere_is_refused) {
     auto const whole = encode(some_job());
     for (std::size_t size = 0; size < whole.size(); ++size)

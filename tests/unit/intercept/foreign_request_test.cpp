@@ -33,6 +33,19 @@ TEST(foreign_request, hides_nothing_where_what_is_made_would_tell) {
         EXPECT_EQ(virtual_call(program_named("/tmp/x/k.cu"), words{option}).value().name, "/.kiln/s/k.cu") << option;
 }
 
+TEST(foreign_request, hides_nothing_from_who_could_ask_for_hidden_names) {
+    auto const hides = [](std::string source, words const& options) {
+        auto p = program_named("/tmp/x/k.cu");
+        p.source = std::move(source);
+        return virtual_call(p, options).has_value();
+    };
+    for (auto const* text : {"#include \"/.kiln/i0/x.h\"", "#define K kiln", "\"/.ki\\\nln/\"", "</.P(k,iln)/i0/x.h>"})
+        EXPECT_FALSE(hides(text, {"-I/opt/a"})) << text;
+    EXPECT_FALSE(hides("text", {"-I/opt/a", "-DK=kiln"}));
+    EXPECT_FALSE(hides("text", {"-I/opt/a", "--pre-include=/.kiln/i0/x.h"}));
+    EXPECT_TRUE(hides("int kilns, ki; // a/.b", {"-I/opt/kiln", "-DX=1"}));
+}
+
 TEST(foreign_request, leaves_what_it_cannot_hide_exactly) {
     for (auto const& name : {std::optional<std::string>{}, std::optional<std::string>{"k.cu"},
                              std::optional<std::string>{"sub/k.cu"}, std::optional<std::string>{"/tmp/"}})

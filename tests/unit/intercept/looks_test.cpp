@@ -51,6 +51,33 @@ protected:
     look_roots roots_;
 };
 
+TEST_F(looks, of_others_are_ours_if_we_may_read_them) {
+    auto const seen = look_as_nvrtc_does();
+    EXPECT_TRUE(may_read(seen, roots_));
+    base::settled_contents settled;
+    header_contents contents;
+    auto const file = dir("second/q.h");
+    struct ::stat about {};
+    ASSERT_EQ(::stat(file.c_str(), &about), 0);
+    auto const told = base::sha256_of(base::as_bytes("what somebody else read"));
+    contents.take({{file, base::state_of(about), told}});
+    using belief = header_contents::belief;
+    EXPECT_EQ(contents.of(file, settled, belief::in_what_is_known), told);
+    EXPECT_EQ(contents.of(file, settled, belief::in_own_eyes), told);
+    ::unlink(file.c_str());
+    EXPECT_FALSE(may_read(seen, roots_));
+}
+
+TEST_F(looks, of_a_header_that_could_ask_for_hidden_names_are_not_kept) {
+    write("second/q.h", "#if __has_include(\"/.kiln/i0/x.h\")");
+    look_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/i1/q.h")), "(none)");
+    EXPECT_TRUE(capture.fault());
+    look_capture plain{{}};
+    EXPECT_EQ(read(plain.open(dir("second/q.h"))).substr(0, 3), "#if");
+    EXPECT_FALSE(plain.fault());
+}
+
 TEST_F(looks, hold_until_a_file_changes_appears_or_goes) {
     auto const seen = look_as_nvrtc_does();
     ASSERT_EQ(seen.size(), 3U);

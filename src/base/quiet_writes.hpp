@@ -3,10 +3,18 @@
 // which would end a program that wrote nothing itself.
 #pragma once
 
+#include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <sys/resource.h>
 
-namespace kiln::intercept {
+namespace kiln::base {
+
+// Whether the program may write files of a certain size only.
+[[nodiscard]] inline bool has_bound_on_files() noexcept {
+    ::rlimit size{};
+    return ::getrlimit(RLIMIT_FSIZE, &size) != 0 || size.rlim_cur != RLIM_INFINITY;
+}
 
 class quiet_writes {
 public:
@@ -23,9 +31,11 @@ public:
         ::pthread_sigmask(SIG_BLOCK, &ours_, &before_);
     }
     ~quiet_writes() {
+        int const why = errno;  // of the write
         ::timespec const now{};
-        while (::sigtimedwait(&ours_, nullptr, &now) > 0) continue;
+        while (::sigtimedwait(&ours_, nullptr, &now) > 0 || errno == EINTR) continue;
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        errno = why;
     }
     quiet_writes(quiet_writes const&) = delete;
     quiet_writes& operator=(quiet_writes const&) = delete;
@@ -35,4 +45,4 @@ private:
     ::sigset_t before_{};
 };
 
-}  // namespace kiln::intercept
+}  // namespace kiln::base
