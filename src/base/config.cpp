@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <fcntl.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace kiln::base {
 
@@ -33,6 +37,32 @@ std::string config_path() {
     if (auto const* home = ::secure_getenv("HOME"); home != nullptr && *home == '/')
         return fmt::format("{}/.config/kiln/kiln.conf", home);
     return {};
+}
+
+// Whoever can write the settings decides which programs and libraries are loaded. A group that is the owner's alone, as many systems make
+// one, is nobody else. Of a file that was named it is for who named it to know whose it is. Empty: fine.
+std::string objection_to(std::string const& path, struct ::stat const& about, bool is_named) {
+    bool const by_group = (about.st_mode & S_IWGRP) != 0 && about.st_gid != about.st_uid;
+    if (by_group || (about.st_mode & S_IWOTH) != 0)
+        return fmt::format("{}: others can write it, so that nothing in it counts; chmod go-w {}", path, path);
+    if (is_named || about.st_uid == ::geteuid() || about.st_uid == 0) return {};
+    return fmt::format(
+        "{}: it belongs to user {}, so that nothing in it counts; make it yours, or name it in KILN_CONFIG", path,
+        about.st_uid);
+}
+
+// nullopt: there is none.
+result<std::optional<bytes>> read_settings(std::string const& path, bool is_named) {
+    auto const file = open_file(path, O_RDONLY | O_NONBLOCK);
+    if (!file && (file.error().status() == ENOENT || file.error().status() == ENOTDIR)) return std::optional<bytes>{};
+    if (!file) return file.error();
+    struct ::stat about {};
+    if (sys().fstat(file->get(), &about) != 0) return io_error(path, errno);
+    if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", path);
+    if (auto const why = objection_to(path, about, is_named); !why.empty()) return fail(errc::forbidden, "{}", why);
+    auto text = read_all(file->get(), std::size_t{1} << 20);
+    if (!text) return std::move(text).error().within(path);
+    return std::optional{*std::move(text)};
 }
 
 // A misspelt value must not become another one in silence.
@@ -137,11 +167,11 @@ config config::load() {
     if (out.secure_) return out;
 
     if (auto const path = config_path(); !path.empty()) {
-        auto text = read_file(path, std::size_t{1} << 20);
+        bool const is_named = ::secure_getenv("KILN_CONFIG") != nullptr;
+        auto text = read_settings(path, is_named);
         if (!text) out.problems_.push_back(text.error().message());
         else if (*text) out.read_lines(as_text(**text), path);
-        else if (::secure_getenv("KILN_CONFIG") != nullptr)
-            out.problems_.push_back(fmt::format("KILN_CONFIG: {}: no such file", path));
+        else if (is_named) out.problems_.push_back(fmt::format("KILN_CONFIG: {}: no such file", path));
     }
     for (auto const& k : knobs()) {
         if (auto const* value = ::secure_getenv(std::string{k.variable}.c_str()))
@@ -159,8 +189,11 @@ void config::read_lines(std::string_view text, std::string const& path) {
         if (row.empty() || row.front() == '#') continue;
         auto const equals = row.find('=');
         auto const variable = variable_of(trimmed(row.substr(0, equals)));
-        if (equals == row.npos || !is_known(variable))
-            problems_.push_back(fmt::format("{}:{}: '{}' is not a known setting; see 'kiln doctor'", path, line, row));
+        if (equals == row.npos)
+            problems_.push_back(fmt::format("{}:{}: '{}' has no '='; write NAME = VALUE", path, line, row));
+        else if (!is_known(variable))
+            problems_.push_back(
+                fmt::format("{}:{}: '{}' is not a known setting; 'kiln config' lists them", path, line, row));
         else if (std::ranges::find(environment_only, variable) != environment_only.end())
             problems_.push_back(
                 fmt::format("{}:{}: {} counts only in the environment of a program", path, line, variable));
@@ -169,29 +202,36 @@ void config::read_lines(std::string_view text, std::string const& path) {
 }
 
 void config::check() {
+    // With the file that says it, where one does.
+    auto const whose = [this](std::string_view variable) {
+        auto const& of = get(variable);
+        return of.from == origin::file ? fmt::format("{}: {}", of.file, variable) : std::string{variable};
+    };
     if (auto const& size = text("KILN_MAX_SIZE"); !size.empty() && !parse_size(size)) {
-        problems_.push_back(
-            fmt::format("KILN_MAX_SIZE: '{}' is not a size; write for example 5G or 512M; 5G is used", size));
+        problems_.push_back(fmt::format("{}: '{}' is not a size; write for example 5G or 512M; 5G is used",
+                                        whose("KILN_MAX_SIZE"), size));
         set("KILN_MAX_SIZE", "5G", origin::preset);
     }
     if (auto const& jit = text("KILN_JIT"); jit != "allow" && jit != "warn" && jit != "forbid") {
-        problems_.push_back(fmt::format("KILN_JIT: '{}' is not one of allow, warn, forbid; forbid is used", jit));
-        set("KILN_JIT", "forbid", origin::preset);
+        problems_.push_back(
+            fmt::format("{}: '{}' is not one of allow, warn, forbid; forbid is used", whose("KILN_JIT"), jit));
+        values_["KILN_JIT"].value = "forbid";  // who wrote it wanted something else than to allow it
     }
     for (auto const variable : {"KILN_GPU_POOL_LIMIT"}) {
         if (auto const& size = text(variable); !size.empty() && !parse_size(size)) {
-            problems_.push_back(
-                fmt::format("{}: '{}' is not a size; write for example 5G or 512M; it is ignored", variable, size));
+            problems_.push_back(fmt::format("{}: '{}' is not a size; write for example 5G or 512M; it is ignored",
+                                            whose(variable), size));
             set(variable, "", origin::preset);
         }
     }
     if (auto const& mode = text("KILN_EXECUTION_MODE"); mode != "auto" && mode != "cpu" && mode != "gpu") {
-        problems_.push_back(fmt::format("KILN_EXECUTION_MODE: '{}' is not one of auto, cpu, gpu; auto is used", mode));
+        problems_.push_back(
+            fmt::format("{}: '{}' is not one of auto, cpu, gpu; auto is used", whose("KILN_EXECUTION_MODE"), mode));
         set("KILN_EXECUTION_MODE", "auto", origin::preset);
     }
-    auto const reject = [this](std::string_view variable, std::string_view what) {
+    auto const reject = [&](std::string_view variable, std::string_view what) {
         auto preset = preset_of(variable);
-        problems_.push_back(fmt::format("{}: '{}' is not {}; {} is used", variable, text(variable), what,
+        problems_.push_back(fmt::format("{}: '{}' is not {}; {} is used", whose(variable), text(variable), what,
                                         preset.empty() ? "the default" : preset));
         set(variable, std::move(preset), origin::preset);
     };

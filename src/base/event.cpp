@@ -8,6 +8,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/fork_guard.hpp"
+#include "base/quiet_writes.hpp"
 #include "base/text.hpp"
 
 #include <atomic>
@@ -168,33 +169,6 @@ namespace {
 // How long a full pipe may hold up the program, once: who reads it has stopped.
 constexpr int patience_ms = 1000;
 
-// A reader that went away must not end the program it listened to: the signal is kept from this thread, and taken back.
-class without_sigpipe {
-public:
-    without_sigpipe() noexcept {
-        ::sigemptyset(&pipe_);
-        ::sigaddset(&pipe_, SIGPIPE);
-        ::sigset_t pending;
-        ::sigpending(&pending);
-        was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
-        ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-    }
-    ~without_sigpipe() {
-        ::timespec const at_once{};
-        if (!was_pending_) {
-            while (::sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-            }
-        }
-        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    without_sigpipe(without_sigpipe const&) = delete;
-    without_sigpipe& operator=(without_sigpipe const&) = delete;
-
-private:
-    ::sigset_t pipe_, before_;
-    bool was_pending_ = false;
-};
-
 // One write per line: O_APPEND keeps lines of several processes whole in a file, and a pipe takes so short ones whole or
 // not at all. False where nobody will ever read another.
 bool write_line(int fd, std::string_view line) noexcept {
@@ -307,11 +281,11 @@ struct event_log::state {
 
     void write_event(std::string_view line, event_file const* to) {
         if (!to->is_there() && (to = opened_again(to)) == nullptr) return;
-        if (to->is_regular) {
+        if (to->is_regular && !base::has_bound_on_files()) {
             write_line(to->fd, line);
             return;
         }
-        without_sigpipe const quiet;
+        base::quiet_writes const quiet;
         if (!write_line(to->fd, line)) file.compare_exchange_strong(to, nullptr);
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/files.hpp"
 
+#include "base/quiet_writes.hpp"
+
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -16,10 +18,21 @@ namespace kiln::base {
 
 namespace {
 
+// Threads of the program write entries, counters and locks for us. Where it may write files of a certain size only (ulimit -f), one
+// that is too long is an error of that write: the signal would end a program that wrote nothing itself.
+template <class Write>
+long without_signal(Write write) {
+    if (!has_bound_on_files()) return write();
+    quiet_writes const quiet;
+    return write();
+}
+
 constexpr system_calls real{
     .open = [](char const* path, int flags, unsigned mode) { return ::open(path, flags, mode); },
     .read = [](int fd, void* data, std::size_t size) -> long { return ::read(fd, data, size); },
-    .write = [](int fd, void const* data, std::size_t size) -> long { return ::write(fd, data, size); },
+    .write = [](int fd, void const* data, std::size_t size) -> long {
+        return without_signal([&] { return ::write(fd, data, size); });
+    },
     .close = [](int fd) { return ::close(fd); },
     .rename = [](char const* from, char const* to) { return ::rename(from, to); },
     .unlink = [](char const* path) { return ::unlink(path); },
@@ -32,7 +45,7 @@ constexpr system_calls real{
                     int flags) { return ::utimensat(dir, path, times, flags); },
     .pread = [](int fd, void* data, std::size_t size, long offset) -> long { return ::pread(fd, data, size, offset); },
     .pwrite = [](int fd, void const* data, std::size_t size, long offset) -> long {
-        return ::pwrite(fd, data, size, offset);
+        return without_signal([&] { return ::pwrite(fd, data, size, offset); });
     },
     .linkat = [](int from_dir, char const* from, int to_dir, char const* to,
                  int flags) { return ::linkat(from_dir, from, to_dir, to, flags); },

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <pthread.h>
 #include <type_traits>
 #include <unistd.h>
@@ -13,7 +14,8 @@ namespace kiln::base {
 // thread. They use ::close and not base::sys(): only async-signal-safe calls are allowed in the child.
 namespace {
 constinit thread_local bool holds_gate = false;
-}
+constinit thread_local int held = 0;  // forkable mutexes, by this thread
+}  // namespace
 
 struct fork_registry {
     std::mutex gate;  // before list_mutex
@@ -71,11 +73,34 @@ namespace {
 
 }  // namespace
 
-forkable_mutex::forkable_mutex() { fork_registry::get().add(*this); }
-forkable_mutex::~forkable_mutex() { fork_registry::get().remove(*this); }
+forkable_mutex::forkable_mutex() {
+    assert(held == 0 || holds_gate);
+    fork_registry::get().add(*this);
+}
+forkable_mutex::~forkable_mutex() {
+    assert(held == 0 || holds_gate);
+    fork_registry::get().remove(*this);
+}
+
+void forkable_mutex::lock() {
+    assert(held == 0 || holds_gate);
+    mutex_.lock();
+    ++held;
+}
+void forkable_mutex::unlock() {
+    --held;
+    mutex_.unlock();
+}
+bool forkable_mutex::try_lock() {
+    assert(held == 0 || holds_gate);
+    bool const taken = mutex_.try_lock();
+    if (taken) ++held;
+    return taken;
+}
 
 no_fork_meanwhile::no_fork_meanwhile() noexcept : is_first_{!holds_gate} {
     if (!is_first_) return;
+    assert(held == 0);
     fork_registry::get().gate.lock();
     holds_gate = true;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What fork() does to us. A forkable_mutex is one that fork() waits for until it is not held,
-// so the child finds it free and what it protects whole; every mutex of the store is one. They are leaf locks: no thread takes a second
-// one while it holds one. A generation number tells a child that threads and locks of its parent are not its own,
+// so the child finds it free and what it protects whole; every mutex of the store is one. They are leaf locks: no thread takes, makes or
+// destroys a second one while it holds one, because fork() takes them all, one after the other, unless no_fork_meanwhile keeps fork() away
+// (asserted). A generation number tells a child that threads and locks of its parent are not its own,
 // and descriptors of lock files registered here are closed in the child at once.
 #pragma once
 
@@ -20,11 +21,9 @@ public:
     forkable_mutex(forkable_mutex const&) = delete;
     forkable_mutex& operator=(forkable_mutex const&) = delete;
 
-    void lock() { mutex_.lock(); }
-    void unlock() { mutex_.unlock(); }
-    bool try_lock() { return mutex_.try_lock(); }
-    // For std::condition_variable, which takes nothing else.
-    [[nodiscard]] std::mutex& native() noexcept { return mutex_; }
+    void lock();
+    void unlock();
+    bool try_lock();
 
 private:
     friend struct fork_registry;
@@ -58,7 +57,7 @@ private:
 };
 
 // While there is one, fork() in other threads waits: for the making of what a child would find half made, statics of functions above all.
-// Not while waiting for anybody else.
+// Not while waiting for anybody else, and before any forkable_mutex.
 class no_fork_meanwhile {
 public:
     no_fork_meanwhile() noexcept;

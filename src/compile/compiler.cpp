@@ -3,10 +3,10 @@
 #include "compile/compiler.hpp"
 
 #include "base/clock.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/cpp_names.hpp"
 #include "compile/elf.hpp"
 #include "compile/environment.hpp"
-#include "compile/includes.hpp"
 #include "compile/internal_names.hpp"
 #include "compile/open_hook.hpp"
 #include "compile/options.hpp"

@@ -8,7 +8,9 @@
 #include "compile/host_resources.hpp"
 
 #include <cerrno>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace kiln::compile {
 
@@ -19,6 +21,9 @@ using namespace std::chrono_literals;
 constexpr auto reap_interval = 5ms;  // where there are no pidfds to wait for
 constexpr auto shut_down_timeout = 20ms;
 constexpr std::chrono::duration<int, std::milli> pause_without_memory{10};
+
+// Their working directory is the root, whatever the program's is.
+viewpoint viewpoint_of_workers() noexcept { return viewpoint::of_this_thread("/"); }
 
 ::timespec to_timespec(std::chrono::nanoseconds span) {
     auto const ns = std::max<std::int64_t>(0, span.count());
@@ -32,6 +37,7 @@ void run_dispatcher(std::shared_ptr<pool_core> core) {
     {
         std::lock_guard const lock{core->mutex};
         wake = core->wake;
+        core->thread_id = static_cast<::pid_t>(::syscall(SYS_gettid));
     }
     dispatcher{*core, std::move(wake)}.run();
 }
@@ -69,6 +75,7 @@ void dispatcher::turn() {
     }
     hear_who_waits();
     expire(now);
+    retire_strangers();
     start_workers(now);
     assign(now);
     run_here(now);
@@ -197,16 +204,28 @@ void dispatcher::retire_stale(int most) {
     }
 }
 
+// Workers that were started before the program changed its root or its user read what it cannot see, and what it may not.
+void dispatcher::retire_strangers() {
+    if (workers_.empty() || (retries_.empty() && queued() == 0)) return;
+    auto const here = viewpoint_of_workers();
+    for (auto& w : workers_) {
+        bool const waits = w.where == phase::idle || w.where == phase::starting;
+        if (waits && w.seen_from != here) end(w, "retired", "the program has another user, root or mounts now");
+    }
+}
+
 result<void> dispatcher::start_worker(base::time_point now) {
     if (program_.empty()) {
         KILN_TRY(program_, worker_pool::find_worker(core_.options.worker));
     }
     worker_limits const limits{core_.options.worker_memory, static_cast<std::uint32_t>(core_.owner),
                                core_.precompiled()};
+    auto const seen_from = viewpoint_of_workers();
     KILN_TRY(auto process, worker_process::start(program_, limits));
     core_.events.emit({.kind = event_kind::worker_started, .value = process.pid()});
     core_.count([](auto& c) { ++c.started; });
-    workers_.push_back({.process = std::move(process), .where = phase::starting, .since = now});
+    workers_.push_back({.process = std::move(process), .seen_from = seen_from, .where = phase::starting, .since = now});
+    if (viewpoint_of_workers() != seen_from) end(workers_.back(), "retired", "the program changed as it was started");
     return {};
 }
 

@@ -8,6 +8,7 @@
 #include "base/digest.hpp"
 #include "compile/in_process.hpp"
 #include "compile/pool_policy.hpp"
+#include "compile/viewpoint.hpp"
 #include "compile/worker_process.hpp"
 
 #include <deque>
@@ -40,6 +41,7 @@ private:
 
     struct worker {
         worker_process process;
+        viewpoint seen_from{};  // of the program's, when it was started
         phase where = phase::starting;
         base::time_point since;            // when this phase began
         std::optional<active_job> work{};  // busy; or dying, and what becomes of the job depends on how it ended
@@ -95,6 +97,7 @@ private:
     void mourn(worker& w, child_end const& how, base::time_point now);
     [[nodiscard]] mishap classify(child_end const& how, std::string_view words);
     void retire_stale(int most);
+    void retire_strangers();
     [[nodiscard]] int count(phase where) const noexcept;
     [[nodiscard]] int count_fresh() const noexcept;  // starting, or idle and never used
     [[nodiscard]] int count_alive() const noexcept;

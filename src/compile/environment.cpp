@@ -3,8 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cfenv>
+#include <cstdint>
+#include <linux/capability.h>
 #include <string_view>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace kiln::compile {
 
@@ -45,6 +51,32 @@ bool changes_results(std::string_view name) {
 }  // namespace
 
 trust trust_of_process() noexcept { return ::getauxval(AT_SECURE) != 0 ? trust::secure : trust::ordinary; }
+
+std::uint64_t effective_capabilities() noexcept {
+    ::__user_cap_header_struct which{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<::__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+    if (::syscall(SYS_capget, &which, sets.data()) != 0) return 0;
+    return std::uint64_t{sets[1].effective} << 32 | sets[0].effective;
+}
+
+bool is_confined() noexcept {
+    if (::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) return true;
+    constexpr auto reads_everything = std::uint64_t{1} << CAP_DAC_OVERRIDE | std::uint64_t{1} << CAP_DAC_READ_SEARCH;
+    return ::geteuid() == 0 && (effective_capabilities() & reads_everything) == 0;
+}
+
+bool computes_as_usual() noexcept {
+#if defined(__x86_64__)
+    constexpr unsigned small_ones_are_zero = 0x8040, rounding = 0x6000;
+    if ((__builtin_ia32_stmxcsr() & (small_ones_are_zero | rounding)) != 0) return false;
+#elif defined(__aarch64__)
+    constexpr std::uint64_t small_ones_are_zero = 0x0108'0003, rounding = 0x00c0'0000;
+    std::uint64_t control = 0;
+    __asm__("mrs %0, fpcr" : "=r"(control));
+    if ((control & (small_ones_are_zero | rounding)) != 0) return false;
+#endif
+    return std::fegetround() == FE_TONEAREST;
+}
 
 std::vector<std::string> environment_for_workers(char const* const* environment, trust how) {
     std::vector<std::string> out;

@@ -2,11 +2,12 @@
 //
 // The environment compilers run in. NVRTC and nvJitLink read variables that change what they make and that no key knows of.
 // So a worker is given a listed few and nothing else, and what was compiled in a process where one of the others is set is
-// never found again.
+// never found again. They also compute as their thread does.
 #pragma once
 
 #include "base/check.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,16 @@ namespace kiln::compile {
 
 enum class trust { ordinary, secure };  // secure: the program has more rights than who started it (AT_SECURE)
 [[nodiscard]] trust trust_of_process() noexcept;
+
+// Of this thread, a bit for each; 0 where the kernel does not tell.
+[[nodiscard]] std::uint64_t effective_capabilities() noexcept;
+// Whether this thread may be refused files that others of its user read: it has given up rights, as sandboxes (Landlock) make it
+// do, or is root without root's. A sandbox that root made for itself, with all rights kept, does not show.
+[[nodiscard]] bool is_confined() noexcept;
+
+// Whether this thread rounds to the nearest number, and takes small ones for what they are: the compiler works out constants
+// as its thread does. Those of programs that were linked with -ffast-math do not.
+[[nodiscard]] bool computes_as_usual() noexcept;
 
 // "NAME=value" of what a worker is given: where things are, the language, Kiln's own settings that a worker reads, options of
 // sanitizers. Never what the loader would load into it. Nothing at all in secure mode.

@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/header_memory.hpp"
 #include "compile/header_stream.hpp"
 #include "compile/standard_headers.hpp"
@@ -22,9 +23,7 @@ namespace kiln::compile {
 namespace {
 
 constexpr std::string_view virtual_root = "/.kiln/";
-constexpr std::string_view carried_root = "/.kiln/carried/";
-constexpr std::size_t most_directories = 1000;
-constexpr std::size_t largest_header = std::size_t{64} << 20;
+constexpr std::size_t most_of_a_header = std::size_t{64} << 20;
 
 bool starts_with_root(std::string_view path) { return path.starts_with(virtual_root); }
 
@@ -62,10 +61,20 @@ header_file header_of(std::string_view text, unsigned copy = 1) {
     return out;
 }
 
+// The path from the innermost of the folders that it is below; empty where it is below none.
+std::string_view path_below(std::span<std::string const> folders, std::string_view path) {
+    std::string_view out;
+    for (std::string_view folder : folders) {
+        if (folder.ends_with('/')) folder.remove_suffix(1);
+        if (!path.starts_with(folder) || !path.substr(folder.size()).starts_with('/')) continue;
+        auto const inner = path.substr(folder.size() + 1);
+        if (out.empty() || inner.size() < out.size()) out = inner;
+    }
+    return out;
+}
+
 bool is_below(std::span<std::string const> folders, std::string_view path) {
-    return std::ranges::any_of(folders, [&](std::string_view folder) {
-        return path.starts_with(folder) && (folder.ends_with('/') || path.substr(folder.size()).starts_with('/'));
-    });
+    return !path_below(folders, path).empty();
 }
 
 // What the unit itself says of a path; nullopt where that is for the file system to say.
@@ -93,7 +102,7 @@ result<header_file> read_header(include_roots const& roots, std::string const& p
     if (base::sys().fstat(file->get(), &out.about) != 0) return io_error(path, errno);
     out.there = true;
     if (!S_ISREG(out.about.st_mode)) return out;
-    auto text = base::read_all(file->get(), largest_header);
+    auto text = base::read_all(file->get(), most_of_a_header);
     if (!text) return std::move(text).error().within(path);
     out.text = *std::move(text);
     return out;
@@ -106,17 +115,6 @@ error not_looked_for(dependency const& look) {
         "none: build for this architecture, too (ARCHS of kiln_add_kernels, kiln build --arch)",
         look.path);
 }
-
-// What a list of names tells of. A folder counts by any name; hidden ones, of editors and version control, come and go.
-enum class told_as { file, folder };
-bool is_told(std::string_view name, told_as as) {
-    constexpr std::string_view endings[] = {"",     ".h",   ".hh",  ".hpp", ".hxx", ".cuh", ".inc",
-                                            ".inl", ".ipp", ".tpp", ".tcc", ".def", ".stdh"};
-    if (name.empty() || name.starts_with('.')) return false;
-    auto const ending = name.substr(std::min(name.size(), name.rfind('.')));
-    return as == told_as::folder || std::ranges::find(endings, ending) != std::end(endings);
-}
-std::string line_of(std::string_view name) { return base::sha256_of(name).hex().substr(0, 8) + "\n"; }
 
 // A relative name means nothing where the working directory is not known; that is not to say that there is no such file.
 std::optional<error> trouble_with(std::string const& path) {
@@ -152,116 +150,10 @@ bool include_roots::is_unknown(dependency const& d) const {
     for (auto slash = place.find('/'); slash != place.npos; slash = place.find('/', slash + 1)) {
         if (in_vain.contains(std::string_view{place}.substr(0, slash + 1))) return false;
     }
-    return !had_no_such_name(place);
-}
-
-// From the root down: the first name that its folder did not have decides.
-bool include_roots::had_no_such_name(std::string_view place) const {
-    for (auto slash = place.find('/'); slash != place.npos;) {
-        auto const there = names.find(place.substr(0, slash));
-        if (there == names.end()) return false;
-        auto const next = place.find('/', slash + 1);
-        auto const name = place.substr(slash + 1, next == place.npos ? next : next - slash - 1);
-        slash = next;
-        if (name == "." || name == "..") continue;
-        if (!is_told(name, next == place.npos ? told_as::file : told_as::folder)) return false;
-        if (there->second.find(line_of(name)) == std::string::npos) return true;
-    }
-    return false;
-}
-
-std::optional<std::string> names_in(std::filesystem::path const& folder) {
-    std::set<std::string> lines;
-    std::error_code why;
-    for (std::filesystem::directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
-        auto const name = at->path().filename().native();
-        std::error_code dangling;
-        auto const as = at->is_directory(dangling) ? told_as::folder : told_as::file;
-        if (is_told(name, as)) lines.insert(line_of(name));
-    }
-    if (why && why != std::errc::no_such_file_or_directory && why != std::errc::not_a_directory) return std::nullopt;
-    std::string out;
-    for (auto const& line : lines) out += line;
-    return out;
+    return !had_no_such_name(names, place);
 }
 
 std::string_view digest_of(dependency const& d) { return std::string_view{d.content}.substr(0, d.content.find('#')); }
-
-std::string place_of(dependency const& d) {
-    switch (d.from) {
-        case dependency::root::source_directory: return "s/" + d.path;
-        case dependency::root::include_directory: return fmt::format("i{}/{}", d.index, d.path);
-        case dependency::root::absolute: return d.path;
-        case dependency::root::toolkit: break;
-    }
-    return {};
-}
-
-namespace {
-
-// The number in front of `after` in "i3/a.h" or "2 i0/b.h", and what follows it.
-struct numbered {
-    std::size_t number;
-    std::string_view rest;
-};
-std::optional<numbered> number_before(char after, std::string_view text) {
-    numbered out{0, {}};
-    auto const* const last = text.data() + text.size();
-    auto const [end, why] = std::from_chars(text.data(), last, out.number);
-    if (why != std::errc{} || end == last || *end != after) return std::nullopt;
-    out.rest = text.substr(static_cast<std::size_t>(end + 1 - text.data()));
-    return out;
-}
-
-}  // namespace
-
-std::size_t count_directories(kiln::unit const& u) {
-    if (u.carried.empty()) return u.include_dirs.size();
-    // As many as one of them is said to have been in.
-    std::size_t out = 0;
-    for (auto const& h : u.carried) {
-        std::string_view place = h.place;
-        if (place.starts_with('!') || place.starts_with('=')) place.remove_prefix(1);
-        auto const directory = place.starts_with('i') ? number_before('/', place.substr(1)) : std::nullopt;
-        if (directory) out = std::max(out, std::min(directory->number, most_directories - 1) + 1);
-    }
-    return out;
-}
-
-include_roots roots_of(kiln::unit const& u) {
-    include_roots out;
-    out.images_only = !u.images_of.empty();
-    if (u.carried.empty()) {
-        out.source_directory = u.directory;
-        out.include_directories = u.include_dirs;
-        return out;
-    }
-    for (auto const& h : u.carried) {
-        auto const kind = h.place.empty() ? '\0' : h.place.front();
-        auto const place = std::string_view{h.place}.substr(kind == '\0' ? 0 : 1);
-        if (kind == '#') {
-            if (auto const copy = number_before(' ', place))
-                out.copies.emplace(copy->rest, static_cast<unsigned>(copy->number));
-        } else if (kind == '=') out.names.emplace(place.substr(0, place.find_last_not_of('/') + 1), h.text);
-        else if (kind != '!') out.carried.emplace(h.place, h.text);
-        else if (place.empty()) out.all_known = true;
-        else out.in_vain.emplace(place);
-    }
-    out.source_directory = fmt::format("{}s", carried_root);
-    for (std::size_t i = 0; i < count_directories(u); ++i)
-        out.include_directories.push_back(fmt::format("{}i{}", carried_root, i));
-    return out;
-}
-
-std::vector<carried_header> carried_of(include_roots const& roots) {
-    std::vector<carried_header> out;
-    if (roots.all_known) out.push_back({"!", {}});
-    for (auto const& place : roots.in_vain) out.push_back({"!" + place, {}});
-    for (auto const& [place, copy] : roots.copies) out.push_back({fmt::format("#{} {}", copy, place), {}});
-    for (auto const& [folder, names] : roots.names) out.push_back({fmt::format("={}/", folder), names});
-    for (auto const& [place, text] : roots.carried) out.push_back({place, text});
-    return out;
-}
 
 std::string virtual_source_name(std::string_view unit, include_roots const& roots) {
     std::string name{unit};
@@ -383,11 +275,28 @@ int include_capture::stat(std::string const& path, struct ::stat* out) {
     return 0;
 }
 
-std::vector<dependency> include_capture::dependencies() const {
-    std::vector<dependency> out;
-    out.reserve(seen_.size());
-    file_numbers told;
+// With line information the compiler has the toolkit's own paths. To a unit that travels they mean nothing where it is used: what was found
+// there, or in none of the toolkit's directories, is told as the toolkit's.
+header_looks include_capture::looks_to_tell() const {
+    header_looks out;
     for (auto const& [path, look] : seen_) {
+        auto const inner = look.from == dependency::root::absolute ? path_below(roots_.toolkit, look.path) : "";
+        auto const name = inner.empty() ? path : fmt::format("{}t/{}", virtual_root, inner);
+        auto& told = out[name];
+        if (!told.content.empty()) continue;
+        told = inner.empty() ? look : dependency{dependency::root::toolkit, 0, std::string{inner}, look.content};
+    }
+    return out;
+}
+
+std::vector<dependency> include_capture::dependencies() const {
+    bool const travels = roots_.all_known && roots_.real_paths;
+    auto const others = travels ? looks_to_tell() : header_looks{};
+    auto const& looks = travels ? others : seen_;
+    std::vector<dependency> out;
+    out.reserve(looks.size());
+    file_numbers told;
+    for (auto const& [path, look] : looks) {
         out.push_back(look);
         auto const at = who_.find(path);
         if (at != who_.end() && may_be_a_copy(look)) out.back().content += mark_of(told.of(look.content, at->second));
@@ -499,15 +408,91 @@ std::string first_copy(std::span<dependency const> dependencies, include_roots c
     return {};
 }
 
+// Where the search for a header came to its end, and goes on now that it is not there.
+struct search_stop {
+    std::string directory;    // where it was
+    std::size_t next = 0;     // of the include directories
+    std::string_view path{};  // in it
+};
+
+std::optional<search_stop> search_stop_of(dependency const& d, include_roots const& roots) {
+    using root = dependency::root;
+    auto const& directories = roots.include_directories;
+    if (d.from == root::source_directory) return search_stop{roots.source_directory, 0, d.path};
+    if (d.from == root::include_directory && d.index < directories.size())
+        return search_stop{directories[d.index], d.index + std::size_t{1}, d.path};
+    if (d.from != root::absolute) return std::nullopt;
+    // As debug builds tell it.
+    for (std::size_t i = 0; i < directories.size(); ++i) {
+        auto const inner = path_below(std::span{directories}.subspan(i, 1), d.path);
+        if (!inner.empty()) return search_stop{directories[i], i + 1, inner};
+    }
+    auto const& source = roots.source_directory;
+    auto const beside = source.empty() ? std::string_view{} : path_below(std::span{&source, 1}, d.path);
+    return beside.empty() ? std::nullopt : std::optional{search_stop{roots.source_directory, 0, beside}};
+}
+
+// What a compile here would find in place of a header that is not here, and that says something else. Sealing is for machines without
+// the sources; who moved a header to the next directory and edited it has them.
+class later_headers {
+public:
+    later_headers(include_roots const& roots, header_memory::question& now) : roots_{roots}, now_{now} {}
+
+    // Empty where there is none.
+    [[nodiscard]] std::string in_place_of(dependency const& gone) {
+        using root = dependency::root;
+        auto const stop = search_stop_of(gone, roots_);
+        if (!stop) return {};
+        auto name = stop->path;
+        for (auto next = stop->next;; next = 0) {
+            for (auto i = next; i < roots_.include_directories.size(); ++i) {
+                dependency const later{root::include_directory, static_cast<std::uint16_t>(i), std::string{name}, {}};
+                if (!is_there(roots_.include_directories[i])) continue;
+                if (auto found = look(later, gone)) return *std::move(found);
+            }
+            // Toolkits are on machines without the sources, too.
+            if (is_there(stop->directory)) {
+                if (auto found = look({root::toolkit, 0, std::string{name}, {}}, gone)) return *std::move(found);
+            }
+            // A header that includes another by its name alone looks beside itself first, and then in all directories.
+            auto const slash = name.find('/');
+            if (slash == name.npos) return {};
+            name = name.substr(name.rfind('/') + 1);
+        }
+    }
+
+private:
+    // Asked once: where the sources are not, all of their headers are gone.
+    [[nodiscard]] bool is_there(std::string const& directory) {
+        auto const [at, is_new] = there_.try_emplace(directory);
+        struct ::stat about {};
+        if (is_new) at->second = ::stat(directory.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+        return at->second;
+    }
+    // nullopt: the search goes on. Empty: what is found says the same.
+    [[nodiscard]] std::optional<std::string> look(dependency const& later, dependency const& gone) {
+        auto const there = look_for(later, roots_, now_);
+        if (!there.content) return there.content.error().message();
+        if (there.content->empty()) return std::nullopt;
+        if (*there.content == digest_of(gone)) return std::string{};
+        return fmt::format("{} is gone, and {} would be found in its place", gone.path, there.real);
+    }
+
+    include_roots const& roots_;
+    header_memory::question& now_;
+    std::map<std::string, bool> there_;
+};
+
 }  // namespace
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
     if (roots.images_only) return {};
     header_memory::question now{header_memory::process()};
+    later_headers later{roots, now};
     for (auto const& d : dependencies) {
         bool const is_of_toolkit = d.from == dependency::root::toolkit;
         if (is_of_toolkit && how == absent_headers::are_sealed && roots.all_known) continue;
-        if (d.from != dependency::root::absolute && roots.is_unknown(d)) return not_looked_for(d).message();
+        if (roots.is_unknown(d)) return not_looked_for(d).message();
         bool const sealed = is_sealed(d, roots, how);
         auto const there = look_for(d, roots, now);
         // Who may not read a header could not have compiled with it, and is who sealing is for. Whatever else keeps it from
@@ -520,8 +505,10 @@ std::string first_change(std::span<dependency const> dependencies, include_roots
             continue;
         }
         if (absent) {
-            if (sealed && d.content != unseen_reads().content) continue;
-            return fmt::format("{} is gone", d.path);
+            bool const counts = sealed && d.content != unseen_reads().content;
+            if (!counts) return fmt::format("{} is gone", d.path);
+            if (auto other = denied ? std::string{} : later.in_place_of(d); !other.empty()) return other;
+            continue;
         }
         if (*there.content != digest_of(d)) return fmt::format("{} changed", there.real);
     }

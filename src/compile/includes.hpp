@@ -15,7 +15,6 @@
 #include <kiln/unit.hpp>
 
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +24,9 @@
 #include <vector>
 
 namespace kiln::compile {
+
+// By folder, what names_in() tells of it.
+using folder_names = std::map<std::string, std::string, std::less<>>;
 
 struct include_roots {
     std::string source_directory;  // may be empty
@@ -37,8 +39,8 @@ struct include_roots {
     std::map<std::string, unsigned, std::less<>> copies = {};
     // Places where the build looked in vain. One that ends in '/' was no folder then, so that nothing can have been below it.
     std::set<std::string, std::less<>> in_vain = {};
-    // The names in each folder that the build looked in ("i0", "i0/lib"), as names_in() tells them.
-    std::map<std::string, std::string, std::less<>> names = {};
+    // Of each folder that the build looked in ("i0", "i0/lib").
+    folder_names names = {};
     // What was read, what was looked for in vain and these names are all that is known of the unit's own directories: what another
     // toolkit's headers ask for there was not there if its name is not among them. Of anything else nobody knows what lay there.
     bool all_known = false;
@@ -49,24 +51,10 @@ struct include_roots {
     [[nodiscard]] std::string locate(dependency const& d) const;
     // True of a place of the unit's own of which the build did not tell what lay there, if anything.
     [[nodiscard]] bool is_unknown(dependency const& d) const;
-
-private:
-    [[nodiscard]] bool had_no_such_name(std::string_view place) const;
 };
 
-// The directories of a unit on this machine, or of what it carries; toolkit and real_paths are the caller's to set.
-[[nodiscard]] include_roots roots_of(kiln::unit const& u);
-// The other way round: what a unit carries that is to have these.
-[[nodiscard]] std::vector<carried_header> carried_of(include_roots const& roots);
-// How many include directories it has, apart from those in its options.
-[[nodiscard]] std::size_t count_directories(kiln::unit const& u);
-// The names in a folder, as short digests, one in each line: of folders, and of files that are called as headers are, which are few and
-// change seldom. Nothing is told of others. Empty where there is no such folder; nullopt where it cannot be read.
-[[nodiscard]] std::optional<std::string> names_in(std::filesystem::path const& folder);
 // The SHA-256 of a dependency, without what tells files apart that say the same.
 [[nodiscard]] std::string_view digest_of(dependency const& d);
-// Where a dependency lies as unit::carried says it; empty for the toolkit's, which is not carried.
-[[nodiscard]] std::string place_of(dependency const& d);
 
 // What NVRTC is told.
 [[nodiscard]] std::string virtual_source_name(std::string_view unit, include_roots const& roots);
@@ -107,6 +95,7 @@ public:
 
 private:
     [[nodiscard]] dependency classify(std::string const& path) const;
+    [[nodiscard]] header_looks looks_to_tell() const;
     [[nodiscard]] std::string locate(dependency const& d);
     [[nodiscard]] result<header_file const*> read_once(std::string const& real);
     void remember(std::string const& path, dependency look, header_file const& file);
@@ -128,8 +117,8 @@ enum class absent_headers { are_misses, toolkits_are_sealed, are_sealed };
 // Do the headers on this machine still say what the artifact was made from? Returns an empty text when they do, else
 // the first that does not, with the reason: "q.h changed", "first/q.h appeared", "q.h is gone", or why it cannot be read. With
 // are_sealed a header that is not there, or not for us to read, is taken as sealed in (bundles; toolkits_are_sealed: only where it is
-// the toolkit's); one that differs or shadows never is, nor is one that a unit with all of its headers does not have. Such a unit was
-// shipped as it was built: whatever toolkit is here, its bundle goes by its own headers.
+// the toolkit's), unless another one would be found in its place; one that differs or shadows never is, nor is one that a unit with all
+// of its headers does not have. Such a unit was shipped as it was built: whatever toolkit is here, its bundle goes by its own headers.
 [[nodiscard]] std::string first_change(std::span<dependency const> dependencies, include_roots const& roots,
                                        absent_headers how);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/keys.hpp"
 
-#include "compile/includes.hpp"
+#include "compile/carried_headers.hpp"
 
 #include <algorithm>
 #include <set>

@@ -4,6 +4,7 @@
 #include "base/fork_guard.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -11,14 +12,16 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <pthread.h>
 #include <set>
 #include <shared_mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
-#include <vector>
 
 namespace kiln::compile {
 
@@ -26,8 +29,54 @@ namespace {
 
 constexpr std::string_view kernel_places[] = {"/proc/", "/sys/", "/dev/"};
 
-std::shared_mutex capture_mutex;  // held for the length of one compile
-std::atomic<header_answers*> current{nullptr};
+constinit std::atomic<header_answers*> current{nullptr};
+
+// Held for the length of one compile: too long for fork() to wait for it. So a child gets a new one, and with it what its only thread
+// holds.
+class capture_lock {
+public:
+    void lock() {
+        mutex_.lock();
+        note(hold::alone);
+    }
+    void unlock() {
+        note(hold::none);
+        mutex_.unlock();
+    }
+    void lock_shared() {
+        mutex_.lock_shared();
+        note(hold::shared);
+    }
+    void unlock_shared() {
+        note(hold::none);
+        mutex_.unlock_shared();
+    }
+    // In the child, whose other threads are gone: some of them perhaps in the compiler.
+    void renew() noexcept {
+        int const own = held_ == hold::none ? 0 : 1;
+        if (compiling_.exchange(own) > own) left_busy_.store(true);
+        new (&mutex_) std::shared_mutex;
+        if (held_ == hold::alone) mutex_.lock();
+        if (held_ == hold::shared) mutex_.lock_shared();
+        if (held_ != hold::alone) current.store(nullptr);
+    }
+    [[nodiscard]] bool was_left_busy() const noexcept { return left_busy_.load(); }
+
+private:
+    enum class hold { none, alone, shared };
+    void note(hold how) noexcept {
+        compiling_ += how == hold::none ? -1 : 1;
+        held_ = how;
+    }
+    std::shared_mutex mutex_;
+    std::atomic<int> compiling_{0};
+    std::atomic<bool> left_busy_{false};
+    static constinit thread_local hold held_;  // of no thread more than one
+};
+constinit thread_local capture_lock::hold capture_lock::held_ = hold::none;
+capture_lock capture_mutex;
+
+[[maybe_unused]] int const renewed = ::pthread_atfork(nullptr, nullptr, [] { capture_mutex.renew(); });
 
 // What the compiler reads for itself: the kernel's own texts (/proc/cpuinfo) and devices. By what they are and not by where:
 // /dev/shm holds ordinary files, and so does what /proc/self/cwd leads to.
@@ -74,17 +123,28 @@ struct hook {
     void* replacement;
 };
 
-std::vector<hook> const& hooks() {
-    static std::vector<hook> const all{
-        {"fopen", reinterpret_cast<void*>(&hooked_fopen)},    {"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
-        {"stat", reinterpret_cast<void*>(&hooked_stat)},      {"stat64", reinterpret_cast<void*>(&hooked_stat)},
-        {"lstat", reinterpret_cast<void*>(&hooked_stat)},     {"lstat64", reinterpret_cast<void*>(&hooked_stat)},
-        {"__xstat", reinterpret_cast<void*>(&hooked_xstat)},  {"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
-        {"__lxstat", reinterpret_cast<void*>(&hooked_xstat)}, {"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
-        {"mmap", reinterpret_cast<void*>(&hooked_mmap)},      {"mmap64", reinterpret_cast<void*>(&hooked_mmap)},
+auto hooks() {
+    return std::array{
+        hook{"fopen", reinterpret_cast<void*>(&hooked_fopen)},
+        hook{"fopen64", reinterpret_cast<void*>(&hooked_fopen)},
+        hook{"stat", reinterpret_cast<void*>(&hooked_stat)},
+        hook{"stat64", reinterpret_cast<void*>(&hooked_stat)},
+        hook{"lstat", reinterpret_cast<void*>(&hooked_stat)},
+        hook{"lstat64", reinterpret_cast<void*>(&hooked_stat)},
+        hook{"__xstat", reinterpret_cast<void*>(&hooked_xstat)},
+        hook{"__xstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        hook{"__lxstat", reinterpret_cast<void*>(&hooked_xstat)},
+        hook{"__lxstat64", reinterpret_cast<void*>(&hooked_xstat)},
+        hook{"mmap", reinterpret_cast<void*>(&hooked_mmap)},
+        hook{"mmap64", reinterpret_cast<void*>(&hooked_mmap)},
     };
-    return all;
 }
+
+struct hooked_libraries {
+    base::forkable_mutex mutex;
+    std::set<void*> done;
+};
+constinit base::made_once<hooked_libraries> hooked_here;
 
 struct dynamic_section {
     ElfW(Sym) const* symbols = nullptr;
@@ -134,24 +194,23 @@ bool point_at(void** slot, void* replacement) {
 }  // namespace
 
 result<void> hook_opens(void* library) {
-    static auto& mutex =
-        *new base::forkable_mutex;  // never destroyed: threads may still compile while the process ends
-    static std::set<void*> done;
-    std::lock_guard const lock{mutex};
-    if (done.contains(library)) return {};
+    auto& here = hooked_here.get([] { return std::make_unique<hooked_libraries>(); });
+    std::lock_guard const lock{here.mutex};
+    if (here.done.contains(library)) return {};
 
     link_map* map = nullptr;
     if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) {
         return fail(errc::unsupported, "cannot look into the compiler library: {}", ::dlerror());
     }
     auto const dynamic = read_dynamic(*map);
+    auto const all = hooks();
     int hooked = 0;
     for (int table = 0; table < 2 && dynamic.symbols != nullptr && dynamic.strings != nullptr; ++table) {
         for (std::size_t i = 0; i < dynamic.counts[table]; ++i) {
             auto const& r = dynamic.relocations[table][i];
             if (!is_import(r)) continue;
             std::string_view const name = dynamic.strings + dynamic.symbols[ELF64_R_SYM(r.r_info)].st_name;
-            for (auto const& h : hooks()) {
+            for (auto const& h : all) {
                 if (h.import != name || !point_at(reinterpret_cast<void**>(map->l_addr + r.r_offset), h.replacement))
                     continue;
                 if (name.starts_with("fopen")) ++hooked;
@@ -160,21 +219,8 @@ result<void> hook_opens(void* library) {
     }
     if (hooked == 0)
         return fail(errc::unsupported, "{} does not import fopen: its header reads cannot be seen", map->l_name);
-    done.insert(library);
+    here.done.insert(library);
     return {};
-}
-
-bool computes_as_usual() noexcept {
-#if defined(__x86_64__)
-    constexpr unsigned small_ones_are_zero = 0x8040, rounding = 0x6000;
-    if ((__builtin_ia32_stmxcsr() & (small_ones_are_zero | rounding)) != 0) return false;
-#elif defined(__aarch64__)
-    constexpr std::uint64_t small_ones_are_zero = 0x0108'0003, rounding = 0x00c0'0000;
-    std::uint64_t control = 0;
-    __asm__("mrs %0, fpcr" : "=r"(control));
-    if ((control & (small_ones_are_zero | rounding)) != 0) return false;
-#endif
-    return std::fegetround() == FE_TONEAREST;
 }
 
 scoped_capture::scoped_capture(header_answers& answers) {
@@ -189,6 +235,8 @@ scoped_capture::~scoped_capture() {
     std::fesetenv(&environment_);
     capture_mutex.unlock();
 }
+
+bool was_compiler_left_busy() noexcept { return capture_mutex.was_left_busy(); }
 
 without_capture::without_capture() { capture_mutex.lock_shared(); }
 without_capture::~without_capture() { capture_mutex.unlock_shared(); }

@@ -14,10 +14,6 @@ namespace kiln::compile {
 // `library` is a handle from dlopen. Done once per library; errc::unsupported when it does not import fopen.
 [[nodiscard]] result<void> hook_opens(void* library);
 
-// Rounds to the nearest number, and takes small ones for what they are: the compiler works out constants as its thread does. Programs
-// that were linked with -ffast-math do not.
-[[nodiscard]] bool computes_as_usual() noexcept;
-
 // While one of these lives, the hooked library's opens on any thread go to `answers`, and this thread computes as usual, because what is
 // kept is for everybody. NVRTC's front end is serialised inside a process, and so are these: a second one waits.
 class scoped_capture {
@@ -39,5 +35,9 @@ public:
     without_capture(without_capture const&) = delete;
     without_capture& operator=(without_capture const&) = delete;
 };
+
+// This process is the child of one in which another thread was compiling: what that held of the compiler nobody lets go of, and who
+// compiles here may wait for ever, as without us.
+[[nodiscard]] bool was_compiler_left_busy() noexcept;
 
 }  // namespace kiln::compile

@@ -93,20 +93,29 @@ bool is_glued(option_row const& row, std::string_view text) {
            text.starts_with(row.alias);
 }
 
+// NVRTC does not see blanks around a word; behind a glued letter it passes over spaces, behind '=' over nothing.
+std::string_view without_blanks(std::string_view word) {
+    constexpr std::string_view blanks = " \t\n\v\f\r";
+    auto const from = word.find_first_not_of(blanks);
+    return from == word.npos ? std::string_view{} : word.substr(from, word.find_last_not_of(blanks) + 1 - from);
+}
+
+std::string_view glued_value(std::string_view rest) {
+    if (rest.starts_with('=')) return rest.substr(1);
+    return rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
+}
+
 result<found_option> parse_one(std::span<std::string const> options, std::size_t& at) {
-    std::string_view const text = options[at];
+    auto const text = without_blanks(options[at]);
     auto const equals = text.find('=');
     for (auto const& row : table) {
         if (spells(row, text)) {
             if (row.value != value::required) return found_option{&row, {}, false};
             if (row.role == refused) return found_option{&row, {}, false};
             if (at + 1 >= options.size()) return fail(errc::invalid_argument, "option {} needs a value", text);
-            return found_option{&row, options[++at], true};
+            return found_option{&row, std::string{without_blanks(options[++at])}, true};
         }
-        if (is_glued(row, text)) {
-            auto const rest = text.substr(2);
-            return found_option{&row, std::string{rest.starts_with('=') ? rest.substr(1) : rest}, true};
-        }
+        if (is_glued(row, text)) return found_option{&row, std::string{glued_value(text.substr(2))}, true};
         if (equals != text.npos && spells(row, text.substr(0, equals))) {
             if (row.value == value::none) return fail(errc::invalid_argument, "option {} takes no value", row.name);
             return found_option{&row, std::string{text.substr(equals + 1)}, true};
@@ -123,6 +132,36 @@ result<found_option> parse_one(std::span<std::string const> options, std::size_t
 std::string macro_name(std::string_view definition) {
     return std::string{definition.substr(0, definition.find_first_of("=("))};
 }
+
+// A name that is nothing but a name: the compiler also takes comments and escapes for blanks and letters, and only it knows which
+// macro is meant then.
+bool is_plain_name(std::string_view name) {
+    constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return name.find_first_not_of(letters) == name.npos;
+}
+
+// The order of two macros is nobody's business, that of two words about one is. What is not understood keeps its place among all of
+// them.
+class macro_list {
+public:
+    void add(option_row const& row, std::string const& definition) {
+        // -DA and -DA=1 mean the same.
+        bool const is_short = row.alias == "-D" && definition.find('=') == definition.npos;
+        auto const name = macro_name(definition);
+        if (!is_plain_name(name)) is_understood_ = false;
+        words_.emplace_back(name, fmt::format("{}{}{}", row.alias, definition, is_short ? "=1" : ""));
+    }
+    [[nodiscard]] std::vector<std::string> keyed() && {
+        if (is_understood_) std::ranges::stable_sort(words_, {}, &std::pair<std::string, std::string>::first);
+        std::vector<std::string> out;
+        for (auto& [name, text] : words_) out.push_back(std::move(text));
+        return out;
+    }
+
+private:
+    std::vector<std::pair<std::string, std::string>> words_;  // macro, and what is said of it
+    bool is_understood_ = true;
+};
 
 std::string spelled(found_option const& o) {
     return o.has_value ? fmt::format("{}={}", o.row->name, o.value) : std::string{o.row->name};
@@ -251,7 +290,7 @@ result<void> check_link_options(std::span<std::string const> options) {
 
 result<void> check_uncached_options(std::span<std::string const> options) {
     for (std::string_view const option : options) {
-        auto const name = option.substr(0, option.find('='));
+        auto const name = without_blanks(option.substr(0, option.find('=')));
         for (auto const& row : table) {
             if (row.role != refused || row.note == writes_file || !spells(row, name)) continue;
             return fail(errc::unsupported, "option {} is refused: {}", option, row.note);
@@ -264,28 +303,28 @@ std::span<option_row const> option_table() noexcept { return table; }
 
 result<normalized_options> normalize(std::span<std::string const> options) {
     normalized_options out;
-    std::map<std::string, std::string> single;                  // keyed: last one wins
-    std::map<std::string, std::vector<std::string>> per_macro;  // order kept inside one macro
+    std::map<std::string, std::string> single;  // keyed: last one wins
+    macro_list macros;
     std::vector<std::string> ordered;
     for (std::size_t i = 0; i < options.size(); ++i) {
-        KILN_TRY(auto const found, parse_one(options, i));
+        KILN_TRY(auto found, parse_one(options, i));
         auto const& row = *found.row;
         if (row.name == "--device-debug" || row.name == "--generate-line-info") out.debug = true;
         if (row.name == "--ptxas-options") KILN_CHECK(check_ptxas_options(found.value));
         switch (row.role) {
             case refused: return fail(errc::unsupported, "option {} is refused: {}", options[i], row.note);
-            case include: out.include_dirs.push_back(found.value); continue;
-            case macro: {
+            case include:
+                if (found.value.empty()) return fail(errc::invalid_argument, "option {} names no directory", row.alias);
+                out.include_dirs.push_back(found.value);
+                continue;
+            case macro:
+                // Behind '=' NVRTC leaves blanks to the compiler's front end, to which they are nothing.
+                found.value = without_blanks(found.value);
                 // What is given to NVRTC would take the next option for the name.
                 if (macro_name(found.value).empty())
                     return fail(errc::invalid_argument, "option {} names no macro", row.alias);
-                // -DA and -DA=1 mean the same.
-                auto const text = found.row->alias == "-D" && found.value.find('=') == std::string::npos
-                                      ? found.value + "=1"
-                                      : found.value;
-                per_macro[macro_name(found.value)].push_back(fmt::format("{}{}", row.alias, text));
+                macros.add(row, found.value);
                 break;
-            }
             case keyed: single[std::string{row.name}] = spelled(found); break;
             case repeated: ordered.push_back(spelled(found)); break;
             case unkeyed: break;
@@ -293,7 +332,7 @@ result<normalized_options> normalize(std::span<std::string const> options) {
         out.arguments.push_back(argument(found));
     }
     for (auto const& [name, text] : single) out.keyed.push_back(text);
-    for (auto const& [name, texts] : per_macro) out.keyed.insert(out.keyed.end(), texts.begin(), texts.end());
+    for (auto& text : std::move(macros).keyed()) out.keyed.push_back(std::move(text));
     out.keyed.insert(out.keyed.end(), ordered.begin(), ordered.end());
     return out;
 }

@@ -17,7 +17,7 @@ namespace kiln::compile {
 enum class option_role {
     keyed,     // changes the result; only the last value counts, and the order among different options does not
     repeated,  // changes the result; every occurrence counts, in order
-    macro,     // -D, -U: order counts per macro only
+    macro,     // -D, -U: order counts per macro only; of all of them where a name is not plain
     include,   // -I: becomes an include directory; what is read counts, not the path
     unkeyed,   // changes messages or the compiler's own resources, never the result
     refused,   // not allowed; the row says why

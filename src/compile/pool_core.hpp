@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/quiet_thread.hpp"
 #include "compile/job_queue.hpp"
+#include "compile/viewpoint.hpp"
 
 #include <mutex>
 #include <thread>
@@ -46,11 +47,15 @@ struct pool_core {
     job_queue queue;
     std::vector<worker_pool::ticket> waited_for;  // raised when they had left the queue
     bool stopping = false;
-    worker_pool::ticket last_ticket = 0;
     worker_pool::counters counters;
     std::vector<worker_snapshot> workers;
     std::shared_ptr<bell const> wake;  // made with the thread, at the first submit
     std::thread thread;
+    std::optional<file_view> seen_from;  // by whoever came first, and so by the thread that he started
+    ::pid_t thread_id = 0;               // once it runs
+    // Whether workers of this core see the files that the calling thread sees: its thread starts them, and mounts and roots can be a
+    // thread's own. The first who asks decides.
+    [[nodiscard]] bool sees(file_view const& here);
 
     std::once_flag decided;
     int most_workers = 0;

@@ -146,8 +146,10 @@ std::optional<std::string> precompiling::finish(nvrtcProgram of, nvrtcResult sta
     }
     auto const line = find_line(log, role_ == header_use::made ? "creating" : "using");
     if (!line) {
+        // The memory is a file's, which may not grow to any size (ulimit -f).
         bool const is_about_this = role_ == header_use::reused || log.find("precompiled header") != log.npos ||
-                                   log.find("PCH file") != log.npos;
+                                   log.find("PCH file") != log.npos ||
+                                   log.find("unable to obtain mapped memory") != log.npos;
         // An error in a header is the header's; a compiler that says nothing at all will not say more the next time.
         if (is_about_this || status == NVRTC_SUCCESS) kept_->refuse(*prefix_);
         return is_about_this ? std::nullopt : std::optional{std::move(log)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/source_prefix.hpp"
 
-#include "compile/includes.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/options.hpp"
 #include "compile/own_names.hpp"
 

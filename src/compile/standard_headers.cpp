@@ -90,7 +90,7 @@ constexpr std::array other_names{
     other_name{"time.h", "ctime"},
 };
 
-// Of the library of C++23, and of C's what has a use in kernels.
+// Of the library of C++23, what <cuda/std/...> has of others, and of C's what has a use in kernels.
 constexpr std::string_view all_names[] = {
     "algorithm",
     "any",
@@ -101,6 +101,7 @@ constexpr std::string_view all_names[] = {
     "bit",
     "bitset",
     "cassert",
+    "ccomplex",
     "cctype",
     "cerrno",
     "cfenv",
@@ -144,6 +145,7 @@ constexpr std::string_view all_names[] = {
     "future",
     "generator",
     "initializer_list",
+    "inplace_vector",
     "iomanip",
     "ios",
     "iosfwd",
@@ -153,6 +155,7 @@ constexpr std::string_view all_names[] = {
     "latch",
     "limits",
     "limits.h",
+    "linalg",
     "list",
     "locale",
     "map",
@@ -267,6 +270,8 @@ std::string missing_header_advice(std::string_view log, std::span<std::string co
             "; <{}> needs the CUDA toolkit's headers (CCCL), and {}: install them ('pip install "
             "nvidia-cuda-cccl', or the toolkit), or set KILN_CUDA_PATH",
             name, toolkit.empty() ? "none were found" : "those found do not have it");
+    if (is_standard_header(name) && is_in(toolkit, name))
+        return fmt::format("; for devices it is <cuda/std/{}>: include that", name);
     if (is_standard_header(name))
         return fmt::format(
             "; <{}> is of the host's C++ library, and neither the compiler nor <cuda/std/...> has one for "

@@ -30,7 +30,8 @@ int volatile peer = -1;
 
 void settle_in_as_worker() {
     // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
-    for (int const signal : {SIGINT, SIGQUIT, SIGHUP}) std::signal(signal, SIG_IGN);
+    // A file that may not grow (ulimit -f) is an error of that write.
+    for (int const signal : {SIGINT, SIGQUIT, SIGHUP, SIGXFSZ}) std::signal(signal, SIG_IGN);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::umask(077);
     [[maybe_unused]] int const ignored = ::chdir("/");  // so that no mount is kept busy

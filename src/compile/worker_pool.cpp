@@ -2,6 +2,7 @@
 #include "compile/worker_pool.hpp"
 
 #include "compile/host_resources.hpp"
+#include "compile/options.hpp"
 #include "compile/pool_core.hpp"
 #include "compile/source_prefix.hpp"
 
@@ -28,36 +29,32 @@ int decide_capacity(pool_options const& options, host_resources const& host) {
     return std::min(fitting_workers(host), workers_by_descriptors());
 }
 
-// Workers have a working directory of their own.
-void make_absolute(std::string& directory) {
-    if (directory.empty() || directory.front() == '/') return;
-    std::error_code why;
-    auto const absolute = std::filesystem::absolute(directory, why);
-    if (!why) directory = absolute.native();
+// Names of which each process has a file of its own.
+bool is_of_each_process(std::string_view path) {
+    return path.starts_with("/proc/self/") || path.starts_with("/proc/thread-self/") || path.starts_with("/dev/fd/");
 }
 
-// "-Idir", "-I dir" in two, "--include-path=dir" and "--include-path dir" in two.
-void make_includes_absolute(std::vector<std::string>& options) {
-    for (std::size_t i = 0; i < options.size(); ++i) {
-        auto& option = options[i];
-        bool const apart = option == "-I" || option == "--include-path";
-        if (apart && i + 1 < options.size()) make_absolute(options[++i]);
-        for (std::string_view const prefix : {"--include-path=", "-I=", "-I"}) {
-            if (apart || !option.starts_with(prefix)) continue;
-            auto directory = option.substr(prefix.size());
-            make_absolute(directory);
-            option = std::string{prefix} + directory;
-            break;
-        }
-    }
+// Workers have a working directory of their own, and descriptors.
+void make_absolute(std::string& directory) {
+    bool const is_ours = is_of_each_process(directory);
+    if (directory.empty() || (directory.front() == '/' && !is_ours)) return;
+    std::error_code why;
+    auto const absolute =
+        is_ours ? std::filesystem::canonical(directory, why) : std::filesystem::absolute(directory, why);
+    if (!why) directory = absolute.native();
 }
 
 void make_absolute(job& work) {
     auto* const c = std::get_if<compile_job>(&work.task);
     if (c == nullptr) return;
-    make_absolute(c->unit.directory);
-    for (auto& directory : c->unit.include_dirs) make_absolute(directory);
-    make_includes_absolute(c->unit.options);
+    auto& u = c->unit;
+    // Options that mean nothing are the compile's to tell.
+    if (auto options = normalize(u.options)) {
+        u.options = std::move(options->arguments);
+        u.include_dirs.insert(u.include_dirs.end(), options->include_dirs.begin(), options->include_dirs.end());
+    }
+    make_absolute(u.directory);
+    for (auto& directory : u.include_dirs) make_absolute(directory);
 }
 
 error cancelled(std::string const& name) { return fail(errc::cancelled, "{}: withdrawn before it was compiled", name); }
@@ -104,25 +101,57 @@ int pool_core::capacity() {
 
 std::uint64_t pool_core::precompiled() { return capacity() > 0 ? most_precompiled : 0; }
 
-// A pool survives fork(): the child's first call finds that the core has another owner, whose thread, sockets and
-// perhaps locked mutex are no use to it, and goes on with a new one. The old one is left as it is; it is not the child's
-// to clean up.
+bool pool_core::sees(file_view const& here) {
+    std::lock_guard const lock{mutex};
+    if (stopping) return true;
+    if (!seen_from) seen_from = here;
+    if (*seen_from == here) return true;
+    // chroot() is everybody's: the thread has moved with it. Where nobody tells, it has.
+    auto const now = thread_id != 0 ? file_view::of_thread(thread_id) : *seen_from;
+    return now == here || (thread_id != 0 && !now.is_known());
+}
+
+// A pool survives fork(): the child's first call finds that all cores have another owner, whose threads, sockets and perhaps locked
+// mutexes are no use to it, and goes on with a new one. The old ones are left as they are; they are not the child's to clean up.
+// Threads that see other files than the pool's have a core of their own.
 struct worker_pool::state {
     struct holder {
         std::shared_ptr<pool_core> core;
+        holder* next = nullptr;
     };
-    std::atomic<holder*> current;
+    std::atomic<holder*> first;
+    std::atomic<ticket> last_ticket{0};
 
-    explicit state(std::shared_ptr<pool_core> core) : current{new holder{std::move(core)}} {}
+    explicit state(std::shared_ptr<pool_core> core) : first{new holder{std::move(core)}} {}
 
+    [[nodiscard]] std::vector<std::shared_ptr<pool_core>> cores() const {
+        std::vector<std::shared_ptr<pool_core>> out;
+        for (auto const* at = first.load(std::memory_order_acquire); at != nullptr; at = at->next) {
+            if (at->core->owner == ::getpid()) out.push_back(at->core);
+        }
+        return out;
+    }
+    // The first that will do, or a new one.
+    template <class Predicate>
+    [[nodiscard]] std::shared_ptr<pool_core> core_that(Predicate will_do) {
+        auto* seen = first.load(std::memory_order_acquire);
+        for (;;) {
+            for (auto const* at = seen; at != nullptr; at = at->next) {
+                if (at->core->owner == ::getpid() && will_do(*at->core)) return at->core;
+            }
+            auto const& old = *seen->core;
+            std::unique_ptr<holder> fresh{new holder{std::make_shared<pool_core>(old.options, old.events), seen}};
+            if (first.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel))
+                return fresh.release()->core;
+        }
+    }
     [[nodiscard]] std::shared_ptr<pool_core> core() {
-        auto* seen = current.load(std::memory_order_acquire);
-        if (seen->core->owner == ::getpid()) return seen->core;
-        auto const& old = *seen->core;
-        auto* const fresh = new holder{std::make_shared<pool_core>(old.options, old.events)};
-        if (current.compare_exchange_strong(seen, fresh, std::memory_order_acq_rel)) return fresh->core;
-        delete fresh;
-        return seen->core;
+        return core_that([](pool_core const&) { return true; });
+    }
+    [[nodiscard]] std::shared_ptr<pool_core> core_for(file_view const& here) {
+        auto out = core_that([&](pool_core& one) { return one.sees(here); });
+        (void)out->sees(here);  // a new one is this thread's
+        return out;
     }
 };
 
@@ -132,28 +161,37 @@ worker_pool::worker_pool(pool_options options, event_log& events) {
 
 worker_pool::~worker_pool() {
     stop();
-    auto* const held = state_->current.load(std::memory_order_acquire);
-    if (held->core->owner == ::getpid()) delete held;
+    for (auto* at = state_->first.load(std::memory_order_acquire); at != nullptr;) {
+        auto* const next = at->next;
+        if (at->core->owner == ::getpid()) delete at;
+        at = next;
+    }
 }
 
-void worker_pool::stop() noexcept {
-    auto* const held = state_->current.load(std::memory_order_acquire);
-    auto& core = *held->core;
-    if (core.owner != ::getpid()) return;
+namespace {
+
+void stop_core(pool_core& core) noexcept {
     {
         std::lock_guard const lock{core.mutex};
         core.stopping = true;
         if (core.wake) core.wake->ring();
     }
-    if (core.thread.joinable()) {
-        // The last completion may be what destroys the pool; its thread then ends by itself.
-        if (core.thread.get_id() == std::this_thread::get_id()) core.thread.detach();
-        else core.thread.join();
+    if (!core.thread.joinable()) return;
+    // The last completion may be what destroys the pool; its thread then ends by itself.
+    if (core.thread.get_id() == std::this_thread::get_id()) core.thread.detach();
+    else core.thread.join();
+}
+
+}  // namespace
+
+void worker_pool::stop() noexcept {
+    for (auto* at = state_->first.load(std::memory_order_acquire); at != nullptr; at = at->next) {
+        if (at->core->owner == ::getpid()) stop_core(*at->core);
     }
 }
 
 worker_pool::ticket worker_pool::submit(job work, priority how, completion done, job_notices tell) {
-    auto const core = state_->core();
+    auto const core = state_->core_for(file_view::of_this_thread());
     make_absolute(work);
     auto const prefix =
         core->options.workers != 0 && core->options.precompiled > 0 ? prefix_of(work) : std::optional<base::digest>{};
@@ -162,7 +200,7 @@ worker_pool::ticket worker_pool::submit(job work, priority how, completion done,
         std::lock_guard const lock{core->mutex};
         if (core->stopping) return cancelled(next.work.name());
         if (!core->wake) KILN_CHECK(start(core));
-        auto const id = next.id = ++core->last_ticket;
+        auto const id = next.id = 1 + state_->last_ticket.fetch_add(1, std::memory_order_relaxed);
         core->queue.push(std::move(next));
         ++core->counters.submitted;
         core->wake->ring();
@@ -175,42 +213,56 @@ worker_pool::ticket worker_pool::submit(job work, priority how, completion done,
 }
 
 void worker_pool::raise(ticket which, priority how) {
-    auto const core = state_->core();
-    std::lock_guard const lock{core->mutex};
-    if (core->queue.raise(which, how) || how != priority::blocking || !core->wake) return;
-    core->waited_for.push_back(which);
-    core->wake->ring();
+    for (auto const& core : state_->cores()) {
+        std::lock_guard const lock{core->mutex};
+        if (core->queue.raise(which, how)) return;
+        if (how != priority::blocking || !core->wake) continue;
+        core->waited_for.push_back(which);
+        core->wake->ring();
+    }
 }
 
 bool worker_pool::cancel(ticket which) {
-    auto const core = state_->core();
-    auto withdrawn = [&] {
-        std::lock_guard const lock{core->mutex};
-        return core->queue.take(which);
-    }();
-    if (!withdrawn) return false;
-    core->count([](counters& c) { ++c.failed; });
-    withdrawn->done(cancelled(withdrawn->work.name()));
-    return true;
+    for (auto const& core : state_->cores()) {
+        auto withdrawn = [&] {
+            std::lock_guard const lock{core->mutex};
+            return core->queue.take(which);
+        }();
+        if (!withdrawn) continue;
+        core->count([](counters& c) { ++c.failed; });
+        withdrawn->done(cancelled(withdrawn->work.name()));
+        return true;
+    }
+    return false;
 }
 
 std::vector<worker_pool::worker_state> worker_pool::workers() const {
-    auto const core = state_->core();
     auto const now = base::clock::now();
-    std::lock_guard const lock{core->mutex};
     std::vector<worker_state> out;
-    for (auto const& w : core->workers) {
-        out.push_back(w.state);
-        if (w.state.busy) out.back().busy_ns += std::chrono::nanoseconds{now - w.busy_since}.count();
+    for (auto const& core : state_->cores()) {
+        std::lock_guard const lock{core->mutex};
+        for (auto const& w : core->workers) {
+            out.push_back(w.state);
+            if (w.state.busy) out.back().busy_ns += std::chrono::nanoseconds{now - w.busy_since}.count();
+        }
     }
     return out;
 }
 
+worker_pool::counters& worker_pool::counters::operator+=(counters const& more) noexcept {
+    submitted += more.submitted, done += more.done, failed += more.failed, retried += more.retried;
+    started += more.started, died += more.died, in_process += more.in_process, queued += more.queued;
+    headers_made += more.headers_made, headers_reused += more.headers_reused;
+    return *this;
+}
+
 worker_pool::counters worker_pool::count() const {
-    auto const core = state_->core();
-    std::lock_guard const lock{core->mutex};
-    auto out = core->counters;
-    out.queued = core->queue.size();
+    counters out;
+    for (auto const& core : state_->cores()) {
+        std::lock_guard const lock{core->mutex};
+        out += core->counters;
+        out.queued += core->queue.size();
+    }
     return out;
 }
 

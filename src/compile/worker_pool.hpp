@@ -6,7 +6,8 @@
 // the first submit. A worker that crashes, hangs or runs out of memory costs one retry in a fresh worker; then the job
 // fails with errc::worker_failed (errc::timeout, errc::out_of_memory) and a reproduction file. A worker killed from
 // outside says nothing about its job, which is tried a few times more. Where no worker can be started at all the job
-// runs in this process, with a fell_back event. After fork() the child's pool starts afresh, with nothing queued.
+// runs in this process, with a fell_back event. After fork() the child's pool starts afresh, with nothing queued. Workers see the
+// files that the program sees, with its rights: where it has changed its root, its mounts or its user, it gets others.
 #pragma once
 
 #include "compile/job.hpp"
@@ -88,6 +89,7 @@ public:
         std::uint64_t submitted = 0, done = 0, failed = 0, retried = 0, started = 0, died = 0, in_process = 0,
                       queued = 0;
         std::uint64_t headers_made = 0, headers_reused = 0;  // jobs that made, that used a precompiled header
+        counters& operator+=(counters const& more) noexcept;
     };
     [[nodiscard]] std::vector<worker_state> workers() const;
     [[nodiscard]] counters count() const;

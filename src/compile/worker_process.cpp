@@ -3,6 +3,7 @@
 
 #include "base/clock.hpp"
 #include "base/directory.hpp"
+#include "base/quiet_writes.hpp"
 #include "compile/environment.hpp"
 
 #include <array>
@@ -115,6 +116,7 @@ result<socket_ends> make_sockets() {
 // Where the child's output goes: memory of a fixed size, taken as it is written; what does not fit is refused to the child.
 // Parent and child share the position, which says how much was written. Without it the child's words are lost, nothing else.
 base::file_descriptor make_words() noexcept {
+    base::quiet_writes const quiet;
     base::file_descriptor words{::memfd_create("kiln-worker-output", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!words || ::ftruncate(words.get(), most_words_bytes) != 0) return {};
     if (::fcntl(words.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) return {};

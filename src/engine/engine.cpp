@@ -3,6 +3,7 @@
 
 #include "base/caught.hpp"
 #include "base/fork_guard.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/header_memory.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
@@ -92,7 +93,7 @@ result<void> make_pre_includes_absolute(std::vector<std::string>& arguments) {
 }
 
 std::atomic<engine*> process_engine{nullptr};
-std::atomic<bool> has_handlers{false};  // of fork() and of the end; children inherit them
+std::atomic<bool> has_handler{false};  // of the end; children inherit it
 
 }  // namespace
 
@@ -154,6 +155,8 @@ void engine::state::find_tools() {
         nvjitlink_ = compile::find_nvjitlink(search);
         if (*nvrtc_) tools_.nvrtc = (*nvrtc_)->path;
         if (*nvjitlink_) tools_.nvjitlink = (*nvjitlink_)->path;
+        if (!*nvrtc_ && search.named_nvrtc().empty() && !search.absent_toolkit().empty())
+            events.emit({.kind = event_kind::warned, .reason = "config", .detail = nvrtc_->error().message()});
     });
 }
 
@@ -183,7 +186,7 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
     // What has no text cannot be compiled: it is looked for as on a machine without a compiler.
     bool const has_text = copy.images_of.empty();
     // A compiler that was named and is not there is no machine without one: what others made must not pass for what it would make.
-    bool const is_named = !search.named_nvrtc().empty() || !search.absent_toolkit().empty();
+    bool const is_named = !search.named_nvrtc().empty() || (insists_on_toolkit && !search.absent_toolkit().empty());
     if (has_text && !nvrtc() && is_named) return error{nvrtc().error()};
     auto const toolchain = has_text && nvrtc() ? nvrtc()->toolchain : std::string{};
     KILN_CHECK(compile::check_uncached_options(copy.uncached_options));
@@ -358,6 +361,11 @@ struct process_maker {
     }
 };
 
+// A forked child has none of its parent's threads and must not talk to its parent's workers. As the library is loaded, and not where the engine
+// is made: C libraries before glibc 2.36 run the handlers with a lock that adding one takes, too, and fork() waits for an engine that is made.
+[[maybe_unused]] int const forgotten_in_children =
+    ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
+
 }  // namespace
 
 engine& engine::process() {
@@ -367,13 +375,11 @@ engine& engine::process() {
         base::no_fork_meanwhile const whole;
         auto* const made = new engine;  // never destroyed: other threads may ask until the very end
         made->state_->is_process = true;
-        if (!has_handlers.load()) {
-            // A forked child has none of its parent's threads and must not talk to its parent's workers.
-            ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
+        if (!has_handler.load()) {
             std::atexit([] {
                 if (auto* const last = process_engine.load(std::memory_order_acquire)) last->state_->shut_down();
             });
-            has_handlers.store(true);
+            has_handler.store(true);
         }
         maker.made = made;
         process_engine.store(made, std::memory_order_release);

@@ -66,6 +66,9 @@ struct engine::state {
     std::shared_ptr<engine_detail::attachment> attached;
     bool shut = false;
     bool is_process = false;  // never destroyed: threads that do not end in time may be left behind at exit
+    // Where things are made to be kept or shipped, a toolkit that is named and not there is an error before anything is looked for: what
+    // others made does not pass for what it would make. A program is answered as long as something answers.
+    bool insists_on_toolkit = false;
 
     // What an artifact of this unit takes; errc::invalid_argument for options that make no sense, unsupported for those that cannot
     // be keyed. Whoever keeps the order asks (ask_sync, requests->ask), looks up and loads with it, and nothing is hashed again.

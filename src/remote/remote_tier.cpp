@@ -240,6 +240,7 @@ std::string remote_tier::trouble_with_keys() {
 std::shared_ptr<remote_tier::state> remote_tier::current() {
     auto const* const how = rules();
     if (how == nullptr) return nullptr;
+    base::no_fork_meanwhile const whole;  // what is made has mutexes of its own
     std::lock_guard const lock{mutex_};
     if (state_ && state_->generation == base::fork_generation()) return state_;
     // The parent's thread is not here, and its sockets are closed: left alone for ever, not destroyed.

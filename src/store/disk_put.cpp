@@ -97,7 +97,7 @@ result<void> disk_tier::settle_existing(entry const& what, base::byte_span data)
     publish_place const place{.final = directory_.layout().entry(what.about.at),
                               .temporaries = directory_.layout().temporaries(),
                               .mode = directory_.entry_mode()};
-    KILN_TRY(auto const there, read_entry(place.final, options_.max_entry_bytes));
+    KILN_TRY(auto const there, read_entry(place.final, options_.max_entry_bytes, writers::owner));
     bool const newer = there.why == miss::newer_format;
     bool const valid = there.what && there.what->about.at == what.about.at &&
                        there.what->about.target == what.about.target && there.what->about.kind == what.about.kind &&

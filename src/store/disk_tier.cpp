@@ -69,7 +69,8 @@ result<lookup> disk_tier::find(address const& at, expectation const& expected) {
         if (!bad_.empty() && bad_.contains(at.key)) return lookup{};
     }
     auto const path = directory_.layout().entry(at);
-    KILN_TRY(auto read, read_entry(path, options_.max_entry_bytes));
+    auto const allowed = options_.mode == access::read_only ? writers::owner_and_group : writers::owner;
+    KILN_TRY(auto read, read_entry(path, options_.max_entry_bytes, allowed));
     if (read.what) {
         auto const wrong = mismatch(read.what->about, at, expected);
         if (!wrong && !refused_.has(at.key, read.payload)) {

@@ -94,7 +94,7 @@ result<verify_report> maintenance::verify(bad_entries what) {
     verify_report out;
     for (auto const& file : seen.files) {
         // One that cannot be read is one bad entry: the others are checked all the same.
-        auto const answer = read_entry(file.path, most_payload_bytes);
+        auto const answer = read_entry(file.path, most_payload_bytes, writers::owner);
         auto const read = answer ? *answer : read_outcome{.what = {}, .payload = {}, .why = miss::unreadable};
         if (!read.what && read.why == miss::absent) continue;  // evicted meanwhile
         if (read.why == miss::newer_format) {

@@ -15,7 +15,12 @@ using base::sys;
 
 constexpr std::size_t first_read = 4096;
 
-result<read_outcome> read_once(std::filesystem::path const& path, std::uint64_t most_payload) {
+bool others_may_write(struct ::stat const& about, writers allowed) {
+    auto const forbidden = allowed == writers::owner ? S_IWGRP | S_IWOTH : S_IWOTH;
+    return (about.st_mode & static_cast<mode_t>(forbidden)) != 0;
+}
+
+result<read_outcome> read_once(std::filesystem::path const& path, std::uint64_t most_payload, writers allowed) {
     read_outcome out;
     auto const file = base::open_file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
     if (!file) {
@@ -33,6 +38,10 @@ result<read_outcome> read_once(std::filesystem::path const& path, std::uint64_t 
     if (sys().fstat(file->get(), &out.seen) != 0) return io_error(path.native(), errno);
     if (!S_ISREG(out.seen.st_mode)) {
         out.why = miss::not_regular;
+        return out;
+    }
+    if (others_may_write(out.seen, allowed)) {
+        out.why = miss::open_to_others;
         return out;
     }
     auto const most = most_payload + most_header_bytes + 48;
@@ -56,9 +65,9 @@ result<read_outcome> read_once(std::filesystem::path const& path, std::uint64_t 
 }  // namespace
 
 // ESTALE: a server forgot the file between two calls; asked twice, then it is gone.
-result<read_outcome> read_entry(std::filesystem::path const& path, std::uint64_t most_payload) {
+result<read_outcome> read_entry(std::filesystem::path const& path, std::uint64_t most_payload, writers allowed) {
     for (int attempt = 0;; ++attempt) {
-        auto one = read_once(path, most_payload);
+        auto one = read_once(path, most_payload, allowed);
         bool const stale = !one && one.error().status() == ESTALE;
         if (stale && attempt == 0) continue;
         if (stale) return read_outcome{};

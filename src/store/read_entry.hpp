@@ -16,7 +16,10 @@ struct read_outcome {
     miss why = miss::absent;
     struct ::stat seen {};  // of what was there; zeros when nothing was
 };
-[[nodiscard]] result<read_outcome> read_entry(std::filesystem::path const& path, std::uint64_t most_payload);
+// Who may write an entry that is used, as for the folder it is in: one that others may write is read no further.
+enum class writers { owner, owner_and_group };
+[[nodiscard]] result<read_outcome> read_entry(std::filesystem::path const& path, std::uint64_t most_payload,
+                                              writers allowed);
 
 // The label of one entry file without reading its payload; nullopt for anything invalid.
 struct labelled_file {

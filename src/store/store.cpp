@@ -24,6 +24,7 @@ store::~store() {
 }
 
 void store::add_tier(std::shared_ptr<tier> more) {
+    base::no_fork_meanwhile const whole;  // a slot has mutexes of its own
     std::lock_guard const lock{state_->mutex};
     // Asked apart from the others, so its place among them does not matter, and it costs nothing until it is asked.
     if (more->traits().answers_later) return state_->append(std::move(more));

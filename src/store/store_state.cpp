@@ -102,6 +102,7 @@ std::shared_ptr<slots const> store::state::tiers() {
     auto opened = open_bundles(
         {.paths = options.bundles, .beside_program = options.bundle_beside_program, .trusted_key = options.trusted_key},
         *events);
+    base::no_fork_meanwhile const whole;  // a slot has mutexes of its own
     std::lock_guard const lock{mutex};
     if (bundles_open) return current;
     bundles_open = true;

@@ -19,6 +19,7 @@ std::string_view name_of(miss why) noexcept {
         case miss::wrong_toolchain: return "wrong-toolchain";
         case miss::not_regular: return "not-regular";
         case miss::unreadable: return "unreadable";
+        case miss::open_to_others: return "open-to-others";
         case miss::too_large: return "too-large";
         case miss::bad_signature: return "bad-signature";
         case miss::not_signed: return "unsigned";

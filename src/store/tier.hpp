@@ -98,8 +98,9 @@ enum class miss {
     wrong_target,
     wrong_kind,
     wrong_toolchain,
-    not_regular,  // directory, FIFO, device, symlink
-    unreadable,   // there, and not for us to read
+    not_regular,     // directory, FIFO, device, symlink
+    unreadable,      // there, and not for us to read
+    open_to_others,  // to write: whoever they are, they could make us run their code
     too_large,
     bad_signature,
     not_signed,   // by anybody, where signatures are asked for

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t magic = 0x31455355'4E4C494BULL;  // "KILNUSE1"
+constexpr std::uint64_t usage_magic = 0x31455355'4E4C494BULL;  // "KILNUSE1"
 constexpr std::size_t record_bytes = 32;
 
 std::uint64_t check_of(base::byte_span fields) { return base::sha256_of(fields).prefix(); }
@@ -26,7 +26,7 @@ std::optional<usage> decode(base::byte_span data) {
     auto const start = r.get_u64();
     usage const out{.bytes = r.get_u64(), .entries = r.get_u64()};
     auto const check = r.get_u64();
-    if (!r.done() || start != magic || check != check_of(data.first(record_bytes - 8))) return std::nullopt;
+    if (!r.done() || start != usage_magic || check != check_of(data.first(record_bytes - 8))) return std::nullopt;
     return out;
 }
 
@@ -39,7 +39,7 @@ std::optional<usage> read_record(int fd) {
 
 bool write_record(int fd, usage const& now) {
     base::byte_writer w;
-    w.put_u64(magic);
+    w.put_u64(usage_magic);
     w.put_u64(now.bytes);
     w.put_u64(now.entries);
     w.put_u64(check_of(w.view()));

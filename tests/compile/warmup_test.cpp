@@ -171,12 +171,12 @@ TEST_F(warmup_compile, a_withdrawn_demand_is_not_compiled_unless_somebody_else_w
     auto const s = status(*e);
     EXPECT_EQ(s.find("mine")->state, work_state::cancelled);
     EXPECT_EQ(s.find("shared")->state, work_state::ready);
-    EXPECT_EQ(e->status().compiled, 2u);
+    EXPECT_TRUE(eventually([&] { return e->status().compiled == 2; }));  // the first may have made room
     // Asking again brings it back.
     plan const again{"again", {simple("mine")}, on(*e)};
     auto const report = again.ensure_warm(60s);
     EXPECT_TRUE(report) << report.text();
-    EXPECT_EQ(e->status().compiled, 3u);
+    EXPECT_TRUE(eventually([&] { return e->status().compiled == 3; }));
 }
 
 TEST_F(warmup_compile, a_broken_unit_disturbs_nobody_and_its_log_is_kept) {

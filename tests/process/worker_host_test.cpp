@@ -10,6 +10,9 @@
 
 #include <cstdio>
 #include <fcntl.h>
+#include <functional>
+#include <grp.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
@@ -244,6 +247,60 @@ TEST_F(worker_pool_test, a_forked_child_may_leave_without_touching_the_pool) {
     EXPECT_TRUE(is_running(held()[0]));
     release();
     EXPECT_TRUE(held_job.get());
+}
+
+// ---- another world -------------------------------------------------------------------------------------------------
+
+int run_in_child(std::function<bool()> const& holds) {
+    pid_t const child = ::fork();
+    if (child == 0) ::_exit(holds() ? 0 : 1);
+    int status = -1;
+    return ::waitpid(child, &status, 0) == child ? status : -1;
+}
+
+// Permissions are decided by groups as by users; to change those needs no less, and the worker's program stays readable.
+TEST_F(worker_pool_test, workers_of_a_program_that_was_somebody_else_are_not_used) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root changes who it is";
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer does not support threads in the child of a process with threads";
+#endif
+    open(options(1));
+    EXPECT_EQ(0, run_in_child([&] {
+                  bool right = submit("echo before").get().has_value();
+                  auto const before = pool_->workers().at(0).pid;
+                  right = right && submit("echo again").get() && pool_->workers().at(0).pid == before;
+                  ::gid_t const other = 54321;
+                  right = right && ::setgroups(1, &other) == 0 && submit("echo after").get();
+                  right = right && pool_->count().started == 2 && pool_->workers().at(0).pid != before;
+                  pool_.reset();
+                  return right;
+              }));
+}
+
+TEST_F(worker_pool_test, a_thread_with_mounts_of_its_own_has_workers_of_its_own) {
+    auto const mounts_of = [](std::string const& who) {
+        struct ::stat about {};
+        return ::stat(fmt::format("/proc/{}/ns/mnt", who).c_str(), &about) == 0 ? about.st_ino : 0;
+    };
+    open(options(1));
+    EXPECT_TRUE(submit("echo before").get());
+    auto const before = pool_->workers().at(0).pid;
+    bool is_allowed = false;
+    pid_t own = 0;
+    std::thread{[&] {
+        is_allowed = ::unshare(CLONE_NEWNS) == 0;
+        if (!is_allowed) return;
+        EXPECT_TRUE(submit("echo here").get());
+        for (auto const& w : pool_->workers()) own = w.pid != before ? w.pid : own;
+        ASSERT_NE(own, 0);
+        EXPECT_EQ(mounts_of(std::to_string(own)), mounts_of("thread-self"));
+        EXPECT_TRUE(submit("echo here again").get());
+    }}.join();
+    if (!is_allowed) GTEST_SKIP() << "no mounts of one's own without privileges";
+    EXPECT_TRUE(submit("echo after").get());
+    EXPECT_EQ(pool_->count().started, 2u);
+    EXPECT_EQ(pool_->count().done, 4u);
+    EXPECT_EQ(mounts_of(std::to_string(before)), mounts_of("thread-self"));
 }
 
 std::atomic<int> child_signals{0};

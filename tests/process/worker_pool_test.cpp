@@ -339,12 +339,12 @@ TEST_F(worker_pool_test, relative_directories_mean_the_hosts) {
     auto& unit = std::get<compile_job>(work.task).unit;
     unit.directory = "here";
     unit.include_dirs = {"there", "/elsewhere"};
-    unit.options = {"-Ia", "-I", "b", "--include-path=c", "--include-path", "d", "-I/e", "-DI=f"};
+    unit.options = {"-Ia", "-I", "b", "--include-path=c", "--include-path", "d", "-I/e", "-I g", "-DI=f"};
+    // Every process has another.
+    unit.include_dirs.push_back("/proc/self/cwd");
     auto const cwd = fs::current_path().native();
     EXPECT_EQ(submit(std::move(work)).get().error().message(),
-              fmt::format(
-                  "{0}/here {0}/there /elsewhere -I{0}/a -I {0}/b --include-path={0}/c --include-path {0}/d -I/e -DI=f",
-                  cwd));
+              fmt::format("{0}/here {0}/there /elsewhere {0} {0}/a {0}/b {0}/c {0}/d /e {0}/g -DI=f", cwd));
 }
 
 }  // namespace kiln::compile::testing

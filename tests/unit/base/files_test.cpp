@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace kiln::base {
@@ -70,6 +73,27 @@ TEST_F(files, a_full_disk_leaves_the_old_file_and_no_temporary) {
     EXPECT_EQ(full.error().status(), ENOSPC);
     EXPECT_EQ(as_text(*read_file(at("a")).value()), "old");
     EXPECT_EQ(file_count(), 1u);
+}
+
+// Entries, counters and locks are written by threads of a program that may know nothing of files.
+TEST_F(files, a_bound_on_the_size_of_files_is_an_error_and_no_signal) {
+    pid_t const child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        std::signal(SIGXFSZ, SIG_DFL);
+        ::rlimit const none{0, 0};
+        bool right = ::setrlimit(RLIMIT_FSIZE, &none) == 0;
+        auto const done = replace_file(at("f"), as_bytes("too long"));
+        right = right && !done && done.error().status() == EFBIG;
+        int const fd = ::open(at("g").c_str(), O_WRONLY | O_CREAT, 0600);
+        right = right && sys().pwrite(fd, "x", 1, 0) < 0 && errno == EFBIG;
+        ::sigset_t waiting;
+        right = right && ::sigpending(&waiting) == 0 && ::sigismember(&waiting, SIGXFSZ) == 0;
+        ::_exit(right ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(files, a_failed_rename_leaves_no_temporary) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/environment.hpp"
 
+#include <cfenv>
+#include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +56,25 @@ TEST(environment, nobody_tells_the_compiler_of_a_program_with_more_rights_what_t
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::forbidden);
     EXPECT_NE(refused.error().message().find("NVRTCWIZ"), std::string::npos);
+}
+
+TEST(environment, how_a_thread_computes_is_seen) {
+    EXPECT_TRUE(computes_as_usual());
+    std::fesetround(FE_UPWARD);
+    bool const upward = computes_as_usual();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_FALSE(upward);
+    std::fenv_t before;
+    std::fegetenv(&before);
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8000);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" ::"r"(std::uint64_t{1} << 24));
+#endif
+    bool const small_ones_are_zero = !computes_as_usual();
+    std::fesetenv(&before);
+    EXPECT_TRUE(small_ones_are_zero);
+    EXPECT_TRUE(computes_as_usual());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "compile/includes.hpp"
 
 #include "base/digest.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/standard_headers.hpp"
 #include "support/faulty_calls.hpp"
 
@@ -170,6 +171,37 @@ TEST_F(includes, what_was_shipped_does_not_ask_the_toolkit) {
     EXPECT_NE(first_change(made, roots, absent_headers::are_sealed), "") << "a developer's";
 }
 
+TEST_F(includes, what_travels_tells_of_the_toolkit_no_path_also_with_line_information) {
+    base::make_directories(dir("kit/cccl")).value();
+    write("kit/cccl/tuple", "cccl");
+    unit const carried{.name = "u", .source = "", .carried = {{"!", ""}, {"i0/a.h", "a"}, {"!/abs/no.h", ""}}};
+    auto roots = roots_of(carried);
+    roots.real_paths = true;
+    roots.toolkit = {dir("kit/cccl"), dir("kit")};
+    include_capture capture{roots};
+    EXPECT_EQ(read(capture.open(roots.include_directories[0] + "/a.h")), "a");
+    for (auto const* name : {"tuple", "cuda.h", "neither.h"}) {
+        if (read(capture.open(dir("kit/cccl/") + name)) == "(none)") (void)read(capture.open(dir("kit/") + name));
+    }
+    EXPECT_EQ(read(capture.open("/abs/no.h")), "(none)");
+    ASSERT_FALSE(capture.fault());
+    std::vector<std::string> told;
+    for (auto const& d : capture.dependencies())
+        told.push_back(fmt::format("{}:{}:{}", d.path, d.from == dependency::root::toolkit, !d.content.empty()));
+    EXPECT_EQ(fmt::format("{}", fmt::join(told, " ")),
+              "a.h:false:true cuda.h:true:true neither.h:true:false tuple:true:true /abs/no.h:false:false");
+
+    roots.toolkit = {};
+    EXPECT_EQ(first_change(capture.dependencies(), roots, absent_headers::are_sealed), "") << "shipped as it was built";
+    EXPECT_EQ(first_change(capture.dependencies(), roots, absent_headers::are_misses), "cuda.h is gone");
+    std::vector<dependency> const others{{dependency::root::absolute, 0, "/abs/other.h", ""}};
+    EXPECT_NE(first_change(others, roots, absent_headers::are_sealed), "") << "nobody looked for it";
+    roots.toolkit = {dir("nothing"), dir("kit/cccl"), dir("kit")};
+    EXPECT_EQ(first_change(capture.dependencies(), roots, absent_headers::are_misses), "");
+    write("kit/cuda.h", "newer");
+    EXPECT_NE(first_change(capture.dependencies(), roots, absent_headers::are_misses), "");
+}
+
 TEST_F(includes, texts_that_travel_are_as_many_files_as_they_were) {
     std::string const text = "#pragma once", content = base::sha256_of(text).hex();
     std::vector<dependency> const link{{dependency::root::include_directory, 0, "a.h", content},
@@ -183,19 +215,6 @@ TEST_F(includes, texts_that_travel_are_as_many_files_as_they_were) {
     EXPECT_EQ(first_change(copy, roots_of(two), absent_headers::are_misses), "");
     EXPECT_NE(first_change(copy, roots_of(one), absent_headers::are_misses), "");
     EXPECT_NE(first_change(link, roots_of(two), absent_headers::are_misses), "");
-}
-
-TEST_F(includes, what_a_unit_carries_and_its_roots_say_the_same) {
-    std::vector<carried_header> const all{{"!", ""},       {"!/abs/no.h", ""}, {"!i1/.", ""},  {"#2 i0/b.h", ""},
-                                          {"=i0/", "1\n"}, {"=i0/lib/", ""},   {"i0/b.h", "b"}};
-    unit const u{.name = "u", .source = "", .carried = all};
-    auto const back = carried_of(roots_of(u));
-    ASSERT_EQ(back.size(), all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        EXPECT_EQ(back[i].place, all[i].place);
-        EXPECT_EQ(back[i].text, all[i].text);
-    }
-    EXPECT_EQ(count_directories(u), 2u);
 }
 
 TEST_F(includes, two_artifacts_contradict_each_other_by_their_own_headers_alone) {
@@ -213,21 +232,14 @@ TEST_F(includes, two_artifacts_contradict_each_other_by_their_own_headers_alone)
     EXPECT_EQ(first_contradiction(other, one), "a.h");
 }
 
-TEST_F(includes, places_of_carried_headers_may_say_anything) {
-    for (auto const* place :
-         {"",     "!",        "!i", "!i5/", "!!i0/x", "i", "i/", "i0",      "i99999999999999999999/x",   "ix/x", "s",
-          "i7/x", "/abs/x.h", "=",  "=i",   "=i3/",   "#", "#2", "#x i0/a", "#99999999999999999999 i0/a"}) {
-        auto const roots = roots_of(unit{.name = "u", .source = "", .carried = {{place, "text"}}});
-        EXPECT_LE(roots.include_directories.size(), 1000u) << place;
-    }
-}
-
 TEST_F(includes, standard_headers_are_answered_by_cuda_std_and_by_short_texts) {
     base::make_directories(dir("kit/cuda/std")).value();
     write("kit/cuda/std/tuple", "");
     include_capture capture{roots_};
     EXPECT_NE(read(capture.open("/.kiln/t/tuple")).find("#include <cuda/std/tuple>"), std::string::npos);
     EXPECT_NE(read(capture.open("/.kiln/t/assert.h")).find("NDEBUG"), std::string::npos);
+    write("kit/cuda/std/linalg", "");
+    EXPECT_NE(read(capture.open("/.kiln/t/linalg")), "(none)");
     EXPECT_EQ(read(capture.open("/.kiln/t/array")), "(none)") << "this toolkit has no <cuda/std/array>";
     EXPECT_EQ(read(capture.open("/.kiln/t/version")), "(none)") << "cuda/std asks for it to learn of the host";
     EXPECT_EQ(read(capture.open("/.kiln/i0/tuple")), "(none)") << "only where no directory has one";
@@ -260,6 +272,8 @@ TEST_F(includes, a_header_that_cannot_be_opened_is_an_error_that_says_what_would
     base::make_directories(dir("kit/cuda/std")).value();
     write("kit/cuda/std/cstdint", "");
     EXPECT_NE(advice("vector").find("host's C++ library"), std::string::npos) << advice("vector");
+    write("kit/cuda/std/version", "");
+    EXPECT_NE(advice("version").find("include that"), std::string::npos) << advice("version");
     EXPECT_NE(advice("mine.cuh").find("include_dirs"), std::string::npos) << advice("mine.cuh");
     EXPECT_EQ(missing_header_advice("k.cu(1): error: expected a \";\"\n", roots_.toolkit), "");
 }
@@ -472,6 +486,56 @@ TEST_F(includes, a_header_that_is_gone_is_a_miss_unless_sealed) {
     write("second/q.h", "other");
     EXPECT_NE(change(deps, absent_headers::are_sealed), "")
         << "a bundle never wins over a header that is there and differs";
+}
+
+// Where the sources are, a compile would go on looking.
+TEST_F(includes, what_is_sealed_does_not_win_over_a_header_that_would_be_found_in_its_place) {
+    roots_.include_directories.push_back(dir("third"));
+    auto const deps = look_as_nvrtc_does();
+    std::filesystem::remove(dir("second/q.h"));
+    base::make_directories(dir("third")).value();
+    EXPECT_EQ(change(deps, absent_headers::are_sealed), "");
+    write("third/q.h", "three");
+    EXPECT_NE(change(deps, absent_headers::are_sealed).find("third/q.h would be found in its place"),
+              std::string::npos);
+    write("third/q.h", "two");
+    EXPECT_EQ(change(deps, absent_headers::are_sealed), "") << "moved, and nothing else";
+    std::filesystem::remove_all(dir("second"));
+    write("third/q.h", "three");
+    EXPECT_NE(change(deps, absent_headers::are_sealed), "") << "with its directory";
+}
+
+TEST_F(includes, the_toolkits_header_counts_in_place_of_an_own_one_where_the_sources_are) {
+    write("source/cuda.h", "own");
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/s/cuda.h")), "own");
+    std::filesystem::remove(dir("source/cuda.h"));
+    EXPECT_NE(change(capture.dependencies(), absent_headers::are_sealed).find("kit/cuda.h would be"),
+              std::string::npos);
+    std::filesystem::remove_all(dir("source"));
+    EXPECT_EQ(change(capture.dependencies(), absent_headers::are_sealed), "") << "as on a customer's machine";
+}
+
+TEST_F(includes, a_header_beside_another_is_looked_for_by_its_name_in_all_directories) {
+    base::make_directories(dir("second/sub")).value();
+    write("second/sub/n.h", "near");
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open("/.kiln/i1/sub/n.h")), "near");
+    std::filesystem::remove(dir("second/sub/n.h"));
+    EXPECT_EQ(change(capture.dependencies(), absent_headers::are_sealed), "");
+    write("first/n.h", "far");
+    EXPECT_NE(change(capture.dependencies(), absent_headers::are_sealed), "");
+}
+
+TEST_F(includes, so_it_is_with_the_real_paths_of_debug_builds) {
+    roots_.real_paths = true;
+    write("first/a.h", "one");
+    include_capture capture{roots_};
+    EXPECT_EQ(read(capture.open(dir("first/a.h"))), "one");
+    std::filesystem::remove(dir("first/a.h"));
+    EXPECT_EQ(change(capture.dependencies(), absent_headers::are_sealed), "");
+    write("second/a.h", "other");
+    EXPECT_NE(change(capture.dependencies(), absent_headers::are_sealed), "");
 }
 
 TEST_F(includes, V6_a_project_that_moved_still_hits) {

@@ -197,6 +197,46 @@ TEST(options, a_macro_without_a_name_is_refused) {
     EXPECT_TRUE(normalize(std::vector<std::string>{"-D", "A", "-DF(x)=x", "-UA"}));
 }
 
+// NVRTC sees no blanks around a word, none behind a glued letter, and leaves those behind '=' to its front end.
+TEST(options, blanks_do_not_hide_which_macro_is_meant) {
+    EXPECT_NE(with_options({"-DV=2", "-U V"}), with_options({"-U V", "-DV=2"}));
+    EXPECT_NE(with_options({"-D", "  V=1", "-DV=2"}), with_options({"-DV=2", "-D", "  V=1"}));
+    EXPECT_NE(with_options({"-DV=2", "--define-macro=\tV=1"}), with_options({"--define-macro=\tV=1", "-DV=2"}));
+    for (auto const* same : {"-D V=2", "-D  V=2", "-D\tV=2", "-D= V=2", " -DV=2", "-DV=2 \n", "--define-macro= V=2"})
+        EXPECT_EQ(with_options({same}), with_options({"-DV=2"})) << same;
+    EXPECT_EQ(with_options({"-D ", "V=2"}), with_options({"-DV=2"})) << "two words";
+    EXPECT_NE(with_options({"-DV= 2"}), with_options({"-DV=2"})) << "what a value says is left alone";
+    EXPECT_FALSE(normalize(std::vector<std::string>{"-D =V"}));
+    EXPECT_EQ(with_options({" --fmad=false "}), with_options({"--fmad=false"}));
+}
+
+// NVRTC takes the first for V, and is not told to take the others for anything.
+TEST(options, the_order_of_what_is_not_understood_is_kept) {
+    for (auto const* odd : {"-D/**/V=1", "-D\\u0056=1", "-DV/**/=1"}) {
+        EXPECT_NE(with_options({"-DV=2", odd}), with_options({odd, "-DV=2"})) << odd;
+        EXPECT_NE(with_options({"-DA=1", "-DB=1", odd}), with_options({"-DB=1", "-DA=1", odd})) << odd;
+    }
+    EXPECT_EQ(with_options({"-DA=1", "-DB=1"}), with_options({"-DB=1", "-DA=1"}));
+}
+
+TEST(options, a_directory_is_what_nvrtc_takes_for_one) {
+    auto const directory = [](std::vector<std::string> const& o) { return normalize(o).value().include_dirs.at(0); };
+    for (auto const* one :
+         {"-I/a b", "-I /a b", "-I  /a b", " -I/a b", "-I/a b \t\n", "-I=/a b", "--include-path=/a b "})
+        EXPECT_EQ(directory({one}), "/a b") << '[' << one << ']';
+    EXPECT_EQ(directory({"-I ", " /a "}), "/a");
+    EXPECT_EQ(directory({"-I= /a"}), " /a") << "a relative one";
+    EXPECT_EQ(directory({"-I\t/a"}), "\t/a");
+    for (auto const* none : {"-I=", "--include-path= "})
+        EXPECT_EQ(normalize(std::vector<std::string>{none}).error().code(), errc::invalid_argument) << none;
+}
+
+TEST(options, blanks_do_not_hide_what_is_refused) {
+    EXPECT_FALSE(check_uncached_options(std::vector<std::string>{" -arch=sm_80"}));
+    EXPECT_FALSE(check_uncached_options(std::vector<std::string>{"-dlto "}));
+    EXPECT_TRUE(check_uncached_options(std::vector<std::string>{" --time=x"}));
+}
+
 TEST(identify, a_nul_in_a_text_is_refused) {
     unit u{.name = "n", .source = std::string("a\nb\0c", 5)};
     auto const r = identify(u, target::parse("sm_90").value(), "nvrtc x");

@@ -74,6 +74,42 @@ TEST_F(engine_test, a_compiler_that_is_named_and_not_there_is_an_error_also_wher
     }
 }
 
+TEST_F(engine_test, a_toolkit_that_is_named_and_not_there_is_missed_when_a_compiler_is_needed) {
+    auto const in_cache = engine_.artifact_sync(unit_named("u"), sm90()).value();
+    engine_.flush_sync(std::chrono::seconds{10});
+    auto const order = engine_.internals().order_for(unit_named("shipped"), sm90()).value();
+    auto shipped = *in_cache.what;
+    shipped.unit = "shipped";
+    store::bundle_writer writer;
+    writer.add(*engine_detail::entry_for(order, shipped, "kiln test")).value();
+    writer.write(path("app.kiln")).value();
+
+    event_log events;
+    engine deployed{{.settings = {{"KILN_CACHE_DIR", path("cache")},
+                                  {"KILN_BUNDLES", path("app.kiln")},
+                                  {"KILN_CUDA_PATH", path("nowhere")}},
+                     .events = &events}};
+    EXPECT_EQ(deployed.artifact_sync(unit_named("shipped"), sm90()).value().from, provenance::bundle);
+    EXPECT_EQ(deployed.artifact_sync(unit_named("u"), sm90()).value().from, provenance::disk);
+    EXPECT_TRUE(deployed.find(unit_named("u"), sm90()).value());
+    auto const told = [](event const& e) {
+        return e.kind == event_kind::warned && e.detail.view().find("KILN_CUDA_PATH=") != std::string_view::npos;
+    };
+    EXPECT_EQ(std::ranges::count_if(events.recent(), told), 1) << "said once";
+
+    auto const missing = deployed.artifact_sync(unit_named("other"), sm90());
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code(), errc::not_found);
+    EXPECT_THAT(missing.error().message(), testing::HasSubstr("KILN_CUDA_PATH=" + path("nowhere") + ": no such"));
+
+    deployed.internals().insists_on_toolkit = true;
+    for (auto const* name : {"u", "shipped"}) {
+        auto const refused = deployed.artifact_sync(unit_named(name), sm90());
+        ASSERT_FALSE(refused) << "what others made does not pass for what it would make";
+        EXPECT_THAT(refused.error().message(), testing::HasSubstr("unset it"));
+    }
+}
+
 TEST_F(engine_test, a_link_of_nothing_is_refused) {
     auto const got = engine_.link_sync({.name = "empty", .target = sm90(), .inputs = {}});
     ASSERT_FALSE(got);

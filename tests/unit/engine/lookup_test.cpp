@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looking up without a compiler: artifacts are made by hand and put where tiers find them.
 #include "engine/lookup.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/job.hpp"
 #include "support/fake_fleet.hpp"
 #include "support/store_faults.hpp"

@@ -321,6 +321,37 @@ TEST_F(tiers_test, folders_inside_that_others_may_write_are_not_used) {
     }
 }
 
+TEST_F(tiers_test, entries_that_others_may_write_are_not_used) {
+    auto const entry = entry_of(1);
+    struct attempt {
+        access mode;
+        unsigned permissions;
+        bool serves;
+    };
+    for (auto const& [mode, permissions, serves] :
+         {attempt{access::read_only, 0644, true}, attempt{access::read_only, 0664, true},
+          attempt{access::read_only, 0646, false}, attempt{access::read_only, 0666, false},
+          attempt{access::read_write, 0644, true}, attempt{access::read_write, 0664, false},
+          attempt{access::read_write, 0646, false}}) {
+        std::filesystem::remove_all(root());
+        ASSERT_TRUE(disk()->put(entry));
+        ASSERT_EQ(::chmod(path_of(*entry).c_str(), permissions), 0);
+        auto const tier = disk({.root = root(), .mode = mode});
+        auto const answer = tier->find(address_of(1), {}).value();
+        EXPECT_EQ(answer.hit != nullptr, serves) << std::oct << permissions;
+        if (serves) continue;
+        EXPECT_EQ(answer.why, miss::open_to_others);
+        EXPECT_EQ(std::filesystem::exists(path_of(*entry)), mode == access::read_only) << "our own goes";
+        if (mode == access::read_only) continue;
+        ASSERT_TRUE(tier->put(entry).value().kept);
+        EXPECT_TRUE(disk()->find(address_of(1), {}).value().hit) << "and is made anew";
+        ASSERT_EQ(::chmod(path_of(*entry).c_str(), permissions), 0);
+        EXPECT_EQ(maintenance{root()}.verify(maintenance::bad_entries::report)->bad.at(0).why, miss::open_to_others);
+        ASSERT_TRUE(disk()->put(entry).value().kept) << "also by who did not look first";
+        EXPECT_TRUE(disk()->find(address_of(1), {}).value().hit);
+    }
+}
+
 TEST_F(tiers_test, a_directory_can_be_tried_out) {
     EXPECT_EQ(try_directory(root(), access::read_write).reason, "") << "it can be made";
     EXPECT_FALSE(std::filesystem::exists(root())) << "and is not";
