@@ -224,9 +224,19 @@ function(kiln_add_kernels target)
         cmake_path(RELATIVE_PATH product BASE_DIRECTORY ${CMAKE_BINARY_DIR})
         set(working_directory ${CMAKE_BINARY_DIR})
     endif()
-    add_custom_command(OUTPUT ${source} ${header} BYPRODUCTS ${made}
+    set(outputs ${source} ${header})
+    set(afterwards "")
+    if(NOT CMAKE_GENERATOR MATCHES "Ninja")
+        # Make goes by times alone: what came out the same would be made again each time. The header keeps its time, so that only the
+        # generated source is compiled once more.
+        set(outputs ${source})
+        list(APPEND made ${header})
+        set(afterwards COMMAND ${CMAKE_COMMAND} -E touch ${source})
+    endif()
+    add_custom_command(OUTPUT ${outputs} BYPRODUCTS ${made}
         COMMAND kiln::cli build ${sources} ${flags} --embed ${product} --embed-name ${arg_NAME} --as ${function_list}
                 --depfile ${source}.d
+        ${afterwards}
         DEPENDS ${depends} kiln::cli DEPFILE ${source}.d COMMENT "Compiling ${arg_NAME}"
         WORKING_DIRECTORY ${working_directory} VERBATIM COMMAND_EXPAND_LISTS)
     foreach(place IN LISTS folders)

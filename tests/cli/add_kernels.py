@@ -70,6 +70,16 @@ cmake("-S", "parted", "-B", "parted_build")
 cmake("--build", "parted_build")
 said = run("build", "parted/k.cu", "project/k.cu", "-a", "sm_90", "--embed", "x.cpp", "--as", "one", status=2).stderr
 check("1 name and 2 files (parted/k.cu, project/k.cu)" in said, "--as counts", said)
+# Each file is a function of its own, which C++ can call so.
+write("project/v.1.cu", (SCRATCH / "project/k.cu").read_text())
+for names, told in (((), ("parted/k.cu and project/k.cu", "k()")), (("--as", "f,f"), ("parted/k.cu and project/k.cu", "f()")), (("--as", "f,2f"), ("project/k.cu", "'2f'"))):
+    said = run("build", "parted/k.cu", "project/k.cu", "-a", "sm_90", "--embed", "x.cpp", *names, status=2).stderr
+    check(all(part in said for part in told) and "--as" in said, "two files of one function are named", said)
+    check(not (SCRATCH / "x.cpp").exists() and not (SCRATCH / "x.hpp").exists(), "and nothing is written")
+said = run("build", "project/v.1.cu", "-I", "project/inc", "-a", "sm_90", "--embed", "x.cpp", status=2).stderr
+check("project/v.1.cu" in said and "'v.1'" in said and "--as" in said, "and so is one that C++ cannot call so", said)
+run("build", "project/k.cu", "project/v.1.cu", "-I", "project/inc", "-a", "sm_90", "--embed", "x.cpp", "--as", "k,v_1")
+check("v_1()" in (SCRATCH / "x.hpp").read_text(), "by names of their own they are embedded")
 
 # What was looked for and not there, and what is reached by a link: nothing that was read has changed.
 late = '#if __has_include(<dangling.h>)\n#include <dangling.h>\n#else\n#define D 1\n#endif\n#if __has_include(<maybe.h>)\n#include <maybe.h>\n#else\n#define M 1\n#endif\n#include <h.h>\nextern "C" __global__ void k(int* x) { x[0] = D * 10000 + H * 100 + M; }\n'
@@ -78,7 +88,7 @@ for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
         continue
     place = f"late_{program}"
     write(f"{place}/CMakeLists.txt", (SCRATCH / "project/CMakeLists.txt").read_text().replace("${CMAKE_CURRENT_SOURCE_DIR}/inc", "${CMAKE_CURRENT_SOURCE_DIR}/first ${CMAKE_CURRENT_SOURCE_DIR}/linked"))
-    write(f"{place}/consumer.cpp", "")
+    write(f"{place}/consumer.cpp", '#include "kernels.hpp"\n')
     write(f"{place}/k.cu", late)
     (SCRATCH / place / "first").mkdir()
     write(f"{place}/v1/h.h", "#define H 1\n")
@@ -114,6 +124,13 @@ for generator, program in (("Ninja", "ninja"), ("Unix Makefiles", "make")):
             subprocess.run(["touch", "-c", "-d", "-1 hour", made], check=True)
         seen.append(kernels())
         check(len(set(seen)) == len(seen), f"{generator}: {what}: made anew", *seen)
+    # A header that is touched and says the same is looked at once; who includes the kernels is not compiled again for it.
+    subprocess.run(["touch", SCRATCH / place / "first/h.h"], check=True)
+    header = (built / "consumer.kernels/kernels.hpp").stat()
+    once, again = (subprocess.run(["cmake", "--build", built], capture_output=True, text=True, timeout=240) for _ in range(2))
+    check(once.returncode == 0 and "Compiling kernels" in once.stdout, f"{generator}: a touched header is looked at", once.stdout, once.stderr)
+    check(again.returncode == 0 and "Compiling kernels" not in again.stdout and "Building" not in again.stdout, f"{generator}: once", again.stdout, again.stderr)
+    check((built / "consumer.kernels/kernels.hpp").stat().st_mtime_ns == header.st_mtime_ns and "consumer.cpp" not in once.stdout, f"{generator}: nobody else is compiled for it", once.stdout)
     if program == "ninja":
         done = subprocess.run(["cmake", "--build", built, "-v"], capture_output=True, text=True)
         check("no work to do" in done.stdout, "and then there is nothing to do", done.stdout)

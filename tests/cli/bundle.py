@@ -45,6 +45,8 @@ check(served[0]["from"] == "bundle", "served from the bundle", served)
 (SCRATCH / "none").mkdir()
 served = data("compile", "k.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "app.kiln", KILN_CUDA_PATH=SCRATCH / "none", **forbidden)
 check(served[0]["from"] == "bundle", "without any compiler, too", served)
+served = data("compile", "k.cu", "--arch", "sm_90", KILN_BUNDLES=SCRATCH / "app.kiln", KILN_CUDA_PATH=SCRATCH / "removed", **forbidden)
+check(served[0]["from"] == "bundle", "and where one is named that is not there", served)
 denied = run("compile", "k.cu", "--arch", "sm_90", status=1, **forbidden).stderr
 check("'k'" in denied and "sm_90" in denied and "KILN_JIT" in denied, "without it the error names what is missing", denied)
 denied = run("compile", "k.cu", "--arch", "sm_120", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **forbidden).stderr
@@ -53,6 +55,36 @@ write("value.h", "#define VALUE 4\n")
 denied = run("compile", "k.cu", "--arch", "sm_90", status=1, KILN_BUNDLES=SCRATCH / "app.kiln", **forbidden).stderr
 check("forbid" in denied, "a header that is there and differs is never overruled by a bundle", denied)
 write("value.h", "#define VALUE 3\n")
+
+# Where the sources are, one that would be found instead counts.
+for name in ("i1", "i2"):
+    (SCRATCH / name).mkdir()
+write("i1/moved.h", "#define VALUE 1\n")
+write("m.cu", '#include "moved.h"\n' + KERNEL)
+moved = ("m.cu", "--arch", "sm_90", "-I", "i1", "-I", "i2")
+run("build", *moved, "-o", "moved.kiln")
+os.remove(SCRATCH / "i1/moved.h")
+alone = dict(KILN_CACHE_DIR=SCRATCH / "empty2", KILN_BUNDLES=SCRATCH / "moved.kiln")
+check(data("compile", *moved, **alone)[0]["from"] == "bundle", "a header that is gone is sealed")
+write("i2/moved.h", "#define VALUE 4\n")
+check(data("compile", *moved, **alone)[0]["from"] == "compiled", "unless another is found in its place")
+told = run("explain", *moved, status=None, KILN_CACHE_DIR=SCRATCH / "empty3", KILN_BUNDLES=SCRATCH / "moved.kiln").stdout
+check("would be found in its place" in told, "and explain tells which", told)
+
+# What nobody looks at is not passed over in silence.
+said = run("verify", "app.kiln", "moved.kiln", "--deep", "k.cu", status=2).stderr
+check("moved.kiln is a bundle" in said, "a bundle among the files to compile", said)
+said = run("verify", "app.kiln", "--deep", "k.cu", "m.cu", "-I", "i1", "-I", "i2", status=1).stderr
+check("nothing was compared with m.cu" in said, "a file that the bundle has nothing of, beside one that it has", said)
+write("a/same.cu", 'extern "C" __global__ void one(int* x) { *x = 1; }\n')
+write("b/same.cu", 'extern "C" __global__ void two(int* x) { *x = 2; }\n')
+run("build", "a/same.cu", "b/same.cu", "--arch", "sm_90", "-o", "same.kiln")
+for files in (["a/same.cu", "b/same.cu"], ["a/same.cu"], ["b/same.cu"]):
+    for sample in (1, 8):
+        deep = data("verify", "same.kiln", "--deep", *files, "--sample", sample)
+        check(deep["bad"] == [] and deep["recompiled"] == min(sample, len(files)), "each is compared with what it made", files, deep)
+write("b/same.cu", 'extern "C" __global__ void two(int* x) { *x = 3; }\n')
+check(data("verify", "same.kiln", "--deep", "b/same.cu", status=1)["bad"], "and an edited one with nothing")
 
 # A flipped byte in each tenth of the file: rejected with a reason, never wrong, and compiling still works.
 good = (SCRATCH / "app.kiln").read_bytes()

@@ -73,6 +73,10 @@ check("30d" in run("cache", "prune", "--older-than", "5", status=2).stderr, "a n
 for far in ("200000d", "200000000000000d"):
     check("36500d" in run("cache", "prune", "--older-than", far, "--dry-run", status=2).stderr, "an age that no clock holds is not a negative one")
 check("500M" in run("cache", "prune", "--to-size", "abc", status=2).stderr, "nor a word a size")
+for words in (["clear"], ["prune", "--to-size", "0"], ["stats", "--zero"], ["verify", "--repair"]):
+    said = run("cache", *words, status=1, KILN_READONLY=1).stderr
+    check("unset KILN_READONLY" in said and len(data("cache", "list")) == 1, "a cache that is only read stays as it is", words, said)
+run("cache", "prune", "--to-size", "0", "--dry-run", KILN_READONLY=1)
 check(data("cache", "clear")["removed"] == 1 and data("cache", "list") == [], "clear empties")
 check(run("cache", "path").stdout.strip() == str(CACHE), "path")
 

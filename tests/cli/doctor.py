@@ -12,7 +12,7 @@ check({"kiln", "NVRTC", "nvJitLink", "CUDA headers", "workers", "cache"} <= name
 check(all(f["remedy"] for f in report["findings"] if f["state"] != "ok"), "everything missing has a remedy", report)
 check(report["toolchain"].startswith("nvrtc ") and report["toolchain"] in next(f["value"] for f in report["findings"] if f["what"] == "NVRTC"),
       "the compiler's identity, for cache keys", report["toolchain"])
-check(data("doctor", KILN_CUDA_PATH=SCRATCH / "none")["toolchain"] == "", "and that there is none")
+check(data("doctor", status=1, KILN_CUDA_PATH=SCRATCH / "none")["toolchain"] == "", "and that there is none")
 settings = {s["name"]: s for s in report["settings"]}
 check(settings["KILN_CACHE_DIR"]["from"] == "environment" and settings["KILN_MAX_SIZE"]["from"] == "default", "where values come from", settings)
 broken = run("doctor", "--json", status=1, KILN_WORKER="/nowhere/kiln-worker").stdout
@@ -22,8 +22,25 @@ for program in ("/bin/true", write("talks.sh", "#!/bin/sh\necho this is no proto
     program.chmod(0o755) if program.name == "talks.sh" else None
     told = run("doctor", "--json", status=1, KILN_WORKER=program).stdout
     check(program.name in told or "frame" in told, "what is called ok was tried", told)
-missing = run("doctor", KILN_CUDA_PATH=SCRATCH / "none").stdout
-check("pip install" in missing and "KILN_CUDA_PATH" in missing, "a missing compiler names the remedy", missing)
+missing = run("doctor", status=1, KILN_CUDA_PATH=SCRATCH / "none").stdout
+check("pip install" in missing and "KILN_CUDA_PATH" in missing and "none: no such directory" in missing, "a missing compiler names the remedy", missing)
+
+missing = data("doctor", status=1, KILN_NVRTC="/nope")
+(seen,) = [f for f in missing["findings"] if f["what"] == "NVRTC"]
+check(not missing["healthy"] and seen["state"] == "problem" and "KILN_NVRTC=/nope" in seen["remedy"], "one that was named and is not there is a problem", seen)
+
+# As others are given it to read: what the store would not use is not called ok.
+write("k.cu", 'extern "C" __global__ void k(int* x) { *x = 1; }\n')
+run("warm", "k.cu", "--arch", "sm_90", KILN_CACHE_DIR=SCRATCH / "ro", KILN_CACHE_MODE="shared")
+(entry,) = (SCRATCH / "ro/v1").glob("??/*.kiln")
+for opened in (entry, entry.parent):
+    mode = opened.stat().st_mode
+    opened.chmod(mode | 0o002)
+    seen = [f for f in data("doctor", status=1, KILN_CACHE_PATH_RO=SCRATCH / "ro")["findings"] if f["what"] == "cache, read"]
+    check([f["state"] for f in seen] == ["problem"], "open to others", opened, seen)
+    opened.chmod(mode)
+seen = [f for f in data("doctor", KILN_CACHE_PATH_RO=SCRATCH / "ro")["findings"] if f["what"] == "cache, read"]
+check([f["state"] for f in seen] == ["ok"], "closed to others", seen)
 
 refused = run("doctor", status=1, KILN_BUNDLES=SCRATCH / "none.kiln", KILN_BUNDLE_KEY=SCRATCH / "none.pem").stdout
 check("none.kiln: no such bundle" in refused and "none.pem" in refused, "bundles that are not used are told, with the reason", refused)

@@ -34,7 +34,8 @@ extern "C" __global__ void k(int* x) { *x += step; }
 write("one/k.h", "#define STEP 1\n")
 write("two/k.h", "#define STEP 2\n")
 write("two/newer.h", "#define NEWER\n")
-(SCRATCH / "none").mkdir()
+for empty in ("none", "copies"):
+    (SCRATCH / empty).mkdir()
 
 PROGRAM = """\
 #include <kiln/engine.hpp>
@@ -54,13 +55,13 @@ int main(int, char** arguments) {
 """
 
 
-def program(name, units, *flags):
+def program(name, units, *flags, source="k.cu", archs="80,86"):
     """Each unit is built by itself, with its own include directory, and all are linked into one program."""
     folder = SCRATCH / name
     folder.mkdir()
     sources = []
     for unit, directory in units:
-        run("build", "k.cu", "-I", directory, "--arch", "80,86", "--export", "step", "-o", f"{name}/{unit}.kiln", "--embed", f"{name}/{unit}.cpp", *flags)
+        run("build", source, "-I", directory, "--arch", archs, "--as", "k", "--export", "step", "-o", f"{name}/{unit}.kiln", "--embed", f"{name}/{unit}.cpp", *flags)
         sources.append(folder / f"{unit}.cpp")
     declared = "".join(f'#include "{unit}.hpp"\n' for unit, _ in units)
     listed = ", ".join(f"&{unit}::k()" for unit, _ in units)
@@ -73,7 +74,7 @@ def program(name, units, *flags):
     def ask(arch, jit="forbid", cuda=""):
         away = SCRATCH / "away"
         away.mkdir()
-        for there in ("one", "two", "none", "k.cu"):
+        for there in ("one", "two", "none", "k.cu", "copies"):
             (SCRATCH / there).rename(away / there)
         environment = {n: v for n, v in os.environ.items() if not n.startswith("KILN_")}
         environment |= {"KILN_CACHE_DIR": str(SCRATCH / f"cache-{name}"), "KILN_JIT": jit, "KILN_CUDA_PATH": str(cuda or os.environ["KILN_TEST_CUDA_PATH"])}
@@ -106,7 +107,7 @@ for order in (["one", "two", "none"], ["none", "two", "one"]):
     text = program("text_" + order[0], units)
     images = program("images_" + order[0], units, "--images-only")
     for ask, what in ((text, "with the text"), (images, "images only")):
-        for cuda in ("", nowhere):
+        for cuda in ("", nowhere, SCRATCH / "removed"):  # a toolkit, none, and one that was named and is not there
             for arch in ("sm_80", "sm_86"):
                 check(ask(arch, cuda=cuda) == steps, f"{what}, {arch}: each has its own", ask(arch, cuda=cuda), steps)
     check(text("sm_75", jit="allow") == steps, "also where it is compiled", text("sm_75", jit="allow"), steps)
@@ -133,3 +134,46 @@ for options in ((), ("--option=-lineinfo",)):
     run("build", "lines/absolute.cu", "-I", "lines/inc", "--arch", "80", "-o", "l.kiln", "--embed", "l.cpp", *options)
     run("build", "lines/pre.cu", f"--option=--pre-include={SCRATCH}/lines/inc/own.h", "--arch", "80", "-o", "l.kiln", "--embed", "l.cpp", *options)
     run("build", "pre.cu", "--option=--pre-include=inc/own.h", "--arch", "80", "-o", "l.kiln", "--embed", "l.cpp", *options, cwd=SCRATCH / "lines")
+
+# Headers that say the same are as many files as they were, also where no architecture of the build read more than one of them.
+write("copies/c.cu", """\
+#if __CUDA_ARCH__ != 860
+#include "a/h.h"
+#endif
+#if __CUDA_ARCH__ != 800
+#include "b/h.h"
+#endif
+#ifdef TWICE
+#define STEP 2
+#else
+#define STEP 1
+#endif
+extern "C" __constant__ int step = STEP;
+extern "C" __global__ void k(int* x) { *x += step; }
+""")
+once = write("copies/a/h.h", "#pragma once\n#ifdef ONCE\n#define TWICE\n#endif\n#define ONCE\n")
+other = once.parent.parent / "b/h.h"
+other.parent.mkdir()
+for files, make in (("2", lambda: shutil.copy(once, other)), ("1", lambda: other.symlink_to("../a/h.h")), ("1", lambda: os.link(once, other))):
+    other.unlink(missing_ok=True)
+    make()
+    for archs in ("80,86", "86,80"):
+        name = f"copies_{len(list(SCRATCH.glob('copies_*')))}"
+        ask = program(name, [("c_unit", "none")], source="copies/c.cu", archs=archs)
+        check(ask("sm_80") == ["1"] and ask("sm_86") == ["1"], "what was shipped read one of them")
+        check(ask("sm_75", jit="allow") == [files], f"an architecture that reads both, {archs}", files, ask("sm_75", jit="allow"))
+
+# An -I among the options is an include directory like the others: its headers travel, and its path does not.
+for option in (f"-I{SCRATCH / 'two'}", "-Itwo", f"--include-path={SCRATCH / 'two'}"):
+    name = f"option_{len(list(SCRATCH.glob('option_*')))}"
+    ask = program(name, [("u", "none")], f"--option={option}", "--option=-DOTHER=1")
+    check(ask("sm_80", cuda=nowhere) == ["2"] and ask("sm_75", jit="allow") == ["2"], f"{option} is carried", ask("sm_75", jit="allow"))
+    made = (SCRATCH / name / "program").read_bytes()
+    check(str(SCRATCH / "two").encode() not in made and b"-Itwo" not in made and b"OTHER=1" in made, f"and {option} is not in the program")
+    lines = program(name + "_lines", [("u", "none")], f"--option={option}", "--option=-lineinfo")
+    check(lines("sm_80", cuda=nowhere) == ["2"], "also with line information", lines("sm_80", cuda=nowhere))
+
+# With line information a compiler has the toolkit's own paths. What was shipped does not ask for them, wherever the toolkit is now.
+lines = program("lines_of_a_toolkit", [("u", "one")], "--option=-lineinfo", archs="90")
+for cuda in ("", nowhere, newer_toolkit):
+    check(lines("sm_90", cuda=cuda) == ["1"], "line information, and headers of a toolkit that is elsewhere", cuda, lines("sm_90", cuda=cuda))

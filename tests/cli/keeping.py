@@ -114,6 +114,28 @@ dd if=/dev/zero of=/mnt/rest bs=1k 2>/dev/null
         check("it is full" in done.stdout, "doctor: full", done.stdout, done.stderr)
         check("status 1" in done.stdout and "not kept" in done.stderr, "warm: full", done.stdout, done.stderr)
 
+# Files of a certain size only, as batch systems and daemons have it: what is kept is served, what cannot be kept is compiled.
+write("limit.cu", '#include <cuda/std/tuple>\nextern "C" __global__ void k(int* x) { *x = cuda::std::get<0>(cuda::std::tuple<int>{1}); }\n')
+
+
+def limited(blocks, *words, **environment):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("KILN_")}
+    env.update(KILN_CACHE_DIR=str(CACHE), KILN_CUDA_PATH=os.environ.get("KILN_TEST_CUDA_PATH", ""), **environment)
+    env = {k: v for k, v in env.items() if v != ""}
+    done = subprocess.run(["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", CLI, *words], capture_output=True, text=True, env=env, cwd=SCRATCH)
+    check(done.returncode == 0, "ended by a limit on files", blocks, words, done)
+    return done.stdout
+
+
+run("compile", "k.cu", "-a", "sm_90")
+check("disk" in limited(0, "compile", "k.cu", "-a", "sm_90"), "found, with nothing to be written")
+limited(0, "compile", "k.cu", "-a", "sm_86")
+limited(0, "compile", "k.cu", "-a", "sm_86", KILN_EVENTS=str(SCRATCH / "limited.jsonl"))
+limited(0, "compile", "k.cu", "-a", "sm_86", KILN_WORKERS="0")
+if data("doctor", status=None)["toolchain"] and next(f for f in data("doctor", status=None)["findings"] if f["what"] == "CUDA headers")["state"] == "ok":
+    for workers in ("1", "0"):
+        limited(1000, "compile", "limit.cu", "-a", "sm_90", KILN_WORKERS=workers, KILN_RECACHE="1")
+
 # Compiled anew means compiled.
 write("inc/q.h", "#define VALUE 4\n")
 write("c.cu", '#include <q.h>\nextern "C" __global__ void k(int* x) { int unused; x[0] = VALUE; }\n')

@@ -364,6 +364,8 @@ def all_faults():
         check((status == 0) == s.finds and judge(at, s, status, said, 0) is None, f"{s.name}: works without a fault", status, said)
         calls = at.read_board()[1]
         check(calls, f"{s.name}: the library is loaded")
+        if os.path.exists("/dev/nvidiactl"):
+            calls = {call: n for call, n in calls.items() if call not in ("connect", "socket")}  # the driver's own; without one there are none
         unknown = set(calls) - set(WAYS)
         check(not unknown, "calls without a list of ways to fail", unknown)
         for call, times in sorted(calls.items()):

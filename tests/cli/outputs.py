@@ -144,6 +144,19 @@ for words in (["-o", "own.cu"], ["-o", "linked.cu"], ["-o", "again.cu"], ["--emb
     said = run("build", "own.cu", "-a", "sm_90", *words, status=1).stderr
     check("name another" in said, "an output that is an input, or another output", words, said)
     check((SCRATCH / "own.cu").read_text() == source and not list(SCRATCH.glob("x.[ckh]*")), "nothing is written", words)
+# What does not compile is not written, and what is not written is not said to be.
+write("broken.cu", '__device__ void b(int* x) { *x = 1; }\n')
+said = run("build", "own.cu", "broken.cu", "-a", "sm_90", "--embed", "half.cpp", status=1).stdout
+check(said.startswith("nothing written: 1 of 2") and not (SCRATCH / "half.cpp").exists(), "half a program is none", said)
+for words in (["--as", "for"], ["--as", "a-b"], ["--embed-name", "9bad"], ["--embed-name", "class"]):
+    said = run("build", "own.cu", "-a", "sm_90", "--embed", "named.cpp", *words, status=2).stderr
+    check(words[1] in said and not (SCRATCH / "named.cpp").exists(), "names that C++ has none of", words, said)
+check("--embed-name" in run("build", "own.cu", "-a", "sm_90", "--embed", "my-x.cpp", status=2).stderr, "nor the name of the file")
+run("key", "signer")
+for words in (["--sign", "signer"], ["--title", "T"], ["--compress"]):
+    check("there is none: add -o" in run("build", "own.cu", "-a", "sm_90", "--embed", "x.cpp", *words, status=2).stderr, "of a bundle that is not asked for", words)
+for words in (["--as", "f"], ["--embed-name", "q"]):
+    check("there is none: add --embed" in run("build", "own.cu", "-a", "sm_90", "-o", "x.kiln", *words, status=2).stderr, "of source that is not asked for", words)
 said = run("build", "own.cu", "-a", "sm_90", "--embed", "x.cpp", "--embed-name", "mine", status=0)
 written = write("theirs.hpp", "// by hand\n")
 said = run("build", "own.cu", "-a", "sm_90", "--embed", "x.cpp", "--embed-name", "theirs", status=1).stderr

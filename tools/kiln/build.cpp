@@ -6,11 +6,14 @@
 #include "engine/pack_verbs.hpp"
 #include "keeping.hpp"
 #include "misuse.hpp"
+#include "named_toolkit.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
 #include "versions.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -36,6 +39,10 @@ struct build_arguments {
     [[nodiscard]] std::string const& product() const { return embed.empty() ? output : embed; }
     [[nodiscard]] std::string space() const {
         return embed_name.empty() ? std::filesystem::path{embed}.stem().native() : embed_name;
+    }
+    // What the n-th file becomes.
+    [[nodiscard]] std::string const& function_of(std::size_t n, unit const& u) const {
+        return n < functions.size() ? functions[n] : u.name;
     }
     [[nodiscard]] std::vector<std::string> outputs() const {
         std::vector<std::string> out{output, depfile};
@@ -192,7 +199,7 @@ std::vector<embedded_unit> embed_units(build_arguments const& a, engine& e, std:
     std::vector<embedded_unit> out;
     for (std::size_t n = 0; n < carried.size(); ++n) {
         auto shipped = a.images_only ? without_text(carried[n], items) : carried[n];
-        out.push_back({n < a.functions.size() ? a.functions[n] : carried[n].name, std::move(shipped)});
+        out.push_back({a.function_of(n, carried[n]), std::move(shipped)});
     }
     units.swap(carried);  // the items point at what they were made of
     return out;
@@ -209,6 +216,53 @@ std::string misuse_of(build_arguments const& a) {
         return fmt::format("--as names one function for each file, and there are {} and {} ({})",
                            count_of(a.functions.size(), "name"), count_of(a.what.files.size(), "file"),
                            fmt::join(a.what.files, ", "));
+    if (a.output.empty() && !(a.sign.empty() && a.title.empty() && !a.compress))
+        return "--sign, --title and --compress are about the bundle, and there is none: add -o FILE";
+    if (a.embed.empty() && !(a.embed_name.empty() && a.functions.empty()))
+        return "--embed-name and --as are about C++ source, and there is none: add --embed FILE";
+    return {};
+}
+
+// As in KilnAddKernels.cmake: keywords, what compilers and the C library have macros of, and what the generated source calls its own.
+constexpr std::string_view taken_names =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class "
+    "compl concept const "
+    "consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double "
+    "dynamic_cast else "
+    "enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not "
+    "not_eq nullptr "
+    "operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static "
+    "static_assert "
+    "static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using "
+    "virtual void "
+    "volatile wchar_t while xor xor_eq text registered kiln std linux unix errno assert stdin stdout stderr major "
+    "minor makedev "
+    "offsetof setjmp NULL EOF NAN INFINITY ";
+
+bool may_name_a_function(std::string_view text) {
+    auto const is_letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    return !text.empty() && is_letter(text.front()) &&
+           taken_names.find(fmt::format(" {} ", text)) == std::string_view::npos &&
+           std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
+}
+
+// Of the functions that files become. Empty: fine.
+std::string misnamed(build_arguments const& a, std::vector<unit> const& units) {
+    if (!may_name_a_function(a.space()))
+        return fmt::format("no C++ namespace can be called '{}': name one with --embed-name", a.space());
+    std::map<std::string, std::string> taken;  // by function: the file
+    for (std::size_t n = 0; n < units.size(); ++n) {
+        auto const& function = a.function_of(n, units[n]);
+        auto const& file = a.what.files[n];
+        if (!may_name_a_function(function))
+            return fmt::format(
+                "{} would be the function '{}', and no C++ function can be called so: name one for "
+                "each file with --as",
+                file, function);
+        if (auto const [at, is_new] = taken.emplace(function, file); !is_new)
+            return fmt::format("{} and {} would both be the function {}(): name one for each file with --as",
+                               at->second, file, function);
+    }
     return {};
 }
 
@@ -221,6 +275,10 @@ int run(build_arguments const& a) {
     check_apart(a.outputs(), a.inputs()).value();
     if (!a.embed.empty()) check_header(header_beside(a.embed, a.space())).value();
     auto units = a.what.units().value();
+    if (auto const wrong = a.embed.empty() ? std::string{} : misnamed(a, units); !wrong.empty()) {
+        complain(wrong);
+        return misused;
+    }
     std::vector<recipe> recipes;
     for (auto const& name : a.packs) {
         auto const& pack = *meant(engine_detail::pack_named(name));
@@ -240,6 +298,7 @@ int run(build_arguments const& a) {
         for (auto const& r : recipes) items.push_back({.by = &r, .for_target = t});
     }
     engine e{a.what.engine()};
+    insist_on_toolkit(e);
     make_all(e, items);
     std::size_t bad = 0;
     for (auto const& i : items) {
@@ -270,8 +329,9 @@ int run(build_arguments const& a) {
                         {"failed", bad},
                         {"items", std::move(list)}});
     } else {
-        print(fmt::format("{}: {} of {} ({}, {}){}\n", bad < items.size() ? a.product() : "nothing written",
-                          items.size() - bad, count_of(items.size(), "artifact"),
+        bool const is_written = writes_bundle || (!a.embed.empty() && bad == 0);
+        print(fmt::format("{}: {} of {} ({}, {}){}\n", is_written ? a.product() : "nothing written", items.size() - bad,
+                          count_of(items.size(), "artifact"),
                           count_of(units.size() + recipes.size(), "unit or spec", "units and specs"),
                           count_of(targets.size(), "target"), a.sign.empty() ? "" : ", signed"));
     }

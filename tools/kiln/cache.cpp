@@ -31,9 +31,13 @@ struct opened {
     std::uint64_t max_bytes = 0;
 };
 
-opened open() {
+enum class purpose { look, change };
+
+opened open(purpose what = purpose::look) {
     auto const config = base::config::load();
     auto const options = store::options_from(config);
+    if (what == purpose::change && config.flag("KILN_READONLY"))
+        throw fail(errc::forbidden, "nothing is removed from a cache that is only read; unset KILN_READONLY");
     if (!options.disk) {
         throw fail(errc::not_found, "nothing is kept on disk{}{}; set KILN_CACHE_DIR, or unset KILN_DISABLE",
                    options.no_disk_reason.empty() ? "" : ": ", options.no_disk_reason);
@@ -70,7 +74,7 @@ std::string time_text(std::uint64_t seconds) {
 json since_of(store::statistics const& s) { return s.since == 0 ? json() : json(time_text(s.since)); }
 
 int stats(cache_arguments const& a) {
-    auto o = open();
+    auto o = open(a.zero ? purpose::change : purpose::look);
     if (a.zero) o.cache.zero_counters().value();
     auto const s = o.cache.counters().value();
     auto const use = o.cache.count().value();
@@ -179,7 +183,7 @@ int prune(cache_arguments const& a) {
     store::prune_options options;
     if (a.dry_run) options.mode = store::prune_options::run::dry;
     if (!a.older_than.empty()) options.older_than = age_in(a.older_than);
-    auto o = open();
+    auto o = open(a.dry_run ? purpose::look : purpose::change);
     if (!a.to_size.empty()) {
         options.to_bytes = base::parse_size(a.to_size);
         if (!options.to_bytes) throw misuse{fmt::format("'{}' is not a size; write for example 500M or 2G", a.to_size)};
@@ -188,7 +192,7 @@ int prune(cache_arguments const& a) {
 }
 
 int clear(cache_arguments const& a) {
-    auto o = open();
+    auto o = open(a.dry_run ? purpose::look : purpose::change);
     if (!a.dry_run) {
         if (auto const options = store::options_from(base::config::load()); options.disk) {
             remove_unpacked_capsules(options.disk->root);
@@ -200,7 +204,7 @@ int clear(cache_arguments const& a) {
 }
 
 int verify(cache_arguments const& a) {
-    auto o = open();
+    auto o = open(a.repair ? purpose::change : purpose::look);
     auto const r =
         o.cache.verify(a.repair ? store::maintenance::bad_entries::remove : store::maintenance::bad_entries::report)
             .value();

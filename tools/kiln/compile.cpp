@@ -5,6 +5,7 @@
 #include "engine/engine_state.hpp"
 #include "keeping.hpp"
 #include "misuse.hpp"
+#include "named_toolkit.hpp"
 #include "progress.hpp"
 #include "unit_arguments.hpp"
 
@@ -193,6 +194,7 @@ int run(compile_arguments const& a) {
         for (auto const& t : targets) items.push_back({&u, t, {}});
     }
     engine e{a.what.engine()};
+    insist_on_toolkit(e);
     {
         auto const bar = std::make_shared<progress>(
             "compile", items.size(), items.size() < 2 ? progress::style::silent : progress::style::automatic);

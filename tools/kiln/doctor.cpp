@@ -5,12 +5,14 @@
 #include "remote/remote_tier.hpp"
 #include "remote_remedies.hpp"
 #include "spatial_gdal.hpp"
+#include "store/read_entry.hpp"
 #include "unknown_variables.hpp"
 
 #include <kiln/version.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -31,6 +33,23 @@ struct finding {
 finding tool_finding(std::string what, result<compile::tool> const& found, std::string remedy) {
     if (!found) return {std::move(what), "missing", found.error().message(), std::move(remedy)};
     return {std::move(what), "ok", fmt::format("{} (by {}; {})", found->path, found->found, found->toolchain), {}};
+}
+
+// A machine may do without a compiler. One that was named and is not there is a mistake: every compile fails.
+finding nvrtc_finding(engine::state& s) {
+    auto const& found = s.nvrtc();
+    auto out = tool_finding("NVRTC", found,
+                            "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH");
+    auto const& file = s.config.text("KILN_NVRTC");
+    auto const& toolkit = s.config.text("KILN_CUDA_PATH");
+    if (found || (file.empty() && toolkit.empty())) return out;
+    out.state = "problem";
+    out.remedy = !file.empty() ? fmt::format("correct or remove KILN_NVRTC={}: it names the library, a file", file)
+                               : fmt::format(
+                                     "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', and correct or "
+                                     "remove KILN_CUDA_PATH={}, the only place looked at",
+                                     toolkit);
+    return out;
 }
 
 finding version_finding(engine::state& s) {
@@ -119,19 +138,38 @@ void add_cache(std::vector<finding>& out, engine::state& s) {
                                      "another"});
 }
 
-// The first of its entries, opened: permission to look into a directory says nothing of its files. Locks and files on their way
-// stay closed to others, and nobody reads them.
-std::string trouble_reading(std::filesystem::path const& root) {
+// The folder of entries as the store judges it; empty: it is used.
+std::string trouble_with_folder(store::disk_directory& directory, std::string const& name) {
+    base::digest family{};
+    std::uint8_t number = 0;
+    std::from_chars(name.data(), name.data() + name.size(), number, 16);
+    family.bytes[0] = number;
+    return directory.refusal(family);
+}
+
+// Each folder, and the first of its entries as the store would read it: permission to look into a directory says nothing of its files.
+// Locks and files on their way stay closed to others, and nobody reads them.
+std::string trouble_reading(store::disk_directory& directory) {
+    constexpr std::uint64_t any_size = std::uint64_t{1} << 40;
+    auto const v1 = directory.layout().v1();
     std::error_code why;
-    std::filesystem::recursive_directory_iterator at{root / "v1", why};
+    std::filesystem::recursive_directory_iterator at{v1, std::filesystem::directory_options::skip_permission_denied,
+                                                     why};
     if (why == std::errc::no_such_file_or_directory) return {};  // nothing in it yet
+    bool has_read = false;
     for (; !why && at != std::filesystem::recursive_directory_iterator{}; at.increment(why)) {
-        if (at.depth() == 0 && !store::is_shard_name(at->path().filename().native())) at.disable_recursion_pending();
-        if (!store::is_entry_name(at->path().filename().native())) continue;
-        auto const opened = base::open_file(at->path(), O_RDONLY | O_NONBLOCK);
-        return opened ? std::string{} : opened.error().message();
+        auto const name = at->path().filename().native();
+        if (at.depth() == 0 && !store::is_shard_name(name)) at.disable_recursion_pending();
+        else if (at.depth() == 0) {
+            if (auto trouble = trouble_with_folder(directory, name); !trouble.empty()) return trouble;
+        } else if (!has_read && store::is_entry_name(name)) {
+            has_read = true;
+            auto const read = store::read_entry(at->path(), any_size, store::writers::owner_and_group);
+            if (!read) return read.error().message();
+            if (!read->what) return fmt::format("{}: {}", at->path().native(), store::name_of(read->why));
+        }
     }
-    return why ? io_error((root / "v1").native(), why.value()).message() : std::string{};
+    return why ? io_error(v1.native(), why.value()).message() : std::string{};
 }
 
 void add_read_only_caches(std::vector<finding>& out, engine::state& s) {
@@ -146,9 +184,9 @@ void add_read_only_caches(std::vector<finding>& out, engine::state& s) {
         } else if (seen.state == store::directory_state::off) {
             f.value = seen.reason;
             f.remedy = "correct its owner and mode, or remove it from KILN_CACHE_PATH_RO";
-        } else if (auto const trouble = trouble_reading(root); !trouble.empty()) {
-            f.value += ": its entries cannot be read: " + trouble;
-            f.remedy = "whoever fills it must let you read it: 'chmod -R a+rX' there";
+        } else if (auto const trouble = trouble_reading(directory); !trouble.empty()) {
+            f.value += ": its entries cannot be read or used: " + trouble;
+            f.remedy = "whoever fills it must let you read it, and nobody else write: 'chmod -R a+rX,o-w' there";
         } else {
             f.state = "ok";
             f.value += " (read-only, KILN_CACHE_PATH_RO)";
@@ -292,12 +330,7 @@ std::vector<finding> examine(engine::state& s) {
     std::vector<finding> out;
     out.push_back({"kiln", "ok", std::string{kiln::version}, {}});
     add_devices(out);
-    auto const& named = s.config.text("KILN_CUDA_PATH");
-    auto const elsewhere =
-        named.empty() ? std::string{"or set KILN_CUDA_PATH"}
-                      : fmt::format("and correct or remove KILN_CUDA_PATH={}, the only place looked at", named);
-    out.push_back(
-        tool_finding("NVRTC", s.nvrtc(), "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', " + elsewhere));
+    out.push_back(nvrtc_finding(s));
     if (s.nvrtc()) out.push_back(version_finding(s));
     out.push_back(
         tool_finding("nvJitLink", s.nvjitlink(), "only needed to link LTO-IR: 'pip install nvidia-nvjitlink'"));

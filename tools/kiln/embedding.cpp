@@ -2,6 +2,7 @@
 #include "embedding.hpp"
 
 #include "base/files.hpp"
+#include "compile/carried_headers.hpp"
 #include "compile/file_numbers.hpp"
 #include "compile/standard_headers.hpp"
 
@@ -205,6 +206,9 @@ result<unit> as_carried(engine::state& s, unit const& u, std::vector<artifact_pt
     auto out = u;
     out.directory.clear();
     out.include_dirs.clear();
+    // What was found by an -I among the options is carried as what was found in the other directories.
+    KILN_TRY(auto const options, compile::normalize(u.options));
+    if (!options.include_dirs.empty()) out.options = options.arguments;
     out.carried = compile::carried_of(told);
     return out;
 }

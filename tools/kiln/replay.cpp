@@ -2,6 +2,7 @@
 #include "arch_words.hpp"
 #include "making.hpp"
 #include "misuse.hpp"
+#include "named_toolkit.hpp"
 
 #include "replay_foreign.hpp"
 #include "store/signing.hpp"
@@ -64,6 +65,7 @@ int run(replay_arguments const& a) {
     engine_options options;
     if (a.jobs > 0) options.settings.emplace_back("KILN_WORKERS", std::to_string(a.jobs));
     engine e{options};
+    insist_on_toolkit(e);
     base::stopwatch const watch;
     auto const stale = make_all(e, things, "replay");
     auto const ms = watch.ms();

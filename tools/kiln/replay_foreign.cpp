@@ -83,8 +83,10 @@ request request_for(foreign_job const& job, std::string const& arch) {
 std::map<std::string, std::string> compilers_here(base::config const& settings) {
     constexpr std::array<std::string_view, 2> sonames{"libnvrtc.so.13", "libnvrtc.so.12"};
     std::map<std::string, std::string> out;
-    for (auto const& one : cuda::library_search{cuda::search_environment::process(settings)}.candidates(sonames))
-        out.try_emplace(intercept::toolchain_of(one.file), one.file);
+    for (auto const& one : cuda::library_search{cuda::search_environment::process(settings)}.candidates(sonames)) {
+        for (auto const which : {intercept::builtins::beside, intercept::builtins::in_use})
+            out.try_emplace(intercept::toolchain_of(one.file, which), one.file);
+    }
     out.erase("");
     return out;
 }

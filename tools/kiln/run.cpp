@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "base/quiet_writes.hpp"
 #include "base/text.hpp"
 #include "capsule.hpp"
-#include "intercept/quiet_writes.hpp"
 #include "run_session.hpp"
 
 namespace kiln::cli {
@@ -71,7 +71,7 @@ run_outcome run_and_tell(run_arguments const& a) {
     if (!out.is_started) return out;
     auto const& all = out.log.happenings;
     if (a.json) {
-        intercept::quiet_writes const quiet;
+        base::quiet_writes const quiet;
         std::fputs((base::json_text(record_of(a, all, caches)) + "\n").c_str(), stderr);
     } else tell(a.session.talk, all);
     if (!a.record.empty())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_session.hpp"
 
+#include "base/quiet_writes.hpp"
 #include "intercept/program_name.hpp"
-#include "intercept/quiet_writes.hpp"
 #include "message.hpp"
 #include "run_child.hpp"
 
@@ -27,7 +27,7 @@ run_outcome run_in(run_environment& surroundings, base::config const& settings, 
     if (!what.jit.empty()) surroundings.set("KILN_JIT", what.jit);
     if (what.verify) surroundings.set("KILN_RUN_VERIFY", "1");
     if (what.talk.verbose) {
-        intercept::quiet_writes const quiet;
+        base::quiet_writes const quiet;
         if (auto const why = out_of_reach(what.program.front()); !why.empty())
             complain(fmt::format("run: '{}' runs as without Kiln: {}", what.program.front(), why));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_summary.hpp"
 
-#include "intercept/quiet_writes.hpp"
+#include "base/quiet_writes.hpp"
 #include "message.hpp"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ run_summary summed(std::vector<intercept::happening> const& all) {
 }
 
 void tell(run_talk const& how, std::vector<intercept::happening> const& all) {
-    intercept::quiet_writes const quiet;  // nobody may listen any more: how the program ended is what counts
+    base::quiet_writes const quiet;  // nobody may listen any more: how the program ended is what counts
     auto const sum = summed(all);
     if (how.verbose || how.warns) {
         for (auto const& h : all) {

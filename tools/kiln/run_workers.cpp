@@ -110,10 +110,10 @@ void run_workers::bury() {
 }
 
 // For one there is always room: what this machine has is read while that one starts.
-bool run_workers::has_room() {
+bool run_workers::has_room(need how) {
     if (alive_.empty()) return true;
     if (most_ == 0) most_ = static_cast<std::size_t>(compile::fitting_workers(compile::host_resources::read()));
-    return alive_.size() < most_;
+    return alive_.size() < (how == need::has_no_other ? 2 * most_ : most_);
 }
 
 // Who finds all of them busy or no worker at all, or is somebody else, is hung up on.
@@ -122,7 +122,10 @@ void run_workers::answer_door(std::vector<std::string> const& environment) {
     // Most programs never call.
     if (!program_) program_ = find_program(named_);
     for (;;) {
-        base::file_descriptor const caller{::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+        ::sockaddr_un from{};
+        ::socklen_t size = sizeof from;
+        base::file_descriptor const caller{
+            ::accept4(door_.get(), reinterpret_cast<::sockaddr*>(&from), &size, SOCK_CLOEXEC)};
         if (!caller) {
             // No descriptor to be had, as a rule: who is not let in would knock for ever, and wait for an answer. The door stays,
             // shut, as long as the run does.
@@ -130,7 +133,8 @@ void run_workers::answer_door(std::vector<std::string> const& environment) {
             if (!is_nobody_there) door_ = {};
             return;
         }
-        if (program_->file.empty() || !is_of_this_user(caller.get()) || !has_room()) continue;
+        auto const how = size > sizeof from.sun_family ? need::has_no_other : need::can_do_without;
+        if (program_->file.empty() || !is_of_this_user(caller.get()) || !has_room(how)) continue;
         if (auto const pid = start_worker(*program_, caller.get(), worker_environment(environment)); pid > 0)
             alive_.push_back(pid);
     }

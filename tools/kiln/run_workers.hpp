@@ -35,7 +35,9 @@ private:
     void answer_door(std::vector<std::string> const& environment);
     void take_door_away();
     void bury();
-    [[nodiscard]] bool has_room();
+    // Who calls from a socket with a name of its own cannot compile itself: for such there are as many again.
+    enum class need { can_do_without, has_no_other };
+    [[nodiscard]] bool has_room(need how);
 
     std::filesystem::path named_;            // by the user
     std::optional<worker_program> program_;  // nullopt: not looked for yet

@@ -6,9 +6,10 @@
 #include "store/bundle.hpp"
 #include "unit_arguments.hpp"
 
+#include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <tuple>
+#include <fstream>
+#include <set>
 
 namespace kiln::cli {
 
@@ -73,13 +74,40 @@ bool has_own_cache(result<compile::tool> const& nvrtc) {
 // Empty where the artifact was compiled anew to the same, but for names that NVRTC makes of time and process.
 std::string difference(result<obtained> const& made, artifact const& shipped) {
     if (!made) return made.error().message();
-    if (made->from != provenance::compiled)
+    // In memory is what another file of this text was just compiled to.
+    if (made->from != provenance::compiled && made->from != provenance::memory)
         return fmt::format("was not compiled anew: it came from {}", name_of(made->from));
     auto const& now = *made->what;
     if (now.toolchain != shipped.toolchain)
         return fmt::format("made by {}, this machine has {}: cannot be compared", shipped.toolchain, now.toolchain);
     if (now.key != shipped.key) return "another key: source, options or headers differ ('kiln explain' tells which)";
     return compile::image_essence(now) == compile::image_essence(shipped) ? "" : "same key, other bytes";
+}
+
+bool has_entry_of(store::bundle_tier& bundle, unit const& u) {
+    return std::ranges::any_of(entries_of(bundle), [&](store::summary const& s) { return s.about.name == u.name; });
+}
+
+// A bundle among the files to compile would be looked at by nobody.
+bool is_bundle(std::string const& file) {
+    std::ifstream in{file, std::ios::binary};
+    std::string begin(8, '\0');
+    return in.read(begin.data(), 8) && begin == "KILNBNDL";
+}
+
+// Names are for people: of several artifacts of one name and target the one that this file made is meant.
+std::string difference(result<obtained> const& made, store::bundle_tier& bundle,
+                       std::vector<store::summary> const& entries, store::summary const& like) {
+    std::string out;
+    for (auto const& s : entries) {
+        if (s.about.name != like.about.name || s.about.target != like.about.target || s.about.kind != like.about.kind)
+            continue;
+        auto const shipped = decoded(bundle, s);
+        if (!shipped) continue;
+        out = difference(made, *shipped);
+        if (out.empty()) break;
+    }
+    return out;
 }
 
 // Compiles a sample anew, around every cache, and compares the images.
@@ -99,34 +127,26 @@ int recompile(verify_arguments const& a, store::bundle_tier& bundle, std::vector
     if (has_own_cache(e.internals().nvrtc())) {
         for (auto& u : units) u.options.emplace_back("--no-cache");  // not part of any key
     }
-    // Each once: what this process made it would be given from memory.
-    std::map<std::tuple<unit const*, std::string, artifact_kind>, result<obtained>> made;
-    auto const compiled = [&](unit const& u, target const& t) -> result<obtained> const& {
-        std::tuple const what{&u, t.arch.name(), t.kind};
-        auto const at = made.find(what);
-        return at != made.end() ? at->second : made.emplace(what, e.artifact_sync(u, t)).first->second;
-    };
+    auto const entries = entries_of(bundle);
     int compared = 0;
-    for (auto const& s : entries_of(bundle)) {
-        // Names are for people: of several files of one name the one that made it is meant.
-        std::vector<unit const*> of_this_name;
-        for (auto const& u : units)
-            if (u.name == s.about.name) of_this_name.push_back(&u);
-        if (of_this_name.empty() || compared >= a.sample) continue;
-        auto const shipped = decoded(bundle, s);
-        if (!shipped) continue;  // already among the bad ones
-        ++compared;
-        std::string problem;
-        for (auto const* const u : of_this_name) {
-            problem = difference(compiled(*u, shipped->target), *shipped);
-            if (problem.empty()) break;
+    for (auto const& u : units) {
+        std::set<std::pair<std::string, std::string>>
+            seen;  // each once: what this process made it would be given from memory
+        for (auto const& s : entries) {
+            if (s.about.name != u.name || compared >= a.sample) continue;
+            if (!seen.emplace(s.about.target, s.about.kind).second) continue;
+            auto const shipped = decoded(bundle, s);
+            if (!shipped) continue;  // already among the bad ones
+            ++compared;
+            auto problem = difference(e.artifact_sync(u, shipped->target), bundle, entries, s);
+            if (!problem.empty())
+                bad.push_back({fmt::format("{} {}", s.about.name, s.about.target), std::move(problem)});
         }
-        if (!problem.empty()) bad.push_back({fmt::format("{} {}", s.about.name, s.about.target), std::move(problem)});
     }
-    if (compared == 0) {
-        std::string named;
-        for (auto const& u : units) named += fmt::format("{}'{}'", named.empty() ? "" : ", ", u.name);
-        bad.push_back({"--deep", fmt::format("nothing was compared: the bundle has nothing called {}", named)});
+    for (std::size_t n = 0; n < units.size(); ++n) {
+        if (!has_entry_of(bundle, units[n]))
+            bad.push_back({"--deep", fmt::format("nothing was compared with {}: the bundle has nothing called '{}'",
+                                                 a.what.files[n], units[n].name)});
     }
     return compared;
 }
@@ -159,6 +179,10 @@ int check(verify_arguments const& a, std::string const& file, json& all) {
 int run(verify_arguments const& a) {
     if (a.deep && a.what.files.empty()) {
         complain("--deep recompiles: name the source files, with the options the bundle was built with");
+        return misused;
+    }
+    if (auto const other = std::ranges::find_if(a.what.files, is_bundle); a.deep && other != a.what.files.end()) {
+        complain(fmt::format("{} is a bundle: --deep takes one, and behind it the source files", *other));
         return misused;
     }
     std::vector<std::string> bundles{a.file};

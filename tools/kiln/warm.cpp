@@ -3,6 +3,7 @@
 #include "keeping.hpp"
 #include "making.hpp"
 #include "misuse.hpp"
+#include "named_toolkit.hpp"
 #include "unit_arguments.hpp"
 
 #include <kiln/status.hpp>
@@ -83,6 +84,7 @@ int run(warm_arguments const& a) {
         for (auto const& r : recipes) things.push_back({.by = r, .for_target = t});
     }
     engine e{a.what.engine()};
+    insist_on_toolkit(e);
     base::stopwatch const watch;
     auto const bad = make_all(e, things, "warm");
     auto const ms = watch.ms();
