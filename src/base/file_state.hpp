@@ -7,22 +7,26 @@
 #include <cstdint>
 #include <ctime>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 namespace kiln::base {
 
-// Device, inode, size, times of the last change of content and of anything, in nanoseconds; all zero where there is nothing.
-// Every change sets the last, which nobody can set back.
-using file_state = std::array<std::uint64_t, 5>;
+// Device, inode, size, times of the last change of content and of anything, in nanoseconds, mount; all zero where there is nothing.
+// Every change sets the last of the times, which nobody can set back; but the times in an image of a file system are what its maker
+// wanted, and the number of one that is gone is given to the next. The mount is unlike any other of any boot, or 0 where the system
+// does not tell (Linux before 6.8).
+using file_state = std::array<std::uint64_t, 6>;
 
 [[nodiscard]] inline std::uint64_t ns_of(::timespec const& t) noexcept {
     return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-[[nodiscard]] inline file_state state_of(struct ::stat const& about) noexcept {
-    return {about.st_dev, about.st_ino, static_cast<std::uint64_t>(about.st_size), ns_of(about.st_mtim),
-            ns_of(about.st_ctim)};
-}
+struct file_look {
+    file_state state{};
+    ::mode_t mode = 0;
+};
+// As stat() and fstat(): 0, or -1 and errno.
+[[nodiscard]] int look_at(char const* path, file_look& out) noexcept;
+[[nodiscard]] int look_at(int fd, file_look& out) noexcept;
 
 [[nodiscard]] inline bool is_older(file_state const& state, std::uint64_t ns) noexcept {
     ::timespec now{};
@@ -38,16 +42,14 @@ using file_state = std::array<std::uint64_t, 5>;
 inline std::atomic<std::uint64_t> content_settles_after_ns{45'000'000'000};
 
 // A file system in memory never writes back.
-[[nodiscard]] inline bool is_kept_in_memory(char const* path) noexcept {
-    constexpr unsigned long tmpfs = 0x01021994, ramfs = 0x858458f6, hugetlbfs = 0x958458f6;
-    struct ::statfs about {};
-    if (::statfs(path, &about) != 0) return true;
-    auto const kind = static_cast<unsigned long>(about.f_type) & 0xffffffffUL;
-    return kind == tmpfs || kind == ramfs || kind == hugetlbfs;
-}
+[[nodiscard]] bool is_kept_in_memory(char const* path) noexcept;
+
+// Whether another file with the same state would have to be made to deceive: not where nobody tells one image from another.
+[[nodiscard]] bool is_told_apart(file_state const& state, char const* path) noexcept;
 
 [[nodiscard]] inline bool is_content_settled(file_state const& state, char const* path) noexcept {
-    return is_older(state, content_settles_after_ns.load(std::memory_order_relaxed)) && !is_kept_in_memory(path);
+    return is_older(state, content_settles_after_ns.load(std::memory_order_relaxed)) && !is_kept_in_memory(path) &&
+           is_told_apart(state, path);
 }
 
 // The same for many files, most of them on one file system, which is asked once. For one look at them and no longer: the number of

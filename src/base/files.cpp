@@ -55,6 +55,8 @@ constexpr system_calls real{
         },
     .getdents = [](int fd, void* data, std::size_t size) -> long { return ::syscall(SYS_getdents64, fd, data, size); },
     .fstatfs = [](int fd, struct ::statfs* out) { return ::fstatfs(fd, out); },
+    .statx = [](int dir, char const* path, int flags, unsigned mask,
+                struct ::statx* out) { return ::statx(dir, path, flags, mask, out); },
 };
 
 std::atomic<system_calls const*> installed{&real};

@@ -35,6 +35,7 @@ struct system_calls {
     int (*rename_new)(char const* from, char const* to);
     long (*getdents)(int fd, void* data, std::size_t size);
     int (*fstatfs)(int fd, struct ::statfs* out);
+    int (*statx)(int dir, char const* path, int flags, unsigned mask, struct ::statx* out);
 };
 
 // The real calls unless a test installed others.

@@ -23,7 +23,7 @@ constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::size_t most_known = 32768;
 constexpr std::size_t content_length = 64;
-constexpr std::string_view magic = "KILNSEEN1";
+constexpr std::string_view magic = "KILNSEEN2";
 constexpr auto toolkit_trust = 1s;
 
 bool is_absence(int why) { return why == ENOENT || why == ENOTDIR; }
@@ -38,12 +38,12 @@ result<read_header_file> read_content(std::string const& path) {
     auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!file && !is_absence(file.error().status())) return std::move(file).error();
     if (!file) return read_header_file{};
-    struct ::stat about {};
-    if (base::sys().fstat(file->get(), &about) != 0) return io_error(path, errno);
-    if (!S_ISREG(about.st_mode)) return read_header_file{};
+    base::file_look about;
+    if (base::look_at(file->get(), about) != 0) return io_error(path, errno);
+    if (!S_ISREG(about.mode)) return read_header_file{};
     auto const text = base::read_all(file->get(), largest_header);
     if (!text) return error{text.error()}.within(path);
-    return read_header_file{base::sha256_of(base::byte_span{*text}).hex(), base::state_of(about)};
+    return read_header_file{base::sha256_of(base::byte_span{*text}).hex(), about.state};
 }
 
 std::string parent_of(std::string const& path) { return path.substr(0, path.rfind('/')); }
@@ -92,13 +92,13 @@ std::uint64_t header_memory::reads() const {
 }
 
 result<std::string> header_memory::content_at(std::string const& path) {
-    struct ::stat about {};
-    if (::stat(path.c_str(), &about) != 0) {
+    base::file_look about;
+    if (base::look_at(path.c_str(), about) != 0) {
         if (is_absence(errno)) return std::string{};
         return io_error(path, errno);
     }
-    if (!S_ISREG(about.st_mode)) return std::string{};
-    auto const state = base::state_of(about);
+    if (!S_ISREG(about.mode)) return std::string{};
+    auto const state = about.state;
     auto const recall = [&]() -> std::optional<std::string> {
         std::scoped_lock const lock{mutex_};
         if (auto const at = known_.find(path); at != known_.end() && at->second.state == state)
@@ -120,8 +120,8 @@ result<std::string> header_memory::content_at(std::string const& path) {
 
 file_state const& header_memory::question::state_of(std::string const& directory) {
     auto const [at, is_new] = directories_.try_emplace(directory);
-    struct ::stat about {};
-    if (is_new && ::stat(directory.c_str(), &about) == 0) at->second = base::state_of(about);
+    base::file_look about;
+    if (is_new && base::look_at(directory.c_str(), about) == 0) at->second = about.state;
     return at->second;
 }
 
@@ -174,7 +174,7 @@ void header_memory::load() {
     base::byte_reader r{checked(**data)};
     std::unordered_map<std::string, known> kept;
     if (base::as_text(r.get_raw(magic.size())) != magic) return;
-    for (auto n = r.get_count(4 + 5 * 8 + content_length); n > 0; --n) {
+    for (auto n = r.get_count(4 + sizeof(file_state) + content_length); n > 0; --n) {
         auto path = r.get_text();
         known one;
         for (auto& number : one.state) number = r.get_u64();

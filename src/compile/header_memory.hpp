@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What headers say, as far as that is known without reading them again. Every hit on a unit with includes asks for hundreds of
-// them, in every process. Each is read once for as long as it stays what it is (by device, inode, size and times), and once on
+// them, in every process. Each is read once for as long as it stays what it is (base/file_state.hpp), and once on
 // a machine where a file is given to remember it in. Headers of a toolkit are not even looked at one by one, for a second at a time, as
 // long as no directory they were found in has changed. Safe from any thread, and across fork().
 #pragma once

@@ -7,6 +7,8 @@
 #include "compile/header_memory.hpp"
 #include "compile/header_stream.hpp"
 #include "compile/standard_headers.hpp"
+#include "compile/viewpoint.hpp"
+#include "compile/worker_life.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -95,6 +97,12 @@ std::optional<header_file> carried_at(include_roots const& roots, std::string co
 result<header_file> read_header(include_roots const& roots, std::string const& path) {
     if (auto carried = carried_at(roots, path)) return *std::move(carried);
     if (auto const ours = read_standard_header(path)) return header_of(*ours);
+    if (is_worker() && is_ones_own(path.c_str()))
+        return fail(
+            errc::unsupported,
+            "'{}' leads through /proc/self or a link into it, where a compiler in another process finds another "
+            "file: include it by its own path",
+            path);
     header_file out;
     auto file = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!file && file.error().status() != ENOENT && file.error().status() != ENOTDIR) return std::move(file).error();

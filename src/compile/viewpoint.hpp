@@ -33,4 +33,8 @@ struct viewpoint {
     bool operator==(viewpoint const&) const = default;
 };
 
+// Whether the way to a file leads through what each process has of its own (/proc/self/cwd, /dev/fd/3), also by links: another
+// process finds another file by that name, or none.
+[[nodiscard]] bool is_ones_own(char const* path) noexcept;
+
 }  // namespace kiln::compile

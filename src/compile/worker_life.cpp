@@ -25,10 +25,14 @@ bool is_hung_up(int socket, int patience_ms) {
 }
 
 int volatile peer = -1;
+bool settled_in = false;  // set before there is another thread
 
 }  // namespace
 
+bool is_worker() noexcept { return settled_in; }
+
 void settle_in_as_worker() {
+    settled_in = true;
     // Keys pressed in the terminal reach the whole process group; what they mean is the parent's affair.
     // A file that may not grow (ulimit -f) is an error of that write.
     for (int const signal : {SIGINT, SIGQUIT, SIGHUP, SIGXFSZ}) std::signal(signal, SIG_IGN);

@@ -6,6 +6,8 @@ namespace kiln::compile {
 
 // Out of the way of terminals, mounts and core dumps, first to go when memory runs out, and gone with its parent.
 void settle_in_as_worker();
+// Whether this process did.
+[[nodiscard]] bool is_worker() noexcept;
 
 // A compile cannot be interrupted and must not outlive whoever asked for it: the process ends when the other end of `socket` does.
 void end_with_peer(int socket);

@@ -5,6 +5,7 @@
 #include "compile/options.hpp"
 #include "compile/pool_core.hpp"
 #include "compile/source_prefix.hpp"
+#include "compile/viewpoint.hpp"
 
 #include <atomic>
 #include <sys/eventfd.h>
@@ -29,15 +30,11 @@ int decide_capacity(pool_options const& options, host_resources const& host) {
     return std::min(fitting_workers(host), workers_by_descriptors());
 }
 
-// Names of which each process has a file of its own.
-bool is_of_each_process(std::string_view path) {
-    return path.starts_with("/proc/self/") || path.starts_with("/proc/thread-self/") || path.starts_with("/dev/fd/");
-}
-
 // Workers have a working directory of their own, and descriptors.
 void make_absolute(std::string& directory) {
-    bool const is_ours = is_of_each_process(directory);
-    if (directory.empty() || (directory.front() == '/' && !is_ours)) return;
+    if (directory.empty()) return;
+    bool const is_ours = is_ones_own(directory.c_str());
+    if (directory.front() == '/' && !is_ours) return;
     std::error_code why;
     auto const absolute =
         is_ours ? std::filesystem::canonical(directory, why) : std::filesystem::absolute(directory, why);

@@ -29,9 +29,9 @@ using base::file_state;
 using base::is_settled;
 
 result<file_state> state_of(int fd, fs::path const& file) {
-    struct ::stat about {};
-    if (base::sys().fstat(fd, &about) != 0) return io_error(file.string(), errno);
-    return base::state_of(about);
+    base::file_look about;
+    if (base::look_at(fd, about) != 0) return io_error(file.string(), errno);
+    return about.state;
 }
 
 result<std::string> hash_to_the_end(int fd, fs::path const& file) {
@@ -107,10 +107,9 @@ private:
     }
 
     [[nodiscard]] static base::digest name_of(fs::path const& file, file_state const& state) {
-        auto const& [device, inode, size, mtime, ctime] = state;
-        return base::key_builder{"kiln.content.v2"}
+        return base::key_builder{"kiln.content.v3"}
             .add("file", file.native())
-            .add("state", fmt::format("{} {} {} {} {}", device, inode, size, mtime, ctime))
+            .add("state", fmt::format("{}", fmt::join(state, " ")))
             .finish();
     }
     [[nodiscard]] fs::path place_of(fs::path const& file, file_state const& state) const {
@@ -119,7 +118,7 @@ private:
     // With a check of its own: a digit that flipped would make another compiler of this one, for ever.
     [[nodiscard]] static std::string line_of(fs::path const& file, file_state const& state, std::string_view content) {
         auto const check =
-            base::key_builder{"kiln.content.v2"}.add("of", name_of(file, state)).add("content", content).finish();
+            base::key_builder{"kiln.content.v3"}.add("of", name_of(file, state)).add("content", content).finish();
         return fmt::format("{} {}\n", content, check.hex());
     }
 
@@ -158,7 +157,7 @@ result<std::string> content_of(fs::path const& file) {
     if (auto const* const known = std::get_if<std::string>(&shared)) return *known;
     // Files are read and written without the lock: fork() waits for whoever holds it.
     auto const& directory = std::get<directory_memory>(shared);
-    bool const settled = is_settled(before);
+    bool const settled = is_settled(before) && base::is_told_apart(before, file.c_str());
     auto content = settled ? directory.find(file, before) : std::string{};
     held_turn turn;
     if (settled && content.empty()) {

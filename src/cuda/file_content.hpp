@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a large file holds, as a digest: libraries without a build id are told apart by it. Hashed once in a process for as long
-// as the file stays what it is, by device, inode, size and times, and once on a machine where a directory is given to
+// as the file stays what it is (base/file_state.hpp), and once on a machine where a directory is given to
 // remember it in: 4 MB take 3 ms, which every new process would pay before its first lookup. One that changed within the last
 // two seconds is hashed each time. Whoever writes to a mapping of it is not waited for, as for headers: libraries are written
 // by installers, and who changes one under those that run it breaks them first.

@@ -5,6 +5,7 @@
 #include "compile/environment.hpp"
 #include "compile/file_numbers.hpp"
 #include "compile/header_stream.hpp"
+#include "compile/viewpoint.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -21,12 +22,12 @@ namespace kiln::intercept {
 
 namespace {
 
+using base::file_look;
 using base::file_state;
-using base::is_content_settled;
-using base::state_of;
+
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::string_view known_magic = "KILNHDRS1";
+constexpr std::string_view known_magic = "KILNHDRS2";
 
 struct header_text {
     base::file_descriptor file;  // at its beginning
@@ -53,21 +54,21 @@ result<base::bytes> whole_text(int fd, std::size_t expected) {
 
 // As base::read_file. nullopt: there is no such file. What is no file is not even opened: who writes into a pipe would notice.
 result<std::optional<header_text>> read_header(std::string const& path) {
-    if (struct ::stat about{}; ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode))
+    if (file_look about; base::look_at(path.c_str(), about) == 0 && !S_ISREG(about.mode))
         return fail(errc::invalid_argument, "{}: not a regular file", path);
     auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
     if (!fd) {
         if (fd.error().status() == ENOENT || fd.error().status() == ENOTDIR) return std::optional<header_text>{};
         return fd.error();
     }
-    struct ::stat about {};
-    if (base::sys().fstat(fd->get(), &about) != 0) return io_error(path, errno);
-    if (!S_ISREG(about.st_mode)) return fail(errc::invalid_argument, "{}: not a regular file", path);
-    auto const expected = static_cast<std::size_t>(about.st_size);
+    file_look about;
+    if (base::look_at(fd->get(), about) != 0) return io_error(path, errno);
+    if (!S_ISREG(about.mode)) return fail(errc::invalid_argument, "{}: not a regular file", path);
+    auto const expected = static_cast<std::size_t>(about.state[2]);
     if (expected > largest_header) return fail(errc::corrupt, "{}: more than {} bytes", path, largest_header);
     auto text = whole_text(fd->get(), expected);
     if (!text) return std::move(text).error().within(path);
-    return std::optional{header_text{*std::move(fd), *std::move(text), state_of(about)}};
+    return std::optional{header_text{*std::move(fd), *std::move(text), about.state}};
 }
 
 struct hashed_file {
@@ -122,9 +123,9 @@ error changed(std::string const& path) { return fail(errc::io, "{}: it changed w
 // The file itself, which is still what was hashed.
 result<std::FILE*> stream_of(known_file const& what) {
     KILN_TRY(auto fd, base::open_file(what.path, O_RDONLY | O_NONBLOCK));
-    struct ::stat about {};
-    if (base::sys().fstat(fd.get(), &about) != 0) return io_error(what.path, errno);
-    if (state_of(about) != what.state) return changed(what.path);
+    file_look about;
+    if (base::look_at(fd.get(), about) != 0) return io_error(what.path, errno);
+    if (about.state != what.state) return changed(what.path);
     return stream_of(std::move(fd));
 }
 
@@ -232,8 +233,8 @@ std::optional<base::digest> header_contents::of(std::string const& path, base::s
         std::lock_guard const lock{mutex_};
         if (auto const at = known_.find(path); at != known_.end()) read_before = at->second;
     }
-    struct ::stat about {};
-    if (read_before && ::stat(path.c_str(), &about) == 0 && read_before->state == state_of(about) &&
+    file_look about;
+    if (read_before && base::look_at(path.c_str(), about) == 0 && read_before->state == about.state &&
         (how == belief::in_what_is_known || can_be_opened(path)))
         return read_before->content;
     auto const hashed = hash_of(path);
@@ -276,7 +277,7 @@ std::vector<std::string> header_contents::to_be_read_ahead() {
 
 std::optional<known_file> read_settled(std::string const& path) {
     auto const hashed = hash_of(path);
-    if (!hashed || hashed->content == unreadable || !is_content_settled(hashed->state, path.c_str()))
+    if (!hashed || hashed->content == unreadable || !base::is_content_settled(hashed->state, path.c_str()))
         return std::nullopt;
     return known_file{path, hashed->state, hashed->content};
 }
@@ -297,7 +298,7 @@ std::vector<known_file> decode_known_files(base::byte_span data) {
     base::byte_reader r{data};
     std::vector<known_file> out;
     if (base::as_text(r.get_raw(known_magic.size())) != known_magic) return out;
-    for (auto n = r.get_count(4 + 5 * 8 + 32); n > 0; --n) {
+    for (auto n = r.get_count(4 + sizeof(file_state) + sizeof(base::digest::bytes)); n > 0; --n) {
         known_file one;
         one.path = r.get_text();
         for (auto& number : one.state) number = r.get_u64();
@@ -322,9 +323,9 @@ std::string first_change(std::span<look const> looks, look_roots const& roots, h
         auto const now = path && !missing.holds(*path) ? contents.of(*path, settled, how) : std::nullopt;
         if (!now && path && !missing.holds(*path)) missing.learn(*path);
         if (now && now == one.content && std::ranges::binary_search(repeated, now->prefix())) {
-            struct ::stat about {};
-            (void)!::stat(path->c_str(), &about);
-            if (number_of(numbers, *now, state_of(about)) != one.file)
+            file_look about;
+            (void)!base::look_at(path->c_str(), about);
+            if (number_of(numbers, *now, about.state) != one.file)
                 return fmt::format("{}: which other names are this file's changed", *path);
         }
         if (now == one.content) continue;
@@ -362,6 +363,8 @@ std::FILE* look_capture::open(std::string const& path) {
         auto what = parse_look(path);
         auto const real = what ? roots_.locate(*what) : std::nullopt;
         if (!real) return refuse(fail(errc::internal, "{}: the compiler looks where it was not sent", path));
+        if (compile::is_ones_own(real->c_str()))
+            return refuse(fail(errc::unsupported, "each process has another file by this name: {}", *real));
         auto read = read_header(*real);
         // A directory of a header's name is no header. A pipe or a device may be one, once: not to be kept.
         if (!read && !is_directory(*real)) return refuse(std::move(read).error());
@@ -392,7 +395,7 @@ std::FILE* look_capture::open(std::string const& path) {
 
 int look_capture::stat(std::string const& path, struct ::stat* out) {
     int const status = ::stat(real_path(path).c_str(), out);
-    if (status == 0 && S_ISREG(out->st_mode)) asked_about_.try_emplace(path, state_of(*out));
+    if (status == 0 && S_ISREG(out->st_mode)) asked_about_.try_emplace(path, out->st_dev, out->st_ino);
     return status;
 }
 
@@ -401,12 +404,12 @@ void look_capture::note_other_names() {
     for (auto const& [path, one] : seen_) {
         if (one.what.content) read.try_emplace({one.state[0], one.state[1]}, &one);
     }
-    for (auto const& [path, state] : asked_about_) {
-        auto const same = read.find({state[0], state[1]});
+    for (auto const& [path, file] : asked_about_) {
+        auto const same = read.find(file);
         auto what = parse_look(path);
         if (same == read.end() || seen_.contains(path) || !what) continue;
         what->content = same->second->what.content;
-        seen_.emplace(path, seen{.what = *std::move(what), .state = state, .text = {}, .known = {}});
+        seen_.emplace(path, seen{.what = *std::move(what), .state = same->second->state, .text = {}, .known = {}});
     }
 }
 
@@ -440,9 +443,9 @@ std::vector<known_file> look_capture::known() const {
 
 void look_capture::finish() {
     note_other_names();
-    struct ::stat about {};
+    file_look about;
     for (auto const& [path, one] : seen_) {
-        if (!one.known || (::stat(one.known->path.c_str(), &about) == 0 && state_of(about) == one.known->state))
+        if (!one.known || (base::look_at(one.known->path.c_str(), about) == 0 && about.state == one.known->state))
             continue;
         if (!fault_) fault_ = changed(one.known->path);
     }

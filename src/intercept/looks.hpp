@@ -62,7 +62,7 @@ inline constexpr std::string_view virtual_root = "/.kiln/";
 // A file that was read, and what would not be the same if it had changed since.
 struct known_file {
     std::string path;
-    std::array<std::uint64_t, 5> state{};  // device, inode, size, times of change
+    base::file_state state{};
     base::digest content;
     bool operator==(known_file const&) const = default;
 };
@@ -93,7 +93,7 @@ public:
 
 private:
     struct known {
-        std::array<std::uint64_t, 5> state{};
+        base::file_state state{};
         base::digest content;
         bool here = false;
     };
@@ -145,7 +145,7 @@ private:
     // Names that were found to be those of files that were read already: looks, too.
     void note_other_names();
     std::map<std::string, seen> seen_;
-    std::map<std::string, base::file_state> asked_about_;
+    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> asked_about_;  // device and inode
     base::settled_contents settled_;
     std::optional<error> fault_;
 };

@@ -63,7 +63,7 @@ WAYS = {
     "send": "EINTR EPIPE ECONNRESET ENOBUFS ENOMEM EAGAIN SHORT", "recv": "EINTR ECONNRESET ENOMEM EAGAIN SHORT",
     "read8": "EINTR EAGAIN", "write8": "EINTR",
     "lseek": "ESPIPE EOVERFLOW", "ftruncate": "EIO EINTR EROFS EPERM ENOSPC", "fsync": "EIO ENOSPC EDQUOT EROFS EINTR",
-    "stat": NAME, "lstat": NAME, "fstat": "EIO ENOMEM EOVERFLOW ESTALE", "fstatat": NAME, "statfs": NAME + " ENOSYS",
+    "stat": NAME, "lstat": NAME, "statx": NAME + " ENOSYS", "fstat": "EIO ENOMEM EOVERFLOW ESTALE", "fstatat": NAME, "statfs": NAME + " ENOSYS",
     "fstatfs": "EIO EINTR ENOMEM ENOSYS", "access": NAME + " EROFS", "readlink": NAME, "realpath": NAME,
     "getcwd": "ENOENT EACCES ENOMEM", "chdir": NAME, "mkdir": CHANGE, "mkdtemp": CHANGE, "rmdir": CHANGE + " ENOTEMPTY",
     "rename": CHANGE, "renameat2": CHANGE + " EINVAL ENOSYS", "link": CHANGE, "linkat": CHANGE + " EOPNOTSUPP",

@@ -184,15 +184,21 @@ TEST_F(herd, R9_a_holder_that_cannot_publish_sends_everybody_to_work_at_once) {
         begin(all);
         return collect(all);
     };
-    // As many, and nobody to ask: what one compile takes at this load.
-    auto const alone = twenty("off");
-    auto const s = twenty(server.url() + patient + " max-entry=1M");
-    tell(fmt::format("cannot publish (alone {:.0f} ms)", alone.slowest_ms), s);
-    EXPECT_EQ(s.wrong, 0u);
-    EXPECT_EQ(s.compiled, 20u);
-    // One, and another where the holder got no core for as long as a lease lives.
-    EXPECT_LE(s.leases, 5u) << "in a queue each of the twenty has it";
-    EXPECT_LE(s.slowest_ms, 2 * alone.slowest_ms + slow_machine_ms) << "two compiles; in a queue it would take 4 s";
+    // In a queue each of the twenty has the lease, and the last waits for 4 s, every time. Where a machine stops for a moment, a holder
+    // gets no core for as long as its lease lives, and others take longer: not every time.
+    bool at_once = false;
+    for (int round = 0; round < 3 && !at_once; ++round) {
+        // As many, and nobody to ask: what one compile takes at this load.
+        auto const alone = twenty("off");
+        // Without the mark of the round before, which says that it cannot be published.
+        (void)server.say("FLUSHALL");
+        auto const s = twenty(server.url() + patient + " max-entry=1M");
+        tell(fmt::format("cannot publish (alone {:.0f} ms)", alone.slowest_ms), s);
+        EXPECT_EQ(s.wrong, 0u);
+        EXPECT_EQ(s.compiled, 20u);
+        at_once = s.leases <= 5 && s.slowest_ms <= 2 * alone.slowest_ms + slow_machine_ms;
+    }
+    EXPECT_TRUE(at_once) << "more than five leases, or longer than two compiles, three times";
 }
 
 TEST_F(herd, R10_the_server_is_emptied_in_the_middle) {

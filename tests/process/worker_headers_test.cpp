@@ -60,6 +60,20 @@ protected:
     }
 };
 
+// A worker has another working directory, and would find the header further on, or none.
+TEST_F(worker_headers_test, a_header_by_a_link_to_what_each_process_has_of_its_own_is_refused) {
+    write("second/own.h", "#define VALUE 2\n");
+    fs::create_directories(scratch("first"));
+    fs::create_symlink("/proc/self/cwd/own.h", scratch("first/own.h"));
+    open_real(1);
+    auto const made = in_pool(of(kernel("k", "#include <own.h>\n", "VALUE")));
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error().message() + made.error().log(), HasSubstr("include it by its own path"));
+    fs::remove(scratch("first/own.h"));
+    fs::create_symlink(scratch("second/own.h"), scratch("first/own.h"));
+    EXPECT_TRUE(in_pool(of(kernel("k", "#include <own.h>\n", "VALUE"))));
+}
+
 TEST_F(worker_headers_test, the_second_unit_with_the_same_headers_reads_none_and_is_the_same_to_the_byte) {
     std::string const prefix = std::string{toolkit_header} + "#define STEP 3\n";
     for (int i = 0; i < 4; ++i) {

@@ -340,11 +340,15 @@ TEST_F(worker_pool_test, relative_directories_mean_the_hosts) {
     unit.directory = "here";
     unit.include_dirs = {"there", "/elsewhere"};
     unit.options = {"-Ia", "-I", "b", "--include-path=c", "--include-path", "d", "-I/e", "-I g", "-DI=f"};
-    // Every process has another.
+    // Every process has another, also where a link leads there.
+    auto const scratch = base::temporary_directory::make().value();
+    auto const link = (scratch.path() / "link").native();
+    fs::create_symlink("/proc/self/cwd", link);
     unit.include_dirs.push_back("/proc/self/cwd");
+    unit.include_dirs.push_back(link);
     auto const cwd = fs::current_path().native();
     EXPECT_EQ(submit(std::move(work)).get().error().message(),
-              fmt::format("{0}/here {0}/there /elsewhere {0} {0}/a {0}/b {0}/c {0}/d /e {0}/g -DI=f", cwd));
+              fmt::format("{0}/here {0}/there /elsewhere {0} {0} {0}/a {0}/b {0}/c {0}/d /e {0}/g -DI=f", cwd));
 }
 
 }  // namespace kiln::compile::testing

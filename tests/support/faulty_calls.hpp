@@ -36,6 +36,7 @@ enum class call {
     rename_new,
     getdents,
     fstatfs,
+    statx,
 };
 
 enum class answer {
@@ -184,6 +185,10 @@ private:
             .fstatfs =
                 [](int fd, struct ::statfs* s) {
                     return answer_call(call::fstatfs, nullptr, 0, [=] { return os_().fstatfs(fd, s); });
+                },
+            .statx =
+                [](int dir, char const* p, int f, unsigned m, struct ::statx* s) {
+                    return answer_call(call::statx, p, f, [=] { return os_().statx(dir, p, f, m, s); });
                 },
         };
         return faulty;

@@ -35,8 +35,8 @@ std::string path_of_link_map(void const* own) {
 constinit base::made_once<standin> only;
 
 base::file_state state_of_file(std::string const& path) {
-    struct ::stat about {};
-    return ::stat(path.c_str(), &about) == 0 ? base::state_of(about) : base::file_state{};
+    base::file_look about;
+    return base::look_at(path.c_str(), about) == 0 ? about.state : base::file_state{};
 }
 
 // The file we were given out for, as it was then: by the time somebody uses it there may be another in its place.

@@ -109,6 +109,9 @@ int kiln_command_line(int count, char** arguments) {
     } catch (std::filesystem::filesystem_error const& e) {
         complain(fmt::format("{}: {}", e.path1().native(), e.code().message()));
         return failed;
+    } catch (std::bad_alloc const&) {
+        complain("not enough memory for it; a bound of the shell (ulimit -v) or of the container counts, too");
+        return failed;
     } catch (std::exception const& e) {
         complain(e.what());
         return failed;

@@ -4,6 +4,7 @@
 #include "base/digest.hpp"
 #include "base/file_state.hpp"
 #include "base/files.hpp"
+#include "support/pretended_mounts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -65,12 +66,30 @@ TEST_F(header_memory_test, what_lies_in_memory_is_read_every_time) {
     fs::remove(file);
 }
 
+// Images of file systems that were made apart can have the same numbers, sizes and times in them.
+TEST_F(header_memory_test, a_header_of_another_mount_is_another) {
+    write("a.h", "one");
+    if (base::is_kept_in_memory(path("a.h").c_str())) GTEST_SKIP() << "the temporary directory is in memory";
+    test::pretended_mounts const mounts;
+    mounts.mount(1);
+    EXPECT_EQ(memory_.content_at(path("a.h")).value(), digest_of("one"));
+    mounts.write_unnoticed(path("a.h"), "two");
+    EXPECT_EQ(memory_.content_at(path("a.h")).value(), digest_of("one")) << "nothing shows";
+    memory_.remember_in(path("kept"), header_memory::access::read_write);
+    memory_.keep();
+    header_memory next;
+    next.remember_in(path("kept"), header_memory::access::read_write);
+    EXPECT_EQ(next.content_at(path("a.h")).value(), digest_of("one")) << "nothing shows";
+    mounts.mount(2);
+    EXPECT_EQ(memory_.content_at(path("a.h")).value(), digest_of("two"));
+    EXPECT_EQ(next.content_at(path("a.h")).value(), digest_of("two"));
+}
+
 TEST_F(header_memory_test, what_is_settled_is_read_once_also_by_the_next_process) {
     auto const file = fs::canonical(old_file()).native();
-    struct ::stat about {};
-    ASSERT_EQ(::stat(file.c_str(), &about), 0);
-    if (!base::is_content_settled(base::state_of(about), file.c_str()))
-        GTEST_SKIP() << "this program was built just now";
+    base::file_look about;
+    ASSERT_EQ(base::look_at(file.c_str(), about), 0);
+    if (!base::is_content_settled(about.state, file.c_str())) GTEST_SKIP() << "this program was built just now";
     memory_.remember_in(path("kept/headers"), header_memory::access::read_write);
     auto const content = memory_.content_at(file).value();
     EXPECT_EQ(memory_.content_at(file).value(), content);

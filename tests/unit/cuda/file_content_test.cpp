@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "support/pretended_mounts.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -35,9 +36,9 @@ TEST(file_content, a_change_that_does_not_show_is_seen) {
     static ::timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
     auto calls = base::real_system_calls();
-    calls.fstat = [](int fd, struct ::stat* about) {
-        int const out = base::real_system_calls().fstat(fd, about);
-        about->st_mtim = about->st_ctim = now;
+    calls.statx = [](int dir, char const* path, int flags, unsigned mask, struct ::statx* about) {
+        int const out = base::real_system_calls().statx(dir, path, flags, mask, about);
+        about->stx_mtime = about->stx_ctime = {now.tv_sec, static_cast<std::uint32_t>(now.tv_nsec), 0};
         return out;
     };
     auto const scratch = base::temporary_directory::make().value();
@@ -48,6 +49,20 @@ TEST(file_content, a_change_that_does_not_show_is_seen) {
     std::ofstream{file, std::ios::in | std::ios::out} << "two";
     EXPECT_EQ(content_of(file).value(), base::sha256_of("two").hex());
     base::install_system_calls(nullptr);
+}
+
+// Images of file systems that were made apart can have the same numbers, sizes and times in them.
+TEST(file_content, a_file_of_another_mount_is_another) {
+    test::pretended_mounts const mounts;
+    auto const scratch = base::temporary_directory::make().value();
+    auto const file = scratch.path() / "file";
+    ASSERT_TRUE(base::replace_file(file, base::as_bytes("one")));
+    mounts.mount(1);
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex());
+    mounts.write_unnoticed(file, "two");
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("one").hex()) << "nothing shows";
+    mounts.mount(2);
+    EXPECT_EQ(content_of(file).value(), base::sha256_of("two").hex());
 }
 
 // In a process that has hashed nothing yet; true is success.

@@ -3,6 +3,7 @@
 
 #include "base/file_state.hpp"
 #include "intercept/foreign_request.hpp"
+#include "support/pretended_mounts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -57,10 +58,10 @@ TEST_F(looks, of_others_are_ours_if_we_may_read_them) {
     base::settled_contents settled;
     header_contents contents;
     auto const file = dir("second/q.h");
-    struct ::stat about {};
-    ASSERT_EQ(::stat(file.c_str(), &about), 0);
+    base::file_look about;
+    ASSERT_EQ(base::look_at(file.c_str(), about), 0);
     auto const told = base::sha256_of(base::as_bytes("what somebody else read"));
-    contents.take({{file, base::state_of(about), told}});
+    contents.take({{file, about.state, told}});
     using belief = header_contents::belief;
     EXPECT_EQ(contents.of(file, settled, belief::in_what_is_known), told);
     EXPECT_EQ(contents.of(file, settled, belief::in_own_eyes), told);
@@ -293,14 +294,28 @@ TEST_F(looks, in_a_folder_that_is_not_there_are_made_once) {
     EXPECT_EQ(change(seen), dir("first/gone/a/10.h") + " appeared");
 }
 
+// Images of file systems that were made apart can have the same numbers, sizes and times in them.
+TEST_F(looks, a_header_of_another_mount_is_another) {
+    auto const file = dir("second/q.h");
+    if (base::is_kept_in_memory(file.c_str())) GTEST_SKIP() << "the temporary directory is in memory";
+    test::pretended_mounts const mounts;
+    header_contents contents;
+    mounts.mount(1);
+    EXPECT_EQ(contents.of(file), base::sha256_of("two"));
+    mounts.write_unnoticed(file, "too");
+    EXPECT_EQ(contents.of(file), base::sha256_of("two")) << "nothing shows";
+    mounts.mount(2);
+    EXPECT_EQ(contents.of(file), base::sha256_of("too"));
+}
+
 // One look asks a file system once; another one is another.
 TEST_F(looks, a_file_in_memory_is_not_believed_beside_one_on_a_disk) {
     std::string const other = fmt::format("/dev/shm/kiln-looks-{}", ::getpid());
     auto const usual = base::content_settles_after_ns.exchange(0);
     base::settled_contents settled;
     auto const is_settled = [&](std::string const& file) {
-        struct ::stat about {};
-        return ::stat(file.c_str(), &about) == 0 && settled.has(base::state_of(about), file.c_str());
+        base::file_look about;
+        return base::look_at(file.c_str(), about) == 0 && settled.has(about.state, file.c_str());
     };
     bool const on_a_disk = is_settled(dir("second/q.h"));
     bool const can_be_tried =
