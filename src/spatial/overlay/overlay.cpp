@@ -2,7 +2,6 @@
 #include "spatial/overlay/overlay.hpp"
 
 #include "spatial/operations.hpp"
-#include "spatial/overlay/bounded_queues.hpp"
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/in_chunks.hpp"
 #include "spatial/overlay/table.hpp"
@@ -16,7 +15,6 @@
 #include "spatial/rows.hpp"
 
 #include <kiln/event.hpp>
-#include <kiln/runtime/memory.hpp>
 #include <kiln/spatial/validate.hpp>
 
 #include <algorithm>
@@ -282,53 +280,6 @@ result<geometries> areas_mended(queue& on, geometries const& of) {
 
 namespace {
 
-// ---- Whether a call is done in chunks ----
-
-// Nobody asks the device whether it has room for less.
-constexpr std::size_t fits_anyway = std::size_t{1} << 30;
-// What a layer takes for each vertex and row where it is divided, beside the work.
-constexpr std::size_t bytes_at_home = 160;
-std::size_t items_of(geometries const& g) noexcept { return g.vertices() + g.rows(); }
-
-// What the work of a call may take; 0 where it is done at once.
-result<std::size_t> bytes_for_chunks(runtime::operation_call const& call, int device, std::size_t items,
-                                     std::size_t most) {
-    auto const need = items * chunk_places::bytes_of_item;
-    if (most != 0) return need <= most ? 0 : most;
-    if (!call.on_gpu() || need <= fits_anyway) return 0;
-    KILN_TRY(auto const room, admit(need, device));
-    return room.admitted ? 0 : static_cast<std::size_t>(room.fits / 2);
-}
-
-// A call in chunks: use(where, the operands at home). A layer that takes half of what there is, or came from the host, is at home
-// on the host.
-template <class Use>
-auto with_chunks(runtime::operation_call const& call, stream_ref on, std::vector<geometries> operands, std::size_t most,
-                 Use const& use) -> decltype(use(std::declval<chunked_call const&>(), operands)) {
-    std::size_t items = 0;
-    auto placed = operands[0];
-    for (auto const& g : operands) {
-        items += items_of(g);
-        if (!g.empty()) placed = g;
-    }
-    bool const there = on_device(placed.where()) && call.on_gpu();
-    bool const home_there = there && items * bytes_at_home <= most / 2;
-    auto const of_work = home_there ? most / 2 : most;
-    host_queue here;
-    device_queue home_on_device{on, placed.device()};
-    bounded_host_queue work_here{chunk_places::bytes_to_take(of_work)};
-    bounded_device_queue work_on_device{on, placed.device(), chunk_places::bytes_to_take(of_work)};
-    queue& home = home_there ? static_cast<queue&>(home_on_device) : here;
-    queue& work = call.on_gpu() ? static_cast<queue&>(work_on_device) : work_here;
-    queue& results = there ? static_cast<queue&>(home_on_device) : here;
-    if (!home_there)
-        for (auto& g : operands) {
-            KILN_TRY(g, g.to_host_sync(on));
-            KILN_CHECK(require_valid(g));
-        }
-    return use(chunked_call{{home, work, on, of_work}, results}, operands);
-}
-
 // A call of two operands, which are checked on the host.
 template <class Use>
 auto with_decided(runtime::operation_call const& call, stream_ref on, geometries const& left, geometries const& right,
@@ -390,7 +341,7 @@ result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries c
     KILN_CHECK(require_areas("overlay", right));
     KILN_TRY(auto const facts, facts_of(overlay_operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(overlay_operation, facts));
-    KILN_TRY(auto const most, bytes_for_chunks(call, left.device(), items_of(left) + items_of(right), how.most_bytes));
+    KILN_TRY(auto const most, bytes_for_chunks(call, {left, right}, how.most_bytes));
     if (most != 0)
         return with_chunks(call, on, {left, right}, most, [&](chunked_call const& by, auto const& operands) {
             return overlaid_in_chunks(by, operands[0], operands[1], what, how);
@@ -437,7 +388,7 @@ template <class Use, class InChunks>
 auto with_rows(stream_ref on, geometries const& of, memory_options const& how, Use const& use,
                InChunks const& in_chunks) -> decltype(use(std::declval<queue&>(), of)) {
     KILN_TRY(auto const call, runtime::operation_call::begin(dissolve_operation, facts_of(of)));
-    KILN_TRY(auto const most, bytes_for_chunks(call, of.device(), items_of(of), how.most_bytes));
+    KILN_TRY(auto const most, bytes_for_chunks(call, {of}, how.most_bytes));
     if (most != 0)
         return with_chunks(call, on, {of}, most,
                            [&](chunked_call const& by, auto const& operands) { return in_chunks(by, operands[0]); });
