@@ -423,11 +423,25 @@ result<geometries> union_all(stream_ref on, geometries const& of) {
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return united_rows(q, here); });
 }
-result<geometries> make_valid(stream_ref on, geometries const& of, memory_options const& how) {
-    KILN_TRY(auto out, mend(on, of, how));
-    return std::move(out.rows);
+
+namespace {
+
+result<mended_rows> areas_mended_in_chunks(chunked_call const& by, geometries const& here) {
+    if (dimensions_in(here) != of_areas)
+        return fail(errc::out_of_memory,
+                    "make_valid: rows that are no areas are not taken in chunks; filter them first");
+    return mended_in_chunks(by, here);
 }
 
+}  // namespace
+
+result<geometries> make_valid(stream_ref on, geometries const& of, memory_options const& how) {
+    return with_rows(on, of, how, areas_mended,
+                     [](chunked_call const& by, geometries const& here) -> result<geometries> {
+                         KILN_TRY(auto out, areas_mended_in_chunks(by, here));
+                         return std::move(out.rows);
+                     });
+}
 result<mended_rows> mend(stream_ref on, geometries const& of, memory_options const& how) {
     return with_rows(
         on, of, how,
@@ -437,12 +451,7 @@ result<mended_rows> mend(stream_ref on, geometries const& of, memory_options con
             KILN_TRY(out.rows, areas_mended(q, here));
             return out;
         },
-        [](chunked_call const& by, geometries const& here) -> result<mended_rows> {
-            if (dimensions_in(here) != of_areas)
-                return fail(errc::out_of_memory,
-                            "make_valid: rows that are no areas are not taken in chunks; filter them first");
-            return mended_in_chunks(by, here);
-        });
+        areas_mended_in_chunks);
 }
 result<buffer<std::uint8_t>> is_valid(stream_ref on, geometries const& of) {
     KILN_TRY(auto out,
