@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/judgement.hpp"
 
+#include "audit/system_tools.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -326,17 +328,8 @@ result<difference> compare(report_input const& before, report_input const& after
 
 namespace {
 
-// Shells, and what scripts and libraries ask about the machine: nothing of it could have run on a GPU.
-constexpr std::string_view system_tools[] = {
-    "sh",    "bash",  "dash",  "zsh",     "awk",    "basename", "cat",        "cut",      "date",     "dirname",  "env",
-    "expr",  "file",  "find",  "getconf", "git",    "grep",     "head",       "hostname", "id",       "ldconfig", "ln",
-    "ls",    "lscpu", "lspci", "mkdir",   "mktemp", "mv",       "nvidia-smi", "readlink", "realpath", "rm",       "sed",
-    "sleep", "sort",  "stty",  "tail",    "tr",     "tty",      "uname",      "wc",       "which",    "xargs"};
-
 // A fork that never became a program has no name.
-bool is_program(child_process const& c) {
-    return !c.name.empty() && std::ranges::find(system_tools, tool_name(c.name)) == std::end(system_tools);
-}
+bool is_program(child_process const& c) { return !c.name.empty() && !is_system_tool(c.name); }
 
 // Who started a program, be it through a shell.
 std::set<std::uint32_t> starters_of(std::vector<child_process> const& all) {

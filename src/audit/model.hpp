@@ -248,11 +248,6 @@ template <class Sorted>
 }
 [[nodiscard]] time_ns overlap(interval with, std::vector<interval> const& sorted);
 [[nodiscard]] std::string base_name(std::string_view path);
-// Debian's ldconfig is a script that becomes ldconfig.real.
-[[nodiscard]] inline std::string_view tool_name(std::string_view program) {
-    if (program.ends_with(".real")) program.remove_suffix(5);
-    return program;
-}
 // Of a stack as recordings have it: whose line it is.
 [[nodiscard]] place place_from(std::string_view stack);
 // The smallest lag at which a sequence repeats over its last half; 0: none.

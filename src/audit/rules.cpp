@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/rules.hpp"
 
+#include "audit/losses.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -285,16 +287,17 @@ audit_result audit(model const& m, rule_options const& how) {
     auto const& most = m.processes.empty() ? nobody
                                            : *std::ranges::max_element(
                                                  m.processes, {}, [](process_model const& p) { return p.ops.size(); });
+    auto const losses = losses_of(m);
     for (auto const& r : table) {
         if (r.apply == nullptr) continue;
         if (r.of == scope::tree) {
-            judge j{m, most, how, out};
+            judge j{m, most, losses, how, out};
             r.apply(j);
             continue;
         }
         for (auto const& p : m.processes) {
             if (p.ops.empty() && r.step != first_call) continue;
-            judge j{m, p, how, out};
+            judge j{m, p, losses, how, out};
             r.apply(j);
         }
     }

@@ -13,11 +13,13 @@ namespace kiln::audit {
 // What a rule sees, and where it puts what it has to say.
 class judge {
 public:
-    judge(model const& all, process_model const& one, rule_options const& how, audit_result& to)
-        : m{all}, p{one}, options{how}, out_{to} {}
+    judge(model const& all, process_model const& one, std::span<std::string const> missing, rule_options const& how,
+          audit_result& to)
+        : m{all}, p{one}, losses{missing}, options{how}, out_{to} {}
 
     model const& m;
     process_model const& p;
+    std::span<std::string const> losses;  // losses_of(m)
     rule_options const& options;
 
     // A number of a rule that a project may set in its budget file.
@@ -88,8 +90,6 @@ struct occupancy_answer {
     std::string_view limit;
 };
 [[nodiscard]] occupancy_answer theoretical_occupancy(process_model const& p, operation const& o);
-// What is known to be missing of a recording, each in a sentence.
-[[nodiscard]] std::vector<std::string> losses_of(model const& m);
 // Idle time after waits that the rules about waits let pass, and did not find at fault elsewhere.
 [[nodiscard]] time_ns idle_let_pass(process_model const& p, audit_result const& r);
 // How the host's share of the steady window is made up.

@@ -45,7 +45,7 @@ void no_gpu(judge& j) {
     bool const any = std::ranges::any_of(j.m.processes, [](process_model const& p) {
         return std::ranges::any_of(p.ops, [](operation const& o) { return o.kind == op_kind::kernel; });
     });
-    if (any || j.m.not_recorded || j.m.other_profiler || !losses_of(j.m).empty()) return;
+    if (any || j.m.not_recorded || j.m.other_profiler || !j.losses.empty()) return;
     finding f = j.at("R01", 0);
     f.count = 1;
     f.where = "the whole tree";

@@ -6,6 +6,7 @@
 #include "compile/carried_headers.hpp"
 #include "compile/header_memory.hpp"
 #include "compile/header_stream.hpp"
+#include "compile/later_headers.hpp"
 #include "compile/standard_headers.hpp"
 #include "compile/viewpoint.hpp"
 #include "compile/worker_life.hpp"
@@ -60,18 +61,6 @@ header_file header_of(std::string_view text, unsigned copy = 1) {
     out.about.st_size = static_cast<::off_t>(text.size());
     auto const bytes = base::as_bytes(text);
     out.text.emplace(bytes.begin(), bytes.end());
-    return out;
-}
-
-// The path from the innermost of the folders that it is below; empty where it is below none.
-std::string_view path_below(std::span<std::string const> folders, std::string_view path) {
-    std::string_view out;
-    for (std::string_view folder : folders) {
-        if (folder.ends_with('/')) folder.remove_suffix(1);
-        if (!path.starts_with(folder) || !path.substr(folder.size()).starts_with('/')) continue;
-        auto const inner = path.substr(folder.size() + 1);
-        if (out.empty() || inner.size() < out.size()) out = inner;
-    }
     return out;
 }
 
@@ -162,6 +151,17 @@ bool include_roots::is_unknown(dependency const& d) const {
 }
 
 std::string_view digest_of(dependency const& d) { return std::string_view{d.content}.substr(0, d.content.find('#')); }
+
+std::string_view path_below(std::span<std::string const> folders, std::string_view path) {
+    std::string_view out;
+    for (std::string_view folder : folders) {
+        if (folder.ends_with('/')) folder.remove_suffix(1);
+        if (!path.starts_with(folder) || !path.substr(folder.size()).starts_with('/')) continue;
+        auto const inner = path.substr(folder.size() + 1);
+        if (out.empty() || inner.size() < out.size()) out = inner;
+    }
+    return out;
+}
 
 std::string virtual_source_name(std::string_view unit, include_roots const& roots) {
     std::string name{unit};
@@ -348,18 +348,13 @@ dependency unseen_reads() { return {dependency::root::absolute, 0, "(header read
 
 namespace {
 
-// Where a dependency is on this machine, and what is there: the question the compiler asked. A directory of a header's name is none.
-struct present {
-    std::string real;
-    result<std::string> content;  // empty: no such file
-};
-
 result<std::string> content_of(include_roots const& roots, std::string const& real) {
     KILN_TRY(auto const file, read_header(roots, real));
     return file.text ? base::sha256_of(base::byte_span{*file.text}).hex() : std::string{};
 }
 
-present look_for(dependency const& d, include_roots const& roots, header_memory::question& now) {
+// The question the compiler asked.
+present_header look_for(dependency const& d, include_roots const& roots, header_memory::question& now) {
     if (d.from == dependency::root::toolkit) {
         auto const found = now.in_toolkit(roots.toolkit, d.path);
         if (!found) return {d.path, found.error()};
@@ -416,87 +411,12 @@ std::string first_copy(std::span<dependency const> dependencies, include_roots c
     return {};
 }
 
-// Where the search for a header came to its end, and goes on now that it is not there.
-struct search_stop {
-    std::string directory;    // where it was
-    std::size_t next = 0;     // of the include directories
-    std::string_view path{};  // in it
-};
-
-std::optional<search_stop> search_stop_of(dependency const& d, include_roots const& roots) {
-    using root = dependency::root;
-    auto const& directories = roots.include_directories;
-    if (d.from == root::source_directory) return search_stop{roots.source_directory, 0, d.path};
-    if (d.from == root::include_directory && d.index < directories.size())
-        return search_stop{directories[d.index], d.index + std::size_t{1}, d.path};
-    if (d.from != root::absolute) return std::nullopt;
-    // As debug builds tell it.
-    for (std::size_t i = 0; i < directories.size(); ++i) {
-        auto const inner = path_below(std::span{directories}.subspan(i, 1), d.path);
-        if (!inner.empty()) return search_stop{directories[i], i + 1, inner};
-    }
-    auto const& source = roots.source_directory;
-    auto const beside = source.empty() ? std::string_view{} : path_below(std::span{&source, 1}, d.path);
-    return beside.empty() ? std::nullopt : std::optional{search_stop{roots.source_directory, 0, beside}};
-}
-
-// What a compile here would find in place of a header that is not here, and that says something else. Sealing is for machines without
-// the sources; who moved a header to the next directory and edited it has them.
-class later_headers {
-public:
-    later_headers(include_roots const& roots, header_memory::question& now) : roots_{roots}, now_{now} {}
-
-    // Empty where there is none.
-    [[nodiscard]] std::string in_place_of(dependency const& gone) {
-        using root = dependency::root;
-        auto const stop = search_stop_of(gone, roots_);
-        if (!stop) return {};
-        auto name = stop->path;
-        for (auto next = stop->next;; next = 0) {
-            for (auto i = next; i < roots_.include_directories.size(); ++i) {
-                dependency const later{root::include_directory, static_cast<std::uint16_t>(i), std::string{name}, {}};
-                if (!is_there(roots_.include_directories[i])) continue;
-                if (auto found = look(later, gone)) return *std::move(found);
-            }
-            // Toolkits are on machines without the sources, too.
-            if (is_there(stop->directory)) {
-                if (auto found = look({root::toolkit, 0, std::string{name}, {}}, gone)) return *std::move(found);
-            }
-            // A header that includes another by its name alone looks beside itself first, and then in all directories.
-            auto const slash = name.find('/');
-            if (slash == name.npos) return {};
-            name = name.substr(name.rfind('/') + 1);
-        }
-    }
-
-private:
-    // Asked once: where the sources are not, all of their headers are gone.
-    [[nodiscard]] bool is_there(std::string const& directory) {
-        auto const [at, is_new] = there_.try_emplace(directory);
-        struct ::stat about {};
-        if (is_new) at->second = ::stat(directory.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
-        return at->second;
-    }
-    // nullopt: the search goes on. Empty: what is found says the same.
-    [[nodiscard]] std::optional<std::string> look(dependency const& later, dependency const& gone) {
-        auto const there = look_for(later, roots_, now_);
-        if (!there.content) return there.content.error().message();
-        if (there.content->empty()) return std::nullopt;
-        if (*there.content == digest_of(gone)) return std::string{};
-        return fmt::format("{} is gone, and {} would be found in its place", gone.path, there.real);
-    }
-
-    include_roots const& roots_;
-    header_memory::question& now_;
-    std::map<std::string, bool> there_;
-};
-
 }  // namespace
 
 std::string first_change(std::span<dependency const> dependencies, include_roots const& roots, absent_headers how) {
     if (roots.images_only) return {};
     header_memory::question now{header_memory::process()};
-    later_headers later{roots, now};
+    later_headers later{roots, [&](dependency const& d) { return look_for(d, roots, now); }};
     for (auto const& d : dependencies) {
         bool const is_of_toolkit = d.from == dependency::root::toolkit;
         if (is_of_toolkit && how == absent_headers::are_sealed && roots.all_known) continue;

@@ -56,6 +56,9 @@ struct include_roots {
 // The SHA-256 of a dependency, without what tells files apart that say the same.
 [[nodiscard]] std::string_view digest_of(dependency const& d);
 
+// The path from the innermost of the folders that it is below; empty where it is below none.
+[[nodiscard]] std::string_view path_below(std::span<std::string const> folders, std::string_view path);
+
 // What NVRTC is told.
 [[nodiscard]] std::string virtual_source_name(std::string_view unit, include_roots const& roots);
 [[nodiscard]] std::vector<std::string> virtual_include_options(include_roots const& roots);

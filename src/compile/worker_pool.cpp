@@ -138,6 +138,8 @@ struct worker_pool::state {
             }
             auto const& old = *seen->core;
             std::unique_ptr<holder> fresh{new holder{std::make_shared<pool_core>(old.options, old.events), seen}};
+            // It is this thread's before another can find it.
+            (void)will_do(*fresh->core);
             if (first.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel))
                 return fresh.release()->core;
         }
@@ -146,9 +148,7 @@ struct worker_pool::state {
         return core_that([](pool_core const&) { return true; });
     }
     [[nodiscard]] std::shared_ptr<pool_core> core_for(file_view const& here) {
-        auto out = core_that([&](pool_core& one) { return one.sees(here); });
-        (void)out->sees(here);  // a new one is this thread's
-        return out;
+        return core_that([&](pool_core& one) { return one.sees(here); });
     }
 };
 

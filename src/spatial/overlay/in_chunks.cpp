@@ -6,6 +6,7 @@
 #include "spatial/overlay_sameness.cuh"
 
 #include <kiln/event.hpp>
+#include <kiln/runtime/memory.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -368,6 +369,41 @@ result<mended_rows> mended_in_chunks(chunked_call const& by, geometries const& o
     KILN_TRY(out.was_valid, to.room<std::uint8_t>(n));
     KILN_CHECK(to.launch(compare_rows{raw(one), raw(other), out.was_valid.data()}, n));
     return out;
+}
+
+// ---- Whether a call is done in chunks ----
+
+namespace {
+
+// Nobody asks the device whether it has room for less.
+constexpr std::size_t fits_anyway = std::size_t{1} << 30;
+// What a layer takes for each vertex and row where it is divided, beside the work.
+constexpr std::size_t bytes_at_home = 160;
+
+std::size_t items_of(std::vector<geometries> const& operands) noexcept {
+    std::size_t out = 0;
+    for (auto const& g : operands) out += g.vertices() + g.rows();
+    return out;
+}
+
+}  // namespace
+
+result<std::size_t> bytes_for_chunks(runtime::operation_call const& call, std::vector<geometries> const& operands,
+                                     std::size_t most) {
+    auto const need = items_of(operands) * chunk_places::bytes_of_item;
+    if (most != 0) return need <= most ? 0 : most;
+    if (!call.on_gpu() || need <= fits_anyway) return 0;
+    KILN_TRY(auto const room, admit(need, operands[0].device()));
+    return room.admitted ? 0 : static_cast<std::size_t>(room.fits / 2);
+}
+
+chunk_plan plan_chunks(runtime::operation_call const& call, std::vector<geometries> const& operands, std::size_t most) {
+    auto placed = operands[0];
+    for (auto const& g : operands)
+        if (!g.empty()) placed = g;
+    bool const there = on_device(placed.where()) && call.on_gpu();
+    bool const home_there = there && items_of(operands) * bytes_at_home <= most / 2;
+    return {placed.device(), home_there, there, home_there ? most / 2 : most};
 }
 
 }  // namespace kiln::spatial

@@ -2,7 +2,6 @@
 #include "spatial/overlay/overlay.hpp"
 
 #include "spatial/operations.hpp"
-#include "spatial/overlay/bounded_queues.hpp"
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/in_chunks.hpp"
 #include "spatial/overlay/table.hpp"
@@ -16,7 +15,6 @@
 #include "spatial/rows.hpp"
 
 #include <kiln/event.hpp>
-#include <kiln/runtime/memory.hpp>
 #include <kiln/spatial/validate.hpp>
 
 #include <algorithm>
@@ -282,53 +280,6 @@ result<geometries> areas_mended(queue& on, geometries const& of) {
 
 namespace {
 
-// ---- Whether a call is done in chunks ----
-
-// Nobody asks the device whether it has room for less.
-constexpr std::size_t fits_anyway = std::size_t{1} << 30;
-// What a layer takes for each vertex and row where it is divided, beside the work.
-constexpr std::size_t bytes_at_home = 160;
-std::size_t items_of(geometries const& g) noexcept { return g.vertices() + g.rows(); }
-
-// What the work of a call may take; 0 where it is done at once.
-result<std::size_t> bytes_for_chunks(runtime::operation_call const& call, int device, std::size_t items,
-                                     std::size_t most) {
-    auto const need = items * chunk_places::bytes_of_item;
-    if (most != 0) return need <= most ? 0 : most;
-    if (!call.on_gpu() || need <= fits_anyway) return 0;
-    KILN_TRY(auto const room, admit(need, device));
-    return room.admitted ? 0 : static_cast<std::size_t>(room.fits / 2);
-}
-
-// A call in chunks: use(where, the operands at home). A layer that takes half of what there is, or came from the host, is at home
-// on the host.
-template <class Use>
-auto with_chunks(runtime::operation_call const& call, stream_ref on, std::vector<geometries> operands, std::size_t most,
-                 Use const& use) -> decltype(use(std::declval<chunked_call const&>(), operands)) {
-    std::size_t items = 0;
-    auto placed = operands[0];
-    for (auto const& g : operands) {
-        items += items_of(g);
-        if (!g.empty()) placed = g;
-    }
-    bool const there = on_device(placed.where()) && call.on_gpu();
-    bool const home_there = there && items * bytes_at_home <= most / 2;
-    auto const of_work = home_there ? most / 2 : most;
-    host_queue here;
-    device_queue home_on_device{on, placed.device()};
-    bounded_host_queue work_here{chunk_places::bytes_to_take(of_work)};
-    bounded_device_queue work_on_device{on, placed.device(), chunk_places::bytes_to_take(of_work)};
-    queue& home = home_there ? static_cast<queue&>(home_on_device) : here;
-    queue& work = call.on_gpu() ? static_cast<queue&>(work_on_device) : work_here;
-    queue& results = there ? static_cast<queue&>(home_on_device) : here;
-    if (!home_there)
-        for (auto& g : operands) {
-            KILN_TRY(g, g.to_host_sync(on));
-            KILN_CHECK(require_valid(g));
-        }
-    return use(chunked_call{{home, work, on, of_work}, results}, operands);
-}
-
 // A call of two operands, which are checked on the host.
 template <class Use>
 auto with_decided(runtime::operation_call const& call, stream_ref on, geometries const& left, geometries const& right,
@@ -390,7 +341,7 @@ result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries c
     KILN_CHECK(require_areas("overlay", right));
     KILN_TRY(auto const facts, facts_of(overlay_operation, left, right));
     KILN_TRY(auto const call, runtime::operation_call::begin(overlay_operation, facts));
-    KILN_TRY(auto const most, bytes_for_chunks(call, left.device(), items_of(left) + items_of(right), how.most_bytes));
+    KILN_TRY(auto const most, bytes_for_chunks(call, {left, right}, how.most_bytes));
     if (most != 0)
         return with_chunks(call, on, {left, right}, most, [&](chunked_call const& by, auto const& operands) {
             return overlaid_in_chunks(by, operands[0], operands[1], what, how);
@@ -437,7 +388,7 @@ template <class Use, class InChunks>
 auto with_rows(stream_ref on, geometries const& of, memory_options const& how, Use const& use,
                InChunks const& in_chunks) -> decltype(use(std::declval<queue&>(), of)) {
     KILN_TRY(auto const call, runtime::operation_call::begin(dissolve_operation, facts_of(of)));
-    KILN_TRY(auto const most, bytes_for_chunks(call, of.device(), items_of(of), how.most_bytes));
+    KILN_TRY(auto const most, bytes_for_chunks(call, {of}, how.most_bytes));
     if (most != 0)
         return with_chunks(call, on, {of}, most,
                            [&](chunked_call const& by, auto const& operands) { return in_chunks(by, operands[0]); });
@@ -472,11 +423,25 @@ result<geometries> union_all(stream_ref on, geometries const& of) {
     if (!call.on_gpu()) KILN_CHECK(require_valid(here));
     return with_queue(call.on_gpu(), on, here.device(), [&](queue& q) { return united_rows(q, here); });
 }
-result<geometries> make_valid(stream_ref on, geometries const& of, memory_options const& how) {
-    KILN_TRY(auto out, mend(on, of, how));
-    return std::move(out.rows);
+
+namespace {
+
+result<mended_rows> areas_mended_in_chunks(chunked_call const& by, geometries const& here) {
+    if (dimensions_in(here) != of_areas)
+        return fail(errc::out_of_memory,
+                    "make_valid: rows that are no areas are not taken in chunks; filter them first");
+    return mended_in_chunks(by, here);
 }
 
+}  // namespace
+
+result<geometries> make_valid(stream_ref on, geometries const& of, memory_options const& how) {
+    return with_rows(on, of, how, areas_mended,
+                     [](chunked_call const& by, geometries const& here) -> result<geometries> {
+                         KILN_TRY(auto out, areas_mended_in_chunks(by, here));
+                         return std::move(out.rows);
+                     });
+}
 result<mended_rows> mend(stream_ref on, geometries const& of, memory_options const& how) {
     return with_rows(
         on, of, how,
@@ -486,12 +451,7 @@ result<mended_rows> mend(stream_ref on, geometries const& of, memory_options con
             KILN_TRY(out.rows, areas_mended(q, here));
             return out;
         },
-        [](chunked_call const& by, geometries const& here) -> result<mended_rows> {
-            if (dimensions_in(here) != of_areas)
-                return fail(errc::out_of_memory,
-                            "make_valid: rows that are no areas are not taken in chunks; filter them first");
-            return mended_in_chunks(by, here);
-        });
+        areas_mended_in_chunks);
 }
 result<buffer<std::uint8_t>> is_valid(stream_ref on, geometries const& of) {
     KILN_TRY(auto out,

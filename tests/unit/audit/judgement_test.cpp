@@ -189,6 +189,7 @@ TEST(health, tools_that_scripts_ask_are_no_work) {
     x.launch("k")
         .child("/usr/bin/readlink", 1)
         .child("/bin/bash", 1)
+        .child("/usr/bin/locale", 1)
         .child("/sbin/ldconfig", 1)
         .child("/sbin/ldconfig.real", 1);
     x.p().children.push_back({.pid = 3000, .parent = 1, .event = 4, .time = 5});  // forked, and never a program

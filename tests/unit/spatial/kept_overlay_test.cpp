@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Areas put over each other, by the device's text run on the host, against GEOS and against what must be so.
 #include "geos.hpp"
+#include "overlay_samples.hpp"
 #include "samples.hpp"
 #include "spatial/overlay/overlay.hpp"
 #include "spatial/overlay/table.hpp"
@@ -20,7 +21,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <numbers>
 #include <random>
 
 namespace kiln::spatial_tests {
@@ -29,10 +29,6 @@ namespace {
 
 using namespace spatial;
 using testing::ElementsAre;
-
-constexpr std::array all_kinds_of_overlay{overlay_kind::intersection, overlay_kind::union_,
-                                          overlay_kind::difference,   overlay_kind::symmetric_difference,
-                                          overlay_kind::identity,     overlay_kind::update};
 
 geometries areas(std::vector<std::string> const& rows) { return from_wkt(rows).value(); }
 
@@ -57,35 +53,6 @@ double total_area(geometries const& of) {
     double out = 0;
     for (auto const& a : cpu::area(of).value()) out += a.value_or(0);
     return out;
-}
-
-// Rings around random places with corners at random distances: they overlap, and cross all over.
-geometries stars(std::size_t rows, unsigned seed, double size = 0.3) {
-    std::mt19937_64 random{seed};
-    auto const real = [&](double from, double to) {
-        return from + (to - from) * static_cast<double>(random()) * 0x1p-64;
-    };
-    geometry_builder to;
-    for (std::size_t i = 0; i < rows; ++i) {
-        double const x = real(0, 1), y = real(0, 1);
-        int const corners = 5 + static_cast<int>(random() % 20);
-        to.begin(family::polygon);
-        for (int ring = 0; ring < 2; ++ring) {
-            if (ring == 1 && random() % 2 == 0) break;
-            to.begin_ring();
-            double first_x = 0, first_y = 0;
-            for (int k = 0; k < corners; ++k) {
-                double const angle = 2 * std::numbers::pi * k / corners;
-                double const far = ring == 0 ? real(size / 2, size) : real(size / 8, size / 4);
-                double const px = x + far * std::cos(angle), py = y + far * std::sin(angle);
-                if (k == 0) first_x = px, first_y = py;
-                to.vertex(px, py);
-            }
-            to.vertex(first_x, first_y);
-        }
-        to.end();
-    }
-    return to.finish(family::polygon).value();
 }
 
 }  // namespace
@@ -296,8 +263,10 @@ TEST(overlay, row_by_row) {
 TEST(overlay, areas_in_common_of_rows) {
     host_queue on{item_order::scrambled};
     for (bool const general : {false, true}) {
-        auto const a = general ? stars(60, 7) : lattice(family::multipolygon, {.rows = 60, .size = 9, .seed = 7});
-        auto const b = general ? stars(60, 8) : lattice(family::polygon, {.rows = 60, .size = 9, .seed = 8});
+        auto const a = general ? stars({.rows = 60, .seed = 7})
+                               : lattice(family::multipolygon, {.rows = 60, .size = 9, .seed = 7});
+        auto const b =
+            general ? stars({.rows = 60, .seed = 8}) : lattice(family::polygon, {.rows = 60, .size = 9, .seed = 8});
         auto const quick = areas_in_common_row_by_row(on, a, b).value(),
                    drawn = areas_in_common_row_by_row(on, a, b, 0).value();
         for (std::size_t i = 0; i < a.rows(); ++i) EXPECT_NEAR(quick.data()[i], drawn.data()[i], 1e-13) << i;
@@ -347,7 +316,7 @@ TEST(overlay, what_comes_to_rest_is_not_rounded_with_the_rest) {
     });
     std::vector<std::string> rows;
     std::vector<std::int32_t> keys;
-    auto const quiet = stars(12, 5);
+    auto const quiet = stars({.rows = 12, .seed = 5});
     for (auto const& row : to_wkt(quiet).value()) rows.push_back(row), keys.push_back(2);
     for (int i = 0; i < 40; ++i) {
         auto const far = [&] { return 1000 + 1e-11 * real(); };
@@ -365,7 +334,7 @@ TEST(overlay, what_comes_to_rest_is_not_rounded_with_the_rest) {
 
 TEST(overlay, on_a_grid) {
     for (unsigned seed = 1; seed <= 3; ++seed) {
-        auto const a = stars(20, seed), b = stars(20, seed + 50);
+        auto const a = stars({.rows = 20, .seed = seed}), b = stars({.rows = 20, .seed = seed + 50});
         for (double const grid : {0.25, 0.01, 1e-7}) {
             host_queue on{item_order::scrambled};
             auto const made = overlaid_rows(on, a, b, overlay_kind::union_, {.grid = grid}).value();
@@ -394,7 +363,7 @@ TEST(overlay, on_a_grid) {
 TEST(overlay, on_a_grid_whose_squares_have_rounded_edges) {
     for (unsigned seed = 1; seed <= 30; ++seed) {
         host_queue on;
-        auto const a = stars(40, seed), b = stars(40, seed + 100);
+        auto const a = stars({.rows = 40, .seed = seed}), b = stars({.rows = 40, .seed = seed + 100});
         for (double const grid : {0.03, 0.007}) {
             auto const parts = overlaid_rows(on, a, b, overlay_kind::union_, {.grid = grid}).value();
             ASSERT_TRUE(require_valid(parts.rows)) << seed << " " << grid;
@@ -407,9 +376,9 @@ TEST(overlay, on_a_grid_whose_squares_have_rounded_edges) {
 // Whatever the rows: areas add up, a layer with itself is itself, sides can be exchanged, and no order of threads matters.
 TEST(overlay, areas_add_up) {
     for (unsigned seed = 1; seed <= 4; ++seed) {
-        auto const a =
-            seed % 2 == 0 ? stars(20, seed) : lattice(family::polygon, {.rows = 20, .size = 9, .seed = seed});
-        auto const b = seed % 2 == 0 ? stars(15, seed + 50)
+        auto const a = seed % 2 == 0 ? stars({.rows = 20, .seed = seed})
+                                     : lattice(family::polygon, {.rows = 20, .size = 9, .seed = seed});
+        auto const b = seed % 2 == 0 ? stars({.rows = 15, .seed = seed + 50})
                                      : lattice(family::multipolygon, {.rows = 15, .size = 9, .seed = seed + 50});
         host_queue on;
         double const one = total_area(united_rows(on, a).value()), other = total_area(united_rows(on, b).value());
@@ -507,8 +476,9 @@ void check_rows_against_geos(geos& by, geometries const& a, geometries const& b,
 void check_against_geos(unsigned seeds, std::size_t rows) {
     for (unsigned seed = 1; seed <= seeds; ++seed) {
         bool const general = seed % 2 == 0;
-        auto const a = general ? stars(rows, seed) : lattice(family::polygon, {.rows = rows, .size = 8, .seed = seed});
-        auto const b = general ? stars(rows, seed + 50)
+        auto const a = general ? stars({.rows = rows, .seed = seed})
+                               : lattice(family::polygon, {.rows = rows, .size = 8, .seed = seed});
+        auto const b = general ? stars({.rows = rows, .seed = seed + 50})
                                : lattice(family::multipolygon, {.rows = rows, .size = 8, .seed = seed + 50});
         geos by;
         auto const made = overlaid(a, b, overlay_kind::intersection);
@@ -635,7 +605,9 @@ TEST(overlay, pairs_of_every_generator) {
     auto const on_lattice = [](family f, int size) {
         return [=](seed s) { return lattice(f, {.rows = batch, .size = size, .seed = s}); };
     };
-    auto const star = [](double size) { return [=](seed s) { return stars(batch, s, size); }; };
+    auto const star = [](double size) {
+        return [=](seed s) { return stars({.rows = batch, .seed = s, .size = size}); };
+    };
     generator const all[] = {
         {"stars with holes", star(2), star(2)},
         {"polygons of a lattice", on_lattice(family::polygon, 8), on_lattice(family::polygon, 8)},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that are overlaid, dissolved and mended a few rows at a time: the bits of what is done at once, whatever the chunks.
+#include "overlay_samples.hpp"
 #include "samples.hpp"
 #include "spatial/overlay/bounded_queues.hpp"
 #include "spatial/overlay/in_chunks.hpp"
@@ -12,8 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
-#include <numbers>
 #include <numeric>
 
 namespace kiln::spatial_tests {
@@ -21,10 +20,6 @@ namespace kiln::spatial_tests {
 namespace {
 
 using namespace spatial;
-
-constexpr std::array kinds_of_overlay{overlay_kind::intersection, overlay_kind::union_,
-                                      overlay_kind::difference,   overlay_kind::symmetric_difference,
-                                      overlay_kind::identity,     overlay_kind::update};
 
 struct chunked_places {
     host_queue home{item_order::scrambled}, results{item_order::scrambled};
@@ -77,7 +72,7 @@ struct chunk_trial {
     double grid = 0;
     std::size_t least_chunks = 8, least_mended = 8;
     std::size_t most = 0;  // instead, bytes
-    std::vector<overlay_kind> kinds{kinds_of_overlay.begin(), kinds_of_overlay.end()};
+    std::vector<overlay_kind> kinds{all_kinds_of_overlay.begin(), all_kinds_of_overlay.end()};
     [[nodiscard]] std::size_t limit(std::size_t items) const { return most != 0 ? most : bytes_for(items) / parts; }
 };
 // What is held at once where there are no chunks.
@@ -149,25 +144,7 @@ geometries spread(geometries const& of, std::size_t columns, double step) {
     return geometries::make(std::move(parts)).value();
 }
 geometries star_field(std::size_t rows, unsigned seed, double size) {
-    std::mt19937_64 random{seed};
-    auto const real = [&](double from, double to) {
-        return from + (to - from) * static_cast<double>(random()) * 0x1p-64;
-    };
-    geometry_builder to;
-    for (std::size_t i = 0; i < rows; ++i) {
-        double const x = real(0, 8), y = real(0, 1);
-        int const corners = 5 + static_cast<int>(random() % 20);
-        to.begin(family::polygon), to.begin_ring();
-        double first_x = 0, first_y = 0;
-        for (int k = 0; k < corners; ++k) {
-            double const angle = 2 * std::numbers::pi * k / corners, far = real(size / 3, size);
-            double const px = x + far * std::cos(angle), py = y + far * std::sin(angle);
-            if (k == 0) first_x = px, first_y = py;
-            to.vertex(px, py);
-        }
-        to.vertex(first_x, first_y), to.end();
-    }
-    return to.finish(family::polygon).value();
+    return stars({.rows = rows, .seed = seed, .size = size, .nearest = 3, .width = 8, .holes = false});
 }
 // Zones with borders in common: nodes of a grid moved a little, and a vertex in the middle of each border moved as well.
 geometries zone_grid(int columns, int rows, unsigned seed, double moved) {
