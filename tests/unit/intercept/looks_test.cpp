@@ -195,15 +195,9 @@ TEST_F(looks, known_files_are_believed_while_they_stay_the_same) {
     ::timespec const old[2] = {{1'000'000, 0}, {1'000'000, 0}};
     ::utimensat(AT_FDCWD, file.c_str(), old, 0);
     EXPECT_FALSE(read_settled(file));
-    struct ::stat about {};
-    ASSERT_EQ(::stat(file.c_str(), &about), 0);
-    auto const ns = [](::timespec const& t) {
-        return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
-    };
-    known_file const told{
-        file,
-        {about.st_dev, about.st_ino, static_cast<std::uint64_t>(about.st_size), ns(about.st_mtim), ns(about.st_ctim)},
-        base::sha256_of(base::as_bytes("told"))};
+    base::file_look about;
+    ASSERT_EQ(base::look_at(file.c_str(), about), 0);
+    known_file const told{file, about.state, base::sha256_of(base::as_bytes("told"))};
     write("list", base::as_text(encode(std::span{&told, 1})));
     header_contents contents;
     contents.look_at(dir("list"));
