@@ -73,24 +73,31 @@ int look_at(char const* path, file_look& out) noexcept { return look(AT_FDCWD, p
 int look_at(int fd, file_look& out) noexcept { return look(fd, "", AT_EMPTY_PATH, out); }
 
 bool is_kept_in_memory(char const* path) noexcept {
-    constexpr unsigned long tmpfs = 0x01021994, ramfs = 0x858458f6, hugetlbfs = 0x958458f6;
+    constexpr std::array<unsigned long, 7> kinds{0x01021994 /* tmpfs */,
+                                                 0x858458f6 /* ramfs */,
+                                                 0x958458f6 /* hugetlbfs */,
+                                                 0x9fa0 /* procfs */,
+                                                 0x62656572 /* sysfs */,
+                                                 0x27e0eb /* cgroup */,
+                                                 0x63677270 /* cgroup2 */};
     struct ::statfs about {};
-    if (::statfs(path, &about) != 0) return true;
-    auto const kind = kind_of(about);
-    return kind == tmpfs || kind == ramfs || kind == hugetlbfs;
+    return ::statfs(path, &about) != 0 || std::ranges::find(kinds, kind_of(about)) != kinds.end();
 }
 
 bool is_told_apart(file_state const& state, char const* path) noexcept {
-    if (state[5] != 0) return true;
-    // What nobody here can write was written elsewhere, times and all.
-    constexpr std::array<unsigned long, 6> images{0x73717368 /* squashfs */, 0xe0f5e1e2 /* erofs */,
-                                                  0x9660 /* ISO */,          0x28cd3d45 /* cramfs */,
-                                                  0x7275 /* romfs */,        0x65735546 /* FUSE */};
     struct ::statfs about {};
     if (::statfs(path, &about) != 0) return false;
-    constexpr auto read_only = 1;  // ST_RDONLY
-    return (static_cast<unsigned long>(about.f_flags) & read_only) == 0 &&
-           std::ranges::find(images, kind_of(about)) == images.end();
+    // Whoever serves the files says what their times are.
+    constexpr std::array<unsigned long, 4> told_by_others{0x65735546 /* FUSE */, 0x01021997 /* 9p */,
+                                                          0xff534d42 /* CIFS */, 0xfe534d42 /* SMB 2 */};
+    auto const is_one_of = [&](auto const& kinds) { return std::ranges::find(kinds, kind_of(about)) != kinds.end(); };
+    if (is_one_of(told_by_others)) return false;
+    if (state[5] != 0) return true;
+    // What nobody here can write was written elsewhere, times and all.
+    constexpr std::array<unsigned long, 5> images{0x73717368 /* squashfs */, 0xe0f5e1e2 /* erofs */, 0x9660 /* ISO */,
+                                                  0x28cd3d45 /* cramfs */, 0x7275 /* romfs */};
+    constexpr unsigned long read_only = 1;  // ST_RDONLY
+    return (static_cast<unsigned long>(about.f_flags) & read_only) == 0 && !is_one_of(images);
 }
 
 }  // namespace kiln::base

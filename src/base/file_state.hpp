@@ -41,10 +41,11 @@ struct file_look {
 // half a minute as systems are set up. Shorter in tests.
 inline std::atomic<std::uint64_t> content_settles_after_ns{45'000'000'000};
 
-// A file system in memory never writes back.
+// A file system in memory never writes back, and what the kernel says of itself has no times.
 [[nodiscard]] bool is_kept_in_memory(char const* path) noexcept;
 
-// Whether another file with the same state would have to be made to deceive: not where nobody tells one image from another.
+// Whether another file with the same state would have to be made to deceive: not where nobody tells one image from another, nor where
+// a program says what the times are (FUSE).
 [[nodiscard]] bool is_told_apart(file_state const& state, char const* path) noexcept;
 
 [[nodiscard]] inline bool is_content_settled(file_state const& state, char const* path) noexcept {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cfenv>
 #include <cstdint>
+#include <langinfo.h>
 #include <linux/capability.h>
 #include <string_view>
 #include <sys/auxv.h>
@@ -75,7 +75,20 @@ bool computes_as_usual() noexcept {
     __asm__("mrs %0, fpcr" : "=r"(control));
     if ((control & (small_ones_are_zero | rounding)) != 0) return false;
 #endif
-    return std::fegetround() == FE_TONEAREST;
+    return std::fegetround() == FE_TONEAREST && std::string_view{::nl_langinfo(RADIXCHAR)} == ".";
+}
+
+computing_as_usual::computing_as_usual() noexcept {
+    std::fegetenv(&arithmetic_);
+    std::fesetenv(FE_DFL_ENV);
+    // Takes no memory, and is nobody's to free.
+    static auto const c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
+    if (c_locale != nullptr) language_ = ::uselocale(c_locale);
+}
+
+computing_as_usual::~computing_as_usual() {
+    if (language_ != nullptr) ::uselocale(language_);
+    std::fesetenv(&arithmetic_);
 }
 
 std::vector<std::string> environment_for_workers(char const* const* environment, trust how) {

@@ -7,6 +7,8 @@
 
 #include "base/check.hpp"
 
+#include <cfenv>
+#include <clocale>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,9 +24,21 @@ enum class trust { ordinary, secure };  // secure: the program has more rights t
 // do, or is root without root's. A sandbox that root made for itself, with all rights kept, does not show.
 [[nodiscard]] bool is_confined() noexcept;
 
-// Whether this thread rounds to the nearest number, and takes small ones for what they are: the compiler works out constants
-// as its thread does. Those of programs that were linked with -ffast-math do not.
+// Whether this thread rounds to the nearest number, takes small ones for what they are, and reads "1.5" as one and a half: the compiler
+// works out constants as its thread does. Those of programs that were linked with -ffast-math, or write a decimal comma, do not.
 [[nodiscard]] bool computes_as_usual() noexcept;
+// While one of these lives, its thread does. Threads that a compiler starts by itself write numbers as the program does.
+class computing_as_usual {
+public:
+    computing_as_usual() noexcept;
+    ~computing_as_usual();
+    computing_as_usual(computing_as_usual const&) = delete;
+    computing_as_usual& operator=(computing_as_usual const&) = delete;
+
+private:
+    std::fenv_t arithmetic_{};  // the caller's
+    ::locale_t language_ = nullptr;
+};
 
 // "NAME=value" of what a worker is given: where things are, the language, Kiln's own settings that a worker reads, options of
 // sanitizers. Never what the loader would load into it. Nothing at all in secure mode.

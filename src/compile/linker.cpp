@@ -95,6 +95,7 @@ result<std::vector<std::byte>> image_of(cuda::nvjitlink_api const& api, link_ses
 
 result<product> run_link(job const& j, link_job const& l) {
     base::stopwatch const watch;
+    computing_as_usual const usual;
     KILN_CHECK(check_link_options(l.options));
     KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
     auto const arguments = arguments_of(l);

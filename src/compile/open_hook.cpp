@@ -82,6 +82,12 @@ capture_lock capture_mutex;
 // /dev/shm holds ordinary files, and so does what /proc/self/cwd leads to.
 bool is_the_kernels(char const* path) {
     constexpr long procfs = 0x9fa0, sysfs = 0x62656572, cgroup = 0x27e0eb, cgroup2 = 0x63677270;
+    // Nothing that a source could include and compile; the others are headers to whoever includes them.
+    constexpr std::string_view about_the_machine[] = {"/proc/cpuinfo",     "/proc/meminfo",    "/proc/stat",
+                                                      "/proc/vmstat",      "/proc/self/maps",  "/proc/self/status",
+                                                      "/proc/self/stat",   "/proc/self/statm", "/proc/self/mountinfo",
+                                                      "/proc/self/cgroup", "/proc/mounts",     "/proc/self/mounts"};
+    constexpr std::string_view machine_folders[] = {"/sys/devices/system/", "/sys/fs/cgroup/", "/sys/kernel/mm/"};
     bool const is_near = std::any_of(std::begin(kernel_places), std::end(kernel_places),
                                      [&](std::string_view place) { return std::string_view{path}.starts_with(place); });
     struct ::stat about {};
@@ -90,7 +96,10 @@ bool is_the_kernels(char const* path) {
     struct ::statfs system {};
     if (::statfs(path, &system) != 0) return false;
     long const type = system.f_type;
-    return type == procfs || type == sysfs || type == cgroup || type == cgroup2;
+    std::string_view const name{path};
+    bool const is_known = std::ranges::find(about_the_machine, name) != std::end(about_the_machine) ||
+                          std::ranges::any_of(machine_folders, [&](auto folder) { return name.starts_with(folder); });
+    return is_known && (type == procfs || type == sysfs || type == cgroup || type == cgroup2);
 }
 
 std::FILE* hooked_fopen(char const* path, char const* mode) {
@@ -225,14 +234,11 @@ result<void> hook_opens(void* library) {
 
 scoped_capture::scoped_capture(header_answers& answers) {
     capture_mutex.lock();
-    std::fegetenv(&environment_);
-    std::fesetenv(FE_DFL_ENV);
     current.store(&answers, std::memory_order_release);
 }
 
 scoped_capture::~scoped_capture() {
     current.store(nullptr, std::memory_order_release);
-    std::fesetenv(&environment_);
     capture_mutex.unlock();
 }
 

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "base/check.hpp"
+#include "compile/environment.hpp"
 #include "compile/header_answers.hpp"
-
-#include <cfenv>
 
 namespace kiln::compile {
 
@@ -24,7 +23,7 @@ public:
     scoped_capture& operator=(scoped_capture const&) = delete;
 
 private:
-    std::fenv_t environment_{};  // the caller's
+    computing_as_usual usual_;
 };
 
 // While one of these lives there is no capture: what is compiled reads from nobody else's. Any number of them at a time.

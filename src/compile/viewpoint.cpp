@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/viewpoint.hpp"
 
+#include "base/file_state.hpp"
 #include "compile/environment.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <filesystem>
 #include <linux/openat2.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <vector>
 
@@ -18,10 +20,11 @@ namespace kiln::compile {
 
 namespace {
 
+// What is mounted over a directory may be the same directory, with something else mounted below it.
 std::array<std::uint64_t, 2> device_and_inode(char const* path) noexcept {
-    struct ::stat about {};
-    if (::stat(path, &about) != 0) return {};
-    return {about.st_dev, about.st_ino};
+    base::file_look about;
+    if (base::look_at(path, about) != 0) return {};
+    return {about.state[0] ^ about.state[5], about.state[1]};
 }
 
 // Not 0, and the same for the same groups in whatever order.
@@ -61,20 +64,79 @@ viewpoint viewpoint::of_this_thread(char const* directory) noexcept {
              other_groups(), effective_capabilities()}};
 }
 
+namespace {
+
+bool is_in_procfs(std::string const& directory) {
+    constexpr long procfs = 0x9fa0;
+    struct ::statfs about {};
+    return ::statfs(directory.empty() ? "." : directory.c_str(), &about) == 0 && about.f_type == procfs;
+}
+
+// Step by step, because the system does not tell which way it went. Links of the kernel's (/proc/17/root) lead where their text does
+// not: whatever comes after them is asked for by their names.
+bool leads_through_self(std::string rest) {
+    constexpr int most_links = 40;
+    std::string done;  // with no link in it that has a text
+    for (int links = 0; !rest.empty() && links <= most_links;) {
+        if (rest.front() == '/' && done.empty()) done = "/";
+        auto const begin = rest.find_first_not_of('/');
+        if (begin == std::string::npos) return false;
+        auto const end = rest.find('/', begin);
+        auto const name = rest.substr(begin, end - begin);
+        rest = end == std::string::npos ? std::string{} : rest.substr(end);
+        auto const parent = done;
+        if (!done.empty() && !done.ends_with('/')) done += '/';
+        done += name;
+        std::array<char, 4096> target{};
+        auto const size = ::readlink(done.c_str(), target.data(), target.size() - 1);
+        if (size <= 0) continue;
+        bool const is_relative = target[0] != '/';
+        bool const is_the_kernels = is_in_procfs(parent);
+        if (is_the_kernels && (name == "self" || name == "thread-self")) return true;
+        if (is_the_kernels && !(is_relative && is_in_procfs(done))) continue;
+        done = is_relative ? parent : std::string{};
+        rest = target.data() + rest;
+        ++links;
+    }
+    return false;
+}
+
+}  // namespace
+
 bool is_ones_own(char const* path) noexcept {
     ::open_how how{};
     how.flags = O_PATH | O_CLOEXEC;
     how.resolve = RESOLVE_NO_MAGICLINKS;
     auto const fd = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
     if (fd >= 0) ::close(fd);
-    if (fd >= 0) return false;
-    // Links in a circle lead nowhere for anybody.
-    struct ::stat about {};
-    if (errno == ELOOP) return ::stat(path, &about) == 0 || errno != ELOOP;
-    if (errno != ENOSYS && errno != EPERM) return false;
-    // Linux before 5.6, or a filter of system calls: by the letters.
-    std::string_view const name{path};
-    return name.starts_with("/proc/self/") || name.starts_with("/proc/thread-self/") || name.starts_with("/dev/fd/");
+    // Only the kernel's links are in the way; which, is to be asked. So it is of Linux before 5.6, and under filters of system calls.
+    if (fd >= 0 || (errno != ELOOP && errno != ENOSYS && errno != EPERM)) return false;
+    try {
+        return leads_through_self(path);
+    } catch (std::bad_alloc const&) {
+        return true;
+    }
+}
+
+result<std::string> name_for_others(std::string const& path) {
+    if (path.empty()) return path;
+    bool const is_own = is_ones_own(path.c_str());
+    if (path.front() == '/' && !is_own) return path;
+    std::error_code why;
+    auto const name = is_own ? std::filesystem::canonical(path, why) : std::filesystem::absolute(path, why);
+    if (why)
+        return io_error(is_own ? path : fmt::format("'{}' is relative, and the working directory is not known", path),
+                        why.value());
+    if (is_own && device_and_inode(path.c_str()) != device_and_inode(name.c_str()))
+        return fail(errc::unsupported,
+                    "'{}' leads through /proc/self to what has no name of its own: name the directory itself", path);
+    if (!is_own && device_and_inode(".") != device_and_inode(std::filesystem::current_path(why).c_str()))
+        return fail(
+            errc::unsupported,
+            "'{}' is relative, and the working directory is not what is found by its name: something was mounted over "
+            "it; change into it again",
+            path);
+    return name.native();
 }
 
 }  // namespace kiln::compile

@@ -5,13 +5,16 @@
 // user while they live.
 #pragma once
 
+#include "base/check.hpp"
+
 #include <array>
 #include <cstdint>
+#include <string>
 #include <sys/types.h>
 
 namespace kiln::compile {
 
-// Device and inode of each; zeros where it is not known (no /proc).
+// Device (with the mount, where the system tells) and inode of each; zeros where it is not known (no /proc).
 struct file_view {
     std::array<std::uint64_t, 2> mounts{};  // the mount namespace
     std::array<std::uint64_t, 2> root{};
@@ -36,5 +39,9 @@ struct viewpoint {
 // Whether the way to a file leads through what each process has of its own (/proc/self/cwd, /dev/fd/3), also by links: another
 // process finds another file by that name, or none.
 [[nodiscard]] bool is_ones_own(char const* path) noexcept;
+// A name by which every process in the same place finds the directory that this thread finds by `path`: absolute, and otherwise as it is
+// wherever that will do (what ".." leads to behind a link is for the system to say). An error where there is none, as in a working
+// directory that something was mounted over.
+[[nodiscard]] result<std::string> name_for_others(std::string const& path);
 
 }  // namespace kiln::compile

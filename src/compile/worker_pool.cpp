@@ -30,15 +30,9 @@ int decide_capacity(pool_options const& options, host_resources const& host) {
     return std::min(fitting_workers(host), workers_by_descriptors());
 }
 
-// Workers have a working directory of their own, and descriptors.
+// Workers have a working directory of their own, and descriptors. What has no name for others they refuse.
 void make_absolute(std::string& directory) {
-    if (directory.empty()) return;
-    bool const is_ours = is_ones_own(directory.c_str());
-    if (directory.front() == '/' && !is_ours) return;
-    std::error_code why;
-    auto const absolute =
-        is_ours ? std::filesystem::canonical(directory, why) : std::filesystem::absolute(directory, why);
-    if (!why) directory = absolute.native();
+    if (auto name = name_for_others(directory)) directory = *std::move(name);
 }
 
 void make_absolute(job& work) {

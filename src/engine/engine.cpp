@@ -5,6 +5,7 @@
 #include "base/fork_guard.hpp"
 #include "compile/carried_headers.hpp"
 #include "compile/header_memory.hpp"
+#include "compile/viewpoint.hpp"
 #include "cuda/context.hpp"
 #include "cuda/file_content.hpp"
 #include "cuda/nvtx.hpp"
@@ -65,16 +66,6 @@ base::config config_with(engine_options const& options) {
     return out;
 }
 
-// Not normalised: what ".." leads to behind a link is for the system to say.
-result<std::string> absolute(std::string const& path) {
-    if (path.empty() || path.starts_with('/')) return path;
-    std::error_code why;
-    auto out = std::filesystem::absolute(path, why);
-    if (why)
-        return io_error(fmt::format("'{}' is relative, and the working directory is not known", path), why.value());
-    return out.native();
-}
-
 // A header named by --pre-include is looked for in the working directory first, which a worker does not have.
 result<void> make_pre_includes_absolute(std::vector<std::string>& arguments) {
     constexpr std::string_view option = "--pre-include=";
@@ -86,7 +77,7 @@ result<void> make_pre_includes_absolute(std::vector<std::string>& arguments) {
         // Not there: it is looked for along the include path. What cannot be told must not become another file of that name.
         if (found.type() == std::filesystem::file_type::none) return io_error(file, why.value());
         if (found.type() != std::filesystem::file_type::regular) continue;
-        KILN_TRY(auto const path, absolute(file));
+        KILN_TRY(auto const path, compile::name_for_others(file));
         argument = std::string{option} + path;
     }
     return {};
@@ -163,7 +154,8 @@ void engine::state::find_tools() {
 compile::toolchain_paths const& engine::state::tools() {
     find_tools();
     std::call_once(includes_once_, [this] {
-        for (auto const& directory : search.toolkit_includes()) tools_.toolkit_includes.push_back(directory);
+        for (auto const& directory : search.toolkit_includes())
+            tools_.toolkit_includes.push_back(compile::name_for_others(directory).value_or(directory));
     });
     return tools_;
 }
@@ -176,10 +168,10 @@ result<order> engine::state::order_for(unit const& u, kiln::target t, std::optio
     KILN_TRY(auto const options, compile::normalize(copy.options));
     copy.options = options.arguments;
     KILN_CHECK(make_pre_includes_absolute(copy.options));
-    KILN_TRY(copy.directory, absolute(copy.directory));
+    KILN_TRY(copy.directory, compile::name_for_others(copy.directory));
     copy.include_dirs.insert(copy.include_dirs.end(), options.include_dirs.begin(), options.include_dirs.end());
     for (auto& directory : copy.include_dirs) {
-        KILN_TRY(directory, absolute(directory));
+        KILN_TRY(directory, compile::name_for_others(directory));
     }
 
     auto paths = tools();

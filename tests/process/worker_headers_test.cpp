@@ -74,6 +74,20 @@ TEST_F(worker_headers_test, a_header_by_a_link_to_what_each_process_has_of_its_o
     EXPECT_TRUE(in_pool(of(kernel("k", "#include <own.h>\n", "VALUE"))));
 }
 
+// What the kernel says is a header like any other to whoever includes it.
+TEST_F(worker_headers_test, texts_of_the_kernels_are_headers_too) {
+    open_real(1);
+    auto const made =
+        in_pool(of(kernel("k", "constexpr int value =\n#include \"/proc/sys/kernel/pid_max\"\n;\n", "value")));
+    ASSERT_TRUE(made) << made.error().message() << made.error().log();
+    EXPECT_TRUE(std::ranges::any_of(made->dependencies, [](dependency const& d) {
+        return d.path == "/proc/sys/kernel/pid_max" && !d.content.empty();
+    }));
+    auto const own = in_pool(of(kernel("k", "constexpr int value =\n#include \"/proc/self/loginuid\"\n;\n", "value")));
+    ASSERT_FALSE(own) << "a worker has another";
+    EXPECT_THAT(own.error().message() + own.error().log(), HasSubstr("include it by its own path"));
+}
+
 TEST_F(worker_headers_test, the_second_unit_with_the_same_headers_reads_none_and_is_the_same_to_the_byte) {
     std::string const prefix = std::string{toolkit_header} + "#define STEP 3\n";
     for (int i = 0; i < 4; ++i) {

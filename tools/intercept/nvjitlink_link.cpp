@@ -259,7 +259,7 @@ int complete(link_record& k) {
     if (k.answer) k.why_not = "completed again";
     // What it began with may have changed since.
     if (k.why_not.empty() && !compile::computes_as_usual())
-        k.why_not = "this thread rounds otherwise than to the nearest number";
+        k.why_not = "this thread rounds otherwise than to the nearest number, or writes a decimal comma";
     if (!k.why_not.empty()) return link_without_us(k);
     if (answered(k)) return success;
     if (k.why_not.empty() && self().jit() == jit_policy::forbid) return forbidden(k, "new");

@@ -162,7 +162,8 @@ std::string standin::not_serving() {
     if (store.empty()) return "no cache directory";
     if (auto name = compile::result_changing_variable(environ); !name.empty()) return name + " is set";
     // The compiler works out constants as its thread does.
-    if (!compile::computes_as_usual()) return "this thread rounds otherwise than to the nearest number";
+    if (!compile::computes_as_usual())
+        return "this thread rounds otherwise than to the nearest number, or writes a decimal comma";
     if (real.toolchain().empty()) return real.why_unknown();
     return {};
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/environment.hpp"
 
+#include "base/files.hpp"
+
 #include <cfenv>
 #include <cstdint>
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,6 +78,40 @@ TEST(environment, how_a_thread_computes_is_seen) {
     std::fesetenv(&before);
     EXPECT_TRUE(small_ones_are_zero);
     EXPECT_TRUE(computes_as_usual());
+}
+
+// A language that writes a decimal comma; null where the system has none and none can be made.
+::locale_t comma_locale() {
+    for (auto const* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "es_ES.UTF-8", "nl_NL.UTF-8"}) {
+        if (auto const found = ::newlocale(LC_ALL_MASK, name, nullptr)) return found;
+    }
+    static auto const scratch = base::temporary_directory::make("kiln-locale").value();
+    auto const made = (scratch.path() / "de_DE.UTF-8").native();
+    if (std::system(fmt::format("localedef -i de_DE -f UTF-8 '{}' >/dev/null 2>&1", made).c_str()) != 0) return nullptr;
+    ::setenv("LOCPATH", scratch.path().c_str(), 1);
+    auto const out = ::newlocale(LC_ALL_MASK, "de_DE.UTF-8", nullptr);
+    ::unsetenv("LOCPATH");
+    return out;
+}
+
+// ptxas reads "1.5" as its thread would: as 1 where numbers have a comma.
+TEST(environment, a_decimal_comma_is_seen_and_is_none_while_something_is_compiled) {
+    auto const comma = comma_locale();
+    if (comma == nullptr) GTEST_SKIP() << "there is no language with a decimal comma";
+    auto const before = ::uselocale(comma);
+    bool const seen = !computes_as_usual();
+    double inside = 0, after = 0;
+    {
+        computing_as_usual const usual;
+        EXPECT_TRUE(computes_as_usual());
+        inside = std::strtod("1.5", nullptr);
+    }
+    after = std::strtod("1.5", nullptr);
+    ::uselocale(before);
+    ::freelocale(comma);
+    EXPECT_TRUE(seen);
+    EXPECT_EQ(inside, 1.5);
+    EXPECT_EQ(after, 1.0) << "as the caller had it";
 }
 
 }  // namespace
