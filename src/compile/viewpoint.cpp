@@ -66,8 +66,9 @@ viewpoint viewpoint::of_this_thread(char const* directory) noexcept {
 
 namespace {
 
+constexpr long procfs = 0x9fa0;
+
 bool is_in_procfs(std::string const& directory) {
-    constexpr long procfs = 0x9fa0;
     struct ::statfs about {};
     return ::statfs(directory.empty() ? "." : directory.c_str(), &about) == 0 && about.f_type == procfs;
 }
@@ -108,9 +109,16 @@ bool is_ones_own(char const* path) noexcept {
     how.flags = O_PATH | O_CLOEXEC;
     how.resolve = RESOLVE_NO_MAGICLINKS;
     auto const fd = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
+    int const why = errno;
+    struct ::statfs system {};
+    struct ::stat about {};
+    // The kernel's links were in the way, or it is among the kernel's texts, or a link leads nowhere here; or nobody can tell (Linux
+    // before 5.6, filters of system calls).
+    bool const may_be =
+        fd >= 0 ? ::fstatfs(fd, &system) == 0 && system.f_type == procfs
+                : why == ELOOP || why == ENOSYS || why == EPERM || (why == ENOENT && ::lstat(path, &about) == 0);
     if (fd >= 0) ::close(fd);
-    // Only the kernel's links are in the way; which, is to be asked. So it is of Linux before 5.6, and under filters of system calls.
-    if (fd >= 0 || (errno != ELOOP && errno != ENOSYS && errno != EPERM)) return false;
+    if (!may_be) return false;
     try {
         return leads_through_self(path);
     } catch (std::bad_alloc const&) {

@@ -38,6 +38,9 @@ TEST_F(viewpoint_test, ways_through_what_each_process_has_are_known_by_where_the
     EXPECT_TRUE(is_own(link("own", "/proc/self/cwd")));
     EXPECT_TRUE(is_own(link("twice", "own/below")));
     EXPECT_TRUE(is_own(path("twice/not/there.h")));
+    EXPECT_TRUE(is_own(link("closed", "/proc/self/fd/99999")));
+    EXPECT_TRUE(is_own("/proc/self/loginuid"));
+    EXPECT_TRUE(is_own("/proc/mounts"));
     int const fd = ::open(scratch_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     EXPECT_TRUE(is_own(fmt::format("/dev/fd/{}", fd)));
     ::close(fd);
@@ -50,6 +53,7 @@ TEST_F(viewpoint_test, all_other_ways_are_everybodys) {
     EXPECT_FALSE(is_own(link("link", path("there"))));
     EXPECT_FALSE(is_own(link("circle", "circle")));
     EXPECT_FALSE(is_own("."));
+    EXPECT_FALSE(is_own("/proc/sys/kernel/pid_max"));
     // By its number it is the same for whoever asks.
     EXPECT_FALSE(is_own(fmt::format("/proc/{}/root/usr", ::getpid())));
     EXPECT_FALSE(is_own(link("by_number", fmt::format("/proc/{}/cwd", ::getpid()))));
