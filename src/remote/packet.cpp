@@ -12,7 +12,6 @@ using base::byte_reader;
 using base::byte_span;
 using base::byte_writer;
 
-constexpr std::string_view packet_magic = "KILNPKT\n";
 constexpr std::string_view message_schema = "kiln remote v1";
 
 template <std::size_t N>

@@ -13,6 +13,7 @@ namespace kiln::remote {
 using base::digest;
 using store::miss;
 
+inline constexpr std::string_view packet_magic = "KILNPKT\n";
 inline constexpr std::uint32_t packet_version = 1;
 inline constexpr std::size_t most_signatures = 4;
 inline constexpr std::size_t signature_bytes = 8 + 4 + 64;

@@ -3,6 +3,8 @@
 
 #include "remote/redis_server.hpp"
 
+#include <array>
+#include <fstream>
 #include <future>
 
 namespace kiln::remote {
@@ -28,6 +30,12 @@ bool is_asked_for_as(digest const& name, std::string_view space, store::label co
         if (name == object_name(space, about.at.request, slot)) return true;
     }
     return false;
+}
+
+bool begins_as_packet(std::filesystem::path const& file) {
+    std::array<char, packet_magic.size()> front{};
+    std::ifstream in{file, std::ios::binary};
+    return in.read(front.data(), front.size()) && std::string_view{front.data(), front.size()} == packet_magic;
 }
 
 checked_object check_packet(base::bytes const& packet, trust const& rule, std::optional<digest> const& name) {
@@ -119,15 +127,25 @@ result<std::vector<kept_object>> upkeep::state::list_redis() {
     return out;
 }
 
+// Only `<folder>/<2 digits>/<62 digits>`. Others keep their things under such names too (git with SHA-256), perhaps further down; so what
+// is no packet is told apart from what is.
 result<std::vector<kept_object>> upkeep::state::list_folder() const {
     std::vector<kept_object> out;
     std::error_code why;
     auto const now = std::filesystem::file_time_type::clock::now();
-    for (std::filesystem::recursive_directory_iterator at{folder, why}, end; !why && at != end; at.increment(why)) {
-        if (!name_in(at->path()) || !at->is_regular_file(why)) continue;
+    std::filesystem::recursive_directory_iterator at{folder, why};
+    for (decltype(at) const end; !why && at != end; at.increment(why)) {
+        bool const is_folder = at->symlink_status(why).type() == std::filesystem::file_type::directory;
+        bool const is_shard = is_folder && at.depth() == 0 && at->path().filename().native().size() == 2;
+        if (is_folder && !is_shard) at.disable_recursion_pending();
+        if (is_folder || at.depth() != 1 || !name_in(at->path())) continue;
+        if (at->symlink_status(why).type() != std::filesystem::file_type::regular) continue;
         auto const written = at->last_write_time(why);
         auto const age = std::chrono::duration_cast<std::chrono::seconds>(now - written).count();
-        out.push_back({.key = at->path().native(), .age = age, .bytes = at->file_size(why)});
+        out.push_back({.key = at->path().native(),
+                       .age = age,
+                       .bytes = at->file_size(why),
+                       .what = begins_as_packet(at->path()) ? kind_of_object::packet : kind_of_object::foreign});
     }
     if (why) return io_error(folder.native(), why.value());
     return out;
@@ -138,6 +156,8 @@ result<std::vector<kept_object>> upkeep::list() {
 }
 
 result<void> upkeep::remove(kept_object const& what) {
+    if (what.what == kind_of_object::foreign)
+        return fail(errc::forbidden, "{} is no packet of Kiln's, and is left as it is", what.key);
     if (!state_->folder.empty()) {
         std::error_code why;
         std::filesystem::remove(what.key, why);

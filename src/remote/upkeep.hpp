@@ -7,11 +7,15 @@
 
 namespace kiln::remote {
 
+// In a folder others may have their things under names like ours: those are never removed.
+enum class kind_of_object { packet, foreign };
+
 struct kept_object {
     std::string key;  // as the server has it, or a path
     std::optional<std::int64_t>
         age{};  // seconds since it was used (Redis) or written; nothing: the server does not say
     std::uint64_t bytes = 0;
+    kind_of_object what = kind_of_object::packet;
 };
 
 struct checked_object {
@@ -30,6 +34,7 @@ public:
     ~upkeep();
 
     [[nodiscard]] result<std::vector<kept_object>> list();
+    // errc::forbidden for what is not Kiln's.
     [[nodiscard]] result<void> remove(kept_object const& what);
     // Everything a reader would check, and that it lies where somebody would look for it. What 'kiln doctor' leaves on servers that let
     // nobody remove is sound.

@@ -62,7 +62,7 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
 
 int remote_prune(remote_arguments const& a) {
     auto const age = age_in(a.older_than).count();
-    std::uint64_t removed = 0, left = 0;
+    std::uint64_t removed = 0, left = 0, foreign = 0;
     auto servers = servers_for(a);
     // Who only reads there removes nothing either.
     auto const kept = std::ranges::stable_partition(servers, &looked_through::is_written);
@@ -76,6 +76,11 @@ int remote_prune(remote_arguments const& a) {
         auto const all = writer.list().value();
         progress bar{"prune", all.size(), a.as_json ? progress::style::silent : progress::style::on_a_terminal};
         for (auto const& o : all) {
+            if (o.what == remote::kind_of_object::foreign) {
+                ++foreign;
+                bar.step(o.key);
+                continue;
+            }
             if (!o.age)
                 throw fail(errc::unsupported,
                            "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
@@ -88,7 +93,10 @@ int remote_prune(remote_arguments const& a) {
             bar.step(o.key);
         }
     }
-    if (a.as_json) print_json(json{{"removed", removed}, {"left", left}, {"dry_run", a.dry_run}});
+    if (foreign > 0)
+        complain(fmt::format("{} named like packets and not Kiln's: left as they are; is {} the right folder?",
+                             count_of(foreign, "file"), a.folder));
+    if (a.as_json) print_json(json{{"removed", removed}, {"left", left}, {"foreign", foreign}, {"dry_run", a.dry_run}});
     else print(fmt::format("{} {}, {} left\n", removed, a.dry_run ? "would be removed" : "removed", left));
     return ok;
 }

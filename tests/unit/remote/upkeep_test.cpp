@@ -77,6 +77,32 @@ TEST(remote_upkeep, what_doctor_leaves_behind_is_sound) {
     EXPECT_EQ(all[0], std::nullopt);
 }
 
+// `<2 digits>/<62 digits>` is also what git calls its objects.
+TEST(remote_upkeep, in_a_folder_only_packets_are_removed) {
+    auto const scratch = base::temporary_directory::make("kiln-upkeep").value();
+    auto const name = std::string(62, 'b');
+    auto const file = [&](std::string_view below, base::byte_span data) {
+        auto const path = scratch.path() / below / "ab" / name;
+        std::filesystem::create_directories(path.parent_path());
+        base::replace_file(path, data, 0644).value();
+        return path;
+    };
+    auto const ours = file("", probe_packet());
+    auto const deeper = file("objects", probe_packet());
+    auto const theirs = scratch.path() / "cd" / name;
+    std::filesystem::create_directories(theirs.parent_path());
+    base::replace_file(theirs, base::as_bytes("precious"), 0644).value();
+    std::filesystem::create_symlink(ours, scratch.path() / "cd" / std::string(62, 'c'));
+
+    auto all = upkeep::of_folder(scratch.path(), {.at = {}, .in = belief::server, .space = {}});
+    auto const listed = all.list().value();
+    ASSERT_EQ(listed.size(), 2u) << "neither the link nor what lies further down";
+    for (auto const& o : listed) EXPECT_EQ(all.remove(o).has_value(), o.key == ours.native()) << o.key;
+    EXPECT_FALSE(std::filesystem::exists(ours));
+    EXPECT_TRUE(std::filesystem::exists(theirs));
+    EXPECT_TRUE(std::filesystem::exists(deeper));
+}
+
 }  // namespace
 
 }  // namespace kiln::remote
