@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace kiln::compile {
 namespace {
@@ -81,37 +83,47 @@ TEST(environment, how_a_thread_computes_is_seen) {
 }
 
 // A language that writes a decimal comma; null where the system has none and none can be made.
-::locale_t comma_locale() {
+::locale_t comma_locale(std::string const& scratch) {
     for (auto const* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "es_ES.UTF-8", "nl_NL.UTF-8"}) {
         if (auto const found = ::newlocale(LC_ALL_MASK, name, nullptr)) return found;
     }
-    static auto const scratch = base::temporary_directory::make("kiln-locale").value();
-    auto const made = (scratch.path() / "de_DE.UTF-8").native();
-    if (std::system(fmt::format("localedef -i de_DE -f UTF-8 '{}' >/dev/null 2>&1", made).c_str()) != 0) return nullptr;
-    ::setenv("LOCPATH", scratch.path().c_str(), 1);
-    auto const out = ::newlocale(LC_ALL_MASK, "de_DE.UTF-8", nullptr);
-    ::unsetenv("LOCPATH");
-    return out;
+    auto const make = fmt::format("localedef -i de_DE -f UTF-8 '{}/de_DE.UTF-8' >/dev/null 2>&1", scratch);
+    if (std::system(make.c_str()) != 0) return nullptr;
+    ::setenv("LOCPATH", scratch.c_str(), 1);
+    return ::newlocale(LC_ALL_MASK, "de_DE.UTF-8", nullptr);
 }
 
-// ptxas reads "1.5" as its thread would: as 1 where numbers have a comma.
-TEST(environment, a_decimal_comma_is_seen_and_is_none_while_something_is_compiled) {
-    auto const comma = comma_locale();
-    if (comma == nullptr) GTEST_SKIP() << "there is no language with a decimal comma";
-    auto const before = ::uselocale(comma);
-    bool const seen = !computes_as_usual();
-    double inside = 0, after = 0;
+// What was read as "1.5" before, while and after something is compiled, and whether it was as usual; empty where there is no such language.
+std::string read_with_a_comma(std::string const& scratch) {
+    auto const comma = comma_locale(scratch);
+    if (comma == nullptr) return {};
+    (void)::uselocale(comma);
+    auto const read = [] {
+        return std::string{computes_as_usual() ? "u" : "o"} + (std::strtod("1.5", nullptr) > 1 ? "1.5 " : "1 ");
+    };
+    auto out = read();
     {
         computing_as_usual const usual;
-        EXPECT_TRUE(computes_as_usual());
-        inside = std::strtod("1.5", nullptr);
+        out += read();
     }
-    after = std::strtod("1.5", nullptr);
-    ::uselocale(before);
-    ::freelocale(comma);
-    EXPECT_TRUE(seen);
-    EXPECT_EQ(inside, 1.5);
-    EXPECT_EQ(after, 1.0) << "as the caller had it";
+    return out + read();
+}
+
+// ptxas reads "1.5" as its thread would: as 1 where numbers have a comma. In a child: what is known of languages stays with a process.
+TEST(environment, a_decimal_comma_is_seen_and_is_none_while_something_is_compiled) {
+    auto const scratch = base::temporary_directory::make("kiln-locale").value();
+    auto const answer = scratch.path() / "answer";
+    auto const child = ::fork();
+    if (child == 0) {
+        auto const text = read_with_a_comma(scratch.path().native());
+        ::_exit(text.empty() || base::replace_file(answer, base::as_bytes(text)) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    auto const text = base::read_file(answer).value();
+    if (!text) GTEST_SKIP() << "there is no language with a decimal comma";
+    EXPECT_EQ(base::as_text(*text), "o1 u1.5 o1 ") << "afterwards as the caller had it";
 }
 
 }  // namespace
