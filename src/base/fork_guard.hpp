@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -71,6 +72,45 @@ private:
 
 // How many times this process is the child of a fork: 0 in the first.
 [[nodiscard]] std::uint64_t fork_generation() noexcept;
+
+// One T for each process: threads, the locks they share, and what they have in hand. A child of fork() makes one of its own at the first use
+// and leaves its parent's alone for ever, not destroyed: the threads are not here, and the locks may be held by them.
+template <class T>
+class per_process {
+public:
+    explicit per_process(std::function<std::unique_ptr<T>()> make) : make_{std::move(make)} { (void)get(); }
+    ~per_process() { std::unique_ptr<holder> const last{mine()}; }
+    per_process(per_process const&) = delete;
+    per_process& operator=(per_process const&) = delete;
+
+    [[nodiscard]] T& get() {
+        auto* seen = last_.load(std::memory_order_acquire);
+        while (seen == nullptr || seen->generation != fork_generation()) {
+            std::unique_ptr<holder> fresh{new holder{fork_generation(), make_(), seen}};
+            if (last_.compare_exchange_strong(seen, fresh.get(), std::memory_order_acq_rel)) seen = fresh.release();
+        }
+        return *seen->what;
+    }
+    // Null in a child that has not used it.
+    [[nodiscard]] T* peek() const noexcept {
+        auto* const last = mine();
+        return last == nullptr ? nullptr : last->what.get();
+    }
+
+private:
+    struct holder {
+        std::uint64_t generation;
+        std::unique_ptr<T> what;
+        holder* parents;
+    };
+    [[nodiscard]] holder* mine() const noexcept {
+        auto* const last = last_.load(std::memory_order_acquire);
+        return last != nullptr && last->generation == fork_generation() ? last : nullptr;
+    }
+
+    std::function<std::unique_ptr<T>()> make_;
+    std::atomic<holder*> last_{nullptr};
+};
 
 // The child of a fork closes `fd` at once, so that a lock on it dies with the parent. False when the table is
 // full: the lock is then shared with children until they close it.

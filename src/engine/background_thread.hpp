@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread that runs tasks in order, started by the first task. It takes none of the host program's signals, and a task
 // that throws is a task that ends: nothing thrown here ends the host. A forked child has no such thread and must not use its
-// parent's: engine::process() gives it an engine of its own.
+// parent's: base::per_process gives it one of its own.
 #pragma once
 
 #include "base/clock.hpp"

@@ -47,23 +47,20 @@ known_as line_of(order const& of) {
 }
 
 coordinator::coordinator(coordinator_options options, parts of)
-    : options_{std::move(options)},
-      store_{of.kept},
-      pool_{of.pool},
-      events_{of.events},
-      book_{of.book},
-      way_back_{std::make_shared<way_back>()} {
-    way_back_->to = this;
-}
+    : options_{std::move(options)}, store_{of.kept}, pool_{of.pool}, events_{of.events}, book_{of.book}, hands_{[this] {
+          return std::make_unique<in_hand>(*this);
+      }} {}
 
 coordinator::~coordinator() { stop(); }
 
 void coordinator::stop() noexcept {
+    auto* const mine = hands_.peek();
+    if (mine == nullptr) return;
     {
-        std::lock_guard const lock{way_back_->mutex};
-        way_back_->to = nullptr;
+        std::lock_guard const lock{mine->back->mutex};
+        mine->back->to = nullptr;
     }
-    background_.stop();
+    mine->background.stop();
 }
 
 template <class Fill>
@@ -93,8 +90,10 @@ void coordinator::forget_what_was_mended(base::digest const& identity) {
     }
     if (f->read && compile::first_change(*f->read, f->order.subject.roots, compile::absent_headers::are_misses).empty())
         return;
-    std::lock_guard const lock{mutex_};
-    if (auto const at = flights_.find(identity); at != flights_.end() && at->second == f) flights_.erase(at);
+    auto& mine = hand();
+    std::lock_guard const lock{mine.mutex};
+    if (auto const at = mine.flights.find(identity); at != mine.flights.end() && at->second == f)
+        mine.flights.erase(at);
 }
 
 coordinator::asked coordinator::ask(order what, priority how) {
@@ -103,13 +102,14 @@ coordinator::asked coordinator::ask(order what, priority how) {
     flight_ptr f;
     bool mine = false;
     {
-        std::lock_guard const lock{mutex_};
-        auto const at = flights_.find(identity);
+        auto& all = hand();
+        std::lock_guard const lock{all.mutex};
+        auto const at = all.flights.find(identity);
         // A failure is remembered for a moment, so that a thousand threads in a row do not compile it a thousand times.
-        mine = at == flights_.end() || failed_long_ago(*at->second);
+        mine = at == all.flights.end() || failed_long_ago(*at->second);
         if (mine) {
             f = std::make_shared<flight>(std::move(what));
-            flights_.insert_or_assign(identity, f);
+            all.flights.insert_or_assign(identity, f);
         } else f = at->second;
         std::lock_guard const inner{f->mutex};
         ++f->asks;
@@ -123,7 +123,7 @@ void coordinator::begin(flight_ptr const& f, priority how) {
     raise(f, how);
     book_.asked(f->line(), f->target, how);
     if (how == priority::blocking) step(f);
-    else if (!background_.post([this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
+    else if (!background().post([this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
 }
 
 std::optional<obtained> coordinator::find(order const& what) {
@@ -135,9 +135,10 @@ std::optional<obtained> coordinator::find(order const& what) {
 }
 
 coordinator::flight_ptr coordinator::in_flight(base::digest const& identity) const {
-    std::lock_guard const lock{mutex_};
-    auto const at = flights_.find(identity);
-    return at == flights_.end() ? nullptr : at->second;
+    auto& mine = hand();
+    std::lock_guard const lock{mine.mutex};
+    auto const at = mine.flights.find(identity);
+    return at == mine.flights.end() ? nullptr : at->second;
 }
 
 void coordinator::raise(base::digest const& identity, priority how) {
@@ -152,23 +153,24 @@ void coordinator::raise(flight_ptr const& f, priority how) {
         book_.raised(f->line(), f->target, how);
         if (f->ticket) pool_.raise(*f->ticket, how);
     }
-    if (how == priority::blocking && f->unhurried.load()) (void)background_.post([this, f] { hurry(f); });
+    if (how == priority::blocking && f->unhurried.load()) (void)background().post([this, f] { hurry(f); });
 }
 
 void coordinator::cancel(base::digest const& identity) {
     flight_ptr f;
     std::optional<compile::worker_pool::ticket> ticket;
     {
-        std::lock_guard const lock{mutex_};
-        auto const at = flights_.find(identity);
-        if (at == flights_.end()) return;
+        auto& mine = hand();
+        std::lock_guard const lock{mine.mutex};
+        auto const at = mine.flights.find(identity);
+        if (at == mine.flights.end()) return;
         f = at->second;
         std::lock_guard const inner{f->mutex};
         if (f->asks == 0 || --f->asks > 0 || f->running || f->failed_at) return;
         f->withdrawn = true;
         ticket = f->ticket;
         // Whoever asks from now on starts afresh.
-        flights_.erase(at);
+        mine.flights.erase(at);
     }
     if (ticket) pool_.cancel(*ticket);
 }
@@ -280,7 +282,7 @@ void coordinator::advance(flight_ptr const& f) {
         return;
     }
     auto const when = now + std::exchange(f->pause, std::min(f->pause * 2, longest_pause));
-    if (!background_.post_at(when, [this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
+    if (!background().post_at(when, [this, f] { step(f); })) finish(f, shutting_down(f->order.subject));
 }
 
 void coordinator::compile(flight_ptr const& f) {
@@ -369,12 +371,13 @@ void coordinator::finish(flight_ptr const& f, result<obtained> with) noexcept {
     f->lead.release();
     (void)take_claim(*f);
     {
-        std::lock_guard const lock{mutex_};
-        auto const at = flights_.find(f->identity);
-        if (at != flights_.end() && at->second == f) {
+        auto& mine = hand();
+        std::lock_guard const lock{mine.mutex};
+        auto const at = mine.flights.find(f->identity);
+        if (at != mine.flights.end() && at->second == f) {
             bool const forget =
                 with || is_withdrawn || options_.failure_memory.count() == 0 || f->order.goes_around_the_cache();
-            if (forget) flights_.erase(at);
+            if (forget) mine.flights.erase(at);
             else {
                 std::lock_guard const inner{f->mutex};
                 f->failed_at = base::clock::now();
@@ -397,18 +400,21 @@ void coordinator::tell_failure(flight const& f, error const& why) {
 }
 
 void coordinator::forget_failures() {
-    std::lock_guard const lock{mutex_};
-    std::erase_if(flights_, [](auto const& at) {
+    auto& mine = hand();
+    std::lock_guard const lock{mine.mutex};
+    std::erase_if(mine.flights, [](auto const& at) {
         std::lock_guard const inner{at.second->mutex};
         return at.second->failed_at.has_value();
     });
 }
 
 void coordinator::abandon() noexcept {
+    auto* const mine = hands_.peek();
+    if (mine == nullptr) return;
     std::map<base::digest, flight_ptr> left;
     {
-        std::lock_guard const lock{mutex_};
-        left.swap(flights_);
+        std::lock_guard const lock{mine->mutex};
+        left.swap(mine->flights);
     }
     for (auto const& [identity, f] : left) {
         f->lead.release();
@@ -454,8 +460,9 @@ engine_status coordinator::status() const {
     out.headers_reused = load(counts_.headers_reused);
     out.blocked = load(counts_.blocked);
     out.blocked_ms = static_cast<double>(load(counts_.blocked_ns)) * 1e-6;
-    std::lock_guard const lock{mutex_};
-    for (auto const& [identity, f] : flights_) {
+    auto& mine = hand();
+    std::lock_guard const lock{mine.mutex};
+    for (auto const& [identity, f] : mine.flights) {
         std::lock_guard const inner{f->mutex};
         if (!f->failed_at) ++out.in_progress;
     }

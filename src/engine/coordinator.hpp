@@ -12,9 +12,11 @@
 // whichever comes first is the answer; what no worker has begun by then is asked for once more.
 //
 // Steps run on whichever thread has the order in hand (the asker, the background thread, a thread of the pool); none
-// of them blocks on a compiler or on another process.
+// of them blocks on a compiler or on another process. A child of fork() that goes on with its parent's coordinator has none of its
+// orders: what was under way there is asked for anew.
 #pragma once
 
+#include "base/fork_guard.hpp"
 #include "compile/worker_pool.hpp"
 #include "engine/background_thread.hpp"
 #include "engine/identity.hpp"
@@ -144,8 +146,6 @@ private:
     compile::worker_pool& pool_;
     event_log& events_;
     ledger& book_;
-    mutable std::mutex mutex_;
-    std::map<base::digest, flight_ptr> flights_;  // by identity: in progress, and failures for a moment
     struct counts {
         std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, fleet{0}, compiled{0}, failed{0},
             blocked{0}, headers_made{0}, headers_reused{0};
@@ -156,8 +156,16 @@ private:
         std::mutex mutex;
         coordinator* to = nullptr;
     };
-    std::shared_ptr<way_back> way_back_;
-    background_thread background_;  // last: its tasks use everything above
+    struct in_hand {
+        explicit in_hand(coordinator& of) { back->to = &of; }
+        std::mutex mutex;
+        std::map<base::digest, flight_ptr> flights;  // by identity: in progress, and failures for a moment
+        std::shared_ptr<way_back> const back = std::make_shared<way_back>();
+        background_thread background;  // last: its tasks use everything above
+    };
+    mutable base::per_process<in_hand> hands_;  // last: its tasks use everything above
+    [[nodiscard]] in_hand& hand() const { return hands_.get(); }
+    [[nodiscard]] background_thread& background() const { return hand().background; }
 };
 
 }  // namespace kiln::engine_detail

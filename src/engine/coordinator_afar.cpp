@@ -41,12 +41,12 @@ void coordinator::look_further(flight_ptr const& f) {
     }
     auto const question = question_for(*f);
     f->unhurried = question.how == store::urgency::nobody_waits;
-    store_.ask(question, [back = way_back_, f](store::far_answer what) {
+    store_.ask(question, [back = hand().back, f](store::far_answer what) {
         std::lock_guard const lock{back->mutex};
         auto* const me = back->to;
         if (me == nullptr) return;
         auto const posted =
-            me->background_.post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
+            me->background().post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
         if (!posted) me->finish(f, shutting_down(f->order.subject));
     });
     // Somebody may have come between the question and the mark.
@@ -59,7 +59,7 @@ void coordinator::hurry(flight_ptr const& f) {
     if (!f->unhurried.exchange(false) || f->finished.load()) return;
     auto question = question_for(*f);
     question.claims = store::claiming::no;
-    store_.ask(question, [back = way_back_, f](store::far_answer what) {
+    store_.ask(question, [back = hand().back, f](store::far_answer what) {
         // Late, or not asked at all because nobody waits for that server any more. All else the first answer says.
         bool const in_vain = !what.late.empty() || (!what.what.hit && what.what.why == store::miss::disabled);
         if (!in_vain) return;
@@ -68,7 +68,8 @@ void coordinator::hurry(flight_ptr const& f) {
         std::lock_guard const lock{back->mutex};
         auto* const me = back->to;
         if (me == nullptr) return;
-        (void)me->background_.post([me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
+        (void)me->background().post(
+            [me, f, what = std::move(what)] { me->guarded(f, [&] { me->heard_of(f, what); }); });
     });
 }
 

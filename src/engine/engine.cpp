@@ -325,7 +325,7 @@ void engine::state::shut_down() noexcept {
     pool->stop();
     requests->abandon();
     if (with) with->join();
-    loading.stop();
+    if (auto* const mine = loading.peek()) mine->stop();
     auto const end = base::clock::now() + std::chrono::milliseconds{200};
     base::if_memory_allows([&] { store->flush(end); });
     store->end_by(end);

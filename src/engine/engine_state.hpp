@@ -56,7 +56,9 @@ struct engine::state {
     std::unique_ptr<store::store> store;
     std::unique_ptr<compile::worker_pool> pool;
     std::unique_ptr<engine_detail::coordinator> requests;
-    engine_detail::background_thread loading;  // loads for get(): creating a context takes 0.2 s
+    // Loads for get(): creating a context takes 0.2 s.
+    base::per_process<engine_detail::background_thread> loading{
+        [] { return std::make_unique<engine_detail::background_thread>(); }};
 
     engine_detail::loaded_units loaded;
     std::mutex prepared_mutex;

@@ -5,12 +5,12 @@
 
 #include "base/clock.hpp"
 #include "base/digest.hpp"
+#include "base/fork_guard.hpp"
 
 #include <kiln/status.hpp>
 
 #include <list>
 #include <map>
-#include <mutex>
 
 namespace kiln::engine_detail {
 
@@ -76,7 +76,7 @@ private:
     void enter(line& l, work_state state, moment when);
     [[nodiscard]] static unit_status snapshot(line const& l, std::int64_t start, std::int64_t now);
 
-    mutable std::mutex mutex_;
+    mutable base::forkable_mutex mutex_;
     std::list<line> lines_;  // in order of submission
     std::map<index_key, line*> index_;
     std::map<name_and_target, std::vector<line*>> by_name_;

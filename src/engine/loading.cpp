@@ -223,11 +223,12 @@ pending<ready_unit> engine::get(unit const& u, int device) {
             answering(answer, [&] {
                 if (!made && made.error().code() != errc::not_found) return answer->finish(error{made.error()});
                 // Now it is in memory: this finds it, loads it and handles what the driver may say.
-                if (!state_->loading.post([answer, what, load] { answering(answer, [&] { load(what); }); })) gone();
+                if (!state_->loading.get().post([answer, what, load] { answering(answer, [&] { load(what); }); }))
+                    gone();
             });
         });
     };
-    bool const posted = state_->loading.post([answer, ask] { answering(answer, ask); });
+    bool const posted = state_->loading.get().post([answer, ask] { answering(answer, ask); });
     if (!posted) gone();
     return pending<ready_unit>{std::move(answer)};
 }

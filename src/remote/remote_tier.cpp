@@ -138,7 +138,7 @@ struct remote_tier::state {
         : made_of{make_servers(loop, rules.options)},
           asks{{.rules = rules,
                 .loop = loop,
-                .guard = tier.guard_,
+                .guard = tier.guard_.get(),
                 .counts = tier.counts_,
                 .refused = tier.refused_,
                 .events = *tier.events_,
@@ -251,8 +251,8 @@ std::shared_ptr<remote_tier::state> remote_tier::current() {
 
 void remote_tier::ask(store::question const& what, store::answered then) {
     bool const must = what.how == store::urgency::nothing_else_will_do;
-    if (guard_.is_out_of_reach() && !must) {
-        if (guard_.may_try()) {
+    if (guard_.get().is_out_of_reach() && !must) {
+        if (guard_.get().may_try()) {
             if (auto const s = current()) (void)s->loop.post([raw = s.get()] { raw->asks.try_again(); });
         }
         return then({.hit = {}, .why = miss::disabled, .detail = "the server does not answer"});
@@ -384,7 +384,7 @@ remote_tier::condition remote_tier::examine() {
         (void)call<failure>([](byte_server& b, auto then) { b.ping(std::move(then)); }, most);
         out.round_trip_ms = watch.ms();
     }
-    out.breaker_open = guard_.is_open();
+    out.breaker_open = guard_.get().is_open();
     auto const meet = std::make_shared<rendezvous<int>>();
     if (s->loop.post([raw = s.get(), &out, meet] {
             out.typical = raw->asks.waits().quantile(0.5);

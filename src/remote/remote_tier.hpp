@@ -63,7 +63,7 @@ private:
     remote_options const options_;
     std::shared_ptr<store::event_outlet> const events_;
     put_rule const rule_;
-    breaker guard_;
+    base::per_process<breaker> guard_{[] { return std::make_unique<breaker>(); }};
     tally counts_;
     store::refusals refused_;
 

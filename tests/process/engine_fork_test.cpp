@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/pretended_compiler.hpp"
+#include "support/told_redis.hpp"
+
 #include <kiln/engine.hpp>
 
 #include <gtest/gtest.h>
@@ -78,6 +81,70 @@ int status_of(::pid_t child) {
     return ::waitpid(child, &status, 0) == child ? status : -1;
 }
 
+// What a child does that goes on with the engine its parent held: it is answered, and what it made is kept.
+[[nodiscard]] bool goes_on(engine& e, std::string const& name) {
+    auto const made = test::get_sync(e, test::unit_called(name));
+    auto const again = test::get_sync(e, test::unit_called(name));
+    return made && again && e.flush_sync(std::chrono::seconds{20});
+}
+
+template <class Body>
+::pid_t in_child(Body body) {
+    auto const child = ::fork();
+    if (child != 0) return child;
+    ::alarm(20);
+    ::_exit(body() ? 0 : 1);
+}
+
+// A machine of its own, whose compiler is none.
+struct machine {
+    explicit machine(std::string const& remote)
+        : e{{.settings = {{"KILN_CACHE_DIR", scratch.path() / "cache"}, {"KILN_REMOTE", remote}}, .events = &events}} {
+        test::compile_by(e, events, [this](compile::job const& j) {
+            if (j.name() == "slow") std::this_thread::sleep_for(std::chrono::milliseconds{300});
+            return test::product_of(j, "image");
+        });
+    }
+    base::temporary_directory scratch = base::temporary_directory::make("kiln-fork").value();
+    event_log events;
+    engine e;
+};
+
+class fork_with_a_remote : public ::testing::Test {
+protected:
+    void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+        GTEST_SKIP() << "ThreadSanitizer ends a child that starts threads after a fork with threads";
+#endif
+    }
+    // Idle and in the middle of something, and once more in a child's child.
+    static void children_go_on(std::string const& remote) {
+        auto const here = std::make_unique<machine>(remote);
+        auto& e = here->e;
+        ASSERT_TRUE(test::get_sync(e, test::unit_called("parents")));
+        EXPECT_EQ(status_of(in_child([&] { return goes_on(e, "childs"); })), 0);
+        EXPECT_EQ(status_of(in_child([&] {
+                      if (!goes_on(e, "again")) return false;
+                      return status_of(in_child([&] { return goes_on(e, "grandchilds"); })) == 0;
+                  })),
+                  0);
+        auto const t = target::parse("sm_90").value();
+        auto const under_way =
+            e.internals().requests->ask(test::order_of(test::unit_called("slow"), t), priority::declared).answer;
+        ::usleep(50'000);
+        EXPECT_EQ(status_of(in_child([&] { return goes_on(e, "slow") && goes_on(e, "other"); })), 0)
+            << "what its parent has under way is not";
+        EXPECT_EQ(status_of(in_child([&] {
+                      here->e.~engine();
+                      return true;
+                  })),
+                  0)
+            << "a child that never used it lets it go";
+        EXPECT_TRUE(under_way.wait_sync());
+        EXPECT_TRUE(goes_on(e, "parents_too"));
+    }
+};
+
 }  // namespace
 
 TEST(engine_fork, a_child_has_an_engine_although_its_parents_was_just_being_made) {
@@ -96,6 +163,26 @@ TEST(engine_fork, children_end_while_threads_of_their_parent_ask_for_the_first_t
         if (fresh == 0) fork_while_the_first_is_used();
         ASSERT_EQ(status_of(fresh), 0);
     }
+}
+
+TEST_F(fork_with_a_remote, P7_none) { children_go_on(""); }
+
+TEST_F(fork_with_a_remote, R15_redis) {
+    if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    test::redis_process server;
+    children_go_on(server.url() + " trust=server");
+    EXPECT_EQ(server.say("EVAL \"return #redis.call('keys', 'kiln:1:l:*')\" 0"), ":0\r\n") << "leases are left";
+    EXPECT_EQ(server.say("EVAL \"return #redis.call('keys', 'kiln:1:*')\" 0"), ":14\r\n")
+        << "of each unit two names: by its request and by its family";
+}
+
+TEST_F(fork_with_a_remote, R15_a_closed_port) {
+    children_go_on(fmt::format("redis://127.0.0.1:{} trust=server", test::free_port()));
+}
+
+TEST_F(fork_with_a_remote, R15_a_server_that_says_nothing) {
+    test::told_redis const server{[](auto const&) { return test::silence; }};
+    children_go_on(server.url() + " trust=server timeout=1s");
 }
 
 }  // namespace kiln

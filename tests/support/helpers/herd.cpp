@@ -8,7 +8,7 @@
 // `hold` the compiler never ends, and "begun" is printed when it has something. With `leave` it ends when it has all, as programs do,
 // and does not wait until what it made was sent. FILE grows by a byte with every compile, also of those
 // that are killed later.
-#include "engine/engine_state.hpp"
+#include "support/pretended_compiler.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -22,6 +22,7 @@
 namespace {
 
 using namespace kiln;
+using test::order_of;
 
 struct herd_options {
     int keys = 0;
@@ -55,22 +56,7 @@ result<compile::product> make(compile::job const& j, herd_options const& o) {
     std::this_thread::sleep_for(std::chrono::milliseconds{o.ms});
     count_one(o.count);
     auto const& c = std::get<compile::compile_job>(j.task);
-    artifact out{.unit = c.unit.name, .target = c.target, .toolchain = "nvrtc fake"};
-    auto const image = image_of(c.unit.source, o.grow);
-    auto const raw = base::as_bytes(image);
-    out.image.assign(raw.begin(), raw.end());
-    out.compile_ms = std::max(20, o.ms);
-    return out;
-}
-
-engine_detail::order order_of(unit const& u, target t) {
-    engine_detail::subject about{.name = u.name,
-                                 .target = t,
-                                 .id = compile::identify(u, t, "nvrtc fake").value(),
-                                 .toolchain = "nvrtc fake",
-                                 .roots = {},
-                                 .device = {}};
-    return {std::move(about), compile::job{{}, compile::compile_job{u, t}}, {}};
+    return test::product_of(j, image_of(c.unit.source, o.grow), std::max(20, o.ms));
 }
 
 int run(engine& e, herd_options const& o) {
@@ -120,14 +106,7 @@ int main(int count, char** arguments) {
     if (::read(0, &go, 1) != 1) return 3;
     event_log events;
     if (auto const* const file = std::getenv("KILN_EVENTS")) events.write_to(file);
-    compile::pool_options how;
-    how.workers = 0;
-    how.in_process = [o](compile::job const& j) { return make(j, o); };
     engine e{{.settings = {{"KILN_CACHE_DIR", arguments[1]}}, .events = &events}};
-    auto& s = e.internals();
-    s.requests.reset();
-    s.pool = std::make_unique<compile::worker_pool>(how, events);
-    s.requests = std::make_unique<engine_detail::coordinator>(
-        engine_detail::coordinator_options{}, engine_detail::coordinator::parts{*s.store, *s.pool, events, s.book});
+    test::compile_by(e, events, [o](compile::job const& j) { return make(j, o); });
     return run(e, o);
 }
