@@ -234,7 +234,7 @@ void client::checked(inquiry_ptr const& q, opened found) {
     if (!found.what) {
         q->why = found.why;
         // A sound entry that is not the one asked for may be what the next one asks for.
-        if (found.payload == digest{}) told_bad(q->name, found.why);
+        if (found.payload == digest{} && found.why != miss::disabled) told_bad(q->name, found.why);
         return missed(q);
     }
     settle_found(q, std::move(found));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/curl.hpp"
 
+#include "base/exit_gate.hpp"
 #include "remote/curl_numbers.hpp"
 #include "remote/settings.hpp"
 
@@ -117,7 +118,7 @@ bool curl_client::open() {
     api_->multi_setopt(multi_, multi_option::most_connections_per_host, static_cast<long>(options_.at_once));
     loop_.wait_by(
         [this](std::vector<::pollfd>& ours, int timeout_ms) {
-            if (multi_ == nullptr) return ::poll(ours.data(), ours.size(), timeout_ms);
+            if (multi_ == nullptr || base::is_gate_closed()) return ::poll(ours.data(), ours.size(), timeout_ms);
             std::vector<curl_api::wait_fd> all;
             for (auto const& p : ours) {
                 short const wanted =
@@ -155,6 +156,8 @@ void curl_client::send(http_request what, answered then) {
 
 void curl_client::start_some() {
     start_timer_ = 0;
+    base::library_use const tls;
+    if (!tls) return refuse_waiting({trouble::cut, "the program ends"});
     if (!open()) return refuse_waiting({trouble::library, no_api_});
     while (!queue_.empty() && running_.size() < options_.at_once) {
         auto next = std::move(queue_.front());
@@ -243,7 +246,8 @@ void curl_client::start(std::unique_ptr<transfer> t) {
 }
 
 void curl_client::collect() {
-    if (multi_ == nullptr) return;
+    base::library_use const tls;
+    if (multi_ == nullptr || !tls) return;
     (void)perform();
     int left = 0;
     std::vector<std::pair<curl_api::handle, int>> done;
@@ -318,14 +322,21 @@ void curl_client::close() noexcept {
     loop_.cancel(start_timer_);
     loop_.cancel(idle_timer_);
     loop_.cancel(ended_timer_);
+    base::library_use const tls;
     auto running = std::exchange(running_, {});
     for (auto& [handle, t] : running) {
+        // What libcurl has of it ends with the process.
+        if (!tls) {
+            queue_.push_back(std::move(t));
+            continue;
+        }
         (void)api_->multi_remove_handle(multi_, handle);
         t->words = {};
         finish(std::move(t), 56);
     }
     refuse_waiting({trouble::cut, "closed"});
-    if (multi_ != nullptr) (void)api_->multi_cleanup(std::exchange(multi_, nullptr));
+    auto const last = std::exchange(multi_, nullptr);
+    if (last != nullptr && tls) (void)api_->multi_cleanup(last);
     loop_.wait_by({}, {});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/curl_api.hpp"
 
+#include "base/exit_gate.hpp"
 #include "base/fork_guard.hpp"
 #include "remote/curl_numbers.hpp"
 
@@ -55,7 +56,12 @@ loaded_curl load() {
     get(out.api.multi_poll, "curl_multi_poll");
     get(out.api.multi_info_read, "curl_multi_info_read");
     get(out.api.multi_cleanup, "curl_multi_cleanup");
-    if (out.why.empty()) global_init(3);
+    if (!out.why.empty()) return out;
+    // The OpenSSL that this libcurl stands on need not be ours.
+    int (*init_openssl)(std::uint64_t, void const*) = nullptr;
+    init_openssl = reinterpret_cast<decltype(init_openssl)>(::dlsym(library, "OPENSSL_init_crypto"));
+    if (init_openssl != nullptr) init_openssl(base::openssl_without_cleanup, nullptr);
+    global_init(3);
     return out;
 }
 

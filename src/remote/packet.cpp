@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/packet.hpp"
 
+#include "base/exit_gate.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -39,6 +41,7 @@ std::optional<miss> not_asked_for(store::label const& about, wanted const& asked
 // Of two reasons the one that says more of whoever made the packet.
 int weight(miss why) noexcept {
     switch (why) {
+        case miss::disabled: return 4;  // the program ends: nobody can tell
         case miss::bad_signature: return 3;
         case miss::old_epoch: return 2;
         case miss::unknown_key: return 1;
@@ -50,6 +53,8 @@ miss check_signature(trust const& rule, packet_signature const& s, signed_facts 
     auto const key = std::ranges::find(rule.keys, s.by, &store::public_key::id);
     if (key == rule.keys.end()) return miss::unknown_key;
     facts.epoch = s.epoch;
+    base::library_use const openssl;
+    if (!openssl) return miss::disabled;
     if (!key->verifies(message_of(facts), s.value)) return miss::bad_signature;
     return s.epoch < rule.least_epoch ? miss::old_epoch : miss::absent;
 }

@@ -2,6 +2,7 @@
 #include "remote/remote_tier.hpp"
 
 #include "base/directory.hpp"
+#include "base/exit_gate.hpp"
 #include "remote/http_server.hpp"
 #include "remote/redis_server.hpp"
 
@@ -181,7 +182,9 @@ struct remote_tier::state {
 };
 
 remote_tier::remote_tier(remote_options options, std::shared_ptr<store::event_outlet> events, put_rule rule)
-    : options_{std::move(options)}, events_{std::move(events)}, rule_{rule} {}
+    : options_{std::move(options)}, events_{std::move(events)}, rule_{rule} {
+    base::close_gate_at_exit();
+}
 
 remote_tier::~remote_tier() {
     std::shared_ptr<state> last;
@@ -315,7 +318,11 @@ result<store::put_outcome> remote_tier::put(store::entry_ptr const& what) {
     auto const payload = base::sha256_of(what->payload);
     KILN_TRY(auto const entry, store::encode_entry(*what));
     std::vector<packet_signature> signatures;
-    if (how->signs) signatures.push_back(sign_entry(*how->signs, options_.space, entry));
+    if (how->signs) {
+        base::library_use const openssl;
+        if (!openssl) return store::put_outcome{.kept = false, .why = "late", .detail = "the program ends"};
+        signatures.push_back(sign_entry(*how->signs, options_.space, entry));
+    }
     auto packet = std::make_shared<base::bytes const>(encode_packet(signatures, entry));
     if (packet->size() > options_.most_entry) {
         counts_.add("dropped");

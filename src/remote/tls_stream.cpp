@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/tls_stream.hpp"
 
+#include "base/exit_gate.hpp"
 #include "remote/curl_numbers.hpp"
 #include "remote/settings.hpp"
 
@@ -11,7 +12,15 @@ namespace kiln::remote {
 
 using namespace curl;
 
+namespace {
+
+constexpr int gone = 55;  // as libcurl says of a connection that ended
+
+}  // namespace
+
 tls_stream::attempt tls_stream::connect(peer const& to) {
+    base::library_use const tls;
+    if (!tls) return {nullptr, {trouble::cut, "the program ends"}};
     auto const loaded = load_curl();
     if (!loaded) return {nullptr, {trouble::library, std::string{loaded.error().message()}}};
     auto const& a = **loaded;
@@ -46,13 +55,17 @@ tls_stream::attempt tls_stream::connect(peer const& to) {
     return {nullptr, std::move(why)};
 }
 
-tls_stream::~tls_stream() { api_->easy_cleanup(easy_); }
+tls_stream::~tls_stream() {
+    base::library_use const tls;
+    if (tls) api_->easy_cleanup(easy_);
+}
 
 std::string tls_stream::certificate() const { return certificate_of(*api_, easy_); }
 
 long tls_stream::send(void const* data, std::size_t size) noexcept {
     std::size_t done = 0;
-    auto const code = api_->easy_send(easy_, data, size, &done);
+    base::library_use const tls;
+    auto const code = !tls ? gone : api_->easy_send(easy_, data, size, &done);
     if (code == 0) return static_cast<long>(done);
     errno = code == try_later ? EAGAIN : ECONNRESET;
     return -1;
@@ -60,7 +73,8 @@ long tls_stream::send(void const* data, std::size_t size) noexcept {
 
 long tls_stream::recv(void* data, std::size_t size) noexcept {
     std::size_t done = 0;
-    auto const code = api_->easy_recv(easy_, data, size, &done);
+    base::library_use const tls;
+    auto const code = !tls ? gone : api_->easy_recv(easy_, data, size, &done);
     if (code == 0) return static_cast<long>(done);
     errno = code == try_later ? EAGAIN : ECONNRESET;
     return -1;

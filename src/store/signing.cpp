@@ -2,6 +2,7 @@
 #include "store/signing.hpp"
 
 #include "base/digest.hpp"
+#include "base/exit_gate.hpp"
 #include "base/files.hpp"
 
 #include <openssl/bio.h>
@@ -30,7 +31,10 @@ struct context_deleter {
 };
 using context_ptr = std::unique_ptr<EVP_MD_CTX, context_deleter>;
 
-bio_ptr reader_of(std::string_view pem) { return bio_ptr{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))}; }
+bio_ptr reader_of(std::string_view pem) {
+    base::keep_openssl();
+    return bio_ptr{BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))};
+}
 
 std::string text_of(BIO* bio) {
     char* data = nullptr;
@@ -40,7 +44,10 @@ std::string text_of(BIO* bio) {
 
 // Takes the key over; null unless it is Ed25519.
 std::shared_ptr<void> checked(EVP_PKEY* key) {
-    std::shared_ptr<void> out{key, [](void* k) { EVP_PKEY_free(static_cast<EVP_PKEY*>(k)); }};
+    std::shared_ptr<void> out{key, [](void* k) {
+                                  base::library_use const openssl;
+                                  if (openssl) EVP_PKEY_free(static_cast<EVP_PKEY*>(k));
+                              }};
     return key != nullptr && EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 ? out : nullptr;
 }
 
@@ -96,6 +103,7 @@ std::string public_key::pem() const {
 }
 
 result<private_key> private_key::generate() {
+    base::keep_openssl();
     if (auto key = checked(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"))) return private_key{std::move(key)};
     return fail(errc::unsupported, "OpenSSL cannot make an Ed25519 key");
 }
