@@ -100,7 +100,7 @@ template <class Body>
 struct machine {
     explicit machine(std::string const& remote)
         : e{{.settings = {{"KILN_CACHE_DIR", scratch.path() / "cache"}, {"KILN_REMOTE", remote}}, .events = &events}} {
-        test::compile_by(e, events, [this](compile::job const& j) {
+        test::compile_by(e, events, [](compile::job const& j) {
             if (j.name() == "slow") std::this_thread::sleep_for(std::chrono::milliseconds{300});
             return test::product_of(j, "image");
         });
