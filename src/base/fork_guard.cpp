@@ -4,7 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <pthread.h>
+#include <thread>
 #include <type_traits>
 #include <unistd.h>
 
@@ -29,21 +31,35 @@ struct fork_registry {
     static fork_registry& get() noexcept { return all; }
     static fork_registry all;
 
+    bool is_gate_taken = false;  // by the thread that forks
+
+    // A thread that loads a library may wait for one whose library forks while it is loaded: nobody waits for ever.
+    [[nodiscard]] bool take_gate() noexcept {
+        constexpr auto pause = std::chrono::microseconds{100};
+        for (auto left = std::chrono::microseconds{std::chrono::seconds{10}}; left.count() > 0; left -= pause) {
+            if (gate.try_lock()) return true;
+            std::this_thread::sleep_for(pause);
+        }
+        return false;
+    }
     void before() noexcept {
-        if (!holds_gate) gate.lock();
+        bool const taken = !holds_gate && take_gate();
         list_mutex.lock();
+        is_gate_taken = taken;
         for (auto* m = first; m != nullptr; m = m->next_) m->mutex_.lock();
     }
     void after() noexcept {
         for (auto* m = first; m != nullptr; m = m->next_) m->mutex_.unlock();
+        bool const taken = is_gate_taken;
         list_mutex.unlock();
-        if (!holds_gate) gate.unlock();
+        if (taken) gate.unlock();
     }
     void in_child() noexcept {
         generation.fetch_add(1);
         for (auto& slot : descriptors) {
             if (int const kept = slot.exchange(0); kept > 0) ::close(kept - 1);
         }
+        if (!is_gate_taken && !holds_gate) std::construct_at(&gate);  // a thread that is not here has it
         after();
     }
 
@@ -109,6 +125,8 @@ no_fork_meanwhile::~no_fork_meanwhile() {
     holds_gate = false;
     fork_registry::get().gate.unlock();
 }
+
+bool keeps_fork_away() noexcept { return holds_gate || held > 0; }
 
 std::uint64_t fork_generation() noexcept { return fork_registry::get().generation.load(); }
 

@@ -70,6 +70,9 @@ private:
     bool is_first_;  // of this thread
 };
 
+// This thread holds something that fork() in others waits for.
+[[nodiscard]] bool keeps_fork_away() noexcept;
+
 // How many times this process is the child of a fork: 0 in the first.
 [[nodiscard]] std::uint64_t fork_generation() noexcept;
 

@@ -3,6 +3,7 @@
 
 #include "base/digest.hpp"
 #include "base/files.hpp"
+#include "base/load_library.hpp"
 #include "cuda/file_content.hpp"
 
 #include <algorithm>
@@ -221,7 +222,7 @@ result<loaded_library> open_library(candidate const& what) {
     KILN_CHECK(check_whole(what.file));
     loaded_library out;
     out.from = what.from;
-    out.handle = ::dlopen(past_stand_ins(what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    out.handle = base::load_library(past_stand_ins(what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (out.handle == nullptr) {
         auto const* why = ::dlerror();
         return fail(errc::not_found, "{}", why == nullptr ? what.file.c_str() : why);

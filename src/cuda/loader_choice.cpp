@@ -2,6 +2,7 @@
 #include "cuda/loader_choice.hpp"
 
 #include "base/files.hpp"
+#include "base/load_library.hpp"
 #include "cuda/loaded_library.hpp"
 
 #include <cstddef>
@@ -90,7 +91,7 @@ fs::path loaders_choice(fs::path const& who, std::string const& name) {
     if (auto file = first_in(path_of_user(), name); !file.empty()) return file;
     if (auto file = first_in(own.after_users, name); !file.empty()) return file;
     if (auto file = only_one_in_list(name); !file.empty()) return file;
-    return path_behind(::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL));
+    return path_behind(base::load_library(name.c_str(), RTLD_LAZY | RTLD_LOCAL));
 }
 
 }  // namespace kiln::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "intercept/compiler_library.hpp"
 
+#include "base/load_library.hpp"
 #include "base/quiet_writes.hpp"
 #include "compile/open_hook.hpp"
 #include "cuda/file_content.hpp"
@@ -33,7 +34,7 @@ void open_builtins_in(fs::path const& directory) {
     std::error_code failed;
     for (fs::directory_iterator at{directory, failed}, end; !failed && at != end; at.increment(failed)) {
         if (at->path().filename().native().starts_with("libnvrtc-builtins.so."))
-            (void)::dlopen(at->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+            (void)base::load_library(at->path().c_str(), RTLD_NOW | RTLD_LOCAL);
     }
 }
 
@@ -42,7 +43,7 @@ void open_builtins_of(std::string const& path, std::string_view toolchain) {
     auto const found = cuda::builtins_in_use(path);
     bool const is_beside = !found || found->elsewhere.empty() || toolchain_of(path, builtins::beside) == toolchain;
     if (is_beside) return open_builtins_in(found ? found->directory : fs::path{parts_of(path).directory});
-    for (auto const& file : found->elsewhere) (void)::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    for (auto const& file : found->elsewhere) (void)base::load_library(file.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ opened_compiler open_compiler(std::string const& path, std::string_view toolchai
     if (what.file.empty()) return {};
     if (what.is_nvrtc()) open_builtins_of(path, toolchain);
     // The hook lets this spelling through.
-    auto* const handle = ::dlopen((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto* const handle = base::load_library((what.directory + "/./" + what.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return {};
     bool const hooked = !what.is_nvrtc() || compile::hook_opens(handle);
     auto* const known = ::dlsym(handle, what.is_nvrtc() ? "nvrtcVersion" : "nvJitLinkVersion");

@@ -3,6 +3,7 @@
 
 #include "base/exit_gate.hpp"
 #include "base/fork_guard.hpp"
+#include "base/load_library.hpp"
 #include "remote/curl_numbers.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ loaded_curl load() {
     loaded_curl out;
     void* library = nullptr;
     for (auto const* name : {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"}) {
-        library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        library = base::load_library(name, RTLD_NOW | RTLD_LOCAL);
         if (library != nullptr) break;
     }
     if (library == nullptr) {

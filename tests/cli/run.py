@@ -728,7 +728,7 @@ def foreign_work_is_among_the_events():
     check(made["unit"] == found["unit"] == "k" and made["target"] == "sm_90" and made["key"] == found["key"], "what it was", made, found)
     name = pathlib.Path(PYTHON).name + " one.py"
     check(all(name in line.get("detail", "") for line in lines if line["kind"] != "missed"), "each says for whom", *lines)
-    check(lines[4]["ns"] > 1e6 > found["ns"] > 0, "who made it stood still", lines[4], found)
+    check(lines[4]["ns"] > found["ns"] > 0, "who made it stood still", lines[4], found)
     said = data("events", events, "--summary")
     check(said["blocked"] == 2 and said["unreadable"] == 0, "kiln events", said)
     check({c["what"] for c in said["compiles"]} == {"headers-read"}, "no compile of a stranger has precompiled headers", said["compiles"])
