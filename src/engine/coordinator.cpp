@@ -336,6 +336,7 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
         return;
     }
     auto a = *std::move(made);
+    if (claim) claim->made(std::chrono::nanoseconds{static_cast<std::int64_t>(a.compile_ms * 1e6)});
     auto entry = entry_for(f->order, a, options_.producer);
 
     bool const links = std::holds_alternative<compile::link_job>(f->order.job.task);

@@ -89,6 +89,7 @@ public:
     void put(parcel what, std::function<void(result<store::put_outcome>)> then);
 
     // Of a claim that was given out.
+    void made(digest const& request, std::string const& token, std::chrono::nanoseconds took);
     void let_go(digest const& request, std::string const& token);
     void cannot_publish(digest const& request, std::string const& token, std::string_view why);
     // The same, whatever its token.
@@ -117,6 +118,7 @@ private:
         std::optional<base::time_point> held_since{};  // another has the lease
         base::clock::duration held_before{};           // others had it
         base::time_point waited_from{};                // for a lease
+        base::time_point taken_from{};                 // the last time it was tried for
         miss why = miss::absent;
         stage at = stage::looking;
         lease_seen seen = lease_seen::unknown;
@@ -133,6 +135,7 @@ private:
         digest lease;
         std::string token;
         reactor::timer renewal = 0;
+        bool is_made = false;  // and on its way to the server
     };
 
     void look(inquiry_ptr const& q);
@@ -166,6 +169,11 @@ private:
     [[nodiscard]] bool may_ask_for_leases(inquiry const& q);
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
+    // So many for each maker, besides what it makes: so that it need not stand still while the next one is claimed.
+    [[nodiscard]] std::size_t ahead() const noexcept;
+    [[nodiscard]] std::size_t being_made() const noexcept;
+    // What is missing is tried for now.
+    void claim_more();
     void wait_for_lease(inquiry_ptr const& q);
     void take_some();
     void take(inquiry_ptr const& q);
@@ -199,6 +207,7 @@ private:
     void rest_from_leases(failure const& why);
     void renew_later(digest const& request);
     void end_claim(digest const& request);
+    bool end_lease(digest const& request);
 
     struct upload;
     void try_slot(std::shared_ptr<upload> const& u, put_rule rule);
@@ -226,6 +235,8 @@ private:
     base::time_point lost_patience_{};  // when that was last
     unsigned deadlines_ = 0;            // how often running, each by somebody who came after the last
     base::time_point impatient_until_{};
+    std::chrono::nanoseconds claiming_{0};       // what the last claim took
+    std::chrono::nanoseconds making_{0};         // and the last compile
     std::map<digest, held> claims_;              // by request
     std::map<digest, base::time_point> absent_;  // names, until when it is believed
     std::map<digest, miss> bad_;                 // names that held what failed a check

@@ -18,6 +18,9 @@ constexpr unsigned most_lost = 5;
 // Holders that do not end, so often running: from then on nobody waits for one for a while.
 constexpr unsigned most_deadlines = 3;
 constexpr std::chrono::seconds impatience{30};
+// A claim that takes less than this part of a compile holds up nobody.
+constexpr int not_worth_it = 50;
+constexpr std::size_t most_ahead = 32;
 
 }  // namespace
 
@@ -86,11 +89,32 @@ bool client::can_write() const noexcept {
            base::clock::now() >= writing_rests_until_;
 }
 
+std::size_t client::being_made() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(claims_, [](auto const& c) { return !c.second.is_made; }));
+}
+
+// Nothing where a claim takes next to no time beside a compile: what is claimed and not made yet others wait for. Where others are at work
+// it is rounded down.
+std::size_t client::ahead() const noexcept {
+    if (making_.count() <= 0 || claiming_ * not_worth_it < making_) return 0;
+    auto const whole = static_cast<std::size_t>(claiming_ / making_);
+    return std::min(most_ahead, whole + (blind_ ? 1 : 0));
+}
+
 // What somebody waits for need not queue behind what nobody does.
 bool client::may_claim(inquiry const& q) const noexcept {
     auto const makers = std::max<std::size_t>(1, q.what.makers);
-    auto const most = q.what.how == store::urgency::nobody_waits ? makers : 2 * makers;
-    return can_write() && claims_.size() + taking_ < most;
+    auto const of_each = 1 + ahead() + (q.what.how == store::urgency::nobody_waits ? 0 : 1);
+    return can_write() && being_made() + taking_ < makers * of_each;
+}
+
+void client::claim_more() {
+    if (waiting_.empty()) return;
+    take_some();
+    // As long as nobody else was seen at work there is nothing to look at.
+    if (blind_) return;
+    of_.loop.cancel(poll_timer_);
+    schedule_poll(milliseconds{0});
 }
 
 void client::wait_for_lease(inquiry_ptr const& q) {
@@ -129,6 +153,7 @@ void client::take_some() {
 void client::take(inquiry_ptr const& q) {
     q->at = stage::taking;
     q->token = base::random_name() + base::random_name();
+    q->taken_from = base::clock::now();
     ++taking_;
     watch_silence(q);
     of_.leases->take(q->lease, q->token, [this, q, alive = alive_](lease_look seen) {
@@ -193,6 +218,7 @@ void client::taken(inquiry_ptr const& q, lease_look seen) {
 void client::won(inquiry_ptr const& q) {
     auto const& request = *q->what.request;
     auto const at = claims_.find(request);
+    claiming_ = base::clock::now() - q->taken_from;
     auto mine = at != claims_.end() && make_claim ? make_claim(request, at->second.token) : nullptr;
     finish(q, {.why = q->why, .mine = std::move(mine)});
 }
@@ -356,18 +382,26 @@ void client::wait_no_longer() {
 }
 
 void client::end_claim(digest const& request) {
+    if (end_lease(request)) claim_more();
+}
+
+bool client::end_lease(digest const& request) {
     auto const at = claims_.find(request);
-    if (at == claims_.end()) return;
+    if (at == claims_.end()) return false;
     auto mine = std::move(at->second);
     of_.loop.cancel(mine.renewal);
     claims_.erase(at);
     of_.leases->end(mine.lease, mine.token, [](failure const&) {});
     for (unsigned slot = 0; slot < slots; ++slot) absent_.erase(object_name(of_.rules.options.space, request, slot));
-    // There is room for one more: what is still missing is looked at now.
-    if (!waiting_.empty()) {
-        of_.loop.cancel(poll_timer_);
-        schedule_poll(milliseconds{0});
-    }
+    return true;
+}
+
+void client::made(digest const& request, std::string const& token, std::chrono::nanoseconds took) {
+    making_ = took;
+    auto const at = claims_.find(request);
+    if (at == claims_.end() || at->second.token != token) return;
+    at->second.is_made = true;
+    claim_more();
 }
 
 void client::let_go(digest const& request, std::string const& token) {
@@ -381,10 +415,7 @@ void client::cannot_publish(digest const& request, std::string const& token, std
     of_.leases->mark_open(at->second.lease, token, why);
     of_.loop.cancel(at->second.renewal);
     claims_.erase(at);
-    if (!waiting_.empty()) {
-        of_.loop.cancel(poll_timer_);
-        schedule_poll(milliseconds{0});
-    }
+    claim_more();
 }
 
 void client::cannot_publish(digest const& request, std::string_view why) {
@@ -393,7 +424,7 @@ void client::cannot_publish(digest const& request, std::string_view why) {
 }
 
 void client::end_all() {
-    while (!claims_.empty()) end_claim(claims_.begin()->first);
+    while (!claims_.empty()) (void)end_lease(claims_.begin()->first);
 }
 
 }  // namespace kiln::remote

@@ -108,6 +108,9 @@ public:
     ~held_claim() override {
         post([request = request_, token = token_](client& c) { c.let_go(request, token); });
     }
+    void made(std::chrono::nanoseconds took) noexcept override {
+        post([request = request_, token = token_, took](client& c) { c.made(request, token, took); });
+    }
     void cannot_publish(std::string_view why) noexcept override {
         post([request = request_, token = token_, reason = std::string{why}](client& c) {
             c.cannot_publish(request, token, reason);

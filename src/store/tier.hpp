@@ -149,6 +149,8 @@ struct put_outcome {
 class claim {
 public:
     virtual ~claim() = default;
+    // It is made, in so long, and on its way to where others find it: whatever made it is free for the next one.
+    virtual void made(std::chrono::nanoseconds took) noexcept = 0;
     // Nobody will find it: the others need not wait for one another either.
     virtual void cannot_publish(std::string_view why) noexcept = 0;
 };
