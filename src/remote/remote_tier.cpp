@@ -48,6 +48,10 @@ result<std::vector<store::public_key>> read_keys(std::vector<std::filesystem::pa
             if (files.empty()) return fail(errc::not_found, "{}: no *.pub in it", path.native());
         }
         for (auto const& file : files) {
+            // Its public half could be told from it, and then it would lie on every machine that only reads.
+            if (store::private_key::load(file))
+                return fail(errc::invalid_argument, "{}: a private key; keys= takes its public half, {}.pub",
+                            file.native(), file.native());
             KILN_TRY(auto key, store::public_key::load(file));
             out.push_back(std::move(key));
         }

@@ -276,7 +276,8 @@ verdict reading::finish(circumstances const& around) {
             "add keys=FILE.pub to believe what is signed by it, or trust=server to believe whoever may write there"};
     if (out.in == belief::signatures && out.keys.empty())
         return attribute_error{"trust=signed without keys=", "add keys=FILE.pub, or a folder of such files"};
-    if (out.in == belief::signatures && out.sign.empty() && out.writes == writing::allowed)
+    if (out.in == belief::signatures && out.sign.empty() && out.writes == writing::allowed &&
+        around.what_for == purpose::sharing)
         return attribute_error{"it would be written to, and nothing signs",
                                "add sign=FILE ('kiln key FILE' makes one), or read-only"};
     if (auto doubt = doubtful_belief()) return doubt;
@@ -444,7 +445,7 @@ remote_list parse_remotes(std::string_view text, circumstances const& around) {
     return out;
 }
 
-remote_list remotes_of(base::config const& config) {
+remote_list remotes_of(base::config const& config, purpose what_for) {
     auto const& setting = config.get("KILN_REMOTE");
     if (setting.value.empty() || setting.value == "off" || config.secure()) return {};
     if (setting.from == base::origin::file) {
@@ -459,8 +460,9 @@ remote_list remotes_of(base::config const& config) {
                              fmt::format("chmod go-w {}", setting.file)}}};
     }
     auto const* const token = ::secure_getenv("KILN_REMOTE_TOKEN");
-    return parse_remotes(
-        setting.value, {.has_token = token != nullptr && *token != '\0', .is_read_only = config.flag("KILN_READONLY")});
+    return parse_remotes(setting.value, {.has_token = token != nullptr && *token != '\0',
+                                         .is_read_only = config.flag("KILN_READONLY"),
+                                         .what_for = what_for});
 }
 
 }  // namespace kiln::remote

@@ -76,9 +76,13 @@ struct remote_list {
 
 inline constexpr std::size_t most_remotes = 4;
 
+// Who looks after a server removes and checks what others wrote: he signs nothing, and need not say that he only reads.
+enum class purpose { sharing, upkeep };
+
 struct circumstances {
     bool has_token = false;     // KILN_REMOTE_TOKEN is set
     bool is_read_only = false;  // KILN_READONLY
+    purpose what_for = purpose::sharing;
 };
 // KILN_REMOTE as people may see it: somebody may have written into it what does not belong there.
 [[nodiscard]] std::string shown_remotes(std::string_view text);
@@ -86,6 +90,6 @@ struct circumstances {
 [[nodiscard]] std::string shown_value(base::knob const& of, base::setting const& is);
 [[nodiscard]] remote_list parse_remotes(std::string_view text, circumstances const& around);
 // From the settings; nothing where the setting is in a file that others can write.
-[[nodiscard]] remote_list remotes_of(base::config const& config);
+[[nodiscard]] remote_list remotes_of(base::config const& config, purpose what_for = purpose::sharing);
 
 }  // namespace kiln::remote

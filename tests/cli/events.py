@@ -32,6 +32,12 @@ if not has_gpu:
     check("KILN_STRICT allows no fallback" in strict.stderr, "strict: a fallback is an error", strict.stderr)
     check("nothing to calibrate" in run("calibrate", status=1).stderr, "calibrate needs a GPU")
 
+# Who waits for a server is blocked once: what the tier tells of it is a part of what the caller does.
+(SCRATCH / "fleet.jsonl").write_text("".join(
+    json.dumps({"t": 1, "kind": "waited", "reason": reason, "ns": 100_000_000}) + "\n" for reason in ("compile", "fleet", "lease")))
+told = data("events", SCRATCH / "fleet.jsonl", "--summary")
+check(told["blocked"] == 1 and told["fleet_waited"] == 2, "waits for the fleet are not counted twice", told)
+
 # A process killed in the middle of a line.
 with open(SCRATCH / "cpu.jsonl", "a") as file:
     file.write('{"t":1,"ki')

@@ -58,13 +58,26 @@ try:
     check(told["verdict"] == "hit" and told["from"] == "fleet" and told["fleet"] is None, "explain asks the servers, too", told)
     check(data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "w")["entries"] == 0, "and copies nothing")
     told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=reader + " namespace=empty")[0]
-    check(told["verdict"] == "miss" and told["fleet"] == "absent", "and says that they have it not", told)
+    check(told["verdict"] == "miss" and told["fleet"] == url + ": absent", "and says of each that it has it not", told)
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         begun = time.monotonic()
         told = data(*why, KILN_CACHE_DIR=SCRATCH / "w", KILN_REMOTE=f"redis://127.0.0.1:{silent.getsockname()[1]} trust=server timeout=500ms")[0]
         check(told["verdict"] == "miss" and told["fleet"], "and says that one does not answer", told)
         check(time.monotonic() - begun < 20, "in its time, and the program's own", time.monotonic() - begun)
+
+        # Nobody else has it: the error says of each server what came of it.
+        here = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        closed = f"http://127.0.0.1:{free_port()}"
+        said = run(*warm, status=1, KILN_JIT="forbid", KILN_CACHE_DIR=SCRATCH / "w",
+                   KILN_REMOTE=f"{here} trust=server timeout=500ms {closed} trust=server {reader} namespace=empty").stderr
+        check(f"{here}: disabled: " in said and f"{closed}: disabled: " in said and f"{url}: absent" in said, "forbidden: each remote is named, with what it said", said)
+
+        # What cannot be sent is not waited for where the server is known to be silent, and is said.
+        begun = time.monotonic()
+        said = run("compile", "k.cu", "-a", "sm_90", KILN_CACHE_DIR=SCRATCH / "s", KILN_REMOTE=f"{here} trust=server").stderr
+        check(time.monotonic() - begun < 8, "a server that says nothing is not waited for at the end", time.monotonic() - begun)
+        check(f"{here}: 1 artifact not sent: it does not answer" in said, "and what was not sent is said", said)
 
     # Another header: another entry beside it, and neither pushes the other out.
     write("h.h", "// two\n")
@@ -147,6 +160,12 @@ try:
             subprocess.run(["redis-cli", "-p", str(port), "acl", "setuser", who, "on", ">pw", "~kiln:1:*", *rights.split()], check=True, stdout=subprocess.DEVNULL)
             write(f"{who}.token", f"{who}:pw")
         run("remote", "push", "x.kiln", KILN_REMOTE=writer)
+        # Who looks after it has no private key, and nobody shares anything by his line.
+        keeper = f"{url} keys={SCRATCH}/nodes.key.pub token-file={SCRATCH}/bob.token"
+        check(data("remote", "verify", KILN_REMOTE=keeper)["checked"] >= 1, "a keeper verifies")
+        check(data("remote", "prune", "--older-than", "0s", "-n", KILN_REMOTE=keeper)["removed"] >= 1, "and prunes")
+        said = run("remote", "push", "x.kiln", status=1, KILN_REMOTE=keeper).stderr
+        check("nothing signs" in said and "set KILN_REMOTE" not in said, "but sends nothing", said)
         both = f"{reader} token-file={SCRATCH}/ann.token {writer} token-file={SCRATCH}/bob.token"
         pruned = data("remote", "prune", "--older-than", "0s", KILN_REMOTE=both)
         check(pruned["removed"] >= 1 and pruned["left"] == 0, "prune with the token of who may write", pruned)
@@ -155,6 +174,7 @@ try:
         said = run("remote", "prune", "--older-than", "1d", status=1, KILN_REMOTE=writer).stderr
         check("does not say when" in said, "a server that counts uses instead of ages", said)
         check(data("remote", "verify", KILN_REMOTE=writer)["checked"] >= 1, "is still verified")
+        check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "and emptied: that needs no ages")
 
     # What is not understood takes a remote out of use, and doctor says what to write.
     said = run("doctor", status=1, KILN_REMOTE=f"{url} trust=server readonly").stdout
@@ -198,7 +218,20 @@ def loaded(remote):
 check(not loaded("") and not loaded(f"redis://127.0.0.1:{free_port()} trust=server"), "libcurl is not opened where nobody needs it")
 check(loaded(f"http://127.0.0.1:{free_port()} trust=server"), "but where somebody does")
 
+# A folder: packets go, whatever time they have; what is only named like one stays.
+name = "b" * 62
+for folder, text in (("ab", b"KILNPKT\n"), ("cd", b"precious")):
+    (SCRATCH / "disk" / folder).mkdir(parents=True)
+    (SCRATCH / "disk" / folder / name).write_bytes(text)
+    os.utime(SCRATCH / "disk" / folder / name, (4e9, 4e9))
+pruned = run("remote", "prune", "--older-than", "0s", "--dir", SCRATCH / "disk", "--json", KILN_REMOTE="off")
+told = json.loads(pruned.stdout)
+check(told["removed"] == 1 and told["foreign"] == 1 and "not Kiln's" in pruned.stderr, "prune of a folder", pruned)
+check((SCRATCH / "disk" / "cd" / name).exists() and not (SCRATCH / "disk" / "ab" / name).exists(), "what is not Kiln's is left")
+
 # A server that is not there.
+said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
+check("connect: " in said and "a server that answers" in said, "pull: of a server that is down nobody says that it has nothing", said)
 pushed = run("remote", "push", "--cache", status=1, KILN_CACHE_DIR=SCRATCH / "a", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
 check("not sent: connect" in pushed and "start the server" in pushed and "push 1/" not in pushed, "what cannot be sent is said once, with the remedy", pushed)
 began = time.monotonic()

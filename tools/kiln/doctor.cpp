@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace kiln::cli {
@@ -271,6 +272,14 @@ bool is_read_by_others(std::filesystem::path const& secret) {
     return (about.st_mode & (about.st_uid == ::geteuid() ? 077u : 007u)) != 0;
 }
 
+// Nobody changes what is mounted only to be read.
+std::string remedy_for_open(std::filesystem::path const& secret) {
+    struct ::statvfs about {};
+    bool const mounted = ::statvfs(secret.c_str(), &about) == 0 && (about.f_flag & ST_RDONLY) != 0;
+    return mounted ? "mount it for its user alone: of a secret of Kubernetes defaultMode: 0400"
+                   : fmt::format("chmod 600 {}", secret.native());
+}
+
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
 void add_remotes(std::vector<finding>& out, engine::state& s) {
     auto const list = remote::remotes_of(s.config);
@@ -288,12 +297,14 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
         }
         for (auto const& secret : {o.sign, o.token_file, o.lease_token_file, o.credentials_file, o.certificate_key}) {
             if (is_read_by_others(secret))
-                problem(fmt::format("{} can be read by others", secret.native()),
-                        fmt::format("chmod 600 {}", secret.native()));
+                problem(fmt::format("{} can be read by others", secret.native()), remedy_for_open(secret));
         }
         auto const seen = r.examine();
         if (seen.why) {
-            problem(fmt::format("{}: {}", remote::name_of(seen.why.what), seen.why.detail), remedy_for(o, seen.why));
+            auto const proxy = proxy_in_words(o);
+            auto const remedy = proxy.empty() ? "" : "see to the proxy, or name the server in no_proxy; else ";
+            problem(fmt::format("{}: {}{}", remote::name_of(seen.why.what), seen.why.detail, proxy),
+                    remedy + remedy_for(o, seen.why));
             continue;
         }
         auto const unwritten = r.try_writing();

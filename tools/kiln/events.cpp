@@ -34,6 +34,7 @@ struct summary {
     std::map<std::string, tally> compiles;  // by what precompiled headers did for them
     tally blocked;                          // callers that waited for a compile
     tally plans_waited;                     // plans wait on purpose, for many things at once
+    tally fleet_waited;                     // for servers: a part of what callers and plans waited
 
     void add(event const& e) {
         auto const text = [](std::string_view t) { return std::string{t}; };
@@ -58,7 +59,11 @@ struct summary {
             case event_kind::allocated: count(allocations[reason + within]); break;
             case event_kind::rewritten: count(rewrites[reason]); break;
             case event_kind::compiled: count(compiles[reason.starts_with("headers-") ? reason : "headers-read"]); break;
-            case event_kind::waited: count(reason.starts_with("plan") ? plans_waited : blocked); break;
+            case event_kind::waited:
+                count(reason.starts_with("plan")               ? plans_waited
+                      : reason == "fleet" || reason == "lease" ? fleet_waited
+                                                               : blocked);
+                break;
             default: break;
         }
     }
@@ -106,6 +111,10 @@ void show(summary const& s) {
     if (s.plans_waited.times > 0) {
         print(fmt::format("plans        waited {} times, {:.1f} ms\n", s.plans_waited.times,
                           static_cast<double>(s.plans_waited.ns) * 1e-6));
+    }
+    if (s.fleet_waited.times > 0) {
+        print(fmt::format("fleet        waited for {} times, {:.1f} ms, in what is above\n", s.fleet_waited.times,
+                          static_cast<double>(s.fleet_waited.ns) * 1e-6));
     }
     section("operations (times, items)", s.operations, false);
     section("fallbacks by reason (times, items)", s.fallbacks, false);
@@ -170,7 +179,9 @@ int events(arguments const& args) {
                 {"blocked", s.blocked.times},
                 {"blocked_ms", static_cast<double>(s.blocked.ns) * 1e-6},
                 {"plans_waited", s.plans_waited.times},
-                {"plans_waited_ms", static_cast<double>(s.plans_waited.ns) * 1e-6}});
+                {"plans_waited_ms", static_cast<double>(s.plans_waited.ns) * 1e-6},
+                {"fleet_waited", s.fleet_waited.times},
+                {"fleet_waited_ms", static_cast<double>(s.fleet_waited.ns) * 1e-6}});
     return ok;
 }
 

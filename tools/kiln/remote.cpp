@@ -6,8 +6,8 @@
 
 namespace kiln::cli {
 
-chosen_remotes remotes(std::string const& url) {
-    auto list = remote::remotes_of(base::config::load());
+chosen_remotes remotes(std::string const& url, remote::purpose what_for) {
+    auto list = remote::remotes_of(base::config::load(), what_for);
     chosen_remotes out{.usable = {}, .off = std::move(list.off)};
     for (auto& o : list.usable) {
         if (!url.empty() && o.at.text() != url) continue;
@@ -18,9 +18,10 @@ chosen_remotes remotes(std::string const& url) {
     return out;
 }
 
-chosen_remotes some_remotes(std::string const& url) {
-    auto out = remotes(url);
+chosen_remotes some_remotes(std::string const& url, remote::purpose what_for) {
+    auto out = remotes(url, what_for);
     for (auto const& off : out.off) complain(fmt::format("{}: not used: {}; {}", off.url, off.why, off.remedy));
+    if (out.usable.empty() && !out.off.empty()) throw fail(errc::not_found, "no remote of KILN_REMOTE can be used");
     if (out.usable.empty())
         throw fail(errc::not_found,
                    "there is no remote; set KILN_REMOTE, for example to 'redis://cache:6379 trust=server'");

@@ -34,9 +34,10 @@ struct chosen_remotes {
 };
 
 // Those of KILN_REMOTE, or the one whose URL is given.
-[[nodiscard]] chosen_remotes remotes(std::string const& url = {});
+[[nodiscard]] chosen_remotes remotes(std::string const& url = {}, remote::purpose what_for = remote::purpose::sharing);
 // The same; one at least, and those that cannot be used are complained about.
-[[nodiscard]] chosen_remotes some_remotes(std::string const& url = {});
+[[nodiscard]] chosen_remotes some_remotes(std::string const& url = {},
+                                          remote::purpose what_for = remote::purpose::sharing);
 
 // Why a remote is no use now, and what to do; empty where it is.
 struct plight {

@@ -228,12 +228,29 @@ int remote_push(remote_arguments const& a) {
     return lost == 0 && absent == 0 ? ok : failed;
 }
 
+namespace {
+
+// Those that could not be asked, a line each.
+bool complain_of_unreachable(std::vector<remote_ptr> const& all) {
+    bool any = false;
+    for (auto const& r : all) {
+        auto const why = r->examine().why;
+        if (!why) continue;
+        auto const trouble = plight_of(*r, why);
+        complain(fmt::format("{}: {}; {}", r->options().at.text(), trouble.why, trouble.remedy));
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
 // By the profile, from the remotes alone: what is not there is said and not compiled.
 int remote_pull(remote_arguments const& a) {
     refuse_what_has_no_effect(a);
     if (!a.place.empty()) return fetch(a);
     if (a.profiles.empty()) throw misuse{std::string{"name profiles with --profile, or where a bundle is"}};
-    (void)some_remotes();
+    auto const remotes = some_remotes();
     auto things = things_in(a.profiles, a.archs);
     engine e{{.settings = {{"KILN_JIT", "forbid"}}}};
     auto const absent = make_all(e, things, "pull");
@@ -241,6 +258,8 @@ int remote_pull(remote_arguments const& a) {
     if (writes) write_bundle(e, things, a.output, {}).value();
     (void)e.internals().store->flush(base::clock::now() + std::chrono::seconds{10});
     auto const from_fleet = e.internals().requests->status().from_fleet;
+    // What a server that is down has is not known.
+    bool const unasked = absent > 0 && complain_of_unreachable(remotes.usable);
     if (a.as_json) {
         json list = json::array();
         for (auto const& t : things) list.push_back(describe(t));
@@ -249,8 +268,9 @@ int remote_pull(remote_arguments const& a) {
                         {"absent", absent},
                         {"things", std::move(list)}});
     } else {
-        tell_absent(things,
-                    "neither here nor on a server; push it from where it was made, or let the program compile it");
+        tell_absent(things, unasked ? "neither here nor on a server that answers"
+                                    : "neither here nor on a server; push it from where it was made, or let the "
+                                      "program compile it");
         print(fmt::format("{}{} of {} are here, {} of them fetched now\n", writes ? a.output + ": " : "",
                           things.size() - absent, things.size(), from_fleet));
     }

@@ -23,7 +23,7 @@ struct looked_through {
 };
 
 looked_through folder_of(remote_arguments const& a) {
-    auto const all = remotes(a.url);
+    auto const all = remotes(a.url, remote::purpose::upkeep);
     // Who may remove files is for the file system to say.
     looked_through out{.where = a.folder, .by = {}, .is_written = true};
     for (auto const& r : all.usable) out.by.push_back(remote::upkeep::of_folder(a.folder, r->options()));
@@ -39,7 +39,7 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
         return out;
     }
     std::optional<error> cannot;
-    for (auto const& r : some_remotes(a.url).usable) {
+    for (auto const& r : some_remotes(a.url, remote::purpose::upkeep).usable) {
         auto one = remote::upkeep::open(r->options());
         if (!one) {
             cannot = one.error();
@@ -81,13 +81,15 @@ int remote_prune(remote_arguments const& a) {
                 bar.step(o.key);
                 continue;
             }
-            if (!o.age)
+            // What a clock that was wrong wrote may have a time to come.
+            bool const everything = age == 0;
+            if (!o.age && !everything)
                 throw fail(errc::unsupported,
                            "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
                            "or this user may "
                            "not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
                            server.where);
-            bool const old = *o.age >= age;
+            bool const old = everything || *o.age >= age;
             if (old && !a.dry_run) writer.remove(o).value();
             ++(old ? removed : left);
             bar.step(o.key);

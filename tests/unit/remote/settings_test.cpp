@@ -68,6 +68,15 @@ TEST(remote_settings, who_is_believed_must_be_said) {
 }
 
 // Before, the last word counted: keys= after trust=server was checked, and before it was not.
+TEST(remote_settings, who_looks_after_a_server_signs_nothing) {
+    auto const* const keeper = "redis://cache keys=/k.pub";
+    EXPECT_EQ(parse_remotes(keeper, {}).usable.size(), 0u);
+    auto const kept = parse_remotes(keeper, {.what_for = purpose::upkeep}).usable;
+    ASSERT_EQ(kept.size(), 1u);
+    EXPECT_EQ(kept[0].writes, writing::allowed) << "he removes";
+    EXPECT_EQ(parse_remotes("redis://cache", {.what_for = purpose::upkeep}).usable.size(), 0u);
+}
+
 TEST(remote_settings, what_does_not_go_together_is_not_guessed_at) {
     EXPECT_THAT(why_off("redis://h keys=a.pub trust=server"), HasSubstr("nobody looks at keys="));
     EXPECT_THAT(why_off("redis://h trust=server keys=a.pub"), HasSubstr("nobody looks at keys="));

@@ -62,6 +62,15 @@ TEST(remote_upkeep, who_signed_is_told) {
     EXPECT_EQ(seen.signers, std::vector{key.public_half().id()});
 }
 
+TEST(remote_trust, nobody_is_believed_by_his_private_key) {
+    auto const scratch = base::temporary_directory::make("kiln-trust").value();
+    auto const file = scratch.path() / "k";
+    store::private_key::generate().value().save(file).value();
+    auto const believed = trust_of(options_of(fmt::format("redis://h keys={} read-only", file.native())));
+    ASSERT_FALSE(believed);
+    EXPECT_NE(believed.error().message().find("its public half"), std::string::npos) << believed.error().message();
+}
+
 // Where nobody may remove, what doctor tried the server with stays; before, 'kiln remote verify' failed from then on.
 TEST(remote_upkeep, what_doctor_leaves_behind_is_sound) {
     if (auto const what = test::nginx_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
