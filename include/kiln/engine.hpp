@@ -135,7 +135,8 @@ public:
     // errc::invalid_argument without inputs.
     [[nodiscard]] result<obtained> link_sync(link_request const& what, wait_options how = {});
 
-    // Waits until what was made is also on disk; false if the deadline came first.
+    // Waits until what was made is also on disk, and on the servers that are shared; false if the deadline came first. A server that
+    // says nothing is not waited for.
     bool flush_sync(std::chrono::milliseconds deadline = std::chrono::seconds{10});
 
     [[nodiscard]] engine_status status() const;

@@ -99,7 +99,7 @@ typedef struct kiln_engine_status {
     uint64_t in_progress;
 } kiln_engine_status;
 KILN_C_CHECKED kiln_error* kiln_engine_get_status(kiln_engine* engine, kiln_engine_status* out);
-/* Waits until what was made is on disk too: KILN_TIMEOUT. */
+/* Waits until what was made is on disk too, and on the servers that are shared: KILN_TIMEOUT, at once for a server that says nothing. */
 KILN_C_CHECKED kiln_error* kiln_flush_sync(kiln_engine* engine, int64_t deadline_ms);
 
 /* How long to wait, and who waits: NULL is ten minutes. 0 ms never waits for a compiler. */

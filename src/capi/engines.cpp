@@ -111,7 +111,7 @@ kiln_error* kiln_engine_get_status(kiln_engine* engine, kiln_engine_status* out)
 kiln_error* kiln_flush_sync(kiln_engine* engine, int64_t deadline_ms) {
     return guarded([&]() -> result<void> {
         if (capi::engine_of(engine).flush_sync(capi::milliseconds(deadline_ms))) return {};
-        return fail(errc::timeout, "not all is on disk after {} ms", deadline_ms);
+        return fail(errc::timeout, "not all is on disk, or on the servers of KILN_REMOTE, in {} ms", deadline_ms);
     });
 }
 

@@ -9,6 +9,7 @@ namespace kiln::remote {
 namespace {
 
 constexpr unsigned failures_to_open = 3;
+constexpr unsigned lates_to_believe = 3;
 constexpr std::chrono::milliseconds shortest{1'000};
 constexpr std::chrono::milliseconds longest{60'000};
 
@@ -35,9 +36,9 @@ bool breaker::failed(failure const& why) {
     if (was_open && !trying_.load(std::memory_order_acquire)) return false;
     ++failures_;
     slow_start_.store(false, std::memory_order_release);
-    // A server that never was there is not tried three times before it is believed.
-    bool const at_once =
-        why.what == trouble::denied || why.what == trouble::busy || why.what == trouble::library || !ever_answered_;
+    // A server that never was there, or was silent before, is not tried three times before it is believed.
+    bool const at_once = why.what == trouble::denied || why.what == trouble::busy || why.what == trouble::library ||
+                         !ever_answered_ || is_silent();
     if (!was_open && !at_once && failures_ < failures_to_open) return false;
     if (why.what == trouble::denied) denied_.store(true, std::memory_order_release);
     pause_ = std::clamp(pause_ * 2, shortest, longest);
@@ -47,7 +48,23 @@ bool breaker::failed(failure const& why) {
     return !was_open;
 }
 
-bool breaker::answered() noexcept {
+void breaker::late(base::time_point asked) noexcept {
+    if (!ever_answered_) return slow_start_.store(true, std::memory_order_release);
+    if (asked >= late_at_) {
+        late_at_ = base::clock::now();
+        ++lates_;
+    }
+    if (heard_at_ < asked || lates_ >= lates_to_believe) silent_.store(true, std::memory_order_release);
+}
+
+void breaker::heard() noexcept {
+    heard_at_ = base::clock::now();
+    if (lates_ < lates_to_believe) silent_.store(false, std::memory_order_release);
+}
+
+bool breaker::answered(pace how) noexcept {
+    if (how == pace::in_time) lates_ = 0;
+    heard();
     failures_ = 0;
     ever_answered_ = true;
     slow_start_.store(false, std::memory_order_release);

@@ -22,6 +22,15 @@ void budgets::answered(std::chrono::nanoseconds took) noexcept {
     typical_ns_ = answers_ == 1 ? ns : typical_ns_ + (ns - typical_ns_) / 8;
 }
 
+// Where a compile takes next to nothing there is still no use in a wait that no answer can meet.
+milliseconds budgets::longest(store::question const& what) const noexcept {
+    return patience_.value_or(std::max(milliseconds{1}, std::min(longest_wait, what.compile / 2)));
+}
+
+bool budgets::is_in_time(store::question const& what, std::chrono::nanoseconds took) const noexcept {
+    return took <= longest(what);
+}
+
 base::time_point budgets::end_of(store::question const& what, base::time_point asked) noexcept {
     if (!first_asked_) first_asked_ = asked;
     if (what.how == store::urgency::nothing_else_will_do) return asked + timeout_;
@@ -29,9 +38,7 @@ base::time_point budgets::end_of(store::question const& what, base::time_point a
     if (patience_) end = asked + *patience_;
     else if (answers_ > 0) {
         auto const typical = milliseconds{static_cast<std::int64_t>(4 * typical_ns_ * 1e-6)};
-        // Where a compile takes next to nothing there is still no use in a wait that no answer can meet.
-        auto const most = std::max(milliseconds{1}, std::min(longest_wait, what.compile / 2));
-        end = asked + std::min(std::clamp(typical, shortest_wait, longest_wait), most);
+        end = asked + std::min(std::clamp(typical, shortest_wait, longest_wait), longest(what));
     } else if (connected_at_) end = *connected_at_ + to_answer_first;  // once, whoever asks
     else end = *first_asked_ + to_connect;
     if (what.how == store::urgency::nobody_waits) end = std::max(end, asked + 2 * what.compile);

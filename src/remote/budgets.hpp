@@ -23,6 +23,8 @@ public:
     void answered(std::chrono::nanoseconds took) noexcept;
     // When the wait for a question asked at `asked` ends, as things are known now.
     [[nodiscard]] base::time_point end_of(store::question const& what, base::time_point asked) noexcept;
+    // An answer that took so long may find somebody who still waits for it.
+    [[nodiscard]] bool is_in_time(store::question const& what, std::chrono::nanoseconds took) const noexcept;
     // Of whoever keeps leases, where nothing is known of him.
     [[nodiscard]] milliseconds for_a_first_answer() const noexcept;
     // Also for each answer about one.
@@ -31,6 +33,8 @@ public:
     [[nodiscard]] std::chrono::nanoseconds quantile(double part) const;
 
 private:
+    [[nodiscard]] milliseconds longest(store::question const& what) const noexcept;
+
     std::optional<milliseconds> patience_;
     milliseconds timeout_;
     std::optional<base::time_point> first_asked_;

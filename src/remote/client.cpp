@@ -67,9 +67,14 @@ void client::ask(store::question const& what, store::answered then) {
 
 // One timer for a question: looked at again when it rings, because what is known of the server may have changed.
 void client::watch_budget(inquiry_ptr const& q) {
+    if (of_.guard.is_silent() && q->what.how == store::urgency::somebody_waits) return be_late(q, "fleet-late");
     auto const end = budgets_.end_of(q->what, q->asked);
     if (end <= base::clock::now()) {
-        of_.guard.start_is_slow();
+        of_.guard.late(q->asked);
+        // Late is for who can do without. Nobody else has it to offer, but perhaps the next server.
+        if (q->what.how == store::urgency::nothing_else_will_do)
+            return finish(q, {.why = miss::disabled,
+                              .detail = fmt::format("no answer in {} ms", of_.rules.options.timeout.count())});
         be_late(q, "fleet-late");
         // From now on nobody is kept waiting for it: also not those who had more time.
         if (of_.guard.is_out_of_reach()) everybody_is_late();
@@ -135,8 +140,10 @@ void client::send_looks() {
 }
 
 void client::answered(inquiry const& q) {
-    budgets_.answered(base::clock::now() - q.sent);
-    if (!of_.guard.answered()) return;
+    auto const took = base::clock::now() - q.sent;
+    bool const in_time = budgets_.is_in_time(q.what, took);
+    budgets_.answered(took);
+    if (!of_.guard.answered(in_time ? breaker::pace::in_time : breaker::pace::too_late)) return;
     told_.clear();
     of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});
 }
@@ -200,7 +207,11 @@ void client::check_aside(inquiry_ptr const& q, base::bytes packet) {
 
 void client::received(inquiry_ptr const& q, got g) {
     if (auto const at = under_way_.find(q->name); at != under_way_.end() && at->second == q) under_way_.erase(at);
-    if (q->at == stage::done && q->followers.empty()) return;
+    if (q->at == stage::done && q->followers.empty()) {
+        if (g.state == presence::failed) failed(g.why);
+        else of_.guard.heard();
+        return;
+    }
     switch (g.state) {
         case presence::failed:
             failed(g.why);

@@ -126,6 +126,7 @@ private:
         std::optional<base::time_point> told_late{};
         bool among_many = false;  // its checks are not worth holding up the others
         reactor::timer timer = 0;
+        base::time_point watched_from{};  // watch_silence()
         std::string token{};
         // The same name, asked for while this was under way.
         std::vector<std::shared_ptr<inquiry>> followers{};

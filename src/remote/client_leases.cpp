@@ -58,7 +58,8 @@ void client::rest_from_leases(failure const& why) {
 void client::watch_silence(inquiry_ptr const& q) {
     auto const most = keeper_is_known_ ? budgets_.for_a_lease(q->what) : budgets_.for_a_first_answer();
     of_.loop.cancel(q->timer);
-    q->timer = of_.loop.at(base::clock::now() + most, [this, q] {
+    q->watched_from = base::clock::now();
+    q->timer = of_.loop.at(q->watched_from + most, [this, q] {
         q->timer = 0;
         fell_silent(q);
     });
@@ -66,12 +67,16 @@ void client::watch_silence(inquiry_ptr const& q) {
 
 void client::heard_of_leases() noexcept {
     keeper_is_known_ = true;
+    if (of_.rules.options.leases != leasing::elsewhere) of_.guard.heard();
     (void)lease_guard_.answered();
 }
 
 void client::fell_silent(inquiry_ptr const& q) {
     // The bytes may still come.
-    if (q->at == stage::looking || q->at == stage::looking_again) return be_late(q, "fleet-late");
+    if (q->at == stage::looking || q->at == stage::looking_again) {
+        of_.guard.late(q->watched_from);
+        return be_late(q, "fleet-late");
+    }
     if (q->at != stage::taking && q->at != stage::waiting) return;
     bool const awaits_leases = q->at == stage::taking || polling_ == polling::leases;
     if (q->at == stage::taking) --taking_;

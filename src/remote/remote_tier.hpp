@@ -16,6 +16,10 @@ public:
 
     [[nodiscard]] std::string_view name() const noexcept override { return "fleet"; }
     [[nodiscard]] store::tier_traits traits() const noexcept override;
+    [[nodiscard]] std::string which() const override { return options_.at.text(); }
+    [[nodiscard]] std::string_view why_in_vain() const noexcept override {
+        return guard_.is_out_of_reach() || guard_.is_silent() ? "it does not answer" : std::string_view{};
+    }
     [[nodiscard]] result<store::lookup> find(store::address const& at, store::expectation const& expected) override;
     // Of a family nothing is known: only what is asked for by request is found.
     [[nodiscard]] result<std::vector<store::summary>> list(digest const& family,

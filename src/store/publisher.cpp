@@ -4,6 +4,7 @@
 #include "base/caught.hpp"
 #include "base/quiet_thread.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <thread>
@@ -29,6 +30,7 @@ struct publisher::state {
     std::deque<item> queue;
     std::uint64_t queued_bytes = 0;
     bool busy = false;
+    bool writing = false;  // and not what tasks::idle does
     bool stopping = false;
     bool abandoned = false;
 
@@ -44,6 +46,7 @@ void publisher::state::run() {
         queue.pop_front();
         if (next.what) queued_bytes -= next.what->payload.size();
         busy = true;
+        writing = next.what && next.why == errand::keep;
         lock.unlock();
         // Nobody else could catch on this thread. What cannot be written for want of memory is lost, and found missing later.
         base::if_memory_allows([&] {
@@ -51,6 +54,7 @@ void publisher::state::run() {
         });
         next = {};
         lock.lock();
+        writing = false;
         if (queue.empty() && !abandoned) {
             lock.unlock();
             base::if_memory_allows(work.idle);
@@ -105,6 +109,18 @@ bool publisher::wait_idle(base::time_point deadline) {
     if (!s || s->generation != base::fork_generation()) return true;
     std::unique_lock lock{s->mutex};
     return s->calm.wait_until(lock, deadline, [&] { return s->queue.empty() && !s->busy; });
+}
+
+std::size_t publisher::waiting() {
+    std::shared_ptr<state> s;
+    {
+        std::lock_guard const lock{mutex_};
+        s = state_;
+    }
+    if (!s || s->generation != base::fork_generation()) return 0;
+    std::lock_guard const lock{s->mutex};
+    auto const queued = std::ranges::count_if(s->queue, [](auto const& i) { return i.what && i.why == errand::keep; });
+    return static_cast<std::size_t>(queued) + (s->writing ? 1 : 0);
 }
 
 bool publisher::stop(base::time_point deadline) {

@@ -37,6 +37,8 @@ public:
     // Runs tasks::idle once more.
     void poke();
     [[nodiscard]] bool wait_idle(base::time_point deadline);
+    // Entries that were put and are not written yet.
+    [[nodiscard]] std::size_t waiting();
     // False: entries were abandoned.
     bool stop(base::time_point deadline);
 

@@ -200,12 +200,13 @@ void store::put(entry_ptr what, put_how how) {
             counts.dropped += 1;
             counts.errors["queue-full"] += 1;
         });
-        state_->note_lost("queue-full", "too much was waiting to be written");
+        state_->note_lost(s.get(), "queue-full", "too much was waiting to be written");
     }
     if (somewhere) return;
-    state_->note_lost("no-cache", !options_.no_disk_reason.empty() ? options_.no_disk_reason
-                                  : options_.disk                  ? "the cache is only read (KILN_READONLY)"
-                                                                   : "there is no cache on disk (KILN_DISABLE)");
+    state_->note_lost(nullptr, "no-cache",
+                      !options_.no_disk_reason.empty() ? options_.no_disk_reason
+                      : options_.disk                  ? "the cache is only read (KILN_READONLY)"
+                                                       : "there is no cache on disk (KILN_DISABLE)");
 }
 
 void store::reject(address const& at) {
@@ -228,21 +229,27 @@ flight store::try_lead(digest const& request, base::time_point deadline) {
 
 kept_report store::flush(base::time_point deadline) {
     auto const settle = [&] {
+        bool all_written = true;
         auto const all = state_->open_tiers();
         for (auto const& s : *all) {
-            if (s->queue && !s->queue->wait_idle(deadline)) return false;
+            if (!s->queue || state_->settle(*s, deadline)) continue;
+            // A disk that hangs would hang with the counters too; a server has no part in them.
+            if (!s->what->traits().answers_later) return false;
+            all_written = false;
         }
-        if (!state_->disk || !state_->disk->traits().writable) return true;
+        if (!state_->disk || !state_->disk->traits().writable) return all_written;
         // Nowhere to add them is no reason to wait: only a busy lock is.
         while (state_->add_counts() == adding::busy) {
             if (base::clock::now() >= deadline) return false;
         }
-        return true;
+        return all_written;
     };
     bool const settled = settle();
+    auto unsent = state_->unsent();
     std::lock_guard const lock{state_->mutex};
     auto out = state_->puts;
     out.settled = settled;
+    out.unsent = std::move(unsent);
     return out;
 }
 

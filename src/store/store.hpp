@@ -83,6 +83,13 @@ struct put_how {
     sharing how_far = sharing::everywhere;
 };
 
+// What was put and is not on a server that others share.
+struct unsent_report {
+    std::string place;
+    std::uint64_t count = 0;
+    std::string why;  // of the first, for people
+};
+
 // What became of everything that was put: once for each persistent tier that should keep it, and as lost where there is none.
 struct kept_report {
     bool settled = true;  // nothing was waiting to be written any more
@@ -90,6 +97,7 @@ struct kept_report {
     std::uint64_t lost = 0;
     counter_map reasons{};  // of what was lost, by stable code: "full", "unwritable", "enospc", "no-cache", ...
     std::string why{};      // the first of them, for people
+    std::vector<unsent_report> unsent{};
     // All settled in time. What was lost is told by the numbers.
     explicit operator bool() const noexcept { return settled; }
 };

@@ -188,29 +188,56 @@ void store::state::note_fault(slot& s, error const& why) {
 
 void store::state::publish(slot& s, entry_ptr const& what, errand why) {
     if (refused.any() && refused.has(what->about.at.key, base::sha256_of(what->payload)))
-        return note_put(why, put_outcome{.kept = false, .why = "refused"});
+        return note_put(s, why, put_outcome{.kept = false, .why = "refused"});
     // What the disk could not write it has counted itself.
     auto const done = guarded([&] { return s.what->put(what); });
     if (!done && (s.what != disk || done.error().code() != errc::io)) note_fault(s, done.error());
-    note_put(why, done);
+    note_put(s, why, done);
 }
 
-void store::state::note_put(errand why, result<put_outcome> const& done) {
+void store::state::note_put(slot& s, errand why, result<put_outcome> const& done) {
     if (why == errand::fill) return;
     if (!done) {
         auto const& e = done.error();
-        return note_lost(e.status() != 0 ? errno_name(e.status()) : std::string{name_of(e.code())}, e.message());
+        return note_lost(&s, e.status() != 0 ? errno_name(e.status()) : std::string{name_of(e.code())}, e.message());
     }
-    if (!done->kept) return note_lost(done->why, done->detail);
+    if (!done->kept) return note_lost(&s, done->why, done->detail);
     std::lock_guard const lock{mutex};
     puts.kept += 1;
 }
 
-void store::state::note_lost(std::string_view reason, std::string_view why) {
+void store::state::note_lost(slot* s, std::string_view reason, std::string_view why) {
     std::lock_guard const lock{mutex};
     puts.lost += 1;
     puts.reasons[std::string{reason}] += 1;
-    if (puts.why.empty()) puts.why = why.empty() ? reason : why;
+    if (why.empty()) why = reason;
+    if (puts.why.empty()) puts.why = why;
+    if (s != nullptr && s->lost++ == 0) s->why_lost = why;
+}
+
+bool store::state::settle(slot& s, base::time_point deadline) {
+    constexpr std::chrono::milliseconds look{50};
+    while (!s.queue->wait_idle(std::min(deadline, base::clock::now() + look))) {
+        if (base::clock::now() >= deadline || !s.what->why_in_vain().empty()) return false;
+    }
+    return true;
+}
+
+std::vector<unsent_report> store::state::unsent() {
+    std::vector<unsent_report> out;
+    auto const all = open_tiers();
+    for (auto const& s : *all) {
+        if (!s->queue || !s->what->traits().answers_later) continue;
+        auto const waiting = s->queue->waiting();
+        auto const in_vain = s->what->why_in_vain();
+        std::lock_guard const lock{mutex};
+        if (s->lost + waiting == 0) continue;
+        auto const why = !s->why_lost.empty() ? std::string_view{s->why_lost}
+                         : !in_vain.empty()   ? in_vain
+                                              : "it did not answer in time";
+        out.push_back({.place = s->what->which(), .count = s->lost + waiting, .why = std::string{why}});
+    }
+    return out;
 }
 
 void store::state::gather() {
@@ -295,8 +322,8 @@ void store::state::arrived(std::shared_ptr<state> const& self, std::shared_ptr<j
         self->note_rejection(*s, {j->what.family, j->what.request.value_or(digest{}), j->what.key.value_or(digest{})},
                              j->what.expected, a.why);
     j->misses.push_back({.tier = s->what->name(), .why = a.why});
-    j->said +=
-        fmt::format("{}{}{}{}", j->said.empty() ? "" : "; ", name_of(a.why), a.detail.empty() ? "" : ": ", a.detail);
+    j->said += fmt::format("{}{}: {}{}{}", j->said.empty() ? "" : "; ", s->what->which(), name_of(a.why),
+                           a.detail.empty() ? "" : ": ", a.detail);
     if (j->at == j->claims_at) {
         out.what.why = most_telling(j->misses);
         out.what.misses = j->misses;

@@ -17,6 +17,8 @@ struct slot {
     std::shared_ptr<tier> what;
     tier_health health;
     std::unique_ptr<publisher> queue;  // of a tier that is written in the background
+    std::uint64_t lost = 0;            // of what was put; with the reason of the first, under the mutex of all
+    std::string why_lost;
 };
 
 using slots = std::vector<std::shared_ptr<slot>>;
@@ -72,8 +74,10 @@ struct store::state : std::enable_shared_from_this<store::state> {
     void note_rejection(slot const& s, address const& at, expectation const& expected, miss why);
     void note_fault(slot& s, error const& why);
     void publish(slot& s, entry_ptr const& what, errand why);
-    void note_put(errand why, result<put_outcome> const& done);
-    void note_lost(std::string_view reason, std::string_view why);
+    void note_put(slot& s, errand why, result<put_outcome> const& done);
+    void note_lost(slot* s, std::string_view reason, std::string_view why);
+    [[nodiscard]] bool settle(slot& s, base::time_point deadline);
+    [[nodiscard]] std::vector<unsent_report> unsent();
     static void travel(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j);
     static void arrived(std::shared_ptr<state> const& self, std::shared_ptr<journey> const& j,
                         std::shared_ptr<slot> const& s, answer a);

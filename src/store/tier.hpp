@@ -193,6 +193,11 @@ public:
     // "memory", "disk", "bundle", ...: for people, events and JSON. Nothing is decided by it.
     [[nodiscard]] virtual std::string_view name() const noexcept = 0;
     [[nodiscard]] virtual tier_traits traits() const noexcept = 0;
+    // Which of its name, where there may be several: for people.
+    [[nodiscard]] virtual std::string which() const { return std::string{name()}; }
+
+    // Why nobody should wait for what is being written to it; empty where there is no reason. Returns at once.
+    [[nodiscard]] virtual std::string_view why_in_vain() const noexcept { return {}; }
 
     // Everything is checked before a hit is returned. An entry that fails is removed where the tier can. Only looking: an
     // entry stays young by used().

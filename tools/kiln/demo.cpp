@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a newcomer should see first: what ships, found; what is new, compiled once; and all of it found the second time.
+#include "keeping.hpp"
 #include "making.hpp"
 
 #include "base/files.hpp"
@@ -90,7 +91,7 @@ pass make_ready(std::vector<demo_item> const& all, target t, std::string const& 
     auto const s = status(e);
     out.wall_ms = s.wall_ms;
     out.compiled = s.compiled;
-    e.flush_sync();
+    write_all(e);
     return out;
 }
 

@@ -50,8 +50,14 @@ void keeping::expect(engine& e, unit const& u, obtained const& got) {
         expect({order->subject.id.family, order->subject.id.request, {}}, *got.what);
 }
 
-std::size_t keeping::complain_of_lost(engine& e, chosen how) const {
+void write_all(engine& e) {
     e.flush_sync();
+    for (auto const& u : e.internals().store->flush(base::clock::now()).unsent)
+        complain(fmt::format("{}: {} not sent: {}", u.place, count_of(u.count, "artifact"), u.why));
+}
+
+std::size_t keeping::complain_of_lost(engine& e, chosen how) const {
+    write_all(e);
     auto& s = e.internals();
     auto const& disk = s.store->options().disk;
     auto const is_lost = [&](store::address const& at) {

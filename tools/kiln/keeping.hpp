@@ -22,4 +22,7 @@ private:
     std::vector<store::address> made_;
 };
 
+// Waits until all is written, for what servers should have as long as there is hope. What they were not sent is a line on stderr each.
+void write_all(engine& e);
+
 }  // namespace kiln::cli

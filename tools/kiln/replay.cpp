@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arch_words.hpp"
+#include "keeping.hpp"
 #include "making.hpp"
 #include "misuse.hpp"
 #include "named_toolkit.hpp"
@@ -71,7 +72,7 @@ int run(replay_arguments const& a) {
     auto const ms = watch.ms();
     bool const writes = !a.bundle.empty() && stale < things.size();
     if (writes) write_bundle(e, things, a.bundle, a.sign).value();
-    e.flush_sync();
+    write_all(e);
     // A recipe that cannot be made any more is no reason to fail: the program it was recorded of has moved on.
     if (stale > 0) {
         complain(fmt::format("{} of {} are stale and were skipped:", stale, things.size()));

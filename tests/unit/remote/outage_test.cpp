@@ -127,6 +127,73 @@ TEST_F(outage, R1_a_server_that_fell_silent_is_not_waited_for_by_each_in_turn) {
     EXPECT_LE(all.ms(), 300 + slow_machine_ms);
 }
 
+// Asked one after the other, by somebody who waits: what all of them cost together.
+double one_by_one(remote_tier& of, unsigned count, unsigned from = 200) {
+    base::stopwatch const watch;
+    for (unsigned n = 0; n < count; ++n) (void)test::first_answer(of, about(from + 2 * n));
+    return watch.ms();
+}
+
+TEST_F(outage, R1_a_server_that_falls_silent_costs_its_bound_once_and_not_once_for_each) {
+    std::atomic<bool> silent{false};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            while (silent) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+            c.answer(404);
+        }
+    }};
+    auto const t = tier_at(server.url() + " trust=server patience=200ms");
+    ASSERT_EQ(t->ask_sync(about(1)).why, miss::absent);
+    silent = true;
+    EXPECT_LE(one_by_one(*t, 20), 200 + slow_machine_ms) << "each of its own would be four seconds";
+    EXPECT_FALSE(t->why_in_vain().empty()) << "nor for what is being written to it";
+    silent = false;
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    while (!t->why_in_vain().empty() && base::clock::now() < end) std::this_thread::yield();
+    EXPECT_EQ(test::first_answer(*t, about(300)).what.why, miss::absent);
+    EXPECT_TRUE(test::first_answer(*t, about(302)).what.late.empty()) << "what it says is waited for again";
+}
+
+TEST_F(outage, R1_a_server_that_answers_too_late_time_after_time_is_not_waited_for) {
+    std::atomic<bool> slow{false};
+    told_http const server{[&](told_http::connection& c) {
+        for (auto r = c.request(); !r.empty(); r = c.request()) {
+            if (slow) std::this_thread::sleep_for(std::chrono::milliseconds{250});
+            c.answer(404);
+        }
+    }};
+    auto const t = tier_at(server.url() + " trust=server patience=200ms");
+    ASSERT_EQ(t->ask_sync(about(1)).why, miss::absent);
+    slow = true;
+    double ms = 0;
+    for (unsigned n = 0; n < 12; ++n) {
+        ms += one_by_one(*t, 1, 200 + 2 * n);
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});  // what it is compiled in
+    }
+    EXPECT_LE(ms, 3 * 200 + slow_machine_ms) << "every second one would be waited for";
+    slow = false;
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    unsigned n = 300;
+    while (!test::first_answer(*t, about(n)).what.late.empty() && base::clock::now() < end) {
+        n += 2;
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    }
+    EXPECT_TRUE(test::first_answer(*t, about(n + 2)).what.late.empty()) << "one answer in time, and it is waited for";
+}
+
+TEST_F(outage, who_has_nothing_else_is_told_what_became_of_it_and_never_that_it_is_late) {
+    told_http const server{[](told_http::connection& c) {
+        while (!c.request().empty()) {
+        }
+    }};
+    auto const t = tier_at(server.url() + " trust=server timeout=300ms");
+    auto const got = test::first_answer(*t, about(1, store::urgency::nothing_else_will_do)).what;
+    EXPECT_TRUE(got.is_last);
+    EXPECT_TRUE(got.late.empty());
+    EXPECT_EQ(got.why, miss::disabled);
+    EXPECT_FALSE(got.detail.empty());
+}
+
 TEST_F(outage_with_leases, R6_a_lease_server_that_is_down_costs_no_hits) {
     auto const e = entry_of(1);
     ASSERT_TRUE(tier_at(leases->url() + " trust=server")->put(e).value().kept);
