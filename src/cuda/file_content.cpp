@@ -5,6 +5,7 @@
 #include "base/digest.hpp"
 #include "base/file_state.hpp"
 #include "base/fork_guard.hpp"
+#include "base/locked_file.hpp"
 #include "base/quick_replace.hpp"
 
 #include <fcntl.h>
@@ -46,22 +47,6 @@ result<std::string> hash_to_the_end(int fd, fs::path const& file) {
     }
 }
 
-// Lets go by itself: a child that was forked meanwhile has the same open file.
-class held_turn {
-public:
-    held_turn() = default;
-    explicit held_turn(base::file_descriptor lock) noexcept : lock_{std::move(lock)} {}
-    held_turn(held_turn&&) noexcept = default;
-    held_turn& operator=(held_turn&&) noexcept = default;
-    ~held_turn() {
-        if (lock_) ::flock(lock_.get(), LOCK_UN);
-    }
-    explicit operator bool() const noexcept { return static_cast<bool>(lock_); }
-
-private:
-    base::file_descriptor lock_;
-};
-
 // One small file for each state of each file.
 class directory_memory {
 public:
@@ -78,12 +63,12 @@ public:
 
     // Of processes that start at the same time one hashes and the others find what it kept. Nobody waits for long; who has the
     // turn may have been stopped.
-    [[nodiscard]] held_turn turn() const {
+    [[nodiscard]] base::locked_file turn() const {
         if (!is_made()) return {};
         auto out = base::open_file(directory_, O_RDONLY | O_DIRECTORY);
         if (!out) return {};
         for (int i = 0; i < 1000 && ::flock(out->get(), LOCK_EX | LOCK_NB) != 0; ++i) ::usleep(500);
-        return held_turn{*std::move(out)};
+        return base::locked_file{*std::move(out)};
     }
 
     // Whatever goes wrong costs a hash in the next process.
@@ -159,7 +144,7 @@ result<std::string> content_of(fs::path const& file) {
     auto const& directory = std::get<directory_memory>(shared);
     bool const settled = is_settled(before) && base::is_told_apart(before, file.c_str());
     auto content = settled ? directory.find(file, before) : std::string{};
-    held_turn turn;
+    base::locked_file turn;
     if (settled && content.empty()) {
         turn = directory.turn();
         if (turn) content = directory.find(file, before);

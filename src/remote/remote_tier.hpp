@@ -18,7 +18,9 @@ public:
     [[nodiscard]] store::tier_traits traits() const noexcept override;
     [[nodiscard]] std::string which() const override { return options_.at.text(); }
     [[nodiscard]] std::string_view why_in_vain() const noexcept override {
-        return guard_.is_out_of_reach() || guard_.is_silent() ? "it does not answer" : std::string_view{};
+        auto const* const known = guard_.peek();
+        if (known == nullptr) return {};
+        return known->is_out_of_reach() || known->is_silent() ? "it does not answer" : std::string_view{};
     }
     [[nodiscard]] result<store::lookup> find(store::address const& at, store::expectation const& expected) override;
     // Of a family nothing is known: only what is asked for by request is found.

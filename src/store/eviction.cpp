@@ -2,7 +2,7 @@
 #include "store/eviction.hpp"
 
 #include "base/directory.hpp"
-#include "base/files.hpp"
+#include "base/locked_file.hpp"
 #include "store/entry_format.hpp"
 #include "store/wait_lock.hpp"
 
@@ -30,8 +30,10 @@ bool is_stale(std::filesystem::path const& path, std::int64_t now_ns, std::chron
 // A lock file goes only while we hold its lock: whoever locked it is not robbed, and whoever opened it before the
 // unlink sees that the name has another file and starts again.
 bool remove_lock_file(std::filesystem::path const& path) {
-    auto const file = base::open_file(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
-    if (!file || try_flock(file->get(), LOCK_EX) != lock_attempt::taken || !same_file(file->get(), path)) return false;
+    auto file = base::open_file(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+    if (!file || try_flock(file->get(), LOCK_EX) != lock_attempt::taken) return false;
+    base::locked_file const held{*std::move(file)};
+    if (!same_file(held.get(), path)) return false;
     return base::sys().unlink(path.c_str()) == 0;
 }
 
@@ -85,10 +87,11 @@ bool sweep_is_due(disk_layout const& layout, std::chrono::seconds stale) {
 }
 
 result<eviction_report> evict(disk_layout const& layout, usage_account& account, eviction_limits const& limits) {
-    KILN_TRY(auto const lock, base::open_file(layout.evict_lock(), O_RDWR | O_CREAT | O_NOFOLLOW));
+    KILN_TRY(auto lock, base::open_file(layout.evict_lock(), O_RDWR | O_CREAT | O_NOFOLLOW));
     // Where locks fail, two evictors at once remove a little too much: no harm.
     if (try_flock(lock.get(), LOCK_EX) == lock_attempt::busy)
         return eviction_report{.state = eviction_state::busy, .left = {}};
+    base::locked_file const held{std::move(lock)};
 
     eviction_report out;
     auto const now_ns = filesystem_now_ns(layout);

@@ -2,6 +2,7 @@
 #include "store/statistics.hpp"
 
 #include "base/digest.hpp"
+#include "base/locked_file.hpp"
 #include "base/quick_replace.hpp"
 #include "store/wait_lock.hpp"
 
@@ -140,9 +141,11 @@ result<statistics> read_statistics(std::filesystem::path const& file) {
 
 result<bool> add_statistics(std::filesystem::path const& file, std::filesystem::path const& lock,
                             statistics const& more) {
-    KILN_TRY(auto const held, base::open_file(lock, O_RDWR | O_CREAT | O_NOFOLLOW));
-    if (wait_flock(held.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{50}) == lock_attempt::busy)
+    KILN_TRY(auto file_of_lock, base::open_file(lock, O_RDWR | O_CREAT | O_NOFOLLOW));
+    if (wait_flock(file_of_lock.get(), LOCK_EX, base::clock::now() + std::chrono::milliseconds{50}) ==
+        lock_attempt::busy)
         return false;
+    base::locked_file const held{std::move(file_of_lock)};
     KILN_TRY(auto sum, read_statistics(file));
     // Of a sum that an older version began, nobody knows.
     if (sum.empty()) sum.since = seconds_since_1970();

@@ -2,7 +2,6 @@
 #include "store/usage.hpp"
 
 #include "base/directory.hpp"
-#include "base/files.hpp"
 #include "store/wait_lock.hpp"
 
 #include <cerrno>
@@ -58,12 +57,12 @@ std::int64_t to_ns(struct ::timespec const& t) noexcept { return std::int64_t{t.
 }  // namespace
 
 // In place, under a lock on the file itself: 32 bytes are one write, and a torn one fails its check.
-base::file_descriptor usage_account::lock(std::chrono::milliseconds patience) {
+base::locked_file usage_account::lock(std::chrono::milliseconds patience) {
     auto file = base::open_file(layout_.usage(), O_RDWR | O_CREAT | O_NOFOLLOW);
     if (!file) return {};
     // Where locks do not work at all the sum is only an estimate; a busy lock means: do not know.
     if (wait_flock(file->get(), LOCK_EX, base::clock::now() + patience) == lock_attempt::busy) return {};
-    return *std::move(file);
+    return base::locked_file{*std::move(file)};
 }
 
 std::optional<usage> usage_account::add(std::int64_t bytes, std::int64_t entries, std::chrono::milliseconds patience) {

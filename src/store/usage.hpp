@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/locked_file.hpp"
 #include "store/disk_layout.hpp"
 #include "store/flight.hpp"
 
@@ -30,7 +31,7 @@ public:
     void set(usage counted, std::optional<usage> before);
 
 private:
-    [[nodiscard]] base::file_descriptor lock(std::chrono::milliseconds patience);
+    [[nodiscard]] base::locked_file lock(std::chrono::milliseconds patience);
     disk_layout layout_;
 };
 

@@ -111,6 +111,7 @@ private:
     struct told_claim final : store::claim {
         explicit told_claim(fake_fleet& of) : of_{of} {}
         ~told_claim() override { of_.note("let go"); }
+        void made(std::chrono::nanoseconds) noexcept override { of_.note("made"); }
         void cannot_publish(std::string_view why) noexcept override { of_.note("open " + std::string{why}); }
         fake_fleet& of_;
     };

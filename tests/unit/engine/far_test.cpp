@@ -56,8 +56,8 @@ TEST_F(far_tiers, a_miss_is_compiled_and_sent_there_under_the_claim) {
     auto answer = ask(u);
     far_->next().then({.mine = far_->claim()});
     EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
-    far_->wait_for_notes(2);
-    EXPECT_THAT(far_->notes(), ElementsAre("put u", "let go"));
+    far_->wait_for_notes(3);
+    EXPECT_THAT(far_->notes(), ElementsAre("made", "put u", "let go"));
     EXPECT_EQ(told(event_kind::missed).size(), 1u);
 }
 
@@ -81,8 +81,8 @@ TEST_F(far_tiers, what_compiles_in_no_time_is_not_shared) {
     auto answer = ask(unit_named("quick"));
     far_->next().then({.mine = far_->claim()});
     EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
-    far_->wait_for_notes(2);
-    EXPECT_THAT(far_->notes(), ElementsAre("open not-shared", "let go"));
+    far_->wait_for_notes(3);
+    EXPECT_THAT(far_->notes(), ElementsAre("made", "open not-shared", "let go"));
 }
 
 TEST_F(far_tiers, who_is_late_does_not_hold_up_a_compile) {
@@ -161,8 +161,8 @@ TEST_F(far_tiers, a_claim_that_comes_while_it_is_made_is_kept_until_it_is_sent) 
     (void)after.wait_sync();
     compiler_.let_go();
     EXPECT_EQ(answer.wait_sync().value().from, provenance::compiled);
-    far_->wait_for_notes(2);
-    EXPECT_THAT(far_->notes(), ElementsAre("put u", "let go"));
+    far_->wait_for_notes(3);
+    EXPECT_THAT(far_->notes(), ElementsAre("made", "put u", "let go"));
 }
 
 TEST_F(far_tiers, made_from_other_headers_the_next_one_is_asked_for) {

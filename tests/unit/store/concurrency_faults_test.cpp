@@ -2,7 +2,9 @@
 // P: threads, forks and other processes' evictors, as far as one process can show them.
 #include "support/store_faults.hpp"
 
+#include "base/locked_file.hpp"
 #include "store/eviction.hpp"
+#include "store/wait_lock.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -188,6 +190,33 @@ TEST_F(store_faults, P7_a_child_forked_while_threads_use_the_store_never_hangs) 
     }
     stop = true;
     for (auto& t : threads) t.join();
+}
+
+// Before, the counters of everybody waited for as long as the child lived.
+TEST_F(store_faults, P7_a_child_does_not_inherit_a_lock_that_is_held_for_a_moment) {
+    std::filesystem::create_directories(root());
+    auto const path = root() / "lock";
+    auto const open = [&] { return base::open_file(path, O_RDWR | O_CREAT).value(); };
+    auto file = open();
+    ASSERT_EQ(try_flock(file.get(), LOCK_EX), lock_attempt::taken);
+    int pipes[2];
+    ASSERT_EQ(::pipe2(pipes, O_CLOEXEC), 0);
+    ::pid_t child = 0;
+    {
+        base::locked_file const held{std::move(file)};
+        child = ::fork();
+        if (child == 0) {
+            ::close(pipes[1]);
+            char wait = 0;
+            (void)!::read(pipes[0], &wait, 1);  // lives until the parent is done
+            ::_exit(0);
+        }
+        EXPECT_EQ(try_flock(open().get(), LOCK_EX), lock_attempt::busy);
+    }
+    EXPECT_EQ(try_flock(open().get(), LOCK_EX), lock_attempt::taken);
+    ::close(pipes[0]);
+    ::close(pipes[1]);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(store_faults, P7_a_child_does_not_inherit_a_flight) {
