@@ -35,7 +35,7 @@ run: setup ## the main job on one screen
 	@build/bin/kiln demo
 
 test: build ## all tests that this machine can run
-	@$(CTEST) --test-dir build -j 2 $(T)
+	@$(CTEST) --test-dir build -j 2 $(T) || { scripts/failed-tests build; exit 1; }
 
 bench: setup ## the benchmarks, fully optimised, in build-release; those that need a GPU skip themselves
 	@cmake --preset release --log-level=WARNING $(CMAKE_ARGS) >/dev/null

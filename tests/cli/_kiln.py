@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 CLI = os.environ["KILN_TEST_CLI"]
 BIN = pathlib.Path(os.environ["KILN_TEST_BIN_DIR"])
@@ -45,6 +46,23 @@ def write(name, text):
 def check(condition, what, *seen):
     if not condition:
         sys.exit("\n".join([f"FAILED: {what}", *map(str, seen)]))
+
+
+_tests = {}
+
+
+def test(function):
+    """Marks a test of a file that has many: each is one of ctest's, and stands on its own."""
+    _tests[function.__name__] = function
+    return function
+
+
+def run_tests():
+    """Those that are named on the command line, or all."""
+    for name in sys.argv[1:] or _tests:
+        began = time.monotonic()
+        _tests[name]()
+        print(f"{name}: {time.monotonic() - began:.1f} s")
 
 
 KERNEL = 'extern "C" __global__ void k(int* x) { x[threadIdx.x] = VALUE; }\n'

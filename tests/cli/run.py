@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from _kiln import BIN, CACHE, CLI, SCRATCH, SOURCE, check, data, run, write
+from _kiln import BIN, CACHE, CLI, SCRATCH, SOURCE, check, data, run, run_tests, test, write
 
 HERE = pathlib.Path(__file__).parent
 CUDA = pathlib.Path(os.environ.get("KILN_TEST_CUDA_PATH") or "/usr/local/cuda")
@@ -94,6 +94,7 @@ print(status, hashlib.sha256(ptx.value).hexdigest()[:12] if status == 0 else "")
 ''')
 
 
+@test
 def answers_are_the_same():
     calls = [PYTHON, HERE / "_foreign_calls.py", NVRTC, NVJITLINK or "-", WORK]
     want = json.loads(bare(*calls).stdout)
@@ -129,6 +130,7 @@ def answers_are_the_same():
     compare("flags from the environment", expected=flags, NVRTC_APPEND_FLAGS="-lineinfo")
 
 
+@test
 def a_hit_loads_no_compiler():
     want, _ = one(100, kiln=False)
     first, said = one(100)
@@ -141,6 +143,7 @@ def a_hit_loads_no_compiler():
     check(run("cache", "verify").returncode == 0, "and passes its checks")
 
 
+@test
 def names_that_the_code_knows():
     """What a program makes of the names of its files is what it would make without us, wherever it lies."""
     body = "extern \"C\" __global__ void n(int* x) { __shared__ int s[sizeof(%s)]; s[threadIdx.x] = x[0]; __syncthreads(); x[threadIdx.x] = s[3]; x[1] = %s[1]; }"
@@ -195,6 +198,7 @@ def names_that_the_code_knows():
     check(done.stdout.startswith("0 ") and "1 left to the library itself" in done.stderr, "a name expression can ask for the time", done.stdout, done.stderr)
 
 
+@test
 def a_library_that_knows_of_places():
     """CUDA's own headers have a way to the file's name (CCCL 3.1's are read with every larger one of it); who does not take it is answered wherever it lies."""
     write("cccl/cuda/std/source_location", "#pragma once\n#define _CCCL_BUILTIN_FILE() __builtin_FILE()\nnamespace cuda { namespace std {\nclass source_location {\n  const char* f_ = \"\";\n"
@@ -227,6 +231,7 @@ def a_library_that_knows_of_places():
     check("under its own names: it may ask what it is called" in events.read_text(), "so do the events", events.read_text())
 
 
+@test
 def files_decide():
     source = "#include <v.h>\nextern \"C\" __global__ void k(int* a) { *a = V; }"
     write("a/v.h", "#define V 1\n")
@@ -277,6 +282,7 @@ def files_decide():
           "headers named relative to the working directory", seen)
 
 
+@test
 def the_folder_it_is_compiled_in():
     """What tells where the compiler was is answered with this folder, and never with another."""
     for folder in ("one/inc", "other/inc"):
@@ -314,6 +320,7 @@ def the_folder_it_is_compiled_in():
     check("1 left to the library itself: the working directory is gone" in done.stderr, "a folder that is gone has no answers", done.stderr)
 
 
+@test
 def stand_ins_that_were_damaged():
     """A stand-in is what it should be when it is used, whatever became of its file; 'cache verify' sees it before, 'cache clear' takes it along."""
     place = {"KILN_CACHE_DIR": SCRATCH / "torn"}
@@ -370,6 +377,7 @@ def stand_ins_that_were_damaged():
     check(not any(f.exists() for f in kept), "cache clear takes them along")
 
 
+@test
 def links_of_files():
     """A file counts by what was in it when the program gave it to the linker, whatever became of it since; what comes after the end is told by the linker itself."""
     if NVJITLINK is None:
@@ -405,6 +413,7 @@ print(j.nvJitLinkAddData(h, 1, b"x", C.c_size_t(1), b"late"), said(h), j.nvJitLi
         check(done.stdout == want and want.startswith("0\n0\n0\n0\n0 "), f"linked of files, {first} and {last}", want, done.stdout, done.stderr)
 
 
+@test
 def links_of_temporary_files():
     """What an input is called decides messages alone: a link is answered whatever its inputs are called this time."""
     if NVJITLINK is None:
@@ -436,6 +445,7 @@ h = C.c_void_p(3); print(j.nvJitLinkCreate(C.byref(h), 0, (C.c_char_p * 1)()), j
         check(made is None or f" {made} made" in done.stderr, f"{made} were made", done.stderr)
 
 
+@test
 def compiles_side_by_side():
     """One that cannot be kept reads its headers itself, whoever else is compiling in the same process; a pipe is read by the compiler alone."""
     write("side/named.h", "#define WHEN __TIME__\n")
@@ -474,6 +484,7 @@ n.nvrtcCreateProgram(C.byref(p), b"#include <piped.h>\n__global__ void k(int* a)
     check(done.stdout == want, "a header that is a pipe", want, done.stdout, done.stderr)
 
 
+@test
 def what_is_the_programs_alone():
     """What the compiler finds in the program's process and nowhere else: descriptors, and how its thread computes."""
     write("alone.py", r'''
@@ -524,6 +535,7 @@ if sys.argv[4:]:
         check(NVJITLINK is None or seen["link fast"] != seen["link usually"], "when a link ends", seen)
 
 
+@test
 def the_program_is_itself():
     check(under("sh", "-c", "exit 7", status=7).returncode == 7, "the exit status is the program's")
     run("run", "--", "/no/such/program", status=127)
@@ -576,6 +588,7 @@ def the_program_is_itself():
     check(again.stdout.count("hook.so") == 1, "kiln run in kiln run", again.stdout)
 
 
+@test
 def what_is_out_of_reach_runs_as_it_is():
     compiler = shutil.which("cc")
     if compiler is None:
@@ -606,6 +619,7 @@ def what_is_out_of_reach_runs_as_it_is():
             check(why in done.stderr and done.stdout == "audited\n", "another libc", done.stdout, done.stderr)
 
 
+@test
 def raised_privileges_take_nothing():
     """A program that becomes root by its file's mode is not given our libraries, nor anything of who started it."""
     compiler = shutil.which("cc")
@@ -638,6 +652,7 @@ def raised_privileges_take_nothing():
         shutil.rmtree(place)
 
 
+@test
 def every_way_to_the_library():
     compiler = shutil.which("cc")
     if compiler is None:
@@ -688,6 +703,7 @@ int main(int count, char** v) {
     check("answered" not in done.stderr.replace("0 compiles answered", ""), "a namespace of its own is left alone", done.stderr)
 
 
+@test
 def a_library_nobody_knows_is_left_alone():
     compiler = shutil.which("cc")
     if compiler is None:
@@ -706,6 +722,7 @@ def a_library_nobody_knows_is_left_alone():
         check(done.stdout == "refused\n", "rubbish is the loader's business", done)
 
 
+@test
 def nothing_of_ours_is_visible():
     if shutil.which("nm") is None:
         return
@@ -715,6 +732,7 @@ def nothing_of_ours_is_visible():
         check(not other, f"{file.name} exports what the real one exports", *other)
 
 
+@test
 def foreign_work_is_among_the_events():
     events = SCRATCH / "events.jsonl"
     one(150, KILN_EVENTS=events)
@@ -742,6 +760,7 @@ def foreign_work_is_among_the_events():
     check(done["status"] == 0, "no events, and no harm", done)
 
 
+@test
 def forbidden_is_forbidden():
     done, said = one(200, options=("--jit=forbid",))
     check(done["status"] == 6 and "--jit=forbid" in done["log"] and "request" in done["log"], "what is not kept fails to compile", done)
@@ -753,6 +772,7 @@ def forbidden_is_forbidden():
     check("made 'k'" in said, "warn names what was made", said)
 
 
+@test
 def a_difference_is_found():
     entries = set(CACHE.glob("v1/*/*.kiln"))
     one(300)
@@ -783,12 +803,14 @@ def a_difference_is_found():
         check(done.stdout == want + "\n", f"a linker that says '{says}' {options}", done.stdout, done.stderr)
 
 
+@test
 def a_time_is_no_difference():
     for _ in range(2):
         _, said = one(960, "--ptxas-options=-v", options=("--verify",))
         check("1 made again and the same, 0 different" in said, "how long the assembler took", said)
 
 
+@test
 def a_text_of_two_forms_is_no_difference():
     # NVRTC 13.0 numbers the registers of this one in two ways, one or the other from compile to compile: the same code.
     source = """__device__ double series(double x, double q) {
@@ -813,6 +835,7 @@ extern "C" __global__ void k(double* o, double const* p, int n) {
         check("1 made again and the same, 0 different" in said, "one of its forms", said)
 
 
+@test
 def names_of_a_process_are_no_difference():
     # What is internal NVRTC names after the first name that others can see, and where there are templates alone after the time and its process.
     source = "namespace { __device__ int hidden = %d; } template <class T> __global__ void k(T* a) { *a += hidden++; } template __global__ void k<int>(int*);"
@@ -825,6 +848,7 @@ def names_of_a_process_are_no_difference():
     check("1 made again and the same, 0 different" in said and " 1 made" in said, "and one that a worker made", said)
 
 
+@test
 def misses_go_to_workers():
     want, _ = one(700, kiln=False)
     got, said = one(700, options=("--json",))
@@ -910,6 +934,7 @@ print(first, second, grown(), all(map(still, mine, about)), len(ours) > 0 and se
         check(done.stdout == "0 0 0 True True\n", f"{kind} of the program are its own", done.stdout, done.stderr)
 
 
+@test
 def headers_are_read_ahead():
     if not (CUDA / "include/cuda_fp16.h").exists():
         return
@@ -952,6 +977,7 @@ print(n.nvrtcCompileProgram(p, 2, o), os.path.exists(known), read() - before)
     lately.unlink()
 
 
+@test
 def trouble_on_the_way():
     # Killed in the middle of a compile: nothing is left that harms the next.
     long_source = LONG % os.getpid()
@@ -1002,6 +1028,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 '''
 
 
+@test
 def kernels_and_sandboxes_that_know_less():
     write("without.py", WITHOUT_CALL)
     pidfd_open = 434
@@ -1025,6 +1052,7 @@ def kernels_and_sandboxes_that_know_less():
         check(json.loads(done.stdout)["status"] == 0 and what in done.stderr, "without /proc", done.stdout, done.stderr)
 
 
+@test
 def without_a_home():
     words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 475, "-arch=sm_90"]
     want = bare(*words).stdout
@@ -1035,6 +1063,7 @@ def without_a_home():
     check(not (SCRATCH / "relative").exists(), "nothing is made where the program happens to be")
 
 
+@test
 def sandboxes_that_refuse_a_call():
     """The program alone is in a sandbox: whatever of ours is refused there costs an answer at most."""
     write("without.py", WITHOUT_CALL)
@@ -1052,6 +1081,7 @@ def sandboxes_that_refuse_a_call():
             check(done.returncode == 0 and {**json.loads(done.stdout), "loaded": 0} == {**json.loads(want.stdout), "loaded": 0}, f"without {name}, cache {state}", done)
 
 
+@test
 def a_thousand_forks():
     """Children of a program with threads, each of which is answered: nobody is left a lock that nobody opens."""
     compiler = shutil.which("cc")
@@ -1095,6 +1125,7 @@ int main(int count, char** v) {
     check(" 0 made" in done.stderr, "all were answered", done.stdout, done.stderr)
 
 
+@test
 def the_first_use_and_fork():
     """A child of fork() is answered although a thread of its parent was just using the library for the first time."""
     write("first.py", r'''
@@ -1114,6 +1145,7 @@ thread.join(); print([os.waitpid(c, 0)[1] for c in children])
         check(done.stdout == "[0, 0, 0, 0, 0, 0]\n", "every child is answered", done.stdout, done.stderr)
 
 
+@test
 def descriptors_of_the_program():
     """A program that closes what it does not know and opens files of its own finds nothing of ours in them."""
     write("closes.py", r'''
@@ -1134,6 +1166,7 @@ said += [one(981), one(982)]; print(said, sum(os.fstat(f).st_size for f in mine)
         check(len(events.read_text().splitlines()) >= 4, "and the events go on", events.read_text())
 
 
+@test
 def nobody_is_left_wondering():
     """What is made again each time, and what is not served, is said with its reason."""
     words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 480, "-arch=sm_90"]
@@ -1175,6 +1208,7 @@ def maps_of(pid):
         return ""
 
 
+@test
 def many_at_once_make_it_once():
     compiler = shutil.which("cc")
     if compiler is None:
@@ -1211,6 +1245,7 @@ int main(int count, char** v) {
         check(len(sizes) == 1, "the same for all", sizes)
 
 
+@test
 def who_waits_need_not_read():
     """Of many that wait for one compile, each would read all its headers to see that the answer fits: who made it leaves what they are."""
     if not (CUDA / "include/cccl/cuda/std/complex").exists():
@@ -1264,6 +1299,7 @@ print(*first, *compiled(1), *compiled(int(sys.argv[3]) if len(sys.argv) > 3 else
 '''
 
 
+@test
 def the_cache_changes_under_a_program():
     write("while.py", WHILE)
     words = [PYTHON, SCRATCH / "while.py", NVRTC]
@@ -1280,6 +1316,7 @@ def the_cache_changes_under_a_program():
             left.unlink(missing_ok=True)
 
 
+@test
 def places_that_refuse():
     if not mounts_are_possible():
         return
@@ -1307,6 +1344,7 @@ def places_that_refuse():
     check(json.loads(done.stdout)["status"] == 0 and "nothing is answered" in done.stderr, "no place to run copies from", done.stdout, done.stderr)
 
 
+@test
 def a_compiler_upgraded_in_place():
     folder = SCRATCH / "upgraded"
     folder.mkdir()
@@ -1370,6 +1408,7 @@ def a_folder_with_nvrtc(name):
     return folder
 
 
+@test
 def other_builtins_are_another_compiler():
     """NVRTC is given its built-ins by the loader: those that were opened before, or that the user's path has, and not those beside it."""
     folder, others = a_folder_with_nvrtc("builtins"), SCRATCH / "builtins.others"
@@ -1402,6 +1441,7 @@ def other_builtins_are_another_compiler():
     check("1 made again and the same, 0 different" in done.stderr, "and verified", done.stderr)
 
 
+@test
 def a_compiler_replaced_before_its_first_use():
     """What is at the library's place by then is another one, and neither its answers nor its name are taken for those of the one that was loaded."""
     folder = a_folder_with_nvrtc("replaced")
@@ -1468,6 +1508,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
+@test
 def a_program_that_may_read_less():
     """A worker has the rights of who started the run. What the program itself would be refused it is refused with us, too."""
     write("confined.py", CONFINED)
@@ -1510,6 +1551,7 @@ def a_program_that_may_read_less():
     check(same(done) == same(want), "who may not is not", want.stdout, done.stdout, done.stderr)
 
 
+@test
 def names_of_ours_are_not_to_be_had():
     """Folders have names of ours while something is compiled. A program that looks for them, or speaks of them, sees what it would without us."""
     paste = "#define C(a, b) D(a, b)\n#define D(a, b) a##b\n"
@@ -1534,6 +1576,7 @@ def names_of_ours_are_not_to_be_had():
                 check({**got, "loaded": 0} == {**want, "loaded": 0}, f"{what}, workers {workers}, time {again}", want, got, said)
 
 
+@test
 def forks_while_others_compile():
     """A child whose parent's other threads are in the compiler at that moment: it is not left a lock that nobody opens."""
     compiler = shutil.which("cc")
@@ -1584,6 +1627,7 @@ int main(int count, char** v) {
     check(done.returncode == 0 and done.stdout in ("", "1 in the compiler\n"), "every child comes to an end", done.stdout, done.stderr)
 
 
+@test
 def the_example_starts_ranks():
     words = [SOURCE / "examples/run/ranks.sh", "2", PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 550, "-arch=sm_90"]
     done = run(*words[1:], program=words[0], KILN=CLI, KILN_CACHE_DIR=SCRATCH / "ranks.example")
@@ -1591,6 +1635,7 @@ def the_example_starts_ranks():
     run("2", "sh", "-c", 'exit $((RANK * 5))', program=words[0], status=5, KILN=CLI)
 
 
+@test
 def containers_share_what_they_have():
     if not mounts_are_possible():
         return
@@ -1628,6 +1673,7 @@ def containers_share_what_they_have():
     check(second["cubin"] != first["cubin"] and " 1 made" in said, "unless its files are others", second, said)
 
 
+@test
 def recordings_are_replayed_for_others():
     record, mine = SCRATCH / "replay.json", {"KILN_CACHE_DIR": SCRATCH / "replay.cache"}
     write("replay/v.h", "#define V 7\n")
@@ -1688,6 +1734,7 @@ for text, options in ((b"#include <v.h>\n__global__ void plain(int* a) { *a = V;
     check("are not there" in done.stderr, "what is missing is said", done.stderr)
 
 
+@test
 def capsules():
     record, capsule = SCRATCH / "rec.json", SCRATCH / "app.capsule"
     words = [PYTHON, SCRATCH / "one.py", NVRTC, KERNEL % 600, "-arch=sm_90"]
@@ -1778,14 +1825,4 @@ def capsules():
     check((SCRATCH / "out/caches/triton/x/__grp__k.json").exists(), "unpacked")
 
 
-chosen = sys.argv[1:]
-for test in (a_hit_loads_no_compiler, names_that_the_code_knows, a_library_that_knows_of_places, files_decide, the_folder_it_is_compiled_in, links_of_files, links_of_temporary_files, compiles_side_by_side, what_is_the_programs_alone, stand_ins_that_were_damaged, the_program_is_itself, what_is_out_of_reach_runs_as_it_is, raised_privileges_take_nothing, every_way_to_the_library,
-             a_library_nobody_knows_is_left_alone, nothing_of_ours_is_visible, foreign_work_is_among_the_events, forbidden_is_forbidden,
-             a_difference_is_found, a_time_is_no_difference, a_text_of_two_forms_is_no_difference, names_of_a_process_are_no_difference,
-             misses_go_to_workers, headers_are_read_ahead, trouble_on_the_way, kernels_and_sandboxes_that_know_less, without_a_home, sandboxes_that_refuse_a_call, a_thousand_forks, the_first_use_and_fork, descriptors_of_the_program, nobody_is_left_wondering, the_cache_changes_under_a_program, places_that_refuse,
-             a_compiler_upgraded_in_place, other_builtins_are_another_compiler, a_compiler_replaced_before_its_first_use, a_program_that_may_read_less, names_of_ours_are_not_to_be_had, forks_while_others_compile,
-             many_at_once_make_it_once, who_waits_need_not_read, the_example_starts_ranks, containers_share_what_they_have, recordings_are_replayed_for_others, capsules, answers_are_the_same):
-    if not chosen or test.__name__ in chosen:
-        started = time.time()
-        test()
-        print(f"{test.__name__}: {time.time() - started:.1f} s")
+run_tests()
