@@ -221,7 +221,7 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     precompiling headers{seen ? kept : nullptr,
                          {.api = *api, .work = j, .roots = roots, .source = virtual_source_name(c.unit.name, roots)},
                          capture};
-    auto arguments = arguments_of(*api, c, options, roots);
+    auto arguments = without_threads_that_misread(arguments_of(*api, c, options, roots));
     for (auto& more : headers.arguments()) arguments.push_back(std::move(more));
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());

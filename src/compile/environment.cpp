@@ -91,6 +91,22 @@ computing_as_usual::~computing_as_usual() {
     std::fesetenv(&arithmetic_);
 }
 
+std::vector<std::string> without_threads_that_misread(std::vector<std::string> arguments) {
+    auto const mine = ::uselocale(LC_GLOBAL_LOCALE);
+    bool const misread = std::string_view{::nl_langinfo(RADIXCHAR)} != ".";
+    ::uselocale(mine);
+    if (!misread) return arguments;
+    std::vector<std::string> out;
+    bool is_value = false;
+    for (auto& a : arguments) {
+        auto const name = std::string_view{a}.substr(0, a.find('='));
+        bool const splits = name == "--split-compile" || name == "-split-compile" ||
+                            name == "--split-compile-extended" || name == "-split-compile-extended";
+        if (!std::exchange(is_value, splits && name.size() == a.size()) && !splits) out.push_back(std::move(a));
+    }
+    return out;
+}
+
 std::vector<std::string> environment_for_workers(char const* const* environment, trust how) {
     std::vector<std::string> out;
     if (how == trust::secure || environment == nullptr) return out;

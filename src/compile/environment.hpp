@@ -27,7 +27,7 @@ enum class trust { ordinary, secure };  // secure: the program has more rights t
 // Whether this thread rounds to the nearest number, takes small ones for what they are, and reads "1.5" as one and a half: the compiler
 // works out constants as its thread does. Those of programs that were linked with -ffast-math, or write a decimal comma, do not.
 [[nodiscard]] bool computes_as_usual() noexcept;
-// While one of these lives, its thread does. Threads that a compiler starts by itself write numbers as the program does.
+// While one of these lives, its thread does. Threads that a compiler starts by itself read numbers as the program does.
 class computing_as_usual {
 public:
     computing_as_usual() noexcept;
@@ -39,6 +39,10 @@ private:
     std::fenv_t arithmetic_{};  // the caller's
     ::locale_t language_ = nullptr;
 };
+
+// What a compiler in this process is told, less what makes it start threads of its own where they would read "1.5" as one (--split-compile).
+// What comes out is the same code.
+[[nodiscard]] std::vector<std::string> without_threads_that_misread(std::vector<std::string> arguments);
 
 // "NAME=value" of what a worker is given: where things are, the language, Kiln's own settings that a worker reads, options of
 // sanitizers. Never what the loader would load into it. Nothing at all in secure mode.

@@ -17,14 +17,11 @@ namespace kiln::compile {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
-constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::size_t most_known = 32768;
 constexpr std::size_t content_length = 64;
 constexpr std::string_view magic = "KILNSEEN2";
-constexpr auto toolkit_trust = 1s;
 
 bool is_absence(int why) { return why == ENOENT || why == ENOTDIR; }
 
@@ -135,11 +132,15 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
         return at == from_.toolkit_.end() ? nullptr : at->second;
     }();
     auto const is_same = [&](auto const& seen) { return state_of(seen.first) == seen.second; };
-    if (before && now_ - before->since < toolkit_trust && std::ranges::all_of(before->directories, is_same))
-        return std::shared_ptr<found const>{before, &before->what};
+    // Where it is found, if at all, is known from before; what it says may be another thing by now.
+    if (before && std::ranges::all_of(before->directories, is_same)) {
+        auto const& what = before->what;
+        if (what.path.empty()) return std::shared_ptr<found const>{before, &what};
+        KILN_TRY(auto const content, from_.content_at(what.path));
+        if (content == what.content) return std::shared_ptr<found const>{before, &what};
+    }
 
     auto answer = std::make_shared<toolkit_answer>();
-    answer->since = now_;
     bool settled = true;
     for (auto const& directory : directories) {
         auto const file = directory + (directory.ends_with('/') ? "" : "/") + path;

@@ -2,8 +2,8 @@
 //
 // What headers say, as far as that is known without reading them again. Every hit on a unit with includes asks for hundreds of
 // them, in every process. Each is read once for as long as it stays what it is (base/file_state.hpp), and once on
-// a machine where a file is given to remember it in. Headers of a toolkit are not even looked at one by one, for a second at a time, as
-// long as no directory they were found in has changed. Safe from any thread, and across fork().
+// a machine where a file is given to remember it in. Which of its directories has a toolkit's header is not asked again as
+// long as none of them has changed. Safe from any thread, and across fork().
 #pragma once
 
 #include "base/check.hpp"
@@ -38,7 +38,7 @@ public:
     // One question: what it has looked at it does not look at twice.
     class question {
     public:
-        explicit question(header_memory& from) : from_{from}, now_{base::clock::now()} {}
+        explicit question(header_memory& from) : from_{from} {}
         // The first of the directories that has it.
         [[nodiscard]] result<std::shared_ptr<found const>> in_toolkit(std::span<std::string const> directories,
                                                                       std::string const& path);
@@ -46,7 +46,6 @@ public:
     private:
         [[nodiscard]] file_state const& state_of(std::string const& directory);
         header_memory& from_;
-        base::time_point now_;
         std::unordered_map<std::string, file_state> directories_;
     };
 
@@ -67,7 +66,6 @@ private:
     struct toolkit_answer {
         found what;
         std::vector<std::pair<std::string, file_state>> directories;  // that it would change with
-        base::time_point since;
     };
 
     void load();

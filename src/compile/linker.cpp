@@ -98,7 +98,7 @@ result<product> run_link(job const& j, link_job const& l) {
     computing_as_usual const usual;
     KILN_CHECK(check_link_options(l.options));
     KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
-    auto const arguments = arguments_of(l);
+    auto const arguments = without_threads_that_misread(arguments_of(l));
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());
     nvJitLinkHandle handle = nullptr;

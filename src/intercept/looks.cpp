@@ -26,7 +26,6 @@ using base::file_look;
 using base::file_state;
 
 constexpr std::size_t largest_header = std::size_t{64} << 20;
-constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::string_view known_magic = "KILNHDRS2";
 
 struct header_text {

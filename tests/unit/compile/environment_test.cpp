@@ -82,10 +82,11 @@ TEST(environment, how_a_thread_computes_is_seen) {
     EXPECT_TRUE(computes_as_usual());
 }
 
+char const* comma_name = "";
 // A language that writes a decimal comma; null where the system has none and none can be made.
 ::locale_t comma_locale(std::string const& scratch) {
     for (auto const* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "es_ES.UTF-8", "nl_NL.UTF-8"}) {
-        if (auto const found = ::newlocale(LC_ALL_MASK, name, nullptr)) return found;
+        if (auto const found = ::newlocale(LC_ALL_MASK, comma_name = name, nullptr)) return found;
     }
     auto const make = fmt::format("localedef -i de_DE -f UTF-8 '{}/de_DE.UTF-8' >/dev/null 2>&1", scratch);
     if (std::system(make.c_str()) != 0) return nullptr;
@@ -106,7 +107,16 @@ std::string read_with_a_comma(std::string const& scratch) {
         computing_as_usual const usual;
         out += read();
     }
-    return out + read();
+    out += read();
+    // Threads of the compiler's own have the program's language, not this thread's.
+    (void)::uselocale(LC_GLOBAL_LOCALE);
+    auto const told = [] {
+        auto const left = without_threads_that_misread({"-a", "--split-compile=2", "-split-compile", "0", "-b"});
+        return std::to_string(left.size());
+    };
+    out += told();
+    (void)::setlocale(LC_ALL, ::getenv("LOCPATH") != nullptr ? "de_DE.UTF-8" : comma_name);
+    return out + told();
 }
 
 // ptxas reads "1.5" as its thread would: as 1 where numbers have a comma. In a child: what is known of languages stays with a process.
@@ -123,7 +133,7 @@ TEST(environment, a_decimal_comma_is_seen_and_is_none_while_something_is_compile
     ASSERT_EQ(status, 0);
     auto const text = base::read_file(answer).value();
     if (!text) GTEST_SKIP() << "there is no language with a decimal comma";
-    EXPECT_EQ(base::as_text(*text), "o1 u1.5 o1 ") << "afterwards as the caller had it";
+    EXPECT_EQ(base::as_text(*text), "o1 u1.5 o1 52") << "afterwards as the caller had it";
 }
 
 }  // namespace

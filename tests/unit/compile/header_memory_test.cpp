@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <fstream>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -137,6 +139,19 @@ TEST_F(header_memory_test, of_a_toolkit_the_first_directory_that_has_it_answers)
     EXPECT_EQ(ask().content, digest_of("two"));
     fs::remove_all(path("second"));
     EXPECT_EQ(ask().path, "");
+}
+
+// Before, for a second after it was looked at nobody looked again.
+TEST_F(header_memory_test, what_a_header_of_a_toolkit_says_is_asked_every_time) {
+    write("kit/a.h", "one");
+    std::vector<std::string> const directories{path("kit")};
+    auto const ask = [&] { return header_memory::question{memory_}.in_toolkit(directories, "a.h").value(); };
+    // Until the directory is old enough that the answer is kept.
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    while (ask() != ask() && base::clock::now() < end) std::this_thread::yield();
+    ASSERT_EQ(ask(), ask());
+    std::ofstream{path("kit/a.h")} << "two";  // in place: the directory stays as it is
+    EXPECT_EQ(ask()->content, digest_of("two"));
 }
 
 // Directories and files of the system, which nobody changes while this runs.
