@@ -20,7 +20,8 @@ inline constexpr std::uint64_t openssl_without_cleanup = 0x0008'0000;
 void close_gate_at_exit() noexcept;
 
 // Around every use of such a library by a thread that exit() does not wait for. Where it is false the gate is closed: leave the library alone.
-// Who is inside when it closes is waited for, for a moment.
+// Who is inside when it closes is waited for, for a moment; and so he is by fork(), because the locks of these libraries are nobody's in
+// the child. Not while waiting for anybody else.
 class library_use {
 public:
     library_use() noexcept;
@@ -34,5 +35,10 @@ private:
 };
 
 [[nodiscard]] bool is_gate_closed() noexcept;
+
+// For fork_guard: nobody comes in until fork() is over.
+void wait_for_library_users() noexcept;
+void let_library_users_go_on() noexcept;
+void forget_library_users_of_parent() noexcept;
 
 }  // namespace kiln::base

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file_state.hpp"
 
+#include "base/file_systems.hpp"
 #include "base/files.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace kiln::base {
@@ -47,14 +46,15 @@ std::uint64_t ns_of(struct ::statx_timestamp const& t) noexcept {
 
 int look(int directory, char const* path, int flags, file_look& out) noexcept {
     struct ::statx about {};
-    if (sys().statx(directory, path, flags, STATX_BASIC_STATS | unique_mount, &about) == 0) {
+    // What a server told a while ago does not count, as it does not for whoever opens the file: NFS would say it for a minute.
+    if (sys().statx(directory, path, flags | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS | unique_mount, &about) == 0) {
         out = {{::makedev(about.stx_dev_major, about.stx_dev_minor), about.stx_ino, about.stx_size,
                 ns_of(about.stx_mtime), ns_of(about.stx_ctime), mount_of(about)},
                about.stx_mode};
         return 0;
     }
-    // A filter of system calls that was written before there was this one.
-    if (errno != ENOSYS && errno != EPERM) return -1;
+    // A filter of system calls that was written before there was this one, or a kernel that is none.
+    if (errno != ENOSYS && errno != EPERM && errno != EINVAL) return -1;
     struct ::stat older {};
     if (::fstatat(directory, path, &older, flags) != 0) return -1;
     out = {{older.st_dev, older.st_ino, static_cast<std::uint64_t>(older.st_size), base::ns_of(older.st_mtim),
@@ -63,41 +63,41 @@ int look(int directory, char const* path, int flags, file_look& out) noexcept {
     return 0;
 }
 
-unsigned long kind_of(struct ::statfs const& about) noexcept {
-    return static_cast<unsigned long>(about.f_type) & 0xffffffffUL;
-}
-
 }  // namespace
 
 int look_at(char const* path, file_look& out) noexcept { return look(AT_FDCWD, path, 0, out); }
 int look_at(int fd, file_look& out) noexcept { return look(fd, "", AT_EMPTY_PATH, out); }
 
-bool is_kept_in_memory(char const* path) noexcept {
-    constexpr std::array<unsigned long, 7> kinds{0x01021994 /* tmpfs */,
-                                                 0x858458f6 /* ramfs */,
-                                                 0x958458f6 /* hugetlbfs */,
-                                                 0x9fa0 /* procfs */,
-                                                 0x62656572 /* sysfs */,
-                                                 0x27e0eb /* cgroup */,
-                                                 0x63677270 /* cgroup2 */};
-    struct ::statfs about {};
-    return ::statfs(path, &about) != 0 || std::ranges::find(kinds, kind_of(about)) != kinds.end();
+namespace {
+
+// A file system in memory never writes back, and what the kernel says of itself has no times.
+bool is_in_memory(file_system_look const& on) noexcept {
+    using enum file_system;
+    return on.is_one_of({unknown, tmpfs, ramfs, hugetlbfs, procfs, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs,
+                         selinuxfs, configfs, bpf, efivarfs, binfmt, pstore});
 }
 
-bool is_told_apart(file_state const& state, char const* path) noexcept {
-    struct ::statfs about {};
-    if (::statfs(path, &about) != 0) return false;
-    // Whoever serves the files says what their times are.
-    constexpr std::array<unsigned long, 4> told_by_others{0x65735546 /* FUSE */, 0x01021997 /* 9p */,
-                                                          0xff534d42 /* CIFS */, 0xfe534d42 /* SMB 2 */};
-    auto const is_one_of = [&](auto const& kinds) { return std::ranges::find(kinds, kind_of(about)) != kinds.end(); };
-    if (is_one_of(told_by_others)) return false;
+bool is_told_apart(file_state const& state, file_system_look const& on) noexcept {
+    using enum file_system;
+    // Whoever serves the files says what their times are, and FAT has none but what programs say.
+    if (on.is_one_of({unknown, fuse, plan9, cifs, smb, smb2, fat, exfat})) return false;
     if (state[5] != 0) return true;
     // What nobody here can write was written elsewhere, times and all.
-    constexpr std::array<unsigned long, 5> images{0x73717368 /* squashfs */, 0xe0f5e1e2 /* erofs */, 0x9660 /* ISO */,
-                                                  0x28cd3d45 /* cramfs */, 0x7275 /* romfs */};
-    constexpr unsigned long read_only = 1;  // ST_RDONLY
-    return (static_cast<unsigned long>(about.f_flags) & read_only) == 0 && !is_one_of(images);
+    return !on.is_read_only && !on.is_one_of({squashfs, erofs, iso9660, cramfs, romfs});
+}
+
+}  // namespace
+
+bool is_kept_in_memory(char const* path) noexcept { return is_in_memory(file_system_at(path)); }
+
+bool is_told_apart(file_state const& state, char const* path) noexcept {
+    return is_told_apart(state, file_system_at(path));
+}
+
+bool is_content_settled(file_state const& state, char const* path) noexcept {
+    if (!is_older(state, content_settles_after_ns.load(std::memory_order_relaxed))) return false;
+    auto const on = file_system_at(path);
+    return !is_in_memory(on) && is_told_apart(state, on);
 }
 
 }  // namespace kiln::base

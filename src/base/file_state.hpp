@@ -48,10 +48,7 @@ inline std::atomic<std::uint64_t> content_settles_after_ns{45'000'000'000};
 // a program says what the times are (FUSE).
 [[nodiscard]] bool is_told_apart(file_state const& state, char const* path) noexcept;
 
-[[nodiscard]] inline bool is_content_settled(file_state const& state, char const* path) noexcept {
-    return is_older(state, content_settles_after_ns.load(std::memory_order_relaxed)) && !is_kept_in_memory(path) &&
-           is_told_apart(state, path);
-}
+[[nodiscard]] bool is_content_settled(file_state const& state, char const* path) noexcept;
 
 // The same for many files, most of them on one file system, which is asked once. For one look at them and no longer: the number of
 // a file system that is gone is given to another.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/fork_guard.hpp"
 
+#include "base/clock.hpp"
+#include "base/exit_gate.hpp"
+
 #include <array>
 #include <atomic>
 #include <cassert>
-#include <chrono>
 #include <pthread.h>
 #include <thread>
 #include <type_traits>
@@ -35,14 +37,16 @@ struct fork_registry {
 
     // A thread that loads a library may wait for one whose library forks while it is loaded: nobody waits for ever.
     [[nodiscard]] bool take_gate() noexcept {
-        constexpr auto pause = std::chrono::microseconds{100};
-        for (auto left = std::chrono::microseconds{std::chrono::seconds{10}}; left.count() > 0; left -= pause) {
-            if (gate.try_lock()) return true;
-            std::this_thread::sleep_for(pause);
+        auto const end = clock::now() + std::chrono::seconds{2};
+        while (!gate.try_lock()) {
+            if (clock::now() >= end) return false;
+            std::this_thread::sleep_for(std::chrono::microseconds{100});
         }
-        return false;
+        return true;
     }
     void before() noexcept {
+        // First: they may ask for our locks where they are.
+        wait_for_library_users();
         bool const taken = !holds_gate && take_gate();
         list_mutex.lock();
         is_gate_taken = taken;
@@ -53,9 +57,11 @@ struct fork_registry {
         bool const taken = is_gate_taken;
         list_mutex.unlock();
         if (taken) gate.unlock();
+        let_library_users_go_on();
     }
     void in_child() noexcept {
         generation.fetch_add(1);
+        forget_library_users_of_parent();
         for (auto& slot : descriptors) {
             if (int const kept = slot.exchange(0); kept > 0) ::close(kept - 1);
         }

@@ -221,7 +221,9 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     precompiling headers{seen ? kept : nullptr,
                          {.api = *api, .work = j, .roots = roots, .source = virtual_source_name(c.unit.name, roots)},
                          capture};
-    auto arguments = without_threads_that_misread(arguments_of(*api, c, options, roots));
+    auto const wanted = arguments_of(*api, c, options, roots);
+    auto arguments = without_threads_that_misread(wanted);
+    bool const is_as_wanted = arguments.size() == wanted.size();
     for (auto& more : headers.arguments()) arguments.push_back(std::move(more));
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());
@@ -234,7 +236,7 @@ result<product> run_compile(job const& j, compile_job const& c, precompiled_head
     auto log = headers.finish(p.get(), status, p.log());
     if (!log) return run_compile(j, c, nullptr);
     out.log = with_real_paths(*std::move(log), roots);
-    bool const is_all_seen = seen && result_changing_variable(environ).empty();
+    bool const is_all_seen = seen && is_as_wanted && result_changing_variable(environ).empty();
     if (status != NVRTC_SUCCESS) {
         if (kept != nullptr && is_all_seen) kept->read = capture.dependencies();
         return compile_error(*api, status, c, roots, std::move(out.log));

@@ -41,7 +41,7 @@ private:
 };
 
 // What a compiler in this process is told, less what makes it start threads of its own where they would read "1.5" as one (--split-compile).
-// What comes out is the same code.
+// What comes out is the same code in another order: not to be kept.
 [[nodiscard]] std::vector<std::string> without_threads_that_misread(std::vector<std::string> arguments);
 
 // "NAME=value" of what a worker is given: where things are, the language, Kiln's own settings that a worker reads, options of

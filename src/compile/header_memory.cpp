@@ -150,6 +150,9 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
         settled = settled && base::is_settled(state);
         answer->directories.emplace_back(parent, state);
         KILN_TRY(answer->what.content, from_.content_at(file));
+        // A link to nothing, whose directory does not change when there is something.
+        struct ::stat about {};
+        if (answer->what.content.empty()) settled = settled && ::lstat(file.c_str(), &about) != 0 && is_absence(errno);
         if (answer->what.content.empty()) continue;
         answer->what.path = file;
         break;

@@ -256,6 +256,7 @@ std::FILE* include_capture::open(std::string const& path) {
     }
     auto stream = stream_over(*text);
     if (!stream) return refuse(std::move(stream).error().within(real)), nullptr;
+    if (taken_over_.contains(identity_of((*file)->about)) && !names_taken_over_.contains(path)) read_again_ = true;
     remember(path, std::move(look), **file);
     return *stream;
 }
@@ -327,6 +328,8 @@ bool include_capture::take_over(header_looks const& others) {
         if (look.content.empty()) seen_.emplace(path, look);
         else remember(path, look, **read_once(locate(look)));
     }
+    taken_over_ = read_;
+    for (auto const& [path, look] : others) names_taken_over_.insert(path);
     return true;
 }
 

@@ -93,6 +93,9 @@ public:
     [[nodiscard]] header_looks const& looks() const noexcept { return seen_; }
     // Makes the looks of another compile this one's own, if they would find the same now. All or none.
     [[nodiscard]] bool take_over(header_looks const& others);
+    // A file that was taken over was read once more, by a name that nobody had for it. Where its texts are read it is skipped, if
+    // `#pragma once` is in it; a precompiled header has forgotten that.
+    [[nodiscard]] bool has_read_again() const noexcept { return read_again_; }
     // Whether the headers that were read so far can tell what the source is called, by themselves or together with `own` texts of it.
     [[nodiscard]] bool may_name_the_source(texts_together own) const;
 
@@ -105,8 +108,11 @@ private:
     void refuse(error why);
     include_roots roots_;
     header_looks seen_;
-    std::map<std::string, file_identity> who_;    // of what was found, by the compiler's name
-    std::set<file_identity> read_;                // those that were opened
+    std::map<std::string, file_identity> who_;  // of what was found, by the compiler's name
+    std::set<file_identity> read_;              // those that were opened
+    std::set<std::string> names_taken_over_;
+    std::set<file_identity> taken_over_;
+    bool read_again_ = false;
     std::map<std::string, std::string> toolkit_;  // real paths by the toolkit's
     std::map<std::string, header_file> files_;    // by real path
     std::optional<error> fault_;

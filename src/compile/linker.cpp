@@ -98,7 +98,8 @@ result<product> run_link(job const& j, link_job const& l) {
     computing_as_usual const usual;
     KILN_CHECK(check_link_options(l.options));
     KILN_TRY(auto const api, cuda::load_nvjitlink(j.tools.nvjitlink));
-    auto const arguments = without_threads_that_misread(arguments_of(l));
+    auto const wanted = arguments_of(l);
+    auto const arguments = without_threads_that_misread(wanted);
     std::vector<char const*> raw;
     for (auto const& a : arguments) raw.push_back(a.c_str());
     nvJitLinkHandle handle = nullptr;
@@ -118,7 +119,8 @@ result<product> run_link(job const& j, link_job const& l) {
     artifact out{.unit = l.name, .target = l.target, .toolchain = toolchain_text(*api)};
     out.compiler = fmt::format("nvJitLink {}.{}", api->major, api->minor);
     out.log = session.log();
-    if (!result_changing_variable(environ).empty()) out.dependencies.push_back(unseen_reads());
+    if (!result_changing_variable(environ).empty() || arguments.size() != wanted.size())
+        out.dependencies.push_back(unseen_reads());
     KILN_TRY(out.image, image_of(*api, session, l));
     KILN_TRY(auto contents, read_image(out, l.exports));
     out.constants = std::move(contents.constants);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/open_hook.hpp"
 
+#include "base/file_systems.hpp"
 #include "base/fork_guard.hpp"
 
 #include <algorithm>
@@ -20,7 +21,6 @@
 #include <shared_mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 namespace kiln::compile {
@@ -81,25 +81,19 @@ capture_lock capture_mutex;
 // What the compiler reads for itself: the kernel's own texts (/proc/cpuinfo) and devices. By what they are and not by where:
 // /dev/shm holds ordinary files, and so does what /proc/self/cwd leads to.
 bool is_the_kernels(char const* path) {
-    constexpr long procfs = 0x9fa0, sysfs = 0x62656572, cgroup = 0x27e0eb, cgroup2 = 0x63677270;
     // Nothing that a source could include and compile; the others are headers to whoever includes them.
     constexpr std::string_view about_the_machine[] = {"/proc/cpuinfo",     "/proc/meminfo",    "/proc/stat",
                                                       "/proc/vmstat",      "/proc/self/maps",  "/proc/self/status",
                                                       "/proc/self/stat",   "/proc/self/statm", "/proc/self/mountinfo",
                                                       "/proc/self/cgroup", "/proc/mounts",     "/proc/self/mounts"};
-    constexpr std::string_view machine_folders[] = {"/sys/devices/system/", "/sys/fs/cgroup/", "/sys/kernel/mm/"};
     bool const is_near = std::any_of(std::begin(kernel_places), std::end(kernel_places),
                                      [&](std::string_view place) { return std::string_view{path}.starts_with(place); });
     struct ::stat about {};
     if (!is_near || ::stat(path, &about) != 0) return false;
     if (S_ISCHR(about.st_mode)) return true;
-    struct ::statfs system {};
-    if (::statfs(path, &system) != 0) return false;
-    long const type = system.f_type;
     std::string_view const name{path};
-    bool const is_known = std::ranges::find(about_the_machine, name) != std::end(about_the_machine) ||
-                          std::ranges::any_of(machine_folders, [&](auto folder) { return name.starts_with(folder); });
-    return is_known && (type == procfs || type == sysfs || type == cgroup || type == cgroup2);
+    bool const is_known = std::ranges::find(about_the_machine, name) != std::end(about_the_machine);
+    return is_known && base::file_system_at(path).kind == base::file_system::procfs;
 }
 
 std::FILE* hooked_fopen(char const* path, char const* mode) {

@@ -144,6 +144,7 @@ std::optional<std::string> precompiling::finish(nvrtcProgram of, nvrtcResult sta
         if (prefix_) kept_->took(*prefix_, cpu_ms() - begun_ms_);
         return log;
     }
+    if (role_ == header_use::reused && headers_.has_read_again()) return std::nullopt;
     auto const line = find_line(log, role_ == header_use::made ? "creating" : "using");
     if (!line) {
         // The memory is a file's, which may not grow to any size (ulimit -f).

@@ -2,6 +2,7 @@
 #include "compile/viewpoint.hpp"
 
 #include "base/file_state.hpp"
+#include "base/file_systems.hpp"
 #include "compile/environment.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <vector>
 
@@ -66,17 +66,15 @@ viewpoint viewpoint::of_this_thread(char const* directory) noexcept {
 
 namespace {
 
-constexpr long procfs = 0x9fa0;
-
 bool is_in_procfs(std::string const& directory) {
-    struct ::statfs about {};
-    return ::statfs(directory.empty() ? "." : directory.c_str(), &about) == 0 && about.f_type == procfs;
+    return base::file_system_at(directory.empty() ? "." : directory.c_str()).kind == base::file_system::procfs;
 }
 
 // Step by step, because the system does not tell which way it went. Links of the kernel's (/proc/17/root) lead where their text does
 // not: whatever comes after them is asked for by their names.
-bool leads_through_self(std::string rest) {
+bool leads_through_self(std::string rest, by_number how) {
     constexpr int most_links = 40;
+    auto const own_folder = fmt::format("/{}", ::getpid());
     std::string done;  // with no link in it that has a text
     for (int links = 0; !rest.empty() && links <= most_links;) {
         if (rest.front() == '/' && done.empty()) done = "/";
@@ -94,6 +92,7 @@ bool leads_through_self(std::string rest) {
         bool const is_relative = target[0] != '/';
         bool const is_the_kernels = is_in_procfs(parent);
         if (is_the_kernels && (name == "self" || name == "thread-self")) return true;
+        if (is_the_kernels && how == by_number::too && parent.ends_with(own_folder)) return true;
         if (is_the_kernels && !(is_relative && is_in_procfs(done))) continue;
         done = is_relative ? parent : std::string{};
         rest = target.data() + rest;
@@ -104,23 +103,22 @@ bool leads_through_self(std::string rest) {
 
 }  // namespace
 
-bool is_ones_own(char const* path) noexcept {
+bool is_ones_own(char const* path, by_number counts) noexcept {
     ::open_how how{};
     how.flags = O_PATH | O_CLOEXEC;
     how.resolve = RESOLVE_NO_MAGICLINKS;
     auto const fd = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
     int const why = errno;
-    struct ::statfs system {};
     struct ::stat about {};
     // The kernel's links were in the way, or it is among the kernel's texts, or a link leads nowhere here; or nobody can tell (Linux
     // before 5.6, filters of system calls).
     bool const may_be =
-        fd >= 0 ? ::fstatfs(fd, &system) == 0 && system.f_type == procfs
+        fd >= 0 ? base::file_system_at(fd).kind == base::file_system::procfs
                 : why == ELOOP || why == ENOSYS || why == EPERM || (why == ENOENT && ::lstat(path, &about) == 0);
     if (fd >= 0) ::close(fd);
     if (!may_be) return false;
     try {
-        return leads_through_self(path);
+        return leads_through_self(path, counts);
     } catch (std::bad_alloc const&) {
         return true;
     }
@@ -128,7 +126,8 @@ bool is_ones_own(char const* path) noexcept {
 
 result<std::string> name_for_others(std::string const& path) {
     if (path.empty()) return path;
-    bool const is_own = is_ones_own(path.c_str());
+    // By its number this process is the same for everybody, but not for good: it may go elsewhere before they look.
+    bool const is_own = is_ones_own(path.c_str(), by_number::too);
     if (path.front() == '/' && !is_own) return path;
     std::error_code why;
     auto const name = is_own ? std::filesystem::canonical(path, why) : std::filesystem::absolute(path, why);

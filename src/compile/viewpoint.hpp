@@ -38,7 +38,8 @@ struct viewpoint {
 
 // Whether the way to a file leads through what each process has of its own (/proc/self/cwd, /dev/fd/3), also by links: another
 // process finds another file by that name, or none.
-[[nodiscard]] bool is_ones_own(char const* path) noexcept;
+enum class by_number { no, too };  // whether /proc/17/cwd counts, where this is process 17
+[[nodiscard]] bool is_ones_own(char const* path, by_number counts = by_number::no) noexcept;
 // A name by which every process in the same place finds the directory that this thread finds by `path`: absolute, and otherwise as it is
 // wherever that will do (what ".." leads to behind a link is for the system to say). An error where there is none, as in a working
 // directory that something was mounted over.

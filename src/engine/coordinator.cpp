@@ -336,14 +336,17 @@ void coordinator::complete(flight_ptr const& f, result<compile::product> made) {
         return;
     }
     auto a = *std::move(made);
-    if (claim) claim->made(std::chrono::nanoseconds{static_cast<std::int64_t>(a.compile_ms * 1e6)});
+    auto const took = static_cast<std::int64_t>(a.compile_ms * 1e6);
+    if (claim) claim->made(std::chrono::nanoseconds{took});
+    auto const typical = typical_compile_ns_.load(std::memory_order_relaxed);
+    typical_compile_ns_.store(typical == 0 ? took : typical + (took - typical) / 4, std::memory_order_relaxed);
     auto entry = entry_for(f->order, a, options_.producer);
 
     bool const links = std::holds_alternative<compile::link_job>(f->order.job.task);
     auto done = f->describe(links ? event_kind::linked : event_kind::compiled);
     done.detail = entry->about.at.key.hex();
     done.key = entry->about.at.key.prefix();
-    done.duration_ns = static_cast<std::int64_t>(a.compile_ms * 1e6);
+    done.duration_ns = took;
     done.value = static_cast<std::int64_t>(a.image.size());
     done.reason = reason_of(f->headers);
     events_.emit(done);

@@ -103,6 +103,8 @@ public:
     // Something was asked for and found past ask(): by find(), and by packs, which have addresses of their own.
     void count_found(provenance from);
     void count_blocked(std::int64_t ns);
+    // By this process: a child of fork() may go on with its parent's, or leave it alone.
+    [[nodiscard]] bool is_used() const noexcept { return hands_.peek() != nullptr; }
     void stop() noexcept;
     // After the pool was stopped: everything still unanswered ends with errc::cancelled.
     void abandon() noexcept;
@@ -146,6 +148,7 @@ private:
     compile::worker_pool& pool_;
     event_log& events_;
     ledger& book_;
+    std::atomic<std::int64_t> typical_compile_ns_{0};  // of the last ones here; 0: none yet
     struct counts {
         std::atomic<std::uint64_t> requests{0}, memory{0}, disk{0}, bundle{0}, fleet{0}, compiled{0}, failed{0},
             blocked{0}, headers_made{0}, headers_reused{0};
@@ -153,7 +156,7 @@ private:
     } counts_;
     // The way back for answers that come from threads of tiers, which may outlive this.
     struct way_back {
-        std::mutex mutex;
+        mutable std::mutex mutex;
         coordinator* to = nullptr;
     };
     struct in_hand {
@@ -166,6 +169,11 @@ private:
     mutable base::per_process<in_hand> hands_;  // last: its tasks use everything above
     [[nodiscard]] in_hand& hand() const { return hands_.get(); }
     [[nodiscard]] background_thread& background() const { return hand().background; }
+    [[nodiscard]] bool is_stopped() const {
+        auto const& back = *hand().back;
+        std::lock_guard const lock{back.mutex};
+        return back.to == nullptr;
+    }
 };
 
 }  // namespace kiln::engine_detail

@@ -22,6 +22,8 @@ store::question coordinator::question_for(flight& f) const {
                         .expected = {f.target, std::string{name_of(s.target.kind)}, s.toolchain},
                         .nth = f.nth};
     if (!s.toolchain.empty()) out.request = s.id.request;
+    if (auto const typical = typical_compile_ns_.load(std::memory_order_relaxed); typical > 0)
+        out.compile = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds{typical});
     std::lock_guard const lock{f.mutex};
     out.how = !can_compile                  ? store::urgency::nothing_else_will_do
               : f.how == priority::blocking ? store::urgency::somebody_waits
@@ -39,6 +41,8 @@ void coordinator::look_further(flight_ptr const& f) {
         if (is_allowed(f, f->why)) compile(f);
         return;
     }
+    // Answers from afar come to nobody any more. What is asked for later than that is not among what abandon() finishes.
+    if (is_stopped()) return finish(f, shutting_down(f->order.subject));
     auto const question = question_for(*f);
     f->unhurried = question.how == store::urgency::nobody_waits;
     store_.ask(question, [back = hand().back, f](store::far_answer what) {

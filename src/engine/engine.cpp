@@ -17,6 +17,7 @@
 
 #include <kiln/version.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -84,6 +85,8 @@ result<void> make_pre_includes_absolute(std::vector<std::string>& arguments) {
 }
 
 std::atomic<engine*> process_engine{nullptr};
+// Of this process's parent, its parent and so on: whoever held one may go on with it. None is ever destroyed.
+constinit std::array<std::atomic<engine*>, 8> engines_of_parents{};
 std::atomic<bool> has_handler{false};  // of the end; children inherit it
 
 }  // namespace
@@ -355,8 +358,14 @@ struct process_maker {
 
 // A forked child has none of its parent's threads and must not talk to its parent's workers. As the library is loaded, and not where the engine
 // is made: C libraries before glibc 2.36 run the handlers with a lock that adding one takes, too, and fork() waits for an engine that is made.
-[[maybe_unused]] int const forgotten_in_children =
-    ::pthread_atfork(nullptr, nullptr, [] { process_engine.store(nullptr, std::memory_order_release); });
+[[maybe_unused]] int const forgotten_in_children = ::pthread_atfork(nullptr, nullptr, [] {
+    auto* const parents = process_engine.exchange(nullptr, std::memory_order_acq_rel);
+    if (parents == nullptr) return;
+    for (auto& place : engines_of_parents) {
+        engine* none = nullptr;
+        if (place.compare_exchange_strong(none, parents)) return;
+    }
+});
 
 }  // namespace
 
@@ -370,6 +379,11 @@ engine& engine::process() {
         if (!has_handler.load()) {
             std::atexit([] {
                 if (auto* const last = process_engine.load(std::memory_order_acquire)) last->state_->shut_down();
+                // A child that went on with its parent's ends it for itself.
+                for (auto const& place : engines_of_parents) {
+                    auto* const inherited = place.load();
+                    if (inherited != nullptr && inherited->state_->requests->is_used()) inherited->state_->shut_down();
+                }
             });
             has_handler.store(true);
         }

@@ -11,6 +11,7 @@ constexpr milliseconds to_connect{50};
 constexpr milliseconds to_answer_first{250};
 constexpr milliseconds shortest_wait{50};
 constexpr milliseconds longest_wait{1'000};
+constexpr milliseconds shortest_answer_wait{500};
 constexpr milliseconds shortest_lease_wait{1'000};
 constexpr milliseconds longest_lease_wait{10'000};
 
@@ -46,6 +47,11 @@ base::time_point budgets::end_of(store::question const& what, base::time_point a
 }
 
 milliseconds budgets::for_a_first_answer() const noexcept { return patience_.value_or(to_answer_first); }
+
+milliseconds budgets::for_an_answer(store::question const& what) const noexcept {
+    auto const usual = std::clamp(2 * what.compile, shortest_answer_wait, longest_lease_wait);
+    return std::max(usual, patience_.value_or(usual));
+}
 
 milliseconds budgets::for_a_lease(store::question const& what) const noexcept {
     auto const usual = std::clamp(2 * what.compile, shortest_lease_wait, longest_lease_wait);

@@ -27,9 +27,14 @@ public:
     [[nodiscard]] bool is_in_time(store::question const& what, std::chrono::nanoseconds took) const noexcept;
     // Of whoever keeps leases, where nothing is known of him.
     [[nodiscard]] milliseconds for_a_first_answer() const noexcept;
-    // Also for each answer about one.
+    // Who keeps leases has answered before, and is asked about one.
+    [[nodiscard]] milliseconds for_an_answer(store::question const& what) const noexcept;
+    // While another machine has it.
     [[nodiscard]] milliseconds for_a_lease(store::question const& what) const noexcept;
     // Of the latest answers.
+    [[nodiscard]] std::chrono::nanoseconds typical() const noexcept {
+        return std::chrono::nanoseconds{static_cast<std::int64_t>(typical_ns_)};
+    }
     [[nodiscard]] std::chrono::nanoseconds quantile(double part) const;
 
 private:

@@ -272,7 +272,7 @@ void client::next_slot(inquiry_ptr const& q) {
 void client::missed(inquiry_ptr const& q) {
     if (q->at == stage::looking_again) return won(q);
     if (q->told_late || q->what.claims == store::claiming::no || !q->what.request || of_.guard.is_open() ||
-        !may_ask_for_leases(*q))
+        !is_lease_worth_its_way(*q) || !may_ask_for_leases(*q))
         return finish(q, {.why = q->why});
     wait_for_lease(q);
 }

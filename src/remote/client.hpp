@@ -168,6 +168,9 @@ private:
     void told_bad(digest const& name, miss why);
 
     [[nodiscard]] bool may_ask_for_leases(inquiry const& q);
+    // Whoever waits gives a quarter for it of what it takes to make the thing. Where nobody does, leases are taken ahead; but a herd whose
+    // way to the server is longer than a compile would only wait for one another.
+    [[nodiscard]] bool is_lease_worth_its_way(inquiry const& q) const noexcept;
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
     // So many for each maker, besides what it makes: so that it need not stand still while the next one is claimed.

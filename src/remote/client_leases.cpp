@@ -38,6 +38,13 @@ bool client::may_ask_for_leases(inquiry const& q) {
     return false;
 }
 
+bool client::is_lease_worth_its_way(inquiry const& q) const noexcept {
+    if (of_.rules.options.patience) return true;
+    auto const to_take_it_and_look_once_more = 2 * budgets_.typical();
+    bool const somebody_waits = q.what.how == store::urgency::somebody_waits;
+    return to_take_it_and_look_once_more <= (somebody_waits ? q.what.compile / 4 : 2 * q.what.compile);
+}
+
 void client::lease_failed(failure const& why) {
     if (of_.rules.options.leases != leasing::elsewhere) return failed(why);
     of_.counts.error(name_of(why.what));
@@ -56,7 +63,7 @@ void client::rest_from_leases(failure const& why) {
 }
 
 void client::watch_silence(inquiry_ptr const& q) {
-    auto const most = keeper_is_known_ ? budgets_.for_a_lease(q->what) : budgets_.for_a_first_answer();
+    auto const most = keeper_is_known_ ? budgets_.for_an_answer(q->what) : budgets_.for_a_first_answer();
     of_.loop.cancel(q->timer);
     q->watched_from = base::clock::now();
     q->timer = of_.loop.at(q->watched_from + most, [this, q] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/disk_directory.hpp"
 
+#include "base/file_systems.hpp"
 #include "store/errno_names.hpp"
 
 #include <array>
@@ -13,25 +14,24 @@ namespace kiln::store {
 namespace {
 
 struct filesystem_kind {
-    unsigned long magic;
+    base::file_system magic;
     std::string_view name;
     bool remote;
 };
-// statfs(2) numbers. A remote one may cache, reorder and lock in ways of its own.
-constexpr std::array known_filesystems{
-    filesystem_kind{0x6969, "nfs", true},           filesystem_kind{0x517B, "smb", true},
-    filesystem_kind{0xFF534D42, "cifs", true},      filesystem_kind{0xFE534D42, "smb2", true},
-    filesystem_kind{0x0BD00BD0, "lustre", true},    filesystem_kind{0x47504653, "gpfs", true},
-    filesystem_kind{0x19830326, "beegfs", true},    filesystem_kind{0x00C36400, "ceph", true},
-    filesystem_kind{0x5346414F, "afs", true},       filesystem_kind{0x65735546, "fuse", true},
-    filesystem_kind{0x01021997, "9p", true},        filesystem_kind{0x794C7630, "overlayfs", false},
-    filesystem_kind{0xEF53, "ext4", false},         filesystem_kind{0x58465342, "xfs", false},
-    filesystem_kind{0x9123683E, "btrfs", false},    filesystem_kind{0x01021994, "tmpfs", false},
-    filesystem_kind{0x2FC12FC1, "zfs", false},      filesystem_kind{0xF2F52010, "f2fs", false},
-    filesystem_kind{0xCA451A4E, "bcachefs", false},
-};
-
-constexpr long proc_magic = 0x9FA0;  // says that it may be written, and may not
+// A remote one may cache, reorder and lock in ways of its own.
+constexpr auto known_filesystems = [] {
+    using enum base::file_system;
+    return std::array{filesystem_kind{nfs, "nfs", true},           filesystem_kind{smb, "smb", true},
+                      filesystem_kind{cifs, "cifs", true},         filesystem_kind{smb2, "smb2", true},
+                      filesystem_kind{lustre, "lustre", true},     filesystem_kind{gpfs, "gpfs", true},
+                      filesystem_kind{beegfs, "beegfs", true},     filesystem_kind{ceph, "ceph", true},
+                      filesystem_kind{afs, "afs", true},           filesystem_kind{fuse, "fuse", true},
+                      filesystem_kind{plan9, "9p", true},          filesystem_kind{overlay, "overlayfs", false},
+                      filesystem_kind{ext4, "ext4", false},        filesystem_kind{xfs, "xfs", false},
+                      filesystem_kind{btrfs, "btrfs", false},      filesystem_kind{tmpfs, "tmpfs", false},
+                      filesystem_kind{zfs, "zfs", false},          filesystem_kind{f2fs, "f2fs", false},
+                      filesystem_kind{bcachefs, "bcachefs", false}};
+}();
 
 bool is_about_permission(int number) noexcept { return number == EACCES || number == EPERM || number == EROFS; }
 
@@ -159,8 +159,8 @@ std::string disk_directory::refusal(digest const& family) {
 void disk_directory::look_at_filesystem(int fd) {
     struct ::statfs about {};
     if (base::sys().fstatfs(fd, &about) != 0) return;
-    auto const magic = static_cast<unsigned long>(about.f_type) & 0xFFFFFFFFUL;
-    std::string name = fmt::format("0x{:x}", magic);
+    auto const magic = base::look_of(about).kind;
+    std::string name = fmt::format("0x{:x}", static_cast<std::uint32_t>(magic));
     bool remote = false;
     for (auto const& kind : known_filesystems) {
         if (kind.magic == magic) name = kind.name, remote = kind.remote;
@@ -293,11 +293,11 @@ directory_report disk_directory::probe() {
     auto parent = layout_.root().parent_path();
     std::error_code ignored;
     while (parent.has_relative_path() && !std::filesystem::exists(parent, ignored)) parent = parent.parent_path();
-    struct ::statfs about {};
     if (!std::filesystem::is_directory(parent, ignored)) {
         out.reason = io_error(parent.native(), ENOTDIR).message();
     } else if (::access(parent.c_str(), W_OK | X_OK) != 0 ||
-               (::statfs(parent.c_str(), &about) == 0 && about.f_type == proc_magic)) {
+               // It says that it may be written, and may not.
+               base::file_system_at(parent.c_str()).kind == base::file_system::procfs) {
         out.reason = fmt::format("{}: cannot be made in {}", out.root.native(), parent.native());
     }
     return out;

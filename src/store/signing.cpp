@@ -58,6 +58,8 @@ unsigned char const* as_unsigned(base::byte_span data) noexcept {
 // A prompt for a pass phrase would block a program: encrypted keys are refused.
 int no_pass_phrase(char*, int, int, void*) { return -1; }
 
+error the_program_ends() { return fail(errc::cancelled, "the program ends, and OpenSSL with it"); }
+
 result<std::string> read_pem(std::filesystem::path const& file) {
     KILN_TRY(auto const data, base::read_file(file, most_key_file));
     if (!data) return fail(errc::not_found, "{}: no such key file", file.native());
@@ -75,6 +77,8 @@ public_key::public_key(std::shared_ptr<void> key) : key_{std::move(key)} {
 }
 
 result<public_key> public_key::from_pem(std::string_view pem) {
+    base::library_use const openssl;
+    if (!openssl) return the_program_ends();
     if (auto key = checked(PEM_read_bio_PUBKEY(reader_of(pem).get(), nullptr, no_pass_phrase, nullptr)))
         return public_key{std::move(key)};
     if (auto key = checked(PEM_read_bio_PrivateKey(reader_of(pem).get(), nullptr, no_pass_phrase, nullptr))) {
@@ -91,6 +95,8 @@ result<public_key> public_key::load(std::filesystem::path const& file) {
 }
 
 bool public_key::verifies(base::byte_span message, signature const& s) const {
+    base::library_use const openssl;
+    if (!openssl) return false;
     context_ptr const context{EVP_MD_CTX_new()};
     return context != nullptr && EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, native(key_)) == 1 &&
            EVP_DigestVerify(context.get(), s.data(), s.size(), as_unsigned(message), message.size()) == 1;
@@ -103,12 +109,16 @@ std::string public_key::pem() const {
 }
 
 result<private_key> private_key::generate() {
+    base::library_use const openssl;
+    if (!openssl) return the_program_ends();
     base::keep_openssl();
     if (auto key = checked(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"))) return private_key{std::move(key)};
     return fail(errc::unsupported, "OpenSSL cannot make an Ed25519 key");
 }
 
 result<private_key> private_key::from_pem(std::string_view pem) {
+    base::library_use const openssl;
+    if (!openssl) return the_program_ends();
     if (auto key = checked(PEM_read_bio_PrivateKey(reader_of(pem).get(), nullptr, no_pass_phrase, nullptr))) {
         return private_key{std::move(key)};
     }
@@ -133,6 +143,7 @@ result<void> private_key::save(std::filesystem::path const& file) const {
 }
 
 signature private_key::sign(base::byte_span message) const {
+    base::library_use const openssl;
     signature out{};
     std::size_t size = out.size();
     context_ptr const context{EVP_MD_CTX_new()};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that end while threads of Kiln are at work with libraries that end with the program, too.
+#include "store/maintenance.hpp"
 #include "store/signing.hpp"
 #include "support/told_redis.hpp"
 
@@ -19,7 +20,7 @@ std::string slow_to_keep(told_redis::words const& asked) {
 }
 
 struct parting {
-    std::string engine, openssl;
+    std::string engine, with;
 };
 
 class ends_while_it_signs : public ::testing::TestWithParam<parting> {
@@ -33,13 +34,17 @@ protected:
     // As waitpid gives it.
     int run(std::string const& remote, int nth) {
         std::vector<std::string> words{GetParam().engine};
-        if (!GetParam().openssl.empty()) words.push_back(GetParam().openssl);
+        if (!GetParam().with.empty()) words.push_back(GetParam().with);
         actor program{words,
                       {"KILN_REMOTE=" + remote + " lease=none sign=" + file("key") + " keys=" + file("pub"),
                        "KILN_CACHE_DIR=" + file("cache" + std::to_string(nth))},
                       KILN_TEST_BIN_DIR "/kiln-test-parting"};
         EXPECT_EQ(program.line(), "0 wrong");
         return program.wait();
+    }
+
+    [[nodiscard]] std::size_t kept(int nth) const {
+        return store::maintenance{file("cache" + std::to_string(nth))}.count().value().entries;
     }
 
     base::temporary_directory scratch_ = base::temporary_directory::make("kiln-exit").value();
@@ -50,16 +55,19 @@ TEST_P(ends_while_it_signs, R15_as_programs_do) {
         told_redis const server{slow_to_keep};
         EXPECT_EQ(run(server.url(), n), 0) << "ended by a signal, if it is below 256";
         EXPECT_GT(server.asked("SET"), 0);
+        EXPECT_EQ(kept(n), 40u) << "on disk is what it made, also by a child";
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ends_while_it_signs,
                          ::testing::Values(parting{"process", ""}, parting{"process", "first"},
                                            parting{"process", "later"}, parting{"static", ""},
-                                           parting{"static", "first"}, parting{"late", ""}, parting{"late", "first"}),
+                                           parting{"static", "first"}, parting{"late", ""}, parting{"late", "first"},
+                                           parting{"process", "asks"}, parting{"process", "forks"}),
                          [](auto const& of) {
                              auto const& p = of.param;
-                             return p.engine + (p.openssl.empty() ? "" : "_openssl_" + p.openssl);
+                             bool const is_openssls = p.with == "first" || p.with == "later";
+                             return p.engine + (p.with.empty() ? "" : (is_openssls ? "_openssl_" : "_") + p.with);
                          });
 
 }  // namespace

@@ -83,6 +83,14 @@ TEST_F(worker_headers_test, texts_of_the_kernels_are_headers_too) {
     EXPECT_TRUE(std::ranges::any_of(made->dependencies, [](dependency const& d) {
         return d.path == "/proc/sys/kernel/pid_max" && !d.content.empty();
     }));
+    constexpr auto page = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
+    if (fs::exists(page)) {
+        auto const told =
+            in_pool(of(kernel("k", fmt::format("constexpr int value =\n#include \"{}\"\n;\n", page), "value")));
+        ASSERT_TRUE(told) << told.error().message() << told.error().log();
+        EXPECT_TRUE(std::ranges::any_of(told->dependencies,
+                                        [&](dependency const& d) { return d.path == page && !d.content.empty(); }));
+    }
     auto const own = in_pool(of(kernel("k", "constexpr int value =\n#include \"/proc/self/loginuid\"\n;\n", "value")));
     ASSERT_FALSE(own) << "a worker has another";
     EXPECT_THAT(own.error().message() + own.error().log(), HasSubstr("include it by its own path"));
@@ -96,6 +104,23 @@ TEST_F(worker_headers_test, the_second_unit_with_the_same_headers_reads_none_and
     }
     EXPECT_EQ(made_, 1);
     EXPECT_EQ(reused_, 3);
+}
+
+// The compiler forgets with a precompiled header which of its files say `#pragma once`: by another name one would be read again.
+TEST_F(worker_headers_test, a_header_by_another_name_is_skipped_where_it_says_once) {
+    write("first/a.h",
+          "#pragma once\n#ifdef SEEN\n#undef V\n#define V 4\n#else\n#define V 1\n#endif\n#define SEEN 1\n");
+    fs::create_hard_link(scratch("first/a.h"), scratch("first/hard.h"));
+    fs::create_symlink("a.h", scratch("first/soft.h"));
+    std::string const prefix = std::string{toolkit_header} + "#include <a.h>\n";
+    for (auto const* const again : {"a.h", "hard.h", "soft.h", "a.h", "hard.h"}) {
+        auto unit = kernel("k", prefix, "V");
+        unit.source = prefix + "__device__ int g;\n#include <" + again + ">\n" + unit.source.substr(prefix.size());
+        auto const work = of(std::move(unit));
+        expect_same(with(work), without(work));
+    }
+    EXPECT_EQ(made_, 1);
+    EXPECT_GE(reused_, 1);
 }
 
 TEST_F(worker_headers_test, line_information_is_the_same_to_the_byte) {

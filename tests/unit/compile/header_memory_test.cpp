@@ -154,6 +154,22 @@ TEST_F(header_memory_test, what_a_header_of_a_toolkit_says_is_asked_every_time) 
     EXPECT_EQ(ask()->content, digest_of("two"));
 }
 
+// The directory of a link does not change when there is something where it leads.
+TEST_F(header_memory_test, a_link_of_a_toolkit_that_led_nowhere_is_looked_at_again) {
+    write("kit/other.h", "other");
+    fs::create_symlink(path("elsewhere.h"), path("kit/a.h"));
+    std::vector<std::string> const directories{path("kit")};
+    auto const ask = [&](char const* name) {
+        return header_memory::question{memory_}.in_toolkit(directories, name).value();
+    };
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    while (ask("other.h") != ask("other.h") && base::clock::now() < end) std::this_thread::yield();
+    EXPECT_EQ(ask("a.h")->path, "");
+    EXPECT_EQ(ask("a.h")->path, "");
+    write("elsewhere.h", "there");
+    EXPECT_EQ(ask("a.h")->content, digest_of("there"));
+}
+
 // Directories and files of the system, which nobody changes while this runs.
 TEST_F(header_memory_test, a_settled_toolkit_is_looked_at_by_directory) {
     std::vector<std::string> const directories{"/usr/include"};

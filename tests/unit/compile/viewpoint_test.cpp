@@ -54,6 +54,8 @@ TEST_F(viewpoint_test, all_other_ways_are_everybodys) {
     EXPECT_FALSE(is_own(link("circle", "circle")));
     EXPECT_FALSE(is_own("."));
     EXPECT_FALSE(is_own("/proc/sys/kernel/pid_max"));
+    EXPECT_TRUE(is_ones_own(fmt::format("/proc/{}/cwd", ::getpid()).c_str(), by_number::too));
+    EXPECT_FALSE(is_ones_own(fmt::format("/proc/{}/cwd", ::getppid()).c_str(), by_number::too));
     // By its number it is the same for whoever asks.
     EXPECT_FALSE(is_own(fmt::format("/proc/{}/root/usr", ::getpid())));
     EXPECT_FALSE(is_own(link("by_number", fmt::format("/proc/{}/cwd", ::getpid()))));
@@ -66,8 +68,9 @@ TEST_F(viewpoint_test, a_directory_has_a_name_for_others) {
     EXPECT_EQ(name_for_others("inc").value(), cwd + "/inc");
     EXPECT_EQ(name_for_others(link("own", "/proc/self/cwd")).value(), cwd);
     // Letters of the kernel's links say where it is for who asks, which may be another place here.
-    auto const by_number = fmt::format("/proc/{}/root", ::getpid());
+    auto const by_number = fmt::format("/proc/{}/root", ::getppid());
     EXPECT_EQ(name_for_others(by_number).value(), by_number);
+    EXPECT_EQ(name_for_others(fmt::format("/proc/{}/cwd", ::getpid())).value(), cwd) << "it may go elsewhere";
     EXPECT_FALSE(name_for_others("/proc/self/cwd/not-there"));
 }
 
