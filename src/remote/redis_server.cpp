@@ -33,14 +33,21 @@ failure failure_of(resp::value const& v) {
     return {trouble::server, clean_text(text)};
 }
 
+// A list, a hash: somebody else's thing under a name of ours. The server is well, and what it has there is not sound.
+bool is_of_another_type(resp::value const& v) { return v.is_error() && v.text().starts_with("WRONGTYPE"); }
+
 got got_of(resp::value v) {
-    if (v.kind == resp::kind::bulk) return {.state = presence::here, .packet = std::move(v.data)};
+    // What it says instead of the bytes is rejected as other bytes that are no packet, and replaced.
+    if (v.kind == resp::kind::bulk || is_of_another_type(v))
+        return {.state = presence::here, .packet = std::move(v.data)};
     if (v.kind == resp::kind::null) return {};
     return {.state = presence::failed, .why = failure_of(v)};
 }
 
 lease_look look_of(resp::value const& v, std::string_view ours = {}) {
     if (v.kind == resp::kind::null) return {};
+    // Never ends, and nobody holds it.
+    if (is_of_another_type(v)) return {.state = lease_state::open};
     if (v.kind != resp::kind::bulk) return {.why = failure_of(v)};
     if (v.text().starts_with(open_mark)) return {.state = lease_state::open};
     return {.state = !ours.empty() && v.text() == ours ? lease_state::ours : lease_state::held};

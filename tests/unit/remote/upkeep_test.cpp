@@ -62,6 +62,21 @@ TEST(remote_upkeep, who_signed_is_told) {
     EXPECT_EQ(seen.signers, std::vector{key.public_half().id()});
 }
 
+TEST(remote_upkeep, a_key_of_another_type_is_told_and_the_others_are_checked) {
+    if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    test::redis_process server;
+    auto const mine = server.url() + " trust=server";
+    ASSERT_TRUE(tier_at(mine)->put(entry_of(1)).value().kept);
+    auto const name = "kiln:1:" + base::sha256_of("anybody's").hex();
+    ASSERT_EQ(server.say("RPUSH " + name + " a b"), ":2\r\n");
+    auto const all = verdicts(upkeep::open(options_of(mine)).value());
+    EXPECT_EQ(count_of(all, miss::bad_magic), 1u);
+    EXPECT_EQ(count_of(all, std::nullopt), all.size() - 1);
+    auto keeper = upkeep::open(options_of(mine)).value();
+    for (auto const& o : keeper.list().value()) keeper.remove(o).value();
+    EXPECT_EQ(server.say("DBSIZE"), ":0\r\n");
+}
+
 TEST(remote_trust, nobody_is_believed_by_his_private_key) {
     auto const scratch = base::temporary_directory::make("kiln-trust").value();
     auto const file = scratch.path() / "k";
