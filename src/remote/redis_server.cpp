@@ -233,7 +233,7 @@ void redis_server::describe(std::function<void(server_facts)> then) {
 }
 
 void redis_server::scan(std::string const& cursor, std::function<void(page)> then) {
-    link_.send({"SCAN", cursor, "MATCH", "kiln:1:*", "COUNT", "500"}, [then = std::move(then)](redis_link::reply r) {
+    link_.send({"SCAN", cursor, "MATCH", "kiln:1:*", "COUNT", "1000"}, [then = std::move(then)](redis_link::reply r) {
         page out{.why = std::move(r.why)};
         bool const good = r.value.items.size() == 2 && r.value.items[1].kind == resp::kind::array;
         if (!out.why && !good) out.why = failure_of(r.value);
@@ -252,10 +252,6 @@ void redis_server::idle(std::string const& key, std::function<void(idleness)> th
         if (!out.why && r.value.kind == resp::kind::integer) out.seconds = r.value.number;
         then(std::move(out));
     });
-}
-
-void redis_server::remove_key(std::string const& key, std::function<void(failure)> then) {
-    link_.send({"DEL", key}, told(std::move(then)));
 }
 
 }  // namespace kiln::remote

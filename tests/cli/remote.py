@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from _kiln import BIN, KERNEL, SCRATCH, check, data, run, write
+from _kiln import BIN, KERNEL, SCRATCH, SOURCE, check, data, run, write
 
 server = shutil.which("redis-server")
 if server is None:
@@ -239,3 +239,24 @@ seen = data(*warm, KILN_CACHE_DIR=SCRATCH / "h", KILN_REMOTE=f"redis://127.0.0.1
 check(seen["compiled"] == 1, "R1: no server, a compile", seen)
 errors = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "h")["errors"]
 check(errors.get("fleet-connect") == 1, "R1: told once, and not asked again", errors)
+
+# A bucket is looked through, checked and emptied as a Redis is.
+if shutil.which("moto_server"):
+    port = free_port()
+    s3 = subprocess.Popen(["python3", SOURCE / "tests/support/s3_checked.py", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        name, secret = s3.stdout.readline().split()
+        write("aws", f"aws_access_key_id = {name}\naws_secret_access_key = {secret}\n")
+        place = f"s3://bucket/kiln endpoint=http://127.0.0.1:{port} credentials-file={SCRATCH}/aws keys={SCRATCH}/nodes.key.pub"
+        writer = f"{place} sign={SCRATCH}/nodes.key"
+        check(data("remote", "push", "x.kiln", KILN_REMOTE=writer)["uploaded"] == 1, "push into a bucket")
+        checked = data("remote", "verify", KILN_REMOTE=f"{place} read-only")
+        check(checked["checked"] >= 1 and not checked["bad"] and signer in checked["signed_by"], "verify of a bucket", checked)
+        run("remote", "verify", status=1, KILN_REMOTE=f"{writer} namespace=another")
+        check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "nothing of a bucket is old")
+        check(data("remote", "prune", "--older-than", "0s", "-n", KILN_REMOTE=place)["removed"] == checked["checked"], "prune of a bucket, dry")
+        check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=place)["left"] == 0, "prune of a bucket")
+        check(data("remote", "verify", KILN_REMOTE=place)["checked"] == 0, "it is empty")
+    finally:
+        s3.kill()
+        s3.wait()

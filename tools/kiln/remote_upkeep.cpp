@@ -58,6 +58,18 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
     return out;
 }
 
+error without_ages(std::string_view where) {
+    if (where.starts_with("s3://"))
+        return fail(errc::unsupported,
+                    "{} does not say when its objects were written (LastModified, and Date of its answer); "
+                    "give the bucket a lifecycle rule",
+                    where);
+    return fail(errc::unsupported,
+                "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), or this "
+                "user may not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
+                where);
+}
+
 }  // namespace
 
 int remote_prune(remote_arguments const& a) {
@@ -83,12 +95,7 @@ int remote_prune(remote_arguments const& a) {
             }
             // What a clock that was wrong wrote may have a time to come.
             bool const everything = age == 0;
-            if (!o.age && !everything)
-                throw fail(errc::unsupported,
-                           "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
-                           "or this user may "
-                           "not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
-                           server.where);
+            if (!o.age && !everything) throw without_ages(server.where);
             bool const old = everything || *o.age >= age;
             if (old && !a.dry_run) writer.remove(o).value();
             ++(old ? removed : left);

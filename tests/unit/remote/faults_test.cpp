@@ -278,7 +278,8 @@ TEST_F(remote_faults, R19_a_key_of_another_type_is_a_packet_that_is_not_sound) {
     auto const writer = fault_tier(server->url(), "trust=server");
     ASSERT_TRUE(writer->put(sound).value().kept);
     auto const end = base::clock::now() + std::chrono::seconds{10};
-    while (!is_string(by_family) && base::clock::now() < end) {}
+    while (!is_string(by_family) && base::clock::now() < end) {
+    }
     EXPECT_TRUE(is_string(by_family)) << "also for those who ask by family";
 
     auto const t = fault_tier(server->url(), "trust=server");
