@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/client.hpp"
 
+#include "remote/answer_times.hpp"
 #include "remote/secrets.hpp"
 
 #include <algorithm>
@@ -143,6 +144,7 @@ void client::answered(inquiry const& q) {
     auto const took = base::clock::now() - q.sent;
     bool const in_time = budgets_.is_in_time(q.what, took);
     budgets_.answered(took);
+    of_.counts.add(answer_time_counter(took));
     if (!of_.guard.answered(in_time ? breaker::pace::in_time : breaker::pace::too_late)) return;
     told_.clear();
     of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});

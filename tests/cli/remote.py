@@ -47,6 +47,15 @@ try:
     check(second["compiled"] == 0 and second["things"][0]["from"] == "fleet", "the second does not", second)
     stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "b")
     check(stats["hits"].get("fleet") == 1 and stats["entries"] == 1, "its disk has it now", stats)
+    counted = stats["fleet"]
+    check(counted["asked"] == 1 and counted["hits"] == 1 and counted["bytes_in"] > 0, "what it asked for is counted", counted)
+    check(all(counted[name] == 0 for name in ("misses", "late", "hedged", "bytes_out", "uploads", "dropped", "leases", "lease_waits", "breaker_opened")),
+          "also what did not happen", counted)
+    check(0 < counted["answer_p50_ms"] <= counted["answer_p95_ms"] < 20_000 and counted["errors"] == {}, "and how long it took", counted)
+    told = data("remote", "status", KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader)[0]
+    check(told["fleet"] == counted, "status tells the same", told)
+    said = run("remote", "status", KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader).stdout
+    check("answers p50, p95" in said and "asked" in said and "answered_us" not in said, "also to people", said)
     again = data(*warm, KILN_CACHE_DIR=SCRATCH / "b")
     check(again["compiled"] == 0 and again["things"][0]["from"] == "disk", "and needs no server any more", again)
     forbidden = data(*warm, KILN_CACHE_DIR=SCRATCH / "c", KILN_REMOTE=reader, KILN_JIT="forbid")
@@ -228,6 +237,17 @@ pruned = run("remote", "prune", "--older-than", "0s", "--dir", SCRATCH / "disk",
 told = json.loads(pruned.stdout)
 check(told["removed"] == 1 and told["foreign"] == 1 and "not Kiln's" in pruned.stderr, "prune of a folder", pruned)
 check((SCRATCH / "disk" / "cd" / name).exists() and not (SCRATCH / "disk" / "ab" / name).exists(), "what is not Kiln's is left")
+
+# Servers that hang are asked at the same time.
+with socket.socket() as deaf:
+    deaf.bind(("127.0.0.1", 0))
+    deaf.listen(16)
+    silent = " ".join(f"redis://127.0.0.1:{deaf.getsockname()[1]} trust=server timeout=1500ms namespace=n{i}" for i in range(4))
+    began = time.monotonic()
+    told = json.loads(run("remote", "status", "--json", status=1, KILN_REMOTE=silent).stdout)
+    check(len(told) == 4 and not any(t["reachable"] for t in told), "four servers that hang", told)
+    check(time.monotonic() - began < 5, "cost what one does", time.monotonic() - began)
+    check(told[0]["fleet"]["asked"] == 0 and told[0]["fleet"]["answer_p50_ms"] is None, "nothing was counted of them", told[0])
 
 # A server that is not there.
 said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
