@@ -90,7 +90,7 @@ bool begins_as_packet(std::filesystem::path const& file) {
 }
 
 checked_object check_packet(base::bytes const& packet, trust const& rule, digest const& name) {
-    if (packet == probe_packet()) return {};
+    if (packet == probe_packet()) return {.is_probe = true};
     auto const outer = decode_packet(packet);
     if (!outer.parts) return {.why = outer.why};
     checked_object out;

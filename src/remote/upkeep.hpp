@@ -22,6 +22,7 @@ struct kept_object {
 struct checked_object {
     std::optional<miss> why{};             // nothing: sound, or gone meanwhile
     std::vector<store::key_id> signers{};  // whom it names; whether rightly is what `why` says
+    bool is_probe = false;                 // what 'kiln doctor' left
 };
 
 class upkeep {

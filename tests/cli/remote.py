@@ -2,12 +2,15 @@
 """Two machines, each a cache directory, and one Redis: what one compiled the other finds, signed; kiln remote and doctor; and a
 server that is not there costs next to nothing."""
 
+import http.server
 import json
 import os
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 
 from _kiln import BIN, KERNEL, SCRATCH, SOURCE, check, data, run, write
@@ -185,6 +188,12 @@ try:
         check(data("remote", "verify", KILN_REMOTE=writer)["checked"] >= 1, "is still verified")
         check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "and emptied: that needs no ages")
 
+    # What works, and could be better.
+    if shutil.which("redis-cli"):
+        subprocess.run(["redis-cli", "-p", str(port), "config", "set", "maxmemory-policy", "noeviction"], check=True, stdout=subprocess.DEVNULL)
+        told = {(f["state"], "noeviction" in f["value"]) for f in data("doctor", KILN_REMOTE=writer)["findings"] if f["what"] == "remote"}
+        check(("advice", True) in told and any(state == "ok" for state, _ in told), "advice is no problem, and is not hidden in what is ok", told)
+
     # What is not understood takes a remote out of use, and doctor says what to write.
     said = run("doctor", status=1, KILN_REMOTE=f"{url} trust=server readonly").stdout
     check("did you mean 'read-only'" in said, "a misspelt attribute", said)
@@ -248,6 +257,33 @@ with socket.socket() as deaf:
     check(len(told) == 4 and not any(t["reachable"] for t in told), "four servers that hang", told)
     check(time.monotonic() - began < 5, "cost what one does", time.monotonic() - began)
     check(told[0]["fleet"]["asked"] == 0 and told[0]["fleet"]["answer_p50_ms"] is None, "nothing was counted of them", told[0])
+
+# Servers that say what is wrong with them: the remedy is theirs.
+class takes_nothing(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_error(404)
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_error(400)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+class has_no_room(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b"-ERR max number of clients reached\r\n")
+
+
+for speaks, handler, remedy in (("http", takes_nothing, "add layout=bazel"), ("redis", has_no_room, "maxclients")):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        said = run("doctor", status=1, KILN_REMOTE=f"{speaks}://127.0.0.1:{one.server_address[1]} trust=server").stdout
+        check(remedy in said, f"what to do about {handler.__name__}", said)
+        one.shutdown()
 
 # A server that is not there.
 said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr

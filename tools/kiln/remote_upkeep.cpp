@@ -146,10 +146,12 @@ int remote_verify(remote_arguments const& a) {
         all.resize(static_cast<std::size_t>(*a.sample));
     }
     json bad = json::array();
+    std::uint64_t probes = 0;
     std::map<std::string, signed_share> signers;
     progress bar{"verify", all.size(), a.as_json ? progress::style::silent : progress::style::automatic};
     for (auto const& [where, what] : all) {
         auto const seen = checked(*where, what);
+        probes += seen.is_probe ? 1 : 0;
         json by = json::array();
         for (auto const& signer : seen.signers) {
             auto const id = store::to_hex(signer);
@@ -172,12 +174,14 @@ int remote_verify(remote_arguments const& a) {
     json by_signer = json::object();
     for (auto const& [id, share] : signers) by_signer[id] = {{"packets", share.packets}, {"bad", share.bad}};
     if (a.as_json) {
-        print_json(json{{"checked", all.size()}, {"bad", std::move(bad)}, {"signed_by", std::move(by_signer)}});
+        print_json(json{
+            {"checked", all.size()}, {"probes", probes}, {"bad", std::move(bad)}, {"signed_by", std::move(by_signer)}});
         return good ? ok : failed;
     }
     print(fmt::format("{} checked, {} bad\n", count_of(all.size(), "packet"), bad.size()));
     for (auto const& [id, share] : signers)
         print(fmt::format("  signed by {}: {}, {} bad\n", id, share.packets, share.bad));
+    if (probes > 0) print(fmt::format("  left by 'kiln doctor': {}\n", probes));
     return good ? ok : failed;
 }
 

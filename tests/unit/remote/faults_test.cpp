@@ -171,6 +171,16 @@ TEST_F(remote_faults, R7_who_may_not_write_reads_on) {
     EXPECT_EQ(t->take_counts().fleet.at("dropped"), 1u);
 }
 
+TEST_F(remote_faults, R8_what_is_too_large_to_be_sent_is_told) {
+    event_log log;
+    auto const t = fault_tier(server->url(), "trust=server max-entry=100K", &log);
+    EXPECT_EQ(t->put(entry_of(1, 300'000)).value().why, "too-large");
+    auto const counted = t->take_counts();
+    EXPECT_EQ(counted.fleet.at("dropped"), 1u);
+    EXPECT_EQ(counted.errors.at("fleet-too-large"), 1u);
+    EXPECT_EQ(log.count(event_kind::fault), 1u);
+}
+
 TEST_F(remote_faults, R8_an_entry_larger_than_allowed_is_cut_off) {
     put(entry_of(1, 300'000));
     put(entry_of(2, 500));

@@ -199,9 +199,12 @@ TEST(remote_upkeep, what_doctor_leaves_behind_is_sound) {
     auto const key = (scratch.path() / "k.pub").native();
     base::replace_file(key, base::as_bytes(store::private_key::generate().value().public_half().pem()), 0644).value();
     auto const mine = fmt::format("{} keys={} read-only", server.url(), key);
-    auto const all = verdicts(upkeep::of_folder(server.files(), options_of(mine)));
+    auto folder = upkeep::of_folder(server.files(), options_of(mine));
+    auto const all = folder.list().value();
     ASSERT_EQ(all.size(), 1u);
-    EXPECT_EQ(all[0], std::nullopt);
+    auto const seen = folder.check(all[0]).value();
+    EXPECT_EQ(seen.why, std::nullopt);
+    EXPECT_TRUE(seen.is_probe);
 }
 
 // `<2 digits>/<62 digits>` is also what git calls its objects.
