@@ -21,6 +21,7 @@ store::question coordinator::question_for(flight& f) const {
                         .key = key_in_advance(s),
                         .expected = {f.target, std::string{name_of(s.target.kind)}, s.toolchain},
                         .nth = f.nth};
+    out.unit = s.name;
     if (!s.toolchain.empty()) out.request = s.id.request;
     std::lock_guard const lock{f.mutex};
     out.how = !can_compile                  ? store::urgency::nothing_else_will_do

@@ -299,18 +299,17 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->told_late && with.hit) of_.counts.add("hedged");
     if (q->what.how != store::urgency::nobody_waits) {
         bool const leased = was == stage::waiting || was == stage::taking || was == stage::looking_again;
-        auto const until = leased ? q->waited_from : now;
-        of_.events.emit({.kind = event_kind::waited,
-                         .target = q->what.expected.target,
-                         .reason = "fleet",
-                         .key = q->what.key ? q->what.key->prefix() : 0,
-                         .duration_ns = (until - q->asked).count()});
-        if (leased)
+        auto const tell = [&](char const* what_for, base::clock::duration took) {
             of_.events.emit({.kind = event_kind::waited,
+                             .unit = q->what.unit,
                              .target = q->what.expected.target,
-                             .reason = "lease",
+                             .reason = what_for,
                              .key = q->what.key ? q->what.key->prefix() : 0,
-                             .duration_ns = (now - q->waited_from).count()});
+                             .request = q->what.request ? q->what.request->prefix() : 0,
+                             .duration_ns = took.count()});
+        };
+        tell("fleet", (leased ? q->waited_from : now) - q->asked);
+        if (leased) tell("lease", now - q->waited_from);
     }
     auto const then = std::exchange(q->then, {});
     if (then) then(std::move(with));

@@ -46,7 +46,7 @@ try:
     check(first["compiled"] == 1, "the first machine compiles", first)
     stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "a")
     check(stats["fleet"].get("uploads") == 1 and stats["fleet"].get("leases") == 1, "and sends it, under a lease", stats)
-    second = data(*warm, KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader)
+    second = data(*warm, KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader, KILN_EVENTS=SCRATCH / "second.jsonl")
     check(second["compiled"] == 0 and second["things"][0]["from"] == "fleet", "the second does not", second)
     stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "b")
     check(stats["hits"].get("fleet") == 1 and stats["entries"] == 1, "its disk has it now", stats)
@@ -59,6 +59,8 @@ try:
     check(told["fleet"] == counted, "status tells the same", told)
     said = run("remote", "status", KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader).stdout
     check("answers p50, p95" in said and "asked" in said and "answered_us" not in said, "also to people", said)
+    waits = [e for e in data("events", SCRATCH / "second.jsonl") if e["kind"] == "waited" and e.get("reason") == "fleet"]
+    check(waits and all(e["unit"] == "k" for e in waits), "waits for a server have a name", waits)
     again = data(*warm, KILN_CACHE_DIR=SCRATCH / "b")
     check(again["compiled"] == 0 and again["things"][0]["from"] == "disk", "and needs no server any more", again)
     forbidden = data(*warm, KILN_CACHE_DIR=SCRATCH / "c", KILN_REMOTE=reader, KILN_JIT="forbid")

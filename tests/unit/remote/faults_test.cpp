@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 
@@ -169,6 +170,20 @@ TEST_F(remote_faults, R7_who_may_not_write_reads_on) {
     EXPECT_EQ(done.why, "denied");
     EXPECT_TRUE(t->find(entry->about.at, {}).value().hit);
     EXPECT_EQ(t->take_counts().fleet.at("dropped"), 1u);
+}
+
+TEST_F(remote_faults, what_somebody_waited_for_has_its_name) {
+    event_log log;
+    auto const t = fault_tier(server->url(), "trust=server", &log);
+    auto q = question_of(*entry);
+    q.unit = "saxpy";
+    (void)t->ask_sync(q);
+    ASSERT_EQ(log.count(event_kind::waited), 1u);
+    auto const told = log.recent();
+    auto const wait = std::ranges::find(told, event_kind::waited, &event::kind);
+    ASSERT_NE(wait, told.end());
+    EXPECT_EQ(wait->unit.view(), "saxpy");
+    EXPECT_EQ(wait->request, entry->about.at.request.prefix());
 }
 
 TEST_F(remote_faults, R8_what_is_too_large_to_be_sent_is_told) {
