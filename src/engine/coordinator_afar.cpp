@@ -21,6 +21,7 @@ store::question coordinator::question_for(flight& f) const {
                         .key = key_in_advance(s),
                         .expected = {f.target, std::string{name_of(s.target.kind)}, s.toolchain},
                         .nth = f.nth};
+    out.unit = s.name;
     if (!s.toolchain.empty()) out.request = s.id.request;
     if (auto const typical = typical_compile_ns_.load(std::memory_order_relaxed); typical > 0)
         out.compile = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds{typical});

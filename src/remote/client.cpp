@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote/client.hpp"
 
+#include "remote/answer_times.hpp"
 #include "remote/secrets.hpp"
 
 #include <algorithm>
@@ -143,6 +144,7 @@ void client::answered(inquiry const& q) {
     auto const took = base::clock::now() - q.sent;
     bool const in_time = budgets_.is_in_time(q.what, took);
     budgets_.answered(took);
+    of_.counts.add(answer_time_counter(took));
     if (!of_.guard.answered(in_time ? breaker::pace::in_time : breaker::pace::too_late)) return;
     told_.clear();
     of_.events.emit({.kind = event_kind::note, .reason = "fleet-back", .detail = of_.rules.options.at.text()});
@@ -297,18 +299,17 @@ void client::finish(inquiry_ptr const& q, store::answer with) {
     if (q->told_late && with.hit) of_.counts.add("hedged");
     if (q->what.how != store::urgency::nobody_waits) {
         bool const leased = was == stage::waiting || was == stage::taking || was == stage::looking_again;
-        auto const until = leased ? q->waited_from : now;
-        of_.events.emit({.kind = event_kind::waited,
-                         .target = q->what.expected.target,
-                         .reason = "fleet",
-                         .key = q->what.key ? q->what.key->prefix() : 0,
-                         .duration_ns = (until - q->asked).count()});
-        if (leased)
+        auto const tell = [&](char const* what_for, base::clock::duration took) {
             of_.events.emit({.kind = event_kind::waited,
+                             .unit = q->what.unit,
                              .target = q->what.expected.target,
-                             .reason = "lease",
+                             .reason = what_for,
                              .key = q->what.key ? q->what.key->prefix() : 0,
-                             .duration_ns = (now - q->waited_from).count()});
+                             .request = q->what.request ? q->what.request->prefix() : 0,
+                             .duration_ns = took.count()});
+        };
+        tell("fleet", (leased ? q->waited_from : now) - q->asked);
+        if (leased) tell("lease", now - q->waited_from);
     }
     auto const then = std::exchange(q->then, {});
     if (then) then(std::move(with));

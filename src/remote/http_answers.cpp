@@ -26,6 +26,23 @@ std::chrono::milliseconds retry_after(http_response const& r) {
                    : std::chrono::milliseconds{0};
 }
 
+// Where in a text year, day, hours, minutes and seconds are, and how long.
+using places_in_time = std::array<std::pair<std::size_t, std::size_t>, 5>;
+
+std::optional<std::int64_t> seconds_since_1970(std::string_view text, places_in_time const& places, unsigned month) {
+    std::array<int, 5> parts{};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        auto const number = whole_number(text.substr(places[i].first, places[i].second));
+        if (!number) return std::nullopt;
+        parts[i] = *number;
+    }
+    std::chrono::year_month_day const day{std::chrono::year{parts[0]}, std::chrono::month{month},
+                                          std::chrono::day{static_cast<unsigned>(parts[1])}};
+    if (!day.ok()) return std::nullopt;
+    auto const days = std::chrono::sys_days{day}.time_since_epoch().count();
+    return ((std::int64_t{days} * 24 + parts[2]) * 60 + parts[3]) * 60 + parts[4];
+}
+
 }  // namespace
 
 bool is_good(http_response const& r) noexcept { return !r.why && r.status >= 200 && r.status < 300; }
@@ -61,19 +78,17 @@ std::optional<std::int64_t> http_date(std::string_view text) {
     if (text.size() != shape.size() || text.substr(25) != " GMT") return std::nullopt;
     auto const month = months.find(text.substr(8, 3));
     if (month == months.npos || month % 3 != 0) return std::nullopt;
-    std::array<int, 5> parts{};  // day, year, hours, minutes, seconds
-    constexpr std::array<std::pair<std::size_t, std::size_t>, 5> places{{{5, 2}, {12, 4}, {17, 2}, {20, 2}, {23, 2}}};
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        auto const number = whole_number(text.substr(places[i].first, places[i].second));
-        if (!number) return std::nullopt;
-        parts[i] = *number;
-    }
-    std::chrono::year_month_day const day{std::chrono::year{parts[1]},
-                                          std::chrono::month{static_cast<unsigned>(month / 3 + 1)},
-                                          std::chrono::day{static_cast<unsigned>(parts[0])}};
-    if (!day.ok()) return std::nullopt;
-    auto const days = std::chrono::sys_days{day}.time_since_epoch().count();
-    return ((std::int64_t{days} * 24 + parts[2]) * 60 + parts[3]) * 60 + parts[4];
+    return seconds_since_1970(text, {{{12, 4}, {5, 2}, {17, 2}, {20, 2}, {23, 2}}},
+                              static_cast<unsigned>(month / 3 + 1));
+}
+
+std::optional<std::int64_t> iso_time(std::string_view text) {
+    constexpr std::string_view shape = "0000-00-00T00:00:00";
+    if (text.size() <= shape.size() || text.size() > shape.size() + 11 || text[10] != 'T' || text.back() != 'Z')
+        return std::nullopt;
+    auto const month = whole_number(text.substr(5, 2));
+    if (!month) return std::nullopt;
+    return seconds_since_1970(text, {{{0, 4}, {8, 2}, {11, 2}, {14, 2}, {17, 2}}}, static_cast<unsigned>(*month));
 }
 
 std::optional<std::chrono::seconds> age_of(http_response const& r) {

@@ -17,6 +17,8 @@ namespace kiln::remote {
 
 // Seconds since 1970 of "Mon, 16 Nov 2026 15:24:35 GMT", the one form that servers write today.
 [[nodiscard]] std::optional<std::int64_t> http_date(std::string_view text);
+// The same of "2026-11-16T15:24:35.000Z", as lists of buckets have it.
+[[nodiscard]] std::optional<std::int64_t> iso_time(std::string_view text);
 // How old the server says that what it sent is, by its own clock. Nothing where it does not say.
 [[nodiscard]] std::optional<std::chrono::seconds> age_of(http_response const& r);
 

@@ -33,14 +33,21 @@ failure failure_of(resp::value const& v) {
     return {trouble::server, clean_text(text)};
 }
 
+// A list, a hash: somebody else's thing under a name of ours. The server is well, and what it has there is not sound.
+bool is_of_another_type(resp::value const& v) { return v.is_error() && v.text().starts_with("WRONGTYPE"); }
+
 got got_of(resp::value v) {
-    if (v.kind == resp::kind::bulk) return {.state = presence::here, .packet = std::move(v.data)};
+    // What it says instead of the bytes is rejected as other bytes that are no packet, and replaced.
+    if (v.kind == resp::kind::bulk || is_of_another_type(v))
+        return {.state = presence::here, .packet = std::move(v.data)};
     if (v.kind == resp::kind::null) return {};
     return {.state = presence::failed, .why = failure_of(v)};
 }
 
 lease_look look_of(resp::value const& v, std::string_view ours = {}) {
     if (v.kind == resp::kind::null) return {};
+    // Never ends, and nobody holds it.
+    if (is_of_another_type(v)) return {.state = lease_state::open};
     if (v.kind != resp::kind::bulk) return {.why = failure_of(v)};
     if (v.text().starts_with(open_mark)) return {.state = lease_state::open};
     return {.state = !ours.empty() && v.text() == ours ? lease_state::ours : lease_state::held};
@@ -226,7 +233,7 @@ void redis_server::describe(std::function<void(server_facts)> then) {
 }
 
 void redis_server::scan(std::string const& cursor, std::function<void(page)> then) {
-    link_.send({"SCAN", cursor, "MATCH", "kiln:1:*", "COUNT", "500"}, [then = std::move(then)](redis_link::reply r) {
+    link_.send({"SCAN", cursor, "MATCH", "kiln:1:*", "COUNT", "1000"}, [then = std::move(then)](redis_link::reply r) {
         page out{.why = std::move(r.why)};
         bool const good = r.value.items.size() == 2 && r.value.items[1].kind == resp::kind::array;
         if (!out.why && !good) out.why = failure_of(r.value);
@@ -245,10 +252,6 @@ void redis_server::idle(std::string const& key, std::function<void(idleness)> th
         if (!out.why && r.value.kind == resp::kind::integer) out.seconds = r.value.number;
         then(std::move(out));
     });
-}
-
-void redis_server::remove_key(std::string const& key, std::function<void(failure)> then) {
-    link_.send({"DEL", key}, told(std::move(then)));
 }
 
 }  // namespace kiln::remote

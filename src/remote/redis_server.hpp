@@ -41,7 +41,6 @@ public:
         std::optional<std::int64_t> seconds{};  // nothing: a policy that counts uses, or a user who may not ask
     };
     void idle(std::string const& key, std::function<void(idleness)> then);
-    void remove_key(std::string const& key, std::function<void(failure)> then);
 
 private:
     void get_some(std::vector<digest> const& names, each then);

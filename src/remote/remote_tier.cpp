@@ -333,6 +333,14 @@ result<store::put_outcome> remote_tier::put(store::entry_ptr const& what) {
     auto packet = std::make_shared<base::bytes const>(encode_packet(signatures, entry));
     if (packet->size() > options_.most_entry) {
         counts_.add("dropped");
+        counts_.error(name_of(trouble::too_large));
+        events_->emit(
+            {.kind = event_kind::fault,
+             .unit = what->about.name,
+             .target = what->about.target,
+             .reason = "fleet",
+             .detail = fmt::format("{}: {} is sent nothing of {} bytes: max-entry={}", name_of(trouble::too_large),
+                                   options_.at.text(), packet->size(), options_.most_entry)});
         // Nobody need wait for what will never be there.
         (void)s->loop.post(
             [raw = s.get(), request = what->about.at.request] { raw->asks.cannot_publish(request, "too-large"); });

@@ -281,6 +281,8 @@ verdict reading::finish(circumstances const& around) {
         return attribute_error{"it would be written to, and nothing signs",
                                "add sign=FILE ('kiln key FILE' makes one), or read-only"};
     if (auto doubt = doubtful_belief()) return doubt;
+    if (out.layout == layout::bazel && out.at.by != scheme::http && out.at.by != scheme::https)
+        return attribute_error{"layout=bazel is for servers over HTTP", "leave it out, or write https://"};
     bool const token = around.has_token || !out.token_file.empty();
     if (token && out.at.is_overheard())
         return attribute_error{"a token would cross the network in clear text",

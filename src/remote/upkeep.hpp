@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people do with all that a server has: look through it, check it, throw old things away. Blocks. Redis and Valkey can be asked
+// What people do with all that a server has: look through it, check it, throw old things away. Blocks. Redis, Valkey and S3 can be asked
 // for what they have; for servers of files there is the folder on their disk; the rest have ways of their own.
 #pragma once
 
@@ -12,6 +12,7 @@ enum class kind_of_object { packet, foreign };
 
 struct kept_object {
     std::string key;  // as the server has it, or a path
+    digest name{};    // which that is to us
     std::optional<std::int64_t>
         age{};  // seconds since it was used (Redis) or written; nothing: the server does not say
     std::uint64_t bytes = 0;
@@ -21,6 +22,7 @@ struct kept_object {
 struct checked_object {
     std::optional<miss> why{};             // nothing: sound, or gone meanwhile
     std::vector<store::key_id> signers{};  // whom it names; whether rightly is what `why` says
+    bool is_probe = false;                 // what 'kiln doctor' left
 };
 
 class upkeep {
@@ -33,6 +35,7 @@ public:
     upkeep(upkeep&&) noexcept;
     ~upkeep();
 
+    // Each once. errc::io where the server does not come to an end.
     [[nodiscard]] result<std::vector<kept_object>> list();
     // errc::forbidden for what is not Kiln's.
     [[nodiscard]] result<void> remove(kept_object const& what);

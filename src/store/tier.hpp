@@ -174,6 +174,7 @@ struct question {
     urgency how = urgency::somebody_waits;
     claiming claims = claiming::no;
     std::size_t makers = 1;  // so many can be made here at a time: no more is claimed
+    std::string unit{};      // what people call it: for events
 };
 
 struct answer {

@@ -2,15 +2,18 @@
 """Two machines, each a cache directory, and one Redis: what one compiled the other finds, signed; kiln remote and doctor; and a
 server that is not there costs next to nothing."""
 
+import http.server
 import json
 import os
 import shutil
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 
-from _kiln import BIN, KERNEL, SCRATCH, check, data, run, write
+from _kiln import BIN, KERNEL, SCRATCH, SOURCE, check, data, run, write
 
 server = shutil.which("redis-server")
 if server is None:
@@ -43,10 +46,21 @@ try:
     check(first["compiled"] == 1, "the first machine compiles", first)
     stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "a")
     check(stats["fleet"].get("uploads") == 1 and stats["fleet"].get("leases") == 1, "and sends it, under a lease", stats)
-    second = data(*warm, KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader)
+    second = data(*warm, KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader, KILN_EVENTS=SCRATCH / "second.jsonl")
     check(second["compiled"] == 0 and second["things"][0]["from"] == "fleet", "the second does not", second)
     stats = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "b")
     check(stats["hits"].get("fleet") == 1 and stats["entries"] == 1, "its disk has it now", stats)
+    counted = stats["fleet"]
+    check(counted["asked"] == 1 and counted["hits"] == 1 and counted["bytes_in"] > 0, "what it asked for is counted", counted)
+    check(all(counted[name] == 0 for name in ("misses", "late", "hedged", "bytes_out", "uploads", "dropped", "leases", "lease_waits", "breaker_opened")),
+          "also what did not happen", counted)
+    check(0 < counted["answer_p50_ms"] <= counted["answer_p95_ms"] < 20_000 and counted["errors"] == {}, "and how long it took", counted)
+    told = data("remote", "status", KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader)[0]
+    check(told["fleet"] == counted, "status tells the same", told)
+    said = run("remote", "status", KILN_CACHE_DIR=SCRATCH / "b", KILN_REMOTE=reader).stdout
+    check("answers p50, p95" in said and "asked" in said and "answered_us" not in said, "also to people", said)
+    waits = [e for e in data("events", SCRATCH / "second.jsonl") if e["kind"] == "waited" and e.get("reason") == "fleet"]
+    check(waits and all(e["unit"] == "k" for e in waits), "waits for a server have a name", waits)
     again = data(*warm, KILN_CACHE_DIR=SCRATCH / "b")
     check(again["compiled"] == 0 and again["things"][0]["from"] == "disk", "and needs no server any more", again)
     forbidden = data(*warm, KILN_CACHE_DIR=SCRATCH / "c", KILN_REMOTE=reader, KILN_JIT="forbid")
@@ -176,6 +190,12 @@ try:
         check(data("remote", "verify", KILN_REMOTE=writer)["checked"] >= 1, "is still verified")
         check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=writer)["left"] == 0, "and emptied: that needs no ages")
 
+    # What works, and could be better.
+    if shutil.which("redis-cli"):
+        subprocess.run(["redis-cli", "-p", str(port), "config", "set", "maxmemory-policy", "noeviction"], check=True, stdout=subprocess.DEVNULL)
+        told = {(f["state"], "noeviction" in f["value"]) for f in data("doctor", KILN_REMOTE=writer)["findings"] if f["what"] == "remote"}
+        check(("advice", True) in told and any(state == "ok" for state, _ in told), "advice is no problem, and is not hidden in what is ok", told)
+
     # What is not understood takes a remote out of use, and doctor says what to write.
     said = run("doctor", status=1, KILN_REMOTE=f"{url} trust=server readonly").stdout
     check("did you mean 'read-only'" in said, "a misspelt attribute", said)
@@ -229,6 +249,44 @@ told = json.loads(pruned.stdout)
 check(told["removed"] == 1 and told["foreign"] == 1 and "not Kiln's" in pruned.stderr, "prune of a folder", pruned)
 check((SCRATCH / "disk" / "cd" / name).exists() and not (SCRATCH / "disk" / "ab" / name).exists(), "what is not Kiln's is left")
 
+# Servers that hang are asked at the same time.
+with socket.socket() as deaf:
+    deaf.bind(("127.0.0.1", 0))
+    deaf.listen(16)
+    silent = " ".join(f"redis://127.0.0.1:{deaf.getsockname()[1]} trust=server timeout=1500ms namespace=n{i}" for i in range(4))
+    began = time.monotonic()
+    told = json.loads(run("remote", "status", "--json", status=1, KILN_REMOTE=silent).stdout)
+    check(len(told) == 4 and not any(t["reachable"] for t in told), "four servers that hang", told)
+    check(time.monotonic() - began < 5, "cost what one does", time.monotonic() - began)
+    check(told[0]["fleet"]["asked"] == 0 and told[0]["fleet"]["answer_p50_ms"] is None, "nothing was counted of them", told[0])
+
+# Servers that say what is wrong with them: the remedy is theirs.
+class takes_nothing(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_error(404)
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_error(400)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+class has_no_room(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b"-ERR max number of clients reached\r\n")
+
+
+for speaks, handler, remedy in (("http", takes_nothing, "add layout=bazel"), ("redis", has_no_room, "maxclients")):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        said = run("doctor", status=1, KILN_REMOTE=f"{speaks}://127.0.0.1:{one.server_address[1]} trust=server").stdout
+        check(remedy in said, f"what to do about {handler.__name__}", said)
+        one.shutdown()
+
 # A server that is not there.
 said = run("remote", "pull", *profile, status=1, KILN_CACHE_DIR=SCRATCH / "r", KILN_REMOTE=f"redis://127.0.0.1:{free_port()} trust=server").stderr
 check("connect: " in said and "a server that answers" in said, "pull: of a server that is down nobody says that it has nothing", said)
@@ -239,3 +297,24 @@ seen = data(*warm, KILN_CACHE_DIR=SCRATCH / "h", KILN_REMOTE=f"redis://127.0.0.1
 check(seen["compiled"] == 1, "R1: no server, a compile", seen)
 errors = data("cache", "stats", KILN_CACHE_DIR=SCRATCH / "h")["errors"]
 check(errors.get("fleet-connect") == 1, "R1: told once, and not asked again", errors)
+
+# A bucket is looked through, checked and emptied as a Redis is.
+if shutil.which("moto_server"):
+    port = free_port()
+    s3 = subprocess.Popen(["python3", SOURCE / "tests/support/s3_checked.py", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        name, secret = s3.stdout.readline().split()
+        write("aws", f"aws_access_key_id = {name}\naws_secret_access_key = {secret}\n")
+        place = f"s3://bucket/kiln endpoint=http://127.0.0.1:{port} credentials-file={SCRATCH}/aws keys={SCRATCH}/nodes.key.pub"
+        writer = f"{place} sign={SCRATCH}/nodes.key"
+        check(data("remote", "push", "x.kiln", KILN_REMOTE=writer)["uploaded"] == 1, "push into a bucket")
+        checked = data("remote", "verify", KILN_REMOTE=f"{place} read-only")
+        check(checked["checked"] >= 1 and not checked["bad"] and signer in checked["signed_by"], "verify of a bucket", checked)
+        run("remote", "verify", status=1, KILN_REMOTE=f"{writer} namespace=another")
+        check(data("remote", "prune", "--older-than", "1d", KILN_REMOTE=writer)["removed"] == 0, "nothing of a bucket is old")
+        check(data("remote", "prune", "--older-than", "0s", "-n", KILN_REMOTE=place)["removed"] == checked["checked"], "prune of a bucket, dry")
+        check(data("remote", "prune", "--older-than", "0s", KILN_REMOTE=place)["left"] == 0, "prune of a bucket")
+        check(data("remote", "verify", KILN_REMOTE=place)["checked"] == 0, "it is empty")
+    finally:
+        s3.kill()
+        s3.wait()

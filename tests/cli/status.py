@@ -35,6 +35,10 @@ a = units["a"]
 check((a["consumers"], a["priority"], a["miss"], a["bytes"], a["waits"]) == ("join", "planned", "absent", 512, 1), "a unit", a)
 check((round(a["ready_ms"], 6), a["compile_ms"], a["blocked_ms"], units["b"]["since_ms"]) == (8.2, 8, 2, 3), "its times", units)
 
+# What servers took of a wait is no other wait.
+save("afar.jsonl", story(FIRST) + [dict(story(FIRST)[4], reason=reason) for reason in ("fleet", "lease")])
+check({name: v for name, v in data("status", "afar.jsonl").items() if name != "path"} == {name: v for name, v in one.items() if name != "path"}, "waits for servers")
+
 save("two.jsonl", story(FIRST) + [dict(e, t=e["t"] + 20000000) for e in story(SECOND)])
 two = data("status", "two.jsonl")["processes"]
 check([p["pid"] for p in two] == [FIRST, SECOND] and all(p["waits"] == 1 for p in two), "both processes", two)

@@ -169,9 +169,9 @@ class moto_process {
 public:
     static std::string missing() { return program_named("moto_server") ? "" : "moto_server"; }
 
-    moto_process()
+    explicit moto_process(std::vector<std::string> variables = {})
         : process_{{KILN_TEST_SOURCE_DIR "/tests/support/s3_checked.py", std::to_string(port_)},
-                   {},
+                   std::move(variables),
                    *program_named("python3")} {
         auto const said = process_.line();
         auto const space = said.find(' ');

@@ -4,6 +4,7 @@
 
 #include "base/config.hpp"
 #include "capsule.hpp"
+#include "fleet_counts.hpp"
 #include "intercept/foreign_store.hpp"
 #include "standin_copies.hpp"
 #include "store/maintenance.hpp"
@@ -92,7 +93,7 @@ int stats(cache_arguments const& a) {
                         {"failed", s.failed},
                         {"rejected", counts_of(s.rejected)},
                         {"errors", counts_of(s.errors)},
-                        {"fleet", counts_of(s.fleet)},
+                        {"fleet", fleet_json(s)},
                         {"published", s.published},
                         {"evicted", s.evicted},
                         {"dropped", s.dropped},
@@ -114,7 +115,7 @@ int stats(cache_arguments const& a) {
     for (auto const& [tier, n] : hits_of(s)) rows.push_back({"hits: " + tier, std::to_string(n)});
     for (auto const& [name, n] : s.rejected) rows.push_back({"rejected: " + name, std::to_string(n)});
     for (auto const& [name, n] : s.errors) rows.push_back({"errors: " + name, std::to_string(n)});
-    for (auto const& [name, n] : s.fleet) rows.push_back({"fleet: " + name, std::to_string(n)});
+    for (auto const& row : fleet_rows(s)) rows.push_back({"fleet: " + row[0], row[1]});
     rows.push_back({"rejected, errors", fmt::format("{}, {}", sum_of(s.rejected), sum_of(s.errors))});
     rows.push_back({"published, evicted", fmt::format("{}, {}", s.published, s.evicted)});
     rows.push_back({"size", fmt::format("{}, {} of {}", count_of(use.entries, "entry", "entries"),

@@ -26,7 +26,7 @@ namespace {
 
 struct finding {
     std::string what;
-    std::string state;  // "ok", "missing", "problem"
+    std::string state;  // "ok", "missing", "problem", "advice"
     std::string value;
     std::string remedy;  // empty when ok
 };
@@ -280,6 +280,24 @@ std::string remedy_for_open(std::filesystem::path const& secret) {
                    : fmt::format("chmod 600 {}", secret.native());
 }
 
+// It works, and somebody may want it otherwise.
+std::vector<finding> advice_on(remote::remote_options const& o, remote::remote_tier::condition const& seen) {
+    std::vector<finding> out;
+    auto const advise = [&](std::string_view what, std::string remedy) {
+        out.push_back({"remote", "advice", fmt::format("{}: {}", o.at.text(), what), std::move(remedy)});
+    };
+    bool const keeps_all = std::ranges::find(seen.said, std::pair<std::string, std::string>{
+                                                            "memory-policy", "noeviction"}) != seen.said.end();
+    if (keeps_all)
+        advise("when it is full nothing is written any more (noeviction)", "maxmemory-policy allkeys-lru fits a cache");
+    if (seen.leases == "none" && o.writes == remote::writing::allowed)
+        advise("no leases: N machines that start together compile N times", "add lease=redis://...");
+    if (o.in == remote::belief::server && o.at.is_overheard())
+        advise("clear text and trust=server: whoever is on the way can put kernels there",
+               fmt::format("use {}, or keys= and sign=", o.at.is_redis() ? "rediss://" : "https://"));
+    return out;
+}
+
 // Each remote tried out: does it answer, may we write, does it keep leases, do its keys serve.
 void add_remotes(std::vector<finding>& out, engine::state& s) {
     auto const list = remote::remotes_of(s.config);
@@ -314,26 +332,19 @@ void add_remotes(std::vector<finding>& out, engine::state& s) {
             problem(fmt::format("leases{}: {}", o.lease_at ? " at " + o.lease_at->text() : "", unleased),
                     remedy_for_leases(o, unleased));
         std::string facts;
-        for (auto const& [name, value] : seen.said) {
-            facts += fmt::format(", {} {}", name, value);
-            if (name == "memory-policy" && value == "noeviction")
-                facts += " (when it is full nothing is written any more: allkeys-lru fits a cache)";
-        }
+        for (auto const& [name, value] : seen.said) facts += fmt::format(", {} {}", name, value);
         if (seen.certificate_days) facts += fmt::format(", certificate for {} days", *seen.certificate_days);
         if (seen.certificate_days && *seen.certificate_days < few_days)
             problem(fmt::format("its certificate ends in {} days", *seen.certificate_days),
                     "renew it: from then on nobody connects, and everything is compiled everywhere");
         facts += proxy_in_words(o);
-        if (seen.leases == "none" && o.writes == remote::writing::allowed)
-            facts += ", no leases: N machines that start together compile N times; add lease=redis://...";
-        if (o.in == remote::belief::server && o.at.is_overheard())
-            facts += ", clear text and trust=server: whoever is on the way can put kernels there";
         if (!unwritten.empty() || !unleased.empty()) continue;
         out.push_back({"remote",
                        "ok",
                        fmt::format("{} ({:.2f} ms, {}{})", url, seen.round_trip_ms,
                                    o.writes == remote::writing::allowed ? "written" : "read-only", facts),
                        {}});
+        for (auto& one : advice_on(o, seen)) out.push_back(std::move(one));
     }
 }
 

@@ -32,6 +32,11 @@ void write_down_note(engine_detail::ledger& book, event const& e) {
     if (e.reason.view() == name_of(errc::cancelled)) book.failed(e.unit, e.target, error{errc::cancelled, why}, when);
 }
 
+// A plan waits for many, and its own line would be no unit's; what was spent on servers is a part of what a caller waited.
+bool is_a_units(std::string_view reason) {
+    return !reason.starts_with("plan") && reason != "fleet" && reason != "lease";
+}
+
 void write_down(engine_detail::ledger& book, event const& e) {
     engine_detail::moment const when{e.time_ns};
     auto const bytes = static_cast<std::uint64_t>(e.value);
@@ -53,8 +58,7 @@ void write_down(engine_detail::ledger& book, event const& e) {
         case event_kind::loading: book.loading(e.unit, e.target, when); break;
         case event_kind::loaded: book.loaded(e.unit, e.target, ms, when); break;
         case event_kind::waited:
-            // A plan waits for many; its own line would be no unit's.
-            if (!e.reason.view().starts_with("plan")) book.waited(e.unit, e.target, e.duration_ns);
+            if (is_a_units(e.reason.view())) book.waited(e.unit, e.target, e.duration_ns);
             break;
         default: break;
     }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote_commands.hpp"
 
+#include "base/quiet_thread.hpp"
+#include "fleet_counts.hpp"
 #include "remote_remedies.hpp"
+#include "store/maintenance.hpp"
+#include "store/store.hpp"
 #include "subcommands.hpp"
 
 namespace kiln::cli {
@@ -68,13 +72,49 @@ std::string writing_in_words(remote::remote_options const& o, who_counts const& 
     return who.signs.empty() ? "yes, unsigned" : fmt::format("yes, signed by {}, epoch {}", who.signs, o.epoch);
 }
 
+using condition = remote::remote_tier::condition;
+
+// All at the same time: one that hangs keeps nobody waiting for the next.
+std::vector<condition> examined(std::vector<remote_ptr> const& all) {
+    std::vector<condition> out(all.size());
+    std::vector<std::thread> threads;
+    threads.reserve(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        auto const ask = [&to = out[i], &r = *all[i]] { to = r.examine(); };
+        auto thread = base::start_quiet_thread(ask);
+        if (thread) threads.push_back(*std::move(thread));
+        else ask();
+    }
+    for (auto& t : threads) t.join();
+    return out;
+}
+
+// By all processes of the cache directory, of all remotes together. Nothing where there is no such directory.
+std::optional<store::statistics> counted_here() {
+    auto const options = store::options_from(base::config::load());
+    if (!options.disk) return std::nullopt;
+    auto counts = store::maintenance{options.disk->root}.counters();
+    return counts ? std::optional{*std::move(counts)} : std::nullopt;
+}
+
+void print_counted(std::optional<store::statistics> const& counted) {
+    if (!counted) return;
+    std::vector<std::vector<std::string>> rows;
+    for (auto const& row : fleet_rows(*counted)) rows.push_back({"", row[0], row[1]});
+    if (rows.empty()) return;
+    print(fmt::format("of all of them, by this cache directory\n{}", table(rows)));
+}
+
 int status(remote_arguments const& a) {
     auto const all = remotes(a.url);
+    auto const conditions = examined(all.usable);
+    auto const counted = counted_here();
     json out = json::array();
     bool good = all.off.empty();
-    for (auto const& r : all.usable) {
+    for (std::size_t i = 0; i < all.usable.size(); ++i) {
+        auto const& r = all.usable[i];
+        auto const& seen = conditions[i];
         auto const& o = r->options();
-        auto const seen = r->examine();
         auto const trouble = plight_of(*r, seen.why);
         auto const who = who_counts_for(o);
         // Who only reads takes none.
@@ -97,7 +137,8 @@ int status(remote_arguments const& a) {
                        {"leases", leases},
                        {"breaker_open", seen.breaker_open},
                        {"certificate_days", seen.certificate_days ? json(*seen.certificate_days) : json(nullptr)},
-                       {"server", std::move(facts)}});
+                       {"server", std::move(facts)},
+                       {"fleet", counted ? fleet_json(*counted) : json(nullptr)}});
         if (a.as_json) continue;
         print(fmt::format("{}\n", o.at.text()));
         std::vector<std::vector<std::string>> rows;
@@ -118,6 +159,7 @@ int status(remote_arguments const& a) {
         out.push_back({{"url", off.url}, {"reachable", false}, {"error", off.why}, {"remedy", off.remedy}});
         if (!a.as_json) print(fmt::format("{}\n  not used: {}; {}\n", off.url, off.why, off.remedy));
     }
+    if (!a.as_json && !all.usable.empty()) print_counted(counted);
     if (a.as_json) print_json(out);
     else if (out.empty()) print("no remote: KILN_REMOTE is not set\n");
     return good ? ok : failed;

@@ -36,6 +36,11 @@ std::string remedy_for(remote::remote_options const& o, remote::failure const& w
             if (s3) return "make the bucket, or correct its name and endpoint=";
             return o.at.is_redis() ? "something else is there, or it wants TLS: rediss://"
                                    : "something else is there, or it wants TLS: https://; correct the URL";
+        case trouble::server:
+            if (why.detail.find("max number of clients") != why.detail.npos)
+                return "let it have more clients (maxclients), or close those that do nothing (timeout); until then "
+                       "everything is compiled here";
+            break;
         default: break;
     }
     auto const tls = o.at.by == remote::scheme::redis_tls ? ", or write redis:// if it has no TLS" : "";
@@ -47,6 +52,8 @@ std::string remedy_for_writing(remote::remote_options const& o, std::string_view
     if (o.at.is_redis()) return "let this user SET, or add read-only";
     if (o.at.by == remote::scheme::s3) return "let this user put objects into the bucket, or add read-only";
     if (o.layout == remote::layout::bazel) return "let this user PUT there, or add read-only";
+    if (why.find("HTTP 400") != why.npos)
+        return "it does not understand what it is sent: add layout=bazel if it is a bazel-remote, else correct the URL";
     return "let this user PUT there (nginx: 'dav_methods PUT; create_full_put_path on;'), or add read-only";
 }
 

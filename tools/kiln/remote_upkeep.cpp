@@ -58,6 +58,18 @@ std::vector<looked_through> servers_for(remote_arguments const& a) {
     return out;
 }
 
+error without_ages(std::string_view where) {
+    if (where.starts_with("s3://"))
+        return fail(errc::unsupported,
+                    "{} does not say when its objects were written (LastModified, and Date of its answer); "
+                    "give the bucket a lifecycle rule",
+                    where);
+    return fail(errc::unsupported,
+                "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), or this "
+                "user may not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
+                where);
+}
+
 }  // namespace
 
 int remote_prune(remote_arguments const& a) {
@@ -83,12 +95,7 @@ int remote_prune(remote_arguments const& a) {
             }
             // What a clock that was wrong wrote may have a time to come.
             bool const everything = age == 0;
-            if (!o.age && !everything)
-                throw fail(errc::unsupported,
-                           "{} does not say when its objects were used: its policy counts uses instead (allkeys-lfu), "
-                           "or this user may "
-                           "not ask (OBJECT); let the server evict by itself, or set ttl= for what is written",
-                           server.where);
+            if (!o.age && !everything) throw without_ages(server.where);
             bool const old = everything || *o.age >= age;
             if (old && !a.dry_run) writer.remove(o).value();
             ++(old ? removed : left);
@@ -139,10 +146,12 @@ int remote_verify(remote_arguments const& a) {
         all.resize(static_cast<std::size_t>(*a.sample));
     }
     json bad = json::array();
+    std::uint64_t probes = 0;
     std::map<std::string, signed_share> signers;
     progress bar{"verify", all.size(), a.as_json ? progress::style::silent : progress::style::automatic};
     for (auto const& [where, what] : all) {
         auto const seen = checked(*where, what);
+        probes += seen.is_probe ? 1 : 0;
         json by = json::array();
         for (auto const& signer : seen.signers) {
             auto const id = store::to_hex(signer);
@@ -165,12 +174,14 @@ int remote_verify(remote_arguments const& a) {
     json by_signer = json::object();
     for (auto const& [id, share] : signers) by_signer[id] = {{"packets", share.packets}, {"bad", share.bad}};
     if (a.as_json) {
-        print_json(json{{"checked", all.size()}, {"bad", std::move(bad)}, {"signed_by", std::move(by_signer)}});
+        print_json(json{
+            {"checked", all.size()}, {"probes", probes}, {"bad", std::move(bad)}, {"signed_by", std::move(by_signer)}});
         return good ? ok : failed;
     }
     print(fmt::format("{} checked, {} bad\n", count_of(all.size(), "packet"), bad.size()));
     for (auto const& [id, share] : signers)
         print(fmt::format("  signed by {}: {}, {} bad\n", id, share.packets, share.bad));
+    if (probes > 0) print(fmt::format("  left by 'kiln doctor': {}\n", probes));
     return good ? ok : failed;
 }
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
 
@@ -171,6 +172,30 @@ TEST_F(remote_faults, R7_who_may_not_write_reads_on) {
     EXPECT_EQ(t->take_counts().fleet.at("dropped"), 1u);
 }
 
+TEST_F(remote_faults, what_somebody_waited_for_has_its_name) {
+    event_log log;
+    auto const t = fault_tier(server->url(), "trust=server", &log);
+    auto q = question_of(*entry);
+    q.unit = "saxpy";
+    (void)t->ask_sync(q);
+    ASSERT_EQ(log.count(event_kind::waited), 1u);
+    auto const told = log.recent();
+    auto const wait = std::ranges::find(told, event_kind::waited, &event::kind);
+    ASSERT_NE(wait, told.end());
+    EXPECT_EQ(wait->unit.view(), "saxpy");
+    EXPECT_EQ(wait->request, entry->about.at.request.prefix());
+}
+
+TEST_F(remote_faults, R8_what_is_too_large_to_be_sent_is_told) {
+    event_log log;
+    auto const t = fault_tier(server->url(), "trust=server max-entry=100K", &log);
+    EXPECT_EQ(t->put(entry_of(1, 300'000)).value().why, "too-large");
+    auto const counted = t->take_counts();
+    EXPECT_EQ(counted.fleet.at("dropped"), 1u);
+    EXPECT_EQ(counted.errors.at("fleet-too-large"), 1u);
+    EXPECT_EQ(log.count(event_kind::fault), 1u);
+}
+
 TEST_F(remote_faults, R8_an_entry_larger_than_allowed_is_cut_off) {
     put(entry_of(1, 300'000));
     put(entry_of(2, 500));
@@ -261,6 +286,47 @@ TEST_F(remote_faults, R4_what_is_not_believed_is_a_miss_also_for_who_only_reads)
     EXPECT_FALSE(got.hit);
     EXPECT_EQ(got.why, miss::not_signed);
     EXPECT_LT(t->examine().traffic.requests, 20u) << "and it does not ask again and again";
+}
+
+// Before, the breaker opened for everything, and the hash stayed.
+TEST_F(remote_faults, R19_a_key_of_another_type_is_a_packet_that_is_not_sound) {
+    auto const request = entry->about.at.request;
+    auto const key = "kiln:1:" + object_name("default", request, 0).hex();
+    auto const lease = "kiln:1:l:" + lease_name("default", request).hex();
+    auto const by_family =
+        "kiln:1:" + family_name("default", entry->about.at.family, entry->about.target, entry->about.kind).hex();
+    auto const is_string = [&](std::string const& k) { return server->say("TYPE " + k) == "+string\r\n"; };
+    for (auto const& k : {key, lease, by_family}) ASSERT_EQ(server->say("HSET " + k + " a b"), ":1\r\n");
+    // Of the same family, which is replaced when nobody waits for it any more.
+    auto const sound = entry_of(2);
+    ASSERT_EQ(sound->about.at.family, entry->about.at.family);
+    auto const writer = fault_tier(server->url(), "trust=server");
+    ASSERT_TRUE(writer->put(sound).value().kept);
+    auto const end = base::clock::now() + std::chrono::seconds{10};
+    while (!is_string(by_family) && base::clock::now() < end) {
+    }
+    EXPECT_TRUE(is_string(by_family)) << "also for those who ask by family";
+
+    auto const t = fault_tier(server->url(), "trust=server");
+    for (int i = 0; i < 5; ++i) {
+        auto q = question_of(*entry);
+        q.claims = store::claiming::wanted;
+        auto const got = t->ask_sync(q);
+        EXPECT_FALSE(got.hit);
+        EXPECT_EQ(got.why, i == 0 ? miss::bad_magic : miss::absent) << "told once";
+    }
+    EXPECT_TRUE(t->find(sound->about.at, {}).value().hit) << "nothing else suffers";
+    ASSERT_TRUE(t->put(entry).value().kept);
+    auto const counted = t->take_counts();
+    EXPECT_EQ(counted.fleet.count("breaker_opened"), 0u);
+    EXPECT_TRUE(counted.errors.empty()) << counted.errors.begin()->first;
+    EXPECT_TRUE(is_string(key));
+    EXPECT_TRUE(fault_tier(server->url(), "trust=server")->find(entry->about.at, {}).value().hit);
+    // And where whoever writes has not looked before.
+    (void)server->say("DEL " + key);
+    ASSERT_EQ(server->say("HSET " + key + " a b"), ":1\r\n");
+    put(entry);
+    EXPECT_TRUE(is_string(key));
 }
 
 TEST_F(remote_faults, R2_R19_what_was_evicted_or_poisoned_is_put_again) {

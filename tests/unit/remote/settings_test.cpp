@@ -91,6 +91,12 @@ TEST(remote_settings, what_does_not_go_together_is_not_guessed_at) {
     EXPECT_EQ(parse_remotes("redis://g trust=server redis://h trust=server", {}).usable.size(), 2u) << "once each";
 }
 
+TEST(remote_settings, a_layout_is_of_files) {
+    for (auto const* url : {"redis://h", "s3://bucket/kiln"})
+        EXPECT_THAT(why_off(fmt::format("{} trust=server layout=bazel", url)), HasSubstr("servers over HTTP"));
+    EXPECT_EQ(parse_remotes("http://127.0.0.1 trust=server layout=bazel", {}).usable.size(), 1u);
+}
+
 TEST(remote_settings, an_address_in_brackets_is_all_there_is) {
     for (char const* const bad : {"redis://[::1", "redis://[::1]x", "redis://[::1]6379", "http://[::1].example.org"})
         EXPECT_THAT(why_off(fmt::format("{} trust=server", bad)), HasSubstr("in brackets")) << bad;

@@ -6,6 +6,7 @@
 #include "support/remote_tiers.hpp"
 #include "support/servers.hpp"
 #include "support/store_entries.hpp"
+#include "support/told_redis.hpp"
 
 #include <gtest/gtest.h>
 
@@ -62,6 +63,123 @@ TEST(remote_upkeep, who_signed_is_told) {
     EXPECT_EQ(seen.signers, std::vector{key.public_half().id()});
 }
 
+TEST(remote_upkeep, a_key_of_another_type_is_told_and_the_others_are_checked) {
+    if (auto const what = test::redis_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    test::redis_process server;
+    auto const mine = server.url() + " trust=server";
+    ASSERT_TRUE(tier_at(mine)->put(entry_of(1)).value().kept);
+    auto const name = "kiln:1:" + base::sha256_of("anybody's").hex();
+    ASSERT_EQ(server.say("RPUSH " + name + " a b"), ":2\r\n");
+    auto const all = verdicts(upkeep::open(options_of(mine)).value());
+    EXPECT_EQ(count_of(all, miss::bad_magic), 1u);
+    EXPECT_EQ(count_of(all, std::nullopt), all.size() - 1);
+    auto keeper = upkeep::open(options_of(mine)).value();
+    for (auto const& o : keeper.list().value()) keeper.remove(o).value();
+    EXPECT_EQ(server.say("DBSIZE"), ":0\r\n");
+}
+
+// The list comes in pages of three, and has claims in it, too.
+TEST(remote_upkeep, a_bucket_is_looked_through_page_by_page) {
+    if (auto const what = test::moto_process::missing(); !what.empty()) GTEST_SKIP() << what << " is not here";
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    test::moto_process const server{{"MOTO_S3_DEFAULT_MAX_KEYS=3"}};
+    for (std::string const bucket : {"s3://bucket/some%20where/k", "s3://bucket"}) {
+        auto const mine = fmt::format("{} trust=server {}", bucket, server.attributes());
+        auto const writer = tier_at(mine);
+        for (unsigned i = 1; i <= 8; ++i) ASSERT_TRUE(writer->put(entry_of(i)).value().kept);
+        EXPECT_EQ(writer->try_lease(), "");
+        auto keeper = upkeep::open(options_of(mine)).value();
+        auto const all = keeper.list().value();
+        EXPECT_GE(all.size(), 8u);
+        for (auto const& o : all) {
+            EXPECT_EQ(keeper.check(o).value().why, std::nullopt) << o.key;
+            ASSERT_TRUE(o.age) << o.key;
+            EXPECT_LE(*o.age, 60);
+            EXPECT_GE(*o.age, 0);
+            EXPECT_GT(o.bytes, 0u);
+        }
+        auto const others = verdicts(upkeep::open(options_of(mine + " namespace=others")).value());
+        EXPECT_EQ(count_of(others, miss::wrong_key), others.size());
+        for (auto const& o : all) keeper.remove(o).value();
+        EXPECT_EQ(keeper.list().value().size(), 0u);
+        EXPECT_FALSE(tier_at(mine)->find(entry_of(1)->about.at, {}).value().hit);
+    }
+    auto const stranger = fmt::format("s3://bucket trust=server {} credentials-file={}", server.place(),
+                                      server.wrong_credentials().native());
+    auto const refused = upkeep::open(options_of(stranger)).value().list();
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message().find("s3:ListBucket"), std::string::npos) << refused.error().message();
+}
+
+// What a bucket says is a page after the other, without an end.
+class endless_bucket {
+public:
+    using script = std::function<std::string(int page)>;
+    explicit endless_bucket(script what)
+        : server_{[what](test::told_http::connection& c) {
+              int page = 0;
+              for (auto r = c.request(); !r.empty(); r = c.request()) c.answer(200, what(page++));
+          }} {}
+    [[nodiscard]] result<std::vector<kept_object>> list() const {
+        auto const scratch = base::temporary_directory::make("kiln-s3").value();
+        auto const file = scratch.path() / "credentials";
+        base::replace_file(file, base::as_bytes("aws_access_key_id = a\naws_secret_access_key = b\n")).value();
+        auto const text =
+            fmt::format("s3://bucket trust=server endpoint={} credentials-file={}", server_.url(), file.native());
+        return upkeep::open(options_of(text)).value().list();
+    }
+
+private:
+    test::told_http server_;
+};
+
+std::string page_of(std::string const& token, std::string const& objects) {
+    return fmt::format(
+        "<ListBucketResult><IsTruncated>true</IsTruncated>{}<NextContinuationToken>{}"
+        "</NextContinuationToken></ListBucketResult>",
+        objects, token);
+}
+
+TEST(remote_upkeep, R17_a_bucket_without_an_end_is_left) {
+    if (!load_curl()) GTEST_SKIP() << "libcurl is not here";
+    auto const object = "<Contents><Key>ab/" + std::string(62, 'c') + "</Key></Contents>";
+    endless_bucket::script const all[] = {
+        [](int) { return page_of("same", ""); },
+        [](int n) { return page_of(std::to_string(n), ""); },
+        [&](int n) { return page_of(std::to_string(n), object); },
+        [](int) { return std::string{"<html>hello</html>"}; },
+    };
+    for (auto const& one : all) EXPECT_FALSE(endless_bucket{one}.list());
+}
+
+TEST(remote_upkeep, R17_a_redis_without_an_end_is_left) {
+    auto const key = "kiln:1:" + std::string(64, 'd');
+    for (bool const same : {true, false}) {
+        std::atomic<int> page{6};
+        test::told_redis const server{[&](test::told_redis::words const& asked) -> std::string {
+            if (asked[0] == "SCAN")
+                return "*2\r\n" + test::bulk(std::to_string(same ? 7 : ++page)) + "*1\r\n" + test::bulk(key);
+            return asked[0] == "OBJECT" ? ":999\r\n" : "+OK\r\n";
+        }};
+        auto const got = upkeep::open(options_of(server.url() + " trust=server")).value().list();
+        ASSERT_FALSE(got);
+        EXPECT_NE(got.error().message().find("come to an end"), std::string::npos) << got.error().message();
+        EXPECT_LT(server.asked("SCAN"), 100);
+    }
+}
+
+// Redis may give a key twice while it grows or shrinks.
+TEST(remote_upkeep, what_a_server_names_twice_counts_once) {
+    auto const key = "kiln:1:" + std::string(64, 'd');
+    test::told_redis const server{[&](test::told_redis::words const& asked) -> std::string {
+        if (asked[0] == "SCAN")
+            return "*2\r\n" + test::bulk(asked[1] == "0" ? "7" : "0") + "*2\r\n" + test::bulk(key) + test::bulk(key);
+        return asked[0] == "OBJECT" ? ":999\r\n" : "+OK\r\n";
+    }};
+    EXPECT_EQ(upkeep::open(options_of(server.url() + " trust=server")).value().list().value().size(), 1u);
+    EXPECT_EQ(server.asked("OBJECT"), 1);
+}
+
 TEST(remote_trust, nobody_is_believed_by_his_private_key) {
     auto const scratch = base::temporary_directory::make("kiln-trust").value();
     auto const file = scratch.path() / "k";
@@ -81,9 +199,12 @@ TEST(remote_upkeep, what_doctor_leaves_behind_is_sound) {
     auto const key = (scratch.path() / "k.pub").native();
     base::replace_file(key, base::as_bytes(store::private_key::generate().value().public_half().pem()), 0644).value();
     auto const mine = fmt::format("{} keys={} read-only", server.url(), key);
-    auto const all = verdicts(upkeep::of_folder(server.files(), options_of(mine)));
+    auto folder = upkeep::of_folder(server.files(), options_of(mine));
+    auto const all = folder.list().value();
     ASSERT_EQ(all.size(), 1u);
-    EXPECT_EQ(all[0], std::nullopt);
+    auto const seen = folder.check(all[0]).value();
+    EXPECT_EQ(seen.why, std::nullopt);
+    EXPECT_TRUE(seen.is_probe);
 }
 
 // `<2 digits>/<62 digits>` is also what git calls its objects.
