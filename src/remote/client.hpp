@@ -171,6 +171,8 @@ private:
     // Whoever waits gives a quarter for it of what it takes to make the thing. Where nobody does, leases are taken ahead; but a herd whose
     // way to the server is longer than a compile would only wait for one another.
     [[nodiscard]] bool is_lease_worth_its_way(inquiry const& q) const noexcept;
+    // To take it, and to look once more.
+    [[nodiscard]] std::chrono::nanoseconds way_for_a_lease() const noexcept { return 2 * budgets_.typical(); }
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
     // So many for each maker, besides what it makes: so that it need not stand still while the next one is claimed.
@@ -239,8 +241,9 @@ private:
     base::time_point lost_patience_{};  // when that was last
     unsigned deadlines_ = 0;            // how often running, each by somebody who came after the last
     base::time_point impatient_until_{};
-    std::chrono::nanoseconds claiming_{0};       // what the last claim took
-    std::chrono::nanoseconds making_{0};         // and the last compile
+    std::chrono::nanoseconds claiming_{0};  // what the last claim took
+    std::chrono::nanoseconds making_{0};    // and the last compiles
+    unsigned times_made_ = 0;
     std::map<digest, held> claims_;              // by request
     std::map<digest, base::time_point> absent_;  // names, until when it is believed
     std::map<digest, miss> bad_;                 // names that held what failed a check

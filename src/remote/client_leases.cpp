@@ -21,6 +21,7 @@ constexpr std::chrono::seconds impatience{30};
 // A claim that takes less than this part of a compile holds up nobody.
 constexpr int not_worth_it = 50;
 constexpr std::size_t most_ahead = 32;
+constexpr unsigned enough_to_tell = 3;
 
 }  // namespace
 
@@ -40,9 +41,8 @@ bool client::may_ask_for_leases(inquiry const& q) {
 
 bool client::is_lease_worth_its_way(inquiry const& q) const noexcept {
     if (of_.rules.options.patience) return true;
-    auto const to_take_it_and_look_once_more = 2 * budgets_.typical();
     bool const somebody_waits = q.what.how == store::urgency::somebody_waits;
-    return to_take_it_and_look_once_more <= (somebody_waits ? q.what.compile / 4 : 2 * q.what.compile);
+    return way_for_a_lease() <= (somebody_waits ? q.what.compile / 4 : 4 * q.what.compile);
 }
 
 void client::lease_failed(failure const& why) {
@@ -409,10 +409,13 @@ bool client::end_lease(digest const& request) {
 }
 
 void client::made(digest const& request, std::string const& token, std::chrono::nanoseconds took) {
-    making_ = took;
+    making_ = making_.count() == 0 ? took : making_ + (took - making_) / 4;
+    ++times_made_;
     auto const at = claims_.find(request);
-    if (at == claims_.end() || at->second.token != token) return;
-    at->second.is_made = true;
+    if (at != claims_.end() && at->second.token == token) at->second.is_made = true;
+    // Asked for when nobody knew how little it takes to make them.
+    if (times_made_ >= enough_to_tell && !of_.rules.options.patience && way_for_a_lease() > 4 * making_)
+        return wait_no_longer();
     claim_more();
 }
 
