@@ -58,6 +58,11 @@ milliseconds budgets::for_a_lease(store::question const& what) const noexcept {
     return std::max(usual, patience_.value_or(usual));
 }
 
+std::chrono::nanoseconds budgets::fastest() const noexcept {
+    auto const n = static_cast<std::ptrdiff_t>(std::min(answers_, latest_.size()));
+    return std::chrono::nanoseconds{n == 0 ? 0 : *std::min_element(latest_.begin(), latest_.begin() + n)};
+}
+
 std::chrono::nanoseconds budgets::quantile(double part) const {
     auto const n = std::min(answers_, latest_.size());
     if (n == 0) return std::chrono::nanoseconds{0};

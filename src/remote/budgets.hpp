@@ -31,10 +31,8 @@ public:
     [[nodiscard]] milliseconds for_an_answer(store::question const& what) const noexcept;
     // While another machine has it.
     [[nodiscard]] milliseconds for_a_lease(store::question const& what) const noexcept;
-    // Of the latest answers.
-    [[nodiscard]] std::chrono::nanoseconds typical() const noexcept {
-        return std::chrono::nanoseconds{static_cast<std::int64_t>(typical_ns_)};
-    }
+    // Of the latest answers: how far away the server is, however busy.
+    [[nodiscard]] std::chrono::nanoseconds fastest() const noexcept;
     [[nodiscard]] std::chrono::nanoseconds quantile(double part) const;
 
 private:

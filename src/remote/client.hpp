@@ -171,8 +171,8 @@ private:
     // Whoever waits gives a quarter for it of what it takes to make the thing. Where nobody does, leases are taken ahead; but a herd whose
     // way to the server is longer than a compile would only wait for one another.
     [[nodiscard]] bool is_lease_worth_its_way(inquiry const& q) const noexcept;
-    // To take it, and to look once more.
-    [[nodiscard]] std::chrono::nanoseconds way_for_a_lease() const noexcept { return 2 * budgets_.typical(); }
+    // To take it, and to look once more. By the fastest answers: that a herd keeps its server busy is no reason to do without leases.
+    [[nodiscard]] std::chrono::nanoseconds way_for_a_lease() const noexcept { return 2 * budgets_.fastest(); }
     [[nodiscard]] bool can_write() const noexcept;
     [[nodiscard]] bool may_claim(inquiry const& q) const noexcept;
     // So many for each maker, besides what it makes: so that it need not stand still while the next one is claimed.
