@@ -22,6 +22,12 @@ KILN_HD double square_as_reported(double square) {
     return out;
 }
 
+// The same without a root where there is nothing to compare: no square with the same root as another is more than 2^-51 of it away.
+KILN_HD double with_ties(double square) { return mul(square, 1 + 0x1p-50); }
+KILN_HD bool is_same_distance(double one, double other) {
+    return one == other || (one <= with_ties(other) && other <= with_ties(one) && root(one) == root(other));
+}
+
 // Between the intervals from a to b and from c to d, in either order; 0 where they meet.
 KILN_HD double gap_between(double a, double b, double c, double d) {
     return most(0, most(sub(least(c, d), most(a, b)), sub(least(a, b), most(c, d))));

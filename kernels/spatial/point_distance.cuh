@@ -174,30 +174,33 @@ struct nearest_rows {
     KILN_HD bool ask(u64 i) const {
         point const at = p.at(i);
         bool unsure = false;
-        double best = most;
-        i32 found = -1;
+        u32 const nobody = ~0U;
+        double best = most;  // of all that are equally near, the least square
+        u32 found = nobody;  // of these the first row's
         if (at != at) {  // null or empty
             row[i] = -1;
             add_to(without, 1);
             return true;
         }
-        nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), best, [&](u32 slot, double) {
+        nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), most, [&](u32 slot, double) {
             segment const s = elements[slot];
-            if (is_beyond(at, s, best)) return best;
+            double const bound = least(most, with_ties(best));  // worked out again: a register more would be one in memory
+            if (is_beyond(at, s, bound)) return bound;
             double d;
             if constexpr (How == certainty::exact) d = square_between_elements(at, at, s.a, s.b);
             else d = quick_square(at, s, unsure);
-            if (d <= best) {
-                i32 const r = rows[slot];
-                d = square_as_reported(d);
-                found = d < best || found < 0 || r < found ? r : found;
-                best = d;
+            if (!(d <= bound)) return bound;
+            if (found != nobody && is_same_distance(d, best)) {
+                found = rows[slot] < rows[found] ? slot : found;
+                best = least(best, d);
+            } else if (d < best || found == nobody) {
+                found = slot, best = d;
             }
-            return best;
+            return least(most, with_ties(best));
         });
         if (How == certainty::filtered && unsure) return false;
-        row[i] = found, distance[i] = root(best);
-        if (found < 0) add_to(without, 1);
+        row[i] = found != nobody ? rows[found] : -1, distance[i] = root(best);
+        if (found == nobody) add_to(without, 1);
         return true;
     }
     KILN_HD void operator()(u64 k) const {
