@@ -25,11 +25,15 @@ framed_cells frame_cells(kiln_spatial::box const& all, std::size_t edges, cell_o
         std::clamp(how.cells_per_edge * static_cast<double>(edges), static_cast<double>(how.least_cells), most);
     double const dx = std::max(all.max_x - all.min_x, out.least_side),
                  dy = std::max(all.max_y - all.min_y, out.least_side);
-    double const side = power_of_two_from(
-        std::max({std::sqrt(dx) * std::sqrt(dy) / std::sqrt(cells), out.least_side, std::max(dx, dy) / most}));
+    // Square, unless all lies in a strip: long edges would cross a million columns, and each would list them all.
+    double const along = 2 * std::sqrt(cells);
+    double width = std::sqrt(dx) * std::sqrt(dy) / std::sqrt(cells), height = width;
+    if (dx > along * width) width = dx / along, height = height * (height / width);
+    if (dy > along * height) height = dy / along, width = width * (width / height);
     auto& f = out.frame;
-    f.width = f.height = side;
-    if (dx / side * (dy / side) * 2.2 < cells && side / 2 >= out.least_side) f.width = side / 2;
+    f.width = power_of_two_from(std::max({width, out.least_side, dx / most}));
+    f.height = power_of_two_from(std::max({height, out.least_side, dy / most}));
+    if (dx / f.width * (dy / f.height) * 2.2 < cells && f.width / 2 >= out.least_side) f.width /= 2;
     f.x = (std::floor(all.min_x / f.width) - 1) * f.width;
     f.y = (std::floor(all.min_y / f.height) - 1) * f.height;
     f.columns = static_cast<std::int32_t>(std::floor((all.max_x - f.x) / f.width)) + 2;

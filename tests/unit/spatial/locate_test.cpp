@@ -9,6 +9,7 @@
 #include "spatial/cells.hpp"
 #include "superaccumulator.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +97,29 @@ TEST(location, is_that_of_a_full_scan_with_exact_signs) {
         cell_options whole;
         whole.split_above = ~0U;
         for (auto const& o : {cell_options{}, coarse, whole}) EXPECT_EQ(wrong_places(areas, o, seed, 600), 0U) << seed;
+    }
+}
+
+// Strips, much longer than they are high: no edge lies in more cells than a few thousand, however many there are at least.
+TEST(location, in_flat_layers_takes_no_more_than_in_others) {
+    for (bool const upright : {false, true}) {
+        for (auto const& [strips, high] : {std::pair{10, 1e-9}, {100, 1e-9}, {200, 1e-6}, {100, 1.0}}) {
+            std::vector<std::string> rows;
+            for (int i = 0; i < strips; ++i) {
+                double const from = i * high, to = (i + 1) * high;
+                rows.push_back(upright
+                                   ? fmt::format("POLYGON (({0} 0, {1} 0, {1} 1, {0} 1, {0} 0))", from, to)
+                                   : fmt::format("POLYGON ((0 {0}, 1 {0}, 1 {1}, 0.5 {1}, 0 {1}, 0 {0}))", from, to));
+            }
+            auto const areas = read(rows);
+            auto const layer = host_layer::plain(areas).value();
+            cell_options how;
+            how.least_cells = 1 << 20;
+            host_cells const cells{layer, how};
+            EXPECT_LT(cells.bytes(), (std::size_t{16} << 20) + areas.vertices() * (std::size_t{64} << 10))
+                << strips << " of " << high << (upright ? " upright" : "");
+            EXPECT_EQ(wrong_places(areas, cell_options{}, 7, 300), 0U) << strips << " of " << high;
+        }
     }
 }
 
