@@ -70,7 +70,7 @@ struct many_question {
         bool unsure = false;
         if (a.state[asking] == row_there) {
             for (i64 k = inside_at[asking]; k < inside_at[asking + 1]; ++k) best.offer(0, inside[k]);
-            nearest_in_tree(t, outwards(around[asking]), best.bound(limit), [&](u32 slot, double now) {
+            nearest_in_tree(t, t.rough(around[asking]), best.bound(limit), [&](u32 slot, double now) {
                 double d;
                 if (is_near<How>(asking, elements[slot], now, d, unsure)) best.offer(square_as_reported(d), rows[slot]);
                 return best.bound(limit);
@@ -111,7 +111,7 @@ struct equal_rows {
         best_rows const best = q.list(asking);
         u32 const listed = nearer(asking);
         for (i64 k = q.inside_at[asking]; at == 0 && k < q.inside_at[asking + 1]; ++k) found(q.inside[k]);
-        nearest_in_tree(q.t, outwards(q.around[asking]), at, [&](u32 slot, double) {
+        nearest_in_tree(q.t, q.t.rough(q.around[asking]), at, [&](u32 slot, double) {
             double d;
             bool unsure = false;
             if (!q.is_near<certainty::exact>(asking, q.elements[slot], at, d, unsure) || square_as_reported(d) != at) return at;

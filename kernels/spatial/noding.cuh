@@ -64,7 +64,7 @@ struct vertex_on_segments {
         i32 const row = row_at(l, v);
         if (!rows.has(row) || l.kind[l.path_of[v]] == no_path || closes_ring(l, v)) return;
         point const q = l.at[v];
-        query_tree(t, outwards({q.x, q.y, q.x, q.y}), [&](u32 slot) {
+        query_tree(t, t.rough({q.x, q.y, q.x, q.y}), [&](u32 slot) {
             i32 const s = static_cast<i32>(t.item[slot]);
             if (row_at(l, s) != row || !is_segment(l, s)) return;
             point const a = l.at[s], b = l.at[s + 1];

@@ -441,7 +441,7 @@ struct hot_search {
         if (own && !roles.is_own(row_at(l, v))) return;
         point const p = own ? l.at[i] : more[i - vertices];
         box const hot = grid.around(p);
-        query_tree(t, outwards(hot), [&](u32 slot) {
+        query_tree(t, t.rough(hot), [&](u32 slot) {
             i32 const w = static_cast<i32>(t.item[slot]);
             segment const s = elements[slot];
             if (s.a == s.b || p == s.a || p == s.b || !comes_through(s, hot)) return;

@@ -50,7 +50,7 @@ struct nearest_question {
 
     KILN_HD i32 row_of_slot(u32 slot) const { return row_at(b, static_cast<i32>(t.item[slot])); }
     KILN_HD rough_box around(segment const& s) const {
-        return outwards({least(s.a.x, s.b.x), least(s.a.y, s.b.y), most_of(s.a.x, s.b.x), most_of(s.a.y, s.b.y)});
+        return t.rough({least(s.a.x, s.b.x), least(s.a.y, s.b.y), most_of(s.a.x, s.b.x), most_of(s.a.y, s.b.y)});
     }
 
 private:
@@ -182,7 +182,7 @@ struct nearest_rows {
             add_to(without, 1);
             return true;
         }
-        nearest_in_tree(t, outwards({at.x, at.y, at.x, at.y}), most, [&](u32 slot, double) {
+        nearest_in_tree(t, t.rough({at.x, at.y, at.x, at.y}), most, [&](u32 slot, double) {
             segment const s = elements[slot];
             double const bound = least(most, with_ties(best));  // worked out again: a register more would be one in memory
             if (is_beyond(at, s, bound)) return bound;

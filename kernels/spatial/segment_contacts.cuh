@@ -66,9 +66,10 @@ struct listed_element_leaves {
     elements_in_order from;
     tree_node* nodes;
     u64 items;
+    u64 const* around;
     KILN_HD void operator()(u64 i) const {
         if (i < items) from(i);
-        set_child(nodes[i >> 3], i & 7, i < items ? outwards(box_of(from.in_order[i])) : nothing_met());
+        set_child(nodes[i >> 3], i & 7, i < items ? outwards_from(around, box_of(from.in_order[i])) : nothing_met());
     }
 };
 struct element_leaves {
@@ -77,13 +78,14 @@ struct element_leaves {
     i32 const* item;
     u64 items;
     segment* in_order;
+    u64 const* around;
     KILN_HD void operator()(u64 i) const {
         rough_box b = nothing_met();
         if (i < items) {
             i32 const v = item[i];
             segment const s = element_at(l, v);
             in_order[i] = s;
-            if (is_element(l, v)) b = outwards(box_of(s));
+            if (is_element(l, v)) b = outwards_from(around, box_of(s));
         }
         set_child(nodes[i >> 3], i & 7, b);
     }
@@ -153,7 +155,7 @@ struct asking_in_pairs {
             if (v >= q.a.vertices || !is_element(q.a, v)) continue;
             bool const has_length = is_segment(q.a, v);
             if (has_length) g.segments |= 1U << k;
-            g.own[k] = outwards(box_of({q.a.at[v], q.a.at[has_length ? v + 1 : v]}));
+            g.own[k] = q.t.rough(box_of({q.a.at[v], q.a.at[has_length ? v + 1 : v]}));
             g.reach = around(g.reach, g.own[k]);
         }
         return g;
@@ -187,7 +189,7 @@ struct asking_one_by_one {
         rough_box reach;
     };
 
-    KILN_HD group at(u64 i) const { return {order[i], asked[i], outwards(box_of(asked[i]))}; }
+    KILN_HD group at(u64 i) const { return {order[i], asked[i], q.t.rough(box_of(asked[i]))}; }
     KILN_HD i32 first(u64 i) const { return order[i]; }
     // By vertex, so that what is found is listed in the order of those.
     KILN_HD u64 home(u64 i) const { return static_cast<u64>(order[i]); }

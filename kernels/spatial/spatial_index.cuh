@@ -44,12 +44,13 @@ struct make_leaves {
     i32 const* item;
     u64 items;
     box* in_order;  // of the leaves
+    u64 const* around;
     KILN_HD void operator()(u64 i) const {
         rough_box b = nothing_met();
         if (i < items) {
             box const exactly = boxes[item[i]];
             in_order[i] = exactly;
-            if (is_box(exactly)) b = outwards(exactly);
+            if (is_box(exactly)) b = outwards_from(around, exactly);
         }
         set_child(nodes[i >> 3], i & 7, b);
     }
@@ -87,10 +88,11 @@ struct box_question {
 
     KILN_HD u64 number(u64 i) const { return order != nullptr ? static_cast<u64>(order[i]) : i; }
     KILN_HD rough_box reach(box const& b) const {
-        if (distance == 0) return outwards(b);
-        box const grown{sub(b.min_x, distance), sub(b.min_y, distance), add(b.max_x, distance), add(b.max_y, distance)};
-        rough_box const r = outwards(grown);
-        // What rounding took from the sums is less than what one more step outwards gives.
+        if (distance == 0) return t.rough(b);
+        box const grown{next_down(sub(b.min_x, distance)), next_down(sub(b.min_y, distance)), next_up(add(b.max_x, distance)),
+                        next_up(add(b.max_y, distance))};
+        rough_box const r = t.rough(grown);
+        // What rounding takes from distances is less than what one more step outwards gives.
         return outwards({next_down(static_cast<double>(r.min_x)), next_down(static_cast<double>(r.min_y)),
                          next_up(static_cast<double>(r.max_x)), next_up(static_cast<double>(r.max_y))});
     }

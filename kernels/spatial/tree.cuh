@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An implicit tree over boxes. Items are sorted along a Hilbert curve; eight neighbours make a node, eight nodes the next. Nodes
 // are numbered as in a heap: the children of h are 8h + 1 to 8h + 8, so there are no pointers, and a traversal needs no stack:
-// what is pending on each level is eight bits of one register. Boxes in nodes are floats rounded outwards, 128 bytes per node; a
-// test on them says "perhaps", and whoever asked decides on the doubles.
+// what is pending on each level is eight bits of one register. Boxes in nodes are floats rounded outwards, 128 bytes per node, from
+// the corner of everything on: far from the origin floats would tell little apart. A test on them says "perhaps", and whoever asked
+// decides on the doubles.
 #pragma once
 
 #include "grid.cuh"
@@ -30,14 +31,6 @@ KILN_HD four_children half_of(tree_node const& n, int half) {
     auto const* const from = reinterpret_cast<four_floats const*>(&n) + half;
     return {from[0], from[2], from[4], from[6]};
 }
-
-struct tree {
-    tree_node const* nodes;
-    u32 const* item;     // by leaf slot
-    u32 first_leaf;      // nodes from here on have items as children
-    i32 top;             // levels above the leaves
-    u32 size;            // items
-};
 
 KILN_HD u32 hilbert_key(u32 x, u32 y) {  // 16 bits each
     u32 key = 0;
@@ -81,6 +74,31 @@ KILN_HD rough_box outwards(box const& b) {
     return {kept_finite(round_down(b.min_x)), kept_finite(round_down(b.min_y)), kept_finite(round_up(b.max_x)),
             kept_finite(round_up(b.max_y))};
 }
+
+#ifdef __CUDA_ARCH__
+KILN_HD double sub_below(double a, double b) { return __dsub_rd(a, b); }
+KILN_HD double sub_above(double a, double b) { return __dsub_ru(a, b); }
+#else
+KILN_HD double sub_below(double a, double b) { return next_down(sub(a, b)); }
+KILN_HD double sub_above(double a, double b) { return next_up(sub(a, b)); }
+#endif
+// The same from a corner on. `around`: as frame_of_extent() has it.
+KILN_HD rough_box outwards_from(u64 const* around, box const& b) {
+    double const x = unordered(around[0]), y = unordered(around[1]);
+    return outwards({sub_below(b.min_x, x), sub_below(b.min_y, y), sub_above(b.max_x, x), sub_above(b.max_y, y)});
+}
+
+struct tree {
+    tree_node const* nodes;
+    u32 const* item;     // by leaf slot
+    u32 first_leaf;      // nodes from here on have items as children
+    i32 top;             // levels above the leaves
+    u32 size;            // items
+    u64 const* around;   // everything
+
+    // A box as its nodes have theirs.
+    KILN_HD rough_box rough(box const& b) const { return outwards_from(around, b); }
+};
 
 KILN_HD rough_box nothing_met() {
     float const far = static_cast<float>(from_bits(u64{0x7ff} << 52));

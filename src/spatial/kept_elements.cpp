@@ -50,13 +50,13 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
         KILN_TRY(auto listed, list_elements(on, of, frame));
         auto const n = listed.numbers.size();
         KILN_TRY(out.in_order, on.room<segment>(n));
-        KILN_TRY(out.tree,
-                 kept_tree::make(on, around, listed.keys, listed.numbers,
-                                 [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
-                                     return on.launch(
-                                         listed_element_leaves{listed.ordered(tree.items(), out.in_order), leaves, n},
-                                         slots);
-                                 }));
+        KILN_TRY(out.tree, kept_tree::make(on, around, listed.keys, listed.numbers,
+                                           [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
+                                               return on.launch(
+                                                   listed_element_leaves{listed.ordered(tree.items(), out.in_order),
+                                                                         leaves, n, tree.around()},
+                                                   slots);
+                                           }));
         return out;
     }
     auto const n = of.vertices();
@@ -67,7 +67,8 @@ result<kept_elements> kept_elements::make(queue& on, kept_layer const& of) {
     KILN_TRY(
         out.tree,
         kept_tree::make(on, around, keys, vertices, [&](kept_tree const& tree, tree_node* leaves, std::size_t slots) {
-            return on.launch(element_leaves{of.view(), leaves, tree.items().data(), n, out.in_order.data()}, slots);
+            return on.launch(
+                element_leaves{of.view(), leaves, tree.items().data(), n, out.in_order.data(), tree.around()}, slots);
         }));
     return out;
 }

@@ -41,7 +41,7 @@ result<kept_tree> kept_tree::make(queue& on, buffer<box> const& boxes) {
     KILN_CHECK(on.launch(make_box_keys{boxes.data(), around, keys.data(), out.items_.data()}, n));
     KILN_TRY(out.in_order_, on.room<box>(n));
     KILN_CHECK(out.build(on, keys, [&](tree_node* leaves, std::size_t slots) {
-        return on.launch(make_leaves{leaves, boxes.data(), out.items_.data(), n, out.in_order_.data()}, slots);
+        return on.launch(make_leaves{leaves, boxes.data(), out.items_.data(), n, out.in_order_.data(), around}, slots);
     }));
     return out;
 }
@@ -71,8 +71,9 @@ result<void> kept_tree::build(queue& on, buffer<std::int32_t>& keys, Leaves cons
 }
 
 tree kept_tree::view() const noexcept {
-    return {nodes_.data(), reinterpret_cast<u32 const*>(items_.data()), first_leaf_, top_,
-            static_cast<u32>(items_.size())};
+    return {
+        nodes_.data(), reinterpret_cast<u32 const*>(items_.data()), first_leaf_, top_, static_cast<u32>(items_.size()),
+        around()};
 }
 std::size_t kept_tree::bytes() const noexcept {
     return nodes_.raw().bytes() + items_.raw().bytes() + in_order_.raw().bytes();

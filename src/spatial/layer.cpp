@@ -184,7 +184,7 @@ void host_layer::divide_at_own_vertices() {
             auto const all = tree.view();
             for (auto const v : vertices) {
                 point const q = l.at[v];
-                query_tree(all, outwards({q.x, q.y, q.x, q.y}), [&](u32 slot) { look(q, of[all.item[slot]]); });
+                query_tree(all, all.rough({q.x, q.y, q.x, q.y}), [&](u32 slot) { look(q, of[all.item[slot]]); });
             }
             continue;
         }

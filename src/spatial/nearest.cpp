@@ -132,7 +132,7 @@ result<std::vector<std::optional<double>>> distance(geometries const& left, geom
         auto const own = a.boxes_of(ea[r]);
         for (std::size_t i = 0; i < ea[r].size() && square > 0; ++i) {
             i32 const va = ea[r][i];
-            nearest_in_tree(tree.view(), outwards(own[i]), square, [&](u32 slot, double) {
+            nearest_in_tree(tree.view(), tree.view().rough(own[i]), square, [&](u32 slot, double) {
                 i32 const vb = eb[r][tree.view().item[slot]];
                 square = least(square,
                                square_between_elements(la.at[va], element_end(la, va), lb.at[vb], element_end(lb, vb)));
@@ -165,7 +165,7 @@ result<std::vector<near_pair>> nearest(geometries const& left, geometries const&
         if (own[r].empty()) continue;
         shortlist best{how, most};
         for (; next != zero.end() && next->left == row; ++next) best.offer(next->right, 0);
-        nearest_in_tree(view, outwards(around(a.boxes_of(own[r]))), best.bound(), [&](u32 slot, double) {
+        nearest_in_tree(view, view.rough(around(a.boxes_of(own[r]))), best.bound(), [&](u32 slot, double) {
             i32 const v = others[view.item[slot]];
             return best.offer(row_at(lb, v), square_to(la, own[r], lb.at[v], element_end(lb, v)));
         });
@@ -177,8 +177,8 @@ result<std::vector<near_pair>> nearest(geometries const& left, geometries const&
 namespace {
 
 // Everything at most `by` from the box, and perhaps a little more.
-rough_box widened(box const& b, double by) {
-    return outwards({next_down(b.min_x - by), next_down(b.min_y - by), next_up(b.max_x + by), next_up(b.max_y + by)});
+box widened(box const& b, double by) {
+    return {next_down(b.min_x - by), next_down(b.min_y - by), next_up(b.max_x + by), next_up(b.max_y + by)};
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ result<std::vector<row_pair>> join_within(geometries const& left, geometries con
         auto const own_boxes = a.boxes_of(own[r]);
         in_any_order(own[r].size(), [&](std::size_t i) {
             point const p = la.at[own[r][i]], q = element_end(la, own[r][i]);
-            query_tree(view, widened(own_boxes[i], distance), [&](u32 slot) {
+            query_tree(view, view.rough(widened(own_boxes[i], distance)), [&](u32 slot) {
                 i32 const v = others[view.item[slot]], other = row_at(lb, v);
                 if (seen_by[static_cast<std::size_t>(other)] == row) return;
                 if (elements_within(p, q, lb.at[v], element_end(lb, v), distance)) found(other);

@@ -87,7 +87,7 @@ void row_lookup::visit(std::int32_t row, box const& in, Visit visit) {
     };
     if (s.tree) {
         auto const view = s.tree->tree.view();
-        query_tree(view, outwards(in), [&](u32 slot) {
+        query_tree(view, view.rough(in), [&](u32 slot) {
             auto const v = s.tree->vertices[view.item[slot]];
             visit_elements(v, v + 1, if_met);
         });
@@ -128,7 +128,7 @@ row_candidates::row_candidates(row_lookup const& right) {
 void row_candidates::of(box const& left, std::vector<std::int32_t>& out) const {
     out.clear();
     auto const view = tree_.view();
-    query_tree(view, outwards(left), [&](u32 slot) {
+    query_tree(view, view.rough(left), [&](u32 slot) {
         auto const k = view.item[slot];
         if (meet(left, boxes_[k])) out.push_back(there_[k]);
     });

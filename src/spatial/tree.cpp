@@ -74,11 +74,12 @@ host_tree::host_tree(std::span<box const> boxes) {
     std::vector<std::uint32_t> keys(boxes.size());
     std::transform(boxes.begin(), boxes.end(), keys.begin(), [&](box const& b) { return box_key(frame, b); });
     items_ = sorted_by_key(keys);
+    around_ = {ordered(frame.x), ordered(frame.y)};
 
     shape const s{boxes.size()};
     nodes_.assign(s.nodes(), empty_node());
     for (std::size_t i = 0; i < items_.size(); ++i)
-        set_child(nodes_[s.first[0] + i / 8], i % 8, outwards(boxes[items_[i]]));
+        set_child(nodes_[s.first[0] + i / 8], i % 8, outwards_from(around_.data(), boxes[items_[i]]));
     for (std::size_t l = 1; l < static_cast<std::size_t>(s.levels); ++l)
         for (std::size_t i = 0; i < s.count[l - 1]; ++i)
             set_child(nodes_[s.first[l] + i / 8], i % 8, around(nodes_[s.first[l - 1] + i]));

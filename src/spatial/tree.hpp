@@ -4,6 +4,7 @@
 
 #include "spatial/tree.cuh"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,7 +17,8 @@ public:
     explicit host_tree(std::span<kiln_spatial::box const> boxes);
 
     [[nodiscard]] kiln_spatial::tree view() const noexcept {
-        return {nodes_.data(), items_.data(), first_leaf_, top_, static_cast<std::uint32_t>(items_.size())};
+        return {nodes_.data(), items_.data(), first_leaf_, top_, static_cast<std::uint32_t>(items_.size()),
+                around_.data()};
     }
     // Of n items, before building: nodes and order.
     [[nodiscard]] static std::size_t bytes_for(std::size_t n) noexcept;
@@ -24,6 +26,7 @@ public:
 private:
     std::vector<kiln_spatial::tree_node> nodes_;
     std::vector<std::uint32_t> items_;
+    std::array<kiln_spatial::u64, 4> around_{};
     std::uint32_t first_leaf_ = 0;
     int top_ = 0;
 };

@@ -42,7 +42,7 @@ public:
         if (items(row) == 0) return;
         auto const own = static_cast<std::size_t>(row);
         auto const around = grown(boxes_[own]);
-        kiln_spatial::query_tree(tree_.view(), kiln_spatial::outwards(around), [&](std::uint32_t slot) {
+        kiln_spatial::query_tree(tree_.view(), tree_.view().rough(around), [&](std::uint32_t slot) {
             auto const other = static_cast<std::size_t>(in_tree_[tree_.view().item[slot]]);
             auto const& box = boxes_[other];
             bool const meets = box.min_x <= around.max_x && box.max_x >= around.min_x && box.min_y <= around.max_y &&

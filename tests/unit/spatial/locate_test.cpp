@@ -7,6 +7,7 @@
 #include "geos.hpp"
 #include "samples.hpp"
 #include "spatial/cells.hpp"
+#include "spatial/tree.hpp"
 #include "superaccumulator.hpp"
 
 #include <fmt/format.h>
@@ -167,6 +168,31 @@ TEST(location, answers_by_point_and_area) {
 // ---- Distances
 
 // Distances that are reported as one are a tie, though their squares differ.
+// Floats at four million are a quarter apart: nodes have their boxes from the corner of everything on.
+TEST(tree, tells_boxes_apart_wherever_they_lie) {
+    auto const visits = [](double at, double size) {
+        std::mt19937_64 random{11};
+        std::uniform_real_distribution<double> place{0, 1};
+        std::vector<kiln_spatial::box> boxes;
+        for (int i = 0; i < 2000; ++i) {
+            double const x = at + size * place(random), y = at + size * place(random), to = size / 200;
+            boxes.push_back({x, y, x + to, y + to});
+        }
+        host_tree const tree{boxes};
+        auto const view = tree.view();
+        std::size_t met = 0, really = 0;
+        for (auto const& b : boxes) {
+            query_tree(view, view.rough(b), [&](kiln_spatial::u32) { ++met; });
+            for (auto const& c : boxes)
+                really += b.min_x <= c.max_x && c.min_x <= b.max_x && b.min_y <= c.max_y && c.min_y <= b.max_y ? 1 : 0;
+        }
+        EXPECT_GE(met, really) << at;
+        return met;
+    };
+    auto const here = visits(0, 1);
+    for (double const at : {4e6, -4e6, 1e9}) EXPECT_LT(visits(at, 1), here * 11 / 10) << at;
+}
+
 TEST(nearest, ties_are_of_distances_as_they_are_reported) {
     auto const here = read({"POINT (0 0)"}), there = read({"POINT (2.128 0.299)", "POINT (1.916 0.973)"});
     auto const rows = [&](nearest_options const& how) {
