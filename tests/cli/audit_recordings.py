@@ -57,6 +57,9 @@ fine = pages["embedded"][pages["embedded"].index("Checked and fine"):pages["embe
 check("R16" not in fine and "R20" not in fine and "R07" in fine, "and are not praised", fine)
 check(not reports["scalar"]["resting"] and "Not checked" not in pages["scalar"], "where there are steps none rests", reports["scalar"]["resting"])
 
+check("from its first work on" in pages["jax"] and re.search(r"first work steady [0-9.]+ m?s later, at the dashed line", pages["jax"]), "what the axis begins with", pages["jax"])
+check(not any("time(s)" in page or " 1 processes" in page or " 1 launches" in page for page in pages.values()), "words")
+
 # What the checklist says is in the report is there.
 for what in ("Allocations, by line", "Streams, and who queued work on them", "each, early each, late", "The first three remedies, in order"):
     check(what in pages["synchronous"], "the page has it", what, pages["synchronous"])
