@@ -31,7 +31,7 @@ constexpr std::array boxes{
     box{"memory", 2, "temporaries are not made and freed in loops", "R40", "", ""},
     box{"memory", 3, "outputs are sized once, from a count", "R46", "", ""},
     box{"memory", 4, "the pool is not trimmed on hot paths", "R41", "", ""},
-    box{"memory", 5, "long and short lives are not mixed", "", "memory reserved / live",
+    box{"memory", 5, "long and short lives are not mixed", "", "allocations, by line: most at a time, still held",
         "are long-lived buffers allocated apart?"},
     box{"memory", 6, "managed memory is not used unawares", "R37", "", ""},
 
@@ -59,9 +59,10 @@ constexpr std::array boxes{
 
     box{"CCCL", 1, "wrappers let the caller decide when to wait", "R20", "", "does the API take a policy?"},
     box{"CCCL", 2, "wrappers do not wait for the null stream", "R27 R21", "", ""},
-    box{"CCCL", 3, "wrappers can take a stream", "", "streams per library", "does the API take a stream?"},
+    box{"CCCL", 3, "wrappers can take a stream", "", "streams, and who queued work on them",
+        "does the API take a stream?"},
     box{"CCCL", 4, "counts are not read at once", "R22", "", ""},
-    box{"CCCL", 5, "what avoids compiles at first is not slower for ever", "R16", "kernels early and late", ""},
+    box{"CCCL", 5, "what avoids compiles at first is not slower for ever", "R16", "kernels: each, early and late", ""},
     box{"CCCL", 6, "sorts and compactions are the device's", "R66", "", "could a primitive do this part?"},
 
     box{"launch", 1, "block sizes follow from occupancy", "R52 R53 R54", "", ""},
@@ -100,7 +101,7 @@ constexpr std::array boxes{
     box{"sign-off", 2, "structural blockers stand apart from clean-ups", "", "structural, per finding", ""},
     box{"sign-off", 3, "waits are the caller's or the wrapper's", "", "caller or wrapper, per finding", ""},
     box{"sign-off", 4, "reads are terminal, fences or faults", "", "findings and exemptions", ""},
-    box{"sign-off", 5, "the first three remedies are named in order", "", "first three", ""},
+    box{"sign-off", 5, "the first three remedies are named in order", "", "the first three remedies, in order", ""},
     box{"sign-off", 6, "an exact command with date and scale is recorded", "", "command, date, label, scale", ""},
     box{"sign-off", 7, "it is said whether this is CPU-shaped GPU code", "", "CPU-shaped: yes or no", ""},
     box{"sign-off", 8, "the questions of the plan are answered", "", "boxes plan 1 to 5",

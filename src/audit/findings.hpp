@@ -16,11 +16,15 @@ enum class confidence : std::uint8_t { certain, likely, hint };
 enum class audit_step : std::uint8_t { first_call, ran, stayed, waits, batching, launches, evidence };
 [[nodiscard]] std::string_view name_of(audit_step s) noexcept;
 
+// "1 finding", "3 findings"; with `many` where an s does not do.
+[[nodiscard]] std::string count_text(std::uint64_t count, std::string_view one, std::string_view many = {});
+
 struct finding {
     std::string rule;
     std::string what;   // one sentence with its numbers
     std::string where;  // a line, or what is known of the place
     std::string arithmetic;
+    std::string remedy = {};  // empty: the rule's
     severity level = severity::low;
     confidence sure = confidence::certain;
     std::uint64_t count = 0;  // in the whole run
@@ -40,6 +44,11 @@ struct exemption {
     std::uint64_t count = 0;
 };
 
+// A rule that had nothing to look at: that it found nothing says nothing.
+struct rested_rule {
+    std::string rule, why;
+};
+
 struct rule_options {
     bool expect_gpu = false;
     std::map<std::string, double> numbers = {};  // "R50.share"
@@ -48,12 +57,11 @@ struct rule_options {
 struct audit_result {
     std::vector<finding> findings;  // worst first
     std::vector<exemption> exempt;
-    std::vector<std::string> good;     // looked at and fine
-    std::vector<std::string> resting;  // rules that had nothing to judge, and why
+    std::vector<std::string> good;  // looked at and fine
+    std::vector<rested_rule> resting;
     bool can_be_judged = true;
     bool nothing_ran = false;  // that is why it cannot: it was recorded, and there was nothing
     std::string why_not;
-    bool has_steady = false;
     [[nodiscard]] severity worst() const;
 };
 

@@ -142,7 +142,8 @@ void put_strip(std::string& out, process_model const& p) {
         }
     }
     out +=
-        "<p class=\"small dim\">How busy it was, from nothing to all of the time.</p><svg class=\"wide\" viewBox=\"0 0 "
+        "<p class=\"small dim\">How busy it was, from nothing to all of the time, from its first work on.</p><svg "
+        "class=\"wide\" viewBox=\"0 0 "
         "960 80\" "
         "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"GPU use over time\"><rect width=\"960\" height=\"80\" "
         "fill=\"none\" stroke=\"var(--line)\"/>";
@@ -160,8 +161,8 @@ void put_strip(std::string& out, process_model const& p) {
             "vector-effect=\"non-scaling-stroke\"/>",
             960 * x);
     out += fmt::format(
-        "</svg><p class=\"ends small dim\"><span>0</span>{}<span>{}</span></p>",
-        is_inside ? fmt::format("<span>steady from {}, at the dashed line</span>", time_text(p.steady.from - from))
+        "</svg><p class=\"ends small dim\"><span>first work</span>{}<span>{}</span></p>",
+        is_inside ? fmt::format("<span>steady {} later, at the dashed line</span>", time_text(p.steady.from - from))
                   : "",
         time_text(to - from));
 }
@@ -174,7 +175,7 @@ void put_step_times(std::string& out, process_model const& p) {
         bars.push_back(mean_of(p.durations, i, std::min(i + group, p.durations.size())));
     auto const cap = static_cast<double>(p.median) * 4;
     out += fmt::format(
-        "<h2>Step times</h2><p class=\"small dim\">{} steps, found by {}; median {}; steady from step {}. Bars are cut "
+        "<h2>Step times</h2><p class=\"small dim\">{} steps, one for {}; median {}; steady from step {}. Bars are cut "
         "at four medians{}.</p>",
         p.cycle.starts.size(), escaped(p.cycle.anchor), time_text(p.median), p.steady_from_step,
         group > 1 ? fmt::format("; each is the mean of {} steps", group) : "");

@@ -23,6 +23,8 @@ void put_step_times(std::string& out, process_model const& p);
 void put_kernels(std::string& out, process_model const& p);
 void put_copies(std::string& out, process_model const& p);
 void put_waits(std::string& out, process_model const& p);
+void put_allocations(std::string& out, process_model const& p);
+void put_streams(std::string& out, process_model const& p);
 void put_stages(std::string& out, process_model const& p);
 
 }  // namespace kiln::audit::html

@@ -101,6 +101,8 @@ result<budget_line> parse_line(std::string_view text, int number) {
         if (is_number != (kind == budget_line::kind::number))
             return fail(errc::invalid_argument, "line {}: '{}' is {}", number, out.name,
                         is_number ? "a number of a rule: write 'NAME = VALUE'" : "measured: write '<=' or '>='");
+        if (out.name == "severity" && kind == budget_line::kind::at_least)
+            return fail(errc::invalid_argument, "line {}: a severity is held down: write 'severity <= LEVEL'", number);
         KILN_TRY(out.value, parse_value(trimmed(text.substr(at + sign.size())), out));
         return out;
     }
@@ -130,6 +132,8 @@ double bytes_to_host(process_model const& p) {
 
 std::optional<double> measured(std::string const& name, report_input const& in) {
     auto const* const p = main_process(in.m);
+    // Without steps, or by others than were asked for, neither a count per step nor a steady state means anything.
+    bool const has_steps = p != nullptr && p->cycle.found() && p->missing_step.empty();
     if (name == "severity") return static_cast<double>(in.result.worst());
     if (name == "wall.s") return in.m.wall_s > 0 ? std::optional{in.m.wall_s} : std::nullopt;
     if (name == "health.gpu_share") {
@@ -140,10 +144,7 @@ std::optional<double> measured(std::string const& name, report_input const& in) 
     if (name.size() > 4 && name[0] == 'R') {
         auto const id = name.substr(0, 3);
         auto const what = name.substr(4);
-        auto const* const rule = find_rule(id);
-        // Counts per step mean nothing where no step was found.
-        if (what == "per_step" && (p == nullptr || !p->cycle.found())) return std::nullopt;
-        (void)rule;
+        if (what == "per_step" && !has_steps) return std::nullopt;
         double out = 0;
         for (auto const& f : in.result.findings) {
             if (f.rule != id) continue;
@@ -158,10 +159,10 @@ std::optional<double> measured(std::string const& name, report_input const& in) 
         return in_ms(all);
     }
     if (name == "bytes_to_host") return bytes_to_host(*p);
-    if (p->ops.empty()) return std::nullopt;
+    if (!has_steps) return std::nullopt;
     if (name == "steady.gpu_busy") return static_cast<double>(p->steady_busy) / static_cast<double>(p->span());
     if (name == "steady.ms") return in_ms(p->steady.length());
-    if (name == "step.ms") return p->cycle.found() ? std::optional{in_ms(p->median)} : std::nullopt;
+    if (name == "step.ms") return in_ms(p->median);
     return std::nullopt;
 }
 
@@ -242,11 +243,49 @@ double peak_memory(process_model const& p) {
     return static_cast<double>(most);
 }
 
+// By the names that people read: instances of one template are one.
+std::set<std::string> kernels_of(process_model const& p) {
+    std::set<std::uint32_t> names;
+    for (auto const& o : p.ops)
+        if (o.kind == op_kind::kernel) names.insert(o.name);
+    std::set<std::string> out;
+    for (auto const name : names) out.insert(short_kernel_name(p.text(name), 80));
+    return out;
+}
+
 std::string device_of(process_model const* p) {
     return p == nullptr || p->device.empty() ? std::string{"no device"} : p->device;
 }
 
 }  // namespace
+
+nlohmann::ordered_json to_json(difference const& d) {
+    using json = nlohmann::ordered_json;
+    auto const measured = [](std::vector<difference::measure> const& all) {
+        json out = json::array();
+        for (auto const& m : all)
+            out.push_back(
+                {{"what", m.what}, {"unit", m.unit}, {"before", m.before}, {"after", m.after}, {"worse", m.worse}});
+        return out;
+    };
+    auto const found = [](std::vector<finding> const& all) {
+        json out = json::array();
+        for (auto const& f : all)
+            out.push_back({{"rule", f.rule},
+                           {"name", find_rule(f.rule)->name},
+                           {"severity", name_of(f.level)},
+                           {"where", f.where},
+                           {"what", f.what}});
+        return out;
+    };
+    return {{"broken", d.broken},
+            {"device", {{"before", d.device_before}, {"after", d.device_after}}},
+            {"measures", measured(d.measures)},
+            {"ledger", measured(d.ledger)},
+            {"kernels", {{"new", d.new_kernels}, {"gone", d.gone_kernels}}},
+            {"findings", {{"new", found(d.new_findings)}, {"gone", found(d.gone_findings)}}},
+            {"cold_again", d.cold_again}};
+}
 
 result<difference> compare(report_input const& before, report_input const& after, strictness how) {
     auto const* const a = main_process(before.m);
@@ -259,20 +298,28 @@ result<difference> compare(report_input const& before, report_input const& after
         if (before.m.label != after.m.label)
             return fail(errc::invalid_argument, "another label: '{}' and '{}'; --force compares them all the same",
                         before.m.label, after.m.label);
+        if (before.m.level != after.m.level)
+            return fail(errc::invalid_argument, "another level: {} and {}; --force compares them all the same",
+                        before.m.level, after.m.level);
         // A run that left the GPU is what this is for: it is compared, and broken.
         if (!left && device_of(a) != device_of(b))
             return fail(errc::invalid_argument, "another device: {} and {}; --force compares them all the same",
                         device_of(a), device_of(b));
     }
     difference out;
+    if (before.m.has_gpu_work()) out.device_before = device_of(a);
+    if (after.m.has_gpu_work()) out.device_after = device_of(b);
     if (left) {
         out.broken = true;
         out.lines.push_back(fmt::format("WORSE  it ran on {}, and now nothing runs on a GPU", device_of(a)));
     }
+    if (!before.m.has_gpu_work() && after.m.has_gpu_work())
+        out.lines.push_back(fmt::format("       nothing ran on a GPU, and now it runs on {}", device_of(b)));
     auto const more = [&](char const* what, double x, double y, double most, char const* unit) {
         if (x <= 0 && y <= 0) return;
         bool const worse = y > x * (1 + most) && (x > 0 || most == 0);
         out.broken = out.broken || worse;
+        out.measures.push_back({what, unit, x, y, worse});
         out.lines.push_back(fmt::format("{} {:<12} {:.3f} -> {:.3f} {} ({:+.1f} %)", worse ? "WORSE " : "      ", what,
                                         x, y, unit, x > 0 ? 100 * (y / x - 1) : 0));
     };
@@ -286,9 +333,11 @@ result<difference> compare(report_input const& before, report_input const& after
         for (auto const& r : a->ledger) ledger[r.cause].first = r.wall;
         for (auto const& r : b->ledger) ledger[r.cause].second = r.wall;
         for (auto const& [cause, walls] : ledger)
-            if (std::max(walls.first, walls.second) > 10'000'000)
+            if (std::max(walls.first, walls.second) > 10'000'000) {
+                out.ledger.push_back({cause, "ms", in_ms(walls.first), in_ms(walls.second), false});
                 out.lines.push_back(
                     fmt::format("       {:<28} {:.0f} -> {:.0f} ms", cause, in_ms(walls.first), in_ms(walls.second)));
+            }
         // R17: what the first run compiled, the second compiled again.
         auto const compiled = [](process_model const& p) {
             time_ns sum = 0;
@@ -297,32 +346,31 @@ result<difference> compare(report_input const& before, report_input const& after
                     sum += r.wall;
             return sum;
         };
-        if (compiled(*a) >= 100'000'000 && compiled(*b) * 2 >= compiled(*a))
+        out.cold_again = compiled(*a) >= 100'000'000 && compiled(*b) * 2 >= compiled(*a);
+        if (out.cold_again)
             out.lines.push_back(fmt::format("MEDIUM R17 cold-again: {:.0f} ms of compiling, then {:.0f} ms",
                                             in_ms(compiled(*a)), in_ms(compiled(*b))));
-        std::set<std::string> first, second;
-        for (auto const& o : a->ops)
-            if (o.kind == op_kind::kernel) first.insert(a->text(o.name));
-        for (auto const& o : b->ops)
-            if (o.kind == op_kind::kernel) second.insert(b->text(o.name));
-        for (auto const& k : second)
-            if (!first.contains(k)) out.lines.push_back("       new kernel    " + short_kernel_name(k, 80));
-        for (auto const& k : first)
-            if (!second.contains(k)) out.lines.push_back("       kernel gone   " + short_kernel_name(k, 80));
+        auto const first = kernels_of(*a), second = kernels_of(*b);
+        std::ranges::set_difference(second, first, std::back_inserter(out.new_kernels));
+        std::ranges::set_difference(first, second, std::back_inserter(out.gone_kernels));
+        for (auto const& k : out.new_kernels) out.lines.push_back("       new kernel    " + k);
+        for (auto const& k : out.gone_kernels) out.lines.push_back("       kernel gone   " + k);
     }
     // Of weight in the one, and in the other not at all.
-    auto const tell_missing = [&](char const* how, report_input const& in, report_input const& other) {
+    auto const tell_missing = [&](char const* how, report_input const& in, report_input const& other,
+                                  std::vector<finding>& to) {
         std::set<std::pair<std::string, std::string>> known;
         for (auto const& f : other.result.findings) known.insert({f.rule, f.where});
-        auto const told = out.lines.size();
-        for (auto const& f : in.result.findings)
-            if (f.level >= severity::medium && !known.contains({f.rule, f.where}))
-                out.lines.push_back(fmt::format("{:<6} {} {} {} at {}: {}", how, name_of(f.level), f.rule,
-                                                find_rule(f.rule)->name, place_text(f.where), f.what));
-        return out.lines.size() > told;
+        for (auto const& f : in.result.findings) {
+            if (f.level < severity::medium || known.contains({f.rule, f.where})) continue;
+            to.push_back(f);
+            out.lines.push_back(fmt::format("{:<6} {} {} {} at {}: {}", how, name_of(f.level), f.rule,
+                                            find_rule(f.rule)->name, place_text(f.where), f.what));
+        }
     };
-    (void)tell_missing("gone", before, after);
-    if (tell_missing("NEW", after, before)) out.broken = true;
+    tell_missing("gone", before, after, out.gone_findings);
+    tell_missing("NEW", after, before, out.new_findings);
+    if (!out.new_findings.empty()) out.broken = true;
     return out;
 }
 
@@ -401,10 +449,12 @@ void add_health(model const& m, std::string const& name, health& to) {
 
 std::string to_text(health const& h) {
     auto out = fmt::format(
-        "{} {}: {} on the GPU, {} on the CPU, {} fell back, {} failed\nGPU share {:.2f} %, verified by kernels {:.2f} "
+        "{}: {} on the GPU, {} on the CPU, {} fell back, {} failed\nGPU share {:.2f} %, verified by kernels {:.2f} "
         "%\n",
-        h.all, h.of_dispatches ? "dispatches" : "processes", h.gpu, h.cpu, h.fell_back, h.failed, 100 * h.gpu_share(),
-        100 * h.verified_share());
+        h.of_dispatches ? count_text(h.all, "dispatch", "dispatches") : count_text(h.all, "process", "processes"),
+        h.gpu, h.cpu, h.fell_back, h.failed, 100 * h.gpu_share(), 100 * h.verified_share());
+    if (!h.of_dispatches && h.all == 1)
+        out += "  of one process it is all or nothing, by a single kernel: start each test as a program of its own\n";
     for (auto const& [reason, count] : h.reasons) out += fmt::format("  {:>8} {}\n", count, plain_text(reason));
     for (auto const& u : h.units)
         if (!u.on_gpu && h.units.size() > 1) out += fmt::format("  no kernel  {}\n", plain_text(u.name));

@@ -34,11 +34,22 @@ void allow(budget const& b, audit_result& r);
 [[nodiscard]] std::vector<verdict_line> check(budget const& b, report_input const& in);
 
 struct difference {
+    struct measure {
+        std::string what, unit;
+        double before = 0, after = 0;
+        bool worse = false;
+    };
     bool broken = false;
-    std::vector<std::string> lines;
+    bool cold_again = false;                  // R17
+    std::string device_before, device_after;  // empty: nothing ran on a GPU
+    std::vector<measure> measures, ledger;
+    std::vector<std::string> new_kernels, gone_kernels;
+    std::vector<finding> new_findings, gone_findings;  // of MEDIUM and worse
+    std::vector<std::string> lines;                    // all of it, for people
 };
+[[nodiscard]] nlohmann::ordered_json to_json(difference const& d);
 enum class strictness : std::uint8_t { same_only, any };
-// errc::invalid_argument where they are of another device, command or label, and `how` cares.
+// errc::invalid_argument where they are of another device, command, label or level, and `how` cares.
 [[nodiscard]] result<difference> compare(report_input const& before, report_input const& after, strictness how);
 
 // Dispatches where the program uses Kiln, processes where it does not. The classes add up to all.

@@ -26,6 +26,14 @@ time_ns unseen_end(model const& m, process_model const& p) {
 // From its start to what is known of it last.
 time_ns life_of(process_model const& p) { return interval{p.started != 0 ? p.started : p.begun, p.ended}.length(); }
 
+// Of a process that could not be, it is said why; that it left nothing is no news then.
+bool was_recorded(process_model const& p) {
+    return p.from->about.level > 0 && std::ranges::none_of(p.from->notes, [](format::note_record const& n) {
+               auto const what = static_cast<format::note_kind>(n.what);
+               return what == format::note_kind::not_recording || what == format::note_kind::other_profiler;
+           });
+}
+
 // Compilers and small tools are at home on the CPU.
 bool may_use_gpu(child_process const& c) { return !c.is_compiler && !is_small_tool(c.name); }
 
@@ -36,6 +44,7 @@ std::vector<std::string> losses_of(model const& m) {
     for (auto const& p : m.processes) {
         if (p.was_still_running && !p.ended_well)
             out.push_back(fmt::format("process {} was still at work when the program had ended", p.pid));
+        else if (!was_recorded(p)) continue;
         else if (!p.ended_well && p.ops.empty())
             out.push_back(fmt::format(
                 "process {} got a GPU, ended without a word and left nothing: it ended at once, or could write no more",

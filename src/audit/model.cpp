@@ -245,10 +245,12 @@ std::vector<child_process> children_of(recording const& from) {
 
 void take_about(recording const& from, model& to) {
     to.spoilt_files = from.spoilt_files;
+    to.has_end = from.has_end;
     if (from.about.empty()) return;
     auto const about = nlohmann::json::parse(from.about, nullptr, false);
     if (!about.is_object()) {
         ++to.spoilt_files;
+        to.has_end = false;
         return;
     }
     auto const text = [&](char const* key) {
@@ -270,6 +272,7 @@ void take_about(recording const& from, model& to) {
     to.wall_s = number("wall_s");
     to.cpu_s = number("cpu_s");
     to.exit_status = static_cast<int>(number("exit_status"));
+    if (about.contains("level")) to.level = static_cast<int>(number("level"));
     to.runner = static_cast<std::uint32_t>(number("runner"));
     to.ended = static_cast<time_ns>(number("ended_ns"));
     if (about.contains("still_running") && about["still_running"].is_array())
@@ -452,6 +455,10 @@ model model_of(recording& from, model_options const& how) {
         }
         if (r.recorded()) {
             out.driver_asked = true;
+            if (r.about.level == 0 && !out.not_recorded) {
+                out.not_recorded = true;
+                out.notes.push_back("level 0 records no kernels, so it cannot be told whether any ran");
+            }
             out.processes.push_back(process_from(from, r, out.children, how));
             out.processes.back().was_still_running = out.still_running.contains(r.about.pid);
         }

@@ -158,6 +158,7 @@ struct process_model {
     std::uint32_t multiprocessors = 0, major = 0, minor = 0, warps = 64, registers = 65536, shared_bytes = 233472;
 
     steps cycle;
+    std::string missing_step;  // that was asked for, and nothing is called so
     std::vector<time_ns> durations;
     time_ns median = 0;
     interval steady;
@@ -199,12 +200,13 @@ struct model {
     std::vector<std::string> notes;        // why something was not recorded
     bool other_profiler = false, not_recorded = false;
     std::uint64_t skipped_bytes = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
+    bool has_end = true;        // run.json was there, and could be read
     bool driver_asked = false;  // somebody called cuInit
     std::uint32_t driver_status = 0;
     std::map<std::string, std::string> environment;  // allow-listed, from run.json
     std::string command, label, scale, date;
     double wall_s = 0, cpu_s = 0;
-    int exit_status = 0;
+    int exit_status = 0, level = 1;
     std::uint32_t runner = 0;                  // the process that started the program
     time_ns ended = 0;                         // when it had ended; 0: not known
     std::set<std::uint32_t> still_running;     // processes of it that outlived it

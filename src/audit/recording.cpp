@@ -246,14 +246,16 @@ result<recording> read_recording(std::filesystem::path const& from) {
         files.push_back(from);
     }
     std::ranges::sort(files);
+    out.has_end = false;
     if (is_folder) {
         KILN_TRY(auto const about, base::read_file(from / "run.json", std::size_t{1} << 20));
         if (about) out.about = base::as_text(*about);
-        if (out.about.empty()) ++out.spoilt_files;  // whoever ran the program was killed, or the disk is full
+        out.has_end = !out.about.empty();
         if (files.empty() && !about)
             return fail(errc::not_found, "{}: no recording in it; 'kiln audit --keep DIR -- PROGRAM' makes one",
                         from.native());
     }
+    if (!out.has_end) ++out.spoilt_files;  // one file of it, or whoever ran the program was killed, or the disk is full
     // What the recorder and the companion saw of one process belongs together; one pid may have come twice.
     std::map<std::uint32_t, process_recording> by_pid;
     for (auto const& file : files) {

@@ -95,6 +95,7 @@ struct recording {
     string_table strings;
     std::string about;               // run.json as it is; empty where there is none
     std::uint64_t spoilt_files = 0;  // that are no recordings, could take no more, or ought to be there and are not
+    bool has_end = true;             // run.json, which is written last, was there: this is all of it
 };
 
 // errc::unsupported for a version newer than ours, by name; errc::corrupt for what is no recording at all. Adds to `to`.

@@ -25,10 +25,10 @@ struct stage {
 };
 // What a terminal may be shown: a program and its files may be called anything. UTF-8, and no control characters.
 [[nodiscard]] std::string plain_text(std::string_view text);
+// "scalar reads at train.py:12", "compilers run as processes (ptxas)".
+[[nodiscard]] std::string plain_of(finding const& f);
 // "train.py:12", or that it is not known.
 [[nodiscard]] std::string place_text(std::string const& where);
-// "1 finding", "3 findings".
-[[nodiscard]] std::string count_text(std::uint64_t count, std::string_view one);
 // Longest first.
 [[nodiscard]] std::vector<stage> stages_of(process_model const& p);
 
@@ -37,8 +37,19 @@ struct stage {
 [[nodiscard]] std::string verdict(report_input const& in);
 // What keeps it from being better, if anything of weight does: the verdict and the sign-off speak of this one.
 [[nodiscard]] finding const* main_finding(report_input const& in);
-// Whether the host drives it: BLOCKING in the first four steps, or host gaps of half the time.
-[[nodiscard]] bool is_cpu_shaped(report_input const& in);
+// Whether the host drives it: BLOCKING in the first four steps, or host gaps of half the time. Of what was not recorded nothing is known.
+enum class cpu_shape : std::uint8_t { not_known, no, yes, cpu_code };
+[[nodiscard]] cpu_shape shape_of(report_input const& in);
+[[nodiscard]] std::string_view name_of(cpu_shape s) noexcept;  // "yes", "it is CPU code"
+
+// The last list of the checklist.
+struct sign_off {
+    cpu_shape shape = cpu_shape::not_known;
+    std::string forced_by;              // what makes it behave like CPU code; empty: nothing does
+    std::string change;                 // a suggestion; empty: none is needed
+    std::vector<finding const*> first;  // three at most, in the order in which they are worth mending
+};
+[[nodiscard]] sign_off sign_off_of(report_input const& in);
 // Whether a finding might be worse than it is called, because the steady state was short.
 [[nodiscard]] bool is_short_for(report_input const& in);
 

@@ -116,7 +116,7 @@ void put_card(std::string& out, model const& m, finding const& f) {
     if (f.cost >= 0.001) out += fmt::format("<span class=\"cost\">at most {:.1f} %</span>", f.cost * 100);
     out += fmt::format("</h3><p>{}.</p>", escaped(capital(f.what)));
     if (f.level > severity::info || f.rule == "R01")
-        out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{rule.remedy})));
+        out += fmt::format("<p class=\"remedy\">{}.</p>", escaped(capital(std::string{remedy_of(f)})));
     out += "<p class=\"tags\">";
     out += fmt::format("<span>{} {}</span><span>{}</span><span>{}</span><span>{}</span>", f.rule, rule.name,
                        f.count == 1 ? "once" : fmt::format("{} times", f.count), name_of(f.sure),
@@ -153,7 +153,11 @@ void put_lists(std::string& out, report_input const& in) {
     }
     std::set<std::string> fired;
     for (auto const& f : in.result.findings) fired.insert(f.rule);
-    std::string quiet;
+    std::string quiet, rested;
+    for (auto const& r : in.result.resting) {
+        fired.insert(r.rule);
+        rested += fmt::format("<li>{} {}: {}</li>", r.rule, find_rule(r.rule)->name, escaped(r.why));
+    }
     std::size_t n = 0;
     for (auto const& r : rules()) {
         if (fired.contains(std::string{r.id}) || r.apply == nullptr) continue;
@@ -168,26 +172,25 @@ void put_lists(std::string& out, report_input const& in) {
     }
     out +=
         fmt::format("<details><summary>{} rules found nothing</summary><p class=\"tags\">{}</p></details>", n, quiet);
+    if (!rested.empty())
+        out += fmt::format(
+            "<h2>Not checked</h2><details><summary>{} had nothing to look at</summary><ul>{}</ul></details>",
+            count_text(in.result.resting.size(), "rule"), rested);
 }
 
 void put_sign_off(std::string& out, report_input const& in) {
-    std::string forcing = "nothing of weight", change = "none is needed";
-    if (auto const* const f = main_finding(in)) {
-        forcing = fmt::format("{} at {}", find_rule(f->rule)->plain, place_text(f->where));
-        change = find_rule(f->rule)->remedy;
-    } else if (in.result.nothing_ran) {
-        forcing = "nothing of it runs on a GPU";
-        change = find_rule("R01")->remedy;
-    }
+    auto const all = sign_off_of(in);
     out += fmt::format(
         "<h2>Sign-off</h2><ul><li>CPU code on a GPU (CPU-shaped): <b>{}</b></li><li>What makes it behave like CPU "
-        "code: {}</li><li>The "
-        "smallest structural change, as a suggestion: {}</li><li>{}</li></ul>",
-        in.result.nothing_ran ? "it is CPU code"
-        : is_cpu_shaped(in)   ? "yes"
-                              : "no",
-        escaped(forcing), escaped(change),
+        "code: {}</li><li>The smallest structural change, as a suggestion: {}</li><li>{}</li></ul>",
+        name_of(all.shape), all.forced_by.empty() ? "nothing does" : escaped(all.forced_by),
+        all.change.empty() ? "none is needed" : escaped(all.change),
         in.result.can_be_judged ? "The evidence can be judged." : "It cannot be judged: " + escaped(in.result.why_not));
+    if (all.first.empty()) return;
+    out += "<p>The first three remedies, in order:</p><ol>";
+    for (auto const* const f : all.first)
+        out += fmt::format("<li>{}: {}</li>", escaped(capital(plain_of(*f))), escaped(remedy_of(*f)));
+    out += "</ol>";
 }
 
 void put_environment(std::string& out, report_input const& in, process_model const* p) {
@@ -253,7 +256,8 @@ std::string to_html(report_input const& in) {
     }
     if (cards == 0) out += "<p class=\"none\">No rule fired.</p>";
     if (later > 0) {
-        out += fmt::format("<details><summary>Do these later: {} that wait for what blocks</summary>", later);
+        out += fmt::format("<details><summary>Do these later: {} for what blocks</summary>",
+                           count_text(later, "finding that waits", "findings that wait"));
         for (auto const& f : in.result.findings)
             if (f.is_later) put_card(out, in.m, f);
         out += "</details>";
@@ -276,6 +280,8 @@ std::string to_html(report_input const& in) {
         put_kernels(out, *p);
         put_copies(out, *p);
         put_waits(out, *p);
+        put_allocations(out, *p);
+        put_streams(out, *p);
     }
     put_lists(out, in);
     put_sign_off(out, in);

@@ -25,7 +25,7 @@ json of_finding(finding const& f) {
             {"later", f.is_later},
             {"what", f.what},
             {"arithmetic", f.arithmetic},
-            {"remedy", find_rule(f.rule)->remedy},
+            {"remedy", remedy_of(f)},
             {"stack", f.stack},
             {"pid", f.pid}};
 }
@@ -77,6 +77,11 @@ json to_json(report_input const& in) {
     for (auto const& e : in.result.exempt)
         exempt.push_back({{"rule", e.rule}, {"count", e.count}, {"where", e.where}, {"why", e.why}});
     for (auto const& p : in.m.processes) processes.push_back(of_process(p));
+    json resting = json::array(), first = json::array();
+    for (auto const& r : in.result.resting) resting.push_back({{"rule", r.rule}, {"why", r.why}});
+    auto const signed_off = sign_off_of(in);
+    for (auto const* const f : signed_off.first)
+        first.push_back({{"rule", f->rule}, {"where", f->where}, {"remedy", remedy_of(*f)}});
     return {{"format", "kiln-audit"},
             {"version", 1},
             {"command", in.m.command},
@@ -85,7 +90,10 @@ json to_json(report_input const& in) {
             {"date", in.m.date},
             {"verdict", verdict(in)},
             {"worst", name_of(in.result.worst())},
-            {"cpu_shaped", is_cpu_shaped(in)},
+            {"cpu_shaped", signed_off.shape == cpu_shape::not_known ? json{} : json(signed_off.shape != cpu_shape::no)},
+            {"forced_by", signed_off.forced_by},
+            {"change", signed_off.change},
+            {"first_three", first},
             {"can_be_judged", in.result.can_be_judged},
             {"why_not", in.result.why_not},
             {"records", in.m.records},
@@ -93,6 +101,7 @@ json to_json(report_input const& in) {
             {"findings", findings},
             {"exempt", exempt},
             {"good", in.result.good},
+            {"resting", resting},
             {"processes", processes},
             {"recording", in.recording}};
 }

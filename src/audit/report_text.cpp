@@ -9,7 +9,7 @@ namespace kiln::audit {
 
 namespace {
 
-constexpr std::size_t most_lines = 45, most_findings = 9;
+constexpr std::size_t most_lines = 45, most_columns = 160, most_findings = 9;
 double in_s(time_ns t) { return static_cast<double>(t) * 1e-9; }
 
 std::string cut(std::string text, std::size_t most) {
@@ -22,7 +22,7 @@ struct lines {
     std::size_t count = 0;
     void add(std::string line) {
         if (count >= most_lines) return;
-        text += cut(plain_text(line), 160) + "\n";
+        text += cut(plain_text(line), most_columns) + "\n";
         ++count;
     }
 };
@@ -43,13 +43,19 @@ void add_ledger(lines& out, process_model const& p) {
     std::ranges::sort(rows, std::greater{}, &ledger_row::wall);
     std::string text;
     std::size_t shown = 0;
-    for (auto const& r : rows) {
-        if (shown == 6 || in_ms(r.wall) < 1) break;
-        text += fmt::format("{}{} {:.0f} ms{}", shown > 0 ? " | " : "", r.cause, in_ms(r.wall),
-                            r.inferred ? " (inferred)" : "");
-        ++shown;
+    auto const head = fmt::format("until steady {:.2f} s: ", in_s(all));
+    constexpr std::size_t rest = 14;  // " | and 12 more"
+    auto const last = std::ranges::find_if(rows, [](ledger_row const& r) { return in_ms(r.wall) < 1; });
+    auto const of_weight = static_cast<std::size_t>(last - rows.begin());
+    for (; shown < of_weight; ++shown) {
+        auto const& r = rows[shown];
+        auto const one = fmt::format("{}{} {:.0f} ms{}", shown > 0 ? " | " : "", r.cause, in_ms(r.wall),
+                                     r.inferred ? " (inferred)" : "");
+        if (head.size() + text.size() + one.size() + rest > most_columns) break;
+        text += one;
     }
-    out.add(fmt::format("until steady {:.2f} s: {}", in_s(all), text));
+    if (shown < of_weight) text += fmt::format(" | and {} more", of_weight - shown);
+    out.add(head + text);
 }
 
 void add_gaps(lines& out, process_model const& p) {
@@ -81,47 +87,21 @@ std::string plain_text(std::string_view text) {
     }
     return out;
 }
-std::string place_text(std::string const& where) { return where == "?" ? "a line that is not known" : where; }
-std::string count_text(std::uint64_t count, std::string_view one) {
-    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+std::string plain_of(finding const& f) {
+    auto const plain = find_rule(f.rule)->plain;
+    return f.place != 0 || f.where == "?" ? fmt::format("{} at {}", plain, place_text(f.where))
+                                          : fmt::format("{} ({})", plain, f.where);
 }
+std::string place_text(std::string const& where) { return where == "?" ? "a line that is not known" : where; }
 
 process_model const* main_process(model const& m) {
     if (m.processes.empty()) return nullptr;
     return &*std::ranges::max_element(m.processes, {}, [](process_model const& p) { return p.ops.size(); });
 }
 
-bool is_cpu_shaped(report_input const& in) {
-    for (auto const& f : in.result.findings) {
-        auto const step = find_rule(f.rule)->step;
-        if (f.level == severity::blocking && step >= audit_step::ran && step <= audit_step::batching) return true;
-    }
-    auto const* const p = main_process(in.m);
-    if (p == nullptr) return true;
-    auto const host = detail::gap_time(
-        *p, {gap_cause::host_compute, gap_cause::host_wait, gap_cause::sync_bubble, gap_cause::allocation});
-    return 2 * (host - detail::idle_let_pass(*p, in.result)) >= p->span();
-}
-
-finding const* main_finding(report_input const& in) {
-    auto const is_of = [](severity least) {
-        return
-            [least](finding const& f) { return f.level >= least && find_rule(f.rule)->step != audit_step::evidence; };
-    };
-    auto const& all = in.result.findings;
-    auto const blocks = is_of(severity::blocking);
-    // Rather one that names a line than one that names the program.
-    auto at = std::ranges::find_if(all, [&](finding const& f) { return blocks(f) && f.place != 0; });
-    if (at == all.end()) at = std::ranges::find_if(all, blocks);
-    if (at == all.end()) at = std::ranges::find_if(all, is_of(severity::medium));
-    return at == all.end() ? nullptr : &*at;
-}
-
 std::string verdict(report_input const& in) {
     auto const* const p = main_process(in.m);
     if (p == nullptr || p->ops.empty()) {
-        if (in.m.not_recorded || in.m.other_profiler)
-            return "it cannot be judged: " + (in.m.notes.empty() ? "nothing was recorded" : in.m.notes.front());
         if (!in.result.can_be_judged && !in.result.nothing_ran) return "it cannot be judged: " + in.result.why_not;
         return "nothing ran on a GPU";
     }
@@ -194,6 +174,8 @@ std::string to_text(report_input const& in) {
                             p->cycle.found() ? fmt::format("{} ({}), median {:.3f} ms", p->cycle.starts.size(),
                                                            p->cycle.anchor, in_ms(p->median))
                                              : "none found"));
+    if (p != nullptr && !p->missing_step.empty())
+        out.add(fmt::format("             no step begins with '{}', as was asked for", p->missing_step));
     out.add("VERDICT      " + verdict(in));
     if (p != nullptr) {
         add_ledger(out, *p);
@@ -213,17 +195,18 @@ std::string to_text(report_input const& in) {
         }
         out.add(finding_line(f));
         out.add("           " + f.what);
-        if (f.level >= severity::medium) out.add(fmt::format("           -> {}", find_rule(f.rule)->remedy));
+        if (f.level >= severity::medium) out.add(fmt::format("           -> {}", remedy_of(f)));
         ++shown;
     }
     if (shown == 0) out.add("  no findings");
     if (minor > 0) out.add(fmt::format("  and {} smaller; the page has them all", minor));
     if (later > 0)
-        out.add(fmt::format("do these later: {} that wait for what is BLOCKING", count_text(later, "finding")));
+        out.add(fmt::format("do these later: {} for what is BLOCKING",
+                            count_text(later, "finding that waits", "findings that wait")));
     std::size_t exempt = 0;
     for (auto const& e : in.result.exempt) {
         if (++exempt > 3) break;
-        out.add(fmt::format("exempt       {} {} x at {}: {}", e.rule, e.count, e.where, e.why));
+        out.add(fmt::format("exempt       {} {} x at {}: {}", e.rule, e.count, place_text(e.where), e.why));
     }
     if (in.result.exempt.size() > 3) out.add(fmt::format("             and {} more", in.result.exempt.size() - 3));
     for (std::size_t i = 0; i < std::min<std::size_t>(2, in.result.good.size()); ++i)
@@ -241,11 +224,10 @@ std::string to_text(report_input const& in) {
             out.add("processes   " + ranks);
         }
     }
+    auto const signed_off = sign_off_of(in);
     out.add(fmt::format(
-        "sign-off     CPU-shaped: {}; {}",
-        p == nullptr        ? "it is CPU code"
-        : is_cpu_shaped(in) ? "yes"
-                            : "no",
+        "sign-off     CPU-shaped: {}{}; {}", name_of(signed_off.shape),
+        signed_off.shape == cpu_shape::yes ? " (" + signed_off.forced_by + ")" : "",
         in.result.can_be_judged ? "the evidence can be judged" : "it cannot be judged: " + in.result.why_not));
     for (auto const& file : in.files) out.add("             " + file);
     return out.text;

@@ -24,7 +24,8 @@ constexpr std::array table{
     rule{"R02", "token-use", "work that stays on the CPU", ran,
          "at least 2 s, the GPU busy less than 5 / 20 / 50 %, the process on a core half the time",
          "BLOCKING / HIGH / MEDIUM", "the CPU is idle; the GPU is shared",
-         "move the work that keeps the CPU busy to the GPU, or feed the GPU from more threads", token_use},
+         "move the work that keeps the CPU busy to the GPU, or feed the GPU from more threads", token_use,
+         scope::process, needs::steady},
     rule{"R03", "fallback", "falling back to the CPU", ran,
          "a call failed (memory, binary, device, launch), then a second or more without the GPU at 80 % of a core; a "
          "variant fell back",
@@ -36,7 +37,7 @@ constexpr std::array table{
     rule{"R05", "precision", "more precision than is needed", ran,
          "64-bit kernels, 20 % of the time, on a GPU that is slow at them; SIMT matrix products in 32 bits",
          "MEDIUM; by name alone: LOW", "it is the policy", "allow TF32 or smaller types where the results may have it",
-         precision},
+         precision, scope::process, needs::steady},
     rule{"R06", "demoted", "a detour over the CPU", stayed,
          "1 MiB or more read, 50 ms on the host, about as much written back, in 3 steps or more", "HIGH",
          "the last act of a step", "do that part on the GPU too", demoted},
@@ -64,7 +65,8 @@ constexpr std::array table{
     rule{"R16", "compile-in-loop", "compiling in the loop", batching,
          "a compile, JIT, compiler process or load in three later steps or more",
          "BLOCKING in half of the steps or 20 %; HIGH 5 %; MEDIUM", "it gets rarer: still warming",
-         "make what changes an argument, not a constant: pad shapes, pass values at run time", compile_in_loop},
+         "make what changes an argument, not a constant: pad shapes, pass values at run time", compile_in_loop,
+         scope::process, needs::steps},
     rule{"R17", "cold-again", "compiling again in every run", first_call,
          "the second run compiles half as long as the first, or longer", "MEDIUM", "caches cannot persist",
          "give the caches a place that lasts", nullptr},
@@ -72,51 +74,58 @@ constexpr std::array table{
          "the host waited for a stream or event 20 times or more, and nobody used what it waited for",
          "by cost; BLOCKING in libraries from 10 %",
          "it times something; nothing stood still; before the steady state; the end",
-         "drop the wait: work on one stream is in order anyway", needless_wait},
+         "drop the wait: work on one stream is in order anyway", needless_wait, scope::process, needs::steady},
     rule{"R21", "device-wait", "waiting for the whole device", waits,
          "the same for the whole device, once per step or more", "as R20", "a harness measures",
-         "drop torch.cuda.synchronize() and its like from the loop", device_wait},
+         "drop torch.cuda.synchronize() and its like from the loop", device_wait, scope::process, needs::steady},
     rule{"R22", "scalar-read", "waiting for a few bytes again and again", waits,
          "the host waited 20 times or more for 64 bytes or less", "by cost; BLOCKING from 10 per step and 10 %",
          "it sizes an output; every n-th step; the last act",
-         "keep the value on the GPU, or read it every n-th step: accumulate, then one .item()", scalar_read},
+         "keep the value on the GPU, or read it every n-th step: accumulate, then one .item()", scalar_read,
+         scope::process, needs::steady},
     rule{"R23", "bulk-read", "reading results back in the loop", stayed,
          "more than 64 bytes come to the host and are waited for in every step, and launches follow",
          "by cost; BLOCKING from 2 per step and 10 %", "the boundary; no bubble",
-         "keep it on the device, or copy to pinned memory and look at it a step later", bulk_read},
+         "keep it on the device, or copy to pinned memory and look at it a step later", bulk_read, scope::process,
+         needs::steady},
     rule{"R24", "sync-copy", "copies that block the host", waits,
          "20 synchronous copies or more that blocked for 1 ms together", "by cost, at most HIGH", "on the device",
          "use the asynchronous form on the stream that needs it", sync_copy},
     rule{"R27", "null-stream", "streams that wait for the null stream", waits,
          "streams that wait for the null stream, and the null stream for them",
          "by cost; BLOCKING in libraries from 10 %", "null stream alone; non-blocking streams; per-thread default",
-         "create streams as non-blocking, or put the helper on the same stream", null_stream},
+         "create streams as non-blocking, or put the helper on the same stream", null_stream, scope::process,
+         needs::steady},
     rule{"R28", "cosmetic-streams", "streams that never overlap", waits,
          "two streams or more that are hardly ever busy together", "MEDIUM",
          "kernels that fill the GPU; next to no work",
-         "find what ties them: the null stream, events, or one host thread that is too slow", cosmetic_streams},
+         "find what ties them: the null stream, events, or one host thread that is too slow", cosmetic_streams,
+         scope::process, needs::steady},
     rule{"R30", "pageable-async", "copies from pageable memory", waits,
          "10 copies or 64 MiB said to be asynchronous from or to pageable memory", "by cost, at least LOW",
          "the wrapper waits at once; COLD", "use pinned memory (pin_memory=True, cudaHostAlloc)", pageable_async},
     rule{"R31", "small-copies", "many small copies", stayed, "three or more small copies per step from few lines",
-         "by cost", "", "put them together into one copy", small_copies},
+         "by cost", "", "put them together into one copy", small_copies, scope::process, needs::steps},
     rule{"R32", "round-trip", "data that goes to the host and back", stayed,
          "what came to the host goes back within 20 ms, three times in a row", "HIGH from 1 % if certain", "",
          "leave it on the device", round_trip},
     rule{"R33", "re-upload", "uploading the same bytes again", stayed,
          "the same bytes are uploaded three times or more", "MEDIUM; HIGH from 5 %", "", "upload once and keep it",
-         re_upload},
+         re_upload, scope::process, needs::steady},
     rule{"R36", "device-copies", "copying on the device", stayed,
          "copies and sets on the device take 15 % of the busy time", "MEDIUM", "",
-         "write results where they are needed; fuse the copy into the kernel", device_copies},
+         "write results where they are needed; fuse the copy into the kernel", device_copies, scope::process,
+         needs::steady},
     rule{"R37", "managed", "managed memory", stayed, "managed memory of 1 MiB or more",
          "MEDIUM; HIGH from 5 % or thrashing", "", "allocate device memory, and copy what is needed", managed},
     rule{"R40", "churn", "allocating in the loop", batching,
          "device or pinned memory allocated and freed in every step, outside a pool",
          "by cost; BLOCKING from 10 per step and 10 %", "it dies down; a pool with a threshold",
-         "use a pool (cudaMallocAsync, the framework's allocator), or allocate once", churn},
+         "use a pool (cudaMallocAsync, the framework's allocator), or allocate once", churn, scope::process,
+         needs::steady},
     rule{"R41", "trimming", "emptying the pool in the loop", batching, "a pool is emptied in 10 % of the steps",
-         "HIGH in half of them; MEDIUM", "between phases", "drop empty_cache() from the loop", trimming},
+         "HIGH in half of them; MEDIUM", "between phases", "drop empty_cache() from the loop", trimming, scope::process,
+         needs::steps},
     rule{"R42", "alloc-retry", "running out of memory and trying again", batching, "out of memory, frees, then success",
          "HIGH", "a search for the batch size", "leave memory free, or use expandable segments", alloc_retry},
     rule{"R46", "growing-output", "an output that grows piece by piece", batching,
@@ -124,42 +133,46 @@ constexpr std::array table{
          "count first, allocate once", growing_output},
     rule{"R50", "tiny-launches", "tiny launches", launches,
          "1,000 launches, half of them shorter than 5 us or than their call, and host gaps of 5 %", "by the gaps",
-         "graphs; busy 90 %: LOW", "fuse them, or capture them as a graph", tiny_launches},
+         "graphs; busy 90 %: LOW", "fuse them, or capture them as a graph", tiny_launches, scope::process,
+         needs::steady},
     rule{"R52", "small-grid", "too few blocks", launches,
          "fewer blocks than multiprocessors, for 1 / 5 / 20 % of the kernel time", "LOW / MEDIUM / HIGH",
          "matrix products, convolution, attention, NCCL; cooperative; overlapped", "split the work over more blocks",
-         small_grid},
+         small_grid, scope::process, needs::steady},
     rule{"R53", "block-shape", "odd block sizes", launches,
          "blocks of a number of threads that is no multiple of 32, or below 64, for 5 / 20 % of the kernel time",
-         "LOW / MEDIUM", "", "use 128 or 256 threads", block_shape},
+         "LOW / MEDIUM", "", "use 128 or 256 threads", block_shape, scope::process, needs::steady},
     rule{"R54", "occupancy", "low occupancy", launches,
          "less than a quarter of the warps fit, for 10 / 30 % of the kernel time", "LOW / MEDIUM",
-         "as R52; 180 KiB of shared memory", "use fewer registers or less shared memory per block", occupancy},
+         "as R52; 180 KiB of shared memory", "use fewer registers or less shared memory per block", occupancy,
+         scope::process, needs::steady},
     rule{"R57", "per-item", "one launch per item", batching,
          "32 launches or more of one kernel in a row from one line, each small and short",
          "by cost; BLOCKING from 20 %", "layers: the lines differ",
-         "put the loop into the kernel: one launch over all items", per_item},
+         "put the loop into the kernel: one launch over all items", per_item, scope::process, needs::steady},
     rule{"R58", "graph-candidate", "steps that could be a graph", launches,
          "20 equal steps or more, host gaps of 10 %, nothing in them that a graph could not hold", "info",
-         "a graph is in use", "capture the step as a CUDA graph", graph_candidate},
+         "a graph is in use", "capture the step as a CUDA graph", graph_candidate, scope::process, needs::steps},
     rule{"R60", "gap-cause", "an idle GPU", batching, "one cause leaves the GPU idle for 5 %", "by cost", "",
-         "look at what the host does right before this line, which ends the gap", gap_cause_rule},
+         "look at what the host does right before this line, which ends the gap", gap_cause_rule, scope::process,
+         needs::steady},
     rule{"R62", "coverage", "a mostly empty GPU", launches,
          "kernels cover less than 30 % of the multiprocessors over time", "MEDIUM", "concurrent kernels",
-         "launch more blocks, or several kernels at once", coverage},
+         "launch more blocks, or several kernels at once", coverage, scope::process, needs::steady},
     rule{"R65", "value-drives-loop", "a value on the host that drives the loop", batching,
          "the number of launches between reads of one line varies", "HIGH", "an early stop",
-         "let the device decide: conditional graph nodes, a fixed bound with masks", value_drives_loop},
+         "let the device decide: conditional graph nodes, a fixed bound with masks", value_drives_loop, scope::process,
+         needs::steady},
     rule{"R66", "host-phase", "computing on the host", batching,
          "one function computes on the host for 10 % while the GPU is idle", "by cost", "",
-         "move it to the GPU, or do it ahead on another thread", host_phase},
+         "move it to the GPU, or do it ahead on another thread", host_phase, scope::process, needs::steady},
     rule{"R90", "tool-cost", "this tool", evidence, "this tool cost more than 5 %", "all others one level down", "",
          "audit a longer run", tool_cost},
     rule{"R91", "lost", "lost records", evidence,
          "more than 0.1 % of the records were lost, or a recording was cut short", "validity", "",
          "audit a shorter run; where a process is named, see that it is recorded", lost_records, scope::tree},
     rule{"R92", "no-steady-state", "no steady state", evidence, "no steps were found, or too few", "validity", "",
-         "audit a longer run, or name a step (--step FILE:LINE)", no_steady},
+         "audit a longer run, or name a step (--step FILE:LINE)", no_steady, scope::tree},
     rule{"R93", "disturbed", "a disturbed run", evidence,
          "another profiler, blocking launches, caches or allocator off, eager loading", "validity", "",
          "audit without them", disturbed, scope::tree},
@@ -179,6 +192,23 @@ void fold_later(audit_result& r) {
     for (auto& f : r.findings) {
         auto const step = find_rule(f.rule)->step;
         f.is_later = step > first && step != evidence && f.level != severity::blocking;
+    }
+}
+
+// Of the process that did most.
+void name_resting(process_model const& p, audit_result& r) {
+    constexpr std::ptrdiff_t least_operations = 8;
+    if (p.ops.empty()) return;
+    bool const has_steady =
+        std::ranges::count_if(p.ops, [&](operation const& o) { return p.in_steady(o.start); }) >= least_operations;
+    for (auto const& rule : table) {
+        bool const fired = std::ranges::any_of(r.findings, [&](finding const& f) { return f.rule == rule.id; }) ||
+                           std::ranges::any_of(r.exempt, [&](exemption const& e) { return e.rule == rule.id; });
+        if (fired || rule.apply == nullptr) continue;
+        if (rule.what == needs::steps && !p.cycle.found())
+            r.resting.push_back({std::string{rule.id}, "no steps were found"});
+        else if (rule.what != needs::nothing && !has_steady)
+            r.resting.push_back({std::string{rule.id}, "hardly anything ran once it was steady"});
     }
 }
 
@@ -207,6 +237,10 @@ std::optional<severity> severity_named(std::string_view name) noexcept {
     }
     return std::nullopt;
 }
+std::string count_text(std::uint64_t count, std::string_view one, std::string_view many) {
+    if (count != 1 && !many.empty()) return fmt::format("{} {}", count, many);
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
 std::string_view name_of(audit_step s) noexcept {
     constexpr std::array names{"first call",        "ran on the GPU",          "stayed on the GPU",
                                "no needless waits", "no host-driven batching", "launches fit",
@@ -225,6 +259,10 @@ rule const* find_rule(std::string_view id) noexcept {
     return at == table.end() ? nullptr : &*at;
 }
 
+std::string_view remedy_of(finding const& f) noexcept {
+    return f.remedy.empty() ? find_rule(f.rule)->remedy : std::string_view{f.remedy};
+}
+
 double judge::number(std::string const& name, double otherwise) const {
     auto const at = options.numbers.find(name);
     return at == options.numbers.end() ? otherwise : at->second;
@@ -234,6 +272,19 @@ double judge::per_step(std::uint64_t count) const {
     return p.cycle.found() && !p.cycle.starts.empty()
                ? static_cast<double>(count) / static_cast<double>(p.cycle.starts.size())
                : 0;
+}
+
+bool judge::in_most_steps(std::span<time_ns const> times, step_range of) const {
+    constexpr double most = 0.8;
+    auto const& starts = p.cycle.starts;
+    auto const first = of == step_range::all ? 0 : p.steady_from_step;
+    if (!p.cycle.found() || first >= starts.size()) return false;
+    std::set<std::size_t> hit;
+    for (auto const t : times) {
+        auto const step = static_cast<std::size_t>(std::ranges::upper_bound(starts, t) - starts.begin());
+        if (step > first) hit.insert(step);
+    }
+    return static_cast<double>(hit.size()) >= most * static_cast<double>(starts.size() - first);
 }
 
 severity judge::by_cost(double cost, bool structural, std::uint64_t count) const {
@@ -301,7 +352,7 @@ audit_result audit(model const& m, rule_options const& how) {
             r.apply(j);
         }
     }
-    out.has_steady = most.cycle.found() && most.steady_steps() >= 8;
+    name_resting(most, out);
     bool const costly = std::ranges::any_of(out.findings, [](finding const& f) { return f.rule == "R90"; });
     if (costly)
         for (auto& f : out.findings)

@@ -31,6 +31,9 @@ public:
 
     [[nodiscard]] double share(time_ns t) const { return static_cast<double>(t) / static_cast<double>(p.span()); }
     [[nodiscard]] double per_step(std::uint64_t count) const;
+    // Whether something that happened at these times is structural: in nearly every step, of all or of the steady state.
+    enum class step_range : std::uint8_t { all, steady };
+    [[nodiscard]] bool in_most_steps(std::span<time_ns const> times, step_range of) const;
     // By cost, as most rules have it.
     [[nodiscard]] severity by_cost(double cost, bool structural, std::uint64_t count) const;
     // By the time of first calls.
@@ -42,6 +45,8 @@ private:
 };
 
 enum class scope : std::uint8_t { process, tree };
+// Without which a rule has nothing to look at.
+enum class needs : std::uint8_t { nothing, steady, steps };
 
 struct rule {
     std::string_view id, name;
@@ -50,10 +55,13 @@ struct rule {
     std::string_view fires, level, not_when, remedy;
     void (*apply)(judge&);  // null: `kiln audit diff` judges it
     scope of = scope::process;
+    needs what = needs::nothing;
 };
 
 [[nodiscard]] std::span<rule const> rules() noexcept;
 [[nodiscard]] rule const* find_rule(std::string_view id) noexcept;
+// The finding's own, or the rule's.
+[[nodiscard]] std::string_view remedy_of(finding const& f) noexcept;
 
 [[nodiscard]] audit_result audit(model const& m, rule_options const& how = {});
 

@@ -176,19 +176,20 @@ void re_upload(judge& j) {
 void device_copies(judge& j) {
     auto const& p = j.p;
     time_ns all = 0;
-    std::uint64_t count = 0;
+    std::vector<time_ns> times;
     for (auto const& o : p.ops) {
         if (!p.in_steady(o.start) || !(is_copy(o, direction::on_device) || o.kind == op_kind::set)) continue;
         all += o.length();
-        ++count;
+        times.push_back(o.start);
     }
     auto const share = static_cast<double>(all) / static_cast<double>(std::max<time_ns>(1, p.steady_busy));
     if (share < j.number("R36.share", 0.15) || all < ms) return;
     finding f = j.at("R36", 0);
     f.where = "device memory";
-    f.count = count;
+    f.count = times.size();
+    f.structural = j.in_most_steps(times, judge::step_range::steady);
     f.cost = j.share(all);
-    f.what = fmt::format("{} copies and sets on the device take {:.0f} % of the busy time", count, share * 100);
+    f.what = fmt::format("{} copies and sets on the device take {:.0f} % of the busy time", f.count, share * 100);
     f.level = severity::medium;
     j.find(std::move(f));
 }
@@ -206,7 +207,7 @@ void managed(judge& j) {
     if (count == 0) return;
     finding f = j.at("R37", place);
     f.count = count;
-    f.what = fmt::format("{} allocation(s) of managed memory, {} MiB", count, bytes / mib);
+    f.what = fmt::format("{} of managed memory, {} MiB", count_text(count, "allocation"), bytes / mib);
     f.level = severity::medium;
     f.is_cold = true;
     j.find(std::move(f));
@@ -305,7 +306,9 @@ void alloc_retry(judge& j) {
     if (count == 0) return;
     finding f = j.at("R42", place);
     f.count = count;
-    f.what = fmt::format("{} allocation(s) failed for lack of memory, and succeeded after others were freed", count);
+    f.structural = j.per_step(count) >= 0.8;
+    f.what = fmt::format("{} failed for lack of memory, and succeeded after others were freed",
+                         count_text(count, "allocation"));
     f.level = severity::high;
     j.find(std::move(f));
 }

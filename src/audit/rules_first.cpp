@@ -13,9 +13,11 @@ struct total {
     time_ns time = 0;
     std::uint32_t place = 0;
     time_ns early = 0;  // of it, before the steady state
+    std::vector<time_ns> times = {};
 };
 
 void add_times(total& to, std::vector<interval> all, interval steady) {
+    for (auto const& i : all) to.times.push_back(i.from);
     for (auto const& i : joined(std::move(all))) {
         to.time += i.length();
         to.early += interval{i.from, std::min(i.to, steady.from)}.length();
@@ -40,6 +42,7 @@ finding cold(judge const& j, std::string rule, total const& t, std::string what)
     finding f = j.at(std::move(rule), t.place);
     f.count = t.count;
     f.is_cold = true;
+    f.structural = j.in_most_steps(t.times, judge::step_range::all);
     f.what = std::move(what);
     f.level = j.by_cold(t.time);
     f.arithmetic = t.early == t.time ? fmt::format("{:.0f} ms before the steady state", in_ms(t.time))
@@ -57,7 +60,7 @@ void nvrtc(judge& j) {
     if (empty.count > 0) j.exempt("R10", empty.count, empty.place, "empty programs that only probe NVRTC");
     if (all.time < static_cast<time_ns>(j.number("R10.ms", 100)) * ms || all.count == empty.count) return;
     j.find(cold(j, "R10", all,
-                fmt::format("{} programs compiled by NVRTC in {:.0f} ms{}", all.count, in_ms(all.time),
+                fmt::format("{} compiled by NVRTC in {:.0f} ms{}", count_text(all.count, "program"), in_ms(all.time),
                             empty.count > 0 ? fmt::format(" ({} empty)", empty.count) : "")));
 }
 
@@ -65,10 +68,12 @@ void driver_jit(judge& j) {
     auto const all = sum(j.p, [](first_event const& f) { return f.kind == first_kind::driver_compile; });
     auto const loads = sum(j.p, [](first_event const& f) { return f.kind == first_kind::cache_load; });
     if (all.time < 50 * ms) {
-        if (loads.count > 0) j.good(fmt::format("the driver's compile cache answered {} time(s)", loads.count));
+        if (loads.count > 0)
+            j.good(fmt::format("the driver's compile cache answered {}", count_text(loads.count, "time")));
         return;
     }
-    auto f = cold(j, "R11", all, fmt::format("the driver compiled {} time(s), {:.0f} ms", all.count, in_ms(all.time)));
+    auto f = cold(j, "R11", all,
+                  fmt::format("the driver compiled {}, {:.0f} ms", count_text(all.count, "time"), in_ms(all.time)));
     auto const off = j.m.environment.find("CUDA_CACHE_DISABLE");
     if (off != j.m.environment.end() && off->second == "1") {
         f.what += "; its cache is off (CUDA_CACHE_DISABLE=1)";
@@ -97,7 +102,7 @@ void loading(judge& j) {
     auto f = cold(
         j, "R12", all,
         fmt::format(
-            "{} modules loaded or linked in {:.0f} ms{}", all.count, in_ms(all.time),
+            "{} loaded or linked in {:.0f} ms{}", count_text(all.count, "module"), in_ms(all.time),
             late >= 10 * ms ? fmt::format(", one of them a gap of {:.0f} ms in the steady state", in_ms(late)) : ""));
     if (late >= 10 * ms) f.level = std::max(f.level, severity::medium);
     j.find(std::move(f));
@@ -143,7 +148,8 @@ void child(judge& j) {
     if (one_by_one > sum_of.time + sum_of.time / 10) names += ", some of them side by side";
     sum_of.place = 0;
     auto f = cold(j, "R14", sum_of,
-                  fmt::format("{} compiler processes, {:.0f} ms: {}", sum_of.count, in_ms(sum_of.time), names));
+                  fmt::format("{} of {}, {:.0f} ms: {}", count_text(sum_of.count, "run"),
+                              by_name.size() == 1 ? "a compiler" : "compilers", in_ms(sum_of.time), names));
     f.where = std::ranges::max_element(by_name, {}, [](auto const& k) { return k.second.time; })->first;
     j.find(std::move(f));
 }

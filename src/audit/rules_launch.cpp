@@ -52,6 +52,12 @@ std::uint32_t most_common_place(process_model const& p, std::vector<operation co
     return counts.empty() ? 0 : std::ranges::max_element(counts, {}, [](auto const& k) { return k.second; })->first;
 }
 
+bool in_most_steps(judge const& j, std::vector<operation const*> const& all) {
+    std::vector<time_ns> times;
+    for (auto const* o : all) times.push_back(o->start);
+    return j.in_most_steps(times, judge::step_range::steady);
+}
+
 severity of_share(double share, double low, double medium, double high) {
     if (share >= high) return severity::high;
     if (share >= medium) return severity::medium;
@@ -140,10 +146,10 @@ void small_grid(judge& j) {
             ++whole_run;
     f.count = whole_run;
     f.cost = j.share(time_of(small)) * (1 - static_cast<double>(small.front()->blocks) / p.multiprocessors);
-    f.structural = true;
-    f.what = fmt::format("{} launches of fewer than {} blocks ('{}': {}), {:.0f} % of the kernel time", whole_run,
-                         p.multiprocessors, short_kernel_name(p.text(small.front()->name)), small.front()->blocks,
-                         share * 100);
+    f.structural = in_most_steps(j, small);
+    f.what = fmt::format("{} of fewer than {} blocks ('{}': {}), {:.0f} % of the kernel time",
+                         count_text(whole_run, "launch", "launches"), p.multiprocessors,
+                         short_kernel_name(p.text(small.front()->name)), small.front()->blocks, share * 100);
     f.level = of_share(share, 0.01, 0.05, 0.2);
     j.find(std::move(f));
 }
@@ -161,8 +167,10 @@ void block_shape(judge& j) {
     for (auto const& o : p.ops)
         if (o.kind == op_kind::kernel && (o.threads % 32 != 0 || o.threads < 64)) ++whole_run;
     f.count = whole_run;
-    f.what = fmt::format("{} launches with blocks of {} threads, {:.0f} % of the kernel time", whole_run,
-                         odd.front()->threads, share * 100);
+    f.structural = in_most_steps(j, odd);
+    f.what =
+        fmt::format("{} with blocks of {}, {:.0f} % of the kernel time", count_text(whole_run, "launch", "launches"),
+                    count_text(odd.front()->threads, "thread"), share * 100);
     f.level = of_share(share, 0.05, 0.2, 2);
     j.find(std::move(f));
 }
@@ -184,6 +192,7 @@ void occupancy(judge& j) {
     if (share < 0.1) return;
     finding f = j.at("R54", most_common_place(p, thin));
     f.count = thin.size();
+    f.structural = in_most_steps(j, thin);
     f.what =
         fmt::format("'{}' and others fit less than a quarter of the warps ({} limit it), {:.0f} % of the kernel time",
                     short_kernel_name(p.text(thin.front()->name)), limit, share * 100);
@@ -289,27 +298,35 @@ time_ns idle_let_pass(process_model const& p, audit_result const& r) {
 
 void gap_cause_rule(judge& j) {
     auto const& p = j.p;
-    std::map<gap_cause, std::pair<time_ns, std::map<std::uint32_t, time_ns>>> by_cause;
+    struct gaps_of_cause {
+        time_ns time = 0;
+        std::map<std::uint32_t, time_ns> places;
+        std::vector<time_ns> times;
+    };
+    std::map<gap_cause, gaps_of_cause> by_cause;
     for (auto const& g : p.gaps) {
         auto& to = by_cause[g.cause];
-        to.first += g.when.length();
-        to.second[g.place] += g.when.length();
+        to.time += g.when.length();
+        to.places[g.place] += g.when.length();
+        to.times.push_back(g.when.from);
     }
     auto const let_pass = idle_let_pass(p, j.so_far());
     for (auto const& [cause, all] : by_cause) {
-        if (j.share(all.first) < j.number("R60.share", 0.05) || cause == gap_cause::latency) continue;
-        if (cause == gap_cause::sync_bubble && j.share(all.first - let_pass) < j.number("R60.share", 0.05)) {
+        if (j.share(all.time) < j.number("R60.share", 0.05) || cause == gap_cause::latency) continue;
+        if (cause == gap_cause::sync_bubble && j.share(all.time - let_pass) < j.number("R60.share", 0.05)) {
             j.exempt(
                 "R60", 1, 0,
-                fmt::format("{} for {:.0f} %, by waits that are let pass", name_of(cause), j.share(all.first) * 100));
+                fmt::format("{} for {:.0f} %, by waits that are let pass", name_of(cause), j.share(all.time) * 100));
             continue;
         }
-        auto const place = std::ranges::max_element(all.second, {}, [](auto const& k) { return k.second; })->first;
+        auto const place = std::ranges::max_element(all.places, {}, [](auto const& k) { return k.second; })->first;
         finding f = j.at("R60", place);
-        f.count = 1;
-        f.cost = j.share(all.first);
+        f.count = all.times.size();
+        if (p.steady_steps() > 0) f.per_step = static_cast<double>(f.count) / static_cast<double>(p.steady_steps());
+        f.structural = j.in_most_steps(all.times, judge::step_range::steady);
+        f.cost = j.share(all.time);
         f.what = fmt::format("{} leaves the GPU idle for {:.0f} % of the steady state", name_of(cause), f.cost * 100);
-        f.arithmetic = fmt::format("{:.1f} ms / {:.1f} ms", in_ms(all.first), in_ms(p.span()));
+        f.arithmetic = fmt::format("{:.1f} ms / {:.1f} ms", in_ms(all.time), in_ms(p.span()));
         f.level = std::min(severity::high, j.by_cost(f.cost, false, 1));
         if (cause == gap_cause::other) {  // nothing that the program could be told to change
             f.level = std::min(f.level, severity::low);
@@ -330,6 +347,7 @@ void coverage(judge& j) {
     if (share >= j.number("R62.share", 0.3)) return;
     finding f = j.at("R62", most_common_place(p, all));
     f.count = all.size();
+    f.structural = in_most_steps(j, all);
     f.what = fmt::format("kernels cover {:.0f} % of the {} multiprocessors over time", share * 100, p.multiprocessors);
     f.level = severity::medium;
     j.find(std::move(f));
@@ -420,56 +438,86 @@ void lost_records(judge& j) {
     std::size_t cut = 0;
     for (auto const& p : m.processes) cut += p.ended_well ? 0 : 1;
     if (cut > 0 && losses.empty())
-        j.good(fmt::format("{} process(es) ended without a word; at most their last second is missing", cut));
+        j.good(fmt::format("{} ended without a word; at most the last second is missing",
+                           count_text(cut, "process", "processes")));
     bool const many = m.records > 0 && static_cast<double>(lost) > 0.001 * static_cast<double>(m.records);
     if (!many && m.discarded == 0 && m.skipped_bytes == 0 && m.spoilt_files == 0 && losses.empty()) return;
     finding f = j.at("R91", 0);
     f.where = "the recording";
-    f.count = std::max<std::uint64_t>(lost, losses.size());
-    if (many || m.discarded + m.skipped_bytes + m.spoilt_files > 0)
-        f.what =
-            fmt::format("{} records lost, {} bytes discarded, {} bytes unreadable", lost, m.discarded, m.skipped_bytes);
-    if (m.spoilt_files > 0) f.what += fmt::format(", {} file(s) missing, full or no recording", m.spoilt_files);
+    f.count = std::max<std::uint64_t>({1, lost, losses.size()});
+    auto const say = [&](std::string const& what, std::string_view remedy) {
+        f.what += (f.what.empty() ? "" : "; ") + what;
+        if (f.remedy.empty()) f.remedy = remedy;
+    };
+    constexpr std::string_view shorter = "audit a shorter run", again = "record it again";
     for (std::size_t i = 0; i < std::min<std::size_t>(3, losses.size()); ++i)
-        f.what += (f.what.empty() ? "" : "; ") + losses[i];
+        say(losses[i],
+            "see that the process named is recorded: let it keep its environment, and end before the program");
     if (losses.size() > 3) f.what += fmt::format("; and {} more", losses.size() - 3);
+    if (!m.has_end)
+        say("there is no run.json that can be read: the recording was cut short, or this is one file of it",
+            "name the whole folder of a recording that came to its end");
+    if (many) say(fmt::format("{} of {} records lost", lost, m.records + lost), shorter);
+    if (m.discarded > 0) say(fmt::format("{} bytes discarded for lack of room", m.discarded), shorter);
+    if (m.skipped_bytes > 0) say(fmt::format("{} bytes unreadable", m.skipped_bytes), again);
+    if (auto const files = m.spoilt_files - (m.has_end ? 0 : 1); files > 0)
+        say(fmt::format("{} that could take no more, or {} no recording", count_text(files, "file"),
+                        files == 1 ? "is" : "are"),
+            again);
     f.level = severity::medium;
     j.find(std::move(f));
 }
 
+// Once, of the process that did most, however many there are.
 void no_steady(judge& j) {
     auto const& p = j.p;
-    if (p.cycle.found() && p.settled) return;
+    auto const is_without = [](process_model const& one) {
+        return !one.ops.empty() && (!one.cycle.found() || !one.settled || !one.missing_step.empty());
+    };
+    auto const at_work =
+        std::ranges::count_if(j.m.processes, [](process_model const& one) { return !one.ops.empty(); });
+    auto const without = std::ranges::count_if(j.m.processes, is_without);
+    if (without == 0) return;
     finding f = j.at("R92", 0);
     f.where = "the steps";
-    f.count = 1;
-    f.what = p.cycle.found() ? "it never settled: something is still done for the first time in the second half"
-                             : "no steps were found: rules that count per step rest";
+    f.count = static_cast<std::uint64_t>(without);
+    if (!is_without(p)) f.what = "no steps were found";
+    else if (!p.cycle.found()) f.what = "no steps were found: rules that count per step rest";
+    else if (!p.missing_step.empty())
+        f.what = fmt::format("no step begins with '{}': they were counted by {}", p.missing_step, p.cycle.anchor);
+    else f.what = "it never settled: something is still done for the first time in the second half";
+    if (at_work > 1) f.what += fmt::format(" (in {} of {} processes)", without, at_work);
     f.level = severity::info;
     j.find(std::move(f));
 }
 
 void disturbed(judge& j) {
     auto const& m = j.m;
-    std::vector<std::string> all;
+    constexpr std::string_view without = "audit without it";
+    std::vector<std::pair<std::string, std::string_view>> all;
     auto const set_to = [&](char const* name, char const* value) {
         auto const at = m.environment.find(name);
         return at != m.environment.end() && at->second == value;
     };
     if (m.other_profiler)
-        all.push_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
-    if (m.not_recorded) all.push_back("it was not recorded (" + (m.notes.empty() ? "?" : m.notes.front()) + ")");
-    if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.push_back("CUDA_LAUNCH_BLOCKING=1: every launch waits");
-    if (set_to("CUDA_CACHE_DISABLE", "1")) all.push_back("CUDA_CACHE_DISABLE=1: the driver compiles every time");
+        all.emplace_back("another profiler holds CUPTI (" + (m.notes.empty() ? "?" : m.notes.front()) + ")", without);
+    if (m.not_recorded)
+        all.emplace_back("it was not recorded (" + (m.notes.empty() ? "?" : m.notes.front()) + ")",
+                         m.level == 0 ? "audit with --level 1"
+                                      : "mend what keeps it from being recorded, which is named, and audit again");
+    if (set_to("CUDA_LAUNCH_BLOCKING", "1")) all.emplace_back("CUDA_LAUNCH_BLOCKING=1: every launch waits", without);
+    if (set_to("CUDA_CACHE_DISABLE", "1"))
+        all.emplace_back("CUDA_CACHE_DISABLE=1: the driver compiles every time", without);
     if (set_to("CUDA_MODULE_LOADING", "EAGER"))
-        all.push_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start");
+        all.emplace_back("CUDA_MODULE_LOADING=EAGER: everything is loaded at the start", without);
     if (set_to("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"))
-        all.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off");
-    for (auto const& what : all) {
+        all.emplace_back("PYTORCH_NO_CUDA_MEMORY_CACHING=1: the allocator is off", without);
+    for (auto const& [what, remedy] : all) {
         finding f = j.at("R93", 0);
         f.where = "the environment";
         f.count = 1;
         f.what = what;
+        f.remedy = remedy;
         f.is_cold = true;
         f.level = m.other_profiler || m.not_recorded ? severity::high : severity::medium;
         j.find(std::move(f));

@@ -48,7 +48,7 @@ void no_gpu(judge& j) {
     if (any || j.m.not_recorded || j.m.other_profiler || !j.losses.empty()) return;
     finding f = j.at("R01", 0);
     f.count = 1;
-    f.where = "the whole tree";
+    f.where = "all processes";
     f.what = !j.m.driver_asked ? "no process asked the CUDA driver for a device (cuInit was never called)"
              : j.m.processes.empty()
                  ? fmt::format("cuInit was called and gave {}: no process got a device", j.m.driver_status)
@@ -138,8 +138,8 @@ void wrong_arch(judge& j) {
     f.count = count;
     f.is_cold = true;
     f.what = fmt::format(
-        "the driver compiled PTX from the program's own files {} time(s), {:.0f} ms: there is no cubin for {} ({}.{})",
-        count, static_cast<double>(all) * 1e-6, p.device, p.major, p.minor);
+        "the driver compiled PTX from the program's own files {}, {:.0f} ms: there is no cubin for {} ({}.{})",
+        count_text(count, "time"), static_cast<double>(all) * 1e-6, p.device, p.major, p.minor);
     f.level = all >= 1'000'000'000 ? severity::high : severity::medium;
     j.find(std::move(f));
 }

@@ -192,6 +192,7 @@ std::size_t period_of(std::vector<std::uint32_t> const& symbols) {
 void find_steps(process_model& p, model_options const& how) {
     if (p.ops.empty()) return;
     if (!how.step.empty() && take_named(p, how.step)) return;
+    p.missing_step = how.step;
     if (take_ranges(p) || take_line_cycle(p, launches::left_out)) return;
     if (knows_most_launches(p) && take_line_cycle(p, launches::too)) return;
     take_operation_cycle(p);

@@ -37,6 +37,12 @@ folder = SCRATCH / "man1"
 run("manual", "-o", folder)
 check({p.name for p in folder.iterdir()} == {"kiln.1"} | {f"kiln-{c}.1" for c in commands}, "a man page for each", *folder.iterdir())
 
+for page in folder.glob("kiln-*.1"):  # also where they are in groups with a line above each
+    options = page.read_text().partition("\n.SH OPTIONS")[2].partition("\n.SH ")[0]
+    told = options_in(PAGES[page.stem.removeprefix("kiln-")])
+    missing = [o for o in told if o.replace("-", "\\-") not in options]
+    check(not missing, f"{page.name}: its options are in their section", missing, options)
+
 SHARED = options_in(PAGES["compile"])  # "all options of kiln compile" on other pages
 for command in sorted(commands):
     subcommands = complete("kiln", command, "") - {"bash", "zsh"} if command not in ("help", "manual") else set()

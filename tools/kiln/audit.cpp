@@ -109,7 +109,10 @@ int report_on(loaded const& all, std::filesystem::path const& from, audit_argume
         in.files.push_back(a.html);
     }
     if (!a.perfetto.empty()) {
-        write_text_output(a.perfetto, base::as_bytes(audit::to_perfetto(in))).value();
+        auto const trace = audit::to_perfetto(in);
+        write_text_output(a.perfetto, base::as_bytes(trace)).value();
+        if (trace.empty())
+            complain(fmt::format("audit: {}: the trace is empty: nothing of a GPU was recorded", a.perfetto));
         in.files.push_back(a.perfetto + " (open it in ui.perfetto.dev)");
     }
     if (is_kept) in.files.push_back(from.native());
@@ -121,7 +124,15 @@ int report_on(loaded const& all, std::filesystem::path const& from, audit_argume
     return judged(a, b, in);
 }
 
+// Before anything is run or read: the files that were asked for can be written, each by itself.
+void check_outputs(audit_arguments const& a) {
+    for (auto const& written : {a.html, a.perfetto})
+        if (!written.empty()) check_text_output(written).value();
+    if (!a.html.empty() && !a.perfetto.empty()) check_apart({a.html, a.perfetto}, {}).value();
+}
+
 int report(std::filesystem::path const& from, audit_arguments const& a) {
+    check_outputs(a);
     return report_on(*load(from, a, read_budget(a.budget_file)), from, a, recorded::before);
 }
 
@@ -183,8 +194,7 @@ int run_program(audit_arguments const& a) {
         return misused;
     }
     if (!can_judge_by(a)) return misused;
-    for (auto const& written : {a.html, a.perfetto})
-        if (!written.empty()) check_text_output(written).value();
+    check_outputs(a);
     auto const ended = run_and_report(a);
     if (!ended) {
         complain(ended.error());
@@ -214,12 +224,16 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
             if (!b.question.empty()) answer += fmt::format("{}ask: {}", answer.empty() ? "" : "; ", b.question);
             print(fmt::format("  {} {}\n      {}\n", b.number, b.text, answer));
         }
-        if (as_json) print_json(rows);
+        if (as_json) print(base::json_text(rows) + "\n");
         return ok;
     }
     json rows = json::array();
+    auto const is_named = [&](std::string_view name) {
+        return std::ranges::equal(name, id,
+                                  [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+    };
     for (auto const& r : audit::rules()) {
-        if (!id.empty() && id != r.id && id != r.name) continue;
+        if (!id.empty() && !is_named(r.id) && !is_named(r.name)) continue;
         rows.push_back({{"id", r.id},
                         {"name", r.name},
                         {"order", name_of(r.step)},
@@ -238,7 +252,7 @@ int print_rules(std::string const& id, bool as_checklist, bool as_json) {
         complain(fmt::format("there is no rule '{}'; 'kiln audit rules' lists them", id));
         return misused;
     }
-    if (as_json) print_json(rows);
+    if (as_json) print(base::json_text(rows) + "\n");
     return ok;
 }
 
@@ -259,7 +273,7 @@ int print_diff(std::string const& before, std::string const& after, bool force, 
         complain(found.error());
         return misused;
     }
-    if (as_json) print_json(json{{"broken", found->broken}, {"lines", found->lines}});
+    if (as_json) print(base::json_text(audit::to_json(*found)) + "\n");
     else
         for (auto const& line : found->lines) print(audit::plain_text(line) + "\n");
     return found->broken ? broken : ok;
@@ -271,10 +285,83 @@ struct health_arguments {
     bool as_json = false;
 };
 
+// What a test suite is held to; a baseline of old says nothing of what it was measured.
+struct health_baseline {
+    double share = 0;
+    std::string of;
+};
+result<health_baseline> read_baseline(std::string const& file) {
+    KILN_TRY(auto const text, base::read_file(file));
+    auto const data = text ? json::parse(base::as_text(*text), nullptr, false) : json{};
+    if (!data.is_object() || !data.contains("gpu_share") || !data["gpu_share"].is_number())
+        return fail(errc::invalid_argument, "{}: no baseline; --write-baseline makes one", file);
+    health_baseline out{.share = data["gpu_share"].get<double>(), .of = {}};
+    if (!(out.share >= 0 && out.share <= 1))
+        return fail(errc::invalid_argument, "{}: no baseline: {} is no share of 0 to 1", file, out.share);
+    if (data.contains("of") && data["of"].is_string()) out.of = data["of"].get<std::string>();
+    return out;
+}
+
+int no_answer(std::string const& why) {
+    complain("audit health: it cannot be judged: " + why);
+    return not_judgeable;
+}
+
+int judged_by(health_baseline const& before, audit::health const& h) {
+    auto const of = audit::to_json(h)["of"].get<std::string>();
+    if (!before.of.empty() && before.of != of)
+        return no_answer(fmt::format("the baseline is a share of {}, and this run has {}", before.of, of));
+    if (h.gpu_share() >= before.share - 0.001) {
+        if (h.gpu > 0) return ok;
+        return no_answer("nothing ran on a GPU, and by the baseline nothing did before; write it where there is one");
+    }
+    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", before.share * 100,
+                         h.gpu_share() * 100));
+    return broken;
+}
+
+struct gathered_health {
+    audit::health all;
+    std::string why_not;  // empty: it can be judged
+};
+
+// A recording that its program took away is done without; one that was named is not.
+gathered_health gather_health(std::vector<std::filesystem::path> const& from, recorded when) {
+    gathered_health out;
+    for (auto const& one : from) {
+        std::unique_ptr<loaded> all;
+        try {
+            all = load(one, {}, {});
+        } catch (error const& e) {
+            if (when == recorded::before) throw;
+            complain("audit health: no report: " + e.message());
+            continue;
+        }
+        if (!all->result.can_be_judged && !all->result.nothing_ran) out.why_not = all->result.why_not;
+        audit::add_health(all->model, {}, out.all);
+    }
+    if (out.all.all == 0) out.why_not = "nothing was recorded";
+    return out;
+}
+
 int print_health(health_arguments const& a) {
-    audit::health h;
+    if (a.recordings.empty() && a.program.empty()) {
+        complain("name recordings, or a command after --");
+        return misused;
+    }
+    std::optional<health_baseline> before;
+    if (!a.baseline.empty()) {
+        auto const read = read_baseline(a.baseline);
+        if (!read) {
+            complain(read.error());
+            return misused;
+        }
+        before = *read;
+    }
+    if (!a.write_baseline.empty()) check_text_output(a.write_baseline).value();
     std::vector<std::filesystem::path> from(a.recordings.begin(), a.recordings.end());
     std::optional<recording_place> place;
+    std::optional<unbroken_by_writing> guard;
     int status = ok;
     if (!a.program.empty()) {
         place.emplace(recording_place::make({}).value());
@@ -283,56 +370,29 @@ int print_health(health_arguments const& a) {
             complain(ended.error());
             return 127;
         }
-        if (!WIFEXITED(*ended) || WEXITSTATUS(*ended) != 0)
-            status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
+        status = WIFEXITED(*ended) ? WEXITSTATUS(*ended) : 128 + WTERMSIG(*ended);
         if (!place->path().empty()) from.push_back(place->path());
+        guard.emplace();
     }
-    if (from.empty() && a.program.empty()) {
-        complain("name recordings, or a command after --");
-        return misused;
-    }
-    std::optional<unbroken_by_writing> guard;
-    if (place) guard.emplace();
-    std::string why_not;
-    for (auto const& one : from) {
-        std::unique_ptr<loaded> all;
-        try {
-            all = load(one, {}, {});
-        } catch (error const& e) {
-            if (!place) throw;
-            complain("audit health: no report: " + e.message());  // the program took it away; it has ended all the same
-            continue;
-        }
-        if (!all->result.can_be_judged && !all->result.nothing_ran) why_not = all->result.why_not;
-        audit::add_health(all->model, {}, h);
-    }
-    if (h.all == 0) why_not = "nothing was recorded";
-    auto const data = audit::to_json(h);
+    auto const h = gather_health(from, place ? recorded::now : recorded::before);
+    auto const data = audit::to_json(h.all);
     if (a.as_json) print(base::json_text(data) + "\n");
-    else std::fputs(audit::to_text(h).c_str(), stderr);
-    bool const asks = !a.baseline.empty() || !a.write_baseline.empty();
-    if (!why_not.empty()) {  // nor is it a baseline: every later run would keep it
-        complain("audit health: it cannot be judged: " + why_not);
-        return status == ok && asks ? not_judgeable : status;
+    else std::fputs(audit::to_text(h.all).c_str(), stderr);
+    bool const asks = before || !a.write_baseline.empty();
+    if (!h.why_not.empty()) {  // nor is it a baseline: every later run would keep it
+        auto const answer = no_answer(h.why_not);
+        return status == ok && asks ? answer : status;
     }
-    if (!a.write_baseline.empty())
+    if (!a.write_baseline.empty()) {
+        if (h.all.gpu == 0) {
+            complain(
+                fmt::format("audit health: {} is not written: nothing ran on a GPU, and every later run would keep it",
+                            a.write_baseline));
+            return status == ok ? not_judgeable : status;
+        }
         write_text_output(a.write_baseline, base::as_bytes(base::json_text(data, 1) + "\n")).value();
-    if (status != ok || a.baseline.empty()) return status;
-    auto const text = base::read_file(a.baseline).value();
-    auto const before = text ? json::parse(base::as_text(*text), nullptr, false) : json{};
-    if (!before.is_object() || !before.contains("gpu_share") || !before["gpu_share"].is_number()) {
-        complain(fmt::format("{}: no baseline; --write-baseline makes one", a.baseline));
-        return misused;
     }
-    auto const share = before["gpu_share"].get<double>();
-    if (!(share >= 0 && share <= 1)) {
-        complain(fmt::format("{}: no baseline: {} is no share of 0 to 1", a.baseline, share));
-        return misused;
-    }
-    if (h.gpu_share() >= share - 0.001) return ok;
-    complain(fmt::format("audit health: broken: the GPU share fell from {:.2f} % to {:.2f} %", share * 100,
-                         h.gpu_share() * 100));
-    return broken;
+    return status == ok && before ? judged_by(*before, h.all) : status;
 }
 
 }  // namespace

@@ -204,7 +204,11 @@ result<recording_place> recording_place::make(std::string const& keep) {
         auto temporary = base::temporary_directory::make("kiln-audit");
         recording_place out{temporary ? temporary->path() : std::filesystem::path{}};
         if (temporary) out.temporary_.emplace(*std::move(temporary));
-        else out.why_none_ = "there is no room for it: " + temporary.error().message();
+        else {
+            auto const* const named = std::getenv("TMPDIR");
+            out.why_none_ = fmt::format("no temporary folder can be made in {} (TMPDIR): {}",
+                                        named != nullptr ? named : "/tmp", temporary.error().message());
+        }
         return out;
     }
     auto const path = std::filesystem::absolute(keep);

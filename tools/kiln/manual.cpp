@@ -65,6 +65,12 @@ std::string block_text(help_block const& block) {
     return out;
 }
 
+// "Of a run alone:", before the options of that.
+bool leads(std::vector<help_block>::const_iterator at, std::vector<help_block>::const_iterator end) {
+    return at->is == help_block::kind::text && at->text.ends_with(':') && std::next(at) != end &&
+           std::next(at)->is == help_block::kind::entries;
+}
+
 std::string page_of_command(std::string const& command) {
     auto const page = parse_page(page_text(command));
     auto const name = "kiln-" + command;
@@ -77,7 +83,8 @@ std::string page_of_command(std::string const& command) {
         auto next = part;
         if (blocks->is == help_block::kind::heading) next = "OPTIONS";
         else if (part.empty()) next = "DESCRIPTION";
-        else if (part == "OPTIONS" && blocks->is != help_block::kind::entries) next = "NOTES";
+        else if (part == "OPTIONS" && blocks->is != help_block::kind::entries && !leads(blocks, page.blocks.end()))
+            next = "NOTES";
         if (next != part) out += section(next);
         part = next;
         out += block_text(*blocks);

@@ -47,6 +47,10 @@ std::string unknown_word(CLI::App const& root, std::string_view word) {
             "'{}' is not a command or option here{}; 'kiln --help' lists the commands, 'kiln COMMAND --help' the "
             "options of one",
             word, near);
+    for (auto const* p = used.get_parent(); word.starts_with('-') && p != nullptr; p = p->get_parent())
+        if (p->get_option_no_throw(std::string{name}) != nullptr)
+            return fmt::format("'{}' is an option of '{}' and not of '{}'; '{} --help' says which has what", name,
+                               called(*p), called(used), called(used));
     if (!commands.empty() && !word.starts_with('-'))
         return fmt::format("'{}' is not a command of '{}'{}; there are: {}", word, called(used), near,
                            fmt::join(commands, ", "));

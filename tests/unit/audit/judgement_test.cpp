@@ -43,8 +43,9 @@ TEST(budget, what_it_allows_is_no_finding_and_is_said) {
 }
 
 TEST(budget, an_unknown_name_is_answered_with_the_nearest) {
-    for (auto const* bad : {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1",
-                            "nonsense", "allow R99 at a because b", "severity <= awful", "cold.ms <= nan"}) {
+    for (auto const* bad :
+         {"R22.per_stp <= 1", "stedy.gpu_busy >= 60%", "R22.per_step <= many", "R22.per_step = 1", "nonsense",
+          "severity >= low", "allow R99 at a because b", "severity <= awful", "cold.ms <= nan"}) {
         auto const parsed = parse_budget(bad);
         ASSERT_FALSE(parsed) << bad;
         EXPECT_EQ(parsed.error().code(), errc::invalid_argument);
@@ -60,6 +61,8 @@ TEST(budget, what_cannot_be_measured_is_no_answer) {
     auto const lines = check(parse_budget("R22.per_step <= 1").value(), input(seen));
     ASSERT_EQ(lines.size(), 1u);
     EXPECT_TRUE(lines[0].unknown);
+    for (auto const* const line : {"steady.gpu_busy >= 0%", "steady.ms <= 1000", "step.ms <= 1000"})
+        EXPECT_TRUE(check(parse_budget(line).value(), input(seen)).front().unknown) << line;
 }
 
 TEST(diff, a_new_finding_breaks_and_a_lost_one_does_not) {
@@ -138,6 +141,20 @@ TEST(diff, tells_what_is_gone_and_breaks_where_nothing_was_read_or_less_memory_h
     auto const grown = compare(input(a), input(c), strictness::any);
     EXPECT_TRUE(grown.value().broken) << lines(grown);
     EXPECT_NE(lines(grown).find("WORSE  memory"), std::string::npos) << lines(grown);
+}
+
+TEST(diff, kernels_of_one_name_are_told_once_and_numbers_are_numbers) {
+    scene one, two;
+    reads(one, 40);
+    reads(two, 40);
+    two.launch("_Z3mulIiEvT_").launch("_Z3mulIfEvT_");
+    auto const a = judge_scene(one), b = judge_scene(two);
+    auto const found = compare(input(a), input(b), strictness::any).value();
+    EXPECT_EQ(found.new_kernels, std::vector<std::string>{"mul"});
+    auto const data = to_json(found);
+    EXPECT_EQ(data["measures"][0]["what"], "wall");
+    EXPECT_DOUBLE_EQ(data["measures"][0]["before"].get<double>(), 2.0);
+    EXPECT_EQ(data["kernels"]["new"], nlohmann::ordered_json::array({"mul"}));
 }
 
 TEST(diff, compiling_again_is_r17) {
@@ -346,6 +363,72 @@ TEST(report, verdict_and_sign_off_speak_of_one_thing) {
     auto const sign_off = page.substr(page.find("Sign-off"));
     EXPECT_NE(sign_off.find("compiling in the loop at train.py:22"), std::string::npos) << sign_off;
     EXPECT_NE(sign_off.find(find_rule("R16")->remedy), std::string::npos) << sign_off;
+}
+
+TEST(report, of_what_was_not_recorded_nothing_is_known) {
+    recording all;
+    all.about = R"({"not_recorded":"this build has no recorder"})";
+    judged seen{.m = model_of(all), .r = {}};
+    seen.r = audit(seen.m);
+    EXPECT_EQ(shape_of(input(seen)), cpu_shape::not_known);
+    EXPECT_TRUE(to_json(input(seen))["cpu_shaped"].is_null());
+    EXPECT_EQ(to_text(input(seen)).find("CPU code"), std::string::npos) << to_text(input(seen));
+    EXPECT_EQ(to_html(input(seen)).find("it is CPU code"), std::string::npos);
+    model const nothing;
+    auto const r = audit(nothing);
+    EXPECT_EQ(shape_of({.m = nothing, .result = r, .recording = "", .files = {}}), cpu_shape::cpu_code);
+}
+
+TEST(report, a_gap_that_the_host_leaves_is_what_forces_it_and_not_the_first_finding) {
+    scene x;
+    x.on("a.py:9").compile(2'000'000).launch("made");
+    x.repeat(100, [](scene& y, int) { y.on("a.py:1").launch("k", {.takes = 5}).on("a.py:2").launch("l").passes(500); });
+    auto const seen = judge_scene(x);
+    ASSERT_EQ(seen.r.findings.front().rule, "R10") << seen.rules();
+    auto const all = sign_off_of(input(seen));
+    EXPECT_EQ(all.shape, cpu_shape::yes);
+    EXPECT_TRUE(all.forced_by.starts_with("host ") && all.forced_by.ends_with("before a.py:1")) << all.forced_by;
+    EXPECT_EQ(all.change.find("cache"), std::string::npos) << all.change;
+    ASSERT_FALSE(all.first.empty());
+    EXPECT_EQ(all.first.front()->rule, "R10") << "in the order of the findings";
+    EXPECT_NE(to_text(input(seen)).find(all.forced_by), std::string::npos) << to_text(input(seen));
+}
+
+TEST(report, where_nothing_makes_it_cpu_code_nothing_is_said_to) {
+    scene x;
+    x.on("a.py:9").compile(2'000'000).launch("made");
+    x.repeat(100, [](scene& y, int) { plain_step(y); });
+    auto const seen = judge_scene(x);
+    auto const all = sign_off_of(input(seen));
+    EXPECT_EQ(all.shape, cpu_shape::no) << seen.rules();
+    EXPECT_EQ(all.forced_by, "");
+    EXPECT_TRUE(all.change.starts_with("compiling by NVRTC")) << all.change;
+}
+
+TEST(report, a_kernel_has_all_its_launch_shapes) {
+    scene x;
+    x.repeat(20, [](scene& y, int) {
+        y.launch("spin", {.takes = 100, .blocks = 8, .threads = 100}).launch("spin", {.blocks = 1}).passes(200);
+    });
+    auto const page = to_html(input(judge_scene(x)));
+    EXPECT_NE(page.find("8 × 100 and 1 more"), page.npos) << page;
+}
+
+TEST(report, allocations_have_what_was_held_at_a_time_and_at_the_end) {
+    scene x;
+    x.on("a.py:3").launch("k");
+    for (std::uint64_t i = 0; i < 4; ++i) {  // each is freed before the next but the last
+        x.allocate();
+        x.p().memory.back().address = i + 1;
+        if (i == 3) break;
+        auto freed = x.p().memory.back();
+        freed.operation = 2;
+        x.p().memory.push_back(freed);
+    }
+    auto const page = to_html(input(judge_scene(x)));
+    EXPECT_NE(page.find("<td>device<td>a.py:3<td class=n>4<td class=n>4 MiB<td class=n>1 MiB<td class=n>1 MiB"),
+              page.npos)
+        << page;
 }
 
 TEST(report, of_a_run_without_a_gpu_says_what_to_look_at_and_praises_nothing) {

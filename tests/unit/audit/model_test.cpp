@@ -240,6 +240,84 @@ TEST(audit_steps, an_inner_loop_of_one_line_is_one_entry) {
     EXPECT_EQ(seen.m.processes.front().cycle.starts.size(), 20u) << seen.m.processes.front().cycle.anchor;
 }
 
+TEST(audit_steps, that_were_asked_for_and_are_not_there_are_told) {
+    scene x;
+    x.repeat(40, [](scene& y, int) { plain_step(y); }).ends();
+    for (auto const* const step : {"a.py:1", "nosuch"}) {
+        auto all = x.all();
+        judged seen{.m = model_of(all, {.step = step}), .r = {}};
+        seen.r = audit(seen.m);
+        EXPECT_TRUE(seen.m.processes.front().cycle.found());
+        auto const* const told = seen.found("R92");
+        ASSERT_EQ(told != nullptr, std::string_view{step} == "nosuch") << seen.rules();
+        if (told != nullptr) {
+            EXPECT_NE(told->what.find("no step begins with 'nosuch'"), std::string::npos) << told->what;
+        }
+    }
+}
+
+TEST(audit_steps, of_many_processes_their_absence_is_told_once) {
+    scene x;
+    x.launch("a").launch("b").ends();
+    for (std::uint32_t pid = 43; pid < 50; ++pid) {
+        x.all().processes.push_back(x.p());
+        x.all().processes.back().about.pid = pid;
+    }
+    auto const seen = judge_scene(x);
+    EXPECT_EQ(std::ranges::count(seen.r.findings, "R92", &finding::rule), 1) << seen.rules();
+    EXPECT_EQ(seen.found("R92")->count, 8u);
+}
+
+TEST(audit_rules, that_had_nothing_to_look_at_rest) {
+    auto const rests = [](judged const& j, std::string_view rule) {
+        return std::ranges::any_of(j.r.resting, [&](rested_rule const& r) { return r.rule == rule; });
+    };
+    scene once, often;
+    once.launch("a").launch("b");
+    often.repeat(40, [](scene& y, int) { plain_step(y); });
+    auto const little = judge_scene(once), enough = judge_scene(often);
+    for (auto const* const rule : {"R16", "R20", "R31", "R41", "R58"}) {
+        EXPECT_TRUE(rests(little, rule)) << rule;
+        EXPECT_FALSE(rests(enough, rule)) << rule;
+    }
+    EXPECT_FALSE(rests(little, "R07")) << "it needs no steps";
+    EXPECT_TRUE(enough.r.resting.empty());
+}
+
+TEST(audit_rules, structural_is_in_nearly_every_step) {
+    for (int const of_ten : {10, 9, 7}) {
+        scene x;
+        x.repeat(100, [&](scene& y, int i) {
+            auto const threads = i % 10 < of_ten ? 100u : 128u;
+            y.on("a.py:1").launch("k", {.threads = threads}).on("a.py:2").launch("l").passes(94);
+        });
+        auto const seen = judge_scene(x);
+        ASSERT_NE(seen.found("R53"), nullptr) << seen.rules();
+        EXPECT_EQ(seen.found("R53")->structural, of_ten > 7) << of_ten;
+    }
+    scene burst;  // two per step, all in one
+    burst.repeat(100, [](scene& y, int i) {
+        y.on("a.py:1").launch("k");
+        if (i == 50) y.repeat(200, [](scene& z, int) { z.launch("odd", {.threads = 100}); });
+        y.on("a.py:2").launch("l").passes(94);
+    });
+    auto const seen = judge_scene(burst);
+    ASSERT_NE(seen.found("R53"), nullptr) << seen.rules();
+    EXPECT_GT(seen.found("R53")->per_step, 1);
+    EXPECT_FALSE(seen.found("R53")->structural);
+}
+
+TEST(audit_losses, of_a_process_that_could_not_be_recorded_are_said_once) {
+    scene x;
+    x.p().about.level = 0;
+    judged seen{.m = model_of(x.all()), .r = {}};
+    seen.r = audit(seen.m, {.expect_gpu = true, .numbers = {}});
+    EXPECT_EQ(seen.found("R01"), nullptr) << "level 0 records no kernels";
+    EXPECT_EQ(seen.found("R91"), nullptr) << seen.rules();
+    EXPECT_FALSE(seen.r.can_be_judged || seen.r.nothing_ran);
+    EXPECT_NE(seen.r.why_not.find("level 0 records no kernels"), std::string::npos) << seen.r.why_not;
+}
+
 TEST(audit_steps, a_program_that_compiles_on_never_settles) {
     scene x;
     x.repeat(40, [](scene& y, int) {

@@ -122,6 +122,7 @@ TEST(recording, a_long_file_is_read_as_if_it_were_held_whole) {
     EXPECT_EQ(read.skipped_bytes, held.skipped_bytes);
     EXPECT_EQ(read.missing_chunks, held.missing_chunks);
     EXPECT_EQ(read.bytes, f.data.size());
+    EXPECT_FALSE(all.has_end) << "one file is a part of a recording";
 }
 
 TEST(recording, another_file_or_version_is_named) {
@@ -176,6 +177,7 @@ TEST(recording, of_a_directory_joins_recorder_and_companion) {
     EXPECT_EQ(all.spoilt_files, 1u);
     ASSERT_TRUE(base::replace_file(place.path() / "run.json", base::as_bytes("")));
     EXPECT_EQ(read_recording(place.path()).value().spoilt_files, 2u);
+    EXPECT_TRUE(all.has_end && !read_recording(place.path()).value().has_end);
     auto const nothing = base::temporary_directory::make().value();
     EXPECT_EQ(read_recording(nothing.path()).error().code(), errc::not_found);
 }
