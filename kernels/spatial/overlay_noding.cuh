@@ -159,7 +159,7 @@ struct tell_moved {
     u32 const* moved;
     u32* to;  // of the whole layer
     KILN_HD void operator()(u64 i) const {
-        if (moved[i] != 0) or_into(to + static_cast<i32>(i) + shift[row_at(l, static_cast<i32>(i))], 1);
+        if (moved[i] != 0) or_into(to + static_cast<i32>(i) + shift[row_at(l, static_cast<i32>(i))], moved[i]);
     }
 };
 struct tell_segments {
@@ -363,6 +363,8 @@ struct division_pair {
     i32* segment_of;  // two for each pair
     point* at;
 };
+// What was found of a segment. Of two that cross, one is told.
+enum : u32 { segment_moved = 1, segment_crosses = 2 };
 struct find_divisions {
     layer l;
     i32 const* left;
@@ -370,13 +372,14 @@ struct find_divisions {
     division_pair to;
     coordinate_grid grid;
     i64* count;
-    u32* moved;  // by segment, of 0
+    u32* moved;  // by segment, bits, of 0
     KILN_HD void operator()(u64 i) const {
         i32 const v = left[i], w = right[i];
         point const a = l.at[v], b = l.at[v + 1], c = l.at[w], d = l.at[w + 1];
         int n = 0;
         segment_contact const how = contact_of(a, b, c, d);
         if (how == crossing) {
+            or_into(moved + v, segment_crosses);
             point const exact = crossing_point(a, b, c, d);
             point const p = grid.nearest(point{in_range(exact.x), in_range(exact.y)});
             n = cross(i, n, v, a, b, p);
@@ -397,7 +400,7 @@ private:
     }
     KILN_HD int cross(u64 i, int n, i32 v, point a, point b, point p) const {
         if (p == a || p == b) return n;
-        if (orient(a, b, p) != 0) or_into(moved + v, 1);
+        if (orient(a, b, p) != 0) or_into(moved + v, segment_moved);
         return put(i, n, v, p);
     }
     KILN_HD int touch(u64 i, int n, i32 v, point a, point b, point p) const {
@@ -437,7 +440,8 @@ struct hot_search {
     KILN_HD void each(u64 i, Found found) const {
         bool const own = i < vertices;
         i32 const v = own ? static_cast<i32>(i) : segment_of[i - vertices];
-        if (!is_ring(l.kind[l.path_of[v]]) || (world != nullptr && world[row_at(l, v)] < 0)) return;
+        u8 const kind = l.kind[l.path_of[v]];
+        if ((!is_ring(kind) && kind != line_path) || (world != nullptr && world[row_at(l, v)] < 0)) return;
         if (own && !roles.is_own(row_at(l, v))) return;
         point const p = own ? l.at[i] : more[i - vertices];
         box const hot = grid.around(p);
@@ -505,7 +509,7 @@ struct spread_moved {
     u32* to;
     u64* any;  // of 0
     KILN_HD void operator()(u64 i) const {
-        u32 const has = moved[i];
+        u32 const has = moved[i] & segment_moved;
         for (i64 k = place[i]; k < place[i + 1]; ++k) to[k] = has;
         if (has != 0) *any = 1;
     }
@@ -518,7 +522,15 @@ struct find_restless {
     u32* restless;  // by world, of 0
     KILN_HD void operator()(u64 i) const {
         i32 const w = world[row_at(l, static_cast<i32>(i))];
-        if (moved[i] != 0 && w >= 0) or_into(restless + w, 1);
+        if ((moved[i] & segment_moved) != 0 && w >= 0) or_into(restless + w, 1);
+    }
+};
+struct find_crossed_rows {
+    layer l;
+    u32 const* moved;
+    u32* crossed;  // by row, of 0
+    KILN_HD void operator()(u64 i) const {
+        if ((moved[i] & segment_crosses) != 0) or_into(crossed + row_at(l, static_cast<i32>(i)), 1);
     }
 };
 struct find_last_world {
@@ -574,6 +586,7 @@ KILN_KERNEL(overlay_hot, kiln_spatial::list_hot, 128, 1)
 KILN_KERNEL(overlay_division_keys, kiln_spatial::division_keys, 256, 1)
 KILN_KERNEL(overlay_moved, kiln_spatial::spread_moved, 256, 1)
 KILN_KERNEL(overlay_restless, kiln_spatial::find_restless, 256, 1)
+KILN_KERNEL(overlay_crossed_rows, kiln_spatial::find_crossed_rows, 256, 1)
 KILN_KERNEL(overlay_last_world, kiln_spatial::find_last_world, 256, 1)
 KILN_KERNEL(overlay_chosen_worlds, kiln_spatial::choose_worlds, 256, 1)
 KILN_KERNEL(overlay_owned, kiln_spatial::carry_owned, 256, 1)

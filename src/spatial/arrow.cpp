@@ -305,11 +305,18 @@ result<geometries> import_any(source const& from, ArrowSchema const& schema) {
     if (schema.release == nullptr || array.release == nullptr)
         return fail(errc::invalid_argument, "from_arrow: what was released, or taken by somebody else");
     if (schema.format == nullptr) return fail(errc::invalid_argument, "from_arrow: a field without a format");
+    if (array.length > std::numeric_limits<std::int32_t>::max())
+        return fail(errc::unsupported, "from_arrow: {} rows: take the array in parts", array.length);
     auto const extension = metadata_value(schema.metadata, name_key);
     bool const bytes = extension.empty() && std::string_view{schema.format} == "z";
     if (bytes || extension == "geoarrow.wkb" || extension == "ogc.wkb") return import_wkb(from, schema, array);
     KILN_TRY(auto const kind, family_of(from, extension, schema));
     return import_nested(from, kind, schema, array);
+}
+
+result<void> require_there(void const* schema, void const* array) {
+    if (schema != nullptr && array != nullptr) return {};
+    return fail(errc::invalid_argument, "from_arrow: no {}", schema == nullptr ? "schema" : "array");
 }
 
 // ---- Handing out ----
@@ -432,6 +439,7 @@ void fill(exported& out, std::size_t rows, coordinates layout) {
 }  // namespace
 
 result<geometries> from_arrow(stream_ref on, ArrowSchema* schema, ArrowDeviceArray* array) {
+    KILN_CHECK(require_there(schema, array));
     taken<ArrowSchema> const described{schema};
     auto* const event = static_cast<CUevent_st**>(array->sync_event);
     source from;
@@ -453,6 +461,7 @@ result<geometries> from_arrow(stream_ref on, ArrowSchema* schema, ArrowDeviceArr
 }
 
 result<geometries> from_arrow(ArrowSchema* schema, ArrowArray* array) {
+    KILN_CHECK(require_there(schema, array));
     taken<ArrowSchema> const described{schema};
     source from;
     from.keep = std::make_shared<taken<ArrowArray> const>(array);

@@ -14,6 +14,7 @@ namespace kiln::spatial {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 36;
+constexpr std::size_t binary_within = 4096;  // other formats have a zero byte among the first ones
 
 constexpr std::pair<std::string_view, file_format> endings[] = {
     {".wkt", file_format::wkt},          {".wkb", file_format::wkb},          {".csv", file_format::csv},
@@ -32,6 +33,7 @@ file_format format_of(std::string_view name, std::string_view text) {
     for (auto const* const known :
          {"POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "SRID"})
         if (word == known) return file_format::wkt;
+    if (text.substr(0, binary_within).find('\0') != text.npos) return file_format::automatic;  // no text at all
     auto const line = text.substr(first, text.find('\n', first) - first);
     if (line.starts_with("00000") || line.starts_with("01")) return file_format::wkb;
     return line.find_first_of(",;\t") != line.npos ? file_format::csv : file_format::automatic;

@@ -121,6 +121,7 @@ template <class T>
 }
 
 inline constexpr std::uint32_t ring_kinds = 1U << kiln_spatial::ring_path | 1U << kiln_spatial::reversed_ring;
-inline constexpr std::uint32_t all_kinds = ring_kinds | 1U << kiln_spatial::point_path | 1U << kiln_spatial::line_path;
+inline constexpr std::uint32_t segment_kinds = ring_kinds | 1U << kiln_spatial::line_path;
+inline constexpr std::uint32_t all_kinds = segment_kinds | 1U << kiln_spatial::point_path;
 
 }  // namespace kiln::spatial

@@ -13,6 +13,7 @@ if not EXAMPLE.exists():
 
 done = run(15, program=EXAMPLE, KILN_EXECUTION_MODE="cpu", KILN_EVENTS=str(SCRATCH / "events.jsonl"))
 check("177 countries, 24 zones: 342 parts, 338 of at least 0.01 square degrees; 24 rows, 99035 bytes" in done.stdout, "seven steps", done.stdout)
+check("    " + done.stdout.strip() in (SOURCE / "examples/land_by_zone/README.md").read_text().splitlines(), "with the checksum of its README", done.stdout)
 check(run(15, program=EXAMPLE).stdout == done.stdout, "the same wherever it runs")
 summary = run("events", "--summary", SCRATCH / "events.jsonl").stdout
 for step in ("spatial_overlay on cpu", "spatial_dissolve on cpu", "spatial_measures on cpu"):

@@ -50,6 +50,8 @@ check((SCRATCH / "pairs.csv").read_text() == pairs, "pairs in a file")
 write("feature.json", '{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,1]}}\n')
 check(out("join", "--left", "zones.wkt", "--right", "feature.json") == "0,0\n", "one Feature")
 environment = dict(os.environ, KILN_CACHE_DIR=str(CACHE))
+piped = subprocess.run([CLI, "spatial", "info", "-", "--format", "gdal"], input="x;y\n1;1\n", capture_output=True, text=True, cwd=SCRATCH)
+check(piped.returncode == 2 and "name a file" in piped.stderr, "standard input is not read by GDAL", piped.stderr)
 piped = subprocess.run([CLI, "spatial", "join", "--left", "zones.wkt", "--right", "-"], input="x;y\n1;1\n", capture_output=True, text=True,
                        cwd=SCRATCH, env=environment)
 check(piped.returncode == 0 and piped.stdout == "0,0\n", "standard input, of the format it begins like", piped)
@@ -119,7 +121,8 @@ by_row = ("overlay", "--rows", "--left", "ones.wkt", "--right", "twos.wkt")
 check(out(*by_row) == "0,0,4\n1,1,0\n", "overlay row by row", out(*by_row))
 check(out(*by_row, "--how", "union", "--grid", "2") == "0,0,16\n1,1,0\n", "on a grid", out(*by_row, "--how", "union", "--grid", "2"))
 check("row by row" in run("spatial", "overlay", "--rows", "--left", "ones.wkt", "--right", "right.wkt", status=1).stderr, "as many rows")
-run("spatial", *by_row, "--how", "update", status=1)
+check("not of --rows" in run("spatial", *by_row, "--how", "update", status=2).stderr, "what is of layers only")
+run("spatial", *by_row, "--grid", "inf", status=2)
 run("spatial", *by_row, "--grid", "-1", status=2)
 
 # Rows made of rows.
@@ -135,9 +138,21 @@ check((SCRATCH / "hulls.wkt").read_text() == "LINESTRING (0 0, 4 0)\nNULL\nPOLYG
 for words in (["buffer", "some.wkt"], ["buffer", "some.wkt", "-d", "1", "--caps", "pointed"], ["shape", "some.wkt"], ["shape", "some.wkt", "--what", "star"],
               ["convert", "some.wkt", "--json"], ["convert", "some.wkt", "-o", "some.shp"], ["convert", "some.wkt", "-o", "some.csv"]):
     run("spatial", *words, status=2)
+for words in (["-d", "1", "--quarter", "0"], ["-d", "1", "--quarter", "33"], ["-d", "1", "--mitre-limit", "0.5"], ["-d", "1", "--mitre-limit", "nan"],
+              ["-d", "nan"], ["-d", "inf"]):
+    told = run("spatial", "buffer", "some.wkt", *words, status=2).stderr
+    check("buffer_of" not in told and "--" in told, "by the option's name", told)
+# Files of a format that is not written are not written over.
+for name in ("there.gpkg", "there.SHP", "there.fgb", "there.kml"):
+    write(name, "what was there")
+    for words in (["buffer", "some.wkt", "-d", "1"], ["shape", "some.wkt", "--what", "envelope"], ["bounds", "some.wkt"], ["measure", "some.wkt"]):
+        check("geometry is written as" in run("spatial", *words, "-o", name, status=2).stderr, "refused", name, words)
+    check((SCRATCH / name).read_text() == "what was there", "and kept", name)
 write("roads.wkt", "LINESTRING (-1 1, 5 1)\nLINESTRING (9 9, 10 10)\n")
 out("clip", "--left", "roads.wkt", "--right", "ones.wkt", "-o", "inside.wkt")
 check((SCRATCH / "inside.wkt").read_text() == "MULTILINESTRING ((0 1, 3 1))\nMULTILINESTRING EMPTY\n", "clip", (SCRATCH / "inside.wkt").read_text())
+about = data("spatial", "clip", "--left", "roads.wkt", "--right", "ones.wkt")
+check([about[k] for k in ("left", "right", "left_rows", "right_rows")] == ["roads.wkt", "ones.wkt", 2, 2], "both files of clip", about)
 write("bent.wkt", "LINESTRING (0 0, 1 0.1, 2 0)\n")
 out("shape", "bent.wkt", "--what", "simplify", "-d", "0.5", "-o", "straight.wkt")
 check((SCRATCH / "straight.wkt").read_text() == "MULTILINESTRING ((0 0, 2 0))\n", "simplify")

@@ -32,6 +32,8 @@ bool is_ours(std::string const& file) {
 result<spatial::rows_of_file> read_rows_of(std::string const& file, std::string const& format,
                                            spatial::read_options const& how) {
     if (file == "-") {
+        if (format == "gdal")
+            throw misuse{std::string{"--format gdal: standard input is not read by GDAL; name a file"}};
         KILN_TRY(auto const bytes, base::read_all(STDIN_FILENO, most_piped));
         return spatial::read_text(base::as_text(bytes), "standard input", how);
     }

@@ -3,6 +3,7 @@
 #include "misuse.hpp"
 #include "spatial_verbs.hpp"
 
+#include <cmath>
 #include <map>
 
 namespace kiln::cli {
@@ -29,7 +30,9 @@ int write_overlay(spatial_arguments const& a) {
     if (!what)
         throw misuse{fmt::format(
             "--how '{}': intersection, union, difference, symmetric_difference, identity or update", a.how)};
-    if (!(a.grid >= 0)) throw misuse{std::string{"--grid is a step above 0"}};
+    if (!(a.grid >= 0 && std::isfinite(a.grid))) throw misuse{std::string{"--grid is a step above 0, and finite"}};
+    if (a.row_by_row && (*what == spatial::overlay_kind::identity || *what == spatial::overlay_kind::update))
+        throw misuse{fmt::format("--how {} is of layers, not of --rows", a.how)};
     spatial::overlay_options const options{.grid = a.grid, .most_bytes = memory_limit_of(a)};
     if (a.row_by_row && options.most_bytes != 0)
         throw misuse{std::string{"--memory-limit is of whole layers, not of --rows"}};
@@ -113,7 +116,7 @@ int write_clipped(spatial_arguments const& a) {
     require_areas(layers.right, "the right side of clip");
     auto const made = spatial_calls::clip(layers.left.rows(), layers.right.rows()).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
-    deliver_drawn(a, layers.left, made);
+    deliver_drawn(a, layers.left, made.data, about(layers, made.how));
     bar.step("written");
     return ok;
 }

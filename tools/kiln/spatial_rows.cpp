@@ -18,22 +18,21 @@ json number_json(double v) { return std::isnan(v) ? json(nullptr) : json(v); }
 
 }  // namespace
 
-void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
-                   spatial_calls::answer<spatial_calls::drawn_rows> const& made) {
+void deliver_drawn(spatial_arguments const& a, spatial_layer const& of, spatial_calls::drawn_rows const& made,
+                   json what) {
     std::vector<json> rows;
     std::string text;
-    for (std::size_t i = 0; i < made.data.areas.size(); ++i) {
+    for (std::size_t i = 0; i < made.areas.size(); ++i) {
         auto const row = static_cast<std::int32_t>(i);
-        rows.push_back({{"row", of.name_in_json(row)}, {"area", number_json(made.data.areas[i])}});
-        text += of.name(row) + ',' + number_or_nothing(made.data.areas[i]) + '\n';
+        rows.push_back({{"row", of.name_in_json(row)}, {"area", number_json(made.areas[i])}});
+        text += of.name(row) + ',' + number_or_nothing(made.areas[i]) + '\n';
     }
     if (a.as_json) {
-        auto out = about(of, made.how);
-        out["rows"] = rows;
-        return deliver_json(a, out);
+        what["rows"] = rows;
+        return deliver_json(a, what);
     }
     if (output_kind(a.output) == spatial_output::csv) return deliver(a, text);
-    deliver_geometry(a, made.data.rows, rows);
+    deliver_geometry(a, made.rows, rows);
 }
 
 int write_measures(spatial_arguments const& a) {
@@ -119,6 +118,10 @@ Style style_named(std::string const& option, std::string const& name, std::initi
 
 int write_buffers(spatial_arguments const& a) {
     if (!a.distance) throw misuse{std::string{"buffer needs --distance D"}};
+    if (!std::isfinite(*a.distance)) throw misuse{std::string{"--distance is finite"}};
+    if (a.quarter < 1 || a.quarter > 32) throw misuse{fmt::format("--quarter {}: 1 to 32", a.quarter)};
+    if (!(a.mitre_limit >= 1 && std::isfinite(a.mitre_limit)))
+        throw misuse{std::string{"--mitre-limit is at least 1, and finite"}};
     spatial::buffer_options const how{
         .quarter = a.quarter,
         .caps = style_named<spatial::cap_style>("--caps", a.caps, {"round", "flat", "square"}),
@@ -131,7 +134,7 @@ int write_buffers(spatial_arguments const& a) {
     bar.step(fmt::format("{}: {} rows", a.left.file, layer.rows().rows()));
     auto const made = spatial_calls::buffer_of(layer.rows(), *a.distance, how).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
-    deliver_drawn(a, layer, made);
+    deliver_drawn(a, layer, made.data, about(layer, made.how));
     bar.step("written");
     return ok;
 }
@@ -171,7 +174,7 @@ int write_shapes(spatial_arguments const& a) {
                           return simplifies ? spatial::simplify(on, rows, *a.distance) : found->make(on, rows);
                       }).value();
     bar.step(fmt::format("{} rows on the {}", made.data.areas.size(), name_of(made.how.selected)));
-    deliver_drawn(a, layer, made);
+    deliver_drawn(a, layer, made.data, about(layer, made.how));
     bar.step("written");
     return ok;
 }

@@ -8,6 +8,7 @@
 
 #include <kiln/spatial/wkt.hpp>
 
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 
@@ -44,7 +45,23 @@ std::size_t memory_limit_of(spatial_arguments const& a) {
     return static_cast<std::size_t>(*bytes);
 }
 
+namespace {
+
+// Formats that are read, by GDAL, and not written: whoever names one would find lines of text there.
+bool is_other_geometry(std::string const& file) {
+    auto ending = std::filesystem::path{file}.extension().native();
+    for (auto& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (auto const* known : {".gpkg", ".shp", ".shx", ".dbf", ".fgb", ".kml", ".kmz", ".gml", ".gpx", ".gdb", ".dxf",
+                              ".tab", ".mif", ".sqlite", ".parquet", ".topojson", ".geojsonl", ".geojsons", ".ndjson"})
+        if (ending == known) return true;
+    return false;
+}
+
+}  // namespace
+
 void check_spatial_output(spatial_arguments const& a) {
+    if (is_other_geometry(a.output))
+        throw misuse{fmt::format("-o {}: geometry is written as .geojson, .wkt or .wkb, lines as .csv", a.output)};
     if (!a.output.empty()) check_text_output(a.output).value();
 }
 void check_lines_output(spatial_arguments const& a) {

@@ -74,8 +74,8 @@ int write_converted(spatial_arguments const& a);
 int write_buffers(spatial_arguments const& a);
 int write_shapes(spatial_arguments const& a);
 
-// A row for every row of a layer: lines "row,area", geometry, or JSON.
-void deliver_drawn(spatial_arguments const& a, spatial_layer const& of,
-                   spatial_calls::answer<spatial_calls::drawn_rows> const& made);
+// A row for every row of a layer: lines "row,area", geometry, or JSON with what it is about before the rows.
+void deliver_drawn(spatial_arguments const& a, spatial_layer const& of, spatial_calls::drawn_rows const& made,
+                   json what);
 
 }  // namespace kiln::cli

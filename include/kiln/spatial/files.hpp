@@ -3,7 +3,8 @@
 // Geometries from the files people have, on the host: GeoJSON (RFC 7946; also one Feature per line), lines of WKT, lines of
 // hexadecimal WKB, and CSV with WKT or with x and y. What is read is not trusted: whatever is wrong is refused with file, line
 // and reason, and what comes back has passed validate() (<kiln/spatial/validate.hpp>). GeoJSON is read as it streams by; properties
-// are skipped, but for the one that is asked for as a name of its row.
+// are skipped, but for the one that is asked for as a name of its row. Other formats (GeoPackage, shapefiles) only `kiln spatial` reads, by GDAL:
+// `kiln spatial convert` makes one of these of them.
 //
 //     auto const zones = spatial::read_file("zones.geojson", {.id = "name"}).value();
 //     auto const stops = spatial::read_file("stops.csv").value();                      // columns x and y, or lon and lat, or wkt

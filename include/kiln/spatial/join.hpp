@@ -59,7 +59,7 @@ struct matrix_list {
     [[nodiscard]] std::size_t size() const noexcept { return left.size(); }
 };
 [[nodiscard]] result<matrix_list> relate_join(stream_ref on, geometries const& left, geometries const& right);
-// Row by row, as many as both have; 0 where one of them is null.
+// Row by row, up to the last row of the shorter array; 0 where one of them is null.
 [[nodiscard]] result<buffer<std::uint32_t>> relate(stream_ref on, geometries const& left, geometries const& right);
 
 // The same of points and areas that have an index. They run where the index is; errc::invalid_argument where the points are

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Distances between geometries of all families, and the nearest ones. A distance is 0 exactly where the geometries meet, and
-// otherwise correct to a few units in the last place; the CPU and the GPU give the same bits. Null and empty rows are at no
+// otherwise correct to a few units in the last place of the coordinates; the CPU and the GPU give the same bits. Null and empty rows are at no
 // distance from anything.
 //
 //     auto const nearby = spatial::nearest(stream, houses, roads, {.most = 500}).value();   // buffers, where it ran
@@ -40,11 +40,11 @@ struct near_list {
 [[nodiscard]] result<near_list> nearest(stream_ref on, geometries const& left, geometries const& right,
                                         nearest_options const& how = {});
 
-// Row by row, as many as both have; NaN where there is none. Decided likewise.
+// Row by row, up to the last row of the shorter array; NaN where there is none. Decided likewise.
 [[nodiscard]] result<buffer<double>> distance(stream_ref on, geometries const& left, geometries const& right);
 
 namespace cpu {
-// Row by row, as many as both have.
+// Row by row, up to the last row of the shorter array.
 [[nodiscard]] result<std::vector<std::optional<double>>> distance(geometries const& left, geometries const& right);
 // By left, then distance, then right.
 [[nodiscard]] result<std::vector<near_pair>> nearest(geometries const& left, geometries const& right,

@@ -49,9 +49,9 @@ struct overlay_options {
 [[nodiscard]] result<overlay_rows> overlay(stream_ref on, geometries const& left, geometries const& right,
                                            overlay_kind what, overlay_options const& how = {});
 
-// What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do, of several
-// families of points multipoints. Lines are divided where they cross; the crossing is correctly rounded. A row for every row, empty where nothing is left; null
-// rows stay null. Of points, lines and areas together, a mixed array.
+// What of each row lies in any of the areas, or along their edges: of areas multipolygons, of lines multilinestrings, of points those that do, as points
+// where all rows of the array are single points and else as multipoints. Lines are divided where they cross; the crossing is correctly rounded. A row for
+// every row, empty where nothing is left; null rows stay null. Of points, lines and areas together, a mixed array.
 [[nodiscard]] result<geometries> clip(stream_ref on, geometries const& of, geometries const& areas);
 
 // Areas of the intersection, by left row and then by right one, of pairs that have more than edges in common: no overlay is made for it, so rows must be valid.
@@ -62,7 +62,7 @@ struct area_list {
 };
 [[nodiscard]] result<area_list> area_table(stream_ref on, geometries const& left, geometries const& right);
 
-// Row by row, as many as both have, else errc::invalid_argument: intersection, union_, difference or symmetric_difference of the two rows
+// Row by row, of two arrays of as many rows, else errc::invalid_argument: intersection, union_, difference or symmetric_difference of the two rows
 // of one number, as one row. Null where one of them is. All at once, whatever `most_bytes` is.
 [[nodiscard]] result<geometries> overlay_row_by_row(stream_ref on, geometries const& left, geometries const& right,
                                                     overlay_kind what, overlay_options const& how = {});

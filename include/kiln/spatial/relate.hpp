@@ -75,7 +75,7 @@ namespace cpu {
 [[nodiscard]] result<std::vector<row_pair>> join(geometries const& left, geometries const& right, predicate what);
 // All pairs that are not disjoint, by left, then right.
 [[nodiscard]] result<std::vector<related_pair>> relate_join(geometries const& left, geometries const& right);
-// Row by row; as many as both have. Nothing for rows of which one is null.
+// Row by row, up to the last row of the shorter array. Nothing for rows of which one is null.
 [[nodiscard]] result<std::vector<std::optional<matrix>>> relate(geometries const& left, geometries const& right);
 }  // namespace cpu
 

@@ -22,11 +22,12 @@ constexpr int most_rounds = 12;
 constexpr std::size_t grows_by_chance = 1000;
 constexpr int most_rounds_on_a_grid = 64;
 
-// Of coordinates up to this size, a step that is coarse beside their rounding and fine beside everything else: 2^-46 of it.
+// Of coordinates up to this size, a step that is coarse beside their rounding and fine beside everything else: 2^-46 of it, and never so fine
+// that its multiples would be too small for exact signs.
 double step_for(box const& around) {
     double const size =
         std::max({std::abs(around.min_x), std::abs(around.min_y), std::abs(around.max_x), std::abs(around.max_y)});
-    return size > 0 ? std::ldexp(1.0, std::ilogb(size) - 46) : 1;
+    return size > 0 ? std::ldexp(1.0, std::max(std::ilogb(size) - 46, least_exponent)) : 1;
 }
 
 }  // namespace
@@ -84,10 +85,11 @@ result<void> arrangement::divide_all(queue& on, double grid) {
     }
     auto const before = layer_;
     auto const owned = owned_;
+    KILN_TRY(crossed_rows_, on.filled<std::uint32_t>(layer_.rows(), 0));
     KILN_TRY(bool const is_noded, node(on));
     if (is_noded) return {};
     layer_ = before, owned_ = owned;  // not what crossings made of it
-    KILN_TRY(auto const around, layer_.bounds(on, ring_kinds));
+    KILN_TRY(auto const around, layer_.bounds(on, segment_kinds));
     if (worlds_.empty()) return snap(on, step_for(around));
     // Only worlds that do not come to rest are put onto a grid.
     auto const all = worlds_;
@@ -108,6 +110,11 @@ result<void> arrangement::require_coarse(queue& on, double grid) const {
     if (around.min_x > around.max_x || grid >= finest) return {};
     return fail(errc::invalid_argument,
                 "overlay: a grid of {} is finer than coordinates of this size are; {} is the least", grid, finest);
+}
+
+// Nothing moves before something crosses, so it does not matter in which round a row is seen to.
+result<void> arrangement::note_crossed(queue& on, buffer<std::uint32_t> const& moved) const {
+    return on.launch(find_crossed_rows{layer_.view(), moved.data(), crossed_rows_.data()}, layer_.vertices());
 }
 
 result<void> arrangement::note_restless(queue& on, buffer<std::uint32_t> const& moved) {
@@ -135,6 +142,7 @@ result<bool> arrangement::node(queue& on) {
         KILN_TRY(auto moved, on.filled<std::uint32_t>(n, 0));
         KILN_TRY(auto found, by_->crossings(on, layer_, worlds_, asks, moved));
         if (found.count == 0) return true;
+        KILN_CHECK(note_crossed(on, moved));
         bool const grows = round > 0 && found.count > before + grows_by_chance;
         if (grows || (round > 3 && 2 * found.count > before)) {
             KILN_CHECK(note_restless(on, moved));

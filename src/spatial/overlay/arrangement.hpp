@@ -47,6 +47,9 @@ public:
     [[nodiscard]] kept_layer const& noded() const noexcept { return layer_; }
     // Divisions that were needed because rounded crossings had moved segments onto others.
     [[nodiscard]] std::size_t moved_again() const noexcept { return moved_again_; }
+    // Of what was divided without a grid, by row: 1 where a segment crosses another of its world, by exact arithmetic. Of two rows that cross, one
+    // is told.
+    [[nodiscard]] buffer<std::uint32_t> const& crossed_rows() const noexcept { return crossed_rows_; }
     // The step of the grid that it is on, because it was asked for or because these did not end; else 0.
     [[nodiscard]] double grid() const noexcept { return grid_; }
 
@@ -57,6 +60,7 @@ private:
     [[nodiscard]] result<void> require_coarse(queue& on, double grid) const;
     // False where crossings go on moving segments; where there are worlds, `restless_` tells of which.
     [[nodiscard]] result<bool> node(queue& on);
+    [[nodiscard]] result<void> note_crossed(queue& on, buffer<std::uint32_t> const& moved) const;
     [[nodiscard]] result<void> note_restless(queue& on, buffer<std::uint32_t> const& moved);
     [[nodiscard]] result<buffer<std::int32_t>> worlds_that(queue& on, std::uint32_t restless) const;
     [[nodiscard]] result<void> snap(queue& on, double grid);
@@ -74,7 +78,7 @@ private:
     kept_layer layer_;
     buffer<std::int32_t> worlds_;
     buffer<std::uint32_t> owned_;  // empty: nobody asks
-    buffer<std::uint32_t> restless_;
+    buffer<std::uint32_t> restless_, crossed_rows_;
     buffer<std::int32_t> place_of_, place_first_, at_place_;  // by vertex; by place; vertices by place
     buffer<std::int64_t> strand_number_;
     buffer<std::int32_t> start_, member_, border_first_;

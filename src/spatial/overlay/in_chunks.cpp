@@ -334,14 +334,14 @@ result<mended_rows> mended_in_chunks(chunked_call const& by, geometries const& o
     auto& home = by.in.home;
     auto& to = by.results;
     auto const n = of.rows();
-    KILN_TRY(auto l, kept_layer::distinct(home, of));
-    KILN_TRY(auto const states, brought_sync(to, by.in.on, l.states()));
-    KILN_TRY(auto const worlds, home.room<std::int32_t>(n));
-    KILN_CHECK(home.launch(number_words{worlds.data()}, n));
+    KILN_TRY(auto areas, areas_of_rows(home, of));
+    KILN_TRY(auto const states, brought_sync(to, by.in.on, areas.layer.states()));
+    KILN_TRY(auto const shrunk, brought_sync(to, by.in.on, areas.shrunk));
     divisions_in_chunks dividing{by.in};
-    KILN_TRY(auto const divided, arrangement::divided(home, std::move(l), worlds, 0, dividing));
+    KILN_TRY(auto const divided, arrangement::divided(home, std::move(areas.layer), areas.worlds, 0, dividing));
     tell_how_divided("spatial_dissolve", divided, 0);
-    KILN_TRY(auto chunks, world_chunks::make(by.in, divided, worlds, n));
+    KILN_TRY(auto const crossed, brought_sync(to, by.in.on, divided.crossed_rows()));
+    KILN_TRY(auto chunks, world_chunks::make(by.in, divided, areas.worlds, n));
     pieces_end_to_end rows{by};
     std::vector<buffer<std::uint64_t>> before, after;
     auto const marks = [&](kept_layer const& of_some) -> result<buffer<std::uint64_t>> {
@@ -367,7 +367,7 @@ result<mended_rows> mended_in_chunks(chunked_call const& by, geometries const& o
     KILN_TRY(auto const one, end_to_end(to, before));
     KILN_TRY(auto const other, end_to_end(to, after));
     KILN_TRY(out.was_valid, to.room<std::uint8_t>(n));
-    KILN_CHECK(to.launch(compare_rows{raw(one), raw(other), out.was_valid.data()}, n));
+    KILN_CHECK(to.launch(compare_rows{raw(one), raw(other), shrunk.data(), crossed.data(), out.was_valid.data()}, n));
     return out;
 }
 

@@ -122,8 +122,21 @@ result<buffer<std::uint64_t>> marks_of(queue& on, kept_layer const& of) {
     KILN_TRY(auto polygons, on.filled<std::uint64_t>(of.paths() + 1, 0));
     KILN_CHECK(on.launch(sum_polygon_marks{l, raw(rings), raw(number), raw(polygons)}, of.paths()));
     KILN_TRY(auto out, on.filled<std::uint64_t>(of.rows(), 0));
-    auto const* const dimension = reinterpret_cast<signed char const*>(of.dimensions().data());
-    KILN_CHECK(on.launch(sum_row_marks{l, dimension, raw(polygons), raw(number), raw(out)}, of.paths()));
+    KILN_CHECK(on.launch(sum_row_marks{l, raw(polygons), raw(number), raw(out)}, of.paths()));
+    return out;
+}
+
+result<areas_to_draw> areas_of_rows(queue& on, geometries const& of) {
+    areas_to_draw out;
+    auto const rows = of.rows();
+    KILN_TRY(out.layer, kept_layer::distinct(on, of));
+    auto const* const dimension = reinterpret_cast<signed char const*>(out.layer.dimensions().data());
+    KILN_TRY(out.shrunk, on.filled<std::uint32_t>(rows, 0));
+    KILN_CHECK(on.launch(find_shrunk_rows{out.layer.view(), dimension, out.shrunk.data()}, out.layer.paths()));
+    KILN_TRY(out.worlds, on.room<std::int32_t>(rows));
+    KILN_CHECK(on.launch(number_areas{dimension, out.worlds.data()}, rows));
+    KILN_CHECK(out.layer.leave_out(on, out.worlds));
+    KILN_CHECK(on.launch(number_words{out.worlds.data()}, rows));  // every row in one, so that all are counted
     return out;
 }
 
@@ -251,12 +264,10 @@ result<geometries> united_rows(queue& on, geometries const& of) {
 
 result<mended_rows> rows_mended(queue& on, geometries const& of) {
     auto const rows = of.rows();
-    KILN_TRY(auto l, kept_layer::distinct(on, of));
-    auto const states = l.states();
-    world_question how{"spatial_dissolve"};
-    KILN_TRY(how.worlds, on.room<std::int32_t>(rows));
-    KILN_CHECK(on.launch(number_words{how.worlds.data()}, rows));
-    KILN_TRY(auto const in, arranged_in_worlds(on, std::move(l), how));
+    KILN_TRY(auto areas, areas_of_rows(on, of));
+    auto const states = areas.layer.states();
+    world_question const how{"spatial_dissolve", areas.worlds};
+    KILN_TRY(auto const in, arranged_in_worlds(on, std::move(areas.layer), how));
     KILN_TRY(auto parts, put_together(on, in, how, rows));
     KILN_TRY(parts.validity, on.room<std::uint8_t>((rows + 7) / 8));
     KILN_CHECK(on.launch(set_validity{states.data(), states.data(), rows, parts.validity->data()}, (rows + 7) / 8));
@@ -266,7 +277,9 @@ result<mended_rows> rows_mended(queue& on, geometries const& of) {
     KILN_TRY(auto const before, marks_of(on, in.noded()));
     KILN_TRY(auto const after, marks_of(on, drawn));
     KILN_TRY(out.was_valid, on.room<std::uint8_t>(rows));
-    KILN_CHECK(on.launch(compare_rows{raw(before), raw(after), out.was_valid.data()}, rows));
+    KILN_CHECK(on.launch(
+        compare_rows{raw(before), raw(after), areas.shrunk.data(), in.crossed_rows().data(), out.was_valid.data()},
+        rows));
     return out;
 }
 

@@ -28,6 +28,13 @@ struct world_question {
                                             std::uint32_t parts);
 // Rounded crossings that made others cross are told, and so is a grid that nobody asked for.
 void tell_how_divided(std::string_view operation, arrangement const& of, double asked);
+// Areas of a distinct layer, each in a world of its own, to be drawn anew. Rows that are none stay, without paths.
+struct areas_to_draw {
+    kept_layer layer;
+    buffer<std::int32_t> worlds;
+    buffer<std::uint32_t> shrunk;  // by row, of all of them: 1 where a line or ring has no length
+};
+[[nodiscard]] result<areas_to_draw> areas_of_rows(queue& on, geometries const& of);
 // By row: rows that are the same, whatever the order of their parts, have the same number.
 [[nodiscard]] result<buffer<std::uint64_t>> marks_of(queue& on, kept_layer const& of);
 

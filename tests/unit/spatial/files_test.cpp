@@ -244,6 +244,9 @@ TEST(files, are_known_by_name_or_by_how_they_begin) {
     EXPECT_THAT(rows("POINT (1 2)\n\nNULL\n", "points"), ElementsAre("POINT (1 2)", "NULL", "NULL"));
     EXPECT_THAT(rows("0101000000000000000000F03F0000000000000040\n", "points"), ElementsAre("POINT (1 2)"));
     EXPECT_THAT(why("hello\n", "points"), HasSubstr("points: neither its name nor its first line says what it is"));
+    // A GeoPackage is no CSV, whatever commas are in it.
+    EXPECT_THAT(why(std::string{"SQLite format 3\0, a,b\n1,2\n", 27}, "layer.gpkg"),
+                HasSubstr("layer.gpkg: neither its name nor its first line says what it is"));
     EXPECT_THAT(why("POINT (1 2)\n", "p.wkt", {.id = "name"}), HasSubstr("rows of wkt have no names"));
     EXPECT_THAT(why("POINT (0 0)\nPOINT (1\n", "p.wkt"), HasSubstr("p.wkt, line 2: WKT, row 1, column 9"));
     EXPECT_THAT(why("POINT (0 0)\nPOLYGON ((0 0, 1 0, 1 1, 0 1))\n", "p.wkt"),

@@ -436,6 +436,14 @@ TEST(arrow, refuses_structs_that_are_not_whole) {
     to_arrow({}, read({one_of_each[1]}), &schema, &lines).value();
     lines.array.buffers[1] = nullptr;
     EXPECT_THAT(from_arrow({}, &schema, &lines).error().message(), HasSubstr("without offsets"));
+    // Rows have numbers of 32 bits.
+    to_arrow({}, read({one_of_each[1]}), &schema, &lines).value();
+    lines.array.length = std::int64_t{1} << 40;
+    EXPECT_THAT(from_arrow({}, &schema, &lines).error().message(), HasSubstr("1099511627776 rows"));
+    handed_points alone;
+    EXPECT_THAT(from_arrow(nullptr, &alone.array).error().message(), HasSubstr("no schema"));
+    EXPECT_THAT(from_arrow(&alone.schema, nullptr).error().message(), HasSubstr("no array"));
+    EXPECT_THAT(from_arrow({}, &alone.schema, nullptr).error().message(), HasSubstr("no array"));
 }
 
 }  // namespace kiln::spatial_tests

@@ -2,6 +2,7 @@
 // What of rows lies in areas, and rows with fewer vertices, by the device's text run on the host, against GEOS.
 #include "geos.hpp"
 #include "mixed_rows.hpp"
+#include "overlay_samples.hpp"
 #include "spatial/overlay/clip.hpp"
 #include "spatial/overlay/simplified.hpp"
 
@@ -51,6 +52,22 @@ TEST(clip, lines) {
                     "MULTILINESTRING ((4 0, 4 4))", "MULTILINESTRING EMPTY", "MULTILINESTRING EMPTY", "NULL",
                     "MULTILINESTRING EMPTY", "MULTILINESTRING ((1 1, 3 1, 3 4), (1 4, 1 1))"));
     EXPECT_THAT(clipped({"LINESTRING (0 0, 1 1)"}, {}), ElementsAre("MULTILINESTRING EMPTY"));
+}
+
+// What does not come to rest is put onto a grid, lines as well as rings.
+TEST(clip, lines_that_run_back_and_forth) {
+    host_queue on{item_order::scrambled};
+    auto const road = from_wkt(std::vector<std::string>{back_and_forth}).value();
+    auto const around = from_wkt(std::vector<std::string>{"POLYGON ((8 50, 9 50, 9 51, 8 51, 8 50))"}).value();
+    auto const aside = from_wkt(std::vector<std::string>{"POLYGON ((0 0, 1 0, 1 1, 0 1, 0 0))"}).value();
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const whole = length({}, road).value().data()[0];
+    auto const all = rows_in_areas(on, road, around);
+    ASSERT_TRUE(all) << all.error().message();
+    EXPECT_NEAR(length({}, *all).value().data()[0], whole, 1e-9 * whole);
+    auto const none = rows_in_areas(on, road, aside);
+    ASSERT_TRUE(none) << none.error().message();
+    EXPECT_EQ(to_wkt(*none).value()[0], "MULTILINESTRING EMPTY");
 }
 
 // One part or several: files have both in one layer.

@@ -146,7 +146,9 @@ TEST(overlay, rows_that_were_valid_are_told) {
         "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 2, 6 2, 6 6, 2 6, 2 2)))",
         "MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((1 1, 2 1, 2 2, 1 1)))",  // one in the other
         "POLYGON ((1 1, 1 1, 1 1, 1 1))",
-        "LINESTRING (1 1, 1 1)"};
+        hole_just_outside,
+        "LINESTRING (1 1, 1 1)",
+        "MULTILINESTRING ((0 0, 1 1), (2 2, 2 2))"};
     for (auto const* const rows : {&good, &bad}) {
         auto const all = areas(*rows);
         host_queue on{item_order::scrambled};
@@ -163,6 +165,49 @@ TEST(overlay, rows_that_were_valid_are_told) {
     EXPECT_EQ(is_valid({}, areas({"LINESTRING (0 0, 1 1)"})).value().data()[0], 1);
     EXPECT_EQ(to_wkt(mend({}, areas({"LINESTRING (0 0, 1 1)"})).value().rows).value()[0], "LINESTRING (0 0, 1 1)");
     EXPECT_EQ(mend({}, areas({bad[0]})).value().was_valid.data()[0], 0);
+}
+
+TEST(overlay, lines_are_not_divided_to_tell_whether_they_are_valid) {
+    std::vector<std::string> const rows{"POINT (1 2)", back_and_forth, "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))",
+                                        "LINESTRING (-100000 0, 1e-13 200000, 0 100000, -100000 1e-13, -2 200000)",
+                                        "LINESTRING (3 3, 3 3)"};
+    scoped_execution_mode const mode{execution_mode::cpu};
+    auto const told = [](geometries const& of) {
+        auto const valid = is_valid({}, of);
+        EXPECT_TRUE(valid) << valid.error().message();
+        return valid ? values_of(*valid) : std::vector<std::uint8_t>{};
+    };
+    EXPECT_THAT(told(areas(rows)), ElementsAre(1, 1, 0, 1, 0));
+    EXPECT_THAT(told(areas({rows[1], rows[4], rows[3]})), ElementsAre(1, 0, 1));
+    auto const mended = mend({}, areas(rows));
+    ASSERT_TRUE(mended) << mended.error().message();
+    EXPECT_THAT(values_of(mended->was_valid), ElementsAre(1, 1, 0, 1, 0));
+    EXPECT_EQ(to_wkt(mended->rows).value()[1], rows[1]);
+}
+
+// Crossings would be smaller than the least coordinate that has exact signs.
+TEST(overlay, of_the_smallest_coordinates) {
+    auto const tiny = [](geometries const& of) {
+        auto parts = of.parts();
+        auto const scaled = [](buffer<double> const& from) {
+            auto out = buffer<double>::copy_of(from.host_span());
+            for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = (out.data()[i] - 3) * 0x1p-300;
+            return out;
+        };
+        parts.x = scaled(parts.x), parts.y = scaled(parts.y);
+        return geometries::make(std::move(parts)).value();
+    };
+    for (unsigned seed = 1; seed <= 4; ++seed) {
+        auto const a = lattice(family::polygon, {.rows = 12, .size = 6, .seed = seed});
+        auto const b = lattice(family::polygon, {.rows = 12, .size = 6, .seed = seed + 20});
+        host_queue on{item_order::scrambled};
+        auto const made = overlaid_rows(on, tiny(a), tiny(b), overlay_kind::union_);
+        ASSERT_TRUE(made) << seed << ": " << made.error().message();
+        EXPECT_TRUE(require_valid(made->rows));
+        auto const mended = rows_mended(on, tiny(a)).value();
+        EXPECT_EQ(values_of(mended.was_valid), values_of(rows_mended(on, a).value().was_valid)) << seed;
+        EXPECT_THAT(values_of(rows_mended(on, mended.rows).value().was_valid), testing::Each(1)) << seed;
+    }
 }
 
 TEST(overlay, what_is_no_area_stays_as_it_is_when_areas_are_mended) {

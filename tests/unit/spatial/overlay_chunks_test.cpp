@@ -280,6 +280,31 @@ TEST(overlay_in_chunks, of_rows_by_key_and_alone) {
     check_rows(odd, keys_by(odd.rows(), 5), 24, {.name = "rings of any kind"});
 }
 
+// Crossings that are rounded onto a vertex, and rows that are no areas.
+TEST(overlay_in_chunks, which_rows_are_valid) {
+    std::vector<std::string> const kinds{hole_just_outside,
+                                         back_and_forth,
+                                         "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))",
+                                         "LINESTRING (1 1, 1 1)",
+                                         "NULL",
+                                         "POINT (1 1)",
+                                         "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"};
+    std::vector<std::string> rows;
+    std::vector<std::uint8_t> expected;
+    for (int turn = 0; turn < 30; ++turn)
+        for (std::size_t i = 0; i < kinds.size(); ++i)
+            rows.push_back(kinds[i]), expected.push_back(i == 0 || i == 3 || i == 6 ? 0 : 1);
+    auto const of = from_wkt(rows).value();
+    chunked_places places{bytes_for(items_in(of)) / 6};
+    watched_chunks events;
+    auto const made = mended_in_chunks(places.call, of);
+    ASSERT_TRUE(made) << made.error().message();
+    EXPECT_GE(events.chunks, 8U);
+    EXPECT_EQ(values_of(made->was_valid), expected);
+    host_queue on;
+    EXPECT_EQ(values_of(rows_mended(on, of).value().was_valid), expected);
+}
+
 // A row that meets everything comes with every chunk; what it has in common with them is drawn a few of them at a time.
 TEST(overlay_in_chunks, with_a_row_that_meets_everything) {
     auto const small = zone_grid(14, 14, 6, 0);

@@ -8,8 +8,22 @@
 #include <cmath>
 #include <numbers>
 #include <random>
+#include <string>
 
 namespace kiln::spatial_tests {
+
+// One unit in the last place: the crossing, rounded, is the hole's vertex.
+inline std::string const hole_just_outside{
+    "POLYGON ((0.5 0.5, 0.9 0.5, 0.8999999999999998 0.8999999999999998, 0.5000000000000002 0.8999999999999999, 0.5 "
+    "0.5), (0.6000000000000002 0.8, 0.8000000000000002 0.6000000000000001, 0.6000000000000001 0.8999999999999999, "
+    "0.6000000000000002 0.8))"};
+// Along a road in degrees, back and forth: its crossings with itself, rounded, move others without end.
+inline std::string const back_and_forth{
+    "LINESTRING (8.536031186422791 50.38687050846691, 8.61925089248251 50.422536096778224, "
+    "8.656635495895987 50.43855806966971, 8.759715198643935 50.482735085133115, "
+    "8.61792900231795 50.42196957242198, 8.745627497665792 50.47669749899963, 8.12030365979853 50.20870156848509, "
+    "8.425935858064673 50.33968679631344, 8.76034970189882 50.483007015099496, "
+    "8.554282187195847 50.39469236594108, 8.730630344225435 50.47027014752519, 8.179244175257201 50.23396178939595)"};
 
 inline constexpr std::array all_kinds_of_overlay{
     spatial::overlay_kind::intersection,         spatial::overlay_kind::union_,   spatial::overlay_kind::difference,
