@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace kiln::base {
 
@@ -20,6 +22,20 @@ std::filesystem::path file_with(void const* code) {
     auto const* const started_as = reinterpret_cast<char const*>(::getauxval(AT_EXECFN));
     if (failed && started_as != nullptr) out = std::filesystem::canonical(started_as, failed);
     return out;
+}
+
+bool belongs_to(std::filesystem::path const& own, std::filesystem::path const& found) {
+    struct ::stat ours {
+    }, file{}, folder{};
+    if (::stat(own.c_str(), &ours) != 0 || ::stat(found.c_str(), &file) != 0 ||
+        ::stat(found.parent_path().c_str(), &folder) != 0)
+        return false;
+    auto const is_of_ours = [&](struct ::stat const& about) {
+        return about.st_uid == 0 || about.st_uid == ::geteuid() || about.st_uid == ours.st_uid;
+    };
+    // In a folder like /tmp nobody replaces what is another's.
+    bool const is_kept = (folder.st_mode & S_IWOTH) == 0 || (folder.st_mode & S_ISVTX) != 0;
+    return is_of_ours(file) && is_of_ours(folder) && (file.st_mode & S_IWOTH) == 0 && is_kept;
 }
 
 }  // namespace kiln::base

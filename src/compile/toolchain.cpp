@@ -85,8 +85,15 @@ result<tool> find_nvrtc(cuda::library_search const& search) {
             absent.native());
         return fail(errc::not_found, "{}", why).with_log(why);
     }
-    return find_tool(search, cuda::nvrtc_sonames, nvrtc_at,
-                     "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH");
+    auto found = find_tool(search, cuda::nvrtc_sonames, nvrtc_at,
+                           "install the CUDA toolkit, or 'pip install nvidia-cuda-nvrtc', or set KILN_CUDA_PATH");
+    auto const named = search.named_toolkit();
+    if (found || !found.error().log().empty() || named.empty()) return found;
+    // Others may be on the machine, and are not looked at.
+    auto why =
+        fmt::format("KILN_CUDA_PATH={} has none, and no other toolkit is looked at; unset it, or name one that has",
+                    named.native());
+    return error{found.error()}.with_log(std::move(why));
 }
 
 result<tool> find_nvjitlink(cuda::library_search const& search) {

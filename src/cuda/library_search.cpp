@@ -231,6 +231,10 @@ fs::path library_search::named_nvrtc() const {
     return environment_.kiln_nvrtc.empty() ? fs::path{} : made_absolute(environment_.kiln_nvrtc);
 }
 
+fs::path library_search::named_toolkit() const {
+    return environment_.kiln_cuda_path.empty() ? fs::path{} : near_.front().root;
+}
+
 fs::path library_search::absent_toolkit() const {
     if (environment_.kiln_cuda_path.empty() || directory_exists(near_.front().root)) return {};
     return near_.front().root;

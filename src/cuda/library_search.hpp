@@ -85,6 +85,8 @@ public:
 
     // The toolkit that KILN_CUDA_PATH names and that is not there; empty where it names none, or a directory.
     [[nodiscard]] std::filesystem::path absent_toolkit() const;
+    // The only one that is looked at, because KILN_CUDA_PATH names it; empty where it names none.
+    [[nodiscard]] std::filesystem::path named_toolkit() const;
     // For messages: "KILN_CUDA_PATH (/opt/cuda)", or "loader path, /usr/local/cuda, pip (...); CUDA_HOME is not set".
     [[nodiscard]] std::string tried() const;
 

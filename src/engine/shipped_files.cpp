@@ -2,6 +2,7 @@
 #include "engine/shipped_files.hpp"
 
 #include "base/directory.hpp"
+#include "base/own_file.hpp"
 
 #include <algorithm>
 
@@ -68,8 +69,12 @@ private:
         }
         std::ranges::sort(files);
         auto out = std::make_shared<bundles>();
+        auto const own = base::file_with(reinterpret_cast<void const*>(&make_shipped_files));
         for (auto const& file : files) {
-            auto opened = store::bundle_tier::open(file);
+            auto opened =
+                base::belongs_to(own, file)
+                    ? store::bundle_tier::open(file)
+                    : fail(errc::forbidden, "{}: others could have put it there, so it is not used", file.native());
             if (opened) out->push_back(*std::move(opened));
             else
                 events_.emit({.kind = event_kind::rejected,

@@ -2,6 +2,7 @@
 #include "store/bundle_search.hpp"
 
 #include "base/directory.hpp"
+#include "base/own_file.hpp"
 #include "store/disk_layout.hpp"
 
 #include <algorithm>
@@ -12,12 +13,12 @@ namespace kiln::store {
 
 namespace {
 
-std::filesystem::path beside_program() {
+std::string program_file() {
     std::string path(4096, '\0');
     auto const size = ::readlink("/proc/self/exe", path.data(), path.size());
     if (size <= 0 || static_cast<std::size_t>(size) == path.size()) return {};
     path.resize(static_cast<std::size_t>(size));
-    return path + ".kiln";
+    return path;
 }
 
 std::string reason_of(error const& why) {
@@ -58,25 +59,36 @@ opened_bundles open_bundles(bundle_places const& places, event_outlet& events) {
         if (!no_key.empty())
             events.emit({.kind = event_kind::warned, .reason = "bundle-key", .detail = key.error().message()});
     }
-    auto const open = [&](std::filesystem::path const& file, bool optional) {
+    auto const refuse = [&](std::string reason, error const& why) {
+        events.emit({.kind = event_kind::rejected, .reason = reason, .detail = why.message()});
+        out.refused.push_back({std::move(reason), why.message()});
+    };
+    auto const open = [&](std::filesystem::path const& file) {
         auto bundle = bundle_tier::open(file, policy);
         if (!bundle && bundle.error().code() == errc::forbidden && !no_key.empty())
             bundle = fail(errc::forbidden, "{}: {}", file.native(), no_key);
-        if (bundle) {
-            out.bundles.push_back(*std::move(bundle));
-            return;
-        }
-        if (bundle.error().code() == errc::not_found && optional) return;
-        out.refused.push_back({reason_of(bundle.error()), bundle.error().message()});
-        events.emit(
-            {.kind = event_kind::rejected, .reason = out.refused.back().reason, .detail = bundle.error().message()});
+        return bundle;
     };
     for (auto const& path : places.paths) {
-        for (auto const& file : files_of(path)) open(file, false);
+        for (auto const& file : files_of(path)) {
+            if (auto bundle = open(file)) out.bundles.push_back(*std::move(bundle));
+            else refuse(reason_of(bundle.error()), bundle.error());
+        }
     }
-    if (places.beside_program) {
-        if (auto const file = beside_program(); !file.empty()) open(file, true);
-    }
+    auto const program = places.beside_program ? program_file() : std::string{};
+    if (program.empty()) return out;
+    std::filesystem::path const file = program + ".kiln";
+    auto bundle = open(file);
+    // Nobody named it. Whoever could have put it there may not be whoever made the program, unless a signature says so.
+    bool const is_believed = policy.what == signature_policy::need::trusted || base::belongs_to(program, file);
+    if (bundle && is_believed) out.bundles.push_back(*std::move(bundle));
+    else if (bundle)
+        refuse(std::string{name_of(miss::open_to_others)},
+               fail(errc::forbidden,
+                    "{}: others could have put it there, so it is not used; name it in KILN_BUNDLES, or set "
+                    "KILN_BUNDLE_KEY to the key it is signed by",
+                    file.native()));
+    else if (bundle.error().code() != errc::not_found) refuse(reason_of(bundle.error()), bundle.error());
     return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace kiln::base {
 
@@ -34,6 +35,40 @@ TEST(own_file, is_not_what_the_program_was_called) {
     auto const found = file_with(reinterpret_cast<void const*>(&somewhere));
     fs::current_path(before);
     EXPECT_EQ(found, program);
+}
+
+// Whoever finds something beside or above a program may have found what another user put there.
+TEST(own_file, belongs_to_us_where_nobody_else_could_have_put_it) {
+    auto const scratch = temporary_directory::make().value();
+    auto const own = scratch.path() / "build" / "program", found = scratch.path() / "bin" / "found";
+    for (auto const& file : {own, found}) {
+        make_directories(file.parent_path()).value();
+        ASSERT_TRUE(replace_file(file, {}).has_value());
+        fs::permissions(file, fs::perms{0755});
+        fs::permissions(file.parent_path(), fs::perms{0755});
+    }
+    EXPECT_TRUE(belongs_to(own, found));
+    EXPECT_TRUE(belongs_to(own, "/bin/sh")) << "root's";
+    EXPECT_FALSE(belongs_to(own, scratch.path() / "bin" / "nothing"));
+    fs::permissions(found, fs::perms{0777});
+    EXPECT_FALSE(belongs_to(own, found));
+    fs::permissions(found, fs::perms{0775});
+    EXPECT_TRUE(belongs_to(own, found)) << "a group is ours, or it was chosen";
+    fs::permissions(found.parent_path(), fs::perms{0777});
+    EXPECT_FALSE(belongs_to(own, found)) << "whoever may write there may replace it";
+    fs::permissions(found.parent_path(), fs::perms{01777});
+    EXPECT_TRUE(belongs_to(own, found)) << "not in a folder like /tmp";
+    if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+    constexpr ::uid_t other = 4242;
+    ASSERT_EQ(::chown(found.c_str(), other, other), 0);
+    EXPECT_FALSE(belongs_to(own, found));
+    ASSERT_EQ(::chown(own.c_str(), other, other), 0);
+    EXPECT_TRUE(belongs_to(own, found)) << "whoever made the program may as well bring its parts";
+    ASSERT_EQ(::chown(found.c_str(), 0, 0), 0);
+    ASSERT_EQ(::chown(own.c_str(), 0, 0), 0);
+    fs::permissions(found.parent_path(), fs::perms{0755});
+    ASSERT_EQ(::chown(found.parent_path().c_str(), other, other), 0);
+    EXPECT_FALSE(belongs_to(own, found)) << "another's folder, with a link in it to whatever is root's";
 }
 
 }  // namespace kiln::base
