@@ -437,6 +437,7 @@ time_ns overlap(interval with, std::vector<interval> const& sorted) {
 
 model model_of(recording& from, model_options const& how) {
     model out;
+    out.sources = &from.sources;
     take_about(from, out);
     out.children = children_of(from);
     for (auto& r : from.processes) {

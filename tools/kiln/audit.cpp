@@ -38,7 +38,10 @@ std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments 
                              recorded when = recorded::before) {
     auto out = std::make_unique<loaded>();
     out->recording = audit::read_recording(from).value();
-    if (when == recorded::now) look_up_lines(from, out->recording);
+    if (when == recorded::now) {
+        look_up_lines(from, out->recording);
+        keep_sources(from, out->recording);
+    }
     out->model = audit::model_of(out->recording, {.step = a.step});
     out->result = audit::audit(out->model, b.apply({.expect_gpu = a.expect_gpu, .numbers = {}}));
     audit::allow(b, out->result);
