@@ -96,6 +96,9 @@ private:
     std::vector<std::byte> window_;
 };
 
+// A file with more than that between two chunks has no next one: writers leave parts of a chunk behind, and a sparse file may be of any size.
+constexpr std::size_t most_passed_over = std::size_t{64} << 20;
+
 class file_parser {
 public:
     file_parser(byte_source& data, string_table& strings, process_recording& to)
@@ -124,8 +127,9 @@ private:
     std::size_t next_chunk(std::size_t at) {
         if (auto const size = take_chunk(data_.from(at)); size > 0) return at + size;
         auto next = at + 1;
-        while (next + 4 <= data_.size() && !has_magic(next)) ++next;
-        if (next + 4 > data_.size()) next = data_.size();
+        auto const end = std::min(data_.size(), at + most_passed_over);
+        while (next + 4 <= end && !has_magic(next)) ++next;
+        if (next + 4 > end) next = data_.size();
         to_.skipped_bytes += next - at;
         return next;
     }

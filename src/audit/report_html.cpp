@@ -12,7 +12,7 @@ namespace html {
 
 std::string escaped(std::string_view text) {
     std::string out;
-    for (char const c : base::valid_utf8(text)) {
+    for (char const c : base::readable_utf8(text)) {
         switch (c) {
             case '&': out += "&amp;"; break;
             case '<': out += "&lt;"; break;

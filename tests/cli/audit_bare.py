@@ -183,6 +183,55 @@ if "{how}" == "execve": os.execve(program, words, dict(os.environ))
 os.waitpid(os.posix_spawn(program, words, dict(os.environ)), 0)
 """))
 
+# ---- variables and arguments
+
+given = build("given", r"""
+#include <unistd.h>
+int main(int count, char** words) {
+    char* variables[] = {"PATH=/usr/bin:/bin", "Z=1", "A=first", "A=second", "without", "=odd", "KILN_CACHE_DIR=/nonexistent", 0};
+    execve(words[1], words + 1, variables);
+    return 9;
+}
+""")
+lists = build("lists", r"""
+#include <stdio.h>
+#include <string.h>
+extern char** environ;
+int main(void) {
+    for (char** at = environ; *at; ++at)
+        if (!strstr(*at, "INJECTION64_PATH=") && strncmp(*at, "LD_AUDIT=", 9) && (strncmp(*at, "KILN_AUDIT_", 11))) puts(*at);
+    return 0;
+}
+""")
+bare = subprocess.run([given, lists], capture_output=True, text=True, check=True).stdout
+audited = subprocess.run([given, CLI, "audit", "--", lists], capture_output=True, text=True, check=True).stdout
+check(audited == bare and "A=first\nA=second\nwithout\n=odd\n" in bare, "variables as they came", bare, audited)
+
+
+def runs(count, *before):
+    try:
+        return subprocess.run([*map(str, before), "/bin/true", "x" * count, *["x" * 1000] * thousands], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    except OSError:
+        return None
+
+
+def most():
+    """The longest word that leaves just enough room for the program bare."""
+    low, high = 0, 100_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if runs(middle) else (low, middle)
+    return low
+
+
+thousands = 2000
+while thousands > 0 and not runs(0):
+    thousands -= 50
+if runs(0) and not runs(100_000):  # there is a bound, and it is near
+    words = most() - 200  # kiln's own words
+    full = runs(words, CLI, "audit", "--fail-on", "low", "--")
+    check(full is not None and full.returncode == 4 and "no room for it beside" in full.stderr, "no room for our variables", full)
+
 # ---- no memory left
 
 BEGIN = """import ctypes, os, resource, sys, time

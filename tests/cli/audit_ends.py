@@ -51,6 +51,16 @@ for what, (place, does) in ways.items():
     run("audit", "health", "--write-baseline", SCRATCH / "none.json", "--", "sh", "-c", does, status=4, TMPDIR=place)
     check(not (SCRATCH / "none.json").exists(), "nothing is no baseline")
 check(not list(temporary.iterdir()), "nothing is left behind", list(temporary.iterdir()))
+mine = SCRATCH / "mine"
+mine.mkdir()
+swaps = f'mv "$KILN_AUDIT_DIR" "$KILN_AUDIT_DIR.moved"; ln -s {mine} "$KILN_AUDIT_DIR"'
+for command, said in ((("audit",), "no report"), (("audit", "health"), "no report")):
+    swapped = run(*command, "--", "sh", "-c", swaps, TMPDIR=temporary)
+    check(said in swapped.stderr and "something else in its place" in swapped.stderr, "a folder that is another is not read", swapped.stderr)
+run("audit", "--fail-on", "low", "--", "sh", "-c", swaps, status=4, TMPDIR=temporary)
+check(not list(mine.iterdir()), "nor written", list(mine.iterdir()))
+for left in temporary.iterdir():
+    left.unlink() if left.is_symlink() else shutil.rmtree(left)
 
 
 # ---- where nobody takes what we say

@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+import time
 
 from _audit import FAKE, told, waiting
 from _kiln import SCRATCH, check, run, write
@@ -20,6 +21,7 @@ for _ in range({STEPS}):
 os.utime(program, (1_600_000_000, 1_600_000_000))
 kept, page = SCRATCH / "kept", SCRATCH / "page.html"
 run("audit", "--keep", kept, "-o", page, "--", PYTHON, program, KILN_AUDIT_CUPTI_ALWAYS=FAKE, KILN_TEST_CUPTI=SCRATCH / "script")
+whole = next(kept.glob("p*.kilnrec")).stat().st_size
 
 # ---- source
 
@@ -38,6 +40,15 @@ for odd in ("\n\n\t\n\tx\n/a\n/a\tb\tc\n/a\t-1\t2\n" + f"{program}\t5\t999999999
     run("audit", "report", kept, "-o", page)
     check("<q>" not in page.read_text(), "odd sources", odd[:80])
 check(page.read_text().count("&lt;q&gt;") < 50, "no more lines than there can be", page.read_text().count("&lt;q&gt;"))
+
+# ---- a file that is long, and empty for the most part
+
+os.truncate(next(kept.glob("p*.kilnrec")), 1 << 40)
+began = time.monotonic()
+sparse = told(run("audit", "report", kept, "--json"))
+check(sparse["processes"][0]["kernels"] == STEPS and time.monotonic() - began < 30, "what is in it is read", time.monotonic() - began)
+run("audit", "report", kept, "--fail-on", "blocking", status=4)
+os.truncate(next(kept.glob("p*.kilnrec")), whole)
 
 # ---- run.json
 

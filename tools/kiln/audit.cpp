@@ -128,6 +128,11 @@ int report(std::filesystem::path const& from, audit_arguments const& a) {
     return report_on(*load(from, a, read_budget(a.budget_file)), from, a, recorded::before);
 }
 
+void check_place(recording_place const& place) {
+    if (place.was_replaced())
+        throw error{errc::not_found, place.path().native() + ": the program put something else in its place"};
+}
+
 // Of a program that has ended: whatever becomes of the report, how it ended is told.
 int report_of_run(recording_place const& place, audit_arguments const& a) {
     if (place.path().empty()) {
@@ -136,6 +141,7 @@ int report_of_run(recording_place const& place, audit_arguments const& a) {
     }
     std::unique_ptr<loaded> all;
     try {
+        check_place(place);
         all = load(place.path(), a, read_budget(a.budget_file), recorded::now);
     } catch (error const& e) {
         complain("audit: no report: " + e.message());
@@ -300,6 +306,7 @@ int print_health(health_arguments const& a) {
     for (auto const& one : from) {
         std::unique_ptr<loaded> all;
         try {
+            if (place) check_place(*place);
             all = load(one, {}, {});
         } catch (error const& e) {
             if (!place) throw;
