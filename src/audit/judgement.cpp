@@ -104,6 +104,10 @@ result<budget_line> parse_line(std::string_view text, int number) {
         if (out.name == "severity" && kind == budget_line::kind::at_least)
             return fail(errc::invalid_argument, "line {}: a severity is held down: write 'severity <= LEVEL'", number);
         KILN_TRY(out.value, parse_value(trimmed(text.substr(at + sign.size())), out));
+        bool const is_share = out.name.ends_with("share") || out.name.ends_with("busy");
+        if (is_number && (out.value < 0 || (is_share && out.value > 1)))
+            return fail(errc::invalid_argument, "line {}: '{}' cannot be {}", number, out.name,
+                        out.value < 0 ? "below 0" : "more than 100 %");
         return out;
     }
     return fail(

@@ -58,9 +58,9 @@ std::vector<std::string> losses_of(model const& m) {
     }
     for (auto const& c : m.children)
         if (c.out_of_sight && may_use_gpu(c))
-            out.push_back(fmt::format(
-                "{} (process {}) was not recorded: its environment was emptied, or its privileges are raised", c.name,
-                c.pid));
+            out.push_back(
+                fmt::format("{} ({} {}) was not recorded: its environment was emptied, or its privileges are raised",
+                            c.name, c.pid != 0 ? "process" : "started by process", c.pid != 0 ? c.pid : c.parent));
     return out;
 }
 

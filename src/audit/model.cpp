@@ -208,12 +208,24 @@ void take_firsts(process_model& p, std::vector<child_process> const& children) {
     std::ranges::sort(p.firsts, {}, [](first_event const& e) { return std::pair{e.when.from, e.when.to}; });
 }
 
+void add_unnumbered(std::vector<child_process>& out, format::child_record const& from, std::string const& name) {
+    auto& to = out.emplace_back();
+    to.parent = from.parent;
+    to.name = base_name(name);
+    to.when = {from.time, from.time};
+    to.out_of_sight = true;
+}
+
 // Every process that was seen to begin, to be asked for, or to end.
 std::vector<child_process> children_of(recording const& from) {
     std::map<std::uint32_t, child_process> all;
+    std::vector<child_process> out;
     for (auto const& p : from.processes) {
         for (auto const& c : p.children) {
-            if (c.pid == 0) continue;
+            if (c.pid == 0) {  // started by libc itself: that it is out of sight is all that is known
+                if (c.event == 5) add_unnumbered(out, c, from.strings.at(c.name));
+                continue;
+            }
             auto& to = all[c.pid];
             to.pid = c.pid;
             if (c.event == 4) {
@@ -231,7 +243,6 @@ std::vector<child_process> children_of(recording const& from) {
             if (tab != text.npos) to.command = short_command(text.substr(tab + 1));
         }
     }
-    std::vector<child_process> out;
     for (auto& [pid, c] : all) {
         if (c.when.from == 0) c.when.from = c.when.to;
         if (c.when.to < c.when.from) c.when.to = c.when.from;
@@ -429,6 +440,7 @@ time_ns overlap(interval with, std::vector<interval> const& sorted) {
 
 model model_of(recording& from, model_options const& how) {
     model out;
+    out.sources = &from.sources;
     take_about(from, out);
     out.children = children_of(from);
     for (auto& r : from.processes) {

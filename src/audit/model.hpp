@@ -195,9 +195,10 @@ struct process_model {
 };
 
 struct model {
-    std::vector<process_model> processes;  // that have used a GPU, or tried
-    std::vector<child_process> children;   // all that were seen
-    std::vector<std::string> notes;        // why something was not recorded
+    std::vector<process_model> processes;   // that have used a GPU, or tried
+    std::vector<child_process> children;    // all that were seen
+    kept_sources const* sources = nullptr;  // of the recording
+    std::vector<std::string> notes;         // why something was not recorded
     bool other_profiler = false, not_recorded = false;
     std::uint64_t skipped_bytes = 0, spoilt_files = 0, records = 0, dropped = 0, discarded = 0;
     bool has_end = true;        // run.json was there, and could be read

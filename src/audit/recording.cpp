@@ -2,7 +2,10 @@
 #include "audit/recording.hpp"
 
 #include "audit/native_lines.hpp"
+#include "audit/source_text.hpp"
 #include "base/files.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +28,12 @@ std::uint32_t string_table::intern(std::string_view text) {
 namespace {
 
 unsigned char const* raw(base::byte_span data) { return reinterpret_cast<unsigned char const*>(data.data()); }
+
+error newer(std::string const& version) {
+    return {errc::unsupported,
+            fmt::format("recording of format {}, and this Kiln reads {}: read it with the Kiln that made it", version,
+                        format::version)};
+}
 
 // Bytes of a recording from anywhere on: at least the longest chunk, or all that is left.
 class byte_source {
@@ -87,6 +96,9 @@ private:
     std::vector<std::byte> window_;
 };
 
+// A file with more than that between two chunks has no next one: writers leave parts of a chunk behind, and a sparse file may be of any size.
+constexpr std::size_t most_passed_over = std::size_t{64} << 20;
+
 class file_parser {
 public:
     file_parser(byte_source& data, string_table& strings, process_recording& to)
@@ -107,10 +119,7 @@ private:
             std::memcmp(data.data(), format::file_magic.data(), format::file_magic.size()) != 0)
             return error{errc::corrupt, "not a recording of kiln audit"};
         base::byte_reader head{data.subspan(format::file_magic.size(), 4)};
-        if (auto const version = head.get_u32(); version > format::version)
-            return fail(errc::unsupported,
-                        "recording of format {}, and this Kiln reads {}: read it with the Kiln that made it", version,
-                        format::version);
+        if (auto const version = head.get_u32(); version > format::version) return newer(std::to_string(version));
         return {};
     }
 
@@ -118,8 +127,9 @@ private:
     std::size_t next_chunk(std::size_t at) {
         if (auto const size = take_chunk(data_.from(at)); size > 0) return at + size;
         auto next = at + 1;
-        while (next + 4 <= data_.size() && !has_magic(next)) ++next;
-        if (next + 4 > data_.size()) next = data_.size();
+        auto const end = std::min(data_.size(), at + most_passed_over);
+        while (next + 4 <= end && !has_magic(next)) ++next;
+        if (next + 4 > end) next = data_.size();
         to_.skipped_bytes += next - at;
         return next;
     }
@@ -218,6 +228,19 @@ private:
     std::uint64_t next_sequence_ = 0;
 };
 
+// Empties what is not ours.
+result<void> check_about(recording& to) {
+    auto const about = nlohmann::json::parse(to.about, nullptr, false);
+    if (!about.is_object()) return {};  // who makes a model of it says so
+    if (auto const format = about.find("format"); format != about.end() && *format != "kiln-recording") {
+        to.about.clear();  // somebody else's
+        return {};
+    }
+    auto const version = about.find("version");
+    if (version == about.end() || !version->is_number() || version->get<double>() <= format::version) return {};
+    return newer(version->dump());
+}
+
 // "p123.0.kilnrec" and "c123.kilnrec": 123. 0 for another file.
 std::uint32_t pid_of(std::string const& name) {
     if (name.size() < 9 || (name[0] != 'p' && name[0] != 'c') || !name.ends_with(".kilnrec")) return 0;
@@ -250,6 +273,7 @@ result<recording> read_recording(std::filesystem::path const& from) {
     if (is_folder) {
         KILN_TRY(auto const about, base::read_file(from / "run.json", std::size_t{1} << 20));
         if (about) out.about = base::as_text(*about);
+        if (auto const read = check_about(out); !read) return error{read.error()}.within((from / "run.json").native());
         out.has_end = !out.about.empty();
         if (files.empty() && !about)
             return fail(errc::not_found, "{}: no recording in it; 'kiln audit --keep DIR -- PROGRAM' makes one",
@@ -271,6 +295,8 @@ result<recording> read_recording(std::filesystem::path const& from) {
     if (is_folder) {
         auto const lines = base::read_file(from / "lines.txt", std::size_t{64} << 20);
         if (lines && *lines) put_lines(native_lines_from(base::as_text(**lines)), out);
+        auto const sources = base::read_file(from / "sources.txt", std::size_t{4} << 20);
+        if (sources && *sources) out.sources = kept_sources_from(base::as_text(**sources));
     }
     return out;
 }

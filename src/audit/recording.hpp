@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -90,9 +91,17 @@ struct process_recording {
     [[nodiscard]] bool recorded() const { return about.pid != 0; }
 };
 
+// Lines of source, from `first` on.
+struct kept_source {
+    int first = 0;
+    std::vector<std::string> lines;
+};
+using kept_sources = std::map<std::pair<std::string, int>, kept_source>;  // around a line of a file
+
 struct recording {
     std::vector<process_recording> processes;  // by pid; what the companion saw of a process lies in the same one
     string_table strings;
+    kept_sources sources;
     std::string about;               // run.json as it is; empty where there is none
     std::uint64_t spoilt_files = 0;  // that are no recordings, could take no more, or ought to be there and are not
     bool has_end = true;             // run.json, which is written last, was there: this is all of it

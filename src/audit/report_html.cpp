@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One page that needs nothing else: no script, no font, no request.
 #include "audit/html_parts.hpp"
-#include "base/files.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
-#include <sys/stat.h>
 
 namespace kiln::audit {
 
@@ -15,7 +12,7 @@ namespace html {
 
 std::string escaped(std::string_view text) {
     std::string out;
-    for (char const c : base::valid_utf8(text)) {
+    for (char const c : base::readable_utf8(text)) {
         switch (c) {
             case '&': out += "&amp;"; break;
             case '<': out += "&lt;"; break;
@@ -77,32 +74,18 @@ pre{background:var(--bg);border:1px solid var(--line);border-radius:.4rem;paddin
 details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}svg{display:block;width:100%;height:auto}svg.wide{height:5.2rem}.ends{display:flex;justify-content:space-between;margin:.2rem 0 0}.none{padding:.6rem 0}ul{padding-left:1.2rem}li{margin:.15rem 0}
 )";
 
-bool is_older(std::string const& file, std::string const& date) {
-    struct ::stat about {};
-    std::tm when{};
-    if (::stat(file.c_str(), &about) != 0 || ::strptime(date.c_str(), "%Y-%m-%dT%H:%M:%SZ", &when) == nullptr)
-        return false;
-    return about.st_mtime <= ::timegm(&when);
-}
-
-// The lines around it, if the file has not changed since it ran.
-std::string source_around(place const& where, std::string const& ran) {
-    if (where.file.empty() || where.file.front() != '/' || where.line <= 0 || !is_older(where.file, ran)) return {};
-    auto const read = base::read_file(where.file, std::size_t{4} << 20);
-    if (!read || !*read) return {};
-    auto const text = base::as_text(**read);
+// The lines around it, as they were when it ran.
+std::string source_around(place const& where, kept_sources const& kept) {
+    auto const at = kept.find({where.file, where.line});
+    if (at == kept.end()) return {};
     std::string out;
-    int number = 1;
-    for (std::size_t at = 0; at < text.size() && number <= where.line + 2; ++number) {
-        auto const end = std::min(text.find('\n', at), text.size());
-        if (number >= where.line - 2) {
-            auto const line =
-                fmt::format("{:>5}  {}", number, escaped(text.substr(at, std::min<std::size_t>(end - at, 200))));
-            out += number == where.line ? "<mark>" + line + "</mark>" : line + "\n";
-        }
-        at = end + 1;
+    int number = at->second.first;
+    for (auto const& text : at->second.lines) {
+        auto const line = fmt::format("{:>5}  {}", number, escaped(text));
+        out += number == where.line ? "<mark>" + line + "</mark>" : line + "\n";
+        ++number;
     }
-    return number > where.line ? out : std::string{};
+    return out;
 }
 
 void put_card(std::string& out, model const& m, finding const& f) {
@@ -128,7 +111,7 @@ void put_card(std::string& out, model const& m, finding const& f) {
     out += "</p>";
     for (auto const& p : m.processes) {
         if (p.pid != f.pid || f.place == 0) continue;
-        if (auto const source = source_around(p.place_at(f.place), m.date); !source.empty())
+        if (auto const source = source_around(p.place_at(f.place), *m.sources); !source.empty())
             out += "<pre>" + source + "</pre>";
     }
     if (f.stack.size() > 1) {

@@ -77,7 +77,7 @@ void add_gaps(lines& out, process_model const& p) {
 }  // namespace
 
 std::string plain_text(std::string_view text) {
-    auto out = base::valid_utf8(text);
+    auto out = base::readable_utf8(text);
     // U+0080 to U+009F, two bytes each, are control characters, too.
     for (std::size_t i = 0; i < out.size(); ++i) {
         auto const c = static_cast<unsigned char>(out[i]);

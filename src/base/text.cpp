@@ -58,6 +58,21 @@ std::string valid_utf8(std::string_view text) {
     return out;
 }
 
+std::string readable_utf8(std::string_view text) {
+    auto out = valid_utf8(text);
+    // All lie from U+2000 to U+206F: E2 80 80 to E2 81 AF.
+    for (std::size_t i = 0; i + 2 < out.size(); ++i) {
+        if (static_cast<unsigned char>(out[i]) != 0xe2) continue;
+        auto const code = (static_cast<unsigned>(static_cast<unsigned char>(out[i + 1])) << 8) |
+                          static_cast<unsigned char>(out[i + 2]);
+        bool const marks = code == 0x808e || code == 0x808f;                // U+200E, U+200F
+        bool const breaks_or_overrides = code >= 0x80a8 && code <= 0x80ae;  // U+2028 to U+202E
+        bool const isolates = code >= 0x81a6 && code <= 0x81a9;             // U+2066 to U+2069
+        if (marks || breaks_or_overrides || isolates) out.replace(i, 3, "?");
+    }
+    return out;
+}
+
 std::string json_quoted(std::string_view text) {
     std::string out = "\"";
     for (char const c : valid_utf8(text)) {

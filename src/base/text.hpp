@@ -11,6 +11,9 @@ namespace kiln::base {
 // The same text with U+FFFD in place of what is not UTF-8. A character that was cut off at the end is left out.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
+// The same, with a '?' for each character that would turn the order of those around it about or end the line: what is shown is what is there.
+[[nodiscard]] std::string readable_utf8(std::string_view text);
+
 // As many whole characters as fit into `most` bytes.
 [[nodiscard]] std::string_view first_characters(std::string_view text, std::size_t most) noexcept;
 

@@ -58,6 +58,9 @@ run("audit", "--fail-on", "awful", "--", "true", status=2)
 write("bad.budget", "R22.per_stp <= 1\n")
 check("'R22.per_step'" in run("audit", "--budget", SCRATCH / "bad.budget", "--", "true", status=2).stderr, "the nearest name")
 
+for line, said in (("R50.share = -5%", "cannot be below 0"), ("R50.share = 1e9", "cannot be more than 100 %")):
+    check(said in run("audit", "--budget", write("odd.budget", line + "\n"), "--", "true", status=2).stderr, "a number that makes no sense", line)
+
 # ---- sessions, played
 
 write("play.py", r'''

@@ -51,6 +51,16 @@ for what, (place, does) in ways.items():
     run("audit", "health", "--write-baseline", SCRATCH / "none.json", "--", "sh", "-c", does, status=4, TMPDIR=place)
     check(not (SCRATCH / "none.json").exists(), "nothing is no baseline")
 check(not list(temporary.iterdir()), "nothing is left behind", list(temporary.iterdir()))
+mine = SCRATCH / "mine"
+mine.mkdir()
+swaps = f'mv "$KILN_AUDIT_DIR" "$KILN_AUDIT_DIR.moved"; ln -s {mine} "$KILN_AUDIT_DIR"'
+for command, said in ((("audit",), "no report"), (("audit", "health"), "no report")):
+    swapped = run(*command, "--", "sh", "-c", swaps, TMPDIR=temporary)
+    check(said in swapped.stderr and "something else in its place" in swapped.stderr, "a folder that is another is not read", swapped.stderr)
+run("audit", "--fail-on", "low", "--", "sh", "-c", swaps, status=4, TMPDIR=temporary)
+check(not list(mine.iterdir()), "nor written", list(mine.iterdir()))
+for left in temporary.iterdir():
+    left.unlink() if left.is_symlink() else shutil.rmtree(left)
 
 
 # ---- where nobody takes what we say
@@ -111,6 +121,45 @@ emptied = run("audit", "--fail-on", "blocking", "--", "env", "-i", PYTHON, me, p
 check("was not recorded: its environment was emptied" in emptied.stderr, "env -i", emptied.stderr)
 run("audit", "health", "--baseline", write("zero.json", '{"gpu_share": 0.0}'), "--", "env", "-i", PYTHON, me, program, status=4, **PLAYED)
 run("audit", "--", "env", "-i", "true")
+write("starts.c", r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char** words) {
+    char *none[] = {0}, **a = words + 2;
+    char const* how = words[1];
+    if (fork() == 0) {
+        if (!strcmp(how, "execle")) execle(a[0], a[0], a[1], a[2], (char*)0, none);
+        if (!strcmp(how, "execvpe")) execvpe(a[0], a, none);
+        if (!strcmp(how, "fexecve")) fexecve(open(a[0], O_RDONLY), a, none);
+        if (!strcmp(how, "execveat")) execveat(AT_FDCWD, a[0], a, none, 0);
+        if (!strcmp(how, "nothing emptied, execl")) execl(a[0], a[0], a[1], a[2], (char*)0);
+        if (!strcmp(how, "nothing emptied, execlp")) execlp(a[0], a[0], a[1], a[2], (char*)0);
+        clearenv();
+        if (!strcmp(how, "execl")) execl(a[0], a[0], a[1], a[2], (char*)0);
+        if (!strcmp(how, "execlp")) execlp(a[0], a[0], a[1], a[2], (char*)0);
+        if (!strcmp(how, "execv")) execv(a[0], a);
+        char command[4096];
+        snprintf(command, sizeof command, "'%s' '%s' '%s'", a[0], a[1], a[2]);
+        if (!strcmp(how, "system")) _exit(system(command) != 0);
+        if (!strcmp(how, "popen")) _exit(pclose(popen(command, "r")) != 0);
+        _exit(99);
+    }
+    int status = 1;
+    wait(&status);
+    return status != 0;
+}
+""")
+if shutil.which("gcc") and subprocess.run(["gcc", "-w", "-o", SCRATCH / "starts", SCRATCH / "starts.c"]).returncode == 0:
+    for how in ("execle", "execvpe", "fexecve", "execveat", "execl", "execlp", "execv", "system", "popen"):
+        hidden = judged(f"works(); import subprocess; subprocess.run([{str(SCRATCH / 'starts')!r}, {how!r}, sys.executable, {me!r}, {program!r}], check=True)", 4)
+        check("was not recorded: its environment was emptied" in hidden.stderr, how, hidden.stderr)
+    for how in ("execl", "execlp"):
+        judged(f"works(); import subprocess; subprocess.run([{str(SCRATCH / 'starts')!r}, 'nothing emptied, {how}', sys.executable, {me!r}, {program!r}], check=True)", 0)
 judged(f"works(); import subprocess; subprocess.run([sys.executable, {me!r}, {program!r}], check=True)", 0)
 
 # ---- a program that locks itself in: a file that it opens is its end

@@ -38,7 +38,10 @@ std::unique_ptr<loaded> load(std::filesystem::path const& from, audit_arguments 
                              recorded when = recorded::before) {
     auto out = std::make_unique<loaded>();
     out->recording = audit::read_recording(from).value();
-    if (when == recorded::now) look_up_lines(from, out->recording);
+    if (when == recorded::now) {
+        look_up_lines(from, out->recording);
+        keep_sources(from, out->recording);
+    }
     out->model = audit::model_of(out->recording, {.step = a.step});
     out->result = audit::audit(out->model, b.apply({.expect_gpu = a.expect_gpu, .numbers = {}}));
     audit::allow(b, out->result);
@@ -136,6 +139,11 @@ int report(std::filesystem::path const& from, audit_arguments const& a) {
     return report_on(*load(from, a, read_budget(a.budget_file)), from, a, recorded::before);
 }
 
+void check_place(recording_place const& place) {
+    if (place.was_replaced())
+        throw error{errc::not_found, place.path().native() + ": the program put something else in its place"};
+}
+
 // Of a program that has ended: whatever becomes of the report, how it ended is told.
 int report_of_run(recording_place const& place, audit_arguments const& a) {
     if (place.path().empty()) {
@@ -144,6 +152,7 @@ int report_of_run(recording_place const& place, audit_arguments const& a) {
     }
     std::unique_ptr<loaded> all;
     try {
+        check_place(place);
         all = load(place.path(), a, read_budget(a.budget_file), recorded::now);
     } catch (error const& e) {
         complain("audit: no report: " + e.message());
@@ -325,15 +334,16 @@ struct gathered_health {
     std::string why_not;  // empty: it can be judged
 };
 
-// A recording that its program took away is done without; one that was named is not.
-gathered_health gather_health(std::vector<std::filesystem::path> const& from, recorded when) {
+// A recording that its program took away (from `place`, where it was made just now) is done without; one that was named is not.
+gathered_health gather_health(std::vector<std::filesystem::path> const& from, recording_place const* place) {
     gathered_health out;
     for (auto const& one : from) {
         std::unique_ptr<loaded> all;
         try {
+            if (place != nullptr) check_place(*place);
             all = load(one, {}, {});
         } catch (error const& e) {
-            if (when == recorded::before) throw;
+            if (place == nullptr) throw;
             complain("audit health: no report: " + e.message());
             continue;
         }
@@ -374,7 +384,7 @@ int print_health(health_arguments const& a) {
         if (!place->path().empty()) from.push_back(place->path());
         guard.emplace();
     }
-    auto const h = gather_health(from, place ? recorded::now : recorded::before);
+    auto const h = gather_health(from, place ? &*place : nullptr);
     auto const data = audit::to_json(h.all);
     if (a.as_json) print(base::json_text(data) + "\n");
     else std::fputs(audit::to_text(h.all).c_str(), stderr);

@@ -55,6 +55,11 @@ void ask(std::string const& object, std::vector<std::string> const& offsets, aud
     }
 }
 
+// A file of the recording's own.
+void keep(std::filesystem::path const& file, std::string const& text) {
+    if (auto const kept = base::write_output(file, base::as_bytes(text), 0600); !kept) complain(kept.error());
+}
+
 }  // namespace
 
 void look_up_lines(std::filesystem::path const& directory, audit::recording& to) {
@@ -67,10 +72,13 @@ void look_up_lines(std::filesystem::path const& directory, audit::recording& to)
     }
     for (auto const& [object, offsets] : by_object)
         if (object.starts_with('/')) ask(object, offsets, lines);  // no option, and no name to be looked up
-    if (auto const kept = base::write_output(directory / "lines.txt", base::as_bytes(audit::to_text(lines)), 0600);
-        !kept)
-        complain(kept.error());
+    keep(directory / "lines.txt", audit::to_text(lines));
     audit::put_lines(lines, to);
+}
+
+void keep_sources(std::filesystem::path const& directory, audit::recording& to) {
+    to.sources = audit::read_sources(to);
+    if (!to.sources.empty()) keep(directory / "sources.txt", audit::to_text(to.sources));
 }
 
 }  // namespace kiln::cli

@@ -10,10 +10,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
-#include <map>
 #include <set>
 #include <sstream>
 #include <sys/resource.h>
@@ -42,15 +43,32 @@ constexpr std::array told{"CUDA_LAUNCH_BLOCKING",
                           "KILN_EXECUTION_MODE",
                           "KILN_JIT"};
 
-std::map<std::string, std::string> environment_now() {
-    std::map<std::string, std::string> out;
-    for (char** at = environ; *at != nullptr; ++at) {
-        std::string_view const entry{*at};
-        if (auto const equals = entry.find('='); equals != entry.npos)
-            out.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+// The program's variables: ours and, of the rest, all that we got, as we got it, in its order. Programs see entries without a '=' and names
+// that come twice.
+class variables {
+public:
+    variables() {
+        for (char** at = environ; *at != nullptr; ++at) all_.emplace_back(*at);
     }
-    return out;
-}
+    // Of the first of that name, as getenv has it.
+    [[nodiscard]] std::optional<std::string> find(std::string_view name) const {
+        auto const at = std::ranges::find_if(all_, [&](auto const& e) { return is_of(e, name); });
+        return at == all_.end() ? std::nullopt : std::optional{at->substr(name.size() + 1)};
+    }
+    void set(std::string_view name, std::string const& value) {
+        auto entry = std::string{name} + "=" + value;
+        auto const at = std::ranges::find_if(all_, [&](auto const& e) { return is_of(e, name); });
+        if (at != all_.end()) *at = std::move(entry);
+        else all_.push_back(std::move(entry));
+    }
+    [[nodiscard]] std::vector<std::string> const& all() const { return all_; }
+
+private:
+    static bool is_of(std::string_view entry, std::string_view name) {
+        return entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
+    }
+    std::vector<std::string> all_;
+};
 
 std::string found_cupti() {
     constexpr std::array<std::string_view, 2> names{"libcupti.so.13", "libcupti.so.12"};
@@ -86,24 +104,24 @@ bool has_raised_rights(std::string const& program) {
 }
 
 // Why nothing can be recorded; empty when it can.
-std::string put_around(audit_run const& what, std::filesystem::path const& to,
-                       std::map<std::string, std::string>& environment) {
+std::string put_around(audit_run const& what, std::filesystem::path const& to, variables& environment) {
     if (has_raised_rights(what.program.front())) return "the program runs with raised privileges";
     auto const folder = audit_folder();
     auto const recorder = folder / "libkiln-recorder.so";
     if (folder.empty() || ::access(recorder.c_str(), R_OK) != 0) return "this build has no recorder";
-    if (auto const taken = environment.find("CUDA_INJECTION64_PATH"); taken != environment.end())
-        return fmt::format("CUDA_INJECTION64_PATH is taken by {}; audit without it", taken->second);
-    environment["CUDA_INJECTION64_PATH"] = recorder.native();
-    environment.emplace("NVTX_INJECTION64_PATH", recorder.native());  // where somebody else listens, ranges are theirs
-    environment["KILN_AUDIT_DIR"] = to.native();
-    environment["KILN_AUDIT_LEVEL"] = std::to_string(what.level);
-    environment["KILN_AUDIT_KEY"] = std::to_string(std::strtoull(base::random_name().c_str(), nullptr, 16));
-    if (auto const cupti = found_cupti(); !cupti.empty()) environment["KILN_AUDIT_CUPTI"] = cupti;
+    if (auto const taken = environment.find("CUDA_INJECTION64_PATH"))
+        return fmt::format("CUDA_INJECTION64_PATH is taken by {}; audit without it", *taken);
+    environment.set("CUDA_INJECTION64_PATH", recorder.native());
+    if (!environment.find("NVTX_INJECTION64_PATH"))  // where somebody else listens, ranges are theirs
+        environment.set("NVTX_INJECTION64_PATH", recorder.native());
+    environment.set("KILN_AUDIT_DIR", to.native());
+    environment.set("KILN_AUDIT_LEVEL", std::to_string(what.level));
+    environment.set("KILN_AUDIT_KEY", std::to_string(std::strtoull(base::random_name().c_str(), nullptr, 16)));
+    if (auto const cupti = found_cupti(); !cupti.empty()) environment.set("KILN_AUDIT_CUPTI", cupti);
     auto const companion = folder / "libkiln-companion.so";
     if (what.hook == "none" || !can_be_named(companion)) return {};
-    auto& hooks = environment["LD_AUDIT"];
-    hooks = hooks.empty() ? companion.native() : hooks + ":" + companion.native();
+    auto const hooks = environment.find("LD_AUDIT").value_or("");
+    environment.set("LD_AUDIT", hooks.empty() ? companion.native() : hooks + ":" + companion.native());
     return {};
 }
 
@@ -203,6 +221,7 @@ result<recording_place> recording_place::make(std::string const& keep) {
     if (keep.empty()) {
         auto temporary = base::temporary_directory::make("kiln-audit");
         recording_place out{temporary ? temporary->path() : std::filesystem::path{}};
+        out.remember();
         if (temporary) out.temporary_.emplace(*std::move(temporary));
         else {
             auto const* const named = std::getenv("TMPDIR");
@@ -218,7 +237,19 @@ result<recording_place> recording_place::make(std::string const& keep) {
         return fail(errc::invalid_argument, "{}: it is not empty: a recording gets a directory of its own",
                     path.native());
     ::chmod(path.c_str(), 0700);
-    return recording_place{path};
+    recording_place out{path};
+    out.remember();
+    return out;
+}
+
+// By what it is, whatever a link on the way to it says.
+void recording_place::remember() {
+    struct ::stat about {};
+    if (::stat(path_.c_str(), &about) == 0) is_ = {about.st_dev, about.st_ino};
+}
+bool recording_place::was_replaced() const {
+    struct ::stat about {};
+    return ::stat(path_.c_str(), &about) == 0 && is_ != std::pair{about.st_dev, about.st_ino};
 }
 
 unbroken_by_writing::unbroken_by_writing() {
@@ -233,21 +264,29 @@ unbroken_by_writing::~unbroken_by_writing() {
 }
 
 result<int> run_audited(audit_run const& what, recording_place const& to) {
-    auto environment = environment_now();
+    variables const bare;
+    auto environment = bare;
     run_facts run{.date = date_now(), .not_recorded = to.why_none(), .begun_ns = clock_ns(CLOCK_BOOTTIME)};
     if (run.not_recorded.empty()) run.not_recorded = put_around(what, to.path(), environment);
     if (!run.not_recorded.empty()) {
         unbroken_by_writing const guard;
         complain("audit: nothing is recorded: " + run.not_recorded);
     }
-    std::vector<std::string> variables;
-    for (auto const& [name, value] : environment) variables.push_back(name + "=" + value);
     auto const begin = std::chrono::steady_clock::now();
-    KILN_TRY(run.status, run_alone(what.program, variables));
+    auto ran = run_alone(what.program, environment.all());
+    if (!ran && ran.error().status() == E2BIG && run.not_recorded.empty()) {
+        ran = run_alone(what.program, bare.all());
+        if (ran) {
+            unbroken_by_writing const guard;
+            run.not_recorded = "there is no room for it beside the program's arguments and environment";
+            complain("audit: nothing is recorded: " + run.not_recorded);
+        }
+    }
+    KILN_TRY(run.status, std::move(ran));
     run.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     run.ended_ns = clock_ns(CLOCK_MONOTONIC);
     unbroken_by_writing const guard;
-    if (!to.path().empty()) write_about(what, to.path(), run);
+    if (!to.path().empty() && !to.was_replaced()) write_about(what, to.path(), run);
     return run.status;
 }
 

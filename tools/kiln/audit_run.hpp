@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <sys/wait.h>
+#include <utility>
 #include <vector>
 
 namespace kiln::cli {
@@ -28,10 +30,14 @@ public:
     [[nodiscard]] static result<recording_place> make(std::string const& keep);
     [[nodiscard]] std::filesystem::path const& path() const { return path_; }  // empty: there is none
     [[nodiscard]] std::string const& why_none() const { return why_none_; }
+    // The program put something else there, a link to another folder perhaps: it is neither read nor written.
+    [[nodiscard]] bool was_replaced() const;
 
 private:
     explicit recording_place(std::filesystem::path path) : path_{std::move(path)} {}
+    void remember();
     std::filesystem::path path_;
+    std::pair<::dev_t, ::ino_t> is_{};
     std::string why_none_;
     std::optional<base::temporary_directory> temporary_;
 };

@@ -156,7 +156,8 @@ result<int> run_while(std::vector<std::string> const& program, std::vector<std::
     before.restore();
     if (started.pid < 0) return io_error("fork", started.why_not);
     if (started.why_not != 0)
-        return error{errc::not_found, fmt::format("{}: {}", program.front(), std::strerror(started.why_not))};
+        return error{errc::not_found, fmt::format("{}: {}", program.front(), std::strerror(started.why_not))}
+            .with_status(started.why_not);
     return status;
 }
 

@@ -16,12 +16,14 @@
 // that call sites can be tested from Python.
 #include <cupti.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -56,19 +58,21 @@ std::size_t size_of(CUpti_Activity const* r) {
     }
 }
 
-struct buffer {
-    std::uint8_t* data = nullptr;
-    std::size_t room = 0, used = 0;
+// What every flush brings, made once: a program whose memory has run out is let down by the recorder or by nobody.
+struct session {
+    std::vector<std::uint8_t> data;
+    std::size_t dropped = 0;
+    bool once = false;
+    std::string refused;  // by whom; empty: nobody
     template <class Record>
     void put(Record const& r) {
-        if (used + sizeof r > room) return;
-        std::memcpy(data + used, &r, sizeof r);
-        used += sizeof r;
+        auto const* const bytes = reinterpret_cast<std::uint8_t const*>(&r);
+        data.insert(data.end(), bytes, bytes + sizeof r);
     }
 };
 
 // CUPTI's records are packed: no references into them.
-void play(std::string const& line, buffer& to) {
+void add(std::string const& line, session& to) {
     std::istringstream words{line};
     std::string command;
     words >> command;
@@ -87,7 +91,7 @@ void play(std::string const& line, buffer& to) {
         words >> v;
         return ::strdup(v.c_str());  // as CUPTI's, it outlives the record
     };
-    if (command == "drop") lost = number();
+    if (command == "drop") to.dropped = number();
     if (command == "kernel") {
         CUpti_ActivityKernel10 r{};
         r.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -142,8 +146,25 @@ void play(std::string const& line, buffer& to) {
         CUpti_ActivityKernel10 r{};
         r.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
         to.put(r);
-        to.used -= sizeof r / 2;
+        to.data.resize(to.data.size() - sizeof r / 2);
     }
+}
+
+session const& played_session() {
+    static auto const all = [] {
+        session out;
+        try {
+            auto const lines = script();
+            out.once = !lines.empty() && lines.front() == "once";
+            for (auto const& line : lines) {
+                if (line.rfind("refuse ", 0) == 0 && out.refused.empty()) out.refused = line.substr(7);
+                add(line, out);
+            }
+        } catch (std::bad_alloc const&) {  // no exception leaves a library of C
+        }
+        return out;
+    }();
+    return all;
 }
 
 }  // namespace
@@ -163,9 +184,8 @@ FAKE(cuptiSubscribe, CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function
 }
 FAKE(cuptiSubscribe_v2, CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
      CUpti_SubscriberParams* p) {
-    for (auto const& line : script()) {
-        if (line.rfind("refuse ", 0) != 0) continue;
-        std::snprintf(p->oldSubscriberName, p->oldSubscriberSize, "%s", line.c_str() + 7);
+    if (auto const& by = played_session().refused; !by.empty()) {
+        std::snprintf(p->oldSubscriberName, p->oldSubscriberSize, "%s", by.c_str());
         return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     }
     return cuptiSubscribe(handle, function, data);
@@ -199,14 +219,16 @@ FAKE(cuptiActivityGetNextRecord, std::uint8_t* data, std::size_t valid, CUpti_Ac
 }
 FAKE(cuptiActivityFlushAll, std::uint32_t) {
     std::lock_guard const one_at_a_time{playing};
-    auto const lines = script();
-    bool const once = !lines.empty() && lines.front() == "once";
-    if (ask == nullptr || (once && played.exchange(true))) return CUPTI_SUCCESS;
-    buffer b;
-    std::size_t most = 0;
-    ask(&b.data, &b.room, &most);
-    for (auto const& line : lines) play(line, b);
-    give(nullptr, 0, b.data, b.room, b.used);
+    auto const& all = played_session();
+    if (ask == nullptr || (all.once && played.exchange(true))) return CUPTI_SUCCESS;
+    std::uint8_t* data = nullptr;
+    std::size_t room = 0, most = 0;
+    ask(&data, &room, &most);
+    if (data == nullptr) return CUPTI_ERROR_OUT_OF_MEMORY;
+    auto const used = std::min(room, all.data.size());
+    std::memcpy(data, all.data.data(), used);
+    lost = all.dropped;
+    give(nullptr, 0, data, room, used);
     return CUPTI_SUCCESS;
 }
 

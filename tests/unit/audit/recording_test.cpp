@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/recording.hpp"
+#include "audit/source_text.hpp"
 #include "base/files.hpp"
 
 #include <gtest/gtest.h>
@@ -180,6 +181,33 @@ TEST(recording, of_a_directory_joins_recorder_and_companion) {
     EXPECT_TRUE(all.has_end && !read_recording(place.path()).value().has_end);
     auto const nothing = base::temporary_directory::make().value();
     EXPECT_EQ(read_recording(nothing.path()).error().code(), errc::not_found);
+}
+
+TEST(recording, of_a_newer_version_is_refused_and_of_another_format_not_judged) {
+    auto const place = base::temporary_directory::make().value();
+    ASSERT_TRUE(base::replace_file(place.path() / "p7.0.kilnrec", base::as_bytes(sample().data)));
+    auto const with = [&](std::string_view about) {
+        EXPECT_TRUE(base::replace_file(place.path() / "run.json", base::as_bytes(about)));
+        return read_recording(place.path());
+    };
+    EXPECT_EQ(with(R"({"format":"kiln-recording","version":1})").value().spoilt_files, 0u);
+    EXPECT_EQ(with(R"({"format":"kiln-recording","version":2})").error().code(), errc::unsupported);
+    EXPECT_NE(with(R"({"version":2})").error().message().find("run.json"), std::string::npos);
+    auto const other = with(R"({"format":"something-else","version":2,"label":"x"})").value();
+    EXPECT_EQ(other.spoilt_files, 1u);
+    EXPECT_EQ(other.about, "");
+    EXPECT_EQ(with(R"({"format":7})").value().spoilt_files, 1u);
+}
+
+TEST(recording, keeps_source_as_text) {
+    kept_sources sources;
+    sources[{"/a b.py", 3}] = {.first = 1, .lines = {"x = 1", "", "\ty\tz"}};
+    sources[{"/c.py", 1}] = {.first = 1, .lines = {"only"}};
+    auto const again = kept_sources_from(to_text(sources));
+    ASSERT_EQ(again.size(), 2u);
+    EXPECT_EQ(again.at({"/a b.py", 3}).lines, (std::vector<std::string>{"x = 1", "", "\ty\tz"}));
+    EXPECT_EQ(again.at({"/c.py", 1}).first, 1);
+    EXPECT_TRUE(kept_sources_from("\tx\n/a\n/a\t0\t1\n\ty\n").empty());
 }
 
 }  // namespace

@@ -6,6 +6,12 @@
 
 namespace kiln::base {
 
+TEST(text, that_turns_itself_about_is_shown_as_it_is) {
+    EXPECT_EQ(readable_utf8("a\u202egpj.exe"), "a?gpj.exe");
+    EXPECT_EQ(readable_utf8("\u2028\u2029\u202a\u2066\u2069\u200e\u200f"), "???????");
+    EXPECT_EQ(readable_utf8("\u2026\u202f\u2065\u206a\u2014 größe"), "\u2026\u202f\u2065\u206a\u2014 größe");
+}
+
 TEST(text, what_is_utf8_stays_as_it_is) {
     for (auto const* good :
          {"", "plain", "\xC3\xA9", "\xE3\x82\xAB x", "\xF0\x9F\x94\xA5", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"})

@@ -5,13 +5,14 @@
 #include "python_frames.hpp"
 
 #include <cstring>
+#include <new>
 #include <sys/uio.h>
 #include <unistd.h>
 
 namespace kiln::recorder {
 
-site_ring::site_ring() : slots_{new slot[room]} {
-    for (std::size_t i = 0; i < room; ++i) slots_[i].turn.store(i, std::memory_order_relaxed);
+site_ring::site_ring() : slots_{new (std::nothrow) slot[room]} {
+    for (std::size_t i = 0; i < room && slots_ != nullptr; ++i) slots_[i].turn.store(i, std::memory_order_relaxed);
 }
 
 bool site_ring::put(site_sample const& s) noexcept {
@@ -42,22 +43,17 @@ bool site_ring::take(site_sample& out) noexcept {
     return true;
 }
 
-std::uint32_t this_stack(recording_file& file) noexcept {
+std::uint32_t this_stack(recording_file& file, thread_facts& here) {
     python_frame frames[python_frames::deepest];
     int const n = python_frames::take(frames);
-    if (n <= 0) return python_frames::is_here() ? 0 : native_stack(file);
-    struct known {
-        std::uint64_t identity;
-        std::uint32_t stack;
-    };
-    thread_local known seen[256];
+    if (n <= 0) return python_frames::is_here() ? 0 : native_stack(file, here.native_stacks);
     auto const identity = python_frames::identity(frames, n);
-    auto& here = seen[identity % 256];
-    if (here.identity == identity) return here.stack;
+    auto& known = here.python_stacks[identity % here.python_stacks.size()];
+    if (known.identity == identity) return known.stack;
     auto const text = python_frames::text(frames, n);
     auto const lock = file.lock();
-    here = {identity, file.intern(text)};
-    return here.stack;
+    known = {identity, file.intern(text)};
+    return known.stack;
 }
 
 std::uint64_t content_hash(void const* data, std::uint64_t bytes, std::uint64_t key) noexcept {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "recording_file.hpp"
+#include "thread_facts.hpp"
 
 #include <atomic>
 #include <memory>
@@ -22,6 +23,7 @@ public:
     static constexpr std::size_t room = std::size_t{1} << 16;
 
     site_ring();
+    [[nodiscard]] bool has_room() const { return slots_ != nullptr; }  // false: no memory; nothing else may be called
     bool put(site_sample const& s) noexcept;
     bool take(site_sample& out) noexcept;
     [[nodiscard]] std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
@@ -38,7 +40,7 @@ private:
 
 // The innermost frames of this thread as a string of the file's: Python's, or where the program has no Python native ones; 0: none.
 // Takes the file's lock the first time a place is seen by a thread.
-[[nodiscard]] std::uint32_t this_stack(recording_file& file) noexcept;
+[[nodiscard]] std::uint32_t this_stack(recording_file& file, thread_facts& here);
 
 // At most 4 KiB of `bytes` bytes, taken evenly, mixed under a key that is new in every run; 0: not readable. Nothing
 // faults: the kernel reads for us.

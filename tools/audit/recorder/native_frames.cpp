@@ -17,12 +17,8 @@ namespace kiln::recorder {
 
 namespace {
 
-constexpr int deepest_kept = 16, deepest_walked = 64;
+constexpr int deepest_kept = known_stack::deepest, deepest_walked = 64;
 
-struct return_address {
-    std::uintptr_t value = 0;
-    std::uintptr_t const* slot = nullptr;  // where on the stack it lies
-};
 struct walk {
     std::array<return_address, deepest_walked> all;
     int count = 0;
@@ -80,40 +76,30 @@ bool is_between(object const& o) {
     return false;
 }
 
-struct known_stack {
-    std::uintptr_t depth = 0;
-    std::array<return_address, deepest_kept> frames;
-    int count = 0;
-    std::uint32_t text = 0;
-    [[nodiscard]] bool is_here(std::uintptr_t now) const {
-        return depth == now && std::all_of(frames.begin(), frames.begin() + count,
-                                           [](return_address const& a) { return *a.slot == a.value; });
-    }
-};
-struct known_stacks {
-    static constexpr std::size_t sets = 16, ways = 4;
-    std::array<std::array<known_stack, ways>, sets> all;
-    std::array<std::uint8_t, sets> next{};
-};
-thread_local known_stacks seen;
+bool is_here(known_stack const& k, std::uintptr_t now) {
+    return k.depth == now && std::all_of(k.frames.begin(), k.frames.begin() + k.count,
+                                         [](return_address const& a) { return *a.slot == a.value; });
+}
 
-// What is left of a walk without those between, as text; frames that cannot be known again make the whole stack so.
+bool can_be_known(known_stack const& k) {
+    return std::all_of(k.frames.begin(), k.frames.begin() + k.count,
+                       [](return_address const& a) { return a.slot != nullptr; });
+}
+
+// What is left of a walk without those between, as text.
 std::string keep_frames(walk const& w, known_stack& to) {
     std::string text;
-    bool known = true;
     to.count = 0;
     for (int i = 0; i < w.count && to.count < deepest_kept; ++i) {
         auto const& a = w.all[static_cast<std::size_t>(i)];
         object o;
         if (!find_object(a.value, o) || is_between(o)) continue;
-        known = known && a.slot != nullptr;
         to.frames[static_cast<std::size_t>(to.count++)] = a;
         char offset[32];
         std::snprintf(offset, sizeof offset, "\t+%llx\t\n", static_cast<unsigned long long>(a.value - 1 - o.base));
         text += *o.name == '\0' ? program_file() : o.name;
         text += offset;
     }
-    if (!known) to.depth = 0;
     return text;
 }
 
@@ -127,28 +113,29 @@ bool wanted() {
 
 }  // namespace
 
-__attribute__((noinline)) std::uint32_t native_stack(recording_file& file) noexcept {
+__attribute__((noinline)) std::uint32_t native_stack(recording_file& file, known_stacks& seen) {
     if (!wanted()) return 0;
     auto const depth = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     auto const set = (depth >> 4) % known_stacks::sets;
     for (auto const& k : seen.all[set])
-        if (k.is_here(depth)) return k.text;
+        if (is_here(k, depth)) return k.text;
     walk w;
     ::_Unwind_Backtrace(add_frame, &w);
     auto& to = seen.all[set][seen.next[set]++ % known_stacks::ways];
-    to.depth = depth;
+    to.depth = 0;  // until all of it is there
     auto const text = keep_frames(w, to);
-    if (text.empty()) {
-        to.text = 0;
-        return 0;
+    to.text = 0;
+    if (!text.empty()) {
+        auto const lock = file.lock();
+        to.text = file.intern(text);
     }
-    auto const lock = file.lock();
-    return to.text = file.intern(text);
+    if (can_be_known(to)) to.depth = depth;
+    return to.text;
 }
 
 #else
 
-std::uint32_t native_stack(recording_file&) noexcept { return 0; }
+std::uint32_t native_stack(recording_file&, known_stacks&) { return 0; }
 
 #endif
 

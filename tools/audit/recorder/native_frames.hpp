@@ -6,11 +6,12 @@
 #pragma once
 
 #include "recording_file.hpp"
+#include "thread_facts.hpp"
 
 namespace kiln::recorder {
 
 // A string of the file's, "object\t+offset\t\n" for each frame, innermost first, without the driver's own; 0: none. Takes the file's lock when a
-// stack is seen the first time. KILN_AUDIT_STACKS=none turns it off.
-[[nodiscard]] std::uint32_t native_stack(recording_file& file) noexcept;
+// stack is seen the first time by a thread. KILN_AUDIT_STACKS=none turns it off.
+[[nodiscard]] std::uint32_t native_stack(recording_file& file, known_stacks& seen);
 
 }  // namespace kiln::recorder

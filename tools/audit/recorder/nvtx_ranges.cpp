@@ -17,17 +17,6 @@ namespace kiln::recorder {
 
 namespace {
 
-struct open_range {
-    std::uint64_t start = 0;  // 0: before the recording
-    std::uint32_t name = 0;
-};
-struct open_ranges {
-    static constexpr int deepest = 64;
-    std::array<open_range, deepest> all;
-    int depth = 0;
-};
-thread_local open_ranges nested;
-
 // Ranges that may end on another thread, by their ids.
 std::mutex apart_lock;
 std::unordered_map<nvtxRangeId_t, open_range>& apart() {
@@ -36,9 +25,14 @@ std::unordered_map<nvtxRangeId_t, open_range>& apart() {
 }
 
 open_range begin_range(char const* name) {
-    if (!on) return {};
-    auto const lock = self->file.lock();
-    return {now_ns(), self->file.intern(name == nullptr ? "?" : name)};
+    open_range out;
+    if (on)
+        or_give_up([&] {
+            auto const lock = self->file.lock();
+            out.name = self->file.intern(name == nullptr ? "?" : name);
+            out.start = now_ns();
+        });
+    return out;
 }
 void end_range(open_range const& range) {
     if (!on || range.start == 0) return;
@@ -47,8 +41,10 @@ void end_range(open_range const& range) {
     r.name = range.name;
     r.start = range.start;
     r.end = now_ns();
-    auto const lock = self->file.lock();
-    self->file.add(r, r.start);
+    or_give_up([&] {
+        auto const lock = self->file.lock();
+        self->file.add(r, r.start);
+    });
 }
 
 char const* text_of(nvtxEventAttributes_t const* about) {
@@ -62,12 +58,17 @@ char const* text_of(nvtxEventAttributes_t const* about) {
 }
 
 int begin_nested(char const* name) {
+    auto* const here = this_thread();
+    if (here == nullptr) return -1;
+    auto& nested = here->ranges;
     int const at = nested.depth++;
     if (at < open_ranges::deepest) nested.all[static_cast<std::size_t>(at)] = begin_range(name);
     return at;
 }
 int end_nested() {
-    if (nested.depth == 0) return -1;
+    auto* const here = this_thread();
+    if (here == nullptr || here->ranges.depth == 0) return -1;
+    auto& nested = here->ranges;
     int const at = --nested.depth;
     if (at < open_ranges::deepest) end_range(nested.all[static_cast<std::size_t>(at)]);
     return at;
@@ -77,8 +78,10 @@ nvtxRangeId_t begin_apart(char const* name) {
     auto const id = ++ids;
     auto const range = begin_range(name);
     if (range.start == 0) return id;  // a forked child takes no lock
-    std::lock_guard const lock{apart_lock};
-    apart()[id] = range;
+    or_give_up([&] {
+        std::lock_guard const lock{apart_lock};
+        apart()[id] = range;
+    });
     return id;
 }
 void end_apart(nvtxRangeId_t id) {

@@ -12,11 +12,15 @@
 #include "python_frames.hpp"
 #include "watched_calls.hpp"
 
+#include <algorithm>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
+#include <new>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -28,6 +32,11 @@ namespace kiln::recorder {
 
 std::atomic<bool> on{false};
 recorder* self = nullptr;
+
+void give_up() noexcept {
+    on = false;
+    self->file.mark_full();
+}
 
 namespace {
 
@@ -86,21 +95,21 @@ void empty_ring() {
 
 void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
                           std::size_t valid) {
-    if (on && buffer != nullptr && valid > 0) {
-        auto const lock = self->file.lock();
-        CUpti_Activity* record = nullptr;
-        while (self->cupti.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
-            add_activity(self->file, self->cupti, record, self->counts);
-        std::size_t dropped = 0;
-        if (self->cupti.dropped(context, stream, &dropped) == CUPTI_SUCCESS) self->dropped += dropped;
-        empty_ring();
-        self->file.flush();
-    }
+    if (on && buffer != nullptr && valid > 0)
+        or_give_up([&] {
+            auto const lock = self->file.lock();
+            CUpti_Activity* record = nullptr;
+            while (self->cupti.next_record(buffer, valid, &record) == CUPTI_SUCCESS)
+                add_activity(self->file, self->cupti, record, self->counts);
+            std::size_t dropped = 0;
+            if (self->cupti.dropped(context, stream, &dropped) == CUPTI_SUCCESS) self->dropped += dropped;
+            empty_ring();
+            self->file.flush();
+        });
     if (buffer != nullptr) keep_spare(buffer);
 }
 
-void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, void const* data) {
-    if (!on) return;
+void add_callback(CUpti_CallbackDomain domain, CUpti_CallbackId id, void const* data) {
     if (domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API)
         return on_call(domain, id, *static_cast<CUpti_CallbackData const*>(data));
     if (domain != CUPTI_CB_DOMAIN_RESOURCE || id != CUPTI_CBID_RESOURCE_MODULE_LOADED) return;
@@ -111,8 +120,44 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId i
     auto const lock = self->file.lock();
     self->file.add(r, r.time);
 }
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, void const* data) {
+    if (on) or_give_up([&] { add_callback(domain, id, data); });
+}
 
 // ---- the service thread
+
+std::vector<::pid_t> threads_now() {
+    std::vector<::pid_t> out;
+    auto* const tasks = ::opendir("/proc/self/task");
+    for (::dirent const* t = nullptr; tasks != nullptr && (t = ::readdir(tasks)) != nullptr;)
+        if (auto const id = static_cast<::pid_t>(std::atoi(t->d_name)); id > 0) out.push_back(id);
+    if (tasks != nullptr) ::closedir(tasks);
+    return out;
+}
+
+// Whether the first thread has ended by pthread_exit(), and after it all of the program's: without us the process would have ended.
+bool is_left_alone() {
+    char text[64], path[64];
+    std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(self->owner));
+    int const fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    auto const n = ::read(fd, text, sizeof text - 1);
+    ::close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    auto const* const name_ends = std::strrchr(text, ')');
+    if (name_ends == nullptr || std::strncmp(name_ends, ") Z", 3) != 0) return false;
+    auto const mine = static_cast<::pid_t>(::syscall(SYS_gettid));
+    auto const others = threads_now();
+    return !others.empty() && std::ranges::all_of(others, [&](::pid_t t) {
+        return t == self->owner || t == mine || std::ranges::find(self->helpers, t) != self->helpers.end();
+    });
+}
+[[noreturn]] void end_process() {
+    ::sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_UNBLOCK, &all, nullptr);
+    std::exit(0);  // as the last thread of a process does
+}
 
 void add_cpu_times() {
     auto const time = now_ns();
@@ -137,34 +182,40 @@ void add_cpu_times() {
 
 // What a killed process leaves is at most a second old. A callback costs every launch, so launches and what comes with them are looked at
 // for 20 ms of each second once there were many.
+void serve_once(unsigned n) {
+    ::timespec const look{0, 20'000'000};
+    {
+        auto const lock = self->file.lock();
+        empty_ring();
+        add_cpu_times();
+    }
+    if (n % 10 != 0) return;
+    self->cupti.flush_all(0);
+    {
+        auto const lock = self->file.lock();
+        self->file.flush();
+    }
+    if (self->level == 0 || self->launches < launches_watched_at_first) return;
+    watch_launches(watch::on);
+    ::nanosleep(&look, nullptr);
+    watch_launches(watch::off);
+}
 void* serve(void*) {
-    ::timespec const tick{0, 100'000'000}, look{0, 20'000'000};
+    ::timespec const tick{0, 100'000'000};
+    (void)this_thread();  // while there is memory
     for (unsigned n = 1;; ++n) {
         ::nanosleep(&tick, nullptr);
         if (!on || self->file.is_locked_in()) return nullptr;
-        {
-            auto const lock = self->file.lock();
-            empty_ring();
-            add_cpu_times();
-        }
-        if (n % 10 != 0) continue;
-        self->cupti.flush_all(0);
-        {
-            auto const lock = self->file.lock();
-            self->file.flush();
-        }
-        if (self->level == 0 || self->launches < launches_watched_at_first) continue;
-        watch_launches(watch::on);
-        ::nanosleep(&look, nullptr);
-        watch_launches(watch::off);
+        bool is_over = false;
+        or_give_up([&] {
+            serve_once(n);
+            is_over = is_left_alone();
+        });
+        if (is_over) end_process();
     }
 }
 
-void finish() {
-    if (!on || ::getpid() != self->owner) return;
-    if (self->file.is_locked_in()) return;  // nor may a flush of CUPTI's open anything
-    self->cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    on = false;
+void add_end() {
     auto const lock = self->file.lock();
     empty_ring();
     add_cpu_times();
@@ -183,6 +234,13 @@ void finish() {
         self->file.add(n, n.time);
     }
     self->file.flush();
+}
+void finish() {
+    if (!on || ::getpid() != self->owner) return;
+    if (self->file.is_locked_in()) return;  // nor may a flush of CUPTI's open anything
+    self->cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    if (!on.exchange(false)) return;
+    or_give_up(add_end);
 }
 void in_child() { on = false; }
 
@@ -291,9 +349,19 @@ private:
     ::sigset_t before_{};
 };
 
+// Where there is no memory to begin with, that something is missing.
+void leave_mark(char const* directory) {
+    char path[PATH_MAX];
+    std::snprintf(path, sizeof path, "%s/p%d.0.kilnrec.full", directory, static_cast<int>(::getpid()));
+    int const fd = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0) ::close(fd);
+}
+
 bool begin(char const* directory) {
     auto const begun = now_ns();
-    self = new recorder;
+    auto* const fresh = new (std::nothrow) recorder;
+    if (fresh == nullptr || !fresh->ring.has_room()) return leave_mark(directory), false;
+    self = fresh;
     self->owner = ::getpid();
     if (auto const* const level = std::getenv("KILN_AUDIT_LEVEL"))
         self->level = static_cast<unsigned>(std::atoi(level));
@@ -343,8 +411,7 @@ void pop_id() {
     if (on && self->cupti.pop_external != nullptr)
         self->cupti.pop_external(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
 }
-void add_event(std::uint64_t id, char const* text) {
-    if (!on || text == nullptr) return;
+void add_dispatch(std::uint64_t id, char const* text) {
     format::dispatch_record r;
     r.id = id;
     r.time = now_ns();
@@ -352,6 +419,10 @@ void add_event(std::uint64_t id, char const* text) {
     auto const lock = self->file.lock();
     r.text = self->file.intern(text);
     self->file.add(r, r.time);
+}
+void add_event(std::uint64_t id, char const* text) {
+    if (!on || text == nullptr) return;
+    or_give_up([&] { add_dispatch(id, text); });
 }
 
 }  // namespace
@@ -366,7 +437,16 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
     auto const* const directory = std::getenv("KILN_AUDIT_DIR");
     if (directory == nullptr || *directory == '\0' || ::getauxval(AT_SECURE) != 0 || self != nullptr) return 1;
     without_signals const threads_begun_here;
-    if (!begin(directory)) return 1;
+    if (this_thread() == nullptr) return leave_mark(directory), 1;
+    try {
+        auto const before = threads_now();
+        if (!begin(directory)) return 1;
+        for (auto const t : threads_now())
+            if (std::ranges::find(before, t) == before.end()) self->helpers.push_back(t);
+    } catch (std::exception const&) {
+        leave_mark(directory);
+        return 1;
+    }
     ::pthread_atfork(nullptr, nullptr, in_child);
     std::atexit(finish);
     on = true;

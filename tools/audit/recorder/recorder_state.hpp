@@ -7,7 +7,9 @@
 #include "call_sites.hpp"
 
 #include <atomic>
+#include <csignal>
 #include <ctime>
+#include <exception>
 #include <sys/types.h>
 #include <utility>
 #include <vector>
@@ -44,8 +46,23 @@ struct recorder {
     std::uint64_t key = 0;
     unsigned level = 1;
     ::pid_t owner = 0;
+    std::vector<::pid_t> helpers;  // threads that CUPTI began together with us
 };
 extern std::atomic<bool> on;
 extern recorder* self;
+
+// The recording ends here, and says that it is not whole.
+void give_up() noexcept;
+
+// What others call goes through this: what finds no memory ends the recording, not the program.
+template <class Body>
+void or_give_up(Body const& body) {
+    if (this_thread() == nullptr) return give_up();
+    try {
+        body();
+    } catch (std::exception const&) {  // a thread that is cancelled goes on to its end
+        give_up();
+    }
+}
 
 }  // namespace kiln::recorder

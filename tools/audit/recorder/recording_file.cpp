@@ -48,6 +48,7 @@ bool recording_file::make(char const* directory, char const* prefix, unsigned pi
     }
     if (fd < 0) return false;
     ::close(fd);
+    mark_ = path_ + ".full";
     std::string head(format::file_magic.data(), format::file_magic.size());
     for (unsigned i = 0; i < 8; ++i) head += static_cast<char>(i < 4 ? format::version >> (8 * i) : 0);
     return append(head);
@@ -64,9 +65,9 @@ bool recording_file::append(std::string_view data) {
     return !full_;
 }
 
-// A file that takes no more cannot say so itself.
-void recording_file::mark_full() const {
-    int const fd = ::open((path_ + ".full").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+void recording_file::mark_full() const noexcept {
+    if (mark_.empty() || is_locked_in()) return;
+    int const fd = ::open(mark_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0) ::close(fd);
 }
 

@@ -42,6 +42,9 @@ public:
     }
     void flush();
 
+    // Beside the file, that it is not whole: it cannot always say so itself. Needs no lock and no memory.
+    void mark_full() const noexcept;
+
     // Bytes that found no room: the disk is full, or the recording is as large as it may be.
     // The process has locked itself in since: nothing more can be written.
     [[nodiscard]] bool is_locked_in() const;
@@ -55,7 +58,6 @@ private:
     void write_chunk(format::chunk type, batch& b);
     // False: nothing of it is in the file, or only a part, and no more will be.
     bool append(std::string_view data);
-    void mark_full() const;
 
     std::mutex mutex_;
     std::array<batch, static_cast<std::size_t>(format::chunk::last) + 1> batches_;
@@ -64,7 +66,7 @@ private:
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
     };
     std::unordered_map<std::string, std::uint32_t, text_hash, std::equal_to<>> strings_;
-    std::string path_, out_;
+    std::string path_, mark_, out_;
     std::uint64_t sequence_ = 0, written_ = 0, discarded_ = 0;
     bool full_ = false;
     int lock_ = 0;  // of the process, when it began

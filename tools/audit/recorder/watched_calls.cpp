@@ -76,18 +76,7 @@ std::uint64_t loaded_image(CUpti_CallbackDomain domain, CUpti_CallbackId id, voi
     }
 }
 
-struct thread_facts {
-    std::uint32_t id = 0;
-    int depth = 0;  // calls of ours around this one
-    std::uint32_t last_launch = 0;
-    // What came to the host is looked at when somebody has waited for it.
-    std::uint32_t read_correlation = 0;
-    void const* read_to = nullptr;
-    std::uint64_t read_bytes = 0;
-};
-thread_local thread_facts mine;
-
-void remember_thread() {
+void remember_thread(call_facts& mine) {
     mine.id = static_cast<std::uint32_t>(::syscall(SYS_gettid));
     for (auto& t : self->threads) {
         std::uint32_t none = 0;
@@ -95,12 +84,14 @@ void remember_thread() {
     }
 }
 
-void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id, call_class what, CUpti_CallbackData const& call) {
+void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id, call_class what, CUpti_CallbackData const& call,
+           thread_facts& here) {
+    auto& mine = here.calls;
     site_sample s;
     s.correlation = call.correlationId;
     s.thread = mine.id;
     s.time = now_ns();
-    s.stack = this_stack(self->file);
+    s.stack = this_stack(self->file, here);
     if (what == call_class::copy || what == call_class::allocate) {
         auto const moved = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtime_transfer(id, call.functionParams)
                                                                  : driver_transfer(id, call.functionParams);
@@ -119,7 +110,7 @@ void enter(CUpti_CallbackDomain domain, CUpti_CallbackId id, call_class what, CU
     self->ring.put(s);
 }
 
-void leave(call_class what, bool waits) {
+void leave(call_class what, bool waits, call_facts& mine) {
     if (waits && mine.read_to != nullptr) {
         site_sample s;
         s.correlation = mine.read_correlation;
@@ -147,25 +138,27 @@ void watch_launches(watch how) {
 }
 
 void on_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, CUpti_CallbackData const& call) {
-    if (id >= most_calls) return;
+    auto* const here = this_thread();
+    if (id >= most_calls || here == nullptr) return;
+    auto& mine = here->calls;
     auto const which = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? 0u : 1u;
     auto const what = self->classes[which][id];
-    if (mine.id == 0) remember_thread();
+    if (mine.id == 0) remember_thread(mine);
     if (self->comes_with_launches[which][id]) {  // watched now and then, so that one end of a call may be missing
         if (call.callbackSite != CUPTI_API_ENTER || mine.depth > 0 || mine.last_launch == call.correlationId) return;
         mine.last_launch = call.correlationId;
-        enter(domain, id, what, call);
+        enter(domain, id, what, call, *here);
         if (self->launches.fetch_add(1, std::memory_order_relaxed) == launches_watched_at_first)
             watch_launches(watch::off);
         return;
     }
     if (call.callbackSite == CUPTI_API_ENTER) {
-        if (mine.depth++ == 0) enter(domain, id, what, call);
+        if (mine.depth++ == 0) enter(domain, id, what, call, *here);
         return;
     }
     if (mine.depth > 0) --mine.depth;
     if (mine.depth == 0)
-        leave(what, what == call_class::wait || (what == call_class::copy && !self->is_async[which][id]));
+        leave(what, what == call_class::wait || (what == call_class::copy && !self->is_async[which][id]), mine);
 }
 
 }  // namespace kiln::recorder

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of the program that are looked at while they are made: from which line, which memory, which bytes. On the program's own threads,
-// inside CUDA: no lock but for a line seen the first time, no allocation, no call of CUDA's.
+// inside CUDA: no lock but for a line seen the first time, no allocation but at a thread's first call, no call of CUDA's.
 #pragma once
 
 #include "recorder_state.hpp"

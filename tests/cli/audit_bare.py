@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs do under `kiln audit` what they do bare: statuses that nobody wrote, small stacks, a second libc, old versions of functions, another root, little
+address space, no memory left, and a first thread that ends before the others."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from _audit import FAKE, waiting
+from _kiln import BIN, CLI, SCRATCH, check, run, write
+
+PYTHON = os.path.realpath(sys.executable)
+PLAYED = {"KILN_AUDIT_CUPTI_ALWAYS": FAKE, "KILN_TEST_CUPTI": write("script", waiting(40))}
+compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+if not compiler:
+    print("skipped: no compiler")
+    sys.exit(77)
+
+
+def build(name, text, *options):
+    subprocess.run([compiler, "-O1", "-w", str(write(name + ".c", "#define _GNU_SOURCE\n" + text)), "-o", str(SCRATCH / name), "-pthread", *options], check=True)
+    return SCRATCH / name
+
+
+def same(what, *program, **environment):
+    """Output and status of the program by itself; under `kiln audit` they must be the same, and on standard error there is but our line."""
+    env = {**os.environ, **{k: str(v) for k, v in environment.items()}}
+    bare = subprocess.run(list(map(str, program)), capture_output=True, text=True, cwd=SCRATCH, env=env, timeout=60)
+    audited = run("audit", "--", *program, status=None, **environment)
+    check((audited.stdout, audited.returncode) == (bare.stdout, bare.returncode), what, "bare:", bare, "audited:", audited)
+    check(audited.stderr.startswith(bare.stderr + "kiln audit:") or audited.stderr.startswith(bare.stderr + "kiln: audit:"), what, bare.stderr, audited.stderr)
+    return audited
+
+
+# ---- what was not written stays as it was
+
+same("a status is written where a child was collected", build("status", r"""
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) { pause(); _exit(3); }
+    printf("%d", waitpid(child, &status, WNOHANG)); printf(" %d\n", status);
+    printf("%d", wait4(child, &status, WNOHANG, 0)); printf(" %d\n", status);
+    kill(child, SIGTERM);
+    printf("%d", waitpid(child, &status, 0) == child); printf(" %d\n", status);
+    status = -1;
+    printf("%d %d", waitpid(child, &status, 0), errno == ECHILD); printf(" %d\n", status);
+    return status == 0 ? 0 : 1;
+}
+"""))
+
+# ---- small stacks
+
+SIGNAL_STACK = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int ended;
+static void collect(int signal) { while (waitpid(-1, 0, WNOHANG) > 0) ++ended; }
+int main(void) {
+    char* memory = mmap(0, 65536 + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, 65536, PROT_NONE);
+    stack_t stack = {.ss_sp = memory + 65536, .ss_size = 8192};
+    sigaltstack(&stack, 0);
+    struct sigaction action = {.sa_handler = collect, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigaction(SIGCHLD, &action, 0);
+    if (fork() == 0) _exit(0);
+    while (!ended) usleep(1000);
+    puts("collected");
+    return 0;
+}
+"""
+CLONE_STACK = r"""
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char** environ;
+static int become(void* how) {
+    char* arguments[] = {"true", 0};
+    if (how) execl("/bin/true", "true", (char*)0);
+    else execve("/bin/true", arguments, environ);
+    _exit(9);
+}
+int main(void) {
+    char* memory = mmap(0, 65536 + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, 65536, PROT_NONE);
+    for (int how = 0; how < 2; ++how) {
+        int status = 1;
+        waitpid(clone(become, memory + 65536 + 8192, CLONE_VM | CLONE_VFORK | SIGCHLD, how ? &status : 0), &status, 0);
+        printf("%x\n", status);
+    }
+    return 0;
+}
+"""
+same("a handler on a small stack", build("signal_stack", SIGNAL_STACK))
+same("a child on a small stack", build("clone_stack", CLONE_STACK))
+
+# ---- a second libc, and a second version of a function
+
+build("plugin.so", r"""
+#include <sys/wait.h>
+#include <unistd.h>
+int plugin_wait(void) { int status; return waitpid(-1, &status, 0); }
+int plugin_exec(char* const* arguments) { return execvp("/nonexistent/x", arguments); }
+""", "-shared", "-fPIC")
+same("each libc has its own environment and errno", build("two_libcs", r"""
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    void* plugin = dlmopen(LM_ID_NEWLM, "./plugin.so", RTLD_NOW);
+    if (!plugin) return 9;
+    char* none[] = {"x", 0};
+    ((int (*)(void))dlsym(plugin, "plugin_wait"))();
+    ((int (*)(char* const*))dlsym(plugin, "plugin_exec"))(none);
+    int status;
+    errno = 0;
+    printf("%d %d\n", waitpid(-1, &status, 0), errno == ECHILD);
+    fflush(stdout);
+    setenv("MINE", "set by the program", 1);
+    char* arguments[] = {"sh", "-c", "echo $MINE", 0};
+    execvp("sh", arguments);
+}
+""", "-Wl,-z,now"))
+write("no_interpreter", "echo a script ran\n").chmod(0o755)
+same("two versions of posix_spawn stay two", build("versions", r"""
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+extern char** environ;
+typedef int (*spawn)(pid_t*, char const*, void*, void*, char* const*, char* const*);
+int main(void) {
+    spawn all[] = {dlvsym(RTLD_DEFAULT, "posix_spawn", "GLIBC_2.15"), dlvsym(RTLD_DEFAULT, "posix_spawn", "GLIBC_2.2.5")};
+    for (int i = 0; i < 2 && all[i]; ++i) {
+        char* arguments[] = {"no_interpreter", 0};
+        pid_t child;
+        int const status = all[i](&child, "./no_interpreter", 0, 0, arguments, environ);
+        if (status == 0) waitpid(child, 0, 0);
+        printf("%s\n", strerror(status));
+        fflush(stdout);
+    }
+    return 0;
+}
+"""))
+
+# ---- where the companion cannot be loaded
+
+same("little address space", "sh", "-c", "ulimit -v 3500; exec /bin/echo hi")
+hello = build("hello", '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n')
+if os.geteuid() == 0:
+    root = SCRATCH / "root"
+    for file in [str(hello), *re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", hello], capture_output=True, text=True, check=True).stdout)]:
+        to = root / pathlib.Path(file).relative_to("/")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, to)
+    for how in ("execv", "execve", "posix_spawn"):
+        same(f"another root, {how}", PYTHON, write(f"{how}.py", f"""
+import os
+os.chroot({str(root)!r}); os.chdir("/")
+program, words = {str(hello)!r}, ["hello"]
+if "{how}" == "execv": os.execv(program, words)
+if "{how}" == "execve": os.execve(program, words, dict(os.environ))
+os.waitpid(os.posix_spawn(program, words, dict(os.environ)), 0)
+"""))
+
+# ---- variables and arguments
+
+given = build("given", r"""
+#include <unistd.h>
+int main(int count, char** words) {
+    char* variables[] = {"PATH=/usr/bin:/bin", "Z=1", "A=first", "A=second", "without", "=odd", "KILN_CACHE_DIR=/nonexistent", 0};
+    execve(words[1], words + 1, variables);
+    return 9;
+}
+""")
+lists = build("lists", r"""
+#include <stdio.h>
+#include <string.h>
+extern char** environ;
+int main(void) {
+    for (char** at = environ; *at; ++at)
+        if (!strstr(*at, "INJECTION64_PATH=") && strncmp(*at, "LD_AUDIT=", 9) && (strncmp(*at, "KILN_AUDIT_", 11))) puts(*at);
+    return 0;
+}
+""")
+bare = subprocess.run([given, lists], capture_output=True, text=True, check=True).stdout
+audited = subprocess.run([given, CLI, "audit", "--", lists], capture_output=True, text=True, check=True).stdout
+check(audited == bare and "A=first\nA=second\nwithout\n=odd\n" in bare, "variables as they came", bare, audited)
+
+
+def runs(count, *before):
+    try:
+        return subprocess.run([*map(str, before), "/bin/true", "x" * count, *["x" * 1000] * thousands], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    except OSError:
+        return None
+
+
+def most():
+    """The longest word that leaves just enough room for the program bare."""
+    low, high = 0, 100_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if runs(middle) else (low, middle)
+    return low
+
+
+thousands = 2000
+while thousands > 0 and not runs(0):
+    thousands -= 50
+if runs(0) and not runs(100_000):  # there is a bound, and it is near
+    words = most() - 200  # kiln's own words
+    full = runs(words, CLI, "audit", "--fail-on", "low", "--")
+    check(full is not None and full.returncode == 4 and "no room for it beside" in full.stderr, "no room for our variables", full)
+
+# ---- no memory left
+
+BEGIN = """import ctypes, os, resource, sys, time
+def begin(): assert ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection() == 1
+def leave(bytes):
+    used = int(open("/proc/self/statm").read().split()[0]) * 4096
+    resource.setrlimit(resource.RLIMIT_AS, (used + bytes, resource.RLIM_INFINITY))
+"""
+names = "\n".join(["once", "device 132 H200"] + [f"kernel {n + 1} 7 {10**9 + n * 9000} {10**9 + n * 9000 + 5000} 500 256 {'k' * 900}{n}" for n in range(3000)]) + "\n"
+write("long_names", names)
+for size in (300_000, 2_000_000, 20_000_000):
+    for order in ("begin(); leave", "ctypes.CDLL(os.environ['CUDA_INJECTION64_PATH']); leave"):
+        text = BEGIN + f"{order}({size})\n" + ("" if order.startswith("begin") else "begin()\n") + "time.sleep(1.3)\nprint('still here')\n"
+        left = run("audit", "--fail-on", "blocking", "--", PYTHON, write("memory.py", text), status=None, **{**PLAYED, "KILN_TEST_CUPTI": SCRATCH / "long_names"})
+        check(left.stdout == "still here\n" and left.returncode in (0, 4), f"{order}({size})", left)
+        check(left.returncode == 4 or size == 20_000_000, "what is not whole is judged by nobody", left)
+
+# ---- the first thread ends, and later the last
+
+start = BIN / "kiln-test-driver_start.so"
+leaves = build("leaves", r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void* last(void* unused) { usleep(300000); puts("the last thread ends"); return 0; }
+int main(void) { pthread_t thread; pthread_create(&thread, 0, last, 0); pthread_exit(0); }
+""")
+began = time.monotonic()
+ended = run("audit", "--fail-on", "blocking", "--", "env", f"LD_PRELOAD={start}", leaves, status=0, **PLAYED)
+check(ended.stdout == "the last thread ends\n" and time.monotonic() - began < 60, "a process ends with the last thread of the program", ended)
+check("160 records" in ended.stderr, "and its recording is whole", ended.stderr)
+print("ok")
