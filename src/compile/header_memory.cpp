@@ -22,8 +22,6 @@ constexpr std::size_t largest_header = std::size_t{64} << 20;
 constexpr std::size_t most_known = 32768;
 constexpr std::size_t content_length = 64;
 constexpr std::string_view magic = "KILNSEEN2";
-// Headers of a toolkit, some two hundred a unit and more: who looks at as many once more will do so again.
-constexpr std::uint64_t looks_before_watching = 256;
 
 bool is_absence(int why) { return why == ENOENT || why == ENOTDIR; }
 
@@ -85,11 +83,6 @@ void header_memory::remember_in(fs::path file, access how) {
     how_ = how;
 }
 
-fs::path header_memory::watchers() const {
-    std::scoped_lock const lock{mutex_};
-    return file_.empty() || how_ == access::read_only ? fs::path{} : file_.parent_path() / "watchers";
-}
-
 std::uint64_t header_memory::reads() const {
     std::scoped_lock const lock{mutex_};
     return reads_;
@@ -129,33 +122,6 @@ file_state const& header_memory::question::state_of(std::string const& directory
     return at->second;
 }
 
-std::uint64_t header_memory::question::period() {
-    if (!period_ && from_.looked_again_.load(std::memory_order_relaxed) < looks_before_watching) period_ = 0;
-    if (!period_) {
-        from_.watch_.take_place_in(from_.watchers());
-        period_ = from_.watch_.period();
-    }
-    return *period_;
-}
-
-// A directory tells what is written through a name in it: nothing of what a link leads to, nor of a file with names elsewhere.
-bool header_memory::question::watch(std::string const& file) {
-    if (period() == 0) return false;
-    auto const parent = parent_of(file);
-    if (!from_.watch_.add(parent, state_of(parent), period())) return false;
-    struct ::stat about {};
-    if (::lstat(file.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return false;
-    base::file_look seen;
-    return about.st_nlink == 1 ||
-           (base::look_at(file.c_str(), seen) == 0 && from_.watch_.add(file, seen.state, period()));
-}
-
-void header_memory::keep(std::string key, std::shared_ptr<toolkit_answer const> answer) {
-    std::scoped_lock const lock{mutex_};
-    if (toolkit_.size() >= most_known) toolkit_.clear();
-    toolkit_.insert_or_assign(std::move(key), std::move(answer));
-}
-
 result<std::shared_ptr<header_memory::found const>> header_memory::question::in_toolkit(
     std::span<std::string const> directories, std::string const& path) {
     std::string key = path;
@@ -169,18 +135,9 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
     // Where it is found, if at all, is known from before; what it says may be another thing by now.
     if (before && std::ranges::all_of(before->directories, is_same)) {
         auto const& what = before->what;
-        bool const is_quiet = before->period != 0 && before->period == period();
-        if (what.path.empty() || is_quiet) return std::shared_ptr<found const>{before, &what};
-        bool const is_watched = watch(what.path);
+        if (what.path.empty()) return std::shared_ptr<found const>{before, &what};
         KILN_TRY(auto const content, from_.content_at(what.path));
-        from_.looked_again_.fetch_add(1, std::memory_order_relaxed);
-        if (content == what.content) {
-            if (!is_watched) return std::shared_ptr<found const>{before, &what};
-            auto const watched = std::make_shared<toolkit_answer>(*before);
-            watched->period = period();
-            from_.keep(std::move(key), watched);
-            return std::shared_ptr<found const>{watched, &watched->what};
-        }
+        if (content == what.content) return std::shared_ptr<found const>{before, &what};
     }
 
     auto answer = std::make_shared<toolkit_answer>();
@@ -200,7 +157,11 @@ result<std::shared_ptr<header_memory::found const>> header_memory::question::in_
         answer->what.path = file;
         break;
     }
-    if (settled) from_.keep(std::move(key), answer);
+    if (settled) {
+        std::scoped_lock const lock{from_.mutex_};
+        if (from_.toolkit_.size() >= most_known) from_.toolkit_.clear();
+        from_.toolkit_.insert_or_assign(std::move(key), answer);
+    }
     return std::shared_ptr<found const>{answer, &answer->what};
 }
 

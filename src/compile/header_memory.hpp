@@ -3,21 +3,17 @@
 // What headers say, as far as that is known without reading them again. Every hit on a unit with includes asks for hundreds of
 // them, in every process. Each is read once for as long as it stays what it is (base/file_state.hpp), and once on
 // a machine where a file is given to remember it in. Which of its directories has a toolkit's header is not asked again as
-// long as none of them has changed; what it says is looked at every time, until a process has done that so often that it watches
-// the toolkit instead. Safe from any thread, and across fork().
+// long as none of them has changed. Safe from any thread, and across fork().
 #pragma once
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
-#include "base/directory_watch.hpp"
 #include "base/file_state.hpp"
 #include "base/fork_guard.hpp"
 
 #include <array>
-#include <atomic>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -49,10 +45,7 @@ public:
 
     private:
         [[nodiscard]] file_state const& state_of(std::string const& directory);
-        [[nodiscard]] std::uint64_t period();
-        [[nodiscard]] bool watch(std::string const& file);
         header_memory& from_;
-        std::optional<std::uint64_t> period_;  // of from_.watch_; 0: there is no watching
         std::unordered_map<std::string, file_state> directories_;
     };
 
@@ -73,16 +66,11 @@ private:
     struct toolkit_answer {
         found what;
         std::vector<std::pair<std::string, file_state>> directories;  // that it would change with
-        std::uint64_t period = 0;  // of watch_, in which nobody has touched it since it was looked at; 0: not watched
     };
 
     void load();
-    [[nodiscard]] std::filesystem::path watchers() const;
-    void keep(std::string key, std::shared_ptr<toolkit_answer const> answer);
 
-    base::directory_watch watch_;
-    std::atomic<std::uint64_t> looked_again_{0};  // at headers of a toolkit
-    mutable base::forkable_mutex mutex_;          // guards what follows; no file is touched while it is held
+    mutable base::forkable_mutex mutex_;  // guards what follows; no file is touched while it is held
     std::unordered_map<std::string, known> known_;
     std::unordered_map<std::string, std::shared_ptr<toolkit_answer const>> toolkit_;
     std::filesystem::path file_;

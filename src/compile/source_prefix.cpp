@@ -132,6 +132,8 @@ std::optional<base::digest> prefix_of(job const& j) {
     // The compiler is told virtual directories, so that only their number counts; debug builds are told real ones, and a name.
     if (options->debug) key.add("name", c->unit.name).add("directory", c->unit.directory);
     auto const roots = roots_of(c->unit);
+    // Where there is none, nobody looked for "a.h" beside the source: what was found then says nothing of a source that lies somewhere.
+    key.add("lies", roots.source_directory.empty() ? "nowhere" : "somewhere");
     for (auto const* directories : {&roots.include_directories, &options->include_dirs, &j.tools.toolkit_includes}) {
         key.add("directories", static_cast<std::uint64_t>(directories->size()));
         for (auto const& directory : *directories) key.add("include", options->debug ? directory : std::string{});

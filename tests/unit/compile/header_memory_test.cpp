@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <fstream>
-#include <map>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -153,39 +152,6 @@ TEST_F(header_memory_test, what_a_header_of_a_toolkit_says_is_asked_every_time) 
     ASSERT_EQ(ask(), ask());
     std::ofstream{path("kit/a.h")} << "two";  // in place: the directory stays as it is
     EXPECT_EQ(ask()->content, digest_of("two"));
-}
-
-// Who looks often watches instead, and is told of what is written under any name.
-TEST_F(header_memory_test, a_toolkit_that_is_looked_at_often_is_watched) {
-    auto const settles_after = base::content_settles_after_ns.exchange(2'000'000'000);
-    memory_.remember_in(path("headers"), header_memory::access::read_write);
-    for (int i = 0; i < 300; ++i) write("kit/h" + std::to_string(i), "one");
-    write("kit/linked", "one");
-    fs::create_hard_link(path("kit/linked"), path("elsewhere"));
-    write("target", "one");
-    fs::create_symlink(path("target"), path("kit/link"));
-    std::vector<std::string> const directories{path("kit")};
-    auto const ask = [&] {
-        header_memory::question now{memory_};
-        std::map<std::string, std::string> out;
-        for (std::string const name : {"linked", "link"})
-            out[name] = now.in_toolkit(directories, name).value()->content;
-        for (int i = 0; i < 300; ++i) {
-            auto const name = "h" + std::to_string(i);
-            out[name] = now.in_toolkit(directories, name).value()->content;
-        }
-        return out;
-    };
-    // Until the directory and what is in it are old enough that nothing is read any longer.
-    auto const end = base::clock::now() + std::chrono::seconds{20};
-    for (auto reads = memory_.reads(); base::clock::now() < end; reads = memory_.reads())
-        if (static_cast<void>(ask()), memory_.reads() == reads) break;
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().at("h0"), digest_of("one"));
-    for (auto const& [file, name] : {std::pair{"kit/h7", "h7"}, {"elsewhere", "linked"}, {"target", "link"}}) {
-        std::ofstream{path(file)} << "two";
-        EXPECT_EQ(ask().at(name), digest_of("two")) << file;
-    }
-    base::content_settles_after_ns = settles_after;
 }
 
 // The directory of a link does not change when there is something where it leads.

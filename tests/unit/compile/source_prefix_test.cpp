@@ -70,6 +70,17 @@ TEST(source_prefix, two_jobs_share_one_if_the_front_end_is_told_the_same) {
     EXPECT_NE(first, prefix_of(other));
 }
 
+// The second would have been given what the first found for "own.h", and not looked beside its source.
+TEST(source_prefix, a_source_that_lies_somewhere_is_not_one_that_lies_nowhere) {
+    unit nowhere{.name = "a", .source = "#include \"own.h\"\nint a;", .include_dirs = {"/usr/include"}};
+    auto somewhere = nowhere;
+    somewhere.directory = "/usr/src";
+    EXPECT_NE(prefix_of(job_of(nowhere)), prefix_of(job_of(somewhere)));
+    auto elsewhere = somewhere;
+    elsewhere.directory = "/opt";
+    EXPECT_EQ(prefix_of(job_of(somewhere)), prefix_of(job_of(elsewhere))) << "looked for again there";
+}
+
 TEST(source_prefix, debug_builds_know_names_and_places) {
     auto debug = [](std::string name, std::string directory) {
         auto u = including(std::move(name), "int a;");
